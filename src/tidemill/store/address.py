@@ -29,6 +29,11 @@ def tool_arguments(url: str) -> tuple[str, dict[str, str]]:
     return bare, {"PGPASSWORD": password} if password else {}
 
 
+def replace_database(url: str, database: str) -> str:
+    """The same server and role, another database."""
+    return urlunsplit(urlsplit(url)._replace(path=f"/{quote(database, safe='')}"))
+
+
 def role_of(url: str) -> str:
     """The role a URL logs in as."""
     parts = urlsplit(url)

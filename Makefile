@@ -1,0 +1,51 @@
+# Everything a person does with this project. `make` alone explains it.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-dev run test soak bench lint format lock reference wheel clean
+
+BIN := .venv/bin
+
+help: ## Explain the targets
+	@echo "Tidemill: make run starts a pool on this machine, make test shows that it works."
+	@echo
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
+	@echo
+	@echo "The pool listens on 127.0.0.1:8420 (TIDEMILL_PORT) and keeps everything under TIDEMILL_HOME."
+
+setup: ## Set up what the pool needs, into .venv
+	@scripts/setup server
+
+setup-dev: ## Set up what development and tests need as well
+	@scripts/setup dev
+
+run: setup ## Start the pool on this machine; Ctrl-C stops it
+	@exec $(BIN)/tidemill up
+
+test: setup-dev ## Run every test, in under 15 minutes
+	@scripts/system-packages
+	@exec $(BIN)/python -m pytest $(ARGS)
+
+soak: setup-dev ## Run the long tests
+	@scripts/system-packages
+	@exec $(BIN)/python -m pytest --soak $(ARGS)
+
+bench: setup-dev ## Run every benchmark; each prints one line of JSON
+	@for file in bench/[a-z]*.py; do echo "$$file" >&2; $(BIN)/python "$$file" --json || exit 1; done
+
+lint: setup-dev ## Check style and types
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+format: setup-dev ## Put the code into the house's form
+	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
+
+lock: setup-dev ## Pin the dependencies anew; ARGS=--upgrade takes newer ones
+	@scripts/lock $(ARGS)
+
+reference: setup-dev ## Generate the reference pages in docs/
+	@$(BIN)/python scripts/reference.py
+
+wheel: setup-dev ## Build the wheel and the source archive into dist/
+	@$(BIN)/python -m build --no-isolation
+
+clean: ## Remove what was set up and built; the pool's home is not touched
+	@rm -rf .venv .venv.lock dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

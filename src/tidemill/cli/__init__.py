@@ -1,0 +1,1 @@
+"""The `tidemill` command: what people type, and what they read back."""

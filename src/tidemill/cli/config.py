@@ -1,0 +1,30 @@
+"""`tidemill config`: every setting, its value, and where it came from."""
+
+from typing import Annotated
+
+import typer
+
+from tidemill.cli.output import AsJson, Declined, print_json, print_table
+from tidemill.cli.surroundings import load
+from tidemill.core.settings import Place, rows
+
+
+def config(
+    names: Annotated[list[str] | None, typer.Argument(help="Only settings whose name begins so.")] = None,
+    changed: Annotated[bool, typer.Option("--changed", help="Only those that are not at their default.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the settings in force and where each came from."""
+    shown = [
+        row
+        for row in rows(load())
+        if (not names or row.name.startswith(tuple(names))) and not (changed and row.source.place is Place.DEFAULT)
+    ]
+    if names and not shown:
+        raise Declined(f"No setting's name begins with {' or '.join(names)}: `tidemill config` lists them all.")
+    if as_json:
+        fields = ("name", "value", "unit", "meaning")
+        print_json([{**{field: getattr(row, field) for field in fields}, "source": str(row.source)} for row in shown])
+    else:
+        columns = ("setting", "value", "from", "meaning")
+        print_table(columns, [(row.name, row.value, str(row.source), row.meaning) for row in shown])

@@ -1,0 +1,76 @@
+"""`tidemill events`: what has happened in the pool, and what happens now."""
+
+import json
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import httpx2
+import typer
+
+from tidemill.cli.output import AsJson, Declined, out, print_json
+from tidemill.cli.pool import client, unreachable
+from tidemill.cli.surroundings import load
+from tidemill.core.settings import Settings
+
+
+def events(
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep on showing new ones.")] = False,
+    after: Annotated[str, typer.Option(help="Begin behind this cursor.")] = "start",
+    limit: Annotated[int | None, typer.Option(min=1, help="Show at most so many.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the pool's events, oldest first."""
+    settings = load().settings
+    source = _followed(settings, after) if follow else _listed(settings, after)
+    try:
+        for shown, event in enumerate(source, start=1):
+            _show(event, as_json)
+            if shown == limit:
+                return
+    except httpx2.TransportError as error:
+        raise unreachable(settings) from error
+
+
+def _listed(settings: Settings, after: str) -> Iterator[dict[str, Any]]:
+    headers = {"Accept": "application/json", **_authorisation(settings)}
+    with client(settings) as http:
+        more = True
+        while more:
+            page = _checked(http.get("/api/v1/events", params={"after": after, "limit": 500}, headers=headers)).json()
+            yield from page["items"]
+            after, more = page["after"], page["has_more"]
+
+
+def _followed(settings: Settings, after: str) -> Iterator[dict[str, Any]]:
+    headers = {"Accept": "text/event-stream", **_authorisation(settings)}
+    with (
+        client(settings, timeout_s=None) as http,
+        http.stream("GET", "/api/v1/events", params={"after": after}, headers=headers) as response,
+    ):
+        if response.is_error:
+            response.read()
+        for line in _checked(response).iter_lines():
+            if line.startswith("data: "):
+                yield json.loads(line.removeprefix("data: "))
+
+
+def _authorisation(settings: Settings) -> dict[str, str]:
+    """Whoever may read the pool's home is its operator; anybody else sees what is public."""
+    try:
+        return {"Authorization": f"Bearer {(settings.home / 'operator.token').read_text('ascii').strip()}"}
+    except OSError:
+        return {}
+
+
+def _checked(response: httpx2.Response) -> httpx2.Response:
+    if response.is_error:
+        raise Declined(response.json()["detail"])
+    return response
+
+
+def _show(event: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(event)
+        return
+    body = "  ".join(f"{name}={value}" for name, value in event["body"].items() if f":{value}" not in event["subject"])
+    out().print(f"{event['at'][:19].replace('T', ' ')}  {event['kind']:<20}  {event['subject']}  {body}", markup=False)

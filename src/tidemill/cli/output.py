@@ -1,0 +1,84 @@
+"""What a command prints: results on stdout, everything else on stderr, and one sentence for an error.
+
+Exit codes are stable; programs may match them. Off a terminal there is no colour and nothing moves.
+"""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from tidemill.core.faults import AlreadyRunning, Fault, NotRunning, SettingsFault
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
+
+_WIDTH_OFF_TERMINAL = 160
+
+
+class Exit(IntEnum):
+    """What a command's end means."""
+
+    DONE = 0
+    NO = 1
+    USAGE = 2
+    SETTINGS = 3
+    NOT_RUNNING = 4
+    FAULT = 5
+    BUG = 70
+    INTERRUPTED = 130
+
+
+class Declined(Exception):
+    """The answer is no, and the sentence says why."""
+
+
+_CODES: Sequence[tuple[type[Exception], Exit]] = (
+    (Declined, Exit.NO),
+    (SettingsFault, Exit.SETTINGS),
+    (NotRunning, Exit.NOT_RUNNING),
+    (AlreadyRunning, Exit.NOT_RUNNING),
+    (Fault, Exit.FAULT),
+    (Exception, Exit.BUG),
+)
+
+
+def exit_code(error: Exception) -> Exit:
+    """The most specific code for what went wrong."""
+    return next(code for kind, code in _CODES if isinstance(error, kind))
+
+
+def out() -> Console:
+    """Where results go. Off a terminal lines are wide, so that no value is broken in two."""
+    return Console(width=None if sys.stdout.isatty() else _WIDTH_OFF_TERMINAL, highlight=False, soft_wrap=True)
+
+
+def say(sentence: str) -> None:
+    """A remark for people, never part of a result."""
+    Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(sentence)
+
+
+def print_json(value: Any) -> None:
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None) + "\n")
+    sys.stdout.flush()
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table without borders; long cells are folded on a terminal and left whole elsewhere."""
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, overflow="fold", no_wrap=not sys.stdout.isatty())
+    for row in rows:
+        table.add_row(*row)
+    out().print(table, markup=False)
+
+
+def print_fields(fields: Mapping[str, str]) -> None:
+    """Names and values, one a line."""
+    width = max(map(len, fields))
+    for name, value in fields.items():
+        out().print(f"{name:<{width}}  {value}", markup=False)

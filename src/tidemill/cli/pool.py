@@ -1,0 +1,175 @@
+"""`tidemill up|down|control|status`: running a pool on this machine."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import httpx2
+import psutil
+import typer
+import uvloop
+
+from tidemill.cli.logs import configure_logs
+from tidemill.cli.output import AsJson, Declined, print_fields, print_json, say
+from tidemill.cli.surroundings import load, outside_urls, running_urls, server_of
+from tidemill.control.process import ControlProcess, stopped_by_signals
+from tidemill.core.faults import NotRunning
+from tidemill.core.settings import Settings
+from tidemill.store.address import DatabaseUrls
+from tidemill.store.embedded import owner_pid, stop_orphan
+
+Host = Annotated[str | None, typer.Option(help="The address to listen on; beyond this machine it needs TLS.")]
+Port = Annotated[int | None, typer.Option(help="The port to listen on.")]
+Certificate = Annotated[Path | None, typer.Option(help="A certificate file for TLS, with --tls-key.")]
+Key = Annotated[Path | None, typer.Option(help="The certificate's key.")]
+Proxies = Annotated[
+    str | None,
+    typer.Option("--behind-proxy", help="Addresses of the proxies that end TLS before us, separated by commas."),
+]
+
+_DOWN_S = 60.0
+_STATUS_S = 5.0
+
+
+def up(
+    host: Host = None,
+    port: Port = None,
+    tls_certificate: Certificate = None,
+    tls_key: Key = None,
+    behind_proxy: Proxies = None,
+) -> None:
+    """Start the pool on this machine: its database, and a control process."""
+    settings = _load(host, port, tls_certificate, tls_key, behind_proxy)
+    _run(settings, own_server=True)
+
+
+def control(
+    host: Host = None,
+    port: Port = None,
+    tls_certificate: Certificate = None,
+    tls_key: Key = None,
+    behind_proxy: Proxies = None,
+) -> None:
+    """Start one more control process on the database of a pool that is up."""
+    settings = _load(host, port, tls_certificate, tls_key, behind_proxy)
+    _run(settings, own_server=False)
+
+
+def down() -> None:
+    """Stop the pool of this machine, in order."""
+    settings = load().settings
+    pid = owner_pid(settings.home)
+    if pid is None:
+        if not asyncio.run(stop_orphan(settings.home, report=say)):
+            raise NotRunning("No pool is running here; there was nothing to stop.")
+        say("The database server that an earlier pool had left was stopped.")
+        return
+    os.kill(pid, signal.SIGTERM)
+    try:
+        psutil.Process(pid).wait(_DOWN_S)
+    except psutil.NoSuchProcess:
+        pass
+    except psutil.TimeoutExpired:
+        raise Declined(f"The pool (process {pid}) is still draining after {_DOWN_S:.0f} s: run this again.") from None
+    say("The pool has stopped.")
+
+
+def status(as_json: AsJson = False) -> None:
+    """Is the pool running, and is it well?"""
+    settings = load().settings
+    readiness = _readiness(settings)
+    if as_json:
+        print_json(readiness)
+    else:
+        print_fields({"address": address(settings), "version": readiness["version"], **readiness["checks"]})
+    if not readiness["ready"]:
+        raise Declined("The pool is not ready.")
+
+
+def address(settings: Settings) -> str:
+    scheme = "https" if settings.http.tls_certificate else "http"
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"{scheme}://{host}:{settings.port}"
+
+
+def client(settings: Settings, timeout_s: float | None = _STATUS_S) -> httpx2.Client:
+    """A client of this machine's control process. It is our own process, so its certificate need not name us."""
+    return httpx2.Client(base_url=address(settings), timeout=timeout_s, verify=settings.http.tls_certificate is None)
+
+
+def unreachable(settings: Settings) -> NotRunning:
+    return NotRunning(f"Nothing answers at {address(settings)}: start the pool with `tidemill up`.")
+
+
+def _readiness(settings: Settings) -> Mapping[str, Any]:
+    try:
+        with client(settings) as http:
+            readiness: Mapping[str, Any] = http.get("/readyz").json()
+    except (httpx2.HTTPError, ValueError) as error:
+        raise unreachable(settings) from error
+    return readiness
+
+
+def _load(
+    host: str | None, port: int | None, certificate: Path | None, key: Path | None, proxies: str | None
+) -> Settings:
+    flags = {
+        "host": host,
+        "port": port,
+        "http.tls_certificate": certificate,
+        "http.tls_key": key,
+        "http.trusted_proxies": proxies,
+    }
+    settings = load(flags).settings
+    configure_logs(settings.log)
+    return settings
+
+
+def _run(settings: Settings, *, own_server: bool) -> None:
+    started = time.monotonic()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(settings, own_server=own_server, started=started))
+
+
+async def _serve(settings: Settings, *, own_server: bool, started: float) -> None:
+    settings.home.mkdir(mode=0o755, parents=True, exist_ok=True)
+    async with AsyncExitStack() as stack:
+        urls = outside_urls(settings)
+        embedded = urls is None
+        if urls is None:
+            urls = await _own(settings, stack) if own_server else running_urls(settings)
+        process = ControlProcess(settings, urls, backups=settings.home / "backups" if embedded else None)
+        await stack.enter_async_context(stopped_by_signals(process.stop))
+        await process.run(lambda: _greet(settings, time.monotonic() - started))
+
+
+async def _own(settings: Settings, stack: AsyncExitStack) -> DatabaseUrls:
+    """Start the embedded server and keep it up for as long as we run."""
+    server = server_of(settings)
+    await server.start()
+    stack.push_async_callback(server.stop)
+    watching = asyncio.create_task(server.watch())
+    stack.push_async_callback(_cancelled, watching)
+    return server.urls
+
+
+async def _cancelled(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def _greet(settings: Settings, seconds: float) -> None:
+    """What a newcomer sees first."""
+    say(
+        f"\nTidemill is running at {address(settings)} (ready after {seconds:.1f} s).\n"
+        f"  home      {settings.home}\n"
+        f"  status    tidemill status\n"
+        f"  events    tidemill events --follow\n"
+        f"  API       {address(settings)}/api/v1/openapi.json\n"
+        f"  stop      Ctrl-C\n"
+    )

@@ -1,0 +1,64 @@
+"""What a route is given: one control process's parts, and who is asking."""
+
+import asyncio
+import hmac
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from tidemill.control.feed import EventFeed
+from tidemill.control.loops.frame import LoopRunner
+from tidemill.control.parts import Parts
+from tidemill.control.problems import Refused, RequestRefusal
+from tidemill.core.events import Reader
+
+
+@dataclass(kw_only=True)
+class Control(Parts):
+    """A control process as its routes see it. `draining` is set once it has been told to stop."""
+
+    feed: EventFeed
+    operator_token: str
+    runners: list[LoopRunner] = field(default_factory=list)
+    draining: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks. `name` is what audits and idempotency keys know them by."""
+
+    name: str
+    reader: Reader
+
+
+STRANGER = Caller("stranger", Reader())
+OPERATOR = Caller("operator", Reader(operator=True))
+
+
+def _control(request: Request) -> Control:
+    control: Control = request.app.state.control
+    return control
+
+
+def _caller(request: Request) -> Caller:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if not scheme:
+        return STRANGER
+    known = _control(request).operator_token.encode()
+    if scheme.lower() != "bearer" or not hmac.compare_digest(token.strip().encode(), known):
+        raise Refused(RequestRefusal.TOKEN_WRONG)
+    return OPERATOR
+
+
+def _operator(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+    if caller is STRANGER:
+        raise Refused(RequestRefusal.UNAUTHENTICATED)
+    if not caller.reader.operator:
+        raise Refused(RequestRefusal.OPERATOR_ONLY)
+    return caller
+
+
+ControlPart = Annotated[Control, Depends(_control)]
+AnyCaller = Annotated[Caller, Depends(_caller)]
+Operator = Annotated[Caller, Depends(_operator)]

@@ -1,0 +1,67 @@
+"""The newest events, kept in memory for every reader of this process.
+
+One tail reads the log for all of them. A reader holds nothing but its cursor: what is behind it comes from memory when
+it is recent and from the database when it is not, so a slow reader costs no memory and misses nothing.
+"""
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from tidemill.control.loops.frame import Loop, Tick
+from tidemill.control.parts import Parts
+from tidemill.core.clock import Instant
+from tidemill.core.events import LOG_START, Cursor, Recorded
+from tidemill.store import events
+
+
+class EventFeed(Loop):
+    """A loop that follows the log, and the readers' way to it. Between `_since` and `_position` memory has it all."""
+
+    name = "events"
+    needs_trusted_clock = False
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts, every_s=parts.settings.loops.poll_s)
+        self._keep = parts.settings.events.keep_in_memory
+        self._batch_max = parts.settings.events.batch_max
+        self._recent: list[Recorded] = []
+        self._since = LOG_START
+        self._position: Cursor | None = None
+        self._arrived = asyncio.Event()
+
+    async def tick(self, now: Instant) -> Tick:
+        async with self.parts.database.connection() as connection:
+            if self._position is None:
+                self._since = self._position = await events.horizon(connection)
+            batch = await events.read(connection, self._position, self._batch_max)
+        if batch:
+            self._take(batch)
+        return Tick(seen=len(batch), applied=len(batch), more=len(batch) == self._batch_max)
+
+    async def newest(self) -> Cursor:
+        """The cursor of a reader who wants only what comes next."""
+        async with self.parts.database.connection() as connection:
+            return await events.horizon(connection)
+
+    async def read(self, after: Cursor, limit: int) -> Sequence[Recorded]:
+        """The events behind a cursor, whoever may see them."""
+        if self._position is not None and after >= self._since:
+            start = bisect_right(self._recent, after, key=lambda event: event.cursor)
+            return self._recent[start : start + limit]
+        async with self.parts.database.connection() as connection:
+            return await events.read(connection, after, limit)
+
+    @property
+    def arrival(self) -> asyncio.Event:
+        """Set when more events arrive. Take it before reading, so that nothing arrives unnoticed in between."""
+        return self._arrived
+
+    def _take(self, batch: Sequence[Recorded]) -> None:
+        self._recent.extend(batch)
+        self._position = batch[-1].cursor
+        if len(self._recent) > 2 * self._keep:
+            self._since = self._recent[-self._keep - 1].cursor
+            del self._recent[: -self._keep]
+        arrived, self._arrived = self._arrived, asyncio.Event()
+        arrived.set()

@@ -1,0 +1,68 @@
+"""The HTTP server of a control process: its socket, its limits, its end."""
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from tidemill.control.protocol import guarded
+from tidemill.core.faults import Fault
+from tidemill.core.settings import Settings
+
+_BACKLOG = 4096
+
+
+class Server(uvicorn.Server):
+    """uvicorn without its signal handlers: the process decides what a signal means."""
+
+    on_started: Callable[[], None]
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.on_started()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Take the port now, so that trouble is told before anything else has started."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise Fault(
+            f"Cannot listen on {host}:{port} ({error.strerror}): "
+            "is a pool running already? Stop it, or choose another port with TIDEMILL_PORT."
+        ) from error
+    listener.setblocking(False)
+    return listener
+
+
+def create_server(app: ASGIApp, settings: Settings) -> Server:
+    http = settings.http
+    config = uvicorn.Config(
+        app,
+        http=guarded(http),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        backlog=_BACKLOG,
+        limit_concurrency=http.connections_max,
+        timeout_keep_alive=int(http.keep_alive_s),
+        timeout_graceful_shutdown=int(http.drain_s),
+        proxy_headers=bool(http.trusted_proxies),
+        forwarded_allow_ips=list(http.trusted_proxies),
+        ssl_certfile=http.tls_certificate,
+        ssl_keyfile=http.tls_key,
+    )
+    config.load()
+    return Server(config)

@@ -1,0 +1,50 @@
+"""The daily backup, with retention. Told by an event, whether it worked or not."""
+
+from pathlib import Path
+
+import structlog
+
+from tidemill.control.loops.duty import Duty
+from tidemill.control.parts import Parts
+from tidemill.core.backups import backup_name, superfluous
+from tidemill.core.clock import Instant
+from tidemill.core.events import BackupFailed, BackupMade, Event
+from tidemill.core.faults import Fault
+from tidemill.store import events
+from tidemill.store.backup import make_backup
+
+log = structlog.get_logger()
+
+
+class BackupDuty(Duty):
+    """One process of the pool makes the backup, where the pool keeps its files."""
+
+    name = "backup"
+    retry_s = 900.0
+
+    def __init__(self, parts: Parts, owner_url: str, folder: Path) -> None:
+        super().__init__(parts, period_s=parts.settings.database.backup_every_s)
+        self._owner_url = owner_url
+        self._folder = folder
+
+    async def perform(self, now: Instant) -> int:
+        file = self._folder / backup_name(now)
+        try:
+            size_bytes = await make_backup(self._owner_url, file)
+        except Fault as fault:
+            await self._tell(BackupFailed(str(fault)), now)
+            raise
+        await self._tell(BackupMade(file.name, size_bytes), now)
+        log.info("backup made", file=str(file), size_bytes=size_bytes)
+        self._delete_superfluous()
+        return 1
+
+    def _delete_superfluous(self) -> None:
+        names = [entry.name for entry in self._folder.iterdir()]
+        keep = self.parts.settings.database
+        for name in superfluous(names, keep_daily=keep.backup_keep_daily, keep_weekly=keep.backup_keep_weekly):
+            (self._folder / name).unlink(missing_ok=True)
+
+    async def _tell(self, event: Event, now: Instant) -> None:
+        async with self.parts.database.transaction() as transaction:
+            await events.append(transaction, [event], self.parts.ids, now)

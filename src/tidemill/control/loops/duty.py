@@ -1,0 +1,79 @@
+"""Duties: periodic work that one process of the pool does at a time, such as the daily backup.
+
+A duty is taken with a lease, which is extended while the work goes on. When the lease was lost all the same (we slept,
+the network broke), the work is cancelled: somebody else is doing it.
+"""
+
+import asyncio
+from abc import abstractmethod
+from typing import ClassVar
+
+import structlog
+
+from tidemill.control.loops.frame import Loop, Tick
+from tidemill.control.parts import Parts
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.faults import DatabaseFault
+from tidemill.store import duties
+
+log = structlog.get_logger()
+
+_LOOK_S = 60.0
+"""How often a process looks whether a duty is due."""
+
+
+class Duty(Loop):
+    """A loop whose tick is done by one process of the pool, once a period."""
+
+    retry_s: ClassVar[float] = 60.0
+    """How long a failed duty rests, for all processes together."""
+
+    def __init__(self, parts: Parts, *, period_s: float) -> None:
+        super().__init__(parts, every_s=min(period_s, _LOOK_S))
+        self._period_us = int(period_s * SECOND)
+        self._lease_us = int(parts.settings.loops.lease_s * SECOND)
+
+    @abstractmethod
+    async def perform(self, now: Instant) -> int:
+        """Do the work. Answers how much there was of it."""
+
+    async def tick(self, now: Instant) -> Tick:
+        database, holder = self.parts.database, self.parts.process_id
+        held = await duties.take(
+            database, self.name, holder, every_us=self._period_us, lease_us=self._lease_us, now=now
+        )
+        if held is None:
+            return Tick()
+        done_at = Instant(now - self._period_us + int(self.retry_s * SECOND))
+        try:
+            applied = await self._perform_while_held(held, now)
+            done_at = now
+        finally:
+            await duties.finish(database, held, done_at=done_at)
+        return Tick(seen=1, applied=applied)
+
+    async def _perform_while_held(self, held: duties.Held, now: Instant) -> int:
+        work = asyncio.create_task(self.perform(now))
+        lease = asyncio.create_task(self._keep_lease(held))
+        try:
+            await asyncio.wait((work, lease), return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                raise DatabaseFault(f"The lease of the duty {held.name} was lost; the work was cancelled.")
+            return work.result()
+        finally:
+            lease.cancel()
+            work.cancel()
+            await asyncio.gather(work, lease, return_exceptions=True)
+
+    async def _keep_lease(self, held: duties.Held) -> None:
+        """Returns when the lease can no longer be kept."""
+        while True:
+            await asyncio.sleep(self._lease_us / SECOND / 3)
+            try:
+                if not await duties.extend(
+                    self.parts.database, held, lease_us=self._lease_us, now=self.parts.clock.now()
+                ):
+                    return
+            except DatabaseFault as fault:
+                log.warning("lease not extended", duty=held.name, cause=str(fault))
+                return

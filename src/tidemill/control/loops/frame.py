@@ -1,0 +1,125 @@
+"""The frame around every loop: tick, pause, back off, count, stop.
+
+Any number of copies of a loop may run, in one process or in many. What keeps them from doing a thing twice is in the
+database: rows leased with a token, compared and set when the decision is applied; or, for work that only one may do at
+a time, a duty. A fault ends the tick, never the loop. A loop whose switch is stopped, or that needs the time while the
+clock is in doubt, waits.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from random import Random
+from time import perf_counter
+from typing import ClassVar
+
+import structlog
+
+from tidemill.control.parts import Parts
+from tidemill.core.clock import Instant
+from tidemill.core.faults import Fault
+from tidemill.core.pace import Backoff, between_ticks
+from tidemill.core.switches import Switch, holding
+from tidemill.store import switches
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Tick:
+    """What one tick did. `more` asks for the next tick at once."""
+
+    seen: int = 0
+    applied: int = 0
+    more: bool = False
+
+
+class Loop(ABC):
+    """One kind of work. `obeys` names the switch that stops it."""
+
+    name: ClassVar[str]
+    obeys: ClassVar[Switch | None] = None
+    needs_trusted_clock: ClassVar[bool] = True
+
+    def __init__(self, parts: Parts, *, every_s: float) -> None:
+        self.parts = parts
+        self.every_s = every_s
+
+    @abstractmethod
+    async def tick(self, now: Instant) -> Tick:
+        """Load a batch, decide, apply. Raises a fault when the world fails; the frame tries again later."""
+
+
+class LoopRunner:
+    """Runs one loop until it is stopped."""
+
+    def __init__(self, loop: Loop, random: Random) -> None:
+        self.loop = loop
+        self._parts = loop.parts
+        self._random = random
+        rules = loop.parts.settings.loops
+        self._backoff = Backoff(rules.backoff_first_s, rules.backoff_most_s)
+        self._woken = asyncio.Event()
+        self._stopping = False
+        self._failures = 0
+
+    @property
+    def failing(self) -> bool:
+        """Whether the last tick failed."""
+        return self._failures > 0
+
+    def wake(self) -> None:
+        """Tick now rather than later."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        """Finish the tick in hand and leave."""
+        self._stopping = True
+        self.wake()
+
+    async def run(self) -> None:
+        while not self._stopping:
+            pause_s = await self._attempt()
+            await self._pause(pause_s)
+
+    async def _attempt(self) -> float:
+        """One guarded tick. Answers how long to wait before the next."""
+        self._woken.clear()
+        started = perf_counter()
+        try:
+            tick = await self._tick()
+        except Fault as fault:
+            self._failures += 1
+            self._parts.metrics.ticks.labels(self.loop.name, "failed").observe(perf_counter() - started)
+            log.warning("loop failed", loop=self.loop.name, cause=str(fault), failures=self._failures)
+            return self._backoff.after(self._failures, self._random.random())
+        if self._failures:
+            log.info("loop recovered", loop=self.loop.name, failures=self._failures)
+        self._failures = 0
+        self._parts.metrics.ticks.labels(self.loop.name, "done").observe(perf_counter() - started)
+        self._parts.metrics.applied.labels(self.loop.name).inc(tick.applied)
+        return between_ticks(self.loop.every_s, more=tick.more, draw=self._random.random())
+
+    async def _tick(self) -> Tick:
+        held = await self._held()
+        self._parts.metrics.loop_held.labels(self.loop.name).set(held)
+        return Tick() if held else await self.loop.tick(self._parts.clock.now())
+
+    async def _held(self) -> bool:
+        if self.loop.needs_trusted_clock and not self._parts.clock.trusted:
+            return True
+        if self.loop.obeys is None:
+            return False
+        async with self._parts.database.connection() as connection:
+            states = await switches.states(connection)
+        return holding(self.loop.obeys, states.values()) is not None
+
+    async def _pause(self, pause_s: float) -> None:
+        if pause_s == 0:
+            await asyncio.sleep(0)
+            return
+        try:
+            async with asyncio.timeout(pause_s):
+                await self._woken.wait()
+        except TimeoutError:
+            return

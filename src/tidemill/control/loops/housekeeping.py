@@ -1,0 +1,130 @@
+"""Housekeeping: what keeps a pool in order whatever else it does. No switch stops it."""
+
+import structlog
+
+from tidemill.control.loops.duty import Duty
+from tidemill.control.loops.frame import Loop, Tick
+from tidemill.control.parts import Parts
+from tidemill.core.clock import DAY, SECOND, Instant, Observation
+from tidemill.core.events import ClockAlarm
+from tidemill.store import answers, events, partitions, processes
+from tidemill.store.clock import DatabaseClock
+
+log = structlog.get_logger()
+
+_ALARMS = {Observation.STEPPED, Observation.ADOPTED, Observation.RETURNED}
+
+
+class AnnounceLoop(Loop):
+    """Tells every process that events were appended, once for however many commits happened since the last time."""
+
+    name = "announce"
+    needs_trusted_clock = False
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts, every_s=parts.settings.loops.poll_s)
+        self._appended = False
+
+    def appended(self) -> None:
+        self._appended = True
+
+    async def tick(self, now: Instant) -> Tick:
+        if not self._appended:
+            return Tick()
+        self._appended = False
+        async with self.parts.database.connection() as connection:
+            await events.wake(connection)
+        return Tick(seen=1, applied=1)
+
+
+class ClockLoop(Loop):
+    """Samples the database's clock. Trouble is told by an event and seen in /readyz; leases wait until it is over."""
+
+    name = "clock"
+    needs_trusted_clock = False
+
+    def __init__(self, parts: Parts, clock: DatabaseClock) -> None:
+        super().__init__(parts, every_s=parts.settings.clock.sample_every_s)
+        self._clock = clock
+
+    async def tick(self, now: Instant) -> Tick:
+        observation, difference_us = await self._clock.sample(self.parts.database)
+        self.parts.metrics.clock_difference.set(difference_us / SECOND)
+        self.parts.metrics.clock_trusted.set(self._clock.trusted)
+        if observation is not Observation.STEADY:
+            log.warning("clock", observation=observation.value, difference_s=difference_us / SECOND)
+        if observation in _ALARMS:
+            alarm = ClockAlarm(self.parts.process_id, observation.name.lower(), difference_us / SECOND)
+            async with self.parts.database.transaction() as transaction:
+                await events.append(transaction, [alarm], self.parts.ids, now)
+        return Tick(seen=1)
+
+
+class HeartbeatLoop(Loop):
+    """Says that this process is alive."""
+
+    name = "heartbeat"
+    needs_trusted_clock = False
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts, every_s=parts.settings.loops.process_heartbeat_s)
+
+    async def tick(self, now: Instant) -> Tick:
+        await processes.seen(self.parts.database, self.parts.process_id, self.parts.ids, now)
+        return Tick(seen=1)
+
+
+class LostProcessLoop(Loop):
+    """Gives up processes that went silent. Only silence that we could hear counts: we listen a whole period first."""
+
+    name = "lost_processes"
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts, every_s=parts.settings.loops.process_heartbeat_s)
+        self._lost_after_us = int(parts.settings.loops.process_lost_s * SECOND)
+        self._listening_since = self._heard_at = parts.clock.now()
+
+    async def tick(self, now: Instant) -> Tick:
+        if now - self._heard_at > self._lost_after_us:
+            self._listening_since = now
+        self._heard_at = now
+        if now - self._listening_since < self._lost_after_us:
+            return Tick()
+        batch_max = self.parts.settings.loops.batch_max
+        silent_since = Instant(now - self._lost_after_us)
+        lost = await processes.lose(self.parts.database, silent_since, batch_max, self.parts.ids, now)
+        for process_id in lost:
+            log.warning("process lost", process_id=str(process_id))
+        return Tick(seen=len(lost), applied=len(lost), more=len(lost) == batch_max)
+
+
+class AnswerLoop(Loop):
+    """Forgets answers to Idempotency-Keys that are older than we promise to remember."""
+
+    name = "answers"
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts, every_s=60.0)
+        self._keep_us = int(parts.settings.http.idempotency_keep_s * SECOND)
+
+    async def tick(self, now: Instant) -> Tick:
+        batch_max = self.parts.settings.loops.batch_max
+        forgotten = await answers.forget(self.parts.database, Instant(now - self._keep_us), batch_max)
+        return Tick(seen=forgotten, applied=forgotten, more=forgotten == batch_max)
+
+
+class PartitionDuty(Duty):
+    """Makes partitions long before a row needs them."""
+
+    name = "partitions"
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts, period_s=3600.0)
+
+    async def perform(self, now: Instant) -> int:
+        until = Instant(now + self.parts.settings.database.partitions_ahead_days * DAY)
+        async with self.parts.database.connection() as connection:
+            created = await partitions.create(connection, now, until)
+        if created:
+            log.info("partitions made", names=created)
+        return len(created)

@@ -1,0 +1,47 @@
+"""What a control process counts, all in one place. Each process has a registry of its own."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+_FAST = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+
+
+class Metrics:
+    """Names start with `tidemill_`; suffixes carry units."""
+
+    def __init__(self, version: str) -> None:
+        self.registry = CollectorRegistry()
+        registry = self.registry
+        self.requests = Histogram(
+            "tidemill_http_request_seconds",
+            "Time to answer, by route template and status.",
+            ["method", "route", "status"],
+            buckets=_FAST,
+            registry=registry,
+        )
+        self.ticks = Histogram(
+            "tidemill_loop_tick_seconds",
+            "Time of one tick, by loop and outcome (done, failed).",
+            ["loop", "outcome"],
+            buckets=_FAST,
+            registry=registry,
+        )
+        self.applied = Counter(
+            "tidemill_loop_applied", "Items that a loop's ticks have changed.", ["loop"], registry=registry
+        )
+        self.loop_held = Gauge(
+            "tidemill_loop_held", "1 while a loop waits for a switch or for the clock.", ["loop"], registry=registry
+        )
+        self.clock_difference = Gauge(
+            "tidemill_clock_difference_seconds", "Database time minus ours at the last sample.", registry=registry
+        )
+        self.clock_trusted = Gauge(
+            "tidemill_clock_trusted", "0 while the database's clock is in doubt.", registry=registry
+        )
+        self.connections_used = Gauge(
+            "tidemill_database_connections_used", "Database connections in use.", registry=registry
+        )
+        self.event_readers = Gauge("tidemill_event_readers", "Open event streams.", registry=registry)
+        Gauge("tidemill_build", "The version that runs.", ["version"], registry=registry).labels(version).set(1)
+
+    def exposition(self) -> bytes:
+        return generate_latest(self.registry)

@@ -1,0 +1,233 @@
+"""A control process from its first connection to its last: migrate, register, serve, drain, say goodbye.
+
+Any number of them may run on one database. The first SIGTERM (or Ctrl-C) drains: no new connections, requests and
+ticks in hand are finished, streams are ended. The second leaves at once.
+"""
+
+import asyncio
+import os
+import secrets
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from random import SystemRandom
+
+import structlog
+from starlette.types import ASGIApp
+
+from tidemill import __version__
+from tidemill.control.app import create_app
+from tidemill.control.context import Control
+from tidemill.control.feed import EventFeed
+from tidemill.control.listening import Server, create_server, listen
+from tidemill.control.loops.backups import BackupDuty
+from tidemill.control.loops.frame import Loop, LoopRunner
+from tidemill.control.loops.housekeeping import (
+    AnnounceLoop,
+    AnswerLoop,
+    ClockLoop,
+    HeartbeatLoop,
+    LostProcessLoop,
+    PartitionDuty,
+)
+from tidemill.control.metrics import Metrics
+from tidemill.control.parts import Parts
+from tidemill.control.tracing import traced
+from tidemill.core.clock import SECOND, ClockRules
+from tidemill.core.faults import DatabaseFault
+from tidemill.core.ids import Ids
+from tidemill.core.settings import Settings, pool_fingerprint
+from tidemill.store import events, processes
+from tidemill.store.address import DatabaseUrls
+from tidemill.store.clock import DatabaseClock
+from tidemill.store.database import Database, Limits
+from tidemill.store.migrate import migrate
+from tidemill.store.processes import Process
+
+log = structlog.get_logger()
+
+_FAREWELL_S = 3.0
+
+
+class ControlProcess:
+    """One control process. `run` returns when it has been told to stop and has drained."""
+
+    def __init__(self, settings: Settings, urls: DatabaseUrls, *, backups: Path | None) -> None:
+        self._settings = settings
+        self._urls = urls
+        self._backups = backups
+        self._ids = Ids(secrets.randbits)
+        self._server: Server | None = None
+        self._control: Control | None = None
+        self._told_to_stop = 0
+
+    async def run(self, on_ready: Callable[[], None]) -> None:
+        listener = listen(self._settings.host, self._settings.port)
+        async with AsyncExitStack() as stack:
+            stack.callback(listener.close)
+            await migrate(self._urls, self._ids, __version__)
+            control = self._control = await stack.enter_async_context(self._opened())
+            app, flush = traced(create_app(control), self._settings.tracing)
+            stack.callback(flush)
+            await stack.enter_async_context(self._running_loops(control))
+            await self._serve(app, listener, on_ready)
+            log.info("stopping", process_id=str(control.process_id))
+
+    def stop(self) -> None:
+        """Once: drain. Twice: leave."""
+        self._told_to_stop += 1
+        if self._control:
+            self._control.draining.set()
+        if self._server:
+            self._server.should_exit = True
+            self._server.force_exit = self._told_to_stop > 1
+
+    async def _serve(self, app: ASGIApp, listener: socket.socket, on_ready: Callable[[], None]) -> None:
+        self._server = create_server(app, self._settings)
+        if self._told_to_stop:
+            self._server.should_exit = True
+        self._server.on_started = on_ready
+        await self._server.serve([listener])
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[Control]:
+        settings = self._settings
+        limits = Limits(
+            settings.database.connections_max, settings.database.statement_timeout_s, settings.database.lock_timeout_s
+        )
+        database = await Database.open(self._urls.program, limits, "tidemill control")
+        try:
+            clock = await DatabaseClock.begin(database, _clock_rules(settings))
+            parts = Parts(
+                settings=settings,
+                process_id=self._ids.new(clock.now()),
+                database=database,
+                clock=clock,
+                ids=self._ids,
+                metrics=Metrics(__version__),
+            )
+            control = Control(**vars(parts), feed=EventFeed(parts), operator_token=operator_token(settings.home))
+            await self._register(control)
+            yield control
+            await self._say_goodbye(control)
+        finally:
+            await database.close()
+
+    async def _register(self, control: Control) -> None:
+        now = control.clock.now()
+        fingerprint = pool_fingerprint(self._settings)
+        process = Process(
+            control.process_id, socket.gethostname(), os.getpid(), __version__, fingerprint, now, now, "running"
+        )
+        await processes.register(control.database, process, control.ids)
+        others = await processes.listed(control.database, None, 100)
+        if strange := [other for other in others if other.state == "running" and other.settings != fingerprint]:
+            log.warning("settings differ", processes=[str(other.id) for other in strange])
+
+    async def _say_goodbye(self, control: Control) -> None:
+        try:
+            async with asyncio.timeout(_FAREWELL_S):
+                await processes.stop(control.database, control.process_id, control.ids, control.clock.now())
+        except (DatabaseFault, TimeoutError) as error:
+            log.warning("left without a goodbye", cause=str(error))
+
+    @asynccontextmanager
+    async def _running_loops(self, control: Control) -> AsyncIterator[None]:
+        control.runners = [LoopRunner(loop, SystemRandom()) for loop in self._loops(control)]
+        async with _listening(control):
+            tasks = [asyncio.create_task(runner.run(), name=runner.loop.name) for runner in control.runners]
+            for task in tasks:
+                task.add_done_callback(self._loop_ended)
+            try:
+                yield
+            finally:
+                for runner in control.runners:
+                    runner.stop()
+                await _ended(tasks, 0 if self._told_to_stop > 1 else self._settings.http.drain_s)
+
+    def _loop_ended(self, task: "asyncio.Task[None]") -> None:
+        """A loop ends only when told to: anything else is a bug, and a process that limps is worse than none."""
+        if not task.cancelled() and (error := task.exception()):
+            log.error("loop died", loop=task.get_name(), exc_info=error)
+            self.stop()
+
+    def _loops(self, control: Control) -> list[Loop]:
+        """Every loop a control process runs. A new loop gets a line here."""
+        assert isinstance(control.clock, DatabaseClock)
+        loops: list[Loop] = [
+            control.feed,
+            AnnounceLoop(control),
+            ClockLoop(control, control.clock),
+            HeartbeatLoop(control),
+            LostProcessLoop(control),
+            AnswerLoop(control),
+            PartitionDuty(control),
+        ]
+        if self._backups and self._settings.database.backups_enabled:
+            loops.append(BackupDuty(control, self._urls.owner, self._backups))
+        return loops
+
+
+@asynccontextmanager
+async def stopped_by_signals(stop: Callable[[], None]) -> AsyncIterator[None]:
+    """SIGTERM and Ctrl-C call `stop`, each time they come."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+
+def operator_token(home: Path) -> str:
+    """The token of whoever owns the pool's home: made once, readable only by them."""
+    file = home / "operator.token"
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return file.read_text("ascii").strip()
+    with os.fdopen(descriptor, "w") as out:
+        token = secrets.token_urlsafe(32)
+        out.write(token + "\n")
+    return token
+
+
+@asynccontextmanager
+async def _listening(control: Control) -> AsyncIterator[None]:
+    """Local commits wake the announcer; announcements, ours or others', wake the feed. A poll stands behind both."""
+    by_name = {runner.loop.name: runner for runner in control.runners}
+    announcer, feed = by_name[AnnounceLoop.name], by_name[EventFeed.name]
+
+    def appended() -> None:
+        assert isinstance(announcer.loop, AnnounceLoop)
+        announcer.loop.appended()
+        announcer.wake()
+
+    control.database.on_appended = appended
+    listening = asyncio.create_task(events.listen(control.database, feed.wake, control.settings.loops.poll_s))
+    try:
+        yield
+    finally:
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)
+
+
+async def _ended(tasks: "list[asyncio.Task[None]]", patience_s: float) -> None:
+    """Give the tasks time to end by themselves, then cancel them."""
+    _, late = await asyncio.wait(tasks, timeout=patience_s)
+    for task in late:
+        task.cancel()
+    await asyncio.gather(*late, return_exceptions=True)
+
+
+def _clock_rules(settings: Settings) -> ClockRules:
+    clock = settings.clock
+    return ClockRules(
+        step_us=int(clock.step_alarm_s * SECOND),
+        settle_us=int(clock.settle_s * SECOND),
+        uncertainty_us=int(clock.uncertainty_alarm_s * SECOND),
+    )

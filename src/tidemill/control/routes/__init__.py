@@ -1,0 +1,1 @@
+"""HTTP routes: parse, authorise, decide, one store call, view."""

@@ -1,0 +1,125 @@
+"""The operator's routes: the kill switches, and the control processes of the pool."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+
+from tidemill.control.context import ControlPart, Operator
+from tidemill.control.once import OncePart
+from tidemill.control.problems import Refused, documented
+from tidemill.core.clock import Instant, as_datetime
+from tidemill.core.switches import REASON_MAX, Switch, SwitchRefusal, SwitchState
+from tidemill.store import processes, switches
+from tidemill.store.answers import Answer
+from tidemill.store.processes import Process
+from tidemill.store.query import Connection
+
+router = APIRouter(prefix="/admin", tags=["admin"])
+
+
+class Reason(BaseModel):
+    reason: str = Field(min_length=1, max_length=REASON_MAX, description="Kept with the switch and told to everybody.")
+
+
+class SwitchView(BaseModel):
+    name: Switch
+    stopped: bool
+    reason: str
+    changed_by: str
+    changed_at: datetime | None
+
+
+class SwitchList(BaseModel):
+    items: list[SwitchView]
+
+
+class ProcessView(BaseModel):
+    id: UUID
+    host: str
+    pid: int
+    version: str
+    settings: str = Field(description="Fingerprint of the pool's settings; it must be the same in all processes.")
+    started_at: datetime
+    seen_at: datetime
+    state: Literal["running", "stopped", "lost"]
+
+
+class ProcessPage(BaseModel):
+    items: list[ProcessView]
+    has_more: bool
+    after: UUID | None
+
+
+@router.get("/switches", responses=documented(401, 403))
+async def list_switches(control: ControlPart, _: Operator) -> SwitchList:
+    """How every switch stands."""
+    async with control.database.connection() as connection:
+        states = await switches.states(connection)
+    return SwitchList(items=[_switch_view(state) for state in states.values()])
+
+
+@router.post("/switches/{name}/stop", response_model=SwitchView, responses=documented(400, 401, 403, 409, 413, 422))
+async def stop(name: Switch, reason: Reason, control: ControlPart, caller: Operator, once: OncePart) -> JSONResponse:
+    """Stop a part of the pool."""
+    return await _throw(control, once, caller.name, name, stop=True, reason=reason.reason)
+
+
+@router.post("/switches/{name}/start", response_model=SwitchView, responses=documented(400, 401, 403, 409, 413, 422))
+async def start(name: Switch, reason: Reason, control: ControlPart, caller: Operator, once: OncePart) -> JSONResponse:
+    """Start a part of the pool again."""
+    return await _throw(control, once, caller.name, name, stop=False, reason=reason.reason)
+
+
+@router.get("/processes", responses=documented(401, 403, 422))
+async def list_processes(
+    control: ControlPart,
+    _: Operator,
+    after: UUID | None = None,
+    limit: Annotated[int | None, Query(ge=1)] = None,
+) -> ProcessPage:
+    """The control processes of the pool, newest first."""
+    most = min(limit or control.settings.http.page_limit_default, control.settings.http.page_limit_max)
+    found = await processes.listed(control.database, after, most + 1)
+    items = [_process_view(process) for process in found[:most]]
+    return ProcessPage(items=items, has_more=len(found) > most, after=items[-1].id if items else None)
+
+
+async def _throw(
+    control: ControlPart, once: OncePart, by: str, switch: Switch, *, stop: bool, reason: str
+) -> JSONResponse:
+    async def effect(transaction: Connection, now: Instant) -> Answer:
+        state = await switches.set_switch(
+            transaction, switch, stop=stop, reason=reason, by=by, ids=control.ids, now=now
+        )
+        if isinstance(state, SwitchRefusal):
+            raise Refused(state)
+        return Answer(200, _switch_view(state).model_dump(mode="json"))
+
+    return await once.answer(effect)
+
+
+def _switch_view(state: SwitchState) -> SwitchView:
+    return SwitchView(
+        name=state.switch,
+        stopped=state.stopped,
+        reason=state.reason,
+        changed_by=state.changed_by,
+        changed_at=as_datetime(state.changed_at) if state.changed_at is not None else None,
+    )
+
+
+def _process_view(process: Process) -> ProcessView:
+    return ProcessView(
+        id=process.id,
+        host=process.host,
+        pid=process.pid,
+        version=process.version,
+        settings=process.settings,
+        started_at=as_datetime(process.started_at),
+        seen_at=as_datetime(process.seen_at),
+        state=process.state,
+    )

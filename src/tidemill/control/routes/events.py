@@ -1,0 +1,144 @@
+"""The log of events, as a live stream or as pages, filtered by what the reader may see."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import Response, StreamingResponse
+from pydantic import BaseModel
+
+from tidemill.control.context import AnyCaller, Control, ControlPart
+from tidemill.control.problems import Refused, RequestRefusal, documented
+from tidemill.core.clock import as_datetime
+from tidemill.core.events import LOG_START, Cursor, Reader, Recorded, may_read
+from tidemill.core.paging import Page
+
+router = APIRouter(tags=["events"])
+
+_SCAN_MAX = 10_000
+"""How many events one page may look through; a reader who may see few gets the rest with the next page."""
+
+
+class EventView(BaseModel):
+    cursor: str
+    id: UUID
+    at: datetime
+    kind: str
+    subject: str
+    body: dict[str, Any]
+
+
+class EventPage(BaseModel):
+    items: list[EventView]
+    has_more: bool
+    after: str
+
+
+@router.get(
+    "/events",
+    response_model=EventPage,
+    responses={
+        200: {
+            "description": "A stream of server-sent events, or a page if JSON is asked for.",
+            "content": {"text/event-stream": {}},
+        },
+        **documented(400, 401, 422),
+    },
+)
+async def events(
+    request: Request,
+    control: ControlPart,
+    caller: AnyCaller,
+    after: Annotated[str | None, Query(description="A cursor, or `start`.")] = None,
+    limit: Annotated[int | None, Query(ge=1, description="For pages: how many at the most.")] = None,
+    last_event_id: Annotated[str | None, Header(description="Where a broken stream goes on.")] = None,
+) -> Response | EventPage:
+    """Follow what happens (`text/event-stream`, the default) or list it (`Accept: application/json`)."""
+    cursor = _parse(last_event_id or after)
+    if "application/json" in request.headers.get("accept", ""):
+        most = min(limit or control.settings.http.page_limit_default, control.settings.http.page_limit_max)
+        return _page_view(await page(control, caller.reader, cursor or LOG_START, most))
+    start = cursor if cursor is not None else await control.feed.newest()
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(stream(control, caller.reader, start), media_type="text/event-stream", headers=headers)
+
+
+async def page(control: Control, reader: Reader, after: Cursor, limit: int) -> Page[Recorded]:
+    """The next events this reader may see. Looks through a bounded number of events."""
+    items: list[Recorded] = []
+    scanned = 0
+    while scanned < _SCAN_MAX:
+        batch = await control.feed.read(after, control.settings.events.batch_max)
+        for event in batch:
+            if may_read(reader, event):
+                if len(items) == limit:
+                    return Page(items, has_more=True, after=str(after))
+                items.append(event)
+            after = event.cursor
+        if len(batch) < control.settings.events.batch_max:
+            return Page(items, has_more=False, after=str(after))
+        scanned += len(batch)
+    return Page(items, has_more=True, after=str(after))
+
+
+async def stream(control: Control, reader: Reader, after: Cursor) -> AsyncIterator[str]:
+    """Server-sent events from a cursor on, until the reader leaves or we shut down."""
+    control.metrics.event_readers.inc()
+    try:
+        yield "retry: 1000\n\n"
+        while not control.draining.is_set():
+            arrival = control.feed.arrival
+            batch = await control.feed.read(after, control.settings.events.batch_max)
+            if batch:
+                after = batch[-1].cursor
+                if shown := "".join(_as_sse(event) for event in batch if may_read(reader, event)):
+                    yield shown
+            elif not await _either(arrival, control.draining, control.settings.http.event_heartbeat_s):
+                # An id without content moves the reader's cursor past what it may not see.
+                yield f": still here\nid: {after}\n\n"
+    finally:
+        control.metrics.event_readers.dec()
+
+
+async def _either(first: asyncio.Event, second: asyncio.Event, timeout_s: float) -> bool:
+    """Whether one of two events came in time."""
+    waits = [asyncio.ensure_future(event.wait()) for event in (first, second)]
+    try:
+        done, _ = await asyncio.wait(waits, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        return bool(done)
+    finally:
+        for wait in waits:
+            wait.cancel()
+
+
+def _parse(text: str | None) -> Cursor | None:
+    if not text:
+        return None
+    cursor = LOG_START if text == "start" else Cursor.parse(text)
+    if cursor is None:
+        raise Refused(RequestRefusal.CURSOR_MALFORMED)
+    return cursor
+
+
+def _view(event: Recorded) -> EventView:
+    return EventView(
+        cursor=str(event.cursor),
+        id=event.id,
+        at=as_datetime(event.at),
+        kind=event.kind,
+        subject=event.subject,
+        body=dict(event.body),
+    )
+
+
+def _page_view(found: Page[Recorded]) -> EventPage:
+    return EventPage(items=[_view(event) for event in found.items], has_more=found.has_more, after=found.after or "")
+
+
+def _as_sse(event: Recorded) -> str:
+    content = json.dumps(_view(event).model_dump(mode="json"), separators=(",", ":"))
+    return f"id: {event.cursor}\nevent: {event.kind}\ndata: {content}\n\n"

@@ -1,0 +1,92 @@
+"""Is it alive, is it ready, what does it count: for load balancers, scripts and monitoring."""
+
+import asyncio
+import ipaddress
+from importlib.resources import files
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import BaseModel
+
+from tidemill import __version__
+from tidemill.control.context import AnyCaller, Control, ControlPart
+from tidemill.control.problems import Refused, RequestRefusal, documented
+from tidemill.core.faults import Fault
+
+router = APIRouter(tags=["health"])
+
+_DATABASE_S = 2.0
+_PAGE = files("tidemill.control").joinpath("welcome.html").read_text("utf-8")
+_PAGE_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'"
+
+
+class Health(BaseModel):
+    alive: bool
+    version: str
+
+
+class Readiness(BaseModel):
+    """`checks` says for each part `ok`, or what is wrong with it."""
+
+    ready: bool
+    version: str
+    process_id: str
+    checks: dict[str, str]
+
+
+@router.get("/healthz")
+async def healthz() -> Health:
+    """The process answers."""
+    return Health(alive=True, version=__version__)
+
+
+@router.get("/readyz", responses={503: {"model": Readiness, "description": "Not ready; `checks` says why."}})
+async def readyz(control: ControlPart) -> JSONResponse:
+    """The process can do its work. Load balancers send nobody here while it cannot."""
+    checks = {
+        "database": await _database(control),
+        "clock": "ok" if control.clock.trusted else "The database's clock jumped and is settling.",
+        "loops": _loops(control),
+        "drain": "The process is shutting down." if control.draining.is_set() else "ok",
+    }
+    ready = all(check == "ok" for check in checks.values())
+    view = Readiness(ready=ready, version=__version__, process_id=str(control.process_id), checks=checks)
+    return JSONResponse(view.model_dump(), 200 if ready else 503)
+
+
+@router.get("/metrics", responses=documented(401), response_class=Response)
+async def metrics(request: Request, control: ControlPart, caller: AnyCaller) -> Response:
+    """Prometheus metrics, for this machine and for operators."""
+    if not caller.reader.operator and not _is_local(request):
+        raise Refused(RequestRefusal.UNAUTHENTICATED)
+    control.metrics.connections_used.set(control.database.in_use)
+    return Response(control.metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
+
+
+@router.get("/", include_in_schema=False)
+async def welcome() -> HTMLResponse:
+    return HTMLResponse(_PAGE, headers={"Content-Security-Policy": _PAGE_POLICY})
+
+
+async def _database(control: Control) -> str:
+    try:
+        async with asyncio.timeout(_DATABASE_S), control.database.connection() as connection:
+            await connection.execute("SELECT 1")
+    except TimeoutError:
+        return f"The database did not answer within {_DATABASE_S:.0f} s."
+    except Fault as fault:
+        return str(fault)
+    return "ok"
+
+
+def _loops(control: Control) -> str:
+    failing = sorted(runner.loop.name for runner in control.runners if runner.failing)
+    return f"Failing: {', '.join(failing)}; the log says why." if failing else "ok"
+
+
+def _is_local(request: Request) -> bool:
+    try:
+        return request.client is not None and ipaddress.ip_address(request.client.host).is_loopback
+    except ValueError:
+        return False

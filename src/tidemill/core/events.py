@@ -1,0 +1,167 @@
+"""Events: what happened, typed, in one order that never changes.
+
+Every state change appends one event in its own transaction. An event names its kind, what it is about, and who may
+read it besides operators: anyone, or some accounts. A cursor is (generation, transaction, number): transactions are
+ordered as PostgreSQL numbers them, and a restored backup begins a new generation.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+from uuid import UUID
+
+from tidemill.core.clock import Instant
+
+_NUMBER_MAX = 2**63 - 1
+
+
+class Cursor(NamedTuple):
+    """A place in the log, behind one event. Cursors compare as the log is ordered."""
+
+    generation: int
+    transaction: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.generation}.{self.transaction}.{self.number}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        """None for anything that is not a cursor."""
+        parts = text.split(".")
+        if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) < 20 for part in parts):
+            return None
+        cursor = cls(*map(int, parts))
+        return cursor if max(cursor) <= _NUMBER_MAX else None
+
+    @classmethod
+    def behind_transaction(cls, generation: int, transaction: int) -> Self:
+        """The place behind everything that a transaction appended."""
+        return cls(generation, transaction, _NUMBER_MAX)
+
+
+LOG_START = Cursor(0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Event:
+    """Base of all events. `public` events may be read by anyone."""
+
+    kind: ClassVar[str]
+    public: ClassVar[bool] = False
+
+    def __init_subclass__(cls, *, kind: str, public: bool = False) -> None:
+        assert kind not in KINDS, f"two events are called {kind}"
+        cls.kind, cls.public = kind, public
+        KINDS[kind] = cls
+
+    @property
+    def subject(self) -> str:
+        """What the event is about, such as `process:0190…`."""
+        return "pool"
+
+    @property
+    def accounts(self) -> tuple[UUID, ...]:
+        """The accounts that may read it."""
+        return ()
+
+    def body(self) -> Mapping[str, Any]:
+        return {name: str(value) if isinstance(value, UUID) else value for name, value in asdict(self).items()}
+
+
+KINDS: dict[str, type[Event]] = {}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """An event as the log holds it."""
+
+    cursor: Cursor
+    id: UUID
+    at: Instant
+    kind: str
+    subject: str
+    body: Mapping[str, Any]
+    public: bool
+    accounts: tuple[UUID, ...]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Who asks: an operator, an account, or (neither) a stranger."""
+
+    operator: bool = False
+    account_id: UUID | None = None
+
+
+def may_read(reader: Reader, event: Recorded) -> bool:
+    return reader.operator or event.public or (reader.account_id is not None and reader.account_id in event.accounts)
+
+
+@dataclass(frozen=True)
+class _OfProcess:
+    """What events about one control process share."""
+
+    process_id: UUID
+
+    @property
+    def subject(self) -> str:
+        return f"process:{self.process_id}"
+
+
+@dataclass(frozen=True)
+class PoolCreated(Event, kind="pool.created", public=True):
+    version: str
+
+
+@dataclass(frozen=True)
+class PoolRestored(Event, kind="pool.restored", public=True):
+    """The database was put back from a backup; what came after that backup is gone."""
+
+    source: str
+
+
+@dataclass(frozen=True)
+class SwitchThrown(Event, kind="pool.switch_thrown", public=True):
+    switch: str
+    stopped: bool
+    reason: str
+    by: str
+
+
+@dataclass(frozen=True)
+class BackupMade(Event, kind="pool.backup_made"):
+    file: str
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class BackupFailed(Event, kind="pool.backup_failed"):
+    cause: str
+
+
+@dataclass(frozen=True)
+class ClockAlarm(_OfProcess, Event, kind="pool.clock_alarm"):
+    observation: str
+    difference_s: float
+
+
+@dataclass(frozen=True)
+class ProcessStarted(_OfProcess, Event, kind="process.started"):
+    host: str
+    version: str
+
+
+@dataclass(frozen=True)
+class ProcessStopped(_OfProcess, Event, kind="process.stopped"):
+    """A process said goodbye."""
+
+
+@dataclass(frozen=True)
+class ProcessLost(_OfProcess, Event, kind="process.lost"):
+    """A process went silent without saying goodbye."""
+
+
+@dataclass(frozen=True)
+class ProcessReturned(_OfProcess, Event, kind="process.returned"):
+    """A process that was given up for lost is back."""

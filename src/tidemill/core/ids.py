@@ -1,0 +1,46 @@
+"""Identifiers: UUIDv7, so that an id sorts by the time it was made and names the partition it belongs to.
+
+Ids made by one `Ids` only grow, even when the clock goes back. Time and randomness are brought by the caller.
+"""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from tidemill.core.clock import Instant
+
+RANDOM_BITS = 62
+_VERSION = 7 << 76
+_VARIANT = 2 << 62
+
+
+class Ids:
+    """A source of ids. `random_bits(n)` answers n random bits as an integer."""
+
+    def __init__(self, random_bits: Callable[[int], int]) -> None:
+        self._random_bits = random_bits
+        self._last_stamp = 0
+
+    def new(self, now: Instant) -> UUID:
+        stamp = max(_stamp(now), self._last_stamp + 1)
+        self._last_stamp = stamp
+        return _compose(stamp, self._random_bits(RANDOM_BITS))
+
+
+def first_id_at(at: Instant) -> UUID:
+    """The smallest id that could have been made at this instant: the bound of ranges and partitions."""
+    return _compose(_stamp(at), 0)
+
+
+def made_at(identifier: UUID) -> Instant:
+    """When an id was made, to the millisecond."""
+    return Instant((identifier.int >> 80) * 1000)
+
+
+def _stamp(at: Instant) -> int:
+    """60 bits of time: 48 of milliseconds, and 12 that divide the millisecond."""
+    milliseconds, microseconds = divmod(at, 1000)
+    return milliseconds << 12 | microseconds * 4096 // 1000
+
+
+def _compose(stamp: int, random: int) -> UUID:
+    return UUID(int=(stamp >> 12) << 80 | _VERSION | (stamp & 0xFFF) << 64 | _VARIANT | random)

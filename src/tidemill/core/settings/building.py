@@ -1,0 +1,70 @@
+"""Building the settings of a process, once, from all places at a time.
+
+Either everything holds, or nothing is built and one fault lists every problem.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from tidemill.core.faults import SettingsFault
+from tidemill.core.settings.checks import broken
+from tidemill.core.settings.layers import (
+    DEFAULT,
+    Given,
+    Source,
+    Value,
+    from_command_line,
+    from_environment,
+    from_file,
+    read,
+)
+from tidemill.core.settings.tree import Settings, assemble, catalogue
+
+_NOTHING: Mapping[str, object] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Built:
+    """The settings, and where each came from."""
+
+    settings: Settings
+    sources: Mapping[str, Source]
+
+
+def build(  # each argument is one place that values come from
+    *,
+    toml: Mapping[str, object],
+    toml_name: str,
+    environment: Mapping[str, str],
+    home: Path,
+    overrides: Mapping[str, object] = _NOTHING,
+    reserved: Collection[str] = (),
+) -> Built:
+    """Read every place, check everything, and build; `reserved` are variables of ours that are no settings."""
+    values, problems = read(
+        [
+            Given("home", home, DEFAULT),
+            *from_file(toml, toml_name),
+            *from_environment(environment, reserved),
+            *from_command_line(overrides),
+        ]
+    )
+    _follow(values)
+    # A home that could not be read stands in for itself: checks need a whole object, which is then not handed out.
+    settings = assemble({"home": home} | {name: value.value for name, value in values.items()})
+    sources = {d.name: values[d.name].source if d.name in values else DEFAULT for d in catalogue()}
+    sentences = [problem.sentence for problem in problems]
+    sentences += broken(settings, sources, {problem.name for problem in problems})
+    if sentences:
+        raise SettingsFault("\n".join(sentences))
+    return Built(settings, MappingProxyType(sources))
+
+
+def _follow(values: dict[str, Value]) -> None:
+    """A setting that follows another takes its value, unless it was given one of its own."""
+    for definition in catalogue():
+        if definition.follows in values and definition.name not in values:
+            followed = values[definition.follows]
+            values[definition.name] = Value(definition, followed.value, followed.source)

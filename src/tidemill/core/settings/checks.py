@@ -1,0 +1,155 @@
+"""What must hold between settings.
+
+Each check is a sentence that says what must hold, and why where that is not plain. A check is made only when every
+setting it speaks of could be read, so one mistake is reported once.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from itertools import pairwise
+from math import isclose
+from typing import Any
+
+from tidemill.core.settings.kind import shown
+from tidemill.core.settings.layers import Source
+from tidemill.core.settings.quantities import ONE_PPM
+from tidemill.core.settings.texts import is_address
+from tidemill.core.settings.tree import Settings, by_name, value_of
+
+
+@dataclass(frozen=True)
+class Check:
+    """A rule over the values of some settings, given in the order of their names."""
+
+    names: tuple[str, ...]
+    holds: Callable[..., bool]
+    sentence: str
+
+
+def rising(*names: str) -> Check:
+    """Each at most the next."""
+    sentence = f"{names[0]} must be at most {', which must be at most '.join(names[1:])}"
+    return Check(names, lambda *values: all(low <= high for low, high in pairwise(values)), sentence)
+
+
+def longer(longer_name: str, shorter_name: str, why: str) -> Check:
+    sentence = f"{longer_name} must be longer than {shorter_name}, {why}"
+    return Check((longer_name, shorter_name), lambda long, short: long > short, sentence)
+
+
+def sum_to_one(*names: str) -> Check:
+    sentence = f"{', '.join(names[:-1])} and {names[-1]} must sum to 100%"
+    return Check(names, _is_one, sentence)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address; of names, only localhost is known to be one."""
+    return ip_address(host).is_loopback if is_address(host) else host.lower() == "localhost"
+
+
+def _is_one(*parts: float) -> bool:
+    # Shares of money are integers in parts per million and must sum exactly.
+    if all(isinstance(part, int) for part in parts):
+        return sum(parts) == ONE_PPM
+    return isclose(sum(parts), 1, abs_tol=1e-9)
+
+
+def _is_guarded(host: str, certificate: object, proxies: Collection[str]) -> bool:
+    return is_loopback(host) or certificate is not None or bool(proxies)
+
+
+CHECKS = (
+    Check(
+        ("host", "http.tls_certificate", "http.trusted_proxies"),
+        _is_guarded,
+        "Listening beyond this machine needs TLS: set http.tls_certificate and http.tls_key, "
+        "or name the proxies that bring TLS in http.trusted_proxies (--behind-proxy), or keep host at 127.0.0.1",
+    ),
+    Check(
+        ("http.tls_certificate", "http.tls_key"),
+        lambda certificate, key: (certificate is None) == (key is None),
+        "http.tls_certificate and http.tls_key must be set together",
+    ),
+    Check(
+        ("database_url", "database_owner_url"),
+        lambda program, owner: program is not None or owner is None,
+        "database_owner_url needs database_url, the URL of the program's own role",
+    ),
+    Check(
+        ("database.backups_enabled", "database.backup_keep_daily", "database.backup_keep_weekly"),
+        lambda enabled, daily, weekly: not enabled or daily + weekly > 0,
+        "With backups on, database.backup_keep_daily or database.backup_keep_weekly must keep at least one",
+    ),
+    Check(
+        ("issuance.enabled", "issuance.epoch_cap"),
+        lambda enabled, cap: not enabled or cap > 0,
+        "issuance.enabled needs an issuance.epoch_cap above 0",
+    ),
+    Check(
+        ("money.burn", "bonus_fund.commission"),
+        lambda burn, fund: burn + fund <= ONE_PPM,
+        "money.burn and bonus_fund.commission are both taken from the commission and must be at most 100% together",
+    ),
+    Check(
+        ("money.commission", "money.self_trade_loss"),
+        lambda commission, loss: (ONE_PPM + commission) * (ONE_PPM - loss) >= ONE_PPM**2,
+        "money.commission must cover money.self_trade_loss, so that a provider can receive the price they set",
+    ),
+    Check(
+        ("disputes.jurors",),
+        lambda jurors: jurors % 2 == 1,
+        "disputes.jurors must be an odd number, so that a jury always decides",
+    ),
+    longer("stake.timelock_s", "disputes.window_s", "so that a stake cannot leave before a dispute can take it"),
+    longer("link.offline_after_s", "link.heartbeat_s", "so that a node that reports in time is online"),
+    longer("loops.process_lost_s", "loops.process_heartbeat_s", "so that a process that reports in time is not lost"),
+    longer("epochs.length_s", "epochs.contribution_every_s", "so that an epoch has sums to settle"),
+    rising("http.page_limit_default", "http.page_limit_max"),
+    rising("database.lock_timeout_s", "database.statement_timeout_s"),
+    rising("loops.backoff_first_s", "loops.backoff_most_s"),
+    rising("events.batch_max", "events.keep_in_memory"),
+    rising("plans.inference_low", "plans.inference_high"),
+    rising("quality.low", "quality.passed", "quality.high"),
+    rising("nvlink.without", "nvlink.low", "nvlink.high"),
+    rising("offers.coefficient_low", "offers.low_demand", "offers.high_demand", "offers.coefficient_high"),
+    rising("stake.small_memory_mib", "stake.medium_memory_mib", "stake.large_memory_mib"),
+    rising("stake.small", "stake.medium", "stake.large", "stake.largest"),
+    rising("reputation.light_penalty", "reputation.medium_penalty", "reputation.severe_penalty"),
+    rising("audit.rate_floor", "audit.budget"),
+    rising("verification.similarity_review", "verification.similarity_pass"),
+    rising("value_policy.price_ratio_low", "value_policy.price_ratio_high"),
+    rising("jobs.light_devices_max", "jobs.medium_devices_max", "jobs.heavy_devices_max"),
+    sum_to_one("contribution.base", "contribution.uptime", "contribution.success", "contribution.quality"),
+    sum_to_one(
+        "reputation.success_weight",
+        "reputation.speed_weight",
+        "reputation.uptime_weight",
+        "reputation.stake_weight",
+    ),
+    sum_to_one(
+        "value_policy.reputation_weight",
+        "value_policy.success_weight",
+        "value_policy.price_weight",
+        "value_policy.nvlink_weight",
+    ),
+    sum_to_one(
+        "fast_policy.latency_weight",
+        "fast_policy.load_weight",
+        "fast_policy.capability_weight",
+        "fast_policy.cost_weight",
+    ),
+)
+
+
+def broken(settings: Settings, sources: Mapping[str, Source], doubtful: Collection[str]) -> Iterator[str]:
+    """A sentence for each check that does not hold and speaks of no setting in doubt."""
+    for check in CHECKS:
+        values: list[Any] = [value_of(settings, by_name()[name]) for name in check.names]
+        if not set(check.names) & set(doubtful) and not check.holds(*values):
+            definitions = [by_name()[name] for name in check.names]
+            now = (
+                f"{d.name} is {shown(d.kind, value)} ({sources[d.name]})"
+                for d, value in zip(definitions, values, strict=True)
+            )
+            yield f"{check.sentence}; now {', '.join(now)}."

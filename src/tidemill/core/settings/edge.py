@@ -1,0 +1,102 @@
+"""Settings of the pool's edge: HTTP, logging in, how often a key may call.
+
+Every wait on a peer has a deadline and every size a limit, so no single peer can hold a process.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidemill.core.settings.definition import Scope, optional, setting
+from tidemill.core.settings.quantities import DURATION, INTEGER, SIZE
+from tidemill.core.settings.texts import NETWORKS, PATH
+
+
+@dataclass(frozen=True)
+class HttpSettings:
+    """The HTTP server of a control process."""
+
+    tls_certificate: Path | None = optional(
+        PATH, meaning="The file with the certificate chain, in PEM; needs `http.tls_key`."
+    )
+    tls_key: Path | None = optional(
+        PATH, meaning="The file with the certificate's private key, in PEM; needs `http.tls_certificate`."
+    )
+    trusted_proxies: tuple[str, ...] = setting(
+        NETWORKS, (), meaning="The proxies whose word about a caller's address and about TLS is believed."
+    )
+    header_deadline_s: float = setting(
+        DURATION, "10s", low="100ms", high="10m", meaning="How long a caller may take to send a request's headers."
+    )
+    body_deadline_s: float = setting(
+        DURATION, "60s", low="100ms", high="1h", meaning="How long a caller may take to send a request's whole body."
+    )
+    write_deadline_s: float = setting(
+        DURATION, "30s", low="100ms", high="1h", meaning="How long a caller may leave an answer unread."
+    )
+    keep_alive_s: float = setting(
+        DURATION, "15s", high="1h", meaning="How long an idle connection is kept for the next request."
+    )
+    body_limit_bytes: int = setting(
+        SIZE,
+        "1MiB",
+        low="1KiB",
+        high="1GiB",
+        scope=Scope.POOL,
+        meaning="The largest body of a request; uploads of artefacts have their own way.",
+    )
+    header_limit_bytes: int = setting(
+        SIZE, "32KiB", low="1KiB", high="1MiB", meaning="The largest set of headers of a request."
+    )
+    connections_max: int = setting(
+        INTEGER, 2000, unit="connections", low=1, high=1_000_000, meaning="The most connections open at once."
+    )
+    drain_s: float = setting(
+        DURATION, "20s", high="1h", meaning="How long a stopping process lets running requests finish."
+    )
+    page_limit_default: int = setting(
+        INTEGER, 50, unit="rows", low=1, scope=Scope.POOL, meaning="The rows of a list when a caller asks for none."
+    )
+    page_limit_max: int = setting(
+        INTEGER, 500, unit="rows", low=1, high=10_000, scope=Scope.POOL, meaning="The most rows of a list at once."
+    )
+    idempotency_keep_s: float = setting(
+        DURATION,
+        "7d",
+        low="1h",
+        high="366d",
+        scope=Scope.POOL,
+        meaning="How long the answer to an `Idempotency-Key` is kept.",
+    )
+    event_heartbeat_s: float = setting(
+        DURATION, "15s", low="1s", high="5m", meaning="How often a quiet stream of events sends a comment line."
+    )
+
+
+@dataclass(frozen=True)
+class LoginSettings:
+    """Logging in with a password, and what mail may confirm."""
+
+    failures_max: int = setting(
+        INTEGER, 5, unit="failures", low=1, high=100, meaning="So many failures lock an account for an address."
+    )
+    lock_s: float = setting(
+        DURATION, "15m", low="1s", high="7d", meaning="How long an account stays locked for an address."
+    )
+    mail_token_s: float = setting(
+        DURATION, "24h", low="1m", high="30d", meaning="How long the single-use link in a mail is good."
+    )
+    session_idle_s: float = setting(
+        DURATION, "24h", low="1m", high="90d", meaning="A session ends after being idle for so long."
+    )
+
+
+@dataclass(frozen=True)
+class LimitsSettings:
+    """How often a key may call."""
+
+    data_centre_per_minute: int = setting(
+        INTEGER, 1000, unit="requests/min", low=1, meaning="The requests a minute of a data centre's key."
+    )
+    customer_per_minute: int = setting(
+        INTEGER, 100, unit="requests/min", low=1, meaning="The requests a minute of a customer's key."
+    )

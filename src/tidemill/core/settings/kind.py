@@ -1,0 +1,48 @@
+"""What a kind of setting is: how its values are read, shown and bounded.
+
+A kind reads a value of a TOML file or a text of the environment, and shows a value as a text that reads back to it.
+What cannot be read is refused with a reason; a reason never repeats a value that may be a secret.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A value of the wrong type or form. Without a reason, saying what is accepted says enough."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Kind(Generic[T]):
+    """One way of writing values."""
+
+    name: str
+    accepts: str  # ends the sentence "it must be …"
+    read: Callable[[object], T | Unreadable]
+    show: Callable[[T], str]
+    unit: str = ""  # the unit outside, in files and on pages
+    suffix: str = ""  # the unit inside, which ends the field's name but is not part of the setting's name
+    spoken: bool = True  # whether a text is a proper way to write it in a TOML file, too
+    low: T | None = None
+    high: T | None = None
+    mask: Callable[[T], str] | None = None  # set where a value may carry a secret: how to show it without
+
+
+def read_from_file(kind: Kind[T], raw: object) -> T | Unreadable:
+    """TOML has its own numbers and booleans: a text in their place is a mistake that we do not guess about."""
+    if isinstance(raw, str) and not kind.spoken:
+        return Unreadable("that is a text in quotation marks")
+    return kind.read(raw)
+
+
+def shown(kind: Kind[T], value: T | None) -> str:
+    """A value as people may see it: secrets masked."""
+    if value is None:
+        return "not set"
+    return kind.mask(value) if kind.mask else kind.show(value) or "none"

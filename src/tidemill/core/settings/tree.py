@@ -1,0 +1,164 @@
+"""All settings in one frozen object, and what can be said of every one of them.
+
+A value inside is found by its field; a setting outside by its name. The two differ only where a field's name carries a
+unit that nobody writes: `stake.small_uc` inside, in micro-credits, is `stake.small` outside, in credits.
+"""
+
+# setting() and its like make a field, as dataclasses.field does
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+
+from tidemill.core.settings.definition import (
+    OF_POOL,
+    OF_PROCESS,
+    Definition,
+    Scope,
+    definitions,
+    optional,
+    required,
+    sections_of,
+    setting,
+)
+from tidemill.core.settings.edge import HttpSettings, LimitsSettings, LoginSettings
+from tidemill.core.settings.money import (
+    BonusFundSettings,
+    ContributionSettings,
+    EpochsSettings,
+    IssuanceSettings,
+    MoneySettings,
+    NvlinkSettings,
+    OffersSettings,
+    PlansSettings,
+    QualitySettings,
+    StakeSettings,
+)
+from tidemill.core.settings.process import (
+    ClockSettings,
+    DatabaseSettings,
+    EventsSettings,
+    LogSettings,
+    LoopsSettings,
+    TracingSettings,
+)
+from tidemill.core.settings.quantities import INTEGER
+from tidemill.core.settings.texts import DATABASE_URL, HOST, PATH
+from tidemill.core.settings.trust import (
+    AuditSettings,
+    DisputesSettings,
+    ExposureSettings,
+    FindingsSettings,
+    NewcomersSettings,
+    ReputationSettings,
+    VerificationSettings,
+)
+from tidemill.core.settings.work import (
+    ContainersSettings,
+    FastPolicySettings,
+    HeadsSettings,
+    JobsSettings,
+    LinkSettings,
+    NodesSettings,
+    SchedulingSettings,
+    TrainingSettings,
+    ValuePolicySettings,
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where the process lives and listens, and which database it uses."""
+
+    home: Path = required(PATH, meaning="The directory of everything this machine keeps.")
+    host: str = setting(HOST, "127.0.0.1", meaning="The address the process listens on.")
+    port: int = setting(
+        INTEGER, 8420, unit="port", high=65535, meaning="The port the process listens on; 0 takes a free one."
+    )
+    database_url: str | None = optional(
+        DATABASE_URL, meaning="The PostgreSQL server to use; not set uses the embedded one."
+    )
+    database_owner_url: str | None = optional(
+        DATABASE_URL,
+        follows="database_url",
+        meaning="The same server, as the role that owns the schema; not set uses `database_url`.",
+    )
+    http: HttpSettings = field(default_factory=HttpSettings, metadata=OF_PROCESS)
+    database: DatabaseSettings = field(default_factory=DatabaseSettings, metadata=OF_PROCESS)
+    clock: ClockSettings = field(default_factory=ClockSettings, metadata=OF_PROCESS)
+    loops: LoopsSettings = field(default_factory=LoopsSettings, metadata=OF_PROCESS)
+    events: EventsSettings = field(default_factory=EventsSettings, metadata=OF_PROCESS)
+    log: LogSettings = field(default_factory=LogSettings, metadata=OF_PROCESS)
+    tracing: TracingSettings = field(default_factory=TracingSettings, metadata=OF_PROCESS)
+    login: LoginSettings = field(default_factory=LoginSettings, metadata=OF_POOL)
+    limits: LimitsSettings = field(default_factory=LimitsSettings, metadata=OF_POOL)
+    money: MoneySettings = field(default_factory=MoneySettings, metadata=OF_POOL)
+    bonus_fund: BonusFundSettings = field(default_factory=BonusFundSettings, metadata=OF_POOL)
+    issuance: IssuanceSettings = field(default_factory=IssuanceSettings, metadata=OF_POOL)
+    plans: PlansSettings = field(default_factory=PlansSettings, metadata=OF_POOL)
+    quality: QualitySettings = field(default_factory=QualitySettings, metadata=OF_POOL)
+    nvlink: NvlinkSettings = field(default_factory=NvlinkSettings, metadata=OF_POOL)
+    contribution: ContributionSettings = field(default_factory=ContributionSettings, metadata=OF_POOL)
+    epochs: EpochsSettings = field(default_factory=EpochsSettings, metadata=OF_POOL)
+    offers: OffersSettings = field(default_factory=OffersSettings, metadata=OF_POOL)
+    stake: StakeSettings = field(default_factory=StakeSettings, metadata=OF_POOL)
+    reputation: ReputationSettings = field(default_factory=ReputationSettings, metadata=OF_POOL)
+    newcomers: NewcomersSettings = field(default_factory=NewcomersSettings, metadata=OF_POOL)
+    audit: AuditSettings = field(default_factory=AuditSettings, metadata=OF_POOL)
+    findings: FindingsSettings = field(default_factory=FindingsSettings, metadata=OF_POOL)
+    exposure: ExposureSettings = field(default_factory=ExposureSettings, metadata=OF_POOL)
+    disputes: DisputesSettings = field(default_factory=DisputesSettings, metadata=OF_POOL)
+    verification: VerificationSettings = field(default_factory=VerificationSettings, metadata=OF_POOL)
+    scheduling: SchedulingSettings = field(default_factory=SchedulingSettings, metadata=OF_POOL)
+    value_policy: ValuePolicySettings = field(default_factory=ValuePolicySettings, metadata=OF_POOL)
+    fast_policy: FastPolicySettings = field(default_factory=FastPolicySettings, metadata=OF_POOL)
+    jobs: JobsSettings = field(default_factory=JobsSettings, metadata=OF_POOL)
+    link: LinkSettings = field(default_factory=LinkSettings, metadata=OF_POOL)
+    nodes: NodesSettings = field(default_factory=NodesSettings, metadata=OF_POOL)
+    heads: HeadsSettings = field(default_factory=HeadsSettings, metadata=OF_POOL)
+    training: TrainingSettings = field(default_factory=TrainingSettings, metadata=OF_POOL)
+    containers: ContainersSettings = field(default_factory=ContainersSettings, metadata=OF_POOL)
+
+
+@cache
+def catalogue() -> Sequence[Definition]:
+    """Every setting, in the order of the reference."""
+    return tuple(definitions(Settings))
+
+
+@cache
+def by_name() -> Mapping[str, Definition]:
+    return MappingProxyType({definition.name: definition for definition in catalogue()})
+
+
+@cache
+def sections() -> Mapping[str, type]:
+    """The class of each section, by its name."""
+    return MappingProxyType(sections_of(Settings))
+
+
+def value_of(settings: Settings, definition: Definition) -> object:
+    """The value inside, in the unit of its field."""
+    holder = getattr(settings, definition.section) if definition.section else settings
+    return getattr(holder, definition.attribute)
+
+
+def assemble(values: Mapping[str, object]) -> Settings:
+    """The object with these values, by the settings' names; what is absent has its default."""
+    top: dict[str, object] = {}
+    inner: dict[str, dict[str, object]] = {name: {} for name in sections()}
+    for name, value in values.items():
+        definition = by_name()[name]
+        (inner[definition.section] if definition.section else top)[definition.attribute] = value
+    made = {name: table(**inner[name]) for name, table in sections().items()}
+    return Settings(**top, **made)  # type: ignore[arg-type]  # each value was read by its own field's kind
+
+
+def pool_fingerprint(settings: Settings) -> str:
+    """SHA-256 over what all processes of a pool must agree on. Secrets are no part of it."""
+    agreed = {d.name: d.kind.show(value_of(settings, d)) for d in catalogue() if d.scope is Scope.POOL}
+    return hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,55 @@
+"""The kill switch: an operator stops a part of the pool, with a reason, and starts it again.
+
+A loop names the switch it obeys. `all` stops everything that any switch stops; housekeeping obeys none.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from tidemill.core.clock import Instant
+from tidemill.core.refusals import Refusal
+
+REASON_MAX = 500
+
+
+class Switch(Enum):
+    PLACEMENT = "placement"
+    PAYOUTS = "payouts"
+    ALL = "all"
+
+
+@dataclass(frozen=True)
+class SwitchState:
+    """How a switch stands, who set it so, and why. A switch nobody has touched has no instant."""
+
+    switch: Switch
+    stopped: bool
+    reason: str
+    changed_by: str
+    changed_at: Instant | None
+
+
+class SwitchRefusal(Refusal):
+    REASON_MISSING = "Say why: a reason is kept with every use of the switch."
+    REASON_TOO_LONG = f"The reason is too long: keep it to {REASON_MAX} characters."
+    ALREADY_SO = "The switch already stands that way; nothing was changed."
+
+
+def throw(current: SwitchState, *, stop: bool, reason: str, by: str, now: Instant) -> SwitchState | SwitchRefusal:
+    """The state after an operator's word."""
+    reason = reason.strip()
+    if not reason:
+        return SwitchRefusal.REASON_MISSING
+    if len(reason) > REASON_MAX:
+        return SwitchRefusal.REASON_TOO_LONG
+    if current.stopped == stop:
+        return SwitchRefusal.ALREADY_SO
+    return SwitchState(current.switch, stop, reason, by, now)
+
+
+def holding(obeyed: Switch | None, states: Iterable[SwitchState]) -> SwitchState | None:
+    """The stopped switch that keeps a loop from running, if there is one."""
+    if obeyed is None:
+        return None
+    return next((state for state in states if state.stopped and state.switch in (obeyed, Switch.ALL)), None)

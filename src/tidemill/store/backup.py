@@ -1,0 +1,133 @@
+"""Backups: a dump that was read back before it gets its name, and a restore that replaces a database only when whole.
+
+A restore fills a new database beside the old one and swaps their names at the end, so a broken file costs nothing. The
+old one is kept, under another name, until the next restore. A restored pool begins a new generation of events, because
+the transactions in a dump were numbered by another server.
+"""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from tidemill.core.events import PoolRestored
+from tidemill.core.faults import DatabaseFault, DiskFull
+from tidemill.core.ids import Ids
+from tidemill.store import events
+from tidemill.store.address import DatabaseUrls, replace_database, tool_arguments
+from tidemill.store.clock import read_clock
+from tidemill.store.database import connect, faults
+from tidemill.store.embedded import database_statements, tool
+from tidemill.store.embedded.account import clean_environment
+from tidemill.store.migrate import pending, regrant
+from tidemill.store.query import Query
+
+_INCOMING = "tidemill_incoming"
+_PREVIOUS = "tidemill_previous"
+_NEXT_GENERATION = Query("pool/next_generation")
+
+
+async def make_backup(owner_url: str, file: Path) -> int:
+    """Dump the database to a file that appears only when it is complete. Answers its size in bytes."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    partial = file.with_suffix(".partial")
+    url, environment = tool_arguments(owner_url)
+    try:
+        await run_tool("pg_dump", "--format=custom", f"--file={partial}", f"--dbname={url}", environment=environment)
+        await run_tool("pg_restore", "--list", str(partial))
+        size_bytes = _sync(partial)
+        partial.rename(file)
+    finally:
+        partial.unlink(missing_ok=True)
+    return size_bytes
+
+
+async def restore(superuser_url: str, urls: DatabaseUrls, file: Path, ids: Ids) -> None:
+    """Replace the pool's database by a backup. Nobody else may be connected."""
+    incoming = replace_database(urls.owner, _INCOMING)
+    superuser = await connect(superuser_url)
+    try:
+        with faults():
+            await superuser.execute(f"DROP DATABASE IF EXISTS {_INCOMING}")
+            for statement in database_statements(_INCOMING):
+                await superuser.execute(statement)
+        await _fill(incoming, file)
+        await _renew(incoming, urls, file, ids)
+        with faults():
+            await superuser.execute(f"DROP DATABASE IF EXISTS {_PREVIOUS}")
+            async with superuser.transaction():
+                await superuser.execute(f"ALTER DATABASE tidemill RENAME TO {_PREVIOUS}")
+                await superuser.execute(f"ALTER DATABASE {_INCOMING} RENAME TO tidemill")
+    finally:
+        await superuser.close()
+
+
+async def begin_generation(owner_url: str, source: str, ids: Ids) -> None:
+    """Mark that the log of events continues from a backup."""
+    owner = await connect(owner_url)
+    try:
+        async with owner.transaction():
+            now = await read_clock(owner)
+            await _NEXT_GENERATION.run(owner)
+            await events.append(owner, [PoolRestored(source)], ids, now)
+    finally:
+        await owner.close()
+
+
+async def run_tool(name: str, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
+    """Run one of PostgreSQL's tools to its end. Answers its output; its own words are in the fault."""
+    process = await asyncio.create_subprocess_exec(
+        str(tool(name)),
+        *arguments,
+        env={**clean_environment(), **(environment or {})},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        output, errors = await process.communicate()
+    except asyncio.CancelledError:
+        process.kill()
+        await process.wait()
+        raise
+    if process.returncode == 0:
+        return output.decode()
+    cause = " ".join(errors.decode(errors="replace").split())
+    if "No space left on device" in cause:
+        raise DiskFull(f"{name} ran out of disk space: free some, and try again. It said: {cause}")
+    raise DatabaseFault(f"{name} failed: {cause}")
+
+
+async def _fill(incoming: str, file: Path) -> None:
+    url, environment = tool_arguments(incoming)
+    await run_tool(
+        "pg_restore",
+        "--exit-on-error",
+        "--no-owner",
+        "--no-privileges",
+        "--single-transaction",
+        f"--dbname={url}",
+        str(file),
+        environment=environment,
+    )
+
+
+async def _renew(incoming: str, urls: DatabaseUrls, file: Path, ids: Ids) -> None:
+    """Refuse a dump of a newer program, give the program its rights, and begin a new generation."""
+    owner = await connect(incoming)
+    try:
+        await pending(owner)
+        await regrant(owner, urls)
+    finally:
+        await owner.close()
+    await begin_generation(incoming, file.name, ids)
+
+
+def _sync(file: Path) -> int:
+    """Have the file on disk for good. Answers its size."""
+    descriptor = os.open(file, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+        return os.fstat(descriptor).st_size
+    finally:
+        os.close(descriptor)

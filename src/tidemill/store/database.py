@@ -1,0 +1,151 @@
+"""Connections: a bounded pool as the program's role, with our types on the wire and our faults for its errors.
+
+Instants travel as integers, JSON as Python values. Whatever PostgreSQL or the network does to a connection comes out
+as a `DatabaseFault`; only a mistake in our own SQL comes out as the driver's error, because that is a bug.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Self, cast
+
+import asyncpg
+
+from tidemill.core.clock import Instant
+from tidemill.core.faults import DatabaseFault, DiskFull
+from tidemill.store.query import Connection, PlainConnection
+
+_EPOCH_2000_US = 946_684_800 * 1_000_000
+_ACQUIRE_S = 10.0
+
+_UNAVAILABLE = (
+    OSError,
+    TimeoutError,
+    asyncpg.InterfaceError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.InternalClientError,
+)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one process may take of the server."""
+
+    connections: int
+    statement_s: float
+    lock_s: float
+
+
+class Database:
+    """The pool of connections of one process."""
+
+    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", url: str) -> None:
+        self._pool = pool
+        self._url = url
+        self.on_appended: Callable[[], None] = lambda: None
+        """Called after each commit that appended events, so that somebody tells the other processes."""
+
+    @classmethod
+    async def open(cls, url: str, limits: Limits, name: str) -> Self:
+        with faults():
+            pool = await asyncpg.create_pool(
+                url,
+                min_size=0,
+                max_size=limits.connections,
+                connection_class=Connection,
+                init=_prepare,
+                server_settings=_session(limits, name),
+                timeout=_ACQUIRE_S,
+            )
+        return cls(pool, url)
+
+    async def close(self) -> None:
+        """Wait for the connections in use, but not for ever."""
+        try:
+            async with asyncio.timeout(5):
+                await self._pool.close()
+        except TimeoutError:
+            self._pool.terminate()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        """A connection for single statements."""
+        with faults():
+            async with self._pool.acquire(timeout=_ACQUIRE_S) as connection:
+                yield cast(Connection, connection)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """A connection inside one transaction: everything in it happens, or nothing does."""
+        async with self.connection() as connection:
+            connection.take_appended()
+            async with connection.transaction():
+                yield connection
+            if connection.take_appended():
+                self.on_appended()
+
+    @property
+    def in_use(self) -> int:
+        return self._pool.get_size() - self._pool.get_idle_size()
+
+    async def own_connection(self) -> Connection:
+        """A connection outside the pool, for those who listen."""
+        with faults():
+            return await connect(self._url)
+
+
+async def connect(url: str) -> Connection:
+    """One connection with our types, for migrations and tools."""
+    with faults():
+        connection = await asyncpg.connect(url, timeout=_ACQUIRE_S, connection_class=Connection)
+        await _prepare(connection)
+        return connection
+
+
+@contextmanager
+def faults() -> Iterator[None]:
+    """Tell the world's failures from our own mistakes."""
+    try:
+        yield
+    except asyncpg.DiskFullError as error:
+        raise DiskFull("The database's disk is full: free some space there, and try again.") from error
+    except asyncpg.QueryCanceledError as error:
+        raise DatabaseFault(
+            "The database took too long to answer: try again, or look at what keeps it busy."
+        ) from error
+    except _UNAVAILABLE as error:
+        cause = str(error) or type(error).__name__
+        raise DatabaseFault(f"The database cannot be reached ({cause}): it may be restarting; try again.") from error
+
+
+def _session(limits: Limits, name: str) -> dict[str, str]:
+    return {
+        "application_name": name,
+        "timezone": "UTC",
+        "statement_timeout": str(int(limits.statement_s * 1000)),
+        "lock_timeout": str(int(limits.lock_s * 1000)),
+        "idle_in_transaction_session_timeout": "60000",
+    }
+
+
+async def _prepare(connection: PlainConnection) -> None:
+    await connection.set_type_codec(
+        "timestamptz", schema="pg_catalog", encoder=_instant_out, decoder=_instant_in, format="tuple"
+    )
+    await connection.set_type_codec("jsonb", schema="pg_catalog", encoder=json.dumps, decoder=json.loads)
+
+
+def _instant_out(instant: Instant) -> tuple[int]:
+    return (instant - _EPOCH_2000_US,)
+
+
+def _instant_in(value: tuple[int]) -> Instant:
+    return Instant(value[0] + _EPOCH_2000_US)

@@ -1,0 +1,43 @@
+"""Duties: work that one process at a time does now and then, held by a lease with a growing token."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from tidemill.core.clock import Instant
+from tidemill.store.database import Database
+from tidemill.store.query import Query
+
+_TAKE = Query("duty/take")
+_EXTEND = Query("duty/extend")
+_FINISH = Query("duty/finish")
+
+
+@dataclass(frozen=True)
+class Held:
+    """A duty in hand. Whoever holds a larger token has taken over."""
+
+    name: str
+    token: int
+
+
+async def take(
+    database: Database, name: str, holder: UUID, *, every_us: int, lease_us: int, now: Instant
+) -> Held | None:
+    """Take a duty that was last done at least `every_us` ago. None: not due, or somebody has it."""
+    async with database.connection() as connection:
+        row = await _TAKE.row(
+            connection, name=name, holder=holder, now=now, expires_at=now + lease_us, due_since=now - every_us
+        )
+    return Held(name, row["token"]) if row else None
+
+
+async def extend(database: Database, held: Held, *, lease_us: int, now: Instant) -> bool:
+    """Hold on. False: somebody else has taken over, and we must stop."""
+    async with database.connection() as connection:
+        return bool(await _EXTEND.row(connection, name=held.name, token=held.token, expires_at=now + lease_us))
+
+
+async def finish(database: Database, held: Held, *, done_at: Instant) -> bool:
+    """Give a duty back; it is due again one period after `done_at`. False: it was no longer ours."""
+    async with database.connection() as connection:
+        return bool(await _FINISH.row(connection, name=held.name, token=held.token, done_at=done_at))

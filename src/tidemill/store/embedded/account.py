@@ -1,0 +1,136 @@
+"""Which system user the server runs as, and how its processes are started.
+
+PostgreSQL refuses to run as root, so root lends its processes to a system user of their own; anyone else runs them as
+themselves. Every process starts in a session of its own, inherits no file of ours, and sees only an environment we
+chose: no locale, no PG* variable and none of the pool's secrets.
+"""
+
+import asyncio
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from tidemill.core.faults import DatabaseFault
+
+KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR")
+USERADD = ("useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin")
+FIRST_CLOSED = 'for place; do [ -x "$place" ] || { printf "%s" "$place"; exit 1; }; done'
+
+
+@dataclass(frozen=True)
+class Account:
+    """The user whose rights the server has. `lent` is set when we are root and give our rights up for it."""
+
+    name: str
+    uid: int
+    gid: int
+    lent: bool
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a finished process ended, and all it said."""
+
+    code: int
+    output: str
+
+
+def server_account(server_user: str) -> Account:
+    """Ourselves, or for root the system user `server_user`, created if it is missing."""
+    if os.geteuid() != 0:
+        return Account(str(os.geteuid()), os.geteuid(), os.getegid(), lent=False)
+    entry = _system_user(server_user)
+    if entry.pw_uid == 0:
+        raise DatabaseFault(
+            f"PostgreSQL refuses to run as root, and {server_user} is root: name another user in TIDEMILL_DATABASE_SERVER_USER."
+        )
+    return Account(entry.pw_name, entry.pw_uid, entry.pw_gid, lent=True)
+
+
+def clean_environment() -> dict[str, str]:
+    """What PostgreSQL's programs may know of ours: a broken locale or a stray PGPORT must not reach them."""
+    return {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ} | {"LC_ALL": "C"}
+
+
+def launch(
+    account: Account, arguments: Sequence[str | Path], *, directory: Path, stdin: int, stdout: int | IO[bytes]
+) -> subprocess.Popen[bytes]:
+    """Start a process of the account. `directory` must be one the account can reach."""
+    return subprocess.Popen(
+        arguments,
+        cwd=directory,
+        env=clean_environment(),
+        stdin=stdin,
+        stdout=stdout,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,  # a Ctrl-C at the terminal is ours; we shut the server down in order
+        user=account.uid if account.lent else None,
+        group=account.gid if account.lent else None,
+        extra_groups=[] if account.lent else None,
+    )
+
+
+async def run(
+    account: Account, arguments: Sequence[str | Path], *, directory: Path = Path("/"), script: str = ""
+) -> Outcome:
+    """Run a process to its end and keep what it says. When the caller is cancelled, the process is killed."""
+    process = launch(account, arguments, directory=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        output, _ = await asyncio.to_thread(process.communicate, script.encode())
+    finally:
+        if process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    return Outcome(process.returncode, output.decode(errors="replace"))
+
+
+async def check_reach(account: Account, place: Path) -> None:
+    """Refuse a place behind a directory that a lent account may not pass, and name that directory."""
+    if not account.lent:
+        return
+    way = [*reversed(place.parents), place]
+    outcome = await run(account, ["/bin/sh", "-c", FIRST_CLOSED, "sh", *way])
+    if outcome.code != 0:
+        raise DatabaseFault(
+            f"PostgreSQL cannot run as root, so it runs as the system user {account.name}, who may not pass "
+            f"{outcome.output or place}: choose a TIDEMILL_HOME that others can reach, such as /var/lib/tidemill."
+        )
+
+
+def give(account: Account, places: Iterable[Path]) -> None:
+    """Make the account the owner of what we, as root, have made for it."""
+    if account.lent:
+        for place in places:
+            os.chown(place, account.uid, account.gid, follow_symlinks=False)
+
+
+def _system_user(name: str) -> pwd.struct_passwd:
+    try:
+        return pwd.getpwnam(name)
+    except KeyError:
+        _create_system_user(name)
+        return pwd.getpwnam(name)
+
+
+def _create_system_user(name: str) -> None:
+    program = shutil.which(USERADD[0], path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
+    said = "there is no useradd here"
+    if program:
+        finished = subprocess.run(
+            [program, *USERADD[1:], "--", name], capture_output=True, text=True, check=False, env=clean_environment()
+        )
+        said = finished.stderr.strip()
+    try:
+        pwd.getpwnam(name)  # what counts is that the user exists: another process may have been quicker than us
+    except KeyError:
+        raise DatabaseFault(
+            f"PostgreSQL refuses to run as root, and the system user {name} could not be created ({said}): "
+            "create it, name another in TIDEMILL_DATABASE_SERVER_USER, or run Tidemill as an ordinary user."
+        ) from None

@@ -1,0 +1,29 @@
+"""How a process that does not own the server finds it.
+
+Everything is read from the home, nothing from the environment: the caller's may differ from the owner's.
+"""
+
+from pathlib import Path
+
+from tidemill.core.faults import DatabaseFault, NotRunning
+from tidemill.store.address import DatabaseUrls
+from tidemill.store.embedded.layout import Layout
+from tidemill.store.embedded.passwords import database_urls, read_passwords
+from tidemill.store.embedded.processes import READY, running_postmaster
+
+
+def attach(home: Path) -> DatabaseUrls:
+    """The URLs of the running server, without asking it anything."""
+    layout = Layout.of(home)
+    try:
+        running = running_postmaster(layout)
+    except PermissionError:
+        raise DatabaseFault(
+            f"The pool in {layout.home} belongs to another user: run this command as the user who started it."
+        ) from None
+    if running is None:
+        raise NotRunning("The pool is not running: start it with `tidemill up`.")
+    passwords = read_passwords(layout)
+    if running.status != READY or running.socket_directory is None or passwords is None:
+        raise NotRunning("The pool is still starting, or already stopping: try again in a moment.")
+    return database_urls(passwords, running.socket_directory)

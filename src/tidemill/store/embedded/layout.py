@@ -1,0 +1,162 @@
+"""Where everything of the server lies under one home, and in which directory its socket is.
+
+All paths are absolute and free of symbolic links, so that a process's working directory can be compared with them.
+The tree belongs to the server's account and to nobody else; what only we may read stays ours.
+"""
+
+import hashlib
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidemill.core.faults import DatabaseFault
+from tidemill.store.embedded.account import Account, give
+
+PORT = 5432  # only part of the socket's name: there is no TCP
+SOCKET_NAME = f".s.PGSQL.{PORT}"
+SOCKET_PATH_MAX = 100  # bytes; the kernel's limit is 104 on macOS and 108 on Linux
+PLAIN_PATH = re.compile(r"[A-Za-z0-9/._-]+")
+LOST_HOME = "The directory {place} belongs to another user: run Tidemill as that user, or choose another TIDEMILL_HOME."
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The names of things under `home/postgres`."""
+
+    home: Path
+
+    @classmethod
+    def of(cls, home: Path) -> "Layout":
+        """The layout of a home, which need not exist yet."""
+        return cls(home.resolve())
+
+    @property
+    def top(self) -> Path:
+        return self.home / "postgres"
+
+    @property
+    def data(self) -> Path:
+        return self.top / "data"
+
+    @property
+    def new_data(self) -> Path:
+        return self.top / "data.new"
+
+    @property
+    def run(self) -> Path:
+        return self.top / "run"
+
+    @property
+    def log(self) -> Path:
+        return self.top / "log"
+
+    @property
+    def lock(self) -> Path:
+        return self.top / "lock"
+
+    @property
+    def passwords(self) -> Path:
+        return self.top / "secrets.json"
+
+    @property
+    def start_log(self) -> Path:
+        return self.top / "start.log"
+
+    @property
+    def cluster_name(self) -> str:
+        """Tells this home's processes from another's in a process listing."""
+        return f"tidemill-{hashlib.sha256(os.fsencode(self.home)).hexdigest()[:12]}"
+
+
+def prepare(layout: Layout, account: Account) -> None:
+    """Make the directories. A home that is there already keeps its mode: whether it can be reached is asked later."""
+    try:
+        _make_home(layout.home)
+        for place in (layout.top, layout.run, layout.log):
+            place.mkdir(mode=0o700, exist_ok=True)
+        if os.stat(layout.top).st_uid not in (account.uid, os.geteuid()):
+            raise DatabaseFault(LOST_HOME.format(place=layout.top))
+        give(account, (layout.top, layout.run, layout.log))
+        layout.top.chmod(0o700)
+    except PermissionError as error:
+        raise DatabaseFault(LOST_HOME.format(place=error.filename)) from None
+    except (FileExistsError, NotADirectoryError) as error:
+        raise DatabaseFault(f"{error.filename} is not a directory: move it away, it is in Tidemill's way.") from None
+
+
+def socket_directory(layout: Layout, account: Account) -> Path:
+    """The directory of the socket: beside the data where the path is short and plain, else a short private one."""
+    if _fits(layout.run):
+        return layout.run
+    for parent in _short_parents(account):
+        place = parent / layout.cluster_name
+        if _fits(place):
+            _claim(place, account)
+            return place
+    raise DatabaseFault(f"No short directory for the database's socket was found: set TMPDIR, or move {layout.home}.")
+
+
+def write_file(path: Path, text: str, account: Account | None = None) -> None:
+    """Replace a file at once, durably, readable by the account alone (or by us alone)."""
+    fresh = path.with_name(path.name + ".new")
+    fresh.unlink(missing_ok=True)
+    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    if account:
+        give(account, [fresh])
+    fresh.replace(path)
+    sync_directory(path.parent)
+
+
+def sync_directory(place: Path) -> None:
+    """Make renames in a directory survive a power cut."""
+    descriptor = os.open(place, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _make_home(home: Path) -> None:
+    """Directories we make can be passed by the server's account, whatever the umask; their content is not listed."""
+    if home.is_dir():
+        return
+    if not home.parent.is_dir():
+        _make_home(home.parent)
+    home.mkdir(exist_ok=True)
+    home.chmod(0o711)
+
+
+def _fits(place: Path) -> bool:
+    path = str(place / SOCKET_NAME)
+    return bool(PLAIN_PATH.fullmatch(path)) and len(path) <= SOCKET_PATH_MAX
+
+
+def _short_parents(account: Account) -> Iterator[Path]:
+    """Root's server cannot enter root's own runtime directory, so root uses /run itself."""
+    runtime = "/run" if account.lent else os.environ.get("XDG_RUNTIME_DIR", "")
+    for name in (runtime, tempfile.gettempdir(), "/tmp"):  # noqa: S108 - the directory made in it is private
+        place = Path(name)
+        if place.is_absolute() and place.is_dir() and os.access(place, os.W_OK):
+            yield place.resolve()
+
+
+def _claim(place: Path, account: Account) -> None:
+    """Make the directory, or check that the one there is private and the server's own: the parent may be public."""
+    with suppress(FileExistsError):
+        place.mkdir(mode=0o700)
+        give(account, [place])
+    found = place.lstat()
+    private = stat.S_ISDIR(found.st_mode) and stat.S_IMODE(found.st_mode) == 0o700 and found.st_uid == account.uid
+    if not private:
+        raise DatabaseFault(
+            f"{place} should be a directory with mode 0700 of user {account.name}, for the database's socket, "
+            "but it is not: remove it if nobody needs it."
+        )

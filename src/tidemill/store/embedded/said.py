@@ -1,0 +1,81 @@
+"""What the server said before it failed, as the sentence of a fault.
+
+PostgreSQL writes to the start log until its log collector runs, and to the day's log afterwards. On a full disk neither
+can be written, so a failure with next to no space left counts as a full disk even if nobody said so.
+"""
+
+import errno
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tidemill.core.faults import DatabaseFault, DiskFull
+from tidemill.store.embedded.layout import Layout
+
+LINES_SHOWN = 6
+READ_MAX = 64 * 1024
+LOG_KEPT_S = 6 * 24 * 3600
+ROOM_MIN = 16 * 1024 * 1024  # the server allocates its log in pieces of this size
+FULL = (errno.ENOSPC, errno.EDQUOT)
+FULL_SENTENCES = tuple(os.strerror(number) for number in FULL)
+
+
+def failure(layout: Layout, what: str, said: str) -> DatabaseFault:
+    """The fault for a program that failed: a full disk if that was it, else its last words."""
+    if any(sentence in said for sentence in FULL_SENTENCES) or _room(layout.home) < ROOM_MIN:
+        return disk_full(layout)
+    lines = [line.strip() for line in said.splitlines() if line.strip()][-LINES_SHOWN:]
+    if not lines:
+        return DatabaseFault(f"{what} and said nothing. Its logs are in {layout.log}.")
+    return DatabaseFault("\n  ".join([f"{what}. Its last words:", *lines]))
+
+
+def disk_full(layout: Layout) -> DiskFull:
+    """Where space is missing, and how much is left."""
+    room_mib = _room(layout.home) / 1024**2
+    return DiskFull(f"The disk that holds {layout.home} is full ({room_mib:.1f} MiB free): make space, then try again.")
+
+
+@contextmanager
+def file_faults(layout: Layout) -> Iterator[None]:
+    """Errors of our own work on files become faults."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL:
+            raise disk_full(layout) from None
+        raise DatabaseFault(f"The database's files in {layout.top} cannot be used: {error}.") from error
+
+
+def server_words(layout: Layout, started_at: float) -> str:
+    """What a server started at that time has said."""
+    words = _tail(layout.start_log)
+    logs = [path for path in layout.log.glob("*.log") if path.stat().st_mtime >= started_at]
+    newest = max(logs, key=lambda path: path.stat().st_mtime, default=None)
+    return words if newest is None else words + _tail(newest)
+
+
+def drop_old_logs(layout: Layout) -> None:
+    """The collector empties a weekday's log only if it runs through midnight; a server started weekly never does."""
+    for path in layout.log.glob("*.log"):
+        if time.time() - path.stat().st_mtime > LOG_KEPT_S:
+            path.unlink()
+
+
+def _tail(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - READ_MAX))
+            return file.read().decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
+def _room(place: Path) -> int:
+    """Bytes left where the place is, or will be."""
+    while not place.exists():
+        place = place.parent
+    return shutil.disk_usage(place).free

@@ -1,0 +1,228 @@
+"""The supervisor of the embedded server: one process owns it, keeps it up and shuts it down in order.
+
+The server outlives an owner that is killed; the next owner adopts it, unless it runs other programs or settings, in
+which case it is restarted. A start waits for as long as the postmaster lives, because crash recovery takes its time;
+it fails only when the postmaster has died, and then tells why.
+"""
+
+import asyncio
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import asyncpg
+import psutil
+
+from tidemill.core.faults import DatabaseFault
+from tidemill.store.address import DatabaseUrls
+from tidemill.store.embedded.account import Account, check_reach, launch, server_account
+from tidemill.store.embedded.binaries import Binaries, find_binaries
+from tidemill.store.embedded.cluster import ensure_cluster
+from tidemill.store.embedded.configuration import MARK, mark, server_arguments, write_configuration
+from tidemill.store.embedded.layout import Layout, prepare, socket_directory
+from tidemill.store.embedded.ownership import Ownership, take_ownership
+from tidemill.store.embedded.passwords import Passwords, database_urls, superuser_url
+from tidemill.store.embedded.processes import (
+    FAST,
+    IMMEDIATE,
+    READY,
+    REPORT_EVERY_S,
+    Postmaster,
+    is_alive,
+    remove_stale_files,
+    running_postmaster,
+    shut_down,
+)
+from tidemill.store.embedded.said import drop_old_logs, failure, file_faults, server_words
+
+POLL_S = 0.05
+WATCH_EVERY_S = 0.5
+PROBE_TIMEOUT_S = 5.0
+STEADY_S = 60.0  # a server that was up for so long may fail anew without waiting
+PAUSE_MAX_S = 30.0
+STILL_STARTING = (
+    "The database server has been starting for {seconds:.0f} s: it is making good what an interruption left."
+)
+
+
+class EmbeddedServer:
+    """The PostgreSQL server under one home. One process owns it; others attach."""
+
+    def __init__(
+        self, home: Path, *, server_user: str = "tidemill", report: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._layout = Layout.of(home)
+        self._server_user = server_user
+        self._report = report
+        self._changing = asyncio.Lock()
+        self._ownership: Ownership | None = None
+        self._child: subprocess.Popen[bytes] | None = None
+
+    _account: Account
+    _binaries: Binaries
+    _passwords: Passwords
+    _process: psutil.Process
+    _socket_directory: Path
+    _started_at: float
+
+    async def start(self) -> None:
+        """Own the home and bring its server up, making the cluster first if there is none."""
+        assert self._ownership is None, "a server is started once"
+        with file_faults(self._layout):
+            self._account = server_account(self._server_user)
+            prepare(self._layout, self._account)
+            await check_reach(self._account, self._layout.top)
+            self._ownership = await take_ownership(self._layout)
+        try:
+            with file_faults(self._layout):
+                self._binaries = await find_binaries(self._layout, self._account)
+                self._passwords = await ensure_cluster(self._layout, self._account, self._binaries, self._report)
+                await self._bring_up()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def watch(self) -> None:
+        """Keep the server up until cancelled. Cancel this before `stop`."""
+        loop = asyncio.get_running_loop()
+        attempt = 0
+        while True:
+            up_since = loop.time()
+            await self._until_down()
+            attempt = 0 if loop.time() - up_since > STEADY_S else attempt
+            await asyncio.sleep(_pause_s(attempt))
+            attempt += 1
+            await self._restart()
+
+    async def stop(self, *, immediate: bool = False) -> None:
+        """Shut the server down, fast (sessions are cut, everything is written) or at once, and give up ownership."""
+        if self._ownership is None:
+            return
+        async with self._changing:
+            try:
+                await shut_down(self._layout, IMMEDIATE if immediate else FAST, self._report)
+            finally:
+                self._reap()
+                self._ownership.release()
+                self._ownership = None
+
+    @property
+    def urls(self) -> DatabaseUrls:
+        """How the pool's database is reached."""
+        return database_urls(self._passwords, self._socket_directory)
+
+    @property
+    def superuser_url(self) -> str:
+        """How the superuser reaches the maintenance database, to create and rename databases."""
+        return superuser_url(self._passwords, self._socket_directory)
+
+    async def _until_down(self) -> None:
+        up = True
+        while up:
+            await asyncio.sleep(WATCH_EVERY_S)
+            up = self._is_up()
+
+    async def _restart(self) -> None:
+        self._report("The database server is down: starting it again.")
+        try:
+            async with self._changing:
+                with file_faults(self._layout):
+                    await self._bring_up()
+        except DatabaseFault as fault:
+            self._report(str(fault))
+
+    async def _bring_up(self) -> None:
+        """Adopt the server that runs, or start one, and wait until it takes connections."""
+        self._reap()
+        running = running_postmaster(self._layout)
+        if running and self._is_ours(running):
+            self._report(f"Adopting the database server that is running already (process {running.process.pid}).")
+            self._adopt(running)
+        else:
+            if running:
+                self._report("Restarting the database server: it runs other programs or settings.")
+            await shut_down(self._layout, FAST, self._report)
+            self._launch()
+        await self._until_ready()
+
+    def _is_ours(self, running: Postmaster) -> bool:
+        return running.has_socket and running.runs_with(MARK + mark(self._layout, self._binaries))
+
+    def _adopt(self, running: Postmaster) -> None:
+        assert running.socket_directory is not None, "only a server with a socket is adopted"
+        self._process = running.process
+        self._socket_directory = running.socket_directory
+        self._started_at = running.process.create_time()
+
+    def _launch(self) -> None:
+        """Start a server. The caller has shown that no process is left on the data."""
+        self._socket_directory = socket_directory(self._layout, self._account)
+        remove_stale_files(self._layout, self._socket_directory)
+        drop_old_logs(self._layout)
+        write_configuration(self._layout, self._account)
+        arguments = server_arguments(self._layout, self._binaries, self._socket_directory)
+        self._started_at = time.time()
+        self._layout.start_log.unlink(missing_ok=True)
+        with self._layout.start_log.open("xb") as log:
+            self._child = launch(
+                self._account, arguments, directory=self._layout.data, stdin=subprocess.DEVNULL, stdout=log
+            )
+        self._process = psutil.Process(self._child.pid)
+
+    async def _until_ready(self) -> None:
+        loop = asyncio.get_running_loop()
+        began = reported = loop.time()
+        while not await self._accepts():
+            if not is_alive(self._process):
+                raise failure(self._layout, "PostgreSQL did not start", server_words(self._layout, self._started_at))
+            if loop.time() - reported >= REPORT_EVERY_S:
+                reported = loop.time()
+                self._report(STILL_STARTING.format(seconds=loop.time() - began))
+            await asyncio.sleep(POLL_S)
+
+    async def _accepts(self) -> bool:
+        """The pid file is asked first: each connection refused would be a line in the server's log."""
+        running = running_postmaster(self._layout)
+        if running is None or running.process != self._process or running.status != READY:
+            return False
+        try:
+            connection = await asyncpg.connect(self.superuser_url, timeout=PROBE_TIMEOUT_S)
+        except asyncpg.TooManyConnectionsError:
+            return True
+        except asyncpg.InvalidPasswordError:
+            raise DatabaseFault(
+                f"The database refuses the passwords in {self._layout.passwords}: put back the file that belongs to "
+                "it, or remove the file and have new ones set."
+            ) from None
+        except (OSError, TimeoutError, asyncpg.CannotConnectNowError, asyncpg.InterfaceError):
+            return False
+        await connection.close()
+        return True
+
+    def _is_up(self) -> bool:
+        self._reap()
+        running = running_postmaster(self._layout)
+        return running is not None and running.process == self._process and running.has_socket
+
+    def _reap(self) -> None:
+        """A dead child stays listed until its parent has asked for it."""
+        if self._child and self._child.poll() is not None:
+            self._child = None
+
+
+async def stop_orphan(home: Path, report: Callable[[str], None] = lambda _: None) -> bool:
+    """Stop a server whose owner is gone. Answers whether there was one; raises AlreadyRunning if the owner lives."""
+    layout = Layout.of(home)
+    if not layout.data.is_dir():
+        return False
+    ownership = await take_ownership(layout)
+    try:
+        return await shut_down(layout, FAST, report)
+    finally:
+        ownership.release()
+
+
+def _pause_s(attempt: int) -> float:
+    """At once, then after half a second, then twice as long each time."""
+    return 0.0 if attempt == 0 else min(PAUSE_MAX_S, 0.25 * 2.0**attempt)

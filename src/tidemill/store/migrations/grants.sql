@@ -1,0 +1,15 @@
+-- What the program's role may do: all of it, in one place. Applied after every migration and restore.
+-- Only what is written here is allowed; no table that keeps a record can be updated or emptied by the program.
+
+REVOKE ALL ON ALL TABLES IN SCHEMA public FROM PUBLIC, {program};
+REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM PUBLIC, {program};
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC, {program};
+REVOKE CREATE ON SCHEMA public FROM PUBLIC, {program};
+
+GRANT USAGE ON SCHEMA public TO {program};
+GRANT SELECT ON migration, pool, partitioned_table TO {program};
+GRANT SELECT, INSERT ON event TO {program};
+GRANT USAGE ON SEQUENCE event_number TO {program};
+GRANT SELECT, INSERT, UPDATE ON process, duty, switch TO {program};
+GRANT SELECT, INSERT, UPDATE, DELETE ON answer TO {program};
+GRANT EXECUTE ON FUNCTION first_id_at, create_partitions TO {program};

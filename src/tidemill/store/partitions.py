@@ -1,0 +1,13 @@
+"""Partitions of the tables that grow for ever, made ahead of time."""
+
+from collections.abc import Sequence
+
+from tidemill.core.clock import Instant
+from tidemill.store.query import Connection, Query
+
+_CREATE = Query("partitions/create")
+
+
+async def create(connection: Connection, since: Instant, until: Instant) -> Sequence[str]:
+    """Make every missing partition between two instants. Answers the names of the new ones."""
+    return [row["name"] for row in await _CREATE.rows(connection, since=since, until=until)]

@@ -1,0 +1,7 @@
+-- Records that the program's role could rewrite, though it must only append to them.
+SELECT name
+FROM partitioned_table
+WHERE has_table_privilege(:program, name, 'UPDATE')
+   OR has_table_privilege(:program, name, 'DELETE')
+   OR has_table_privilege(:program, name, 'TRUNCATE')
+ORDER BY 1

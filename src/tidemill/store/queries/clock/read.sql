@@ -1,0 +1,2 @@
+-- The server's time at this moment, not at the start of the transaction.
+SELECT clock_timestamp() AS at

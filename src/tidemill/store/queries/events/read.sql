@@ -1,0 +1,10 @@
+-- Read events behind a cursor, oldest first. A transaction that is still open could yet append with a smaller number,
+-- so nothing at or above the oldest open transaction is shown: what has been read once is never added to.
+-- Earlier generations came with a backup and are complete.
+SELECT e.generation, e.transaction::text::bigint AS transaction, e.number,
+       e.id, e.at, e.kind, e.subject, e.body, e.public, e.accounts
+FROM event AS e
+WHERE (e.generation, e.transaction, e.number) > (:generation, (:transaction::bigint)::text::xid8, :number)
+  AND (e.generation < (SELECT generation FROM pool) OR e.transaction < pg_snapshot_xmin(pg_current_snapshot()))
+ORDER BY e.generation, e.transaction, e.number
+LIMIT :limit

@@ -1,0 +1,2 @@
+-- Begin a new generation of events.
+UPDATE pool SET generation = generation + 1

@@ -1,0 +1,73 @@
+"""Queries: one `.sql` file each, with `:names` for what is passed in. Read and compiled once, at import.
+
+A query knows nothing of transactions: the caller passes the connection it is to run on.
+"""
+
+import re
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import asyncpg
+
+if TYPE_CHECKING:
+    PlainConnection: TypeAlias = asyncpg.Connection[asyncpg.Record]
+else:
+    PlainConnection = asyncpg.Connection
+
+_TOKEN = re.compile(
+    r"""--[^\n]*          # a comment, left out
+      | '(?:[^']|'')*'  # a string
+      | ::              # a cast
+      | :(?P<name>[a-z][a-z0-9_]*)
+    """,
+    re.VERBOSE,
+)
+
+
+class Connection(PlainConnection):
+    """A connection that remembers whether events were appended on it, so that readers are woken after the commit."""
+
+    _appended = False
+
+    def mark_appended(self) -> None:
+        self._appended = True
+
+    def take_appended(self) -> bool:
+        appended, self._appended = self._appended, False
+        return appended
+
+
+class Query:
+    """One statement. `Query("events/append")` is `queries/events/append.sql`."""
+
+    def __init__(self, name: str) -> None:
+        text = files("tidemill.store").joinpath("queries", f"{name}.sql").read_text(encoding="utf-8")
+        self.sql, self._names = compile_names(text)
+
+    async def rows(self, connection: Connection, **values: Any) -> list[asyncpg.Record]:
+        return await connection.fetch(self.sql, *self._ordered(values))
+
+    async def row(self, connection: Connection, **values: Any) -> asyncpg.Record | None:
+        return await connection.fetchrow(self.sql, *self._ordered(values))
+
+    async def run(self, connection: Connection, **values: Any) -> None:
+        await connection.execute(self.sql, *self._ordered(values))
+
+    def _ordered(self, values: dict[str, Any]) -> list[Any]:
+        assert values.keys() == set(self._names), f"expected {self._names}, got {sorted(values)}"
+        return [values[name] for name in self._names]
+
+
+def compile_names(text: str) -> tuple[str, list[str]]:
+    """Turn `:name` into `$1`, `$2`, … and say which name each number stands for. Comments are dropped."""
+    names: list[str] = []
+
+    def number(match: re.Match[str]) -> str:
+        name = match["name"]
+        if name is None:
+            return "" if match[0].startswith("--") else match[0]
+        if name not in names:
+            names.append(name)
+        return f"${names.index(name) + 1}"
+
+    return _TOKEN.sub(number, text).strip(), names

@@ -1,0 +1,41 @@
+"""The kill switches as the database holds them. Works with nothing but a database: no other process has to answer."""
+
+from collections.abc import Mapping
+
+from tidemill.core.clock import Instant
+from tidemill.core.events import SwitchThrown
+from tidemill.core.ids import Ids
+from tidemill.core.switches import Switch, SwitchRefusal, SwitchState, throw
+from tidemill.store import events
+from tidemill.store.query import Connection, Query
+
+_LIST = Query("switch/list")
+_SET = Query("switch/set")
+
+
+async def states(connection: Connection) -> Mapping[Switch, SwitchState]:
+    """How every switch stands."""
+    rows = {row["name"]: row for row in await _LIST.rows(connection)}
+    return {
+        switch: SwitchState(switch, row["stopped"], row["reason"], row["changed_by"], row["changed_at"])
+        if (row := rows.get(switch.value))
+        else SwitchState(switch, stopped=False, reason="", changed_by="", changed_at=None)
+        for switch in Switch
+    }
+
+
+async def set_switch(
+    transaction: Connection, switch: Switch, *, stop: bool, reason: str, by: str, ids: Ids, now: Instant
+) -> SwitchState | SwitchRefusal:
+    """Stop a part of the pool or start it again, and tell it by an event."""
+    wanted = throw((await states(transaction))[switch], stop=stop, reason=reason, by=by, now=now)
+    if isinstance(wanted, SwitchRefusal):
+        return wanted
+    changed = await _SET.row(
+        transaction, name=switch.value, stopped=stop, reason=wanted.reason, changed_by=by, changed_at=now
+    )
+    if not changed:
+        return SwitchRefusal.ALREADY_SO
+    thrown = SwitchThrown(switch.value, stop, wanted.reason, by)
+    await events.append(transaction, [thrown], ids, now)
+    return wanted

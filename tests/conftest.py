@@ -1,0 +1,133 @@
+"""What all tests share: who needs what, what each part costs, and a real PostgreSQL with a fresh database a test."""
+
+import asyncio
+import os
+import secrets
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.needs import REASONS
+from tests.places import reachable_directory
+from tidemill import __version__
+from tidemill.core.ids import Ids
+from tidemill.store.address import DatabaseUrls, replace_database
+from tidemill.store.database import Database, Limits, connect
+from tidemill.store.embedded import EmbeddedServer, database_statements
+from tidemill.store.migrate import migrate
+
+ROOT = Path(__file__).parent.parent
+
+_cost_s: dict[str, float] = defaultdict(float)
+_tests: dict[str, int] = defaultdict(int)
+_skips: list[str] = []
+_numbers = count(1)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--soak", action="store_true", help="run the long tests instead of the others")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    soak = config.getoption("--soak")
+    left_out = [item for item in items if bool(item.get_closest_marker("soak")) != soak]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in set(left_out)]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in item.iter_markers("needs"):
+        for what in marker.args:
+            if reason := REASONS[what]():
+                pytest.skip(reason)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    part = report.nodeid.split("/")[1]
+    _cost_s[part] += report.duration
+    _tests[part] += report.when == "call"
+    if report.skipped and not hasattr(report, "wasxfail"):
+        _skips.append(f"{report.nodeid}: {report.longrepr[2] if isinstance(report.longrepr, tuple) else ''}")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if _skips and os.environ.get("CI") == "true" and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.section("what each part cost")
+    for part, cost_s in sorted(_cost_s.items(), key=lambda item: -item[1]):
+        terminalreporter.write_line(f"{part:<10} {_tests[part]:>5} tests {cost_s:>7.1f} s")
+    for skip in _skips:
+        terminalreporter.write_line(f"skipped    {skip}")
+    if _skips and os.environ.get("CI") == "true":
+        terminalreporter.write_line("With CI=true a skipped test is a failure.", red=True)
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory that the server's user can reach; whatever still runs there is ended with the test."""
+    with reachable_directory() as directory:
+        yield directory
+
+
+@pytest.fixture
+def ids() -> Ids:
+    return Ids(secrets.randbits)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[EmbeddedServer]:
+    """One server for all tests that only need a database; its own database is the template of theirs."""
+    with reachable_directory() as home:
+        embedded = EmbeddedServer(home)
+        asyncio.run(embedded.start())
+        try:
+            asyncio.run(_make_template(embedded))
+            yield embedded
+        finally:
+            asyncio.run(embedded.stop())
+
+
+@pytest.fixture
+async def empty_urls(server: EmbeddedServer) -> AsyncIterator[DatabaseUrls]:
+    """A database with nothing in it."""
+    async for urls in _fresh(server, "template1"):
+        yield urls
+
+
+@pytest.fixture
+async def urls(server: EmbeddedServer) -> AsyncIterator[DatabaseUrls]:
+    """A migrated database of the test's own."""
+    async for fresh in _fresh(server, "tidemill"):
+        yield fresh
+
+
+@pytest.fixture
+async def database(urls: DatabaseUrls) -> AsyncIterator[Database]:
+    opened = await Database.open(urls.program, Limits(connections=10, statement_s=30, lock_s=10), "test")
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+async def _make_template(server: EmbeddedServer) -> None:
+    await migrate(server.urls, Ids(secrets.randbits), __version__)
+
+
+async def _fresh(server: EmbeddedServer, template: str) -> AsyncIterator[DatabaseUrls]:
+    name = f"test_{next(_numbers)}"
+    create, *grants = database_statements(name)
+    superuser = await connect(server.superuser_url)
+    try:
+        for statement in (f"{create} TEMPLATE {template}", *grants):
+            await superuser.execute(statement)
+        yield DatabaseUrls(replace_database(server.urls.program, name), replace_database(server.urls.owner, name))
+        await superuser.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    finally:
+        await superuser.close()

@@ -1,0 +1,18 @@
+"""What some tests need beyond PyPI, and how to tell whether it is here."""
+
+import os
+import shutil
+from collections.abc import Callable
+
+
+def _program(name: str, package: str) -> Callable[[], str | None]:
+    return lambda: None if shutil.which(name) else f"{name} is not installed; on Debian it is in {package}"
+
+
+REASONS: dict[str, Callable[[], str | None]] = {
+    "chromium": _program("chromium", "chromium"),
+    "bubblewrap": _program("bwrap", "bubblewrap"),
+    "podman": _program("podman", "podman"),
+    "root": lambda: None if os.geteuid() == 0 else "only root can mount, change users or make network namespaces",
+}
+"""For each need: why it is not met, or None."""
