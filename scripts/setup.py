@@ -65,7 +65,9 @@ def create() -> None:
     if made.returncode != 0:
         shutil.rmtree(VENV, ignore_errors=True)
         words = " ".join((made.stdout + made.stderr).split())
-        sys.exit(f"{sys.executable} cannot make a virtual environment; on Debian, install python3-venv. It said: {words}")
+        sys.exit(
+            f"{sys.executable} cannot make a virtual environment; on Debian, install python3-venv. It said: {words}"
+        )
 
 
 def pip(*arguments: str) -> None:

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from embedded_server import reachable_directory
 
-from tidemill.store.embedded import EmbeddedServer
+from tests.places import reachable_directory
+from tidemill.store.embedded import EmbeddedServer, stop_orphan
 
 
 async def _start_and_stop(home: Path) -> None:
@@ -32,6 +32,7 @@ def empty_home() -> Iterator[Path]:
     """A home with nothing in it."""
     with reachable_directory() as home:
         yield home
+        asyncio.run(stop_orphan(home))  # in order, so that no shared memory stays behind
 
 
 @pytest.fixture

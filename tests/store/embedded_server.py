@@ -1,28 +1,16 @@
-"""Real embedded servers, a real owner process to kill, and ways to look at what lives.
-
-Homes lie where any system user can reach them, because as root the server runs as another user; whatever a test leaves
-running in its home is ended with it.
-"""
+"""Real embedded servers, and a real owner process to kill."""
 
 import asyncio
-import os
-import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import asyncpg
-import psutil
-import pytest
 
 from tidemill.core.faults import NotRunning
 from tidemill.store.embedded import EmbeddedServer, attach
-
-IS_ROOT = os.geteuid() == 0
-needs_root = pytest.mark.skipif(not IS_ROOT, reason="only root can mount, and only root lends its rights to a user")
 
 OWNER = """
 import asyncio, sys
@@ -40,28 +28,11 @@ uvloop.run(own(Path(sys.argv[1])))
 """
 
 
-@contextmanager
-def reachable_directory() -> Iterator[Path]:
-    place = Path(tempfile.mkdtemp(prefix="tm-", dir=_quick_parent())).resolve()
-    place.chmod(0o711)
-    try:
-        yield place
-    finally:
-        for process in processes_in(place):
-            process.kill()
-        shutil.rmtree(place)
-
-
-def _quick_parent() -> str | None:
-    """Memory, where there is plenty: copying a cluster takes a tenth of the time."""
-    memory = "/dev/shm"
-    return memory if os.path.isdir(memory) and shutil.disk_usage(memory).free > 2 * 1024**3 else None
-
-
 @asynccontextmanager
 async def running(home: Path, reports: list[str] | None = None) -> AsyncIterator[EmbeddedServer]:
     """A started server, stopped at the end."""
-    server = EmbeddedServer(home, report=[].append if reports is None else reports.append)
+    heard: list[str] = [] if reports is None else reports
+    server = EmbeddedServer(home, report=heard.append)
     await server.start()
     try:
         yield server
@@ -72,10 +43,17 @@ async def running(home: Path, reports: list[str] | None = None) -> AsyncIterator
 @contextmanager
 def owner_process(home: Path) -> Iterator[subprocess.Popen[str]]:
     """Another process that has started the server and watches it."""
-    process = subprocess.Popen([sys.executable, "-c", OWNER, home], stdout=subprocess.PIPE, text=True)
-    try:
+    with starting_process(home) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "up\n"
+        yield process
+
+
+@contextmanager
+def starting_process(home: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that is about to start the server. It is killed at the end, the server is not."""
+    process = subprocess.Popen([sys.executable, "-c", OWNER, home], stdout=subprocess.PIPE, text=True)
+    try:
         yield process
     finally:
         process.kill()
@@ -93,8 +71,30 @@ async def ask(url: str, statement: str) -> object:
 
 async def until_answers(home: Path, other_than: int | None = None) -> None:
     async with asyncio.timeout(30):
-        while not await _answers(home, other_than):
+        answered = await _answers(home, other_than)
+        while not answered:
             await asyncio.sleep(0.05)
+            answered = await _answers(home, other_than)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        met = condition()
+        while not met:
+            await asyncio.sleep(0.005)
+            met = condition()
+
+
+@contextmanager
+def stranger(directory: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that has nothing to do with the server, and must outlive whatever the server goes through."""
+    process = subprocess.Popen(["sleep", "60"], cwd=directory)
+    try:
+        yield process
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
 
 
 async def _answers(home: Path, other_than: int | None) -> bool:
@@ -110,15 +110,3 @@ def data_of(home: Path) -> Path:
 
 def postmaster_pid(home: Path) -> int:
     return int((data_of(home) / "postmaster.pid").read_text().split()[0])
-
-
-def processes_in(place: Path) -> list[psutil.Process]:
-    """Live processes whose working directory is in this place. Root may look everywhere, others at their own."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if Path(process.cwd()).is_relative_to(place) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import httpx2
-import psutil
 import typer
 import uvloop
 
@@ -70,12 +69,11 @@ def down() -> None:
         say("The database server that an earlier pool had left was stopped.")
         return
     os.kill(pid, signal.SIGTERM)
-    try:
-        psutil.Process(pid).wait(_DOWN_S)
-    except psutil.NoSuchProcess:
-        pass
-    except psutil.TimeoutExpired:
-        raise Declined(f"The pool (process {pid}) is still draining after {_DOWN_S:.0f} s: run this again.") from None
+    deadline = time.monotonic() + _DOWN_S
+    while owner_pid(settings.home) == pid:
+        if time.monotonic() > deadline:
+            raise Declined(f"The pool (process {pid}) is still draining after {_DOWN_S:.0f} s: run this again.")
+        time.sleep(0.05)
     say("The pool has stopped.")
 
 

@@ -3,10 +3,10 @@
 import hashlib
 import re
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, Header, Request
-from fastapi.responses import JSONResponse
+from fastapi.responses import Response
 
 from tidemill.control.context import AnyCaller, ControlPart
 from tidemill.control.problems import Refused, RequestRefusal
@@ -27,7 +27,7 @@ class Once:
         self._control = control
         self._scope = scope
 
-    async def answer(self, effect: Effect) -> JSONResponse:
+    async def answer(self, effect: Effect) -> Response:
         now = self._control.clock.now()
         async with self._control.database.transaction() as transaction:
             given = await answers.claim(transaction, self._scope, now) if self._scope else None
@@ -58,9 +58,8 @@ async def _once(
     return Once(control, Scope(caller.name, f"{request.method} {request.url.path}", idempotency_key, body_sha256))
 
 
-def _response(answer: Answer, headers: dict[str, str]) -> JSONResponse:
-    content: Any = answer.content
-    return JSONResponse(content, answer.status, headers)
+def _response(answer: Answer, headers: dict[str, str]) -> Response:
+    return Response(answer.content, answer.status, headers, media_type="application/json")
 
 
 OncePart = Annotated[Once, Depends(_once)]

@@ -5,7 +5,6 @@ neither is. A refused request leaves nothing behind and may be tried again with 
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from tidemill.core.clock import Instant
 from tidemill.core.faults import DatabaseFault
@@ -31,8 +30,10 @@ class Scope:
 
 @dataclass(frozen=True)
 class Answer:
+    """An answer as it went out, to the byte."""
+
     status: int
-    content: Any
+    content: bytes
 
 
 class AnswerRefusal(Refusal):

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Query
-from fastapi.responses import JSONResponse
+from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
 from tidemill.control.context import ControlPart, Operator
@@ -63,13 +63,13 @@ async def list_switches(control: ControlPart, _: Operator) -> SwitchList:
 
 
 @router.post("/switches/{name}/stop", response_model=SwitchView, responses=documented(400, 401, 403, 409, 413, 422))
-async def stop(name: Switch, reason: Reason, control: ControlPart, caller: Operator, once: OncePart) -> JSONResponse:
+async def stop(name: Switch, reason: Reason, control: ControlPart, caller: Operator, once: OncePart) -> Response:
     """Stop a part of the pool."""
     return await _throw(control, once, caller.name, name, stop=True, reason=reason.reason)
 
 
 @router.post("/switches/{name}/start", response_model=SwitchView, responses=documented(400, 401, 403, 409, 413, 422))
-async def start(name: Switch, reason: Reason, control: ControlPart, caller: Operator, once: OncePart) -> JSONResponse:
+async def start(name: Switch, reason: Reason, control: ControlPart, caller: Operator, once: OncePart) -> Response:
     """Start a part of the pool again."""
     return await _throw(control, once, caller.name, name, stop=False, reason=reason.reason)
 
@@ -90,14 +90,14 @@ async def list_processes(
 
 async def _throw(
     control: ControlPart, once: OncePart, by: str, switch: Switch, *, stop: bool, reason: str
-) -> JSONResponse:
+) -> Response:
     async def effect(transaction: Connection, now: Instant) -> Answer:
         state = await switches.set_switch(
             transaction, switch, stop=stop, reason=reason, by=by, ids=control.ids, now=now
         )
         if isinstance(state, SwitchRefusal):
             raise Refused(state)
-        return Answer(200, _switch_view(state).model_dump(mode="json"))
+        return Answer(200, _switch_view(state).model_dump_json().encode())
 
     return await once.answer(effect)
 

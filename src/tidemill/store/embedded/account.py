@@ -49,7 +49,8 @@ def server_account(server_user: str) -> Account:
     entry = _system_user(server_user)
     if entry.pw_uid == 0:
         raise DatabaseFault(
-            f"PostgreSQL refuses to run as root, and {server_user} is root: name another user in TIDEMILL_DATABASE_SERVER_USER."
+            f"PostgreSQL refuses to run as root, and {server_user} is root: "
+            "name another user in TIDEMILL_DATABASE_SERVER_USER."
         )
     return Account(entry.pw_name, entry.pw_uid, entry.pw_gid, lent=True)
 

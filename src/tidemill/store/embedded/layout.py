@@ -21,7 +21,7 @@ PORT = 5432  # only part of the socket's name: there is no TCP
 SOCKET_NAME = f".s.PGSQL.{PORT}"
 SOCKET_PATH_MAX = 100  # bytes; the kernel's limit is 104 on macOS and 108 on Linux
 PLAIN_PATH = re.compile(r"[A-Za-z0-9/._-]+")
-LOST_HOME = "The directory {place} belongs to another user: run Tidemill as that user, or choose another TIDEMILL_HOME."
+NOT_OURS = "We may not use {place}: run Tidemill as the user it belongs to, or choose another TIDEMILL_HOME."
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,13 @@ class Layout:
     """The names of things under `home/postgres`."""
 
     home: Path
+    top: Path
 
     @classmethod
     def of(cls, home: Path) -> "Layout":
-        """The layout of a home, which need not exist yet."""
-        return cls(home.resolve())
-
-    @property
-    def top(self) -> Path:
-        return self.home / "postgres"
+        """The layout of a home, which need not exist yet. `home/postgres` may be a link to a larger disk."""
+        home = home.resolve()
+        return cls(home, (home / "postgres").resolve())
 
     @property
     def data(self) -> Path:
@@ -80,11 +78,11 @@ def prepare(layout: Layout, account: Account) -> None:
         for place in (layout.top, layout.run, layout.log):
             place.mkdir(mode=0o700, exist_ok=True)
         if os.stat(layout.top).st_uid not in (account.uid, os.geteuid()):
-            raise DatabaseFault(LOST_HOME.format(place=layout.top))
+            raise DatabaseFault(NOT_OURS.format(place=layout.top))
         give(account, (layout.top, layout.run, layout.log))
         layout.top.chmod(0o700)
     except PermissionError as error:
-        raise DatabaseFault(LOST_HOME.format(place=error.filename)) from None
+        raise DatabaseFault(NOT_OURS.format(place=error.filename)) from None
     except (FileExistsError, NotADirectoryError) as error:
         raise DatabaseFault(f"{error.filename} is not a directory: move it away, it is in Tidemill's way.") from None
 
@@ -99,6 +97,13 @@ def socket_directory(layout: Layout, account: Account) -> Path:
             _claim(place, account)
             return place
     raise DatabaseFault(f"No short directory for the database's socket was found: set TMPDIR, or move {layout.home}.")
+
+
+def drop_socket_directory(layout: Layout, place: Path) -> None:
+    """Leave nothing behind in a public directory. One that is not empty is not ours to remove."""
+    if place.name == layout.cluster_name:
+        with suppress(OSError):
+            place.rmdir()
 
 
 def write_file(path: Path, text: str, account: Account | None = None) -> None:

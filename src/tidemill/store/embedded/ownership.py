@@ -22,13 +22,18 @@ class Ownership:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        try:
+            _show(descriptor, str(os.getpid()))
+        except BaseException:
+            os.close(descriptor)
+            raise
 
     def release(self) -> None:
         """Let another process own the server. The pid goes first, so that it is never shown for the next owner."""
-        os.ftruncate(self._descriptor, 0)
-        os.close(self._descriptor)
+        try:
+            _show(self._descriptor, "")
+        finally:
+            os.close(self._descriptor)
 
 
 async def take_ownership(layout: Layout) -> Ownership:
@@ -62,6 +67,11 @@ def _lock(descriptor: int, kind: int) -> bool:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         return True
     return False
+
+
+def _show(descriptor: int, text: str) -> None:
+    """Always the same length, in place: on a full disk, which must not keep a server from being stopped, this works."""
+    os.pwrite(descriptor, f"{text:<19}\n".encode(), 0)
 
 
 def _pid_in(descriptor: int) -> int | None:

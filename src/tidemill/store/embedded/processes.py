@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from tidemill.core.faults import DatabaseFault
-from tidemill.store.embedded.layout import SOCKET_NAME, Layout
+from tidemill.store.embedded.layout import SOCKET_NAME, Layout, drop_socket_directory
 
 PROGRAMS = ("postgres", "initdb")
 READY = "ready"
@@ -26,7 +26,7 @@ Steps = Sequence[tuple[signal.Signals | None, float]]
 FAST: Steps = ((signal.SIGINT, 120.0), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 10.0))
 IMMEDIATE: Steps = FAST[1:]
 KILL: Steps = FAST[2:]
-LEFTOVERS: Steps = ((None, 2.0), (signal.SIGQUIT, 3.0), (signal.SIGKILL, 10.0))
+LEFTOVERS: Steps = ((None, 0.5), (signal.SIGQUIT, 1.0), (signal.SIGKILL, 10.0))
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def running_postmaster(layout: Layout) -> Postmaster | None:
     try:
         lines = (layout.data / "postmaster.pid").read_text(encoding="utf-8", errors="replace").splitlines()
         process = psutil.Process(int(lines[0]))
-    except (FileNotFoundError, IndexError, ValueError, psutil.Error, OverflowError):
+    except (FileNotFoundError, NotADirectoryError, IndexError, ValueError, psutil.Error, OverflowError):
         return None
     if not _belongs_to(process, layout.data, layout.cluster_name):
         return None
@@ -77,6 +77,8 @@ async def shut_down(layout: Layout, steps: Steps = FAST, report: Callable[[str],
     if postmaster:
         await _end([postmaster.process], steps, report)
     cleared = await clear_leftovers(layout.data, layout.cluster_name)
+    if postmaster and postmaster.socket_directory:
+        drop_socket_directory(layout, postmaster.socket_directory)
     return postmaster is not None or cleared
 
 

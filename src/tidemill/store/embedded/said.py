@@ -25,7 +25,7 @@ FULL_SENTENCES = tuple(os.strerror(number) for number in FULL)
 
 def failure(layout: Layout, what: str, said: str) -> DatabaseFault:
     """The fault for a program that failed: a full disk if that was it, else its last words."""
-    if any(sentence in said for sentence in FULL_SENTENCES) or _room(layout.home) < ROOM_MIN:
+    if any(sentence in said for sentence in FULL_SENTENCES) or _room(layout.top) < ROOM_MIN:
         return disk_full(layout)
     lines = [line.strip() for line in said.splitlines() if line.strip()][-LINES_SHOWN:]
     if not lines:
@@ -35,8 +35,8 @@ def failure(layout: Layout, what: str, said: str) -> DatabaseFault:
 
 def disk_full(layout: Layout) -> DiskFull:
     """Where space is missing, and how much is left."""
-    room_mib = _room(layout.home) / 1024**2
-    return DiskFull(f"The disk that holds {layout.home} is full ({room_mib:.1f} MiB free): make space, then try again.")
+    room_mib = _room(layout.top) / 1024**2
+    return DiskFull(f"The disk that holds {layout.top} is full ({room_mib:.1f} MiB free): make space, then try again.")
 
 
 @contextmanager

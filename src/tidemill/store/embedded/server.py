@@ -41,6 +41,7 @@ WATCH_EVERY_S = 0.5
 PROBE_TIMEOUT_S = 5.0
 STEADY_S = 60.0  # a server that was up for so long may fail anew without waiting
 PAUSE_MAX_S = 30.0
+NOT_YET = (OSError, asyncpg.OperatorInterventionError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError)
 STILL_STARTING = (
     "The database server has been starting for {seconds:.0f} s: it is making good what an interruption left."
 )
@@ -188,21 +189,24 @@ class EmbeddedServer:
             return False
         try:
             connection = await asyncpg.connect(self.superuser_url, timeout=PROBE_TIMEOUT_S)
-        except asyncpg.TooManyConnectionsError:
-            return True
-        except asyncpg.InvalidPasswordError:
+            await connection.close(timeout=PROBE_TIMEOUT_S)
+        except asyncpg.InvalidAuthorizationSpecificationError:
             raise DatabaseFault(
                 f"The database refuses the passwords in {self._layout.passwords}: put back the file that belongs to "
                 "it, or remove the file and have new ones set."
             ) from None
-        except (OSError, TimeoutError, asyncpg.CannotConnectNowError, asyncpg.InterfaceError):
+        except NOT_YET:
             return False
-        await connection.close()
+        except asyncpg.PostgresError:
+            return True  # it answers, if only that it has too many sessions
         return True
 
     def _is_up(self) -> bool:
         self._reap()
-        running = running_postmaster(self._layout)
+        try:
+            running = running_postmaster(self._layout)
+        except OSError:
+            return False  # whatever is wrong with the disk will be reported by the attempt to start again
         return running is not None and running.process == self._process and running.has_socket
 
     def _reap(self) -> None:
@@ -216,11 +220,12 @@ async def stop_orphan(home: Path, report: Callable[[str], None] = lambda _: None
     layout = Layout.of(home)
     if not layout.data.is_dir():
         return False
-    ownership = await take_ownership(layout)
-    try:
-        return await shut_down(layout, FAST, report)
-    finally:
-        ownership.release()
+    with file_faults(layout):
+        ownership = await take_ownership(layout)
+        try:
+            return await shut_down(layout, FAST, report)
+        finally:
+            ownership.release()
 
 
 def _pause_s(attempt: int) -> float:

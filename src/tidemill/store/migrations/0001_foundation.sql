@@ -99,7 +99,7 @@ CREATE TABLE answer (
     key          text NOT NULL,
     body_sha256  bytea NOT NULL,
     status       smallint,
-    content      jsonb,
+    content      bytea,
     given_at     timestamptz NOT NULL,
     PRIMARY KEY (caller, route, key)
 );

@@ -1,0 +1,310 @@
+"""Writes the reference pages in docs/reference from the code, so that they cannot say anything else than it does.
+
+One function a page, each answering the page's text; `make reference` writes them all, and a test compares them.
+"""
+
+import importlib
+import pkgutil
+import sys
+import textwrap
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from enum import Enum
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import typer
+from fastapi import APIRouter
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+
+import tidemill
+from tidemill.cli.main import app
+from tidemill.cli.output import Exit
+from tidemill.control import routes
+from tidemill.control.app import API, create_api
+from tidemill.control.context import AnyCaller, Operator
+from tidemill.control.problems import STATUS
+from tidemill.core import settings
+from tidemill.core.events import KINDS, Event
+from tidemill.core.faults import Fault
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
+
+EXITS: Mapping[Exit, str] = {
+    Exit.DONE: "It is done.",
+    Exit.NO: "The answer is no; a sentence on stderr says why.",
+    Exit.USAGE: "The command was typed wrongly: an unknown command or option, or a value of the wrong kind.",
+    Exit.SETTINGS: "A setting is unknown or wrong; every problem is listed, and nothing was started.",
+    Exit.NOT_RUNNING: "The command needs a running pool and there is none, or a stopped one and it is running.",
+    Exit.FAULT: "The world failed: the database, the network or the disk.",
+    Exit.BUG: "Something broke on our side; `--debug` shows where.",
+    Exit.INTERRUPTED: "Interrupted, as by Ctrl-C.",
+}
+
+PLACEHOLDERS: Mapping[type, str] = {str: "TEXT", int: "NUMBER", float: "NUMBER", Path: "FILE"}
+
+JSON_TYPES: Mapping[object, str] = {
+    str: "text",
+    bool: "yes or no",
+    int: "whole number",
+    float: "number",
+    UUID: "UUID",
+}
+
+
+def settings_page() -> str:
+    return settings.reference()
+
+
+def cli_page() -> str:
+    """Every command with its arguments and options, and what exit codes mean."""
+    root = typer.main.get_command(app)
+    commands = list(_commands(root, typer.Context(root, info_name="tidemill")))
+    exits = [(str(code.value), code.name, EXITS[code]) for code in Exit]
+    return _page(
+        _generated("the commands in src/tidemill/cli"),
+        "# The `tidemill` command",
+        _paragraph(
+            "Results go to stdout, everything else to stderr. Off a terminal there is no colour. Every command "
+            "explains itself with `-h` or `--help`; `tidemill --debug` before a command shows where an error came from."
+        ),
+        _table(("command", "what it does"), [(f"`{path}`", help_text) for path, help_text, _ in commands[1:]]),
+        *(section for _, _, section in commands),
+        "## Exit codes",
+        "They are stable; programs may match them.",
+        _table(("code", "name", "meaning"), exits),
+    )
+
+
+def events_page() -> str:
+    """Every kind of event: what it means, what it is about, what it carries, and who may read it."""
+    _import_everything()
+    kinds = [KINDS[kind] for kind in sorted(KINDS) if _is_ours(KINDS[kind])]
+    return _page(
+        _generated("the events in src/tidemill"),
+        "# Events",
+        _paragraph(
+            "Every change of state appends one event, in its own transaction. An event has an `id` (UUIDv7), a "
+            "`cursor`, the time `at`, its `kind`, a `subject` and a `body`, whose fields are listed here. Operators "
+            "read every event; the table says who else does."
+        ),
+        _table(("kind", "meaning", "who may read it"), [(f"`{e.kind}`", event_meaning(e), _readers(e)) for e in kinds]),
+        *(_event_section(event) for event in kinds),
+    )
+
+
+def api_page() -> str:
+    """Every route: what it does, who may call it and what it answers; and every problem it may answer with."""
+    _import_everything()
+    callers = _callers()
+    operations = [
+        (method.upper(), f"`{path}`", _first_line(operation), callers[method.upper(), path], _statuses(operation))
+        for path, methods in create_api().openapi()["paths"].items()
+        for method, operation in methods.items()
+    ]
+    refusals = [(str(status), f"`{refusal.code}`", refusal.sentence) for refusal, status in STATUS.items()]
+    faults = [("503", f"`{fault.code}`", fault.__doc__ or "") for fault in _faults()]
+    return _page(
+        _generated("the routes in src/tidemill/control/routes"),
+        "# HTTP API",
+        _paragraph(
+            f"The OpenAPI description is at `{API}/openapi.json`. *Anyone* needs no token; *caller* means that the "
+            "answer depends on who asks; *operator* needs `Authorization: Bearer …` with the operator's token."
+        ),
+        _table(("method", "path", "what it does", "who", "statuses"), operations),
+        "## Problems",
+        _paragraph(
+            'An answer of "no" is `application/problem+json` (RFC 9457). Its `code` is stable; `detail` says what to '
+            "do. Besides these, `invalid_request` (422) names the value that does not fit, and `internal` (500) "
+            "is our fault."
+        ),
+        _table(("status", "code", "what it says"), sorted(set(refusals)) + sorted(faults)),
+    )
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "settings.md": settings_page,
+    "cli.md": cli_page,
+    "events.md": events_page,
+    "api.md": api_page,
+}
+
+
+def main() -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, text in PAGES.items():
+        (FOLDER / name).write_text(text(), encoding="utf-8")
+        sys.stderr.write(f"docs/reference/{name}\n")
+
+
+def event_meaning(event: type[Event]) -> str:
+    """The first paragraph of its docstring; empty where it has none of its own."""
+    text = vars(event).get("__doc__") or ""
+    if text.startswith(f"{event.__name__}("):  # written by @dataclass
+        return ""
+    return " ".join(text.split("\n\n")[0].split())
+
+
+def _commands(command: Any, context: typer.Context) -> Iterator[tuple[str, str, str]]:
+    """The path, the help and the section of a command and of everything below it."""
+    path = context.command_path
+    help_text = " ".join((command.help or "").split())
+    params = [param for param in command.params if not param.hidden]
+    options = [param for param in params if param.param_type_name == "option"]
+    arguments = [param for param in params if param.param_type_name == "argument"]
+    blocks = (
+        f"## {path}",
+        help_text,
+        f"```\n{_usage(path, command, options, arguments)}\n```",
+        _table(("argument", "meaning"), [_argument(param) for param in arguments]),
+        _table(("option", "default", "meaning"), [_option(param) for param in options]),
+    )
+    yield path, help_text, _page(*blocks).strip()
+    for name, below in getattr(command, "commands", {}).items():
+        if not below.hidden:
+            yield from _commands(below, typer.Context(below, info_name=name, parent=context))
+
+
+def _usage(path: str, command: Any, options: Sequence[Any], arguments: Sequence[Any]) -> str:
+    names = [param.name.upper() + ("…" if param.nargs == -1 else "") for param in arguments]
+    words = [
+        path,
+        "[OPTIONS]" if options else "",
+        "COMMAND …" if hasattr(command, "commands") else "",
+        *(name if param.required else f"[{name}]" for param, name in zip(arguments, names, strict=True)),
+        "[-- …]" if command.context_settings.get("allow_extra_args") else "",
+    ]
+    return " ".join(filter(None, words))
+
+
+def _option(param: Any) -> tuple[str, str, str]:
+    value = "" if param.is_flag else f" {_placeholder(param)}"
+    names = ", ".join(f"`{name}{value}`" for name in (*param.opts, *param.secondary_opts))
+    if param.required:
+        return names, "must be given", param.help or ""
+    return names, "" if param.is_flag or param.default is None else f"`{param.default}`", param.help or ""
+
+
+def _argument(param: Any) -> tuple[str, str]:
+    kind = _type(param)
+    choices = f" One of {', '.join(f'`{one.value}`' for one in kind)}." if issubclass(kind, Enum) else ""
+    default = "" if param.default is None else f" Default: {param.default}."
+    return f"`{param.name.upper()}`", f"{param.help or ''}{choices}{default}"
+
+
+def _placeholder(param: Any) -> str:
+    """What stands for a value in a line of usage."""
+    kind = _type(param)
+    if issubclass(kind, Enum):
+        return "|".join(str(member.value) for member in kind)
+    return PLACEHOLDERS[kind]
+
+
+def _type(param: Any) -> type:
+    """The type of one value; typer keeps it only here."""
+    annotation = param.type_descriptor.annotation
+    kind = (typing.get_args(annotation) or (annotation,))[0]
+    assert isinstance(kind, type), f"{param.name} has the type {annotation}, which this page cannot show"
+    return kind
+
+
+def _event_section(event: type[Event]) -> str:
+    types = typing.get_type_hints(event)
+    body = [(f"`{field.name}`", JSON_TYPES.get(types[field.name], str(types[field.name]))) for field in fields(event)]
+    about = f"Subject: `{_subject(event)}`."
+    return _page(f"## {event.kind}", event_meaning(event), about, _table(("field", "type"), body)).strip()
+
+
+def _subject(event: type[Event]) -> str:
+    """Its subject, with the names of fields in place of their values."""
+    example = object.__new__(event)
+    for field in fields(event):
+        object.__setattr__(example, field.name, f"<{field.name}>")
+    return example.subject
+
+
+def _readers(event: type[Event]) -> str:
+    if event.public:
+        return "anyone"
+    return "operators" if event.accounts is Event.accounts else "operators and the accounts it concerns"
+
+
+def _callers() -> Mapping[tuple[str, str], str]:
+    """Who may call each operation, by method and path."""
+    found: dict[tuple[str, str], str] = {}
+    for module in pkgutil.iter_modules(routes.__path__, f"{routes.__name__}."):
+        router = vars(importlib.import_module(module.name)).get("router")
+        for route in router.routes if isinstance(router, APIRouter) else ():
+            if isinstance(route, APIRoute):
+                who = _who(route.dependant)
+                found |= {(method, prefix + route.path): who for method in route.methods or () for prefix in ("", API)}
+    return found
+
+
+def _who(dependant: Dependant) -> str:
+    calls = set(_dependencies(dependant))
+    if typing.get_args(Operator)[1].dependency in calls:
+        return "operator"
+    return "caller" if typing.get_args(AnyCaller)[1].dependency in calls else "anyone"
+
+
+def _dependencies(dependant: Dependant) -> Iterator[object]:
+    for below in dependant.dependencies:
+        yield below.call
+        yield from _dependencies(below)
+
+
+def _first_line(operation: Mapping[str, Any]) -> str:
+    text: str = operation.get("description") or operation["summary"]
+    return text.splitlines()[0]
+
+
+def _statuses(operation: Mapping[str, Any]) -> str:
+    known = sorted(int(status) for status in operation["responses"])
+    return ", ".join(f"{status} {HTTPStatus(status).phrase}" if status < 300 else str(status) for status in known)
+
+
+def _faults(base: type[Fault] = Fault) -> Iterator[type[Fault]]:
+    """Every kind of fault below a kind."""
+    for below in base.__subclasses__():
+        if _is_ours(below):
+            yield below
+            yield from _faults(below)
+
+
+def _is_ours(one: type) -> bool:
+    """Whether it is defined in the package; a test may have defined others in the same process."""
+    return one.__module__.startswith("tidemill.")
+
+
+def _import_everything() -> None:
+    for module in pkgutil.walk_packages(tidemill.__path__, "tidemill."):
+        if not module.name.endswith(".__main__"):
+            importlib.import_module(module.name)
+
+
+def _generated(source: str) -> str:
+    return f"<!-- Generated from {source} by `make reference`; do not edit. -->"
+
+
+def _paragraph(text: str) -> str:
+    return textwrap.fill(text, 120, break_on_hyphens=False)
+
+
+def _page(*blocks: str) -> str:
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    if not rows:
+        return ""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+
+
+if __name__ == "__main__":
+    main()

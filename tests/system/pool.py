@@ -1,0 +1,159 @@
+"""A real pool in real processes, started and ended as a user would."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+TIDEMILL = Path(sys.executable).with_name("tidemill")
+READY_S = 30.0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def clean_environment(home: Path, port: int, settings: Mapping[str, str]) -> dict[str, str]:
+    """The caller's environment without its own Tidemill settings."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMILL_")}
+    return {**kept, "TIDEMILL_HOME": str(home), "TIDEMILL_PORT": str(port), **settings}
+
+
+@dataclass
+class Running:
+    """One process of the pool."""
+
+    process: subprocess.Popen[str]
+    port: int
+    home: Path
+    scheme: str = "http"
+    verify: bool | str = True
+
+    @property
+    def url(self) -> str:
+        return f"{self.scheme}://127.0.0.1:{self.port}"
+
+    def get(self, path: str, **options: Any) -> httpx2.Response:
+        return httpx2.get(self.url + path, verify=self.verify, timeout=10, **options)
+
+    def post(self, path: str, **options: Any) -> httpx2.Response:
+        return httpx2.post(self.url + path, verify=self.verify, timeout=10, **options)
+
+    @property
+    def operator(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {(self.home / 'operator.token').read_text().strip()}"}
+
+    def events(self) -> list[dict[str, Any]]:
+        headers = {"Accept": "application/json", **self.operator}
+        items: list[dict[str, Any]] = self.get("/api/v1/events?limit=500", headers=headers).json()["items"]
+        return items
+
+    def kinds(self) -> list[str]:
+        return [event["kind"] for event in self.events()]
+
+    def until_ready(self) -> None:
+        until(lambda: self._is_ready(), lambda: f"the pool is ready; it said: {self.said()}")
+
+    def _is_ready(self) -> bool:
+        assert self.process.poll() is None, f"the process ended: {self.said()}"
+        return self.get("/readyz").status_code == 200
+
+    def send(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def end(self, number: int = signal.SIGTERM, within_s: float = 20) -> int:
+        self.send(number)
+        return self.process.wait(within_s)
+
+    def said(self) -> str:
+        return (self.home / f"said-{self.port}.txt").read_text()
+
+
+@dataclass
+class Pool:
+    """A home, and the processes that work on it."""
+
+    home: Path
+    settings: dict[str, str] = field(default_factory=dict)
+    running: list[Running] = field(default_factory=list)
+
+    def up(self, *arguments: str, **settings: str) -> Running:
+        return self._start("up", arguments, settings)
+
+    def control(self, *arguments: str, **settings: str) -> Running:
+        return self._start("control", arguments, settings)
+
+    def run(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        """One command, to its end. It talks to the process that was started first."""
+        port = self.running[0].port if self.running else 1
+        return subprocess.run(
+            [TIDEMILL, *arguments],
+            env=clean_environment(self.home, port, {**self.settings, **settings}),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def json(self, *arguments: str) -> Any:
+        done = self.run(*arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def _start(self, command: str, arguments: tuple[str, ...], settings: Mapping[str, str]) -> Running:
+        port = free_port()
+        with (self.home / f"said-{port}.txt").open("w") as said:
+            process = subprocess.Popen(
+                [TIDEMILL, command, *arguments],
+                env=clean_environment(self.home, port, {**self.settings, **settings}),
+                stdout=said,
+                stderr=said,
+                text=True,
+            )
+        started = Running(process, port, self.home)
+        self.running.append(started)
+        return started
+
+
+@contextmanager
+def pool_in(home: Path, **settings: str) -> Iterator[Pool]:
+    """A pool whose processes are all gone at the end, whatever the test did."""
+    pool = Pool(home, settings)
+    try:
+        yield pool
+    finally:
+        for started in reversed(pool.running):
+            if started.process.poll() is None:
+                started.process.terminate()
+                try:
+                    started.process.wait(20)
+                except subprocess.TimeoutExpired:
+                    started.process.kill()
+                    started.process.wait()
+
+
+def until(condition: Callable[[], bool], what: str | Callable[[], str], within_s: float = READY_S) -> None:
+    """Wait for a condition; errors of the connection count as not yet."""
+    deadline = time.monotonic() + within_s
+    while True:
+        try:
+            if condition():
+                return
+        except (httpx2.HTTPError, OSError):
+            pass
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {within_s:.0f} s: {what if isinstance(what, str) else what()}")
+        time.sleep(0.05)
