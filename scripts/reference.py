@@ -34,17 +34,6 @@ from tidemill.core.faults import Fault
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 
-EXITS: Mapping[Exit, str] = {
-    Exit.DONE: "It is done.",
-    Exit.NO: "The answer is no; a sentence on stderr says why.",
-    Exit.USAGE: "The command was typed wrongly: an unknown command or option, or a value of the wrong kind.",
-    Exit.SETTINGS: "A setting is unknown or wrong; every problem is listed, and nothing was started.",
-    Exit.NOT_RUNNING: "The command needs a running pool and there is none, or a stopped one and it is running.",
-    Exit.FAULT: "The world failed: the database, the network or the disk.",
-    Exit.BUG: "Something broke on our side; `--debug` shows where.",
-    Exit.INTERRUPTED: "Interrupted, as by Ctrl-C.",
-}
-
 PLACEHOLDERS: Mapping[type, str] = {str: "TEXT", int: "NUMBER", float: "NUMBER", Path: "FILE"}
 
 JSON_TYPES: Mapping[object, str] = {
@@ -64,7 +53,7 @@ def cli_page() -> str:
     """Every command with its arguments and options, and what exit codes mean."""
     root = typer.main.get_command(app)
     commands = list(_commands(root, typer.Context(root, info_name="tidemill")))
-    exits = [(str(code.value), code.name, EXITS[code]) for code in Exit]
+    exits = [(str(code.value), code.name, code.meaning) for code in Exit]
     return _page(
         _generated("the commands in src/tidemill/cli"),
         "# The `tidemill` command",

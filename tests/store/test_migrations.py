@@ -127,11 +127,9 @@ async def test_a_sound_database_passes_every_check(urls: DatabaseUrls) -> None:
 
 
 async def test_the_check_notices_what_is_wrong(urls: DatabaseUrls) -> None:
+    await owner_runs(urls, "ALTER TABLE event RENAME TO former")
+    await owner_runs(urls, "CREATE TABLE event (LIKE former INCLUDING ALL) PARTITION BY RANGE (id)")
     await owner_runs(urls, "GRANT DELETE ON event TO tidemill")
-    await owner_runs(
-        urls,
-        "DO $$ DECLARE t text; BEGIN FOR t IN SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'event'::regclass LOOP EXECUTE 'ALTER TABLE event DETACH PARTITION ' || t; END LOOP; END $$",
-    )
     failed = {check.name: check.detail for check in await checks(urls) if not check.ok}
     assert failed.keys() == {"partitions", "rights"}
     assert "event" in failed["partitions"]

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -40,7 +41,7 @@ class Running:
     port: int
     home: Path
     scheme: str = "http"
-    verify: bool | str = True
+    verify: bool | ssl.SSLContext = True
 
     @property
     def url(self) -> str:
@@ -65,7 +66,7 @@ class Running:
         return [event["kind"] for event in self.events()]
 
     def until_ready(self) -> None:
-        until(lambda: self._is_ready(), lambda: f"the pool is ready; it said: {self.said()}")
+        until(self._is_ready, lambda: f"the pool is ready; it said: {self.said()}")
 
     def _is_ready(self) -> bool:
         assert self.process.poll() is None, f"the process ended: {self.said()}"

@@ -4,6 +4,7 @@ import signal
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import httpx2
@@ -135,15 +136,13 @@ def test_sigterm_drains_streams_and_requests_and_a_second_one_leaves(place: Path
 
 
 def _post_slowly(client: httpx2.Client, url: str, headers: dict[str, str]) -> None:
-    def body():  # type: ignore[no-untyped-def]  # noqa: ANN202
+    def body():  # type: ignore[no-untyped-def]
         yield b'{"reason": '
         time.sleep(4)
         yield b'"late"}'
 
-    try:
+    with suppress(httpx2.HTTPError):
         client.post(f"{url}/api/v1/admin/switches/all/stop", content=body(), headers=headers)
-    except httpx2.HTTPError:
-        pass
 
 
 def test_a_taken_port_and_a_taken_home_are_told_in_a_sentence(place: Path) -> None:

@@ -114,7 +114,7 @@ def _imports(module: Module) -> Iterator[tuple[ast.AST, str]]:
             yield from ((node, f"{_origin(module, node)}.{alias.name}") for alias in node.names)
         elif isinstance(node, ast.Call) and _called(node) in {"import_module", "__import__"} and node.args:
             target = node.args[0]
-            yield node, target.value if isinstance(target, ast.Constant) else "?"
+            yield node, str(target.value) if isinstance(target, ast.Constant) else "?"
 
 
 def _origin(module: Module, node: ast.ImportFrom) -> str:

@@ -44,7 +44,3 @@ def test_every_generated_page_has_a_generator(reference: ModuleType) -> None:
     assert set(PAGES) == set(reference.PAGES), "name the page in this test, too"
     generated = {page.name for page in FOLDER.glob("*.md") if page.read_text("utf-8").startswith("<!-- Generated")}
     expect_none(generated - set(PAGES), "Nothing in scripts/reference.py writes these pages any more: remove them.")
-
-
-def test_every_exit_code_is_explained(reference: ModuleType) -> None:
-    assert set(reference.EXITS) == set(reference.Exit)

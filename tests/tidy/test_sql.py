@@ -141,7 +141,7 @@ def _queries() -> Iterator[tuple[str, str]]:
             if isinstance(node, ast.Call) and id(node.func) in names:
                 name = node.args[0]
                 assert isinstance(name, ast.Constant), f"{module.at(node)}: write the query's name as a plain string"
-                yield module.at(node), name.value
+                yield module.at(node), str(name.value)
 
 
 def _code(sql: str, *, keep_strings: bool = False) -> str:

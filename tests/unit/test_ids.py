@@ -27,7 +27,9 @@ def test_ids_only_grow_even_when_the_clock_goes_back(times: list[Instant], seed:
 
 
 @given(instants, instants, st.integers())
-def test_the_first_id_of_an_instant_bounds_the_ids_made_before_and_after(one: Instant, other: Instant, seed: int) -> None:
+def test_the_first_id_of_an_instant_bounds_the_ids_made_before_and_after(
+    one: Instant, other: Instant, seed: int
+) -> None:
     earlier, later = sorted((one, other))
     ids = Ids(Random(seed).getrandbits)
     assert first_id_at(earlier) <= ids.new(earlier)

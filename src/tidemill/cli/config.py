@@ -15,12 +15,13 @@ def config(
     as_json: AsJson = False,
 ) -> None:
     """Show the settings in force and where each came from."""
+    known = rows(load())
     shown = [
         row
-        for row in rows(load())
+        for row in known
         if (not names or row.name.startswith(tuple(names))) and not (changed and row.source.place is Place.DEFAULT)
     ]
-    if names and not shown:
+    if names and not any(row.name.startswith(tuple(names)) for row in known):
         raise Declined(f"No setting's name begins with {' or '.join(names)}: `tidemill config` lists them all.")
     if as_json:
         fields = ("name", "value", "unit", "meaning")

@@ -2,15 +2,18 @@
 
 import json
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import httpx2
 import typer
 
 from tidemill.cli.output import AsJson, Declined, out, print_json
 from tidemill.cli.pool import client, unreachable
-from tidemill.cli.surroundings import load
+from tidemill.cli.surroundings import load, running_urls
+from tidemill.core.faults import NotRunning
 from tidemill.core.settings import Settings
+
+if TYPE_CHECKING:
+    import httpx2
 
 
 def events(
@@ -20,6 +23,8 @@ def events(
     as_json: AsJson = False,
 ) -> None:
     """Show the pool's events, oldest first."""
+    import httpx2
+
     settings = load().settings
     source = _followed(settings, after) if follow else _listed(settings, after)
     try:
@@ -55,14 +60,18 @@ def _followed(settings: Settings, after: str) -> Iterator[dict[str, Any]]:
 
 
 def _authorisation(settings: Settings) -> dict[str, str]:
-    """Whoever may read the pool's home is its operator; anybody else sees what is public."""
+    """Whoever may read the pool's home is its operator; anybody else sees what is public.
+
+    A pool that is down gets no token: somebody else may have taken its port.
+    """
     try:
+        running_urls(settings)
         return {"Authorization": f"Bearer {(settings.home / 'operator.token').read_text('ascii').strip()}"}
-    except OSError:
+    except (NotRunning, OSError):
         return {}
 
 
-def _checked(response: httpx2.Response) -> httpx2.Response:
+def _checked(response: "httpx2.Response") -> "httpx2.Response":
     if response.is_error:
         raise Declined(response.json()["detail"])
     return response

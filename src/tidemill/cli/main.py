@@ -4,7 +4,6 @@ import sys
 import traceback
 from typing import Annotated
 
-import click
 import typer
 
 from tidemill import __version__
@@ -29,16 +28,20 @@ app.add_typer(database.app, name="db")
 app.add_typer(admin.app, name="admin")
 
 
-@app.callback()
-def root(
-    context: typer.Context,
-    debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
-) -> None:
-    context.obj = debug
-    if version:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         sys.stdout.write(f"tidemill {__version__}\n")
         raise typer.Exit
+
+
+@app.callback()
+def root(
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """`run` looks for --debug by itself: errors may come before this is called."""
 
 
 def main() -> None:
@@ -47,26 +50,17 @@ def main() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    debug = "--debug" in arguments
+    """Run a command and answer its exit code. Typer answers for usage errors and for Ctrl-C by itself."""
     try:
-        answer = app(arguments, standalone_mode=False)
-        return answer if isinstance(answer, int) else Exit.DONE
-    except click.exceptions.NoArgsIsHelpError as error:
-        sys.stdout.write(error.format_message() + "\n")
-        return Exit.USAGE
-    except click.ClickException as error:
-        error.show()
-        return Exit.USAGE
-    except (KeyboardInterrupt, click.Abort):
-        return Exit.INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()  # whoever read us has left; Python would complain about that once more
-        return Exit.DONE
+        app(arguments)
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else Exit.DONE
     except Exception as error:  # noqa: BLE001  # the last place where anything can be told
-        if debug:
+        if "--debug" in arguments:
             traceback.print_exc()
         say(_sentence(error))
         return exit_code(error)
+    return Exit.DONE
 
 
 def _sentence(error: Exception) -> str:

@@ -23,14 +23,22 @@ _WIDTH_OFF_TERMINAL = 160
 class Exit(IntEnum):
     """What a command's end means."""
 
-    DONE = 0
-    NO = 1
-    USAGE = 2
-    SETTINGS = 3
-    NOT_RUNNING = 4
-    FAULT = 5
-    BUG = 70
-    INTERRUPTED = 130
+    DONE = 0, "It was done."
+    NO = 1, "The answer is no: refused, a check failed, or you did not confirm."
+    USAGE = 2, "The command was not written as its help says."
+    SETTINGS = 3, "A setting is unknown or wrong; nothing was started."
+    NOT_RUNNING = 4, "The pool is not running, or it is running and must not."
+    FAULT = 5, "The world failed: the database, the disk, the network."
+    BUG = 70, "Something broke on our side."
+    INTERRUPTED = 130, "Ctrl-C."
+
+    meaning: str
+
+    def __new__(cls, code: int, meaning: str) -> "Exit":
+        made = int.__new__(cls, code)
+        made._value_ = code
+        made.meaning = meaning
+        return made
 
 
 class Declined(Exception):

@@ -3,24 +3,25 @@
 import asyncio
 import os
 import signal
+import ssl
 import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import httpx2
 import typer
-import uvloop
 
 from tidemill.cli.logs import configure_logs
 from tidemill.cli.output import AsJson, Declined, print_fields, print_json, say
 from tidemill.cli.surroundings import load, outside_urls, running_urls, server_of
-from tidemill.control.process import ControlProcess, stopped_by_signals
-from tidemill.core.faults import NotRunning
+from tidemill.core.faults import Fault, NotRunning
 from tidemill.core.settings import Settings
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.embedded import owner_pid, stop_orphan
+
+if TYPE_CHECKING:
+    import httpx2
 
 Host = Annotated[str | None, typer.Option(help="The address to listen on; beyond this machine it needs TLS.")]
 Port = Annotated[int | None, typer.Option(help="The port to listen on.")]
@@ -95,9 +96,14 @@ def address(settings: Settings) -> str:
     return f"{scheme}://{host}:{settings.port}"
 
 
-def client(settings: Settings, timeout_s: float | None = _STATUS_S) -> httpx2.Client:
-    """A client of this machine's control process. It is our own process, so its certificate need not name us."""
-    return httpx2.Client(base_url=address(settings), timeout=timeout_s, verify=settings.http.tls_certificate is None)
+def client(settings: Settings, timeout_s: float | None = _STATUS_S) -> "httpx2.Client":
+    """A client of this machine's control process, which shows the certificate that we gave it, whatever its name."""
+    import httpx2
+
+    verify = ssl.create_default_context(cafile=settings.http.tls_certificate)
+    verify.check_hostname = False
+    verify.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return httpx2.Client(base_url=address(settings), timeout=timeout_s, verify=verify)
 
 
 def unreachable(settings: Settings) -> NotRunning:
@@ -105,6 +111,8 @@ def unreachable(settings: Settings) -> NotRunning:
 
 
 def _readiness(settings: Settings) -> Mapping[str, Any]:
+    import httpx2
+
     try:
         with client(settings) as http:
             readiness: Mapping[str, Any] = http.get("/readyz").json()
@@ -129,21 +137,35 @@ def _load(
 
 
 def _run(settings: Settings, *, own_server: bool) -> None:
+    import uvloop
+
     started = time.monotonic()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, own_server=own_server, started=started))
 
 
 async def _serve(settings: Settings, *, own_server: bool, started: float) -> None:
-    settings.home.mkdir(mode=0o755, parents=True, exist_ok=True)
-    async with AsyncExitStack() as stack:
-        urls = outside_urls(settings)
-        embedded = urls is None
-        if urls is None:
-            urls = await _own(settings, stack) if own_server else running_urls(settings)
-        process = ControlProcess(settings, urls, backups=settings.home / "backups" if embedded else None)
-        await stack.enter_async_context(stopped_by_signals(process.stop))
-        await process.run(lambda: _greet(settings, time.monotonic() - started))
+    from tidemill.control.listening import check_certificate, listen
+    from tidemill.control.process import ControlProcess, stopped_by_signals
+
+    check_certificate(settings.http)
+    _make_home(settings.home)
+    with listen(settings.host, settings.port) as listener:
+        async with AsyncExitStack() as stack:
+            urls = outside_urls(settings)
+            backups = settings.home / "backups" if urls is None else None
+            if urls is None:
+                urls = await _own(settings, stack) if own_server else running_urls(settings)
+            process = ControlProcess(settings, urls, backups=backups)
+            await stack.enter_async_context(stopped_by_signals(process.stop))
+            await process.run(listener, on_ready=lambda: _greet(settings, time.monotonic() - started))
+
+
+def _make_home(home: Path) -> None:
+    try:
+        home.mkdir(mode=0o755, parents=True, exist_ok=True)
+    except OSError as error:
+        raise Fault(f"{home} cannot be made ({error.strerror}): choose another place with TIDEMILL_HOME.") from error
 
 
 async def _own(settings: Settings, stack: AsyncExitStack) -> DatabaseUrls:

@@ -1,6 +1,7 @@
 """The HTTP server of a control process: its socket, its limits, its end."""
 
 import socket
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -9,7 +10,7 @@ from starlette.types import ASGIApp
 
 from tidemill.control.protocol import guarded
 from tidemill.core.faults import Fault
-from tidemill.core.settings import Settings
+from tidemill.core.settings import HttpSettings, Settings
 
 _BACKLOG = 4096
 
@@ -43,6 +44,19 @@ def listen(host: str, port: int) -> socket.socket:
         ) from error
     listener.setblocking(False)
     return listener
+
+
+def check_certificate(http: HttpSettings) -> None:
+    """Refuse a certificate or key that cannot be used, before anything has started."""
+    if http.tls_certificate is None:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(http.tls_certificate, http.tls_key)
+    except (OSError, ssl.SSLError) as error:
+        raise Fault(
+            f"TLS cannot be used with {http.tls_certificate} and {http.tls_key} ({error.strerror or error}): "
+            "give a certificate chain and its key, both in PEM."
+        ) from error
 
 
 def create_server(app: ASGIApp, settings: Settings) -> Server:

@@ -21,7 +21,7 @@ from tidemill import __version__
 from tidemill.control.app import create_app
 from tidemill.control.context import Control
 from tidemill.control.feed import EventFeed
-from tidemill.control.listening import Server, create_server, listen
+from tidemill.control.listening import Server, create_server
 from tidemill.control.loops.backups import BackupDuty
 from tidemill.control.loops.frame import Loop, LoopRunner
 from tidemill.control.loops.housekeeping import (
@@ -63,10 +63,8 @@ class ControlProcess:
         self._control: Control | None = None
         self._told_to_stop = 0
 
-    async def run(self, on_ready: Callable[[], None]) -> None:
-        listener = listen(self._settings.host, self._settings.port)
+    async def run(self, listener: socket.socket, on_ready: Callable[[], None]) -> None:
         async with AsyncExitStack() as stack:
-            stack.callback(listener.close)
             await migrate(self._urls, self._ids, __version__)
             control = self._control = await stack.enter_async_context(self._opened())
             app, flush = traced(create_app(control), self._settings.tracing)

@@ -111,6 +111,8 @@ class _OfProcess:
 
 @dataclass(frozen=True)
 class PoolCreated(Event, kind="pool.created", public=True):
+    """The pool began, with an empty database."""
+
     version: str
 
 
@@ -123,6 +125,8 @@ class PoolRestored(Event, kind="pool.restored", public=True):
 
 @dataclass(frozen=True)
 class SwitchThrown(Event, kind="pool.switch_thrown", public=True):
+    """An operator stopped a part of the pool, or started it again."""
+
     switch: str
     stopped: bool
     reason: str
@@ -131,23 +135,31 @@ class SwitchThrown(Event, kind="pool.switch_thrown", public=True):
 
 @dataclass(frozen=True)
 class BackupMade(Event, kind="pool.backup_made"):
+    """The daily backup was made."""
+
     file: str
     size_bytes: int
 
 
 @dataclass(frozen=True)
 class BackupFailed(Event, kind="pool.backup_failed"):
+    """The daily backup could not be made; it is tried again."""
+
     cause: str
 
 
 @dataclass(frozen=True)
 class ClockAlarm(_OfProcess, Event, kind="pool.clock_alarm"):
+    """The database's clock jumped, settled at its new time, or went back."""
+
     observation: str
     difference_s: float
 
 
 @dataclass(frozen=True)
 class ProcessStarted(_OfProcess, Event, kind="process.started"):
+    """A control process joined the pool."""
+
     host: str
     version: str
 

@@ -88,9 +88,7 @@ async def list_processes(
     return ProcessPage(items=items, has_more=len(found) > most, after=items[-1].id if items else None)
 
 
-async def _throw(
-    control: ControlPart, once: OncePart, by: str, switch: Switch, *, stop: bool, reason: str
-) -> Response:
+async def _throw(control: ControlPart, once: OncePart, by: str, switch: Switch, *, stop: bool, reason: str) -> Response:
     async def effect(transaction: Connection, now: Instant) -> Answer:
         state = await switches.set_switch(
             transaction, switch, stop=stop, reason=reason, by=by, ids=control.ids, now=now

@@ -13,6 +13,7 @@ from tidemill import __version__
 from tidemill.control.context import AnyCaller, Control, ControlPart
 from tidemill.control.problems import Refused, RequestRefusal, documented
 from tidemill.core.faults import Fault
+from tidemill.store.clock import read_clock
 
 router = APIRouter(tags=["health"])
 
@@ -72,7 +73,7 @@ async def welcome() -> HTMLResponse:
 async def _database(control: Control) -> str:
     try:
         async with asyncio.timeout(_DATABASE_S), control.database.connection() as connection:
-            await connection.execute("SELECT 1")
+            await read_clock(connection)
     except TimeoutError:
         return f"The database did not answer within {_DATABASE_S:.0f} s."
     except Fault as fault:
