@@ -54,7 +54,7 @@ async def _lane(database: Database, ids: Ids, now: Instant, name: str, random: R
 
 
 def _event(word: str) -> SwitchThrown:
-    return SwitchThrown("all", stopped=True, reason=word, by="test")
+    return SwitchThrown("all", stopped=True, reason=word)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,9 @@ from tidemill.core.events import LOG_START, Cursor, PoolRestored, Recorded, Swit
 from tidemill.core.ids import Ids
 from tidemill.store import events
 from tidemill.store.address import DatabaseUrls
-from tidemill.store.backup import begin_generation
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database
+from tidemill.store.migrate import renew
 
 WRITERS = 4  # processes of four connections each
 TRANSACTIONS = 200  # of each connection
@@ -26,7 +26,7 @@ ENDLESS = 1_000_000
 async def append(database: Database, ids: Ids, *reasons: str) -> None:
     async with database.transaction() as transaction:
         now = await read_clock(transaction)
-        await events.append(transaction, [SwitchThrown("all", True, reason, "test") for reason in reasons], ids, now)
+        await events.append(transaction, [SwitchThrown("all", True, reason) for reason in reasons], ids, now)
 
 
 async def read_all(database: Database, after: Cursor = LOG_START, limit: int = 1000) -> list[Recorded]:
@@ -109,7 +109,7 @@ async def test_sixteen_writers_and_killed_processes_lose_and_repeat_nothing(
 async def test_an_open_transaction_holds_readers_back_and_nothing_is_missed(database: Database, ids: Ids) -> None:
     before = await read_all(database)
     async with database.transaction() as slow:
-        await events.append(slow, [SwitchThrown("all", True, "slow", "test")], ids, await read_clock(slow))
+        await events.append(slow, [SwitchThrown("all", True, "slow")], ids, await read_clock(slow))
         await append(database, ids, "quick")
         assert await read_all(database, before[-1].cursor) == []
     assert reasons(await read_all(database, before[-1].cursor)) == ["slow", "quick"]
@@ -118,9 +118,7 @@ async def test_an_open_transaction_holds_readers_back_and_nothing_is_missed(data
 async def test_a_rolled_back_event_never_appears(database: Database, ids: Ids) -> None:
     with pytest.raises(ZeroDivisionError):
         async with database.transaction() as transaction:
-            await events.append(
-                transaction, [SwitchThrown("all", True, "lost", "test")], ids, await read_clock(transaction)
-            )
+            await events.append(transaction, [SwitchThrown("all", True, "lost")], ids, await read_clock(transaction))
             raise ZeroDivisionError
     assert "lost" not in reasons(await read_all(database))
 
@@ -128,7 +126,7 @@ async def test_a_rolled_back_event_never_appears(database: Database, ids: Ids) -
 async def test_an_event_outside_a_transaction_is_a_bug(database: Database, ids: Ids) -> None:
     async with database.connection() as connection:
         with pytest.raises(AssertionError):
-            await events.append(connection, [SwitchThrown("all", True, "x", "test")], ids, Instant(0))
+            await events.append(connection, [SwitchThrown("all", True, "x")], ids, Instant(0))
 
 
 async def test_the_horizon_is_behind_everything_that_can_be_read(database: Database, ids: Ids) -> None:
@@ -143,7 +141,7 @@ async def test_the_horizon_is_behind_everything_that_can_be_read(database: Datab
 async def test_a_new_generation_comes_after_all_earlier_ones(urls: DatabaseUrls, database: Database, ids: Ids) -> None:
     await append(database, ids, "old")
     cursor = (await read_all(database))[-1].cursor
-    await begin_generation(urls.owner, "a backup", ids)
+    await renew(urls, "a backup", ids, "1.0")
     await append(database, ids, "new")
     later = await read_all(database, cursor)
     assert [event.kind for event in later] == [PoolRestored.kind, SwitchThrown.kind]
@@ -156,7 +154,7 @@ async def test_a_new_generation_comes_after_all_earlier_ones(urls: DatabaseUrls,
 async def test_the_cost_of_reading_does_not_grow_with_the_log(database: Database, ids: Ids) -> None:
     async with database.transaction() as transaction:
         now = await read_clock(transaction)
-        many = [SwitchThrown("all", True, str(number), "test") for number in range(20_000)]
+        many = [SwitchThrown("all", True, str(number)) for number in range(20_000)]
         await events.append(transaction, many, ids, now)
     async with database.connection() as connection:
         last = (await read_all(database))[-10].cursor

@@ -5,6 +5,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from asyncpg.types import ServerVersion
 
 from tidemill.core.clock import DAY, Instant
 from tidemill.core.events import LOG_START, PoolCreated
@@ -15,7 +16,9 @@ from tidemill.store.address import DatabaseUrls
 from tidemill.store.check import checks
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, connect
-from tidemill.store.migrate import Migration, known, migrate, plan
+from tidemill.store.migrate import Migration, _check_server, known, migrate, plan
+
+PARTITIONS = "SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhparent = 'event'::regclass"
 
 
 async def owner_runs(urls: DatabaseUrls, statement: str, *values: Any) -> None:
@@ -83,9 +86,7 @@ async def test_the_program_cannot_rewrite_what_happened(database: Database, stat
 
 async def test_a_partition_cannot_be_rewritten_directly_either(database: Database) -> None:
     async with database.connection() as connection:
-        names = await connection.fetch(
-            "SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhparent = 'event'::regclass"
-        )
+        names = await connection.fetch(PARTITIONS)
         assert names
         for name in names:
             with pytest.raises(asyncpg.InsufficientPrivilegeError):
@@ -106,6 +107,22 @@ async def test_partitions_are_made_ahead_once_and_hold_the_ids_of_their_month(da
             "SELECT tableoid::regclass::text FROM event WHERE id >= $1", first_id_at(later)
         )
     assert month in names
+
+
+async def test_a_pool_that_was_off_for_months_gets_its_partitions_at_the_start(urls: DatabaseUrls, ids: Ids) -> None:
+    connection = await connect(urls.owner)
+    children = await connection.fetch(PARTITIONS)
+    for child in children:
+        await connection.execute(f"DROP TABLE {child['name']}")
+    assert await migrate(urls, ids, "1.0") == []
+    async with connection.transaction():
+        await events.append(connection, [PoolCreated("again")], ids, await read_clock(connection))
+    await connection.close()
+
+
+async def test_an_old_server_is_refused_before_anything_is_touched() -> None:
+    with pytest.raises(WrongVersion, match="PostgreSQL 16.*17 or newer"):
+        _check_server(ServerVersion(16, 4, 0, "final", 0))
 
 
 async def _create(database: Database, since: Instant, until: Instant) -> list[str]:

@@ -52,7 +52,9 @@ def test_health_readiness_and_metrics_answer(up: Running) -> None:
     ready = up.get("/readyz").json()
     assert ready["ready"]
     assert set(ready["checks"].values()) == {"ok"}
+    up.events()
     metrics = up.get("/metrics").text
+    assert 'method="GET",route="/api/v1/events",status="200"' in metrics
     assert 'tidemill_http_request_seconds_count{method="GET",route="/readyz",status="200"}' in metrics
     assert 'tidemill_loop_tick_seconds_count{loop="heartbeat",outcome="done"}' in metrics
     assert "tidemill_clock_trusted 1.0" in metrics
@@ -260,7 +262,7 @@ async def fill_log(home: Path, count: int) -> None:
     connection = await connect(attach(home).program)
     async with connection.transaction():
         now = await read_clock(connection)
-        filler = [SwitchThrown("all", stopped=True, reason="r" * 500, by="test")] * count
+        filler = [SwitchThrown("all", stopped=True, reason="r" * 500)] * count
         await events.append(connection, filler, Ids(secrets.randbits), now)
     await connection.close()
 

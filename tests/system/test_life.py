@@ -135,6 +135,16 @@ def test_sigterm_drains_streams_and_requests_and_a_second_one_leaves(place: Path
         assert processes_in(place) == []
 
 
+def test_balancers_get_time_to_turn_away_before_the_port_closes(place: Path) -> None:
+    with pool_in(place, TIDEMILL_HTTP_DRAIN_DELAY_S="2") as pool:
+        up = pool.up()
+        up.until_ready()
+        up.send(signal.SIGTERM)
+        until(lambda: up.get("/readyz").status_code == 503, "it says that it is leaving", 1)
+        assert up.get("/healthz").status_code == 200, "new connections are still taken"
+        assert up.process.wait(10) == 0
+
+
 def _post_slowly(client: httpx2.Client, url: str, headers: dict[str, str]) -> None:
     def body():  # type: ignore[no-untyped-def]
         yield b'{"reason": '

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from tidemill import __version__
 from tidemill.cli.output import AsJson, Declined, print_json, print_table, say
 from tidemill.cli.surroundings import connected, database_urls, load, outside_urls, running_urls, server_of
 from tidemill.core.backups import backup_name
@@ -19,6 +20,7 @@ from tidemill.store.check import Check, checks
 from tidemill.store.clock import read_clock
 from tidemill.store.embedded import owner_pid, tool
 from tidemill.store.embedded.account import clean_environment
+from tidemill.store.migrate import renew
 
 app = typer.Typer(help="The pool's database: shell, backup, restore, check.", no_args_is_help=True)
 
@@ -75,8 +77,8 @@ def restore(
 def mark_restored(
     source: Annotated[str, typer.Argument(help="What it was restored from.")] = "an outside backup",
 ) -> None:
-    """Tell readers of events that an outside server was put back to an earlier state."""
-    asyncio.run(backups.begin_generation(running_urls(load().settings).owner, source, Ids(secrets.randbits)))
+    """Take over a database that an outside server's own tools have put back to an earlier state."""
+    asyncio.run(renew(running_urls(load().settings), source, Ids(secrets.randbits), __version__))
     say("A new generation of events has begun.")
 
 
@@ -107,7 +109,7 @@ async def _restore(file: Path) -> None:
     server = server_of(load().settings)
     await server.start()
     try:
-        await backups.restore(server.superuser_url, server.urls, file, Ids(secrets.randbits))
+        await backups.restore(server.superuser_url, server.urls, file, Ids(secrets.randbits), __version__)
     finally:
         await server.stop()
 

@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import ssl
+import sys
 import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidemill.cli.logs import configure_logs
+from tidemill.cli.logs import Announce, configure_logs
 from tidemill.cli.output import AsJson, Declined, print_fields, print_json, say
 from tidemill.cli.surroundings import load, outside_urls, running_urls, server_of
 from tidemill.core.faults import Fault, NotRunning
@@ -63,6 +65,8 @@ def control(
 def down() -> None:
     """Stop the pool of this machine, in order."""
     settings = load().settings
+    if outside_urls(settings):
+        raise Declined("This pool uses an outside database: stop each of its processes with SIGTERM or Ctrl-C.")
     pid = owner_pid(settings.home)
     if pid is None:
         if not asyncio.run(stop_orphan(settings.home, report=say)):
@@ -91,9 +95,10 @@ def status(as_json: AsJson = False) -> None:
 
 
 def address(settings: Settings) -> str:
+    """Where this machine reaches its control process."""
     scheme = "https" if settings.http.tls_certificate else "http"
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return f"{scheme}://{host}:{settings.port}"
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104  # we bind nothing here
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings.port}"
 
 
 def client(settings: Settings, timeout_s: float | None = _STATUS_S) -> "httpx2.Client":
@@ -127,27 +132,26 @@ def _load(
     flags = {
         "host": host,
         "port": port,
-        "http.tls_certificate": certificate,
-        "http.tls_key": key,
+        "http.tls_certificate": certificate and certificate.absolute(),
+        "http.tls_key": key and key.absolute(),
         "http.trusted_proxies": proxies,
     }
-    settings = load(flags).settings
-    configure_logs(settings.log)
-    return settings
+    return load(flags).settings
 
 
 def _run(settings: Settings, *, own_server: bool) -> None:
     import uvloop
 
-    started = time.monotonic()
+    announce = configure_logs(settings.log)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(settings, own_server=own_server, started=started))
+        runner.run(_serve(settings, announce, own_server=own_server))
 
 
-async def _serve(settings: Settings, *, own_server: bool, started: float) -> None:
+async def _serve(settings: Settings, announce: Announce, *, own_server: bool) -> None:
     from tidemill.control.listening import check_certificate, listen
     from tidemill.control.process import ControlProcess, stopped_by_signals
 
+    started = time.monotonic()
     check_certificate(settings.http)
     _make_home(settings.home)
     with listen(settings.host, settings.port) as listener:
@@ -155,22 +159,22 @@ async def _serve(settings: Settings, *, own_server: bool, started: float) -> Non
             urls = outside_urls(settings)
             backups = settings.home / "backups" if urls is None else None
             if urls is None:
-                urls = await _own(settings, stack) if own_server else running_urls(settings)
+                urls = await _own(settings, announce, stack) if own_server else running_urls(settings)
             process = ControlProcess(settings, urls, backups=backups)
             await stack.enter_async_context(stopped_by_signals(process.stop))
-            await process.run(listener, on_ready=lambda: _greet(settings, time.monotonic() - started))
+            await process.run(listener, on_ready=lambda: _greet(settings, announce, time.monotonic() - started))
 
 
 def _make_home(home: Path) -> None:
     try:
-        home.mkdir(mode=0o755, parents=True, exist_ok=True)
+        home.mkdir(mode=0o711, parents=True, exist_ok=True)
     except OSError as error:
         raise Fault(f"{home} cannot be made ({error.strerror}): choose another place with TIDEMILL_HOME.") from error
 
 
-async def _own(settings: Settings, stack: AsyncExitStack) -> DatabaseUrls:
+async def _own(settings: Settings, announce: Announce, stack: AsyncExitStack) -> DatabaseUrls:
     """Start the embedded server and keep it up for as long as we run."""
-    server = server_of(settings)
+    server = server_of(settings, report=announce)
     await server.start()
     stack.push_async_callback(server.stop)
     watching = asyncio.create_task(server.watch())
@@ -183,13 +187,14 @@ async def _cancelled(task: "asyncio.Task[None]") -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-def _greet(settings: Settings, seconds: float) -> None:
+def _greet(settings: Settings, announce: Announce, seconds: float) -> None:
     """What a newcomer sees first."""
-    say(
-        f"\nTidemill is running at {address(settings)} (ready after {seconds:.1f} s).\n"
-        f"  home      {settings.home}\n"
-        f"  status    tidemill status\n"
-        f"  events    tidemill events --follow\n"
-        f"  API       {address(settings)}/api/v1/openapi.json\n"
-        f"  stop      Ctrl-C\n"
+    command = "tidemill" if shutil.which("tidemill") else os.path.relpath(Path(sys.executable).with_name("tidemill"))
+    announce(
+        f"Tidemill is running at {address(settings)} (ready after {seconds:.1f} s).",
+        home=str(settings.home),
+        status=f"{command} status",
+        events=f"{command} events --follow",
+        API=f"{address(settings)}/api/v1/openapi.json",
+        stop="Ctrl-C",
     )

@@ -2,7 +2,7 @@
 
 import os
 import tomllib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -38,8 +38,8 @@ def default_home() -> Path:
     return Path("/var/lib/tidemill") if os.geteuid() == 0 else platformdirs.user_data_path("tidemill", appauthor=False)
 
 
-def server_of(settings: Settings) -> EmbeddedServer:
-    return EmbeddedServer(settings.home, server_user=settings.database.server_user, report=say)
+def server_of(settings: Settings, report: Callable[[str], None] = say) -> EmbeddedServer:
+    return EmbeddedServer(settings.home, server_user=settings.database.server_user, report=report)
 
 
 def outside_urls(settings: Settings) -> DatabaseUrls | None:

@@ -8,9 +8,7 @@ from tidemill import __version__
 from tidemill.control import problems
 from tidemill.control.context import Control
 from tidemill.control.edge import Edge
-from tidemill.control.routes import admin, events, health
-
-API = "/api/v1"
+from tidemill.control.routes import API, admin, events, health
 
 
 def create_app(control: Control) -> ASGIApp:
@@ -30,6 +28,6 @@ def create_api(control: Control | None = None) -> FastAPI:
     app.state.control = control
     problems.install(app)
     app.include_router(health.router)
-    app.include_router(events.router, prefix=API)
-    app.include_router(admin.router, prefix=API)
+    app.include_router(events.router)
+    app.include_router(admin.router)
     return app

@@ -10,7 +10,7 @@ import secrets
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from random import SystemRandom
 
@@ -26,8 +26,8 @@ from tidemill.control.loops.backups import BackupDuty
 from tidemill.control.loops.frame import Loop, LoopRunner
 from tidemill.control.loops.housekeeping import (
     AnnounceLoop,
-    AnswerLoop,
     ClockLoop,
+    ForgettingLoop,
     HeartbeatLoop,
     LostProcessLoop,
     PartitionDuty,
@@ -74,10 +74,15 @@ class ControlProcess:
             log.info("stopping", process_id=str(control.process_id))
 
     def stop(self) -> None:
-        """Once: drain. Twice: leave."""
+        """Once: say that we are leaving, then drain. Twice: leave."""
         self._told_to_stop += 1
         if self._control:
             self._control.draining.set()
+        delay_s = self._settings.http.drain_delay_s if self._told_to_stop == 1 else 0
+        asyncio.get_running_loop().call_later(delay_s, self._close)
+
+    def _close(self) -> None:
+        """Take no more connections; uvicorn then waits for the requests in hand, unless it is told twice."""
         if self._server:
             self._server.should_exit = True
             self._server.force_exit = self._told_to_stop > 1
@@ -160,7 +165,7 @@ class ControlProcess:
             ClockLoop(control, control.clock),
             HeartbeatLoop(control),
             LostProcessLoop(control),
-            AnswerLoop(control),
+            ForgettingLoop(control),
             PartitionDuty(control),
         ]
         if self._backups and self._settings.database.backups_enabled:
@@ -182,16 +187,15 @@ async def stopped_by_signals(stop: Callable[[], None]) -> AsyncIterator[None]:
 
 
 def operator_token(home: Path) -> str:
-    """The token of whoever owns the pool's home: made once, readable only by them."""
-    file = home / "operator.token"
-    try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return file.read_text("ascii").strip()
-    with os.fdopen(descriptor, "w") as out:
-        token = secrets.token_urlsafe(32)
-        out.write(token + "\n")
-    return token
+    """The token of whoever owns the pool's home: made once, whole from its first moment, readable only by them."""
+    file, draft = home / "operator.token", home / f"operator.token.{os.getpid()}"
+    if not file.exists():
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
+            out.write(secrets.token_urlsafe(32) + "\n")
+        with suppress(FileExistsError):
+            os.link(draft, file)
+        draft.unlink()
+    return file.read_text("ascii").strip()
 
 
 @asynccontextmanager

@@ -130,7 +130,6 @@ class SwitchThrown(Event, kind="pool.switch_thrown", public=True):
     switch: str
     stopped: bool
     reason: str
-    by: str
 
 
 @dataclass(frozen=True)

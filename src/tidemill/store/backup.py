@@ -10,21 +10,16 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from tidemill.core.events import PoolRestored
 from tidemill.core.faults import DatabaseFault, DiskFull
 from tidemill.core.ids import Ids
-from tidemill.store import events
 from tidemill.store.address import DatabaseUrls, replace_database, tool_arguments
-from tidemill.store.clock import read_clock
 from tidemill.store.database import connect, faults
 from tidemill.store.embedded import database_statements, tool
 from tidemill.store.embedded.account import clean_environment
-from tidemill.store.migrate import pending, regrant
-from tidemill.store.query import Query
+from tidemill.store.migrate import renew
 
 _INCOMING = "tidemill_incoming"
 _PREVIOUS = "tidemill_previous"
-_NEXT_GENERATION = Query("pool/next_generation")
 
 
 async def make_backup(owner_url: str, file: Path) -> int:
@@ -42,17 +37,17 @@ async def make_backup(owner_url: str, file: Path) -> int:
     return size_bytes
 
 
-async def restore(superuser_url: str, urls: DatabaseUrls, file: Path, ids: Ids) -> None:
+async def restore(superuser_url: str, urls: DatabaseUrls, file: Path, ids: Ids, version: str) -> None:
     """Replace the pool's database by a backup. Nobody else may be connected."""
-    incoming = replace_database(urls.owner, _INCOMING)
+    incoming = DatabaseUrls(replace_database(urls.program, _INCOMING), replace_database(urls.owner, _INCOMING))
     superuser = await connect(superuser_url)
     try:
         with faults():
             await superuser.execute(f"DROP DATABASE IF EXISTS {_INCOMING}")
             for statement in database_statements(_INCOMING):
                 await superuser.execute(statement)
-        await _fill(incoming, file)
-        await _renew(incoming, urls, file, ids)
+        await _fill(incoming.owner, file)
+        await renew(incoming, file.name, ids, version)
         with faults():
             await superuser.execute(f"DROP DATABASE IF EXISTS {_PREVIOUS}")
             async with superuser.transaction():
@@ -60,18 +55,6 @@ async def restore(superuser_url: str, urls: DatabaseUrls, file: Path, ids: Ids) 
                 await superuser.execute(f"ALTER DATABASE {_INCOMING} RENAME TO tidemill")
     finally:
         await superuser.close()
-
-
-async def begin_generation(owner_url: str, source: str, ids: Ids) -> None:
-    """Mark that the log of events continues from a backup."""
-    owner = await connect(owner_url)
-    try:
-        async with owner.transaction():
-            now = await read_clock(owner)
-            await _NEXT_GENERATION.run(owner)
-            await events.append(owner, [PoolRestored(source)], ids, now)
-    finally:
-        await owner.close()
 
 
 async def run_tool(name: str, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
@@ -98,8 +81,8 @@ async def run_tool(name: str, *arguments: str, environment: Mapping[str, str] | 
     raise DatabaseFault(f"{name} failed: {cause}")
 
 
-async def _fill(incoming: str, file: Path) -> None:
-    url, environment = tool_arguments(incoming)
+async def _fill(owner_url: str, file: Path) -> None:
+    url, environment = tool_arguments(owner_url)
     await run_tool(
         "pg_restore",
         "--exit-on-error",
@@ -110,17 +93,6 @@ async def _fill(incoming: str, file: Path) -> None:
         str(file),
         environment=environment,
     )
-
-
-async def _renew(incoming: str, urls: DatabaseUrls, file: Path, ids: Ids) -> None:
-    """Refuse a dump of a newer program, give the program its rights, and begin a new generation."""
-    owner = await connect(incoming)
-    try:
-        await pending(owner)
-        await regrant(owner, urls)
-    finally:
-        await owner.close()
-    await begin_generation(incoming, file.name, ids)
 
 
 def _sync(file: Path) -> int:

@@ -10,18 +10,23 @@ from functools import cache
 from importlib.resources import files
 from uuid import UUID
 
+from asyncpg.types import ServerVersion
+
 from tidemill.core.clock import DAY, Instant
-from tidemill.core.events import PoolCreated
+from tidemill.core.events import PoolCreated, PoolRestored
 from tidemill.core.faults import WrongVersion
 from tidemill.core.ids import Ids
 from tidemill.store import events, partitions
 from tidemill.store.address import DatabaseUrls, role_of
 from tidemill.store.clock import read_clock
 from tidemill.store.database import connect
-from tidemill.store.query import Connection
+from tidemill.store.query import Connection, Query
 
 _LOCK = 0x7164656D696C6C  # any number nobody else uses
 _FIRST_PARTITIONS_US = 92 * DAY
+_NEXT_GENERATION = Query("pool/next_generation")
+
+OLDEST_SERVER = 17
 
 
 @dataclass(frozen=True)
@@ -76,25 +81,46 @@ async def pending(connection: Connection) -> Sequence[Migration]:
 
 
 async def migrate(urls: DatabaseUrls, ids: Ids, version: str) -> Sequence[Migration]:
-    """Bring the database up to this program. Answers what was applied; most often nothing."""
+    """Bring the database up to this program. Answers what was applied; most often nothing.
+
+    Partitions are looked after every time: a pool that was off for months needs one before its first row.
+    """
     owner = await connect(urls.owner)
     try:
+        _check_server(owner.get_server_version())
         await owner.execute("SELECT pg_advisory_lock($1)", _LOCK)
         steps = await pending(owner)
         now = await read_clock(owner)
         for step in steps:
             await _apply(owner, step, now, version)
+        await partitions.create(owner, now, Instant(now + _FIRST_PARTITIONS_US))
         if steps:
-            await _grant(owner, role_of(urls.program), role_of(urls.owner))
+            await _grant(owner, urls)
             await _ensure_pool(owner, ids, now, version)
         return steps
     finally:
         await owner.close()
 
 
-async def regrant(owner: Connection, urls: DatabaseUrls) -> None:
-    """Give the program's role its rights again, after a restore."""
-    await _grant(owner, role_of(urls.program), role_of(urls.owner))
+async def renew(urls: DatabaseUrls, source: str, ids: Ids, version: str) -> None:
+    """Make a restored database fit for use: migrated, with the program's rights, and in a new generation of events."""
+    await migrate(urls, ids, version)
+    owner = await connect(urls.owner)
+    try:
+        await _grant(owner, urls)
+        async with owner.transaction():
+            now = await read_clock(owner)
+            await _NEXT_GENERATION.run(owner)
+            await events.append(owner, [PoolRestored(source)], ids, now)
+    finally:
+        await owner.close()
+
+
+def _check_server(version: ServerVersion) -> None:
+    if version.major < OLDEST_SERVER:
+        raise WrongVersion(
+            f"This server runs PostgreSQL {version.major}, and Tidemill needs {OLDEST_SERVER} or newer: upgrade it."
+        )
 
 
 async def _apply(owner: Connection, step: Migration, now: Instant, version: str) -> None:
@@ -109,9 +135,10 @@ async def _apply(owner: Connection, step: Migration, now: Instant, version: str)
         )
 
 
-async def _grant(owner: Connection, program_role: str, owner_role: str) -> None:
+async def _grant(owner: Connection, urls: DatabaseUrls) -> None:
     """A role that owns the schema has every right anyway; with two roles the program's is held to what is written."""
-    if program_role == owner_role:
+    program_role = role_of(urls.program)
+    if program_role == role_of(urls.owner):
         return
     quoted = '"' + program_role.replace('"', '""') + '"'
     grants = files("tidemill.store").joinpath("migrations", "grants.sql").read_text("utf-8")
@@ -122,7 +149,6 @@ async def _grant(owner: Connection, program_role: str, owner_role: str) -> None:
 async def _ensure_pool(owner: Connection, ids: Ids, now: Instant, version: str) -> None:
     """A pool is created once; the first event of its log says so."""
     async with owner.transaction():
-        await partitions.create(owner, now, Instant(now + _FIRST_PARTITIONS_US))
         created: UUID | None = await owner.fetchval(
             "INSERT INTO pool (id, created_at, generation) VALUES ($1, $2, 1) ON CONFLICT DO NOTHING RETURNING id",
             ids.new(now),

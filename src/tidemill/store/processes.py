@@ -17,6 +17,7 @@ _SEEN = Query("process/seen")
 _LOSE = Query("process/lose")
 _STOP = Query("process/stop")
 _LIST = Query("process/list")
+_FORGET = Query("process/forget")
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,12 @@ async def stop(database: Database, process_id: UUID, ids: Ids, now: Instant) -> 
     async with database.transaction() as transaction:
         if await _STOP.row(transaction, id=process_id, now=now):
             await events.append(transaction, [ProcessStopped(process_id)], ids, now)
+
+
+async def forget(database: Database, seen_before: Instant, limit: int) -> int:
+    """Forget processes that are long gone. Answers how many."""
+    async with database.connection() as connection:
+        return len(await _FORGET.rows(connection, seen_before=seen_before, limit=limit))
 
 
 async def listed(database: Database, after: UUID | None, limit: int) -> Sequence[Process]:

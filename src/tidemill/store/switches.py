@@ -36,6 +36,6 @@ async def set_switch(
     )
     if not changed:
         return SwitchRefusal.ALREADY_SO
-    thrown = SwitchThrown(switch.value, stop, wanted.reason, by)
+    thrown = SwitchThrown(switch.value, stop, wanted.reason)
     await events.append(transaction, [thrown], ids, now)
     return wanted

@@ -44,6 +44,7 @@ class Duty(Loop):
         )
         if held is None:
             return Tick()
+        # Should the work fail, it counts as done so long ago that it is due again after `retry_s`.
         done_at = Instant(now - self._period_us + int(self.retry_s * SECOND))
         try:
             applied = await self._perform_while_held(held, now)

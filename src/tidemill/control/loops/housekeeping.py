@@ -46,6 +46,7 @@ class ClockLoop(Loop):
     def __init__(self, parts: Parts, clock: DatabaseClock) -> None:
         super().__init__(parts, every_s=parts.settings.clock.sample_every_s)
         self._clock = clock
+        parts.metrics.clock_trusted.set(clock.trusted)
 
     async def tick(self, now: Instant) -> Tick:
         observation, difference_us = await self._clock.sample(self.parts.database)
@@ -98,19 +99,22 @@ class LostProcessLoop(Loop):
         return Tick(seen=len(lost), applied=len(lost), more=len(lost) == batch_max)
 
 
-class AnswerLoop(Loop):
-    """Forgets answers to Idempotency-Keys that are older than we promise to remember."""
+class ForgettingLoop(Loop):
+    """Forgets what has served: answers to Idempotency-Keys, and processes that are long gone."""
 
-    name = "answers"
+    name = "forgetting"
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts, every_s=60.0)
-        self._keep_us = int(parts.settings.http.idempotency_keep_s * SECOND)
+        self._keep_answers_us = int(parts.settings.http.idempotency_keep_s * SECOND)
+        self._keep_processes_us = int(parts.settings.loops.process_keep_s * SECOND)
 
     async def tick(self, now: Instant) -> Tick:
         batch_max = self.parts.settings.loops.batch_max
-        forgotten = await answers.forget(self.parts.database, Instant(now - self._keep_us), batch_max)
-        return Tick(seen=forgotten, applied=forgotten, more=forgotten == batch_max)
+        database = self.parts.database
+        given = await answers.forget(database, Instant(now - self._keep_answers_us), batch_max)
+        gone = await processes.forget(database, Instant(now - self._keep_processes_us), batch_max)
+        return Tick(seen=given + gone, applied=given + gone, more=batch_max in (given, gone))
 
 
 class PartitionDuty(Duty):

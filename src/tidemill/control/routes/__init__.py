@@ -1,1 +1,3 @@
 """HTTP routes: parse, authorise, decide, one store call, view."""
+
+API = "/api/v1"

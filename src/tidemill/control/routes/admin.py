@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from tidemill.control.context import ControlPart, Operator
 from tidemill.control.once import OncePart
 from tidemill.control.problems import Refused, documented
+from tidemill.control.routes import API
 from tidemill.core.clock import Instant, as_datetime
 from tidemill.core.switches import REASON_MAX, Switch, SwitchRefusal, SwitchState
 from tidemill.store import processes, switches
@@ -18,7 +19,7 @@ from tidemill.store.answers import Answer
 from tidemill.store.processes import Process
 from tidemill.store.query import Connection
 
-router = APIRouter(prefix="/admin", tags=["admin"])
+router = APIRouter(prefix=f"{API}/admin", tags=["admin"])
 
 
 class Reason(BaseModel):

@@ -13,11 +13,12 @@ from pydantic import BaseModel
 
 from tidemill.control.context import AnyCaller, Control, ControlPart
 from tidemill.control.problems import Refused, RequestRefusal, documented
+from tidemill.control.routes import API
 from tidemill.core.clock import as_datetime
 from tidemill.core.events import LOG_START, Cursor, Reader, Recorded, may_read
 from tidemill.core.paging import Page
 
-router = APIRouter(tags=["events"])
+router = APIRouter(prefix=API, tags=["events"])
 
 _SCAN_MAX = 10_000
 """How many events one page may look through; a reader who may see few gets the rest with the next page."""
@@ -141,4 +142,4 @@ def _page_view(found: Page[Recorded]) -> EventPage:
 
 def _as_sse(event: Recorded) -> str:
     content = json.dumps(_view(event).model_dump(mode="json"), separators=(",", ":"))
-    return f"id: {event.cursor}\nevent: {event.kind}\ndata: {content}\n\n"
+    return f"id: {event.cursor}\ndata: {content}\n\n"

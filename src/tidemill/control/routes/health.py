@@ -49,7 +49,7 @@ async def readyz(control: ControlPart) -> JSONResponse:
         "database": await _database(control),
         "clock": "ok" if control.clock.trusted else "The database's clock jumped and is settling.",
         "loops": _loops(control),
-        "drain": "The process is shutting down." if control.draining.is_set() else "ok",
+        "requests": "The process is shutting down." if control.draining.is_set() else "ok",
     }
     ready = all(check == "ok" for check in checks.values())
     view = Readiness(ready=ready, version=__version__, process_id=str(control.process_id), checks=checks)

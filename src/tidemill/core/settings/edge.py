@@ -50,6 +50,12 @@ class HttpSettings:
     connections_max: int = setting(
         INTEGER, 2000, unit="connections", low=1, high=1_000_000, meaning="The most connections open at once."
     )
+    drain_delay_s: float = setting(
+        DURATION,
+        "0s",
+        high="10m",
+        meaning="How long a stopping process still takes requests while /readyz says no, so that balancers turn away.",
+    )
     drain_s: float = setting(
         DURATION, "20s", high="1h", meaning="How long a stopping process lets running requests finish."
     )

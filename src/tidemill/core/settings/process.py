@@ -86,7 +86,10 @@ class ClockSettings:
         DURATION, "1s", low="1ms", high="1h", meaning="A step of the database's time larger than this alarms."
     )
     settle_s: float = setting(
-        DURATION, "10s", high="1h", meaning="After a step, timers that punish wait for so long before they count again."
+        DURATION,
+        "10s",
+        high="1h",
+        meaning="A step must hold for so long before it is believed; loops that need the time wait until then.",
     )
     uncertainty_alarm_s: float = setting(
         DURATION, "500ms", low="1ms", high="1h", meaning="A clock less certain than this alarms."
@@ -120,6 +123,9 @@ class LoopsSettings:
         high="1h",
         scope=Scope.POOL,
         meaning="A process silent for longer is counted as lost.",
+    )
+    process_keep_s: float = setting(
+        DURATION, "30d", low="1h", high="3650d", scope=Scope.POOL, meaning="How long a process that is gone is listed."
     )
 
 

@@ -76,9 +76,7 @@ class Settings:
 
     home: Path = required(PATH, meaning="The directory of everything this machine keeps.")
     host: str = setting(HOST, "127.0.0.1", meaning="The address the process listens on.")
-    port: int = setting(
-        INTEGER, 8420, unit="port", high=65535, meaning="The port the process listens on; 0 takes a free one."
-    )
+    port: int = setting(INTEGER, 8420, unit="port", low=1, high=65535, meaning="The port the process listens on.")
     database_url: str | None = optional(
         DATABASE_URL, meaning="The PostgreSQL server to use; not set uses the embedded one."
     )

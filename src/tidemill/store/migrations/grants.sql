@@ -10,6 +10,6 @@ GRANT USAGE ON SCHEMA public TO {program};
 GRANT SELECT ON migration, pool, partitioned_table TO {program};
 GRANT SELECT, INSERT ON event TO {program};
 GRANT USAGE ON SEQUENCE event_number TO {program};
-GRANT SELECT, INSERT, UPDATE ON process, duty, switch TO {program};
-GRANT SELECT, INSERT, UPDATE, DELETE ON answer TO {program};
+GRANT SELECT, INSERT, UPDATE ON duty, switch TO {program};
+GRANT SELECT, INSERT, UPDATE, DELETE ON answer, process TO {program};
 GRANT EXECUTE ON FUNCTION first_id_at, create_partitions TO {program};
