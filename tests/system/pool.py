@@ -28,8 +28,9 @@ def free_port() -> int:
 
 
 def clean_environment(home: Path, port: int, settings: Mapping[str, str]) -> dict[str, str]:
-    """The caller's environment without its own Tidemill settings."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMILL_")}
+    """The caller's environment without its own Tidemill settings; bytecode is kept, as it is for users."""
+    left_out = ("TIDEMILL_", "PYTHONDONTWRITEBYTECODE")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
     return {**kept, "TIDEMILL_HOME": str(home), "TIDEMILL_PORT": str(port), **settings}
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.places import reachable_directory
-from tests.system.pool import TIDEMILL, Pool, clean_environment, pool_in
+from tests.system.pool import TIDEMILL, Pool, clean_environment, pool_in, until
 from tidemill.core.events import LOG_START
 from tidemill.store import events
 from tidemill.store.database import connect
@@ -185,6 +185,7 @@ def test_the_daily_backup_is_made_kept_and_limited(place: Path) -> None:
     with pool_in(place, TIDEMILL_DATABASE_BACKUP_KEEP_DAILY="3", TIDEMILL_DATABASE_BACKUP_KEEP_WEEKLY="1") as pool:
         up = pool.up()
         up.until_ready()
+        until(lambda: "pool.backup_made" in up.kinds(), "the backup is made")
         made = next(event for event in up.events() if event["kind"] == "pool.backup_made")
         up.end()
     names = sorted(entry.name for entry in backups.iterdir())

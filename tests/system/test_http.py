@@ -31,6 +31,7 @@ SETTINGS = {
     "TIDEMILL_HTTP_EVENT_HEARTBEAT_S": "1",
     "TIDEMILL_EVENTS_KEEP_IN_MEMORY": "10",
     "TIDEMILL_EVENTS_BATCH_MAX": "5",
+    "TIDEMILL_LOOPS_POLL_S": "10s",  # so that what arrives sooner was announced
 }
 
 
@@ -202,7 +203,7 @@ def test_a_live_stream_hears_at_once_and_stays_awake_in_silence(up: Running) -> 
     sent = time.monotonic()
     assert throw(up, "payouts", "stop", "live").status_code == 200
     listener.join(5)
-    assert heard[-1][0] - sent < 0.5, "the commit was announced, not found by polling"
+    assert heard[-1][0] - sent < 3, "the commit was announced, not found by polling"
     assert throw(up, "payouts", "start", "live over").status_code == 200
 
 
@@ -242,7 +243,10 @@ def test_a_client_that_is_slow_with_headers_or_body_is_cut_off(up: Running) -> N
 
 def test_a_second_request_on_a_connection_has_a_deadline_too(up: Running) -> None:
     connection = raw_request(up, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-    assert b" 200 " in connection.recv(4096)
+    answer = b""
+    while not answer.endswith(b"}"):
+        answer += connection.recv(4096)
+    assert b" 200 " in answer
     connection.sendall(b"GET /healthz HTT")
     began = time.monotonic()
     assert b" 408 " in connection.recv(4096)

@@ -114,10 +114,10 @@ def test_an_unknown_name_is_refused_with_the_nearest_known_one(
 @pytest.mark.parametrize(
     ("toml", "words"),
     [
-        ("port = true", ["port (file tidemill.toml) is True", "a whole number", "0 to 65535"]),
+        ("port = true", ["port (file tidemill.toml) is True", "a whole number", "1 to 65535"]),
         ('port = "80"', ["port", '"80"', "in quotation marks"]),
         ("port = 80.0", ["port", "a whole number"]),
-        ("port = 65536", ["port", "out of bounds", "0 to 65535"]),
+        ("port = 65536", ["port", "out of bounds", "1 to 65535"]),
         ("[link]\nheartbeat_s = nan", ["link.heartbeat_s", "nan"]),
         ("[link]\nheartbeat_s = inf", ["link.heartbeat_s", "inf"]),
         ("[link]\nheartbeat_s = true", ["link.heartbeat_s", "True"]),
