@@ -5,8 +5,10 @@ import pwd
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import httpx2
@@ -36,22 +38,22 @@ def newcomer(request: pytest.FixtureRequest) -> Iterator[pwd.struct_passwd]:
 
 @pytest.fixture
 def clone(newcomer: pwd.struct_passwd) -> Iterator[Path]:
-    home = Path("/var/tmp/tidemill-clone") if newcomer.pw_uid == 0 else Path(newcomer.pw_dir)
-    home.mkdir(exist_ok=True)
-    subprocess.run(["git", "clone", "--quiet", f"file://{ROOT}", home / "tidemill"], check=True)
-    for path in (home, *home.rglob("*")):
+    place = Path(tempfile.mkdtemp(prefix="tidemill-clone-", dir="/var/tmp"))
+    place.chmod(0o755)
+    subprocess.run(["git", "clone", "--quiet", f"file://{ROOT}", place / "tidemill"], check=True)
+    for path in (place, *place.rglob("*")):
         os.chown(path, newcomer.pw_uid, newcomer.pw_gid, follow_symlinks=False)
     try:
-        yield home / "tidemill"
+        yield place / "tidemill"
     finally:
-        shutil.rmtree(home / "tidemill")
+        shutil.rmtree(place)
 
 
 @pytest.fixture
-def bare_path(tmp_path: Path) -> Iterator[Path]:
+def bare_path() -> Iterator[Path]:
     """A PATH with the system's programs and a Python, but no Node, PostgreSQL or Docker."""
-    folder = Path("/var/tmp/tidemill-path")
-    folder.mkdir()
+    folder = Path(tempfile.mkdtemp(prefix="tidemill-path-", dir="/var/tmp"))
+    folder.chmod(0o755)
     for source in ("/usr/sbin", "/sbin", "/usr/bin", "/bin"):
         for program in Path(source).iterdir():
             link = folder / program.name
@@ -79,30 +81,34 @@ def start(newcomer: pwd.struct_passwd, clone: Path, settings: dict[str, str], ta
     )
 
 
-def own_processes(newcomer: pwd.struct_passwd, clone: Path) -> list[psutil.Process]:
-    """What runs on behalf of the newcomer's pool."""
-    names = [newcomer.pw_name] if newcomer.pw_uid else ["tidemill"]
+def servers_of(newcomer: pwd.struct_passwd) -> list[psutil.Process]:
+    """The database servers that run on behalf of the newcomer. The dead that nobody has buried yet do not count."""
+    name = newcomer.pw_name if newcomer.pw_uid else "tidemill"
+    found = psutil.process_iter(["username", "name", "status"])
     return [
-        p
-        for p in psutil.process_iter(["username", "name"])
-        if p.info["username"] in names and "postgres" in p.info["name"]
+        p for p in found if (p.info["username"], p.info["name"]) == (name, "postgres") and p.info["status"] != "zombie"
     ]
+
+
+def answers(make: subprocess.Popen[bytes], port: int) -> bool:
+    assert make.poll() is None, "make has ended"
+    return httpx2.get(f"http://127.0.0.1:{port}/readyz").status_code == 200
 
 
 def test_make_run_serves_and_ctrl_c_leaves_nothing(newcomer: pwd.struct_passwd, clone: Path, bare_path: Path) -> None:
     port = free_port()
     settings = environment(newcomer, bare_path, port)
     if newcomer.pw_uid == 0:
-        settings["TIDEMILL_HOME"] = "/var/tmp/tidemill-clone/home"
+        settings["TIDEMILL_HOME"] = str(clone.parent / "home")
     for attempt, within_s in (("first", 180), ("second", 10)):
-        before = own_processes(newcomer, clone)
+        before = servers_of(newcomer)
         began = time.monotonic()
         make = start(newcomer, clone, settings, "run")
-        until(lambda: httpx2.get(f"http://127.0.0.1:{port}/readyz").status_code == 200, f"the {attempt} run", within_s)
+        until(partial(answers, make, port), f"the {attempt} run is ready", within_s)
         print(f"{newcomer.pw_name}: the {attempt} make run was ready after {time.monotonic() - began:.1f} s")  # noqa: T201
         os.killpg(make.pid, signal.SIGINT)
         make.wait(30)
-        assert own_processes(newcomer, clone) == before
+        assert servers_of(newcomer) == before
         with pytest.raises(httpx2.ConnectError):
             httpx2.get(f"http://127.0.0.1:{port}/readyz")
 

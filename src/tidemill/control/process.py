@@ -49,6 +49,8 @@ from tidemill.store.processes import Process
 log = structlog.get_logger()
 
 _FAREWELL_S = 3.0
+_LAST_TICK_S = 5.0
+"""How long a tick in hand may take when we stop; longer work, such as a backup, is cancelled and done again."""
 
 
 class ControlProcess:
@@ -148,7 +150,7 @@ class ControlProcess:
             finally:
                 for runner in control.runners:
                     runner.stop()
-                await _ended(tasks, 0 if self._told_to_stop > 1 else self._settings.http.drain_s)
+                await _ended(tasks, 0 if self._told_to_stop > 1 else _LAST_TICK_S)
 
     def _loop_ended(self, task: "asyncio.Task[None]") -> None:
         """A loop ends only when told to: anything else is a bug, and a process that limps is worse than none."""

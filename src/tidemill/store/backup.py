@@ -66,6 +66,7 @@ async def run_tool(name: str, *arguments: str, environment: Mapping[str, str] | 
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,  # a Ctrl-C at the terminal is ours to hand on
     )
     try:
         output, errors = await process.communicate()
