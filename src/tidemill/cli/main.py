@@ -18,9 +18,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(pool.up)
+app.command("up")(pool.up)
 app.command()(pool.down)
-app.command()(pool.control)
+app.command("control")(pool.control)
 app.command()(pool.status)
 app.command()(events.events)
 app.command()(config.config)

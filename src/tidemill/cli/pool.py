@@ -7,7 +7,7 @@ import signal
 import ssl
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -38,28 +38,31 @@ _DOWN_S = 60.0
 _STATUS_S = 5.0
 
 
-def up(
-    host: Host = None,
-    port: Port = None,
-    tls_certificate: Certificate = None,
-    tls_key: Key = None,
-    behind_proxy: Proxies = None,
-) -> None:
-    """Start the pool on this machine: its database, and a control process."""
-    settings = _load(host, port, tls_certificate, tls_key, behind_proxy)
-    _run(settings, own_server=True)
+def _serving(explained: str, *, own_server: bool) -> Callable[..., None]:
+    """The commands that run a control process take the same flags."""
+
+    def command(
+        host: Host = None,
+        port: Port = None,
+        tls_certificate: Certificate = None,
+        tls_key: Key = None,
+        behind_proxy: Proxies = None,
+    ) -> None:
+        flags = {
+            "host": host,
+            "port": port,
+            "http.tls_certificate": tls_certificate and tls_certificate.absolute(),
+            "http.tls_key": tls_key and tls_key.absolute(),
+            "http.trusted_proxies": behind_proxy,
+        }
+        _run(load(flags).settings, own_server=own_server)
+
+    command.__doc__ = explained
+    return command
 
 
-def control(
-    host: Host = None,
-    port: Port = None,
-    tls_certificate: Certificate = None,
-    tls_key: Key = None,
-    behind_proxy: Proxies = None,
-) -> None:
-    """Start one more control process on the database of a pool that is up."""
-    settings = _load(host, port, tls_certificate, tls_key, behind_proxy)
-    _run(settings, own_server=False)
+up = _serving("Start the pool on this machine: its database, and a control process.", own_server=True)
+control = _serving("Start one more control process on the database of a pool that is up.", own_server=False)
 
 
 def down() -> None:
@@ -124,19 +127,6 @@ def _readiness(settings: Settings) -> Mapping[str, Any]:
     except (httpx2.HTTPError, ValueError) as error:
         raise unreachable(settings) from error
     return readiness
-
-
-def _load(
-    host: str | None, port: int | None, certificate: Path | None, key: Path | None, proxies: str | None
-) -> Settings:
-    flags = {
-        "host": host,
-        "port": port,
-        "http.tls_certificate": certificate and certificate.absolute(),
-        "http.tls_key": key and key.absolute(),
-        "http.trusted_proxies": proxies,
-    }
-    return load(flags).settings
 
 
 def _run(settings: Settings, *, own_server: bool) -> None:

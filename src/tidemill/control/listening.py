@@ -10,7 +10,8 @@ from starlette.types import ASGIApp
 
 from tidemill.control.protocol import guarded
 from tidemill.core.faults import Fault
-from tidemill.core.settings import HttpSettings, Settings
+from tidemill.core.settings import Settings
+from tidemill.core.settings.edge import HttpSettings
 
 _BACKLOG = 4096
 

@@ -9,7 +9,7 @@ from http import HTTPStatus
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from tidemill.core.settings import HttpSettings
+from tidemill.core.settings.edge import HttpSettings
 
 
 class GuardedProtocol(HttpToolsProtocol):

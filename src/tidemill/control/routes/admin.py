@@ -1,6 +1,5 @@
 """The operator's routes: the kill switches, and the control processes of the pool."""
 
-from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -11,12 +10,11 @@ from pydantic import BaseModel, Field
 from tidemill.control.context import ControlPart, Operator
 from tidemill.control.once import OncePart
 from tidemill.control.problems import Refused, documented
-from tidemill.control.routes import API
-from tidemill.core.clock import Instant, as_datetime
-from tidemill.core.switches import REASON_MAX, Switch, SwitchRefusal, SwitchState
+from tidemill.control.routes import API, Timestamp, View
+from tidemill.core.clock import Instant
+from tidemill.core.switches import REASON_MAX, Switch, SwitchRefusal
 from tidemill.store import processes, switches
 from tidemill.store.answers import Answer
-from tidemill.store.processes import Process
 from tidemill.store.query import Connection
 
 router = APIRouter(prefix=f"{API}/admin", tags=["admin"])
@@ -26,26 +24,26 @@ class Reason(BaseModel):
     reason: str = Field(min_length=1, max_length=REASON_MAX, description="Kept with the switch and told to everybody.")
 
 
-class SwitchView(BaseModel):
-    name: Switch
+class SwitchView(View):
+    name: Switch = Field(validation_alias="switch")
     stopped: bool
     reason: str
     changed_by: str
-    changed_at: datetime | None
+    changed_at: Timestamp | None
 
 
 class SwitchList(BaseModel):
     items: list[SwitchView]
 
 
-class ProcessView(BaseModel):
+class ProcessView(View):
     id: UUID
     host: str
     pid: int
     version: str
     settings: str = Field(description="Fingerprint of the pool's settings; it must be the same in all processes.")
-    started_at: datetime
-    seen_at: datetime
+    started_at: Timestamp
+    seen_at: Timestamp
     state: Literal["running", "stopped", "lost"]
 
 
@@ -60,7 +58,7 @@ async def list_switches(control: ControlPart, _: Operator) -> SwitchList:
     """How every switch stands."""
     async with control.database.connection() as connection:
         states = await switches.states(connection)
-    return SwitchList(items=[_switch_view(state) for state in states.values()])
+    return SwitchList(items=[SwitchView.model_validate(state) for state in states.values()])
 
 
 @router.post("/switches/{name}/stop", response_model=SwitchView, responses=documented(400, 401, 403, 409, 413, 422))
@@ -85,7 +83,7 @@ async def list_processes(
     """The control processes of the pool, newest first."""
     most = min(limit or control.settings.http.page_limit_default, control.settings.http.page_limit_max)
     found = await processes.listed(control.database, after, most + 1)
-    items = [_process_view(process) for process in found[:most]]
+    items = [ProcessView.model_validate(process) for process in found[:most]]
     return ProcessPage(items=items, has_more=len(found) > most, after=items[-1].id if items else None)
 
 
@@ -96,29 +94,6 @@ async def _throw(control: ControlPart, once: OncePart, by: str, switch: Switch, 
         )
         if isinstance(state, SwitchRefusal):
             raise Refused(state)
-        return Answer(200, _switch_view(state).model_dump_json().encode())
+        return Answer(200, SwitchView.model_validate(state).model_dump_json().encode())
 
     return await once.answer(effect)
-
-
-def _switch_view(state: SwitchState) -> SwitchView:
-    return SwitchView(
-        name=state.switch,
-        stopped=state.stopped,
-        reason=state.reason,
-        changed_by=state.changed_by,
-        changed_at=as_datetime(state.changed_at) if state.changed_at is not None else None,
-    )
-
-
-def _process_view(process: Process) -> ProcessView:
-    return ProcessView(
-        id=process.id,
-        host=process.host,
-        pid=process.pid,
-        version=process.version,
-        settings=process.settings,
-        started_at=as_datetime(process.started_at),
-        seen_at=as_datetime(process.seen_at),
-        state=process.state,
-    )

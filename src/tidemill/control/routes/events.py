@@ -1,20 +1,17 @@
 """The log of events, as a live stream or as pages, filtered by what the reader may see."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
-from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator
 
 from tidemill.control.context import AnyCaller, Control, ControlPart
 from tidemill.control.problems import Refused, RequestRefusal, documented
-from tidemill.control.routes import API
-from tidemill.core.clock import as_datetime
+from tidemill.control.routes import API, Timestamp, View
 from tidemill.core.events import LOG_START, Cursor, Reader, Recorded, may_read
 from tidemill.core.paging import Page
 
@@ -24,10 +21,10 @@ _SCAN_MAX = 10_000
 """How many events one page may look through; a reader who may see few gets the rest with the next page."""
 
 
-class EventView(BaseModel):
-    cursor: str
+class EventView(View):
+    cursor: Annotated[str, BeforeValidator(str)]
     id: UUID
-    at: datetime
+    at: Timestamp
     kind: str
     subject: str
     body: dict[str, Any]
@@ -125,21 +122,14 @@ def _parse(text: str | None) -> Cursor | None:
     return cursor
 
 
-def _view(event: Recorded) -> EventView:
-    return EventView(
-        cursor=str(event.cursor),
-        id=event.id,
-        at=as_datetime(event.at),
-        kind=event.kind,
-        subject=event.subject,
-        body=dict(event.body),
+def _page_view(found: Page[Recorded]) -> EventPage:
+    return EventPage(
+        items=[EventView.model_validate(event) for event in found.items],
+        has_more=found.has_more,
+        after=found.after or "",
     )
 
 
-def _page_view(found: Page[Recorded]) -> EventPage:
-    return EventPage(items=[_view(event) for event in found.items], has_more=found.has_more, after=found.after or "")
-
-
 def _as_sse(event: Recorded) -> str:
-    content = json.dumps(_view(event).model_dump(mode="json"), separators=(",", ":"))
+    content = EventView.model_validate(event).model_dump_json()
     return f"id: {event.cursor}\ndata: {content}\n\n"
