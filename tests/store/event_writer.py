@@ -10,6 +10,7 @@ from random import Random
 
 from tidemill.core.clock import Instant
 from tidemill.core.events import SwitchThrown
+from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
 from tidemill.store import events
 from tidemill.store.clock import read_clock
@@ -30,7 +31,8 @@ async def write(url: str, name: str, seed: str, transactions: int) -> None:
     try:
         async with asyncio.TaskGroup() as group:
             for lane in range(CONNECTIONS):
-                group.create_task(_lane(database, ids, now, f"{name}/{lane}", Random(f"{seed} {lane}"), transactions))
+                random = Random(f"{seed} {lane}")
+                group.create_task(_lane(database, ids, now, f"{name}/{lane}", random, transactions))
     finally:
         await database.close()
 
@@ -39,18 +41,25 @@ async def _lane(database: Database, ids: Ids, now: Instant, name: str, random: R
     for number in range(transactions):
         words = [f"{name}/{number}/{part}" for part in range(random.randint(1, 4))]
         try:
-            async with database.transaction() as transaction:
-                await events.append(transaction, [_event(word) for word in words[:1]], ids, now)
-                if random.random() < 0.2:
-                    await asyncio.sleep(random.random() * 0.03)
-                if words[1:]:
-                    await events.append(transaction, [_event(word) for word in words[1:]], ids, now)
-                if random.random() < 0.1:
-                    raise Abandoned
+            await _commit(database, ids, now, words, random)
         except Abandoned:
+            continue
+        except DatabaseFault:
+            await asyncio.sleep(0.1)  # the server was killed; whether this commit counts, only the log can tell
             continue
         sys.stdout.write(" ".join(words) + "\n")
         sys.stdout.flush()
+
+
+async def _commit(database: Database, ids: Ids, now: Instant, words: list[str], random: Random) -> None:
+    async with database.transaction() as transaction:
+        await events.append(transaction, [_event(word) for word in words[:1]], ids, now)
+        if random.random() < 0.2:
+            await asyncio.sleep(random.random() * 0.03)
+        if words[1:]:
+            await events.append(transaction, [_event(word) for word in words[1:]], ids, now)
+        if random.random() < 0.1:
+            raise Abandoned
 
 
 def _event(word: str) -> SwitchThrown:

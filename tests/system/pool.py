@@ -59,8 +59,14 @@ class Running:
         return {"Authorization": f"Bearer {(self.home / 'operator.token').read_text().strip()}"}
 
     def events(self) -> list[dict[str, Any]]:
+        """The whole log, page by page."""
         headers = {"Accept": "application/json", **self.operator}
-        items: list[dict[str, Any]] = self.get("/api/v1/events?limit=500", headers=headers).json()["items"]
+        items: list[dict[str, Any]] = []
+        after, more = "start", True
+        while more:
+            page = self.get(f"/api/v1/events?limit=500&after={after}", headers=headers).json()
+            items += page["items"]
+            after, more = page["after"], page["has_more"]
         return items
 
     def kinds(self) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tidemill.cli.output import AsJson, Declined, print_json, print_table, say
+from tidemill.cli.output import AsJson, Declined, print_json, print_table, report
 from tidemill.cli.surroundings import connected, load, running_urls
 from tidemill.core.clock import as_datetime
 from tidemill.core.ids import Ids
@@ -64,10 +64,8 @@ async def _states() -> Mapping[Switch, SwitchState]:
 
 
 def _report(state: SwitchState, as_json: bool) -> None:
-    if as_json:
-        print_json(_fields(state))
-    else:
-        say(f"{state.switch.value} is {'stopped' if state.stopped else 'running again'}.")
+    sentence = f"{state.switch.value} is {'stopped' if state.stopped else 'running again'}."
+    report(sentence, _fields(state), as_json=as_json)
 
 
 def _fields(state: SwitchState) -> dict[str, object]:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tidemill import __version__
-from tidemill.cli.output import AsJson, Declined, print_json, print_table, say
+from tidemill.cli.output import AsJson, Declined, print_json, print_table, report
 from tidemill.cli.surroundings import connected, database_urls, load, outside_urls, running_urls, server_of
 from tidemill.core.backups import backup_name
 from tidemill.core.faults import AlreadyRunning
@@ -45,16 +45,15 @@ def backup(
 ) -> None:
     """Make a backup now."""
     made, size_bytes = asyncio.run(_backup(file))
-    if as_json:
-        print_json({"file": str(made), "size_bytes": size_bytes})
-    else:
-        say(f"Backed up to {made} ({size_bytes / 1e6:.1f} MB).")
+    fields = {"file": str(made), "size_bytes": size_bytes}
+    report(f"Backed up to {made} ({size_bytes / 1e6:.1f} MB).", fields, as_json=as_json)
 
 
 @app.command()
 def restore(
     file: Annotated[Path, typer.Argument(help="A backup made by `tidemill db backup`.")],
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Replace the pool's database by a backup. The pool must be stopped; the old database is kept beside it."""
     settings = load().settings
@@ -70,16 +69,18 @@ def restore(
     if not yes:
         typer.confirm(f"Replace the database in {settings.home} by {file.name}?", abort=True, err=True)
     asyncio.run(_restore(file))
-    say(f"Restored from {file.name}. The database as it was is kept as `tidemill_previous` until the next restore.")
+    kept = "The database as it was is kept as `tidemill_previous` until the next restore."
+    report(f"Restored from {file.name}. {kept}", {"restored": str(file), "kept": "tidemill_previous"}, as_json=as_json)
 
 
 @app.command("mark-restored")
 def mark_restored(
     source: Annotated[str, typer.Argument(help="What it was restored from.")] = "an outside backup",
+    as_json: AsJson = False,
 ) -> None:
     """Take over a database that an outside server's own tools have put back to an earlier state."""
     asyncio.run(renew(running_urls(load().settings), source, Ids(secrets.randbits), __version__))
-    say("A new generation of events has begun.")
+    report("A new generation of events has begun.", {"source": source}, as_json=as_json)
 
 
 @app.command()

@@ -75,6 +75,14 @@ def print_json(value: Any) -> None:
     sys.stdout.flush()
 
 
+def report(sentence: str, fields: Mapping[str, Any], *, as_json: bool) -> None:
+    """What a command has done: a sentence for people, or its fields for programs."""
+    if as_json:
+        print_json(fields)
+    else:
+        say(sentence)
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table without borders; long cells are folded on a terminal and left whole elsewhere."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidemill.cli.logs import Announce, configure_logs
-from tidemill.cli.output import AsJson, Declined, print_fields, print_json, say
+from tidemill.cli.output import AsJson, Declined, print_fields, print_json, report, say
 from tidemill.cli.surroundings import load, outside_urls, running_urls, server_of
 from tidemill.core.faults import Fault, NotRunning
 from tidemill.core.settings import Settings
@@ -65,7 +65,7 @@ up = _serving("Start the pool on this machine: its database, and a control proce
 control = _serving("Start one more control process on the database of a pool that is up.", own_server=False)
 
 
-def down() -> None:
+def down(as_json: AsJson = False) -> None:
     """Stop the pool of this machine, in order."""
     settings = load().settings
     if outside_urls(settings):
@@ -74,7 +74,7 @@ def down() -> None:
     if pid is None:
         if not asyncio.run(stop_orphan(settings.home, report=say)):
             raise NotRunning("No pool is running here; there was nothing to stop.")
-        say("The database server that an earlier pool had left was stopped.")
+        report("The database server that an earlier pool had left was stopped.", {"stopped": "orphan"}, as_json=as_json)
         return
     os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + _DOWN_S
@@ -82,7 +82,7 @@ def down() -> None:
         if time.monotonic() > deadline:
             raise Declined(f"The pool (process {pid}) is still draining after {_DOWN_S:.0f} s: run this again.")
         time.sleep(0.05)
-    say("The pool has stopped.")
+    report("The pool has stopped.", {"stopped": "pool"}, as_json=as_json)
 
 
 def status(as_json: AsJson = False) -> None:
