@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx2
 import psutil
+import pytest
 
 from tests.places import processes_in
 from tests.system.pool import free_port, pool_in, until
@@ -20,7 +21,7 @@ def postmaster(home: Path) -> psutil.Process:
 
 def test_a_pool_comes_up_says_where_and_leaves_nothing_behind(place: Path) -> None:
     with pool_in(place) as pool:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             began = time.monotonic()
             up = pool.up()
             up.until_ready()
@@ -153,6 +154,17 @@ def _post_slowly(client: httpx2.Client, url: str, headers: dict[str, str]) -> No
 
     with suppress(httpx2.HTTPError):
         client.post(f"{url}/api/v1/admin/switches/all/stop", content=body(), headers=headers)
+
+
+@pytest.mark.parametrize("after_s", [0.3, 0.6, 0.9, 1.2])
+def test_a_start_that_is_stopped_half_way_leaves_nothing_running(place: Path, after_s: float) -> None:
+    with pool_in(place) as pool:
+        up = pool.up()
+        time.sleep(after_s)
+        assert up.end() in (0, 130, -signal.SIGTERM), up.said()
+        assert processes_in(place) == []
+        again = pool.up()
+        again.until_ready()
 
 
 def test_a_taken_port_and_a_taken_home_are_told_in_a_sentence(place: Path) -> None:

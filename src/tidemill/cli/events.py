@@ -47,6 +47,14 @@ def _listed(settings: Settings, after: str) -> Iterator[dict[str, Any]]:
 
 
 def _followed(settings: Settings, after: str) -> Iterator[dict[str, Any]]:
+    """A stream that is ended, as by a restart, goes on where it was."""
+    while True:
+        for event in _streamed(settings, after):
+            after = event["cursor"]
+            yield event
+
+
+def _streamed(settings: Settings, after: str) -> Iterator[dict[str, Any]]:
     headers = {"Accept": "text/event-stream", **_authorisation(settings)}
     with (
         client(settings, timeout_s=None) as http,

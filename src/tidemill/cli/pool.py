@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidemill.cli.logs import Announce, configure_logs
-from tidemill.cli.output import AsJson, Declined, print_fields, print_json, report, say
+from tidemill.cli.output import AsJson, Declined, Exit, print_fields, print_json, report, say
 from tidemill.cli.surroundings import load, outside_urls, running_urls, server_of
 from tidemill.core.faults import Fault, NotRunning
 from tidemill.core.settings import Settings
@@ -134,7 +134,10 @@ def _run(settings: Settings, *, own_server: bool) -> None:
 
     announce = configure_logs(settings.log)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(settings, announce, own_server=own_server))
+        try:
+            runner.run(_serve(settings, announce, own_server=own_server))
+        except asyncio.CancelledError:
+            raise typer.Exit(Exit.INTERRUPTED) from None
 
 
 async def _serve(settings: Settings, announce: Announce, *, own_server: bool) -> None:
@@ -142,17 +145,21 @@ async def _serve(settings: Settings, announce: Announce, *, own_server: bool) ->
     from tidemill.control.process import ControlProcess, stopped_by_signals
 
     started = time.monotonic()
-    check_certificate(settings.http)
-    _make_home(settings.home)
-    with listen(settings.host, settings.port) as listener:
-        async with AsyncExitStack() as stack:
-            urls = outside_urls(settings)
-            backups = settings.home / "backups" if urls is None else None
-            if urls is None:
-                urls = await _own(settings, announce, stack) if own_server else running_urls(settings)
-            process = ControlProcess(settings, urls, backups=backups)
-            await stack.enter_async_context(stopped_by_signals(process.stop))
-            await process.run(listener, on_ready=lambda: _greet(settings, announce, time.monotonic() - started))
+    starting = asyncio.current_task()
+    assert starting
+    stop: Callable[[], object] = starting.cancel  # while nothing serves yet, there is nothing to drain
+    with stopped_by_signals(lambda: stop()):  # noqa: PLW0108  # what stopping means changes once we serve
+        check_certificate(settings.http)
+        _make_home(settings.home)
+        with listen(settings.host, settings.port) as listener:
+            async with AsyncExitStack() as stack:
+                urls = outside_urls(settings)
+                backups = settings.home / "backups" if urls is None else None
+                if urls is None:
+                    urls = await _own(settings, announce, stack) if own_server else running_urls(settings)
+                process = ControlProcess(settings, urls, backups=backups)
+                stop = process.stop
+                await process.run(listener, on_ready=lambda: _greet(settings, announce, time.monotonic() - started))
 
 
 def _make_home(home: Path) -> None:

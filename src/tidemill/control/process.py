@@ -9,8 +9,8 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from random import SystemRandom
 
@@ -48,6 +48,7 @@ from tidemill.store.processes import Process
 
 log = structlog.get_logger()
 
+_STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _FAREWELL_S = 3.0
 _LAST_TICK_S = 5.0
 """How long a tick in hand may take when we stop; longer work, such as a backup, is cancelled and done again."""
@@ -175,16 +176,17 @@ class ControlProcess:
         return loops
 
 
-@asynccontextmanager
-async def stopped_by_signals(stop: Callable[[], None]) -> AsyncIterator[None]:
-    """SIGTERM and Ctrl-C call `stop`, each time they come."""
+@contextmanager
+def stopped_by_signals(stop: Callable[[], object]) -> Iterator[None]:
+    """SIGTERM, Ctrl-C and a closed terminal call `stop`, each time they come. What nohup ignores stays ignored."""
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    numbers = [number for number in _STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in numbers:
         loop.add_signal_handler(number, stop)
     try:
         yield
     finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in numbers:
             loop.remove_signal_handler(number)
 
 

@@ -31,6 +31,7 @@ _UNAVAILABLE = (
     asyncpg.InvalidCatalogNameError,
     asyncpg.LockNotAvailableError,
     asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.TransactionRollbackError,
     asyncpg.InternalClientError,
 )
 
