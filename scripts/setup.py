@@ -54,6 +54,7 @@ def usable() -> bool:
 
 
 def create() -> None:
+    say("Making .venv …")
     shutil.rmtree(VENV, ignore_errors=True)
     made = subprocess.run([sys.executable, "-m", "venv", str(VENV)], capture_output=True, text=True, check=False)
     if made.returncode != 0 and os.geteuid() == 0 and shutil.which("apt-get"):
@@ -82,4 +83,8 @@ def say(sentence: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    try:
+        main(sys.argv[1])
+    except KeyboardInterrupt:
+        say("Interrupted; run it again to go on.")
+        sys.exit(130)

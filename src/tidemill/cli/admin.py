@@ -18,7 +18,7 @@ from tidemill.store.clock import read_clock
 
 app = typer.Typer(help="Run the pool: the kill switches.", no_args_is_help=True)
 
-What = Annotated[Switch, typer.Argument(help="Which part of the pool.")]
+What = Annotated[Switch, typer.Argument(metavar="WHAT", help="Which part of the pool: placement, payouts or all.")]
 Why = Annotated[str, typer.Option("--reason", "-r", help="Why; it is kept and told to everybody.")]
 
 

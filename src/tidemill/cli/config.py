@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from tidemill.cli.output import AsJson, Declined, print_json, print_table
+from tidemill.cli.output import AsJson, Declined, print_json, print_table, say
 from tidemill.cli.surroundings import load
 from tidemill.core.settings import Place, rows
 
@@ -23,7 +23,9 @@ def config(
     ]
     if names and not any(row.name.startswith(tuple(names)) for row in known):
         raise Declined(f"No setting's name begins with {' or '.join(names)}: `tidemill config` lists them all.")
-    if as_json:
+    if changed and not shown and not as_json:
+        say("All of these settings have their defaults.")
+    elif as_json:
         fields = ("name", "value", "unit", "meaning")
         print_json([{**{field: getattr(row, field) for field in fields}, "source": str(row.source)} for row in shown])
     else:

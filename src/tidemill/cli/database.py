@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tidemill import __version__
-from tidemill.cli.output import AsJson, Declined, print_json, print_table, report
+from tidemill.cli.output import AsJson, Declined, in_words, print_json, print_table, report
 from tidemill.cli.surroundings import connected, database_urls, load, outside_urls, running_urls, server_of
 from tidemill.core.backups import backup_name
 from tidemill.core.faults import AlreadyRunning
@@ -44,9 +44,13 @@ def backup(
     as_json: AsJson = False,
 ) -> None:
     """Make a backup now."""
+    if file and (file.exists() or not file.name):
+        raise Declined(f"{file} is there already: name a file that is not.")
+    if file and not file.parent.is_dir():
+        raise Declined(f"There is no directory {file.parent}.")
     made, size_bytes = asyncio.run(_backup(file))
     fields = {"file": str(made), "size_bytes": size_bytes}
-    report(f"Backed up to {made} ({size_bytes / 1e6:.1f} MB).", fields, as_json=as_json)
+    report(f"Backed up to {made} ({in_words(size_bytes)}).", fields, as_json=as_json)
 
 
 @app.command()
@@ -69,7 +73,7 @@ def restore(
     if not yes:
         typer.confirm(f"Replace the database in {settings.home} by {file.name}?", abort=True, err=True)
     asyncio.run(_restore(file))
-    kept = "The database as it was is kept as `tidemill_previous` until the next restore."
+    kept = "What was there before is kept as `tidemill_previous` until the next restore."
     report(f"Restored from {file.name}. {kept}", {"restored": str(file), "kept": "tidemill_previous"}, as_json=as_json)
 
 
@@ -102,7 +106,7 @@ async def _backup(file: Path | None) -> tuple[Path, int]:
     async with database_urls(settings) as urls:
         async with connected(urls.owner) as connection:
             now = await read_clock(connection)
-        target = file or settings.home / "backups" / backup_name(now)
+        target = file or backups.folder_of(settings.home) / backup_name(now)
         return target, await backups.make_backup(urls.owner, target)
 
 

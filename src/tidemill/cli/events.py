@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidemill.cli.output import AsJson, Declined, out, print_json
+from tidemill.cli.output import AsJson, Declined, print_json, print_line
 from tidemill.cli.pool import client, unreachable
 from tidemill.cli.surroundings import load, running_urls
 from tidemill.core.faults import NotRunning
@@ -80,8 +80,10 @@ def _authorisation(settings: Settings) -> dict[str, str]:
 
 
 def _checked(response: "httpx2.Response") -> "httpx2.Response":
-    if response.is_error:
+    if response.is_error and "problem+json" in response.headers.get("content-type", ""):
         raise Declined(response.json()["detail"])
+    if response.is_error or "x-request-id" not in response.headers:
+        raise NotRunning(f"What answers at {response.url} is not Tidemill: check TIDEMILL_PORT.")
     return response
 
 
@@ -90,4 +92,4 @@ def _show(event: dict[str, Any], as_json: bool) -> None:
         print_json(event)
         return
     body = "  ".join(f"{name}={value}" for name, value in event["body"].items() if f":{value}" not in event["subject"])
-    out().print(f"{event['at'][:19].replace('T', ' ')}  {event['kind']:<20}  {event['subject']}  {body}", markup=False)
+    print_line(f"{event['at'][:19].replace('T', ' ')}  {event['kind']:<20}  {event['subject']}  {body}")

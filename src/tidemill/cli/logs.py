@@ -40,7 +40,13 @@ def _lines_for_people() -> Any:
 
 
 def _lines_for_programs() -> Any:
-    return structlog.processors.JSONRenderer()
+    render = structlog.processors.JSONRenderer()
+
+    def what_happened_first(logger: Any, name: str, fields: Any) -> Any:
+        first = {key: fields.pop(key) for key in ("timestamp", "level", "event") if key in fields}
+        return render(logger, name, first | fields)
+
+    return what_happened_first
 
 
 def _configure_libraries(shared: list[Any], last: list[Any], level: int) -> None:

@@ -16,6 +16,8 @@ app = typer.Typer(
     help="One pool of the GPUs of many owners.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("up")(pool.up)
@@ -44,11 +46,6 @@ def root(
     """`run` looks for --debug by itself: errors may come before this is called."""
 
 
-def main() -> None:
-    """Run a command. Whatever goes wrong is told in a sentence."""
-    sys.exit(run(sys.argv[1:]))
-
-
 def run(arguments: list[str]) -> int:
     """Run a command and answer its exit code. Typer answers for usage errors and for Ctrl-C by itself."""
     try:
@@ -66,4 +63,6 @@ def run(arguments: list[str]) -> int:
 def _sentence(error: Exception) -> str:
     if isinstance(error, Declined | Fault):
         return str(error)
+    if isinstance(error, OSError):
+        return f"The system says no to {error.filename or 'us'}: {error.strerror or error}."
     return f"Something broke on our side ({type(error).__name__}): run `tidemill --debug …` again to see where."

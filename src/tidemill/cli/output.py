@@ -11,13 +11,12 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from tidemill.core.faults import AlreadyRunning, Fault, NotRunning, SettingsFault
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
-
-_WIDTH_OFF_TERMINAL = 160
 
 
 class Exit(IntEnum):
@@ -51,6 +50,7 @@ _CODES: Sequence[tuple[type[Exception], Exit]] = (
     (NotRunning, Exit.NOT_RUNNING),
     (AlreadyRunning, Exit.NOT_RUNNING),
     (Fault, Exit.FAULT),
+    (OSError, Exit.FAULT),
     (Exception, Exit.BUG),
 )
 
@@ -58,11 +58,6 @@ _CODES: Sequence[tuple[type[Exception], Exit]] = (
 def exit_code(error: Exception) -> Exit:
     """The most specific code for what went wrong."""
     return next(code for kind, code in _CODES if isinstance(error, kind))
-
-
-def out() -> Console:
-    """Where results go. Off a terminal lines are wide, so that no value is broken in two."""
-    return Console(width=None if sys.stdout.isatty() else _WIDTH_OFF_TERMINAL, highlight=False, soft_wrap=True)
 
 
 def say(sentence: str) -> None:
@@ -83,18 +78,34 @@ def report(sentence: str, fields: Mapping[str, Any], *, as_json: bool) -> None:
         say(sentence)
 
 
+def print_line(line: str) -> None:
+    """One line of a result, whole, however narrow the terminal."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table without borders; long cells are folded on a terminal and left whole elsewhere."""
+    if not sys.stdout.isatty():
+        widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
+        for row in (columns, *rows):
+            print_line("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+        return
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for column in columns:
-        table.add_column(column, overflow="fold", no_wrap=not sys.stdout.isatty())
+        table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*row)
-    out().print(table, markup=False)
+        table.add_row(*map(escape, row))
+    Console(highlight=False).print(table)
 
 
 def print_fields(fields: Mapping[str, str]) -> None:
     """Names and values, one a line."""
     width = max(map(len, fields))
     for name, value in fields.items():
-        out().print(f"{name:<{width}}  {value}", markup=False)
+        print_line(f"{name:<{width}}  {value}")
+
+
+def in_words(size_bytes: int) -> str:
+    """A size as people say it."""
+    return f"{size_bytes / 2**20:.1f} MiB" if size_bytes >= 2**20 else f"{size_bytes / 2**10:.1f} KiB"

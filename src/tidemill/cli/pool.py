@@ -20,6 +20,7 @@ from tidemill.cli.surroundings import load, outside_urls, running_urls, server_o
 from tidemill.core.faults import Fault, NotRunning
 from tidemill.core.settings import Settings
 from tidemill.store.address import DatabaseUrls
+from tidemill.store.backup import folder_of
 from tidemill.store.embedded import owner_pid, stop_orphan
 
 if TYPE_CHECKING:
@@ -61,8 +62,8 @@ def _serving(explained: str, *, own_server: bool) -> Callable[..., None]:
     return command
 
 
-up = _serving("Start the pool on this machine: its database, and a control process.", own_server=True)
-control = _serving("Start one more control process on the database of a pool that is up.", own_server=False)
+up = _serving("Start the pool: its database and a control process.", own_server=True)
+control = _serving("Add a control process to a pool that is up.", own_server=False)
 
 
 def down(as_json: AsJson = False) -> None:
@@ -92,7 +93,9 @@ def status(as_json: AsJson = False) -> None:
     if as_json:
         print_json(readiness)
     else:
-        print_fields({"address": address(settings), "version": readiness["version"], **readiness["checks"]})
+        stopped = "; ".join(f"{switch}, because: {reason}" for switch, reason in readiness["stopped"].items())
+        about = {"address": address(settings), "version": readiness["version"], "stopped": stopped or "nothing"}
+        print_fields({**about, **readiness["checks"]})
     if not readiness["ready"]:
         raise Declined("The pool is not ready.")
 
@@ -123,9 +126,12 @@ def _readiness(settings: Settings) -> Mapping[str, Any]:
 
     try:
         with client(settings) as http:
-            readiness: Mapping[str, Any] = http.get("/readyz").json()
+            answer = http.get("/readyz")
+            readiness: Mapping[str, Any] = answer.json() if "x-request-id" in answer.headers else {}
     except (httpx2.HTTPError, ValueError) as error:
         raise unreachable(settings) from error
+    if not readiness:
+        raise NotRunning(f"What answers at {address(settings)} is not Tidemill: check TIDEMILL_PORT.")
     return readiness
 
 
@@ -138,6 +144,7 @@ def _run(settings: Settings, *, own_server: bool) -> None:
             runner.run(_serve(settings, announce, own_server=own_server))
         except asyncio.CancelledError:
             raise typer.Exit(Exit.INTERRUPTED) from None
+    announce("The pool has stopped." if own_server else "The control process has stopped.")
 
 
 async def _serve(settings: Settings, announce: Announce, *, own_server: bool) -> None:
@@ -154,7 +161,7 @@ async def _serve(settings: Settings, announce: Announce, *, own_server: bool) ->
         with listen(settings.host, settings.port) as listener:
             async with AsyncExitStack() as stack:
                 urls = outside_urls(settings)
-                backups = settings.home / "backups" if urls is None else None
+                backups = folder_of(settings.home) if urls is None else None
                 if urls is None:
                     urls = await _own(settings, announce, stack) if own_server else running_urls(settings)
                 process = ControlProcess(settings, urls, backups=backups)
@@ -190,6 +197,7 @@ def _greet(settings: Settings, announce: Announce, seconds: float) -> None:
     announce(
         f"Tidemill is running at {address(settings)} (ready after {seconds:.1f} s).",
         home=str(settings.home),
+        token=str(settings.home / "operator.token"),
         status=f"{command} status",
         events=f"{command} events --follow",
         API=f"{address(settings)}/api/v1/openapi.json",

@@ -21,9 +21,9 @@ _NOTHING: Mapping[str, object] = {}
 
 def load(overrides: Mapping[str, object] = _NOTHING) -> Built:
     """The settings of this process, from the file, the environment and the flags."""
-    home = Path(os.environ.get("TIDEMILL_HOME") or default_home())
+    home = default_home()
     named = os.environ.get(CONFIG_VARIABLE)
-    file = Path(named) if named else home / "tidemill.toml"
+    file = Path(named) if named else Path(os.environ.get("TIDEMILL_HOME") or home) / "tidemill.toml"
     return build(
         toml=_read(file, required=bool(named)),
         toml_name=str(file),

@@ -1,5 +1,6 @@
 """The HTTP server of a control process: its socket, its limits, its end."""
 
+import errno
 import socket
 import ssl
 from collections.abc import Callable, Iterator
@@ -39,9 +40,9 @@ def listen(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
     except OSError as error:
         listener.close()
+        hint = "is a pool running already? Stop it, or" if error.errno == errno.EADDRINUSE else "you may have to"
         raise Fault(
-            f"Cannot listen on {host}:{port} ({error.strerror}): "
-            "is a pool running already? Stop it, or choose another port with TIDEMILL_PORT."
+            f"Cannot listen on {host}:{port} ({error.strerror}): {hint} choose another port with TIDEMILL_PORT."
         ) from error
     listener.setblocking(False)
     return listener

@@ -18,22 +18,29 @@ from tidemill.store.embedded import database_statements, tool
 from tidemill.store.embedded.account import clean_environment
 from tidemill.store.migrate import renew
 
+DRAFT = ".partial"
 _INCOMING = "tidemill_incoming"
 _PREVIOUS = "tidemill_previous"
 
 
+def folder_of(home: Path) -> Path:
+    """Where the pool keeps its own backups."""
+    folder = home / "backups"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
 async def make_backup(owner_url: str, file: Path) -> int:
     """Dump the database to a file that appears only when it is complete. Answers its size in bytes."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    partial = file.with_suffix(".partial")
+    draft = file.with_name(f".{file.name}.{os.getpid()}{DRAFT}")
     url, environment = tool_arguments(owner_url)
     try:
-        await run_tool("pg_dump", "--format=custom", f"--file={partial}", f"--dbname={url}", environment=environment)
-        await run_tool("pg_restore", "--list", str(partial))
-        size_bytes = _sync(partial)
-        partial.rename(file)
+        await run_tool("pg_dump", "--format=custom", f"--file={draft}", f"--dbname={url}", environment=environment)
+        await run_tool("pg_restore", "--list", str(draft))
+        size_bytes = _sync(draft)
+        draft.rename(file)
     finally:
-        partial.unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
     return size_bytes
 
 
@@ -66,6 +73,7 @@ async def run_tool(name: str, *arguments: str, environment: Mapping[str, str] | 
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
+        umask=0o077,  # a dump holds everything the pool knows
         start_new_session=True,  # a Ctrl-C at the terminal is ours to hand on
     )
     try:

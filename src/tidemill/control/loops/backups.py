@@ -11,7 +11,7 @@ from tidemill.core.clock import Instant
 from tidemill.core.events import BackupFailed, BackupMade, Event
 from tidemill.core.faults import Fault
 from tidemill.store import events
-from tidemill.store.backup import make_backup
+from tidemill.store.backup import DRAFT, make_backup
 
 log = structlog.get_logger()
 
@@ -29,6 +29,8 @@ class BackupDuty(Duty):
 
     async def perform(self, now: Instant) -> int:
         file = self._folder / backup_name(now)
+        for left_over in self._folder.glob(f".*{DRAFT}"):
+            left_over.unlink(missing_ok=True)
         try:
             size_bytes = await make_backup(self._owner_url, file)
         except Fault as fault:

@@ -13,7 +13,7 @@ from tidemill import __version__
 from tidemill.control.context import AnyCaller, Control, ControlPart
 from tidemill.control.problems import Refused, RequestRefusal, documented
 from tidemill.core.faults import Fault
-from tidemill.store.clock import read_clock
+from tidemill.store import switches
 
 router = APIRouter(tags=["health"])
 
@@ -28,12 +28,13 @@ class Health(BaseModel):
 
 
 class Readiness(BaseModel):
-    """`checks` says for each part `ok`, or what is wrong with it."""
+    """`checks` says for each part `ok`, or what is wrong; `stopped` lists the switches that are thrown, and why."""
 
     ready: bool
     version: str
     process_id: str
     checks: dict[str, str]
+    stopped: dict[str, str]
 
 
 @router.get("/healthz")
@@ -45,14 +46,17 @@ async def healthz() -> Health:
 @router.get("/readyz", responses={503: {"model": Readiness, "description": "Not ready; `checks` says why."}})
 async def readyz(control: ControlPart) -> JSONResponse:
     """The process can do its work. Load balancers send nobody here while it cannot."""
+    stopped: dict[str, str] = {}
     checks = {
-        "database": await _database(control),
+        "database": await _database(control, stopped),
         "clock": "ok" if control.clock.trusted else "The database's clock jumped and is settling.",
         "loops": _loops(control),
         "requests": "The process is shutting down." if control.draining.is_set() else "ok",
     }
     ready = all(check == "ok" for check in checks.values())
-    view = Readiness(ready=ready, version=__version__, process_id=str(control.process_id), checks=checks)
+    view = Readiness(
+        ready=ready, version=__version__, process_id=str(control.process_id), checks=checks, stopped=stopped
+    )
     return JSONResponse(view.model_dump(), 200 if ready else 503)
 
 
@@ -70,14 +74,16 @@ async def welcome() -> HTMLResponse:
     return HTMLResponse(_PAGE, headers={"Content-Security-Policy": _PAGE_POLICY})
 
 
-async def _database(control: Control) -> str:
+async def _database(control: Control, stopped: dict[str, str]) -> str:
+    """Whether the database answers; what it is asked is which switches are thrown."""
     try:
         async with asyncio.timeout(_DATABASE_S), control.database.connection() as connection:
-            await read_clock(connection)
+            states = await switches.states(connection)
     except TimeoutError:
         return f"The database did not answer within {_DATABASE_S:.0f} s."
     except Fault as fault:
         return str(fault)
+    stopped.update({state.switch.value: state.reason for state in states.values() if state.stopped})
     return "ok"
 
 

@@ -47,6 +47,11 @@ def file_faults(layout: Layout) -> Iterator[None]:
     except OSError as error:
         if error.errno in FULL:
             raise disk_full(layout) from None
+        if isinstance(error, PermissionError):
+            raise DatabaseFault(
+                f"{error.filename or layout.top} belongs to another user: run this as the user who made the pool, or "
+                "choose another TIDEMILL_HOME."
+            ) from error
         raise DatabaseFault(f"The database's files in {layout.top} cannot be used: {error}.") from error
 
 
