@@ -38,5 +38,5 @@ def empty_home() -> Iterator[Path]:
 @pytest.fixture
 def made_home(made_once: Path, empty_home: Path) -> Path:
     """A home whose cluster is made, with no server running."""
-    subprocess.run(["cp", "-a", f"{made_once}/postgres", empty_home], check=True)
+    subprocess.run(["cp", "-a", f"{made_once}/.", empty_home], check=True)
     return empty_home

@@ -55,7 +55,7 @@ async def test_a_new_home_gets_roles_that_can_do_no_more_than_they_should(empty_
 async def test_nobody_else_can_read_what_lies_in_the_home(made_home: Path) -> None:
     async with running(made_home):
         top = made_home / "postgres"
-        secrets = (top / "secrets.json").stat()
+        secrets = (top.parent / "postgres.secrets.json").stat()
         assert stat.S_IMODE(secrets.st_mode) == 0o600
         assert secrets.st_uid == os.geteuid()
         assert stat.S_IMODE(top.stat().st_mode) == 0o700
@@ -205,7 +205,7 @@ async def test_a_failed_start_tells_its_cause_and_leaves_nothing(
 
 
 async def test_lost_passwords_are_replaced_even_under_a_running_server(made_home: Path) -> None:
-    secrets = made_home / "postgres" / "secrets.json"
+    secrets = made_home / "postgres.secrets.json"
     async with running(made_home) as server:
         await ask(server.urls.owner, "CREATE TABLE kept AS SELECT 7 AS seven")
     secrets.unlink()
@@ -220,7 +220,7 @@ async def test_lost_passwords_are_replaced_even_under_a_running_server(made_home
 
 
 async def test_passwords_of_another_cluster_are_refused_instead_of_waiting(made_home: Path) -> None:
-    secrets = made_home / "postgres" / "secrets.json"
+    secrets = made_home / "postgres.secrets.json"
     secrets.write_text('{"superuser": "a", "owner": "b", "program": "c"}')
     with pytest.raises(DatabaseFault, match="refuses the passwords"):
         await EmbeddedServer(made_home).start()

@@ -288,7 +288,7 @@ async def test_a_jumping_database_clock_is_an_event_and_no_lease_is_judged_by_it
 
 async def test_the_feed_serves_recent_events_from_memory_and_old_ones_from_the_log(parts: Parts) -> None:
     small = settings(Path("/nowhere"), TIDEMILL_EVENTS_KEEP_IN_MEMORY="10", TIDEMILL_EVENTS_BATCH_MAX="7")
-    feed = EventFeed(replace(parts, settings=small))
+    feed = EventFeed(replace(parts, settings=small), parts.database)
     await feed.tick(parts.clock.now())
     arrival = feed.arrival
     for _ in range(15):

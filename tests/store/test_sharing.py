@@ -56,8 +56,21 @@ async def test_a_holder_who_slept_cannot_finish_or_extend(database: Database, id
 async def test_an_extended_duty_stays_with_its_holder(database: Database, ids: Ids, now: Instant) -> None:
     held = await take(database, ids.new(now), now)
     assert held
-    assert await duties.extend(database, held, lease_us=HOUR, now=now)
+    assert await duties.extend(database, held, lease_us=45 * SECOND, now=now)
     assert await take(database, ids.new(now), Instant(now + 31 * SECOND)) is None
+
+
+async def test_what_a_clock_that_ran_ahead_left_behind_holds_nobody_back(
+    database: Database, ids: Ids, now: Instant
+) -> None:
+    ahead = Instant(now + 365 * 24 * HOUR)
+    held = await take(database, ids.new(now), ahead)
+    assert held
+    assert await take(database, ids.new(now), now), "its lease is from the future"
+    taken = await take(database, ids.new(now), ahead)
+    assert taken
+    assert await duties.finish(database, taken, done_at=ahead)
+    assert await take(database, ids.new(now), now), "it was done in the future"
 
 
 async def kinds(database: Database) -> list[str]:

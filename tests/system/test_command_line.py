@@ -37,7 +37,7 @@ def pool() -> Iterator[Pool]:
         (["admin", "stop", "all", "--reason", " "], {}, 1, "reason"),
         (["admin", "start", "all", "--reason", "x"], {}, 1, "already"),
         (["status"], {"TIDEMILL_PORT": "1"}, 4, "tidemill up"),
-        (["events"], {"TIDEMILL_PORT": "1"}, 4, "tidemill up"),
+        (["events"], {"TIDEMILL_HOME": "/nowhere"}, 4, "tidemill up"),
         (["status"], {"TIDEMILL_PORT": "eighty"}, 3, "TIDEMILL_PORT"),
         (["status"], {"TIDEMILL_PROT": "80"}, 3, "TIDEMILL_PORT"),
         (["status"], {"TIDEMILL_CONFIG": "/does/not/exist.toml"}, 3, "does not exist"),

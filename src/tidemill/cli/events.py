@@ -1,19 +1,25 @@
-"""`tidemill events`: what has happened in the pool, and what happens now."""
+"""`tidemill events`: what has happened in the pool, and what happens now. Read from the database itself."""
 
-import json
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from typing import Annotated
 
 import typer
 
 from tidemill.cli.output import AsJson, Declined, print_json, print_line
-from tidemill.cli.pool import client, unreachable
-from tidemill.cli.surroundings import load, running_urls
-from tidemill.core.faults import NotRunning
+from tidemill.cli.surroundings import connected, load, running_urls
+from tidemill.core.clock import as_datetime
+from tidemill.core.events import LOG_START, Cursor, Recorded
+from tidemill.core.faults import DatabaseFault, NotRunning
 from tidemill.core.settings import Settings
+from tidemill.store import events as log
+from tidemill.store.query import Connection
 
-if TYPE_CHECKING:
-    import httpx2
+_BATCH = 500
+_POLL_S = 1.0
+_PATIENCE_S = 15.0
+"""How long a reader waits for a database that went away, as it does when it is restarted."""
 
 
 def events(
@@ -23,73 +29,65 @@ def events(
     as_json: AsJson = False,
 ) -> None:
     """Show the pool's events, oldest first."""
-    import httpx2
-
-    settings = load().settings
-    source = _followed(settings, after) if follow else _listed(settings, after)
-    try:
-        for shown, event in enumerate(source, start=1):
-            _show(event, as_json)
-            if shown == limit:
-                return
-    except httpx2.TransportError as error:
-        raise unreachable(settings) from error
+    cursor = LOG_START if after == "start" else Cursor.parse(after)
+    if cursor is None:
+        raise Declined(f"{after} is not a cursor: leave it out to begin at the start.")
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_show(load().settings, cursor, follow, limit, _print_json if as_json else _print))
 
 
-def _listed(settings: Settings, after: str) -> Iterator[dict[str, Any]]:
-    headers = {"Accept": "application/json", **_authorisation(settings)}
-    with client(settings) as http:
-        more = True
-        while more:
-            page = _checked(http.get("/api/v1/events", params={"after": after, "limit": 500}, headers=headers)).json()
-            yield from page["items"]
-            after, more = page["after"], page["has_more"]
+async def _show(
+    settings: Settings, after: Cursor, follow: bool, limit: int | None, show: Callable[[Recorded], None]
+) -> None:
+    shown = 0
+    source = _followed(settings, after) if follow else _read(settings, after)
+    async for event in source:
+        show(event)
+        shown += 1
+        if shown == limit:
+            return
 
 
-def _followed(settings: Settings, after: str) -> Iterator[dict[str, Any]]:
-    """A stream that is ended, as by a restart, goes on where it was."""
+async def _followed(settings: Settings, after: Cursor) -> AsyncIterator[Recorded]:
+    """Goes on where it was when the database comes back."""
+    quiet_since = asyncio.get_running_loop().time()
     while True:
-        for event in _streamed(settings, after):
-            after = event["cursor"]
-            yield event
+        try:
+            async for event in _read(settings, after):
+                after = event.cursor
+                yield event
+            quiet_since = asyncio.get_running_loop().time()
+        except DatabaseFault as fault:
+            if asyncio.get_running_loop().time() - quiet_since > _PATIENCE_S:
+                raise NotRunning("The pool has stopped: start it with `tidemill up`, and follow again.") from fault
+        await asyncio.sleep(_POLL_S)
 
 
-def _streamed(settings: Settings, after: str) -> Iterator[dict[str, Any]]:
-    headers = {"Accept": "text/event-stream", **_authorisation(settings)}
-    with (
-        client(settings, timeout_s=None) as http,
-        http.stream("GET", "/api/v1/events", params={"after": after}, headers=headers) as response,
-    ):
-        if response.is_error:
-            response.read()
-        for line in _checked(response).iter_lines():
-            if line.startswith("data: "):
-                yield json.loads(line.removeprefix("data: "))
+async def _read(settings: Settings, after: Cursor) -> AsyncIterator[Recorded]:
+    async with connected(running_urls(settings).program) as connection:
+        while batch := await _batch(connection, after):
+            for event in batch:
+                yield event
+            after = batch[-1].cursor
 
 
-def _authorisation(settings: Settings) -> dict[str, str]:
-    """Whoever may read the pool's home is its operator; anybody else sees what is public.
-
-    A pool that is down gets no token: somebody else may have taken its port.
-    """
-    try:
-        running_urls(settings)
-        return {"Authorization": f"Bearer {(settings.home / 'operator.token').read_text('ascii').strip()}"}
-    except (NotRunning, OSError):
-        return {}
+async def _batch(connection: Connection, after: Cursor) -> list[Recorded]:
+    return list(await log.read(connection, after, _BATCH))
 
 
-def _checked(response: "httpx2.Response") -> "httpx2.Response":
-    if response.is_error and "problem+json" in response.headers.get("content-type", ""):
-        raise Declined(response.json()["detail"])
-    if response.is_error or "x-request-id" not in response.headers:
-        raise NotRunning(f"What answers at {response.url} is not Tidemill: check TIDEMILL_PORT.")
-    return response
+def _print_json(event: Recorded) -> None:
+    print_json(
+        {
+            "cursor": str(event.cursor),
+            "id": str(event.id),
+            "at": as_datetime(event.at).isoformat(),
+            "kind": event.kind,
+            "subject": event.subject,
+            "body": event.body,
+        }
+    )
 
 
-def _show(event: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print_json(event)
-        return
-    body = "  ".join(f"{name}={value}" for name, value in event["body"].items() if f":{value}" not in event["subject"])
-    print_line(f"{event['at'][:19].replace('T', ' ')}  {event['kind']:<20}  {event['subject']}  {body}")
+def _print(event: Recorded) -> None:
+    body = "  ".join(f"{name}={value}" for name, value in event.body.items() if f":{value}" not in event.subject)
+    print_line(f"{as_datetime(event.at):%Y-%m-%d %H:%M:%S}  {event.kind:<20}  {event.subject}  {body}")

@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from tidemill.cli.output import say
+from tidemill.cli.output import printable, say
 from tidemill.core.settings.process import LogFormat, LogSettings
 
 Announce = Callable[..., None]
@@ -36,7 +36,13 @@ def configure_logs(settings: LogSettings) -> Announce:
 
 def _lines_for_people() -> Any:
     colors = sys.stderr.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    return structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=20)
+    render = structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=20)
+
+    def harmless(logger: Any, name: str, fields: Any) -> Any:
+        shown = {key: printable(value) if isinstance(value, str) else value for key, value in fields.items()}
+        return render(logger, name, shown)
+
+    return harmless
 
 
 def _lines_for_programs() -> Any:

@@ -60,13 +60,19 @@ def exit_code(error: Exception) -> Exit:
     return next(code for kind, code in _CODES if isinstance(error, kind))
 
 
+def printable(text: str) -> str:
+    """Text that cannot drive a terminal: whoever wrote it may not be our friend."""
+    return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
+
+
 def say(sentence: str) -> None:
     """A remark for people, never part of a result."""
-    Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(sentence)
+    sys.stderr.write(printable(sentence) + "\n")
+    sys.stderr.flush()
 
 
 def print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None) + "\n")
+    sys.stdout.write(json.dumps(value, indent=2 if sys.stdout.isatty() else None) + "\n")
     sys.stdout.flush()
 
 
@@ -80,7 +86,7 @@ def report(sentence: str, fields: Mapping[str, Any], *, as_json: bool) -> None:
 
 def print_line(line: str) -> None:
     """One line of a result, whole, however narrow the terminal."""
-    sys.stdout.write(line + "\n")
+    sys.stdout.write(printable(line) + "\n")
     sys.stdout.flush()
 
 
@@ -95,7 +101,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*map(escape, row))
+        table.add_row(*(escape(printable(cell)) for cell in row))
     Console(highlight=False).print(table)
 
 

@@ -2,29 +2,26 @@
 
 import asyncio
 import os
+import resource
 import shutil
 import signal
-import ssl
 import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from tidemill.cli.logs import Announce, configure_logs
 from tidemill.cli.output import AsJson, Declined, Exit, print_fields, print_json, report, say
 from tidemill.cli.surroundings import load, outside_urls, running_urls, server_of
-from tidemill.core.faults import Fault, NotRunning
+from tidemill.core.faults import NotRunning
 from tidemill.core.settings import Settings
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.backup import folder_of
-from tidemill.store.embedded import owner_pid, stop_orphan
-
-if TYPE_CHECKING:
-    import httpx2
+from tidemill.store.embedded import make_home, owner_pid, stop_orphan
 
 Host = Annotated[str | None, typer.Option(help="The address to listen on; beyond this machine it needs TLS.")]
 Port = Annotated[int | None, typer.Option(help="The port to listen on.")]
@@ -37,6 +34,7 @@ Proxies = Annotated[
 
 _DOWN_S = 60.0
 _STATUS_S = 5.0
+_OTHER_DESCRIPTORS = 200
 
 
 def _serving(explained: str, *, own_server: bool) -> Callable[..., None]:
@@ -83,6 +81,7 @@ def down(as_json: AsJson = False) -> None:
         if time.monotonic() > deadline:
             raise Declined(f"The pool (process {pid}) is still draining after {_DOWN_S:.0f} s: run this again.")
         time.sleep(0.05)
+    asyncio.run(stop_orphan(settings.home, report=say))
     report("The pool has stopped.", {"stopped": "pool"}, as_json=as_json)
 
 
@@ -107,29 +106,15 @@ def address(settings: Settings) -> str:
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings.port}"
 
 
-def client(settings: Settings, timeout_s: float | None = _STATUS_S) -> "httpx2.Client":
-    """A client of this machine's control process, which shows the certificate that we gave it, whatever its name."""
-    import httpx2
-
-    verify = ssl.create_default_context(cafile=settings.http.tls_certificate)
-    verify.check_hostname = False
-    verify.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    return httpx2.Client(base_url=address(settings), timeout=timeout_s, verify=verify)
-
-
-def unreachable(settings: Settings) -> NotRunning:
-    return NotRunning(f"Nothing answers at {address(settings)}: start the pool with `tidemill up`.")
-
-
 def _readiness(settings: Settings) -> Mapping[str, Any]:
+    """What the control process of this machine says of itself. We send it no secret, so we need not know it."""
     import httpx2
 
     try:
-        with client(settings) as http:
-            answer = http.get("/readyz")
-            readiness: Mapping[str, Any] = answer.json() if "x-request-id" in answer.headers else {}
+        answer = httpx2.get(f"{address(settings)}/readyz", timeout=_STATUS_S, verify=False)
+        readiness: Mapping[str, Any] = answer.json() if "x-request-id" in answer.headers else {}
     except (httpx2.HTTPError, ValueError) as error:
-        raise unreachable(settings) from error
+        raise NotRunning(f"Nothing answers at {address(settings)}: start the pool with `tidemill up`.") from error
     if not readiness:
         raise NotRunning(f"What answers at {address(settings)} is not Tidemill: check TIDEMILL_PORT.")
     return readiness
@@ -139,6 +124,7 @@ def _run(settings: Settings, *, own_server: bool) -> None:
     import uvloop
 
     announce = configure_logs(settings.log)
+    _allow_connections(settings, announce)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         try:
             runner.run(_serve(settings, announce, own_server=own_server))
@@ -157,7 +143,7 @@ async def _serve(settings: Settings, announce: Announce, *, own_server: bool) ->
     stop: Callable[[], object] = starting.cancel  # while nothing serves yet, there is nothing to drain
     with stopped_by_signals(lambda: stop()):  # noqa: PLW0108  # what stopping means changes once we serve
         check_certificate(settings.http)
-        _make_home(settings.home)
+        make_home(settings.home)
         with listen(settings.host, settings.port) as listener:
             async with AsyncExitStack() as stack:
                 urls = outside_urls(settings)
@@ -167,13 +153,6 @@ async def _serve(settings: Settings, announce: Announce, *, own_server: bool) ->
                 process = ControlProcess(settings, urls, backups=backups)
                 stop = process.stop
                 await process.run(listener, on_ready=lambda: _greet(settings, announce, time.monotonic() - started))
-
-
-def _make_home(home: Path) -> None:
-    try:
-        home.mkdir(mode=0o711, parents=True, exist_ok=True)
-    except OSError as error:
-        raise Fault(f"{home} cannot be made ({error.strerror}): choose another place with TIDEMILL_HOME.") from error
 
 
 async def _own(settings: Settings, announce: Announce, stack: AsyncExitStack) -> DatabaseUrls:
@@ -189,6 +168,16 @@ async def _own(settings: Settings, announce: Announce, stack: AsyncExitStack) ->
 async def _cancelled(task: "asyncio.Task[None]") -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+def _allow_connections(settings: Settings, announce: Announce) -> None:
+    """Every connection takes a file descriptor; most systems give a process few unless it asks for more."""
+    needed = settings.http.connections_max + _OTHER_DESCRIPTORS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = hard if hard != resource.RLIM_INFINITY else needed
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(needed, most)), hard))
+    if most < needed:
+        announce(f"This system allows {most} open files; {needed} are needed for http.connections_max connections.")
 
 
 def _greet(settings: Settings, announce: Announce, seconds: float) -> None:

@@ -12,14 +12,20 @@ from tidemill.control.loops.frame import LoopRunner
 from tidemill.control.parts import Parts
 from tidemill.control.problems import Refused, RequestRefusal
 from tidemill.core.events import Reader
+from tidemill.store.database import Database
 
 
 @dataclass(kw_only=True)
 class Control(Parts):
-    """A control process as its routes see it. `draining` is set once it has been told to stop."""
+    """A control process as its routes see it. They use the connections kept for `requests`.
 
+    `draining` is set once the process has been told to stop.
+    """
+
+    requests: Database
     feed: EventFeed
     operator_token: str
+    streams: int = 0
     runners: list[LoopRunner] = field(default_factory=list)
     draining: asyncio.Event = field(default_factory=asyncio.Event)
 

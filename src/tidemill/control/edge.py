@@ -8,14 +8,18 @@ from time import perf_counter
 
 import structlog
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidemill.control.context import Control
+from tidemill.control.problems import RequestRefusal, refusal
+from tidemill.core.settings import is_loopback
 
 log = structlog.get_logger()
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _QUIET = {"/healthz", "/readyz", "/metrics"}
+_LOCAL_NAMES = {"127.0.0.1", "localhost", "[::1]"}
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -29,6 +33,8 @@ class Edge:
     def __init__(self, app: ASGIApp, control: Control) -> None:
         self._app = app
         self._control = control
+        settings = control.settings
+        self._for_this_machine = is_loopback(settings.host) and not settings.http.trusted_proxies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -48,12 +54,23 @@ class Edge:
 
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             try:
-                await self._app(scope, self._bounded(scope, receive), send_marked)
+                app = self._app if self._is_ours(scope) else self._elsewhere
+                await app(scope, self._bounded(scope, receive), send_marked)
             except Exception:
                 # The application has already answered with a problem; here the cause reaches the log.
                 log.exception("bug", path=scope["path"])
             finally:
                 self._record(scope, status, perf_counter() - started)
+
+    def _is_ours(self, scope: Scope) -> bool:
+        """On a pool for this machine, a name of somebody else's that leads here is an attempt at DNS rebinding."""
+        if not self._for_this_machine:
+            return True
+        given = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
+        return given.rpartition(":")[0] in _LOCAL_NAMES or given in _LOCAL_NAMES
+
+    async def _elsewhere(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await refusal(Request(scope), RequestRefusal.WRONG_HOST)(scope, receive, send)
 
     def _request_id(self, scope: Scope) -> str:
         """The caller's own id if it is a decent one; it goes into our logs."""

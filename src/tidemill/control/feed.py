@@ -6,13 +6,15 @@ it is recent and from the database when it is not, so a slow reader costs no mem
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from uuid import UUID
 
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import Instant
 from tidemill.core.events import LOG_START, Cursor, Recorded
 from tidemill.store import events
+from tidemill.store.database import Database
 
 
 class EventFeed(Loop):
@@ -21,8 +23,10 @@ class EventFeed(Loop):
     name = "events"
     needs_trusted_clock = False
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, for_readers: Database) -> None:
         super().__init__(parts, every_s=parts.settings.loops.poll_s)
+        self._for_readers = for_readers
+        self._shown: dict[UUID, str] = {}
         self._keep = parts.settings.events.keep_in_memory
         self._batch_max = parts.settings.events.batch_max
         self._recent: list[Recorded] = []
@@ -41,16 +45,30 @@ class EventFeed(Loop):
 
     async def newest(self) -> Cursor:
         """The cursor of a reader who wants only what comes next."""
-        async with self.parts.database.connection() as connection:
+        async with self._for_readers.connection() as connection:
             return await events.horizon(connection)
+
+    async def recent(self, count: int) -> Cursor:
+        """The cursor of a reader who wants the last few events, and then what comes next."""
+        async with self._for_readers.connection() as connection:
+            return await events.recent(connection, count)
 
     async def read(self, after: Cursor, limit: int) -> Sequence[Recorded]:
         """The events behind a cursor, whoever may see them."""
         if self._position is not None and after >= self._since:
             start = bisect_right(self._recent, after, key=lambda event: event.cursor)
             return self._recent[start : start + limit]
-        async with self.parts.database.connection() as connection:
+        async with self._for_readers.connection() as connection:
             return await events.read(connection, after, limit)
+
+    def shown(self, event: Recorded, render: Callable[[Recorded], str]) -> str:
+        """An event as streams show it, rendered once for all of them."""
+        text = self._shown.get(event.id)
+        if text is None:
+            if len(self._shown) >= self._keep:
+                self._shown.clear()
+            text = self._shown[event.id] = render(event)
+        return text
 
     @property
     def arrival(self) -> asyncio.Event:

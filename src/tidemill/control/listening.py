@@ -1,10 +1,12 @@
 """The HTTP server of a control process: its socket, its limits, its end."""
 
+import asyncio
 import errno
 import socket
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -21,9 +23,20 @@ class Server(uvicorn.Server):
     """uvicorn without its signal handlers: the process decides what a signal means."""
 
     on_started: Callable[[], None]
+    handshake_s: float
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        """As uvicorn's own, but a TLS handshake has a deadline too."""
+        config, loop = self.config, asyncio.get_running_loop()
+        protocol = partial(config.http_protocol_class, config, self.server_state, {})  # type: ignore[call-arg]
+        handshake_s = self.handshake_s if config.ssl else None
+        self.servers = [
+            await loop.create_server(
+                protocol, sock=listener, ssl=config.ssl, backlog=config.backlog, ssl_handshake_timeout=handshake_s
+            )
+            for listener in sockets or []
+        ]
+        self.started = True
         self.on_started()
 
     @contextmanager
@@ -81,4 +94,6 @@ def create_server(app: ASGIApp, settings: Settings) -> Server:
         ssl_keyfile=http.tls_key,
     )
     config.load()
-    return Server(config)
+    server = Server(config)
+    server.handshake_s = http.header_deadline_s
+    return server

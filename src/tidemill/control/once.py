@@ -29,7 +29,7 @@ class Once:
 
     async def answer(self, effect: Effect) -> Response:
         now = self._control.clock.now()
-        async with self._control.database.transaction() as transaction:
+        async with self._control.requests.transaction() as transaction:
             given = await answers.claim(transaction, self._scope, now) if self._scope else None
             if isinstance(given, AnswerRefusal):
                 raise Refused(given)

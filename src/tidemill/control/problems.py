@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from tidemill.core.faults import Fault
+from tidemill.core.faults import DatabaseFault, DiskFull, Fault
 from tidemill.core.refusals import Refusal
 from tidemill.core.switches import SwitchRefusal
 from tidemill.store.answers import AnswerRefusal
@@ -33,6 +33,8 @@ class RequestRefusal(Refusal):
     OPERATOR_ONLY = "Only an operator may do this."
     BODY_TOO_LARGE = "The body is larger than the pool accepts: send less, or send it in parts."
     IDEMPOTENCY_KEY_MALFORMED = "An Idempotency-Key is 1 to 255 visible ASCII characters: send one of that shape."
+    TOO_MANY_STREAMS = "Too many event streams are open: close one, or ask for pages with `Accept: application/json`."
+    WRONG_HOST = "This pool listens on this machine only: use its address, such as 127.0.0.1 or localhost."
     CURSOR_MALFORMED = "This cursor was not made by the pool: leave it out to begin at the start."
 
 
@@ -43,9 +45,12 @@ STATUS: Mapping[Refusal, int] = {
     RequestRefusal.BODY_TOO_LARGE: 413,
     RequestRefusal.IDEMPOTENCY_KEY_MALFORMED: 400,
     RequestRefusal.CURSOR_MALFORMED: 400,
+    RequestRefusal.TOO_MANY_STREAMS: 503,
+    RequestRefusal.WRONG_HOST: 421,
     AnswerRefusal.IDEMPOTENCY_KEY_REUSED: 422,
     SwitchRefusal.REASON_MISSING: 422,
     SwitchRefusal.REASON_TOO_LONG: 422,
+    SwitchRefusal.REASON_UNPRINTABLE: 422,
     SwitchRefusal.ALREADY_SO: 409,
 }
 
@@ -56,11 +61,19 @@ _TITLES = {
     404: ("not_found", "There is nothing at this address."),
     405: ("method_not_allowed", "This address does not take that method."),
     409: ("conflict", "The state does not allow it."),
+    421: ("wrong_host", "The request was meant for somebody else."),
     413: ("body_too_large", "The body is too large."),
     422: ("invalid_request", "Some of the values do not fit."),
     500: ("internal", "Something broke on our side."),
     503: ("unavailable", "The pool cannot answer right now."),
 }
+
+
+_OUTSIDE = {
+    DatabaseFault.code: "The pool's database cannot be used right now: try again in a moment.",
+    DiskFull.code: "The pool's disk is full: its operator has to make space.",
+}
+"""What callers are told of a fault; its own words, which may name paths and hosts, go to the log."""
 
 
 class Problem(BaseModel):
@@ -96,12 +109,12 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(Refused)
     async def refused(request: Request, error: Refused) -> JSONResponse:
-        return problem(request, STATUS[error.refusal], error.refusal.code, error.refusal.sentence)
+        return refusal(request, error.refusal)
 
     @app.exception_handler(Fault)
     async def fault(request: Request, error: Fault) -> JSONResponse:
         log.warning("fault", code=error.code, cause=str(error))
-        return problem(request, 503, error.code, str(error))
+        return problem(request, 503, error.code, _OUTSIDE.get(error.code, _TITLES[503][1]))
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JSONResponse:
@@ -118,6 +131,10 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def bug(request: Request, _: Exception) -> JSONResponse:
         return problem(request, 500, *_sentence(request, 500))
+
+
+def refusal(request: Request, refused: Refusal) -> JSONResponse:
+    return problem(request, STATUS[refused], refused.code, refused.sentence)
 
 
 def problem(

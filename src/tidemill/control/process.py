@@ -10,7 +10,7 @@ import secrets
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from random import SystemRandom
 
@@ -33,6 +33,7 @@ from tidemill.control.loops.housekeeping import (
     PartitionDuty,
 )
 from tidemill.control.metrics import Metrics
+from tidemill.control.operator import operator_token
 from tidemill.control.parts import Parts
 from tidemill.control.tracing import traced
 from tidemill.core.clock import SECOND, ClockRules
@@ -65,8 +66,11 @@ class ControlProcess:
         self._server: Server | None = None
         self._control: Control | None = None
         self._told_to_stop = 0
+        self._bug: BaseException | None = None
+        self._starting: asyncio.Task[object] | None = None
 
     async def run(self, listener: socket.socket, on_ready: Callable[[], None]) -> None:
+        self._starting = asyncio.current_task()
         async with AsyncExitStack() as stack:
             await migrate(self._urls, self._ids, __version__)
             control = self._control = await stack.enter_async_context(self._opened())
@@ -75,10 +79,15 @@ class ControlProcess:
             await stack.enter_async_context(self._running_loops(control))
             await self._serve(app, listener, on_ready)
             log.info("stopping", process_id=str(control.process_id))
+        if self._bug:
+            raise self._bug
 
     def stop(self) -> None:
-        """Once: say that we are leaving, then drain. Twice: leave."""
+        """Once: say that we are leaving, then drain. Twice: leave. Before anything is served: leave."""
         self._told_to_stop += 1
+        if self._server is None and self._starting:
+            self._starting.cancel()
+            return
         if self._control:
             self._control.draining.set()
         delay_s = self._settings.http.drain_delay_s if self._told_to_stop == 1 else 0
@@ -92,32 +101,44 @@ class ControlProcess:
 
     async def _serve(self, app: ASGIApp, listener: socket.socket, on_ready: Callable[[], None]) -> None:
         self._server = create_server(app, self._settings)
-        if self._told_to_stop:
-            self._server.should_exit = True
         self._server.on_started = on_ready
         await self._server.serve([listener])
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[Control]:
+        """Loops have connections of their own, so that no number of requests can starve them."""
         settings = self._settings
-        limits = Limits(
-            settings.database.connections_max, settings.database.statement_timeout_s, settings.database.lock_timeout_s
-        )
-        database = await Database.open(self._urls.program, limits, "tidemill control")
-        try:
-            clock = await DatabaseClock.begin(database, _clock_rules(settings))
+        most = settings.database
+        async with (
+            self._database(most.loop_connections_max, "loops") as for_loops,
+            self._database(most.connections_max, "requests") as for_requests,
+        ):
+            clock = await DatabaseClock.begin(for_loops, _clock_rules(settings))
             parts = Parts(
                 settings=settings,
                 process_id=self._ids.new(clock.now()),
-                database=database,
+                database=for_loops,
                 clock=clock,
                 ids=self._ids,
                 metrics=Metrics(__version__),
             )
-            control = Control(**vars(parts), feed=EventFeed(parts), operator_token=operator_token(settings.home))
+            control = Control(
+                **vars(parts),
+                requests=for_requests,
+                feed=EventFeed(parts, for_requests),
+                operator_token=operator_token(settings.home),
+            )
             await self._register(control)
             yield control
             await self._say_goodbye(control)
+
+    @asynccontextmanager
+    async def _database(self, connections: int, name: str) -> AsyncIterator[Database]:
+        rules = self._settings.database
+        limits = Limits(connections, rules.statement_timeout_s, rules.lock_timeout_s)
+        database = await Database.open(self._urls.program, limits, f"tidemill {name}")
+        try:
+            yield database
         finally:
             await database.close()
 
@@ -157,6 +178,7 @@ class ControlProcess:
         """A loop ends only when told to: anything else is a bug, and a process that limps is worse than none."""
         if not task.cancelled() and (error := task.exception()):
             log.error("loop died", loop=task.get_name(), exc_info=error)
+            self._bug = error
             self.stop()
 
     def _loops(self, control: Control) -> list[Loop]:
@@ -190,18 +212,6 @@ def stopped_by_signals(stop: Callable[[], object]) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
-def operator_token(home: Path) -> str:
-    """The token of whoever owns the pool's home: made once, whole from its first moment, readable only by them."""
-    file, draft = home / "operator.token", home / f"operator.token.{os.getpid()}"
-    if not file.exists():
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
-            out.write(secrets.token_urlsafe(32) + "\n")
-        with suppress(FileExistsError):
-            os.link(draft, file)
-        draft.unlink()
-    return file.read_text("ascii").strip()
-
-
 @asynccontextmanager
 async def _listening(control: Control) -> AsyncIterator[None]:
     """Local commits wake the announcer; announcements, ours or others', wake the feed. A poll stands behind both."""
@@ -213,7 +223,7 @@ async def _listening(control: Control) -> AsyncIterator[None]:
         announcer.loop.appended()
         announcer.wake()
 
-    control.database.on_appended = appended
+    control.database.on_appended = control.requests.on_appended = appended
     listening = asyncio.create_task(events.listen(control.database, feed.wake, control.settings.loops.poll_s))
     try:
         yield

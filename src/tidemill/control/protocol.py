@@ -11,15 +11,21 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tidemill.core.settings.edge import HttpSettings
 
+_FRAMING = 8
+"""How many bytes may frame one byte of a body that comes in tiny chunks."""
+
 
 class GuardedProtocol(HttpToolsProtocol):
-    """uvicorn's HTTP protocol with deadlines. `limits` is set by `guarded`."""
+    """uvicorn's HTTP protocol with deadlines. `limits` is set by `guarded`.
+
+    What a request sends besides its body (headers, trailers, the frames of chunks) is counted as `_beside` and bounded.
+    """
 
     limits: HttpSettings
     _reading: TimerHandle | None = None
     _writing: TimerHandle | None = None
-    _header_bytes: int = 0
-    _in_headers: bool = True
+    _beside: int = 0
+    _body: int = 0
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -31,25 +37,30 @@ class GuardedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        self._beside += len(data)
         super().data_received(data)
-        if self._in_headers:
-            self._header_bytes += len(data)
-            if self._header_bytes > self.limits.header_limit_bytes:
-                self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        if self._beside > self.limits.header_limit_bytes + _FRAMING * self._body:
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        elif self._reading is None and self.timeout_keep_alive_task is None and self._is_idle():
+            # uvicorn has stopped its keep-alive timer, though an empty line is not yet a request.
+            self._read_within(self.limits.header_deadline_s)
 
     def on_message_begin(self) -> None:
-        if not self._in_headers:
-            self._await_request()
+        self._await_request()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        self._in_headers = False
-        self._header_bytes = 0
         self._read_within(self.limits.body_deadline_s)
         super().on_headers_complete()
 
+    def on_body(self, body: bytes) -> None:
+        self._beside -= len(body)
+        self._body += len(body)
+        super().on_body(body)
+
     def on_message_complete(self) -> None:
         self._stop_reading_timer()
+        self._beside = self._body = 0
         super().on_message_complete()
 
     def pause_writing(self) -> None:
@@ -62,9 +73,11 @@ class GuardedProtocol(HttpToolsProtocol):
         super().resume_writing()
 
     def _await_request(self) -> None:
-        self._in_headers = True
-        self._header_bytes = 0
+        self._body = 0
         self._read_within(self.limits.header_deadline_s)
+
+    def _is_idle(self) -> bool:
+        return self.cycle is None or bool(self.cycle.response_complete)
 
     def _read_within(self, seconds: float) -> None:
         self._stop_reading_timer()
@@ -84,7 +97,7 @@ class GuardedProtocol(HttpToolsProtocol):
         """Say why, if nothing has been said yet, and close."""
         if self.transport.is_closing():
             return
-        if self.cycle is None or self.cycle.response_complete:
+        if self._is_idle():
             line = f"HTTP/1.1 {status.value} {status.phrase}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
             self.transport.write(line.encode())
             self.transport.close()

@@ -3,6 +3,7 @@
 A loop names the switch it obeys. `all` stops everything that any switch stops; housekeeping obeys none.
 """
 
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -33,6 +34,7 @@ class SwitchState:
 class SwitchRefusal(Refusal):
     REASON_MISSING = "Say why: a reason is kept with every use of the switch."
     REASON_TOO_LONG = f"The reason is too long: keep it to {REASON_MAX} characters."
+    REASON_UNPRINTABLE = "The reason holds characters that cannot be shown: leave out control characters."
     ALREADY_SO = "The switch already stands that way; nothing was changed."
 
 
@@ -43,6 +45,8 @@ def throw(current: SwitchState, *, stop: bool, reason: str, by: str, now: Instan
         return SwitchRefusal.REASON_MISSING
     if len(reason) > REASON_MAX:
         return SwitchRefusal.REASON_TOO_LONG
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in reason):
+        return SwitchRefusal.REASON_UNPRINTABLE
     if current.stopped == stop:
         return SwitchRefusal.ALREADY_SO
     return SwitchState(current.switch, stop, reason, by, now)

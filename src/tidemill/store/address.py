@@ -21,8 +21,8 @@ def socket_url(directory: str, role: str, password: str, database: str) -> str:
 def tool_arguments(url: str) -> tuple[str, dict[str, str]]:
     """The URL without its password, and the environment that carries it: arguments are visible to every user."""
     parts = urlsplit(url)
-    query = dict(parse_qsl(parts.query))
-    password = query.pop("password", None) or unquote(parts.password or "")
+    query = [(name, value) for name, value in parse_qsl(parts.query) if name != "password"]
+    password = dict(parse_qsl(parts.query)).get("password") or unquote(parts.password or "")
     user = quote(unquote(parts.username), safe="") + "@" if parts.username else ""
     host = parts.netloc.rpartition("@")[2]
     bare = urlunsplit(parts._replace(netloc=user + host, query=urlencode(query, quote_via=quote)))

@@ -7,7 +7,9 @@ the transactions in a dump were numbered by another server.
 
 import asyncio
 import os
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from tidemill.core.faults import DatabaseFault, DiskFull
@@ -16,6 +18,7 @@ from tidemill.store.address import DatabaseUrls, replace_database, tool_argument
 from tidemill.store.database import connect, faults
 from tidemill.store.embedded import database_statements, tool
 from tidemill.store.embedded.account import clean_environment
+from tidemill.store.embedded.layout import sync_directory
 from tidemill.store.migrate import renew
 
 DRAFT = ".partial"
@@ -32,16 +35,11 @@ def folder_of(home: Path) -> Path:
 
 async def make_backup(owner_url: str, file: Path) -> int:
     """Dump the database to a file that appears only when it is complete. Answers its size in bytes."""
-    draft = file.with_name(f".{file.name}.{os.getpid()}{DRAFT}")
     url, environment = tool_arguments(owner_url)
-    try:
+    with _draft_of(file) as draft:
         await run_tool("pg_dump", "--format=custom", f"--file={draft}", f"--dbname={url}", environment=environment)
         await run_tool("pg_restore", "--list", str(draft))
-        size_bytes = _sync(draft)
-        draft.rename(file)
-    finally:
-        draft.unlink(missing_ok=True)
-    return size_bytes
+        return _finish(draft, file)
 
 
 async def restore(superuser_url: str, urls: DatabaseUrls, file: Path, ids: Ids, version: str) -> None:
@@ -73,7 +71,6 @@ async def run_tool(name: str, *arguments: str, environment: Mapping[str, str] | 
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        umask=0o077,  # a dump holds everything the pool knows
         start_new_session=True,  # a Ctrl-C at the terminal is ours to hand on
     )
     try:
@@ -104,11 +101,25 @@ async def _fill(owner_url: str, file: Path) -> None:
     )
 
 
-def _sync(file: Path) -> int:
-    """Have the file on disk for good. Answers its size."""
-    descriptor = os.open(file, os.O_RDONLY)
+@contextmanager
+def _draft_of(file: Path) -> Iterator[Path]:
+    """A file beside the wanted one that only we can read and nobody could foresee; gone at the end unless renamed."""
+    descriptor, name = tempfile.mkstemp(prefix=".", suffix=DRAFT, dir=file.parent)
+    os.close(descriptor)
+    try:
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _finish(draft: Path, file: Path) -> int:
+    """Give the draft its name once it is on disk for good. Answers its size."""
+    descriptor = os.open(draft, os.O_RDONLY)
     try:
         os.fsync(descriptor)
-        return os.fstat(descriptor).st_size
+        size_bytes = os.fstat(descriptor).st_size
     finally:
         os.close(descriptor)
+    draft.rename(file)
+    sync_directory(file.parent)
+    return size_bytes

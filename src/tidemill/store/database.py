@@ -32,6 +32,9 @@ _UNAVAILABLE = (
     asyncpg.LockNotAvailableError,
     asyncpg.ReadOnlySQLTransactionError,
     asyncpg.TransactionRollbackError,
+    asyncpg.PostgresSystemError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.TransactionTimeoutError,
     asyncpg.InternalClientError,
 )
 
@@ -118,6 +121,10 @@ def faults() -> Iterator[None]:
         yield
     except asyncpg.DiskFullError as error:
         raise DiskFull("The database's disk is full: free some space there, and try again.") from error
+    except asyncpg.CheckViolationError as error:
+        if "no partition" not in str(error):
+            raise
+        raise DatabaseFault("The partition for this moment is just being made: try again.") from error
     except asyncpg.QueryCanceledError as error:
         raise DatabaseFault(
             "The database took too long to answer: try again, or look at what keeps it busy."

@@ -26,7 +26,13 @@ async def take(
     """Take a duty that was last done at least `every_us` ago. None: not due, or somebody has it."""
     async with database.connection() as connection:
         row = await _TAKE.row(
-            connection, name=name, holder=holder, now=now, expires_at=now + lease_us, due_since=now - every_us
+            connection,
+            name=name,
+            holder=holder,
+            now=now,
+            expires_at=now + lease_us,
+            due_since=now - every_us,
+            implausible=now + 2 * lease_us,
         )
     return Held(name, row["token"]) if row else None
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import asyncpg
 
 from tidemill.core.clock import Instant
-from tidemill.core.events import Cursor, Event, Recorded
+from tidemill.core.events import LOG_START, Cursor, Event, Recorded
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
 from tidemill.store.database import Database, faults
@@ -17,6 +17,7 @@ CHANNEL = "tidemill_events"
 _APPEND = Query("events/append")
 _READ = Query("events/read")
 _HORIZON = Query("events/horizon")
+_RECENT = Query("events/recent")
 
 
 async def append(transaction: Connection, events: Sequence[Event], ids: Ids, now: Instant) -> None:
@@ -48,6 +49,12 @@ async def horizon(connection: Connection) -> Cursor:
     row = await _HORIZON.row(connection)
     assert row, "a migrated database has a pool"
     return Cursor.behind_transaction(row["generation"], row["transaction"])
+
+
+async def recent(connection: Connection, count: int) -> Cursor:
+    """The place behind which only the last `count` events are, or the start of a short log."""
+    row = await _RECENT.row(connection, count=count)
+    return Cursor(row["generation"], row["transaction"], row["number"]) if row else LOG_START
 
 
 async def wake(connection: Connection) -> None:

@@ -10,11 +10,12 @@ from functools import cache
 from importlib.resources import files
 from uuid import UUID
 
+from asyncpg import LockNotAvailableError
 from asyncpg.types import ServerVersion
 
 from tidemill.core.clock import DAY, Instant
 from tidemill.core.events import PoolCreated, PoolRestored
-from tidemill.core.faults import WrongVersion
+from tidemill.core.faults import DatabaseFault, WrongVersion
 from tidemill.core.ids import Ids
 from tidemill.store import events, partitions
 from tidemill.store.address import DatabaseUrls, role_of
@@ -26,6 +27,7 @@ _LOCK = 0x7164656D696C6C  # any number nobody else uses
 _FIRST_PARTITIONS_US = 92 * DAY
 _NEXT_GENERATION = Query("pool/next_generation")
 
+_PATIENCE_S = 60
 OLDEST_SERVER = 17
 
 
@@ -88,7 +90,7 @@ async def migrate(urls: DatabaseUrls, ids: Ids, version: str) -> Sequence[Migrat
     owner = await connect(urls.owner)
     try:
         _check_server(owner.get_server_version())
-        await owner.execute("SELECT pg_advisory_lock($1)", _LOCK)
+        await _lock(owner)
         steps = await pending(owner)
         now = await read_clock(owner)
         for step in steps:
@@ -114,6 +116,16 @@ async def renew(urls: DatabaseUrls, source: str, ids: Ids, version: str) -> None
             await events.append(owner, [PoolRestored(source)], ids, now)
     finally:
         await owner.close()
+
+
+async def _lock(owner: Connection) -> None:
+    await owner.execute(f"SET lock_timeout = '{_PATIENCE_S}s'")
+    try:
+        await owner.execute("SELECT pg_advisory_lock($1)", _LOCK)
+    except LockNotAvailableError:
+        raise DatabaseFault(
+            f"Another process has been migrating this database for {_PATIENCE_S} s: wait until it is done, or end it."
+        ) from None
 
 
 def _check_server(version: ServerVersion) -> None:

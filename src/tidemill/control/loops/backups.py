@@ -38,14 +38,16 @@ class BackupDuty(Duty):
             raise
         await self._tell(BackupMade(file.name, size_bytes), now)
         log.info("backup made", file=str(file), size_bytes=size_bytes)
-        self._delete_superfluous()
+        self._delete_superfluous(made=file.name)
         return 1
 
-    def _delete_superfluous(self) -> None:
+    def _delete_superfluous(self, made: str) -> None:
+        """Never the one just made: files dated by a clock that ran ahead may seem newer."""
         names = [entry.name for entry in self._folder.iterdir()]
         keep = self.parts.settings.database
         for name in superfluous(names, keep_daily=keep.backup_keep_daily, keep_weekly=keep.backup_keep_weekly):
-            (self._folder / name).unlink(missing_ok=True)
+            if name != made:
+                (self._folder / name).unlink(missing_ok=True)
 
     async def _tell(self, event: Event, now: Instant) -> None:
         async with self.parts.database.transaction() as transaction:

@@ -45,7 +45,7 @@ class Duty(Loop):
         if held is None:
             return Tick()
         # Should the work fail, it counts as done so long ago that it is due again after `retry_s`.
-        done_at = Instant(now - self._period_us + int(self.retry_s * SECOND))
+        done_at = Instant(now - self._period_us + min(int(self.retry_s * SECOND), self._period_us))
         try:
             applied = await self._perform_while_held(held, now)
             done_at = now
@@ -67,14 +67,17 @@ class Duty(Loop):
             await asyncio.gather(work, lease, return_exceptions=True)
 
     async def _keep_lease(self, held: duties.Held) -> None:
-        """Returns when the lease can no longer be kept."""
-        while True:
-            await asyncio.sleep(self._lease_us / SECOND / 3)
+        """Returns when the lease can no longer be kept. A fault is no reason to give up before it has run out."""
+        third_s = self._lease_us / SECOND / 3
+        missed = 0
+        while missed < 2:
+            await asyncio.sleep(third_s)
             try:
                 if not await duties.extend(
                     self.parts.database, held, lease_us=self._lease_us, now=self.parts.clock.now()
                 ):
                     return
+                missed = 0
             except DatabaseFault as fault:
+                missed += 1
                 log.warning("lease not extended", duty=held.name, cause=str(fault))
-                return

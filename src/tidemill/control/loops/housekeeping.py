@@ -1,5 +1,7 @@
 """Housekeeping: what keeps a pool in order whatever else it does. No switch stops it."""
 
+from collections.abc import Sequence
+
 import structlog
 
 from tidemill.control.loops.duty import Duty
@@ -13,6 +15,13 @@ from tidemill.store.clock import DatabaseClock
 log = structlog.get_logger()
 
 _ALARMS = {Observation.STEPPED, Observation.ADOPTED, Observation.RETURNED}
+
+
+async def make_partitions(parts: Parts, now: Instant) -> Sequence[str]:
+    """Make what is missing from now until as far ahead as the settings say."""
+    until = Instant(now + parts.settings.database.partitions_ahead_days * DAY)
+    async with parts.database.connection() as connection:
+        return await partitions.create(connection, now, until)
 
 
 class AnnounceLoop(Loop):
@@ -54,6 +63,8 @@ class ClockLoop(Loop):
         self.parts.metrics.clock_trusted.set(self._clock.trusted)
         if observation is not Observation.STEADY:
             log.warning("clock", observation=observation.value, difference_s=difference_us / SECOND)
+        if observation is Observation.ADOPTED:
+            await make_partitions(self.parts, self._clock.now())
         if observation in _ALARMS:
             alarm = ClockAlarm(self.parts.process_id, observation.name.lower(), difference_us / SECOND)
             async with self.parts.database.transaction() as transaction:
@@ -86,7 +97,7 @@ class LostProcessLoop(Loop):
         self._listening_since = self._heard_at = parts.clock.now()
 
     async def tick(self, now: Instant) -> Tick:
-        if now - self._heard_at > self._lost_after_us:
+        if not 0 <= now - self._heard_at <= self._lost_after_us:  # we were away, or the clock was set
             self._listening_since = now
         self._heard_at = now
         if now - self._listening_since < self._lost_after_us:
@@ -126,9 +137,7 @@ class PartitionDuty(Duty):
         super().__init__(parts, period_s=3600.0)
 
     async def perform(self, now: Instant) -> int:
-        until = Instant(now + self.parts.settings.database.partitions_ahead_days * DAY)
-        async with self.parts.database.connection() as connection:
-            created = await partitions.create(connection, now, until)
+        created = await make_partitions(self.parts, now)
         if created:
             log.info("partitions made", names=created)
         return len(created)

@@ -56,7 +56,7 @@ class ProcessPage(BaseModel):
 @router.get("/switches", responses=documented(401, 403))
 async def list_switches(control: ControlPart, _: Operator) -> SwitchList:
     """How every switch stands."""
-    async with control.database.connection() as connection:
+    async with control.requests.connection() as connection:
         states = await switches.states(connection)
     return SwitchList(items=[SwitchView.model_validate(state) for state in states.values()])
 
@@ -82,7 +82,7 @@ async def list_processes(
 ) -> ProcessPage:
     """The control processes of the pool, newest first."""
     most = min(limit or control.settings.http.page_limit_default, control.settings.http.page_limit_max)
-    found = await processes.listed(control.database, after, most + 1)
+    found = await processes.listed(control.requests, after, most + 1)
     items = [ProcessView.model_validate(process) for process in found[:most]]
     return ProcessPage(items=items, has_more=len(found) > most, after=items[-1].id if items else None)
 

@@ -15,9 +15,12 @@ from tidemill.control.routes import API, Timestamp, View
 from tidemill.core.events import LOG_START, Cursor, Reader, Recorded, may_read
 from tidemill.core.paging import Page
 
+_RECENT = 100
+"""How many events `after=recent` looks back."""
+
 router = APIRouter(prefix=API, tags=["events"])
 
-_SCAN_MAX = 10_000
+_SCAN_MAX = 2_000
 """How many events one page may look through; a reader who may see few gets the rest with the next page."""
 
 
@@ -51,15 +54,17 @@ async def events(
     request: Request,
     control: ControlPart,
     caller: AnyCaller,
-    after: Annotated[str | None, Query(description="A cursor, or `start`.")] = None,
+    after: Annotated[str | None, Query(description="A cursor, `start`, or `recent`.")] = None,
     limit: Annotated[int | None, Query(ge=1, description="For pages: how many at the most.")] = None,
     last_event_id: Annotated[str | None, Header(description="Where a broken stream goes on.")] = None,
 ) -> Response | EventPage:
     """Follow what happens (`text/event-stream`, the default) or list it (`Accept: application/json`)."""
-    cursor = _parse(last_event_id or after)
+    cursor = await _parse(control, last_event_id or after)
     if "application/json" in request.headers.get("accept", ""):
         most = min(limit or control.settings.http.page_limit_default, control.settings.http.page_limit_max)
         return _page_view(await page(control, caller.reader, cursor or LOG_START, most))
+    if not caller.reader.operator and control.streams >= control.settings.http.event_streams_max:
+        raise Refused(RequestRefusal.TOO_MANY_STREAMS)
     start = cursor if cursor is not None else await control.feed.newest()
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(stream(control, caller.reader, start), media_type="text/event-stream", headers=headers)
@@ -85,7 +90,8 @@ async def page(control: Control, reader: Reader, after: Cursor, limit: int) -> P
 
 async def stream(control: Control, reader: Reader, after: Cursor) -> AsyncIterator[str]:
     """Server-sent events from a cursor on, until the reader leaves or we shut down."""
-    control.metrics.event_readers.inc()
+    control.streams += 1
+    control.metrics.event_readers.set(control.streams)
     try:
         yield "retry: 1000\n\n"
         while not control.draining.is_set():
@@ -93,13 +99,14 @@ async def stream(control: Control, reader: Reader, after: Cursor) -> AsyncIterat
             batch = await control.feed.read(after, control.settings.events.batch_max)
             if batch:
                 after = batch[-1].cursor
-                if shown := "".join(_as_sse(event) for event in batch if may_read(reader, event)):
+                if shown := "".join(control.feed.shown(event, _as_sse) for event in batch if may_read(reader, event)):
                     yield shown
             elif not await _either(arrival, control.draining, control.settings.http.event_heartbeat_s):
                 # An id without content moves the reader's cursor past what it may not see.
                 yield f": still here\nid: {after}\n\n"
     finally:
-        control.metrics.event_readers.dec()
+        control.streams -= 1
+        control.metrics.event_readers.set(control.streams)
 
 
 async def _either(first: asyncio.Event, second: asyncio.Event, timeout_s: float) -> bool:
@@ -113,9 +120,11 @@ async def _either(first: asyncio.Event, second: asyncio.Event, timeout_s: float)
             wait.cancel()
 
 
-def _parse(text: str | None) -> Cursor | None:
+async def _parse(control: Control, text: str | None) -> Cursor | None:
     if not text:
         return None
+    if text == "recent":
+        return await control.feed.recent(_RECENT)
     cursor = LOG_START if text == "start" else Cursor.parse(text)
     if cursor is None:
         raise Refused(RequestRefusal.CURSOR_MALFORMED)

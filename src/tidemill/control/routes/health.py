@@ -65,7 +65,7 @@ async def metrics(request: Request, control: ControlPart, caller: AnyCaller) -> 
     """Prometheus metrics, for this machine and for operators."""
     if not caller.reader.operator and not _is_local(request):
         raise Refused(RequestRefusal.UNAUTHENTICATED)
-    control.metrics.connections_used.set(control.database.in_use)
+    control.metrics.connections_used.set(control.database.in_use + control.requests.in_use)
     return Response(control.metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
 
 
@@ -81,8 +81,8 @@ async def _database(control: Control, stopped: dict[str, str]) -> str:
             states = await switches.states(connection)
     except TimeoutError:
         return f"The database did not answer within {_DATABASE_S:.0f} s."
-    except Fault as fault:
-        return str(fault)
+    except Fault:
+        return "The database cannot be used; the log says why."
     stopped.update({state.switch.value: state.reason for state in states.values() if state.stopped})
     return "ok"
 

@@ -50,6 +50,14 @@ class HttpSettings:
     connections_max: int = setting(
         INTEGER, 2000, unit="connections", low=1, high=1_000_000, meaning="The most connections open at once."
     )
+    event_streams_max: int = setting(
+        INTEGER,
+        500,
+        unit="streams",
+        low=1,
+        high=1_000_000,
+        meaning="The most event streams open at once; operators are let in beyond it.",
+    )
     drain_delay_s: float = setting(
         DURATION,
         "0s",

@@ -33,7 +33,15 @@ class DatabaseSettings:
     """PostgreSQL: connections, backups, partitions."""
 
     connections_max: int = setting(
-        INTEGER, 10, unit="connections", low=2, high=1000, meaning="The most connections of one process."
+        INTEGER,
+        8,
+        unit="connections",
+        low=2,
+        high=1000,
+        meaning="The most connections that requests of one process use.",
+    )
+    loop_connections_max: int = setting(
+        INTEGER, 4, unit="connections", low=2, high=1000, meaning="The connections kept for the loops of one process."
     )
     statement_timeout_s: float = setting(
         DURATION, "30s", low="100ms", high="1h", meaning="A statement that runs for longer is ended."

@@ -21,6 +21,7 @@ PORT = 5432  # only part of the socket's name: there is no TCP
 SOCKET_NAME = f".s.PGSQL.{PORT}"
 SOCKET_PATH_MAX = 100  # bytes; the kernel's limit is 104 on macOS and 108 on Linux
 PLAIN_PATH = re.compile(r"[A-Za-z0-9/._-]+")
+OURS = ("run", "log", "data", "start.log", "programs-", "lost+found")
 NOT_OURS = "We may not use {place}: run Tidemill as the user it belongs to, or choose another TIDEMILL_HOME."
 
 
@@ -55,11 +56,12 @@ class Layout:
 
     @property
     def lock(self) -> Path:
-        return self.top / "lock"
+        """Beside what the server's account can change: its pid is acted upon."""
+        return self.home / "postgres.lock"
 
     @property
     def passwords(self) -> Path:
-        return self.top / "secrets.json"
+        return self.home / "postgres.secrets.json"
 
     @property
     def start_log(self) -> Path:
@@ -74,10 +76,12 @@ class Layout:
 def prepare(layout: Layout, account: Account) -> None:
     """Make the directories. A home that is there already keeps its mode: whether it can be reached is asked later."""
     try:
-        _make_home(layout.home)
+        make_home(layout.home)
         for place in (layout.top, layout.run, layout.log):
             place.mkdir(mode=0o700, exist_ok=True)
-        if os.stat(layout.top).st_uid not in (account.uid, os.geteuid()):
+        owner = os.stat(layout.top).st_uid
+        foreign = owner not in (account.uid, os.geteuid())
+        if foreign or (owner != account.uid and not all(name.startswith(OURS) for name in os.listdir(layout.top))):
             raise DatabaseFault(NOT_OURS.format(place=layout.top))
         give(account, (layout.top, layout.run, layout.log))
         layout.top.chmod(0o700)
@@ -129,14 +133,30 @@ def sync_directory(place: Path) -> None:
         os.close(descriptor)
 
 
-def _make_home(home: Path) -> None:
-    """Directories we make can be passed by the server's account, whatever the umask; their content is not listed."""
-    if home.is_dir():
+def make_home(home: Path) -> None:
+    """Directories we make can be passed by the server's account, whatever the umask; their content is not listed.
+
+    Root works only in a home that nobody else can change: they could lead it to any file by a link.
+    """
+    try:
+        _make(home)
+    except OSError as error:
+        raise DatabaseFault(f"{home} cannot be made ({error.strerror}): choose another TIDEMILL_HOME.") from None
+    found = home.stat()
+    if os.geteuid() == 0 and (found.st_uid != 0 or found.st_mode & 0o022):
+        raise DatabaseFault(
+            f"Others than root may change {home}: run Tidemill as the user it belongs to, or choose another "
+            "TIDEMILL_HOME."
+        )
+
+
+def _make(place: Path) -> None:
+    if place.is_dir():
         return
-    if not home.parent.is_dir():
-        _make_home(home.parent)
-    home.mkdir(exist_ok=True)
-    home.chmod(0o711)
+    if not place.parent.is_dir():
+        _make(place.parent)
+    place.mkdir(exist_ok=True)
+    place.chmod(0o711)
 
 
 def _fits(place: Path) -> bool:

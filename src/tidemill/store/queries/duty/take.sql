@@ -1,7 +1,9 @@
 -- Take a duty that is due and that nobody holds. The row is locked by the upsert, so of many who try at once exactly
--- one gets an answer; the token grows, so a holder who slept through its lease can no longer finish.
+-- one gets an answer; the token grows, so a holder who slept through its lease can no longer finish. What was written
+-- while the clock ran far ahead is implausible, and holds nobody back.
 INSERT INTO duty AS d (name, token, holder, expires_at)
 VALUES (:name, 1, :holder, :expires_at)
 ON CONFLICT (name) DO UPDATE SET token = d.token + 1, holder = :holder, expires_at = :expires_at
-WHERE (d.expires_at IS NULL OR d.expires_at <= :now) AND (d.done_at IS NULL OR d.done_at <= :due_since)
+WHERE (d.expires_at IS NULL OR d.expires_at <= :now OR d.expires_at > :implausible)
+  AND (d.done_at IS NULL OR d.done_at <= :due_since OR d.done_at > :implausible)
 RETURNING token
