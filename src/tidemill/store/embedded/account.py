@@ -11,7 +11,7 @@ import pwd
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,11 +42,11 @@ class Outcome:
     output: str
 
 
-def server_account(server_user: str) -> Account:
+def server_account(server_user: str, report: Callable[[str], None]) -> Account:
     """Ourselves, or for root the system user `server_user`, created if it is missing."""
     if os.geteuid() != 0:
         return Account(str(os.geteuid()), os.geteuid(), os.getegid(), lent=False)
-    entry = _system_user(server_user)
+    entry = _system_user(server_user, report)
     if entry.pw_uid == 0:
         raise DatabaseFault(
             f"PostgreSQL refuses to run as root, and {server_user} is root: "
@@ -112,10 +112,11 @@ def give(account: Account, places: Iterable[Path]) -> None:
             os.chown(place, account.uid, account.gid, follow_symlinks=False)
 
 
-def _system_user(name: str) -> pwd.struct_passwd:
+def _system_user(name: str, report: Callable[[str], None]) -> pwd.struct_passwd:
     try:
         return pwd.getpwnam(name)
     except KeyError:
+        report(f"PostgreSQL refuses to run as root: creating the system user {name} for it.")
         _create_system_user(name)
         return pwd.getpwnam(name)
 

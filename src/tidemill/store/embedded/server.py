@@ -6,6 +6,7 @@ it fails only when the postmaster has died, and then tells why.
 """
 
 import asyncio
+import errno
 import subprocess
 import time
 from collections.abc import Callable
@@ -71,7 +72,7 @@ class EmbeddedServer:
         """Own the home and bring its server up, making the cluster first if there is none."""
         assert self._ownership is None, "a server is started once"
         with file_faults(self._layout):
-            self._account = server_account(self._server_user)
+            self._account = server_account(self._server_user, self._report)
             prepare(self._layout, self._account)
             await check_reach(self._account, self._layout.top)
             self._ownership = await take_ownership(self._layout)
@@ -205,8 +206,10 @@ class EmbeddedServer:
         self._reap()
         try:
             running = running_postmaster(self._layout)
-        except OSError:
-            return False  # whatever is wrong with the disk will be reported by the attempt to start again
+        except OSError as error:
+            # Without a descriptor to spare we cannot look, which is no reason to disturb the server. Whatever is wrong
+            # with the disk will be reported by the attempt to start again.
+            return error.errno in (errno.EMFILE, errno.ENFILE)
         return running is not None and running.process == self._process and running.has_socket
 
     def _reap(self) -> None:
