@@ -106,7 +106,7 @@ class Pool:
 
     def run(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
         """One command, to its end. It talks to the process that was started first."""
-        port = self.running[0].port if self.running else 1
+        port = self.running[0].port if self.running else free_port()
         return subprocess.run(
             [TIDEMILL, *arguments],
             env=clean_environment(self.home, port, {**self.settings, **settings}),

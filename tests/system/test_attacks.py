@@ -142,7 +142,7 @@ def test_a_path_cannot_drive_a_terminal_through_the_log(place: Path) -> None:
         up = pool.up()
         up.until_ready()
         up.get("/%1b]0;owned%07")
-        assert "owned" in up.said()
+        until(lambda: "owned" in up.said(), "the request is logged", 5)
         assert "\x1b" not in up.said()
 
 
