@@ -1,10 +1,11 @@
 """The log of events, as a live stream or as pages, filtered by what the reader may see."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any
 from uuid import UUID
 
+import structlog
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, BeforeValidator
@@ -13,10 +14,13 @@ from tidemill.control.context import AnyCaller, Control, ControlPart
 from tidemill.control.problems import Refused, RequestRefusal, documented
 from tidemill.control.routes import API, Timestamp, View
 from tidemill.core.events import LOG_START, Cursor, Reader, Recorded, may_read
+from tidemill.core.faults import DatabaseFault
 from tidemill.core.paging import Page
 
 _RECENT = 100
 """How many events `after=recent` looks back."""
+
+log = structlog.get_logger()
 
 router = APIRouter(prefix=API, tags=["events"])
 
@@ -96,7 +100,7 @@ async def stream(control: Control, reader: Reader, after: Cursor) -> AsyncIterat
         yield "retry: 1000\n\n"
         while not control.draining.is_set():
             arrival = control.feed.arrival
-            batch = await control.feed.read(after, control.settings.events.batch_max)
+            batch = await _read_patiently(control, after)
             if batch:
                 after = batch[-1].cursor
                 if shown := "".join(control.feed.shown(event, _as_sse) for event in batch if may_read(reader, event)):
@@ -107,6 +111,16 @@ async def stream(control: Control, reader: Reader, after: Cursor) -> AsyncIterat
     finally:
         control.streams -= 1
         control.metrics.event_readers.set(control.streams)
+
+
+async def _read_patiently(control: Control, after: Cursor) -> Sequence[Recorded]:
+    """A database that is away for a moment ends no stream: there is nothing to read yet."""
+    try:
+        return await control.feed.read(after, control.settings.events.batch_max)
+    except DatabaseFault as fault:
+        log.warning("stream waits", cause=str(fault))
+        await asyncio.sleep(control.settings.loops.poll_s)
+        return []
 
 
 async def _either(first: asyncio.Event, second: asyncio.Event, timeout_s: float) -> bool:

@@ -40,7 +40,7 @@ from tidemill.store.embedded.said import drop_old_logs, failure, file_faults, se
 POLL_S = 0.05
 WATCH_EVERY_S = 0.5
 PROBE_TIMEOUT_S = 5.0
-STEADY_S = 60.0  # a server that was up for so long may fail anew without waiting
+STEADY_S = 1.0  # a server that was up for so long is started again without waiting
 PAUSE_MAX_S = 30.0
 NOT_YET = (OSError, asyncpg.OperatorInterventionError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError)
 STILL_STARTING = (
