@@ -10,6 +10,7 @@ import textwrap
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from datetime import datetime
 from enum import Enum
 from http import HTTPStatus
 from pathlib import Path
@@ -34,7 +35,14 @@ from tidemill.core.faults import Fault
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 
-PLACEHOLDERS: Mapping[type, str] = {str: "TEXT", int: "NUMBER", float: "NUMBER", Path: "FILE"}
+PLACEHOLDERS: Mapping[type, str] = {
+    str: "TEXT",
+    int: "NUMBER",
+    float: "NUMBER",
+    Path: "FILE",
+    UUID: "ID",
+    datetime: "TIME",
+}
 
 JSON_TYPES: Mapping[object, str] = {
     str: "text",

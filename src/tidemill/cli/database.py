@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from tidemill import __version__
-from tidemill.cli.output import AsJson, Declined, in_words, print_json, print_table, report
+from tidemill.cli.checks import print_checks
+from tidemill.cli.output import AsJson, Declined, in_words, report
 from tidemill.cli.surroundings import connected, database_urls, load, outside_urls, running_urls, server_of
 from tidemill.core.backups import backup_name
 from tidemill.core.faults import AlreadyRunning
@@ -90,15 +91,7 @@ def mark_restored(
 @app.command()
 def check(as_json: AsJson = False) -> None:
     """Check everything that must hold in the database."""
-    found = asyncio.run(_check())
-    if as_json:
-        print_json([{"check": one.name, "ok": one.ok, "detail": one.detail} for one in found])
-    else:
-        print_table(
-            ("check", "result", "detail"), [(one.name, "ok" if one.ok else "FAILED", one.detail) for one in found]
-        )
-    if failed := [one.name for one in found if not one.ok]:
-        raise Declined(f"{len(failed)} of {len(found)} checks failed: {', '.join(failed)}.")
+    print_checks(asyncio.run(_check()), advice="the details say what to do.", as_json=as_json)
 
 
 async def _backup(file: Path | None) -> tuple[Path, int]:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from tidemill.core.faults import DatabaseFault, DiskFull, Fault
+from tidemill.core.ledger import PostingRefusal
 from tidemill.core.refusals import Refusal
 from tidemill.core.switches import SwitchRefusal
 from tidemill.store.answers import AnswerRefusal
@@ -52,11 +53,26 @@ STATUS: Mapping[Refusal, int] = {
     SwitchRefusal.REASON_TOO_LONG: 422,
     SwitchRefusal.REASON_UNPRINTABLE: 422,
     SwitchRefusal.ALREADY_SO: 409,
+    PostingRefusal.ID_REUSED: 422,
+    PostingRefusal.LINK_REPEATED: 409,
+    PostingRefusal.ID_OUT_OF_TIME: 422,
+    PostingRefusal.AMOUNT_NOT_POSITIVE: 422,
+    PostingRefusal.SAME_ACCOUNT: 422,
+    PostingRefusal.UNKNOWN_ACCOUNT: 404,
+    PostingRefusal.CURRENCY_MISMATCH: 422,
+    PostingRefusal.ACCOUNT_FROZEN: 409,
+    PostingRefusal.UNKNOWN_HOLD: 404,
+    PostingRefusal.HOLD_OF_ANOTHER_ACCOUNT: 422,
+    PostingRefusal.HOLD_OVER: 409,
+    PostingRefusal.HOLD_TOO_SMALL: 409,
+    PostingRefusal.INSUFFICIENT_FUNDS: 402,
+    PostingRefusal.LINK_BROKEN: 409,
 }
 
 _TITLES = {
     400: ("bad_request", "The request cannot be understood."),
     401: ("unauthenticated", "Who are you?"),
+    402: ("insufficient_funds", "There is not enough money for it."),
     403: ("forbidden", "Not yours to do."),
     404: ("not_found", "There is nothing at this address."),
     405: ("method_not_allowed", "This address does not take that method."),

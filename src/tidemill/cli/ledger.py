@@ -1,0 +1,168 @@
+"""`tidemill ledger`: the pool's books, for its operator. Reads the database itself."""
+
+import asyncio
+import csv
+import sys
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Annotated, TypeVar
+from uuid import UUID
+
+import typer
+
+from tidemill.cli.checks import print_checks
+from tidemill.cli.output import AsJson, Declined, print_json, print_table
+from tidemill.cli.surroundings import connected, load, running_urls
+from tidemill.core.clock import SECOND, Instant, as_datetime
+from tidemill.core.ledger import AccountKind
+from tidemill.store import books
+from tidemill.store.books import Balance, Line, OpenHold
+from tidemill.store.query import Connection
+
+app = typer.Typer(help="The pool's books: accounts, statements, holds, check.", no_args_is_help=True)
+
+T = TypeVar("T")
+
+_ACCOUNT_COLUMNS = ("account", "kind", "of", "posted", "held", "available", "currency", "state")
+
+Account = Annotated[UUID, typer.Argument(metavar="ACCOUNT", help="The account's id.")]
+Most = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Show at most so many.")]
+
+
+@app.command()
+def accounts(
+    kind: Annotated[AccountKind | None, typer.Option(help="Only accounts of this kind.")] = None,
+    limit: Most = 500,
+    as_json: AsJson = False,
+) -> None:
+    """List the accounts and what is on them."""
+    found = [one for one in _read(lambda c: books.balances(c, limit=limit)) if kind in (None, one.kind)]
+    if as_json:
+        print_json([_account_fields(one) for one in found])
+    else:
+        print_table(_ACCOUNT_COLUMNS, [_account_row(one) for one in found])
+
+
+@app.command()
+def show(
+    account: Account,
+    before: Annotated[UUID | None, typer.Option(help="Only what is older than this transfer.")] = None,
+    at: Annotated[datetime | None, typer.Option(help="Also the balance at this time (UTC).")] = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    limit: Most = 50,
+    as_json: AsJson = False,
+) -> None:
+    """Show an account's statement, newest first."""
+    balance, lines, past_uc = _read(lambda c: _statement(c, account, before, at, limit))
+    if as_json:
+        past = {} if past_uc is None else {"posted_then": credits_of(past_uc)}
+        print_json({**_account_fields(balance), **past, "lines": [_line_fields(line) for line in lines]})
+    elif as_csv:
+        _print_csv(lines)
+    else:
+        print_table(
+            ("account", "kind", "of", "posted", "held", "available", "currency", "state"), [_account_row(balance)]
+        )
+        if past_uc is not None:
+            print_table(("posted then",), [(credits_of(past_uc),)])
+        print_table(("when", "amount", "kind", "cause", "transfer"), [_line_row(line) for line in lines])
+
+
+@app.command()
+def holds(
+    account: Annotated[UUID | None, typer.Option(help="Only holds on this account.")] = None,
+    limit: Most = 500,
+    as_json: AsJson = False,
+) -> None:
+    """List the holds of which something is left, those that expire soonest first."""
+    found = _read(lambda c: books.open_holds(c, account, limit))
+    if as_json:
+        print_json([_hold_fields(hold) for hold in found])
+    else:
+        columns = ("hold", "account", "amount", "captured", "expires", "cause")
+        print_table(columns, [tuple(_hold_fields(hold).values()) for hold in found])
+
+
+@app.command()
+def check(as_json: AsJson = False) -> None:
+    """Recompute every balance and hold from the transfers. May run beside live traffic."""
+    advice = "stop payouts, and keep the database as it is until the cause is known."
+    print_checks(_read(books.check_books), advice=advice, as_json=as_json)
+
+
+def credits_of(amount_uc: int) -> str:
+    """Micro-credits as people write them: a decimal number with up to six places."""
+    return format((Decimal(amount_uc) / 1_000_000).normalize(), "f")
+
+
+def _read(look: Callable[[Connection], Awaitable[T]]) -> T:
+    async def read() -> T:
+        async with connected(running_urls(load().settings).program) as connection:
+            return await look(connection)
+
+    return asyncio.run(read())
+
+
+async def _statement(
+    connection: Connection, account: UUID, before: UUID | None, at: datetime | None, limit: int
+) -> tuple[Balance, list[Line], int | None]:
+    found = await books.balances(connection, ids=[account])
+    if not found:
+        raise Declined(f"There is no account {account}: `tidemill ledger accounts` lists them.")
+    instant = None if at is None else Instant(int(at.replace(tzinfo=UTC).timestamp() * SECOND))
+    past_uc = None if instant is None else await books.balance_at(connection, account, instant)
+    return found[0], await books.statement(connection, account, before, limit), past_uc
+
+
+def _print_csv(lines: list[Line]) -> None:
+    writer = csv.writer(sys.stdout)
+    writer.writerow(("at", "amount", "kind", "cause", "counterpart", "transfer"))
+    for line in lines:
+        writer.writerow(_line_fields(line).values())
+
+
+def _account_fields(one: Balance) -> dict[str, object]:
+    return {
+        "id": str(one.id),
+        "kind": one.kind.value,
+        "owner": None if one.owner_id is None else str(one.owner_id),
+        "name": one.name,
+        "currency": one.currency,
+        "frozen": one.frozen,
+        "posted": credits_of(one.posted_uc),
+        "held": credits_of(one.held_uc),
+        "available": credits_of(one.available_uc),
+    }
+
+
+def _account_row(one: Balance) -> tuple[str, ...]:
+    amounts = (credits_of(one.posted_uc), credits_of(one.held_uc), credits_of(one.available_uc))
+    whose = str(one.owner_id or one.name or "the pool")
+    return str(one.id), one.kind.value, whose, *amounts, one.currency, "frozen" if one.frozen else "open"
+
+
+def _line_fields(line: Line) -> dict[str, str]:
+    return {
+        "at": as_datetime(line.at).isoformat(),
+        "amount": credits_of(line.amount_uc),
+        "kind": line.kind,
+        "cause": line.cause,
+        "counterpart": str(line.counterpart_id),
+        "transfer": str(line.id),
+    }
+
+
+def _line_row(line: Line) -> tuple[str, ...]:
+    return f"{as_datetime(line.at):%Y-%m-%d %H:%M:%S}", credits_of(line.amount_uc), line.kind, line.cause, str(line.id)
+
+
+def _hold_fields(hold: OpenHold) -> dict[str, str]:
+    return {
+        "hold": str(hold.id),
+        "account": str(hold.account_id),
+        "amount": credits_of(hold.amount_uc),
+        "captured": credits_of(hold.captured_uc),
+        "expires": as_datetime(hold.expires_at).isoformat(),
+        "cause": hold.cause,
+    }

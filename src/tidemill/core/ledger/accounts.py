@@ -1,0 +1,94 @@
+"""Which accounts there are. One table says what each kind may do, what it costs to keep, and who may read it.
+
+An account's id follows from what it is: the same kind, owner, name and currency are the same account, everywhere and
+for ever, so opening one twice is opening it once.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+
+class AccountKind(StrEnum):
+    CUSTOMER = "customer"
+    PROVIDER_LOCKED = "provider_locked"
+    PROVIDER_AVAILABLE = "provider_available"
+    STAKE_ASSIGNED = "stake_assigned"
+    STAKE_UNLOCKING = "stake_unlocking"
+    COMMISSION = "commission"
+    POOLED_REVENUE = "pooled_revenue"
+    BONUS_FUND = "bonus_fund"
+    AUDIT_BUDGET = "audit_budget"
+    BURN = "burn"
+    ISSUANCE = "issuance"
+    WITHDRAWAL_IN_FLIGHT = "withdrawal_in_flight"
+    EXTERNAL = "external"
+
+
+class Visibility(StrEnum):
+    """Who may read an account, besides operators."""
+
+    OWNER = "owner"
+    OPERATORS = "operators"
+    ANYONE = "anyone"
+
+
+@dataclass(frozen=True)
+class KindRules:
+    """`floored`: never below zero, so its balance is kept in a row. Others have no row that batches wait for."""
+
+    floored: bool
+    owned: bool
+    named: bool
+    read_by: Visibility
+    meaning: str
+
+
+RULES: Mapping[AccountKind, KindRules] = {
+    AccountKind.CUSTOMER: KindRules(
+        True, True, False, Visibility.OWNER, "What a customer has paid in and not yet spent."
+    ),
+    AccountKind.PROVIDER_LOCKED: KindRules(True, True, False, Visibility.OWNER, "Rewards in their dispute window."),
+    AccountKind.PROVIDER_AVAILABLE: KindRules(True, True, False, Visibility.OWNER, "What a provider can withdraw."),
+    AccountKind.STAKE_ASSIGNED: KindRules(True, True, False, Visibility.OWNER, "A provider's deposit at risk."),
+    AccountKind.STAKE_UNLOCKING: KindRules(True, True, False, Visibility.OWNER, "Deposit on its way back."),
+    AccountKind.COMMISSION: KindRules(False, False, False, Visibility.OPERATORS, "What the pool earns."),
+    AccountKind.POOLED_REVENUE: KindRules(
+        True, False, False, Visibility.ANYONE, "Revenue to be shared at epoch's end."
+    ),
+    AccountKind.BONUS_FUND: KindRules(True, False, False, Visibility.ANYONE, "What bonuses are paid from."),
+    AccountKind.AUDIT_BUDGET: KindRules(True, False, False, Visibility.OPERATORS, "What audits are paid from."),
+    AccountKind.BURN: KindRules(False, False, False, Visibility.ANYONE, "Money taken out of use."),
+    AccountKind.ISSUANCE: KindRules(False, False, False, Visibility.ANYONE, "Where issued money comes from."),
+    AccountKind.WITHDRAWAL_IN_FLIGHT: KindRules(True, True, False, Visibility.OWNER, "Money leaving the pool."),
+    AccountKind.EXTERNAL: KindRules(
+        False, False, True, Visibility.OPERATORS, "The world outside, one a way in or out."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class LedgerAccount:
+    """One account. `owner_id` is whose it is; `name` tells accounts of one kind apart, as the ways in and out."""
+
+    kind: AccountKind
+    owner_id: UUID | None = None
+    name: str = ""
+    currency: str = "credit"
+
+    def __post_init__(self) -> None:
+        rules = RULES[self.kind]
+        assert rules.owned == (self.owner_id is not None), (
+            f"{self.kind} accounts {'have' if rules.owned else 'have no'} owner"
+        )
+        assert rules.named == bool(self.name), f"{self.kind} accounts {'have' if rules.named else 'have no'} name"
+
+    @property
+    def id(self) -> UUID:
+        """UUIDv8 (RFC 9562): the first bits of a hash of what the account is."""
+        text = "\x1f".join((self.kind, str(self.owner_id or ""), self.name, self.currency))
+        number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")
+        number = number & ~(0xF << 76) | 8 << 76
+        return UUID(int=number & ~(0x3 << 62) | 2 << 62)

@@ -1,0 +1,74 @@
+"""What can be posted: transfers, holds and releases; and every way in which one can be refused.
+
+A capture is a transfer out of an account that names a hold on it. An entry's id is made by whoever causes it and stored
+with the cause, so that a retry carries the same id.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+from uuid import UUID
+
+from tidemill.core.clock import Instant
+from tidemill.core.refusals import Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """One debit and one credit. `linked`: succeeds or fails together with the next entry of the batch."""
+
+    id: UUID
+    debit_id: UUID
+    credit_id: UUID
+    amount_uc: int
+    currency: str
+    kind: str
+    cause: str
+    hold_id: UUID | None = None
+    linked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Part of a balance reserved for a purpose, until it is captured, released or expired."""
+
+    id: UUID
+    account_id: UUID
+    amount_uc: int
+    currency: str
+    expires_at: Instant
+    cause: str
+    linked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Gives back what is left of a hold. After it nothing can be captured."""
+
+    id: UUID
+    hold_id: UUID
+    cause: str
+    linked: bool = False
+
+
+Entry: TypeAlias = Transfer | Hold | Release
+
+
+class PostingRefusal(Refusal):
+    """Why an entry was not posted, in order of precedence: of several reasons the first is told."""
+
+    ID_REUSED = "This id was used for another entry: nothing was posted; use a new id for a new cause."
+    LINK_REPEATED = "Some of the linked entries were answered before, or name one id twice: nothing was posted."
+    ID_OUT_OF_TIME = "The entry's id was made too long ago, or in the future: make a new one for a new cause."
+    AMOUNT_NOT_POSITIVE = (
+        "An amount is a whole number of micro-credits above zero: post the reverse instead of a minus."
+    )
+    SAME_ACCOUNT = "Money cannot move from an account to itself."
+    UNKNOWN_ACCOUNT = "There is no such account: open it first."
+    CURRENCY_MISMATCH = "The accounts and the entry are not all in one currency."
+    ACCOUNT_FROZEN = "The account is frozen: an operator must unfreeze it first."
+    UNKNOWN_HOLD = "There is no such hold."
+    HOLD_OF_ANOTHER_ACCOUNT = "The hold is not on the account that is debited."
+    HOLD_OVER = "The hold was released or has expired."
+    HOLD_TOO_SMALL = "The hold has less left than is to be captured."
+    INSUFFICIENT_FUNDS = "The account has less available than that."
+    LINK_BROKEN = "Another of the linked entries was refused, so none of them was posted."

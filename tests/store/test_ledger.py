@@ -1,0 +1,237 @@
+"""The ledger on a real server, beside a model in plain Python; and what nobody can do to it."""
+
+import asyncio
+import secrets
+from dataclasses import replace
+from random import Random
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from tests.store.ledger_model import Mischief, Model, some_accounts
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.ids import Ids
+from tidemill.core.ledger import AccountKind, Entry, Hold, LedgerAccount, PostingRefusal, Release, Transfer
+from tidemill.store import books, ledger
+from tidemill.store.address import DatabaseUrls
+from tidemill.store.clock import read_clock
+from tidemill.store.database import Database, connect
+from tidemill.store.query import Connection
+
+
+async def compare(database: Database, ids: Ids, seed: int, steps: int) -> None:
+    """Random batches, one after the other, to the ledger and to the model: answers and books must be the same."""
+    async with database.connection() as connection:
+        now = await read_clock(connection)
+        accounts = some_accounts(ids.new(now))
+        await ledger.open_accounts(connection, accounts, now)
+    model = Model({account.id: account for account in accounts})
+    mischief, random, done = Mischief(seed, accounts), Random(seed), 0
+    while done < steps:
+        now = Instant(now + random.randint(0, 5) * SECOND)
+        await set_frozen(database, model, random)
+        batch = mischief.batch(now)
+        async with database.transaction() as transaction:
+            outcomes = await ledger.post(transaction, batch, now)
+        expected = model.post(batch, now)
+        for entry, outcome, refusal in zip(batch, outcomes, expected, strict=True):
+            assert outcome.refusal == refusal, f"seed {seed}: {entry}"
+        await same_books(database, model, seed)
+        model.forget()
+        done += len(batch)
+    await same_reading(database, model)
+
+
+async def set_frozen(database: Database, model: Model, random: Random) -> None:
+    model.frozen = {account_id for account_id in model.accounts if random.random() < 0.03}
+    async with database.connection() as connection:
+        await connection.execute(
+            "UPDATE ledger_account SET frozen = id = ANY($1) WHERE id = ANY($2)",
+            list(model.frozen),
+            list(model.accounts),
+        )
+
+
+async def same_books(database: Database, model: Model, seed: int) -> None:
+    async with database.connection() as connection:
+        rows = await connection.fetch("SELECT * FROM ledger_balance WHERE account_id = ANY($1)", list(model.accounts))
+        open_holds = await connection.fetch(
+            "SELECT id, amount_uc - captured_uc - released_uc AS left_uc FROM hold "
+            "WHERE captured_uc + released_uc < amount_uc AND account_id = ANY($1)",
+            list(model.accounts),
+        )
+    for row in rows:
+        account_id = row["account_id"]
+        books = (row["posted_uc"], row["held_uc"])
+        assert books == (model.posted.get(account_id, 0), model.held(account_id)), f"seed {seed}"
+    lefts = {hold_id: left for hold_id, (_, left) in model.holds.items() if left}
+    assert {row["id"]: row["left_uc"] for row in open_holds} == lefts, f"seed {seed}"
+
+
+async def same_reading(database: Database, model: Model) -> None:
+    """Balances, sums of statements and the check say what the model says."""
+    async with database.connection() as connection:
+        for balance in await books.balances(connection, ids=list(model.accounts)):
+            lines = await whole_statement(connection, balance.id)
+            assert balance.posted_uc == sum(line.amount_uc for line in lines) == model.posted.get(balance.id, 0)
+            assert [line.id for line in lines] == sorted((line.id for line in lines), reverse=True)
+            if lines:
+                middle = lines[len(lines) // 2].at
+                then_uc = sum(line.amount_uc for line in lines if line.at <= middle)
+                assert await books.balance_at(connection, balance.id, middle) == then_uc
+        assert [check for check in await books.check_books(connection) if not check.ok] == []
+
+
+async def whole_statement(connection: Connection, account_id: UUID) -> list[books.Line]:
+    lines: list[books.Line] = []
+    while page := await books.statement(connection, account_id, lines[-1].id if lines else None, 37):
+        lines += page
+    return lines
+
+
+async def test_the_ledger_does_what_the_model_does(database: Database, ids: Ids) -> None:
+    for seed in range(20):
+        await compare(database, ids, seed, 1_000)
+
+
+OPENED = LedgerAccount(AccountKind.CUSTOMER, UUID(int=1))
+OTHER = LedgerAccount(AccountKind.CUSTOMER, UUID(int=2))
+WORLD = LedgerAccount(AccountKind.EXTERNAL, name="bank")
+
+
+@pytest.fixture
+async def now(database: Database) -> Instant:
+    """Three accounts are open, and one has a hundred micro-credits."""
+    async with database.transaction() as transaction:
+        at = await read_clock(transaction)
+        await ledger.open_accounts(transaction, [OPENED, OTHER, WORLD], at)
+        await ledger.post(transaction, [transfer(at, WORLD, OPENED, 100)], at)
+    return at
+
+
+def transfer(at: Instant, debit: LedgerAccount, credit: LedgerAccount, amount_uc: int, **more: Any) -> Transfer:
+    return Transfer(Ids(secrets.randbits).new(at), debit.id, credit.id, amount_uc, "credit", "test", "test", **more)
+
+
+async def post(database: Database, now: Instant, *batch: Entry) -> list[PostingRefusal | None]:
+    async with database.transaction() as transaction:
+        return [outcome.refusal for outcome in await ledger.post(transaction, batch, now)]
+
+
+async def test_a_transfer_may_rely_on_an_earlier_one_of_its_batch(database: Database, now: Instant) -> None:
+    there, back = transfer(now, OPENED, OTHER, 100), transfer(now, OTHER, OPENED, 100)
+    assert await post(database, now, back, there) == [PostingRefusal.INSUFFICIENT_FUNDS, None]
+    assert await post(database, now, transfer(now, OTHER, OPENED, 60), transfer(now, OPENED, OTHER, 60)) == [None, None]
+
+
+async def test_the_same_id_gets_the_same_answer_whatever_has_happened_since(database: Database, now: Instant) -> None:
+    posted, refused = transfer(now, OPENED, OTHER, 100), transfer(now, OPENED, OTHER, 1)
+    for _ in range(3):
+        assert await post(database, now, posted, refused) == [None, PostingRefusal.INSUFFICIENT_FUNDS]
+    await post(database, now, transfer(now, WORLD, OPENED, 500))
+    assert await post(database, now, refused) == [PostingRefusal.INSUFFICIENT_FUNDS]
+    assert await post(database, now, replace(posted, amount_uc=99)) == [PostingRefusal.ID_REUSED]
+
+
+async def test_many_clients_at_once_never_overdraw(database: Database, now: Instant) -> None:
+    answers = await asyncio.gather(*(post(database, now, transfer(now, OPENED, OTHER, 10)) for _ in range(30)))
+    assert [answer for (answer,) in answers].count(None) == 10
+
+
+async def test_a_hold_is_captured_in_parts_and_the_rest_released(database: Database, now: Instant) -> None:
+    new = Ids(secrets.randbits).new
+    hold = Hold(new(now), OPENED.id, 80, "credit", Instant(now + 60 * SECOND), "job")
+    assert await post(database, now, hold, transfer(now, OPENED, OTHER, 21)) == [
+        None,
+        PostingRefusal.INSUFFICIENT_FUNDS,
+    ]
+    parts = [transfer(now, OPENED, OTHER, 30, hold_id=hold.id), transfer(now, OPENED, WORLD, 10, hold_id=hold.id)]
+    assert await post(database, now, *parts) == [None, None]
+    rest = [Release(new(now), hold.id, "done"), transfer(now, OPENED, OTHER, 60)]
+    assert await post(database, now, *rest) == [None, None]
+    assert await post(database, now, transfer(now, OPENED, OTHER, 1, hold_id=hold.id)) == [PostingRefusal.HOLD_OVER]
+
+
+async def test_nothing_can_be_captured_from_a_hold_that_has_expired(database: Database, now: Instant) -> None:
+    hold = Hold(Ids(secrets.randbits).new(now), OPENED.id, 80, "credit", Instant(now + SECOND), "job")
+    assert await post(database, now, hold) == [None]
+    later = Instant(now + SECOND)
+    assert await post(database, later, transfer(later, OPENED, OTHER, 1, hold_id=hold.id)) == [PostingRefusal.HOLD_OVER]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE transfer SET amount_uc = 1",
+        "DELETE FROM transfer",
+        "TRUNCATE transfer",
+        "INSERT INTO transfer SELECT * FROM transfer",
+        "UPDATE ledger_balance SET posted_uc = posted_uc + 1",
+        "INSERT INTO ledger_balance SELECT * FROM ledger_balance",
+        "UPDATE hold SET amount_uc = 1",
+        "DELETE FROM refused_entry",
+        "UPDATE ledger_account SET floored = false",
+    ],
+)
+async def test_the_program_cannot_touch_the_books(database: Database, now: Instant, statement: str) -> None:
+    async with database.connection() as connection:
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await connection.execute(statement)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"amounts_uc": [101]},
+        {"amounts_uc": [0]},
+        {"amounts_uc": [-5]},
+        {"credit_ids": [OPENED.id]},
+        {"credit_ids": [UUID(int=99)]},
+        {"currencies": ["euro"]},
+        {"hold_ids": [UUID(int=99)]},
+        {"causes": [""]},
+        {"release_ids": [UUID(int=1 << 80)], "released_hold_ids": [UUID(int=99)], "release_causes": ["x"]},
+    ],
+)
+async def test_the_database_refuses_what_a_wrong_decision_would_post(
+    database: Database, now: Instant, wrong: dict[str, Any]
+) -> None:
+    columns = ledger._columns([transfer(now, OPENED, OTHER, 100)]) | wrong
+    async with database.connection() as connection:
+        with pytest.raises(asyncpg.IntegrityConstraintViolationError):
+            await ledger._POST.run(connection, now=now, **columns)
+        assert await connection.fetchval("SELECT count(*) FROM transfer") == 1
+
+
+async def test_the_database_lets_nobody_out_of_a_frozen_account(database: Database, now: Instant) -> None:
+    async with database.connection() as connection:
+        await connection.execute("UPDATE ledger_account SET frozen = true WHERE id = $1", OPENED.id)
+        with pytest.raises(asyncpg.IntegrityConstraintViolationError):
+            await ledger._POST.run(connection, now=now, **ledger._columns([transfer(now, OPENED, OTHER, 1)]))
+    assert await post(database, now, transfer(now, OPENED, OTHER, 1)) == [PostingRefusal.ACCOUNT_FROZEN]
+
+
+@pytest.mark.parametrize(
+    ("tampering", "noticed"),
+    [
+        ("UPDATE ledger_balance SET posted_uc = posted_uc + 1 WHERE posted_uc > 0", "balances"),
+        ("UPDATE transfer SET amount_uc = amount_uc - 1", "balances"),
+        ("DELETE FROM transfer", "balances"),
+        ("UPDATE ledger_balance SET held_uc = 1 WHERE posted_uc > 0", "balances"),
+        ("UPDATE hold SET captured_uc = 1", "holds"),
+        ("UPDATE transfer SET credit_id = id", "sum"),
+        ("UPDATE transfer SET currency = 'euro'", "sum"),
+    ],
+)
+async def test_the_check_notices_whoever_tampers_with_the_books(
+    database: Database, urls: DatabaseUrls, now: Instant, tampering: str, noticed: str
+) -> None:
+    hold = Hold(Ids(secrets.randbits).new(now), OPENED.id, 80, "credit", Instant(now + SECOND), "job")
+    await post(database, now, hold)
+    owner = await connect(urls.owner)
+    assert [check for check in await books.check_books(owner) if not check.ok] == []
+    await owner.execute(tampering)
+    assert noticed in [check.name for check in await books.check_books(owner) if not check.ok]
+    await owner.close()
