@@ -64,7 +64,7 @@ async def ours(url: str) -> float:
         now = await read_clock(transaction)
         await ledger.open_accounts(transaction, [*owners, external, commission], now)
         fund = [Transfer(ids.new(now), external.id, o.id, 10_000, "credit", "deposit", "bench") for o in owners]
-        await ledger.post(transaction, fund, now)
+        await ledger.post(transaction, fund, ids, now)
     owner_ids = [owner.id for owner in owners]
     posted = 0
     began = time.perf_counter()
@@ -72,7 +72,7 @@ async def ours(url: str) -> float:
         now = Instant(now + 1000)
         batch = [_transfer(ids, random, owner_ids, commission.id, now) for _ in range(BATCH)]
         async with database.transaction() as transaction:
-            outcomes = await ledger.post(transaction, batch, now)
+            outcomes = await ledger.post(transaction, batch, ids, now)
         posted += len(outcomes)
     took = time.perf_counter() - began
     await database.close()

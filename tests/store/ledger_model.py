@@ -83,8 +83,8 @@ class Model:
     def movement_reasons(self, entry: Transfer | Hold, now: Instant) -> set[PostingRefusal]:
         reasons = set[PostingRefusal]()
         sides = [entry.debit_id, entry.credit_id] if isinstance(entry, Transfer) else [entry.account_id]
-        if entry.amount_uc <= 0:
-            reasons.add(R.AMOUNT_NOT_POSITIVE)
+        if not 1 <= entry.amount_uc <= 10**15:
+            reasons.add(R.AMOUNT_OUT_OF_BOUNDS)
         if len(set(sides)) < len(sides):
             reasons.add(R.SAME_ACCOUNT)
         if any(side not in self.accounts for side in sides):
@@ -191,7 +191,11 @@ class Mischief:
         return self.random.choice(self.accounts).id if self.random.random() > 0.02 else self.ids.new(Instant(0))
 
     def amount(self) -> int:
-        return self.random.randint(1, 60) if self.random.random() > 0.02 else self.random.randint(-2, 0)
+        return (
+            self.random.randint(1, 60)
+            if self.random.random() > 0.02
+            else self.random.choice((-2, 0, 10**15 + 1, 2**70))
+        )
 
     def currency(self) -> str:
         return "credit" if self.random.random() > 0.05 else "euro"

@@ -12,12 +12,14 @@ import pytest
 
 from tests.store.ledger_model import Mischief, Model, some_accounts
 from tidemill.core.clock import SECOND, Instant
+from tidemill.core.events import LOG_START, LedgerPosted
 from tidemill.core.ids import Ids
 from tidemill.core.ledger import AccountKind, Entry, Hold, LedgerAccount, PostingRefusal, Release, Transfer
-from tidemill.store import books, ledger
+from tidemill.store import books, events, ledger
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, connect
+from tidemill.store.poster import Poster
 from tidemill.store.query import Connection
 
 
@@ -34,7 +36,7 @@ async def compare(database: Database, ids: Ids, seed: int, steps: int) -> None:
         await set_frozen(database, model, random)
         batch = mischief.batch(now)
         async with database.transaction() as transaction:
-            outcomes = await ledger.post(transaction, batch, now)
+            outcomes = await ledger.post(transaction, batch, ids, now)
         expected = model.post(batch, now)
         for entry, outcome, refusal in zip(batch, outcomes, expected, strict=True):
             assert outcome.refusal == refusal, f"seed {seed}: {entry}"
@@ -107,7 +109,7 @@ async def now(database: Database) -> Instant:
     async with database.transaction() as transaction:
         at = await read_clock(transaction)
         await ledger.open_accounts(transaction, [OPENED, OTHER, WORLD], at)
-        await ledger.post(transaction, [transfer(at, WORLD, OPENED, 100)], at)
+        await ledger.post(transaction, [transfer(at, WORLD, OPENED, 100)], Ids(secrets.randbits), at)
     return at
 
 
@@ -117,7 +119,7 @@ def transfer(at: Instant, debit: LedgerAccount, credit: LedgerAccount, amount_uc
 
 async def post(database: Database, now: Instant, *batch: Entry) -> list[PostingRefusal | None]:
     async with database.transaction() as transaction:
-        return [outcome.refusal for outcome in await ledger.post(transaction, batch, now)]
+        return [outcome.refusal for outcome in await ledger.post(transaction, batch, Ids(secrets.randbits), now)]
 
 
 async def test_a_transfer_may_rely_on_an_earlier_one_of_its_batch(database: Database, now: Instant) -> None:
@@ -235,3 +237,45 @@ async def test_the_check_notices_whoever_tampers_with_the_books(
     await owner.execute(tampering)
     assert noticed in [check.name for check in await books.check_books(owner) if not check.ok]
     await owner.close()
+
+
+async def test_small_posts_of_many_callers_share_batches_and_keep_their_order(database: Database, now: Instant) -> None:
+    poster = Poster(database, Still(now), Ids(secrets.randbits))
+    there = [transfer(now, OPENED, OTHER, 1) for _ in range(100)]
+    answers = await asyncio.gather(
+        *(poster.post([one]) for one in there), poster.post([transfer(now, OPENED, OTHER, 1)])
+    )
+    assert [outcome.refusal for (outcome,) in answers] == [None] * 100 + [PostingRefusal.INSUFFICIENT_FUNDS]
+    async with database.connection() as connection:
+        batches = [one for one in await events.read(connection, LOG_START, 100) if one.kind == LedgerPosted.kind]
+    assert len(batches) < 10
+    assert sum(one.body["posted"] for one in batches) == 101
+    await poster.close()
+
+
+async def test_a_link_ends_with_its_caller(database: Database, now: Instant) -> None:
+    poster = Poster(database, Still(now), Ids(secrets.randbits))
+    first = poster.post([replace(transfer(now, OPENED, OTHER, 10), linked=True)])
+    second = poster.post([transfer(now, OPENED, OTHER, 1000)])
+    ((one,), (two,)) = await asyncio.gather(first, second)
+    assert (one.refusal, two.refusal) == (None, PostingRefusal.INSUFFICIENT_FUNDS)
+
+
+async def test_a_failed_batch_is_told_to_all_and_the_poster_goes_on(database: Database, now: Instant) -> None:
+    poster = Poster(database, Still(now), Ids(secrets.randbits))
+    broken = replace(transfer(now, OPENED, OTHER, 1), cause="")
+    with pytest.raises(asyncpg.CheckViolationError):
+        await poster.post([broken])
+    assert (await poster.post([transfer(now, OPENED, OTHER, 1)]))[0].refusal is None
+
+
+class Still:
+    """A clock that stands."""
+
+    trusted = True
+
+    def __init__(self, at: Instant) -> None:
+        self._at = at
+
+    def now(self) -> Instant:
+        return self._at

@@ -14,6 +14,7 @@ from tidemill.control.feed import EventFeed
 from tidemill.control.loops.backups import BackupDuty
 from tidemill.control.loops.duty import Duty
 from tidemill.control.loops.frame import Loop, LoopRunner, Tick
+from tidemill.control.loops.holds import HoldExpiryLoop
 from tidemill.control.loops.housekeeping import ClockLoop, LostProcessLoop, PartitionDuty
 from tidemill.control.metrics import Metrics
 from tidemill.control.parts import Parts
@@ -21,9 +22,10 @@ from tidemill.core.clock import DAY, SECOND, ClockRules, Instant, Sample, first_
 from tidemill.core.events import LOG_START
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
+from tidemill.core.ledger import AccountKind, Hold, LedgerAccount, Transfer
 from tidemill.core.settings import Settings, build
 from tidemill.core.switches import Switch
-from tidemill.store import events, switches
+from tidemill.store import books, events, ledger, switches
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import DatabaseClock, monotonic_us, read_clock
 from tidemill.store.database import Database, Limits
@@ -356,3 +358,22 @@ WHERE id IN (
 RETURNING id
 """
 APPLY = "UPDATE chore SET state = 'done', applied = applied + 1 WHERE token = $1 AND id = ANY($2) AND state = 'open'"
+
+
+async def test_expired_holds_are_given_back_once(parts: Parts, ids: Ids) -> None:
+    assert isinstance(parts.clock, HandClock)
+    now = parts.clock.at
+    bank, customer = LedgerAccount(AccountKind.EXTERNAL, name="bank"), LedgerAccount(AccountKind.CUSTOMER, UUID(int=1))
+    paid = Transfer(ids.new(now), bank.id, customer.id, 100, "credit", "deposit", "test")
+    hold = Hold(ids.new(now), customer.id, 70, "credit", Instant(now + SECOND), "job")
+    async with parts.database.transaction() as transaction:
+        await ledger.open_accounts(transaction, [bank, customer], now)
+        await ledger.post(transaction, [paid, hold], ids, now)
+    crowd = [HoldExpiryLoop(parts) for _ in range(4)]
+    assert sum([(await loop.tick(now)).applied for loop in crowd]) == 0
+    later = Instant(now + SECOND)
+    ticks = await asyncio.gather(*(loop.tick(later) for loop in crowd))
+    assert sum(tick.applied for tick in ticks) == 1
+    async with parts.database.connection() as connection:
+        (balance,) = await books.balances(connection, ids=[customer.id])
+    assert balance.available_uc == 100

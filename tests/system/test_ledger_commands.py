@@ -37,7 +37,7 @@ async def test_the_books_can_be_read_in_every_form(pool: Pool) -> None:
         await ledger.open_accounts(connection, [CUSTOMER, BANK], now)
         paid = Transfer(ids.new(now), BANK.id, CUSTOMER.id, 12_500_000, "credit", "deposit", "invoice:1")
         hold = Hold(ids.new(now), CUSTOMER.id, 500_001, "credit", Instant(now + DAY), "job:1")
-        assert [outcome.refusal for outcome in await ledger.post(connection, [paid, hold], now)] == [None, None]
+        assert [outcome.refusal for outcome in await ledger.post(connection, [paid, hold], ids, now)] == [None, None]
     await connection.close()
 
     listed = {account["kind"]: account for account in pool.json("ledger", "accounts")}

@@ -56,7 +56,7 @@ STATUS: Mapping[Refusal, int] = {
     PostingRefusal.ID_REUSED: 422,
     PostingRefusal.LINK_REPEATED: 409,
     PostingRefusal.ID_OUT_OF_TIME: 422,
-    PostingRefusal.AMOUNT_NOT_POSITIVE: 422,
+    PostingRefusal.AMOUNT_OUT_OF_BOUNDS: 422,
     PostingRefusal.SAME_ACCOUNT: 422,
     PostingRefusal.UNKNOWN_ACCOUNT: 404,
     PostingRefusal.CURRENCY_MISMATCH: 422,

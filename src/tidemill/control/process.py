@@ -24,6 +24,7 @@ from tidemill.control.feed import EventFeed
 from tidemill.control.listening import Server, create_server
 from tidemill.control.loops.backups import BackupDuty
 from tidemill.control.loops.frame import Loop, LoopRunner
+from tidemill.control.loops.holds import HoldExpiryLoop
 from tidemill.control.loops.housekeeping import (
     AnnounceLoop,
     ClockLoop,
@@ -191,6 +192,7 @@ class ControlProcess:
             HeartbeatLoop(control),
             LostProcessLoop(control),
             ForgettingLoop(control),
+            HoldExpiryLoop(control),
             PartitionDuty(control),
         ]
         if self._backups and self._settings.database.backups_enabled:

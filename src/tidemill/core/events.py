@@ -176,3 +176,15 @@ class ProcessLost(_OfProcess, Event, kind="process.lost"):
 @dataclass(frozen=True)
 class ProcessReturned(_OfProcess, Event, kind="process.returned"):
     """A process that was given up for lost is back."""
+
+
+@dataclass(frozen=True)
+class LedgerPosted(Event, kind="ledger.posted"):
+    """A batch of entries was answered: so many were posted, so many refused for the first time."""
+
+    posted: int
+    refused: int
+
+    @property
+    def subject(self) -> str:
+        return "ledger"

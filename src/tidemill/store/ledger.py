@@ -11,6 +11,8 @@ from uuid import UUID
 import asyncpg
 
 from tidemill.core.clock import Instant
+from tidemill.core.events import LedgerPosted
+from tidemill.core.ids import Ids
 from tidemill.core.ledger import (
     RULES,
     AccountState,
@@ -26,6 +28,7 @@ from tidemill.core.ledger import (
     Transfer,
     decide,
 )
+from tidemill.store import events
 from tidemill.store.query import Connection, Query
 
 _OPEN = Query("ledger/open")
@@ -38,6 +41,7 @@ _KNOWN_RELEASES = Query("ledger/known_releases")
 _KNOWN_REFUSALS = Query("ledger/known_refusals")
 _POST = Query("ledger/post")
 _REFUSE = Query("ledger/refuse")
+_EXPIRED = Query("ledger/expired_holds")
 
 _SHAPES: dict[str, type[Entry]] = {"Transfer": Transfer, "Hold": Hold, "Release": Release}
 
@@ -59,14 +63,24 @@ async def open_accounts(connection: Connection, accounts: Sequence[LedgerAccount
     return opened
 
 
-async def post(transaction: Connection, batch: Sequence[Entry], now: Instant) -> list[Outcome]:
+async def post(transaction: Connection, batch: Sequence[Entry], ids: Ids, now: Instant) -> list[Outcome]:
     """Post a batch in the caller's transaction. One outcome an entry; what is refused changes nothing."""
     assert transaction.is_in_transaction(), "a batch is posted in a transaction, with whatever else belongs to it"
     await _LOCK.run(transaction)
     books = await _look(transaction, batch)
     outcomes = decide(batch, books, now)
-    await _write(transaction, batch, outcomes, now)
+    written = [(entry, outcome) for entry, outcome in zip(batch, outcomes, strict=True) if outcome.written]
+    if written:
+        posted = [entry for entry, outcome in written if outcome.refusal is None]
+        refused = [(entry, outcome.refusal) for entry, outcome in written if outcome.refusal is not None]
+        await _write(transaction, posted, refused, now)
+        await events.append(transaction, [LedgerPosted(len(posted), len(refused))], ids, now)
     return outcomes
+
+
+async def expired_holds(connection: Connection, now: Instant, limit: int) -> list[UUID]:
+    """Holds whose time is over and of which something is left."""
+    return [row["id"] for row in await _EXPIRED.rows(connection, now=now, limit=limit)]
 
 
 async def _look(transaction: Connection, batch: Sequence[Entry]) -> Books:
@@ -105,12 +119,11 @@ async def _known(transaction: Connection, ids: Sequence[UUID]) -> dict[UUID, Kno
     return known
 
 
-async def _write(transaction: Connection, batch: Sequence[Entry], outcomes: Sequence[Outcome], now: Instant) -> None:
-    fresh = [(entry, outcome) for entry, outcome in zip(batch, outcomes, strict=True) if outcome.written]
-    posted = [entry for entry, outcome in fresh if outcome.refusal is None]
+async def _write(
+    transaction: Connection, posted: Sequence[Entry], refused: Sequence[tuple[Entry, PostingRefusal]], now: Instant
+) -> None:
     if posted:
         await _POST.run(transaction, now=now, **_columns(posted))
-    refused = [(entry, outcome.refusal) for entry, outcome in fresh if outcome.refusal is not None]
     if refused:
         await _REFUSE.run(
             transaction,

@@ -50,6 +50,9 @@ class Release:
     linked: bool = False
 
 
+AMOUNT_MAX_UC = 10**15
+"""A thousand million credits: no sum of entries can then leave what the database counts with."""
+
 Entry: TypeAlias = Transfer | Hold | Release
 
 
@@ -59,9 +62,7 @@ class PostingRefusal(Refusal):
     ID_REUSED = "This id was used for another entry: nothing was posted; use a new id for a new cause."
     LINK_REPEATED = "Some of the linked entries were answered before, or name one id twice: nothing was posted."
     ID_OUT_OF_TIME = "The entry's id was made too long ago, or in the future: make a new one for a new cause."
-    AMOUNT_NOT_POSITIVE = (
-        "An amount is a whole number of micro-credits above zero: post the reverse instead of a minus."
-    )
+    AMOUNT_OUT_OF_BOUNDS = "An amount is at least one micro-credit and at most a thousand million credits."
     SAME_ACCOUNT = "Money cannot move from an account to itself."
     UNKNOWN_ACCOUNT = "There is no such account: open it first."
     CURRENCY_MISMATCH = "The accounts and the entry are not all in one currency."

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.ids import made_at
-from tidemill.core.ledger.entries import Entry, Hold, PostingRefusal, Release, Transfer
+from tidemill.core.ledger.entries import AMOUNT_MAX_UC, Entry, Hold, PostingRefusal, Release, Transfer
 
 OLDEST_US = 30 * DAY
 """How old an id may be that the books do not know."""
@@ -154,15 +154,15 @@ def _refused(entry: Entry, books: Books, now: Instant) -> PostingRefusal | None:
 
 
 def _malformed(entry: Entry) -> PostingRefusal | None:
-    if not isinstance(entry, Release) and entry.amount_uc <= 0:
-        return PostingRefusal.AMOUNT_NOT_POSITIVE
+    if not isinstance(entry, Release) and not 0 < entry.amount_uc <= AMOUNT_MAX_UC:
+        return PostingRefusal.AMOUNT_OUT_OF_BOUNDS
     if isinstance(entry, Transfer) and entry.debit_id == entry.credit_id:
         return PostingRefusal.SAME_ACCOUNT
     return None
 
 
 def _transfer_refused(entry: Transfer, books: Books, now: Instant) -> PostingRefusal | None:
-    if entry.amount_uc <= 0 or entry.debit_id == entry.credit_id:
+    if not 0 < entry.amount_uc <= AMOUNT_MAX_UC or entry.debit_id == entry.credit_id:
         return _malformed(entry)
     debit, credit = books.accounts.get(entry.debit_id), books.accounts.get(entry.credit_id)
     if debit is None or credit is None:
