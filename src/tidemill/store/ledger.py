@@ -35,6 +35,7 @@ _OPEN = Query("ledger/open")
 _LOCK = Query("ledger/lock")
 _ACCOUNTS = Query("ledger/accounts")
 _HOLDS = Query("ledger/holds")
+_KNOWN = Query("ledger/known")
 _KNOWN_TRANSFERS = Query("ledger/known_transfers")
 _KNOWN_HOLDS = Query("ledger/known_holds")
 _KNOWN_RELEASES = Query("ledger/known_releases")
@@ -85,8 +86,8 @@ async def expired_holds(connection: Connection, now: Instant, limit: int) -> lis
 
 async def _look(transaction: Connection, batch: Sequence[Entry]) -> Books:
     """Everything the books say about what the batch names."""
-    ids = [entry.id for entry in batch]
-    known = await _known(transaction, ids)
+    answered = [row["id"] for row in await _KNOWN.rows(transaction, ids=[entry.id for entry in batch])]
+    known = await _answers(transaction, answered) if answered else {}
     hold_ids = {entry.hold_id for entry in batch if not isinstance(entry, Hold) and entry.hold_id is not None}
     holds = await _HOLDS.rows(transaction, ids=list(hold_ids)) if hold_ids else []
     account_ids = _named(batch) | {row["account_id"] for row in holds}
@@ -109,7 +110,8 @@ def _named(batch: Sequence[Entry]) -> set[UUID]:
     return named
 
 
-async def _known(transaction: Connection, ids: Sequence[UUID]) -> dict[UUID, Known]:
+async def _answers(transaction: Connection, ids: Sequence[UUID]) -> dict[UUID, Known]:
+    """What became of entries that were answered before."""
     known: dict[UUID, Known] = {}
     for query, shape in ((_KNOWN_TRANSFERS, Transfer), (_KNOWN_HOLDS, Hold), (_KNOWN_RELEASES, Release)):
         rows = await query.rows(transaction, ids=ids)

@@ -4,7 +4,7 @@ Pure: the caller brings what the books say of the accounts, holds and ids that t
 decided. Deciding twice with the same books gives the same answer; an id that the books know gets the answer it got.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -70,20 +70,20 @@ POSTED_BEFORE = Outcome(None, written=False)
 
 
 def decide(batch: Sequence[Entry], books: Books, now: Instant) -> list[Outcome]:
-    """One outcome an entry, in the order of the batch."""
+    """One outcome an entry, in the order of the batch. Links that the end of the batch cuts end there."""
     outcomes: list[Outcome] = []
-    for group in _groups(batch):
-        outcomes += [_single(group[0], books, now)] if len(group) == 1 else _linked(group, books, now)
+    group: list[Entry] = []
+    for entry in batch:
+        if not group and not entry.linked:
+            outcomes.append(_single(entry, books, now))
+            continue
+        group.append(entry)
+        if not entry.linked:
+            outcomes += _linked(group, books, now)
+            group = []
+    if group:
+        outcomes += _linked(group, books, now) if len(group) > 1 else [_single(group[0], books, now)]
     return outcomes
-
-
-def _groups(batch: Sequence[Entry]) -> Iterator[Sequence[Entry]]:
-    """Runs of entries that are linked to the next, each with the one that ends it."""
-    start = 0
-    for end, entry in enumerate(batch, start=1):
-        if not entry.linked or end == len(batch):
-            yield batch[start:end]
-            start = end
 
 
 def _single(entry: Entry, books: Books, now: Instant) -> Outcome:
