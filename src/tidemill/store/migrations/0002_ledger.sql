@@ -101,19 +101,9 @@ CREATE FUNCTION post_entries(
 ) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
-    changed bigint;
+    changed  bigint;
+    strange  bigint;
 BEGIN
-    IF EXISTS (
-        SELECT FROM unnest(
-            debit_ids || credit_ids || placed_account_ids, currencies || currencies || placed_currencies
-        ) AS n (account_id, currency)
-        LEFT JOIN ledger_account AS a ON a.id = n.account_id
-        WHERE (a.currency = n.currency AND NOT a.frozen) IS NOT TRUE
-    ) THEN
-        RAISE EXCEPTION 'an entry names an unknown or frozen account, or another currency'
-        USING ERRCODE = 'integrity_constraint_violation';
-    END IF;
-
     INSERT INTO hold (id, account_id, amount_uc, currency, expires_at, cause, at)
     SELECT h.*, now
     FROM unnest(placed_ids, placed_account_ids, placed_amounts_uc, placed_currencies, placed_until, placed_causes) AS h;
@@ -144,36 +134,43 @@ BEGIN
         RAISE EXCEPTION 'a release names no hold' USING ERRCODE = 'integrity_constraint_violation';
     END IF;
 
+    -- What moves on each account, once; against that both the accounts are checked and the balances changed.
     WITH released AS (
         UPDATE hold AS h SET released_uc = h.amount_uc - h.captured_uc
         FROM hold_release AS r
         WHERE r.id = ANY (release_ids) AND h.id = r.hold_id
-        RETURNING h.account_id, r.amount_uc
-    )
-    UPDATE ledger_balance AS b SET posted_uc = b.posted_uc + m.posted_uc, held_uc = b.held_uc + m.held_uc
-    FROM (
-        SELECT account_id, sum(posted_uc) AS posted_uc, sum(held_uc) AS held_uc
+        RETURNING h.account_id, h.currency, r.amount_uc
+    ), moves AS MATERIALIZED (
+        SELECT account_id, currency, sum(posted_uc)::bigint AS posted_uc, sum(held_uc)::bigint AS held_uc,
+               bool_or(held) AS held, bool_and(given_back) AS given_back
         FROM (
-            SELECT t.debit_id AS account_id, -t.amount_uc AS posted_uc,
-                   CASE WHEN t.hold_id IS NULL THEN 0 ELSE -t.amount_uc END AS held_uc
-            FROM unnest(debit_ids, amounts_uc, hold_ids) AS t (debit_id, amount_uc, hold_id)
+            SELECT t.debit_id AS account_id, t.currency, -t.amount_uc AS posted_uc,
+                   CASE WHEN t.hold_id IS NULL THEN 0 ELSE -t.amount_uc END AS held_uc, false AS held, false AS given_back
+            FROM unnest(debit_ids, currencies, amounts_uc, hold_ids) AS t (debit_id, currency, amount_uc, hold_id)
             UNION ALL
-            SELECT t.credit_id, t.amount_uc, 0 FROM unnest(credit_ids, amounts_uc) AS t (credit_id, amount_uc)
+            SELECT t.credit_id, t.currency, t.amount_uc, 0, false, false
+            FROM unnest(credit_ids, currencies, amounts_uc) AS t (credit_id, currency, amount_uc)
             UNION ALL
-            SELECT p.account_id, 0, p.amount_uc
-            FROM unnest(placed_account_ids, placed_amounts_uc) AS p (account_id, amount_uc)
+            SELECT p.account_id, p.currency, 0, p.amount_uc, true, false
+            FROM unnest(placed_account_ids, placed_currencies, placed_amounts_uc) AS p (account_id, currency, amount_uc)
             UNION ALL
-            SELECT account_id, 0, -amount_uc FROM released
-        ) AS moves
-        GROUP BY account_id
-    ) AS m
-    WHERE b.account_id = m.account_id;
+            SELECT account_id, currency, 0, -amount_uc, false, true FROM released
+        ) AS sides
+        GROUP BY account_id, currency
+    ), changed_balances AS (
+        UPDATE ledger_balance AS b SET posted_uc = b.posted_uc + m.posted_uc, held_uc = b.held_uc + m.held_uc
+        FROM moves AS m
+        WHERE b.account_id = m.account_id
+    )
+    SELECT count(*) INTO strange
+    FROM moves AS m
+    LEFT JOIN ledger_account AS a ON a.id = m.account_id
+    WHERE (
+        a.currency = m.currency AND (m.given_back OR NOT a.frozen) AND (a.floored OR NOT m.held)
+    ) IS NOT TRUE;
 
-    IF EXISTS (
-        SELECT FROM unnest(placed_account_ids) AS p (account_id)
-        LEFT JOIN ledger_balance AS b USING (account_id)
-        WHERE b.account_id IS NULL
-    ) THEN
-        RAISE EXCEPTION 'a hold is on an account without a floor' USING ERRCODE = 'integrity_constraint_violation';
+    IF strange > 0 THEN
+        RAISE EXCEPTION 'an entry names an unknown or frozen account, another currency, or holds what has no floor'
+        USING ERRCODE = 'integrity_constraint_violation';
     END IF;
 END $$;
