@@ -95,7 +95,14 @@ async def whole_statement(connection: Connection, account_id: UUID) -> list[book
 
 async def test_the_ledger_does_what_the_model_does(database: Database, ids: Ids) -> None:
     for seed in range(20):
-        await compare(database, ids, seed, 1_000)
+        await compare(database, ids, seed, 10_000)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(6 * 3600)
+async def test_the_ledger_does_what_the_model_does_for_ten_million_steps(database: Database, ids: Ids) -> None:
+    for seed in range(100, 200):
+        await compare(database, ids, seed, 100_000)
 
 
 OPENED = LedgerAccount(AccountKind.CUSTOMER, UUID(int=1))
