@@ -1,10 +1,10 @@
 """What can be posted: transfers, holds and releases; and every way in which one can be refused.
 
 A capture is a transfer out of an account that names a hold on it. An entry's id is made by whoever causes it and stored
-with the cause, so that a retry carries the same id.
+with the cause, so that a retry carries the same id. Whether an entry is linked belongs to its batch, not to the entry.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 from uuid import UUID
 
@@ -24,7 +24,7 @@ class Transfer:
     kind: str
     cause: str
     hold_id: UUID | None = None
-    linked: bool = False
+    linked: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Hold:
     currency: str
     expires_at: Instant
     cause: str
-    linked: bool = False
+    linked: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Release:
     id: UUID
     hold_id: UUID
     cause: str
-    linked: bool = False
+    linked: bool = field(default=False, compare=False)
 
 
 AMOUNT_MAX_UC = 10**15
