@@ -3,6 +3,7 @@
 import asyncio
 import os
 import secrets
+import signal
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 from itertools import count
@@ -18,6 +19,10 @@ from tidemill.store.address import DatabaseUrls, replace_database
 from tidemill.store.database import Database, Limits, connect
 from tidemill.store.embedded import EmbeddedServer, database_statements
 from tidemill.store.migrate import migrate
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts what runs in its background with Ctrl-C ignored, and so would the pools that tests start and stop.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parent.parent
 
