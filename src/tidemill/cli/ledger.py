@@ -47,7 +47,7 @@ def accounts(
 @app.command()
 def show(
     account: Account,
-    before: Annotated[UUID | None, typer.Option(help="Only what is older than this transfer.")] = None,
+    before: Annotated[int | None, typer.Option(help="Only what was posted before the line of this number.")] = None,
     at: Annotated[datetime | None, typer.Option(help="Also the balance at this time (UTC).")] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
     limit: Most = 50,
@@ -105,7 +105,7 @@ def _read(look: Callable[[Connection], Awaitable[T]]) -> T:
 
 
 async def _statement(
-    connection: Connection, account: UUID, before: UUID | None, at: datetime | None, limit: int
+    connection: Connection, account: UUID, before: int | None, at: datetime | None, limit: int
 ) -> tuple[Balance, list[Line], int | None]:
     found = await books.balances(connection, ids=[account])
     if not found:

@@ -19,6 +19,8 @@ _CHECK_BALANCES = Query("ledger/check_balances")
 _CHECK_HOLDS = Query("ledger/check_holds")
 _CHECK_STRAYS = Query("ledger/check_strays")
 
+_NUMBER_MAX = 2**63 - 1
+
 
 @dataclass(frozen=True)
 class Balance:
@@ -41,8 +43,9 @@ class Balance:
 
 @dataclass(frozen=True)
 class Line:
-    """One transfer as one account's statement shows it: positive for what came in."""
+    """One transfer as one account's statement shows it: positive for what came in. Numbers tell the order."""
 
+    number: int
     id: UUID
     at: Instant
     kind: str
@@ -72,9 +75,9 @@ async def balances(
     return [Balance(**{**row, "kind": AccountKind(row["kind"])}) for row in rows]
 
 
-async def statement(connection: Connection, account_id: UUID, before: UUID | None, limit: int) -> list[Line]:
-    """The newest lines of an account that are older than a line; page on with the id of the last."""
-    rows = await _STATEMENT.rows(connection, account_id=account_id, before=before, limit=limit)
+async def statement(connection: Connection, account_id: UUID, before: int | None, limit: int) -> list[Line]:
+    """The newest lines of an account that were posted before a line; page on with the number of the last."""
+    rows = await _STATEMENT.rows(connection, account_id=account_id, before=before or _NUMBER_MAX, limit=limit)
     return [Line(**row) for row in rows]
 
 

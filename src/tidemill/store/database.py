@@ -6,7 +6,7 @@ as a `DatabaseFault`; only a mistake in our own SQL comes out as the driver's er
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Self, cast
@@ -51,14 +51,16 @@ class Limits:
 class Database:
     """The pool of connections of one process."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", url: str) -> None:
+    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", url: str, session: Mapping[str, str]) -> None:
         self._pool = pool
         self._url = url
+        self._session = session
         self.on_appended: Callable[[], None] = lambda: None
         """Called after each commit that appended events, so that somebody tells the other processes."""
 
     @classmethod
     async def open(cls, url: str, limits: Limits, name: str) -> Self:
+        session = _session(limits, name)
         with faults():
             pool = await asyncpg.create_pool(
                 url,
@@ -66,10 +68,10 @@ class Database:
                 max_size=limits.connections,
                 connection_class=Connection,
                 init=_prepare,
-                server_settings=_session(limits, name),
+                server_settings=session,
                 timeout=_ACQUIRE_S,
             )
-        return cls(pool, url)
+        return cls(pool, url, session)
 
     async def close(self) -> None:
         """Wait for the connections in use, but not for ever."""
@@ -101,15 +103,16 @@ class Database:
         return self._pool.get_size() - self._pool.get_idle_size()
 
     async def own_connection(self) -> Connection:
-        """A connection outside the pool, for those who listen."""
-        with faults():
-            return await connect(self._url)
+        """A connection outside the pool, for those who keep one: to listen, or to remember what it told them."""
+        return await connect(self._url, self._session)
 
 
-async def connect(url: str) -> Connection:
+async def connect(url: str, session: Mapping[str, str] | None = None) -> Connection:
     """One connection with our types, for migrations and tools."""
     with faults():
-        connection = await asyncpg.connect(url, timeout=_ACQUIRE_S, connection_class=Connection)
+        connection = await asyncpg.connect(
+            url, timeout=_ACQUIRE_S, connection_class=Connection, server_settings=dict(session or {})
+        )
         await _prepare(connection)
         return connection
 

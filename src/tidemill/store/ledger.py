@@ -3,9 +3,10 @@
 What is posted or refused once keeps its answer. The decision is core's; the database checks the result once more.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
-from typing import Any
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
 from uuid import UUID
 
 import asyncpg
@@ -28,7 +29,7 @@ from tidemill.core.ledger import (
     Transfer,
     decide,
 )
-from tidemill.store import events
+from tidemill.store.arrays import bigint_array, text_array, uuid_array
 from tidemill.store.query import Connection, Query
 
 _OPEN = Query("ledger/open")
@@ -41,10 +42,10 @@ _KNOWN_HOLDS = Query("ledger/known_holds")
 _KNOWN_RELEASES = Query("ledger/known_releases")
 _KNOWN_REFUSALS = Query("ledger/known_refusals")
 _POST = Query("ledger/post")
-_REFUSE = Query("ledger/refuse")
 _EXPIRED = Query("ledger/expired_holds")
 
 _SHAPES: dict[str, type[Entry]] = {"Transfer": Transfer, "Hold": Hold, "Release": Release}
+_FIELDS = {shape: [field.name for field in fields(shape) if field.compare] for shape in _SHAPES.values()}
 
 
 async def open_accounts(connection: Connection, accounts: Sequence[LedgerAccount], now: Instant) -> int:
@@ -64,19 +65,119 @@ async def open_accounts(connection: Connection, accounts: Sequence[LedgerAccount
     return opened
 
 
+@dataclass(frozen=True)
+class Decision:
+    """What was decided of a batch: what is to be written down, and what each caller is told."""
+
+    outcomes: list[Outcome]
+    posted: list[Entry]
+    refused: list[tuple[Entry, PostingRefusal]]
+    unfloored: set[UUID]
+
+    @classmethod
+    def of(cls, batch: Sequence[Entry], books: Books, known: Mapping[UUID, Known], now: Instant) -> Self:
+        outcomes = decide(batch, books, known, now)
+        written = [(entry, outcome.refusal) for entry, outcome in zip(batch, outcomes, strict=True) if outcome.written]
+        return cls(
+            outcomes,
+            posted=[entry for entry, refusal in written if refusal is None],
+            refused=[(entry, refusal) for entry, refusal in written if refusal is not None],
+            unfloored=books.unfloored,
+        )
+
+
 async def post(transaction: Connection, batch: Sequence[Entry], ids: Ids, now: Instant) -> list[Outcome]:
     """Post a batch in the caller's transaction. One outcome an entry; what is refused changes nothing."""
+    number = await lock(transaction)
+    known, books = await answered(transaction, batch), Books()
+    await look(transaction, batch, books)
+    decision = Decision.of(batch, books, known, now)
+    assert await write(transaction, number, decision, ids, now) is not None, "under the lock the books stay as they are"
+    return decision.outcomes
+
+
+async def lock(transaction: Connection) -> int:
+    """Wait until no other batch is being posted. The number is the same as long as the books are."""
     assert transaction.is_in_transaction(), "a batch is posted in a transaction, with whatever else belongs to it"
-    await _LOCK.run(transaction)
-    books = await _look(transaction, batch)
-    outcomes = decide(batch, books, now)
-    written = [(entry, outcome) for entry, outcome in zip(batch, outcomes, strict=True) if outcome.written]
-    if written:
-        posted = [entry for entry, outcome in written if outcome.refusal is None]
-        refused = [(entry, outcome.refusal) for entry, outcome in written if outcome.refusal is not None]
-        await _write(transaction, posted, refused, now)
-        await events.append(transaction, [LedgerPosted(len(posted), len(refused))], ids, now)
-    return outcomes
+    row = await _LOCK.row(transaction)
+    assert row
+    number: int = row["number"]
+    return number
+
+
+async def look(transaction: Connection, batch: Sequence[Entry], books: Books) -> None:
+    """Add to the books what a batch names and they do not have."""
+    account_ids, hold_ids = missing(batch, books)
+    holds = await _HOLDS.rows(transaction, ids=list(hold_ids)) if hold_ids else []
+    account_ids |= {row["account_id"] for row in holds} - books.accounts.keys()
+    accounts = await _ACCOUNTS.rows(transaction, ids=list(account_ids)) if account_ids else []
+    for row in accounts:
+        books.accounts[row["id"]] = AccountState(row["currency"], row["frozen"], row["available_uc"])
+        if row["available_uc"] is None:
+            books.unfloored.add(row["id"])
+    for row in holds:
+        books.holds[row["id"]] = HoldState(row["account_id"], row["left_uc"], row["expires_at"])
+
+
+def missing(batch: Sequence[Entry], books: Books) -> tuple[set[UUID], set[UUID]]:
+    """The accounts and holds that a batch names and the books do not have."""
+    known, held = books.accounts, books.holds
+    accounts: set[UUID] = set()
+    holds: set[UUID] = set()
+    for entry in batch:
+        if isinstance(entry, Transfer):
+            if entry.debit_id not in known:
+                accounts.add(entry.debit_id)
+            if entry.credit_id not in known:
+                accounts.add(entry.credit_id)
+        elif isinstance(entry, Hold):
+            if entry.account_id not in known:
+                accounts.add(entry.account_id)
+            continue
+        if entry.hold_id is not None and entry.hold_id not in held:
+            holds.add(entry.hold_id)
+    return accounts, holds
+
+
+async def answered(transaction: Connection, batch: Sequence[Entry]) -> dict[UUID, Known]:
+    """What became of those entries that were answered before. Most often of none."""
+    ids = [row["id"] for row in await _KNOWN.rows(transaction, ids=[entry.id for entry in batch])]
+    if not ids:
+        return {}
+    known: dict[UUID, Known] = {}
+    for query, shape in ((_KNOWN_TRANSFERS, Transfer), (_KNOWN_HOLDS, Hold), (_KNOWN_RELEASES, Release)):
+        rows = await query.rows(transaction, ids=ids)
+        known.update({row["id"]: (shape(**row), None) for row in rows})
+    for row in await _KNOWN_REFUSALS.rows(transaction, ids=ids):
+        known[row["id"]] = (_entry(row), PostingRefusal[row["refusal"].upper()])
+    return known
+
+
+async def write(connection: Connection, number: int, decision: Decision, ids: Ids, now: Instant) -> int | None:
+    """Write a decision down and tell of it. Answers the new number, or nothing if the books were not as decided on."""
+    if not decision.posted and not decision.refused:
+        return number
+    event = LedgerPosted(len(decision.posted), len(decision.refused))
+    numbers = [entry.id.int for entry in decision.posted] + [entry.id.int for entry, _ in decision.refused]
+    row = await _POST.row(
+        connection,
+        seen_number=number,
+        now=now,
+        oldest=_first_half(min(numbers)),
+        newest=_first_half(max(numbers)),
+        event_id=ids.new(now),
+        event_kind=event.kind,
+        event_subject=event.subject,
+        event_body=event.body(),
+        event_public=event.public,
+        unfloored_ids=uuid_array(list(decision.unfloored)),
+        **_columns(decision.posted),
+        **_refusals(decision.refused),
+    )
+    assert row
+    connection.mark_appended()
+    posted: int | None = row["number"]
+    return posted
 
 
 async def expired_holds(connection: Connection, now: Instant, limit: int) -> list[UUID]:
@@ -84,86 +185,50 @@ async def expired_holds(connection: Connection, now: Instant, limit: int) -> lis
     return [row["id"] for row in await _EXPIRED.rows(connection, now=now, limit=limit)]
 
 
-async def _look(transaction: Connection, batch: Sequence[Entry]) -> Books:
-    """Everything the books say about what the batch names."""
-    answered = [row["id"] for row in await _KNOWN.rows(transaction, ids=[entry.id for entry in batch])]
-    known = await _answers(transaction, answered) if answered else {}
-    hold_ids = {entry.hold_id for entry in batch if not isinstance(entry, Hold) and entry.hold_id is not None}
-    holds = await _HOLDS.rows(transaction, ids=list(hold_ids)) if hold_ids else []
-    account_ids = _named(batch) | {row["account_id"] for row in holds}
-    accounts = await _ACCOUNTS.rows(transaction, ids=list(account_ids))
-    return Books(
-        accounts={row["id"]: AccountState(row["currency"], row["frozen"], row["available_uc"]) for row in accounts},
-        holds={row["id"]: HoldState(row["account_id"], row["left_uc"], row["expires_at"]) for row in holds},
-        known=known,
-    )
+def _first_half(number: int) -> int:
+    """Of an id, with its time, as PostgreSQL counts: signed."""
+    return (number >> 64) - 2**63
 
 
-def _named(batch: Sequence[Entry]) -> set[UUID]:
-    named: set[UUID] = set()
-    for entry in batch:
-        if isinstance(entry, Transfer):
-            named.add(entry.debit_id)
-            named.add(entry.credit_id)
-        elif isinstance(entry, Hold):
-            named.add(entry.account_id)
-    return named
-
-
-async def _answers(transaction: Connection, ids: Sequence[UUID]) -> dict[UUID, Known]:
-    """What became of entries that were answered before."""
-    known: dict[UUID, Known] = {}
-    for query, shape in ((_KNOWN_TRANSFERS, Transfer), (_KNOWN_HOLDS, Hold), (_KNOWN_RELEASES, Release)):
-        rows = await query.rows(transaction, ids=ids)
-        known.update({row["id"]: Known(shape(**row), None) for row in rows})
-    for row in await _KNOWN_REFUSALS.rows(transaction, ids=ids):
-        known[row["id"]] = Known(_entry(row), PostingRefusal[row["refusal"].upper()])
-    return known
-
-
-async def _write(
-    transaction: Connection, posted: Sequence[Entry], refused: Sequence[tuple[Entry, PostingRefusal]], now: Instant
-) -> None:
-    if posted:
-        await _POST.run(transaction, now=now, **_columns(posted))
-    if refused:
-        await _REFUSE.run(
-            transaction,
-            now=now,
-            ids=[entry.id for entry, _ in refused],
-            entries=[_body(entry) for entry, _ in refused],
-            refusals=[refusal.code for _, refusal in refused],
-        )
-
-
-def _columns(posted: Iterable[Entry]) -> dict[str, list[Any]]:
+def _columns(posted: Iterable[Entry]) -> dict[str, str]:
     transfers = [entry for entry in posted if isinstance(entry, Transfer)]
     holds = [entry for entry in posted if isinstance(entry, Hold)]
     releases = [entry for entry in posted if isinstance(entry, Release)]
+    captures = any(entry.hold_id for entry in transfers)
     return {
-        "transfer_ids": [entry.id for entry in transfers],
-        "debit_ids": [entry.debit_id for entry in transfers],
-        "credit_ids": [entry.credit_id for entry in transfers],
-        "amounts_uc": [entry.amount_uc for entry in transfers],
-        "currencies": [entry.currency for entry in transfers],
-        "kinds": [entry.kind for entry in transfers],
-        "causes": [entry.cause for entry in transfers],
-        "hold_ids": [entry.hold_id for entry in transfers],
-        "placed_ids": [entry.id for entry in holds],
-        "placed_account_ids": [entry.account_id for entry in holds],
-        "placed_amounts_uc": [entry.amount_uc for entry in holds],
-        "placed_currencies": [entry.currency for entry in holds],
-        "placed_until": [entry.expires_at for entry in holds],
-        "placed_causes": [entry.cause for entry in holds],
-        "release_ids": [entry.id for entry in releases],
-        "released_hold_ids": [entry.hold_id for entry in releases],
-        "release_causes": [entry.cause for entry in releases],
+        "transfer_ids": uuid_array([entry.id for entry in transfers]),
+        "debit_ids": uuid_array([entry.debit_id for entry in transfers]),
+        "credit_ids": uuid_array([entry.credit_id for entry in transfers]),
+        "amounts_uc": bigint_array([entry.amount_uc for entry in transfers]),
+        "currencies": text_array([entry.currency for entry in transfers]),
+        "kinds": text_array([entry.kind for entry in transfers]),
+        "causes": text_array([entry.cause for entry in transfers]),
+        "hold_ids": uuid_array([entry.hold_id for entry in transfers] if captures else []),
+        "placed_ids": uuid_array([entry.id for entry in holds]),
+        "placed_account_ids": uuid_array([entry.account_id for entry in holds]),
+        "placed_amounts_uc": bigint_array([entry.amount_uc for entry in holds]),
+        "placed_currencies": text_array([entry.currency for entry in holds]),
+        "placed_until_us": bigint_array([entry.expires_at for entry in holds]),
+        "placed_causes": text_array([entry.cause for entry in holds]),
+        "release_ids": uuid_array([entry.id for entry in releases]),
+        "released_hold_ids": uuid_array([entry.hold_id for entry in releases]),
+        "release_causes": text_array([entry.cause for entry in releases]),
+    }
+
+
+def _refusals(refused: Sequence[tuple[Entry, PostingRefusal]]) -> dict[str, str]:
+    return {
+        "refused_ids": uuid_array([entry.id for entry, _ in refused]),
+        "refused_entries": text_array([json.dumps(_body(entry)) for entry, _ in refused]),
+        "refusals": text_array([refusal.code for _, refusal in refused]),
     }
 
 
 def _body(entry: Entry) -> dict[str, Any]:
-    fields = {name: str(value) if isinstance(value, UUID) else value for name, value in asdict(entry).items()}
-    return {"shape": type(entry).__name__, **fields}
+    fields = {name: getattr(entry, name) for name in _FIELDS[type(entry)]}
+    return {"shape": type(entry).__name__} | {
+        name: str(value) if isinstance(value, UUID) else value for name, value in fields.items()
+    }
 
 
 def _entry(row: asyncpg.Record) -> Entry:

@@ -2,6 +2,9 @@
 
 A caller waits for the batch it came into, and while one batch is being posted the next one fills. When the database
 fails, every caller of the batch is told: whether it was posted is then answered by posting the same ids again.
+
+The poster remembers the books as its last batch left them. As long as nobody else posts, a batch is then decided
+without looking, and one statement posts it; the ledger's number tells when somebody did.
 """
 
 import asyncio
@@ -11,11 +14,14 @@ from typing import TypeAlias
 
 from tidemill.core.clock import Clock
 from tidemill.core.ids import Ids
-from tidemill.core.ledger import Entry, Outcome
+from tidemill.core.ledger import Books, Entry, Outcome
 from tidemill.store import ledger
-from tidemill.store.database import Database
+from tidemill.store.database import Database, faults
+from tidemill.store.query import Connection
 
 BATCH_MAX = 5_000
+REMEMBERED_MAX = 200_000
+"""Accounts and holds; about 60 MiB."""
 
 _Asked: TypeAlias = "tuple[Sequence[Entry], asyncio.Future[list[Outcome]]]"
 
@@ -29,6 +35,9 @@ class Poster:
         self._ids = ids
         self._waiting: list[_Asked] = []
         self._posting: asyncio.Task[None] | None = None
+        self._connection: Connection | None = None
+        self._books = Books()
+        self._number: int | None = None
 
     async def post(self, entries: Sequence[Entry]) -> list[Outcome]:
         """Post entries, in order and in one transaction, together with those of others. The last ends its links."""
@@ -42,6 +51,8 @@ class Poster:
     async def close(self) -> None:
         if self._posting is not None:
             await self._posting
+        if self._connection is not None:
+            await self._connection.close()
 
     async def _post_waiting(self) -> None:
         while self._waiting:
@@ -64,8 +75,50 @@ class Poster:
         return batch
 
     async def _post_batch(self, entries: Sequence[Entry]) -> list[Outcome]:
-        async with self._database.transaction() as transaction:
-            return await ledger.post(transaction, entries, self._ids, self._clock.now())
+        try:
+            with faults():
+                connection = await self._connected()
+                outcomes = await self._from_memory(connection, entries) or await self._looking(connection, entries)
+        except BaseException:
+            self._forget()
+            raise
+        if connection.take_appended():
+            self._database.on_appended()
+        return outcomes
+
+    async def _from_memory(self, connection: Connection, entries: Sequence[Entry]) -> list[Outcome] | None:
+        """Nothing, if the memory does not have what is needed, or the books have changed since."""
+        if self._number is None or any(ledger.missing(entries, self._books)):
+            return None
+        now = self._clock.now()
+        decision = ledger.Decision.of(entries, self._books, {}, now)
+        if any(outcome.refusal is not None and not outcome.written for outcome in decision.outcomes):
+            self._forget()  # an id out of time, or twice in one link, may have been answered before: only looking tells
+            return None
+        self._number = await ledger.write(connection, self._number, decision, self._ids, now)
+        return None if self._number is None else decision.outcomes
+
+    async def _looking(self, connection: Connection, entries: Sequence[Entry]) -> list[Outcome]:
+        now = self._clock.now()
+        async with connection.transaction():
+            number = await ledger.lock(connection)
+            if number != self._number or len(self._books.accounts) + len(self._books.holds) > REMEMBERED_MAX:
+                self._forget()
+            known = await ledger.answered(connection, entries)
+            await ledger.look(connection, entries, self._books)
+            decision = ledger.Decision.of(entries, self._books, known, now)
+            self._number = await ledger.write(connection, number, decision, self._ids, now)
+        return decision.outcomes
+
+    async def _connected(self) -> Connection:
+        """A connection of its own: what is remembered belongs to one session of one server."""
+        if self._connection is None or self._connection.is_closed():
+            self._forget()
+            self._connection = await self._database.own_connection()
+        return self._connection
+
+    def _forget(self) -> None:
+        self._books, self._number = Books(), None
 
 
 def _closed(entries: Sequence[Entry]) -> Sequence[Entry]:

@@ -6,36 +6,36 @@ CREATE TABLE ledger_account (
     kind       text NOT NULL,
     owner_id   uuid,
     name       text NOT NULL,
-    currency   text NOT NULL CHECK (currency <> ''),
-    -- Never below zero. Only such an account has a row in ledger_balance: nobody has to wait for the others.
+    currency   text NOT NULL,
+    -- Never below zero. Only such an account keeps its balance here: nobody has to wait for the others.
     floored    boolean NOT NULL,
     frozen     boolean NOT NULL DEFAULT false,
     opened_at  timestamptz NOT NULL,
-    UNIQUE NULLS NOT DISTINCT (kind, owner_id, name, currency)
-);
-CREATE INDEX ledger_account_owner ON ledger_account (owner_id) WHERE owner_id IS NOT NULL;
-
-CREATE TABLE ledger_balance (
-    account_id  uuid PRIMARY KEY REFERENCES ledger_account,
-    posted_uc   bigint NOT NULL DEFAULT 0,
-    held_uc     bigint NOT NULL DEFAULT 0 CHECK (held_uc >= 0),
-    CONSTRAINT never_below_zero CHECK (posted_uc >= held_uc)
+    posted_uc  bigint NOT NULL DEFAULT 0,
+    held_uc    bigint NOT NULL DEFAULT 0,
+    UNIQUE NULLS NOT DISTINCT (kind, owner_id, name, currency),
+    -- One constraint, not four: each costs every batch.
+    CONSTRAINT never_below_zero
+        CHECK (posted_uc >= held_uc AND held_uc >= 0 AND (floored OR posted_uc = 0) AND currency <> '')
 ) WITH (fillfactor = 40);
+CREATE INDEX ledger_account_owner ON ledger_account (owner_id) WHERE owner_id IS NOT NULL;
 
 CREATE TABLE transfer (
     id         uuid NOT NULL PRIMARY KEY,
     debit_id   uuid NOT NULL,
     credit_id  uuid NOT NULL,
-    amount_uc  bigint NOT NULL CHECK (amount_uc > 0),
+    amount_uc  bigint NOT NULL,
     currency   text NOT NULL,
-    kind       text NOT NULL CHECK (kind <> ''),
-    cause      text NOT NULL CHECK (cause <> ''),
+    kind       text NOT NULL,
+    cause      text NOT NULL,
     hold_id    uuid,
     at         timestamptz NOT NULL,
-    CHECK (debit_id <> credit_id)
+    -- The order of posting, which is not the order of ids: an entry may be posted long after its id was made.
+    number     bigint NOT NULL,
+    CHECK (amount_uc > 0 AND debit_id <> credit_id AND kind <> '' AND cause <> '')
 ) PARTITION BY RANGE (id);
-CREATE INDEX transfer_debit ON transfer (debit_id, id);
-CREATE INDEX transfer_credit ON transfer (credit_id, id);
+CREATE INDEX transfer_debit ON transfer (debit_id, number);
+CREATE INDEX transfer_credit ON transfer (credit_id, number);
 
 CREATE TABLE hold (
     id           uuid NOT NULL PRIMARY KEY,
@@ -81,96 +81,181 @@ LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
         FROM unnest(ids, kinds, owner_ids, names, currencies, floors)
              AS a (id, kind, owner_id, name, currency, floored)
         ON CONFLICT DO NOTHING
-        RETURNING id, floored
-    ), balanced AS (
-        INSERT INTO ledger_balance (account_id) SELECT id FROM opened WHERE floored
+        RETURNING id
     )
     SELECT count(*) FROM opened
 $$;
 
+-- The number of the last transfer posted. Changed only by whoever holds the ledger's lock, until its transaction ends:
+-- who holds the lock, or sees this number again, knows that the books are as they were.
+CREATE SEQUENCE ledger_number MINVALUE 0;
+SELECT setval('ledger_number', 0);
+
+-- The first half of the newest id answered so far, as a signed number. What is newer cannot be known.
+CREATE SEQUENCE ledger_newest MINVALUE -9223372036854775808 START -9223372036854775808;
+
+-- One batch at a time, in one order for everybody. Faster than waiting for each row, and no two batches ever deadlock.
+CREATE FUNCTION lock_ledger() RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(7521, 1);
+    RETURN (SELECT last_value FROM ledger_number);
+END $$;
+
+-- Freezes or unfreezes an account: nothing moves on a frozen one, except what is given back to it. Answers whether that
+-- changed anything. The number moves on, so whoever remembers the account looks again.
+CREATE FUNCTION set_frozen(account_id uuid, freezing boolean) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+BEGIN
+    PERFORM setval('ledger_number', lock_ledger() + 1);
+    UPDATE ledger_account SET frozen = freezing WHERE id = account_id AND frozen <> freezing;
+    RETURN FOUND;
+END $$;
+
 -- Posts what was decided: all of it, or nothing. The order inside a batch was the decision's business; here only the
 -- books after the whole batch count, and they are checked: every account known, one currency, none frozen, nothing
--- below its floor, no hold captured beyond what it has.
+-- below its floor, no hold captured beyond what it has. Answers the number of the last transfer. A decision is good for
+-- the books it was made on: if the number is not the one it saw, or an id was answered before, nothing is done, and the
+-- answer is null.
 CREATE FUNCTION post_entries(
-    now timestamptz,
+    seen_number bigint, now timestamptz, oldest bigint, newest bigint,
     transfer_ids uuid[], debit_ids uuid[], credit_ids uuid[], amounts_uc bigint[], currencies text[], kinds text[],
-    causes text[], hold_ids uuid[],
+    causes text[], hold_ids uuid[], unfloored_ids uuid[],
     placed_ids uuid[], placed_account_ids uuid[], placed_amounts_uc bigint[], placed_currencies text[],
-    placed_until timestamptz[], placed_causes text[],
-    release_ids uuid[], released_hold_ids uuid[], release_causes text[]
-) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+    placed_until_us bigint[], placed_causes text[],
+    release_ids uuid[], released_hold_ids uuid[], release_causes text[],
+    refused_ids uuid[], refused_entries jsonb[], refusals text[],
+    event_id uuid, event_kind text, event_subject text, event_body jsonb, event_public boolean
+) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = public, pg_temp
+-- Everything here is found by its key. One plan serves batches of every size; making one costs more than a small batch.
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
-    changed  bigint;
-    strange  bigint;
+    ids                uuid[];
+    number_before      bigint;
+    newest_before      bigint;
+    all_sides          bigint := 2 * cardinality(transfer_ids) + cardinality(placed_ids) + cardinality(release_ids);
+    found              bigint;
+    given_account_ids  uuid[];
+    given_currencies   text[];
+    given_amounts_uc   bigint[];
 BEGIN
-    INSERT INTO hold (id, account_id, amount_uc, currency, expires_at, cause, at)
-    SELECT h.*, now
-    FROM unnest(placed_ids, placed_account_ids, placed_amounts_uc, placed_currencies, placed_until, placed_causes) AS h;
-
-    INSERT INTO transfer (id, debit_id, credit_id, amount_uc, currency, kind, cause, hold_id, at)
-    SELECT t.*, now
-    FROM unnest(transfer_ids, debit_ids, credit_ids, amounts_uc, currencies, kinds, causes, hold_ids) AS t;
-
-    UPDATE hold AS h SET captured_uc = h.captured_uc + m.captured_uc
-    FROM (
-        SELECT t.hold_id, t.debit_id, sum(t.amount_uc) AS captured_uc
-        FROM unnest(hold_ids, debit_ids, amounts_uc) AS t (hold_id, debit_id, amount_uc)
-        WHERE t.hold_id IS NOT NULL
-        GROUP BY t.hold_id, t.debit_id
-    ) AS m
-    WHERE h.id = m.hold_id AND h.account_id = m.debit_id AND h.expires_at > now;
-    GET DIAGNOSTICS changed = ROW_COUNT;
-    IF changed <> (SELECT count(DISTINCT t.hold_id) FROM unnest(hold_ids) AS t (hold_id) WHERE t.hold_id IS NOT NULL) THEN
-        RAISE EXCEPTION 'a capture names no open hold of its account' USING ERRCODE = 'integrity_constraint_violation';
+    PERFORM pg_advisory_xact_lock(7521, 1);
+    SELECT n.last_value, i.last_value INTO number_before, newest_before FROM ledger_number AS n, ledger_newest AS i;
+    IF number_before <> seen_number THEN
+        RETURN NULL;
+    END IF;
+    IF oldest <= newest_before THEN
+        ids := transfer_ids || placed_ids || release_ids || refused_ids;
+        IF EXISTS (
+            SELECT FROM transfer WHERE id = ANY (ids)
+            UNION ALL SELECT FROM hold WHERE id = ANY (ids)
+            UNION ALL SELECT FROM hold_release WHERE id = ANY (ids)
+            UNION ALL SELECT FROM refused_entry WHERE id = ANY (ids)
+        ) THEN
+            RETURN NULL;
+        END IF;
     END IF;
 
-    INSERT INTO hold_release (id, hold_id, amount_uc, cause, at)
-    SELECT r.id, r.hold_id, h.amount_uc - h.captured_uc - h.released_uc, r.cause, now
-    FROM unnest(release_ids, released_hold_ids, release_causes) AS r (id, hold_id, cause)
-    JOIN hold AS h ON h.id = r.hold_id;
-    GET DIAGNOSTICS changed = ROW_COUNT;
-    IF changed <> cardinality(release_ids) THEN
-        RAISE EXCEPTION 'a release names no hold' USING ERRCODE = 'integrity_constraint_violation';
+    IF cardinality(refused_ids) > 0 THEN
+        INSERT INTO refused_entry (id, entry, refusal, at)
+        SELECT r.*, now FROM unnest(refused_ids, refused_entries, refusals) AS r;
     END IF;
 
-    -- What moves on each account, once; against that both the accounts are checked and the balances changed.
-    WITH released AS (
-        UPDATE hold AS h SET released_uc = h.amount_uc - h.captured_uc
-        FROM hold_release AS r
-        WHERE r.id = ANY (release_ids) AND h.id = r.hold_id
-        RETURNING h.account_id, h.currency, r.amount_uc
-    ), moves AS MATERIALIZED (
+    IF cardinality(placed_ids) > 0 THEN
+        INSERT INTO hold (id, account_id, amount_uc, currency, expires_at, cause, at)
+        SELECT h.id, h.account_id, h.amount_uc, h.currency, timestamptz 'epoch' + h.until_us * interval '1 microsecond',
+               h.cause, now
+        FROM unnest(placed_ids, placed_account_ids, placed_amounts_uc, placed_currencies, placed_until_us, placed_causes)
+             AS h (id, account_id, amount_uc, currency, until_us, cause);
+    END IF;
+
+    IF cardinality(hold_ids) > 0 THEN
+        UPDATE hold AS h SET captured_uc = h.captured_uc + m.captured_uc
+        FROM (
+            SELECT t.hold_id, t.debit_id, sum(t.amount_uc) AS captured_uc
+            FROM unnest(hold_ids, debit_ids, amounts_uc) AS t (hold_id, debit_id, amount_uc)
+            WHERE t.hold_id IS NOT NULL
+            GROUP BY t.hold_id, t.debit_id
+        ) AS m
+        WHERE h.id = m.hold_id AND h.account_id = m.debit_id AND h.expires_at > now;
+        GET DIAGNOSTICS found = ROW_COUNT;
+        IF found <> (SELECT count(DISTINCT h.id) FROM unnest(hold_ids) AS h (id)) THEN
+            RAISE EXCEPTION 'a capture names no open hold of its account'
+            USING ERRCODE = 'integrity_constraint_violation';
+        END IF;
+    END IF;
+
+    IF cardinality(release_ids) > 0 THEN
+        INSERT INTO hold_release (id, hold_id, amount_uc, cause, at)
+        SELECT r.id, r.hold_id, h.amount_uc - h.captured_uc - h.released_uc, r.cause, now
+        FROM unnest(release_ids, released_hold_ids, release_causes) AS r (id, hold_id, cause)
+        JOIN hold AS h ON h.id = r.hold_id;
+        GET DIAGNOSTICS found = ROW_COUNT;
+        IF found <> cardinality(release_ids) THEN
+            RAISE EXCEPTION 'a release names no hold' USING ERRCODE = 'integrity_constraint_violation';
+        END IF;
+        WITH given_back AS (
+            UPDATE hold AS h SET released_uc = h.amount_uc - h.captured_uc
+            FROM hold_release AS r
+            WHERE r.id = ANY (release_ids) AND h.id = r.hold_id
+            RETURNING h.account_id, h.currency, r.amount_uc
+        )
+        SELECT array_agg(account_id), array_agg(currency), array_agg(amount_uc)
+        INTO given_account_ids, given_currencies, given_amounts_uc
+        FROM given_back;
+    END IF;
+
+    -- Each side of each entry must find its account: known, not frozen, of its currency, and with a floor where money is
+    -- held. Balances change by the sum of their sides.
+    WITH posted AS (
+        INSERT INTO transfer (id, debit_id, credit_id, amount_uc, currency, kind, cause, hold_id, number, at)
+        SELECT t.id, t.debit_id, t.credit_id, t.amount_uc, t.currency, t.kind, t.cause, t.hold_id,
+               seen_number + t.position, now
+        FROM unnest(transfer_ids, debit_ids, credit_ids, amounts_uc, currencies, kinds, causes, hold_ids)
+             WITH ORDINALITY AS t (id, debit_id, credit_id, amount_uc, currency, kind, cause, hold_id, position)
+    ), told AS (
+        INSERT INTO event (id, generation, at, kind, subject, body, public, accounts)
+        SELECT event_id, pool.generation, now, event_kind, event_subject, event_body, event_public, '{}' FROM pool
+    ), move AS MATERIALIZED (
         SELECT account_id, currency, sum(posted_uc)::bigint AS posted_uc, sum(held_uc)::bigint AS held_uc,
-               bool_or(held) AS held, bool_and(given_back) AS given_back
+               bool_and(given_back) AS given_back, bool_and(held_uc = 0) AS unheld, count(*) AS sides
         FROM (
             SELECT t.debit_id AS account_id, t.currency, -t.amount_uc AS posted_uc,
-                   CASE WHEN t.hold_id IS NULL THEN 0 ELSE -t.amount_uc END AS held_uc, false AS held, false AS given_back
+                   CASE WHEN t.hold_id IS NULL THEN 0 ELSE -t.amount_uc END AS held_uc, false AS given_back
             FROM unnest(debit_ids, currencies, amounts_uc, hold_ids) AS t (debit_id, currency, amount_uc, hold_id)
             UNION ALL
-            SELECT t.credit_id, t.currency, t.amount_uc, 0, false, false
+            SELECT t.credit_id, t.currency, t.amount_uc, 0, false
             FROM unnest(credit_ids, currencies, amounts_uc) AS t (credit_id, currency, amount_uc)
             UNION ALL
-            SELECT p.account_id, p.currency, 0, p.amount_uc, true, false
+            SELECT p.account_id, p.currency, 0, p.amount_uc, false
             FROM unnest(placed_account_ids, placed_currencies, placed_amounts_uc) AS p (account_id, currency, amount_uc)
             UNION ALL
-            SELECT account_id, currency, 0, -amount_uc, false, true FROM released
-        ) AS sides
+            SELECT g.account_id, g.currency, 0, -g.amount_uc, true
+            FROM unnest(given_account_ids, given_currencies, given_amounts_uc) AS g (account_id, currency, amount_uc)
+        ) AS side
         GROUP BY account_id, currency
-    ), changed_balances AS (
-        UPDATE ledger_balance AS b SET posted_uc = b.posted_uc + m.posted_uc, held_uc = b.held_uc + m.held_uc
-        FROM moves AS m
-        WHERE b.account_id = m.account_id
+    ), changed_account AS (
+        UPDATE ledger_account AS a SET posted_uc = a.posted_uc + m.posted_uc, held_uc = a.held_uc + m.held_uc
+        FROM move AS m
+        WHERE a.id = m.account_id AND a.currency = m.currency AND a.floored AND (m.given_back OR NOT a.frozen)
+        RETURNING m.sides
     )
-    SELECT count(*) INTO strange
-    FROM moves AS m
-    LEFT JOIN ledger_account AS a ON a.id = m.account_id
-    WHERE (
-        a.currency = m.currency AND (m.given_back OR NOT a.frozen) AND (a.floored OR NOT m.held)
-    ) IS NOT TRUE;
-
-    IF strange > 0 THEN
+    SELECT (SELECT coalesce(sum(sides), 0) FROM changed_account)
+         + (SELECT coalesce(sum(m.sides), 0)
+            FROM ledger_account AS a
+            JOIN move AS m ON m.account_id = a.id AND m.currency = a.currency
+            WHERE a.id = ANY (unfloored_ids) AND NOT a.floored AND NOT a.frozen AND m.unheld)
+    INTO found;
+    IF found <> all_sides THEN
         RAISE EXCEPTION 'an entry names an unknown or frozen account, another currency, or holds what has no floor'
         USING ERRCODE = 'integrity_constraint_violation';
     END IF;
+
+    -- Beyond all numbers given out, also when nothing but holds changed: whoever saw the old one must look again.
+    SELECT setval('ledger_number', seen_number + cardinality(transfer_ids) + 1),
+           setval('ledger_newest', greatest(newest, newest_before))
+    INTO number_before, newest_before;
+    RETURN number_before;
 END $$;

@@ -12,7 +12,5 @@ GRANT SELECT, INSERT (id, generation, at, kind, subject, body, public, accounts)
 GRANT USAGE ON SEQUENCE event_number TO {program};
 GRANT SELECT, INSERT, UPDATE ON duty, switch TO {program};
 GRANT SELECT, INSERT, UPDATE, DELETE ON answer, process TO {program};
-GRANT SELECT, UPDATE (frozen) ON ledger_account TO {program};
-GRANT SELECT ON ledger_balance, transfer, hold, hold_release TO {program};
-GRANT SELECT, INSERT ON refused_entry TO {program};
-GRANT EXECUTE ON FUNCTION first_id_at, create_partitions, open_accounts, post_entries TO {program};
+GRANT SELECT ON ledger_account, transfer, hold, hold_release, refused_entry TO {program};
+GRANT EXECUTE ON FUNCTION first_id_at, create_partitions, open_accounts, lock_ledger, set_frozen, post_entries TO {program};

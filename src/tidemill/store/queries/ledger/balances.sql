@@ -1,8 +1,7 @@
 -- The accounts and what is on them, by kind and owner. Those without a floor are summed from their transfers.
 SELECT a.id, a.kind, a.owner_id, a.name, a.currency, a.frozen, a.opened_at,
-       coalesce(b.posted_uc, moved.posted_uc, 0)::bigint AS posted_uc, coalesce(b.held_uc, 0) AS held_uc
+       (a.posted_uc + coalesce(moved.posted_uc, 0))::bigint AS posted_uc, a.held_uc
 FROM ledger_account AS a
-LEFT JOIN ledger_balance AS b ON b.account_id = a.id
 LEFT JOIN LATERAL (
     SELECT (SELECT coalesce(sum(amount_uc), 0) FROM transfer WHERE credit_id = a.id)
          - (SELECT coalesce(sum(amount_uc), 0) FROM transfer WHERE debit_id = a.id) AS posted_uc

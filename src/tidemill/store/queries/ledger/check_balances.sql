@@ -11,10 +11,9 @@ WITH moved AS (
 ), reserved AS (
     SELECT account_id, sum(amount_uc - captured_uc - released_uc) AS held_uc FROM hold GROUP BY account_id
 )
-SELECT b.account_id, b.posted_uc, b.held_uc,
-       coalesce(m.posted_uc, 0)::bigint AS moved_uc, coalesce(r.held_uc, 0)::bigint AS reserved_uc
-FROM ledger_balance AS b
-LEFT JOIN moved AS m USING (account_id)
-LEFT JOIN reserved AS r USING (account_id)
-WHERE b.posted_uc <> coalesce(m.posted_uc, 0) OR b.held_uc <> coalesce(r.held_uc, 0)
+SELECT a.id AS account_id
+FROM ledger_account AS a
+LEFT JOIN moved AS m ON m.account_id = a.id
+LEFT JOIN reserved AS r ON r.account_id = a.id
+WHERE a.floored AND a.posted_uc <> coalesce(m.posted_uc, 0) OR a.held_uc <> coalesce(r.held_uc, 0)
 LIMIT 100

@@ -1,2 +1,3 @@
--- One batch at a time, in one order for everybody. Faster than waiting for each row: no two batches ever deadlock.
-SELECT pg_advisory_xact_lock(7521, 1)
+-- Wait for the ledger's lock. Whoever has it knows the books until the end of the transaction; the number tells whether
+-- they have changed.
+SELECT lock_ledger() AS number

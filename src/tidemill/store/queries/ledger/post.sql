@@ -1,9 +1,12 @@
--- Post what was decided, all or nothing. The ledger's lock is held, so the books are as the decision saw them.
+-- Post what was decided, all or nothing, and tell of it. No number: the books are not as the decision saw them.
 SELECT post_entries(
-    :now,
-    :transfer_ids::uuid[], :debit_ids::uuid[], :credit_ids::uuid[], :amounts_uc::bigint[], :currencies::text[],
-    :kinds::text[], :causes::text[], :hold_ids::uuid[],
-    :placed_ids::uuid[], :placed_account_ids::uuid[], :placed_amounts_uc::bigint[], :placed_currencies::text[],
-    :placed_until::timestamptz[], :placed_causes::text[],
-    :release_ids::uuid[], :released_hold_ids::uuid[], :release_causes::text[]
-)
+    :seen_number, :now, :oldest, :newest,
+    :transfer_ids::text::uuid[], :debit_ids::text::uuid[], :credit_ids::text::uuid[], :amounts_uc::text::bigint[],
+    :currencies::text::text[], :kinds::text::text[], :causes::text::text[], :hold_ids::text::uuid[],
+    :unfloored_ids::text::uuid[],
+    :placed_ids::text::uuid[], :placed_account_ids::text::uuid[], :placed_amounts_uc::text::bigint[],
+    :placed_currencies::text::text[], :placed_until_us::text::bigint[], :placed_causes::text::text[],
+    :release_ids::text::uuid[], :released_hold_ids::text::uuid[], :release_causes::text::text[],
+    :refused_ids::text::uuid[], :refused_entries::text::jsonb[], :refusals::text::text[],
+    :event_id, :event_kind, :event_subject, :event_body, :event_public
+) AS number
