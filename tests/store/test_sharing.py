@@ -9,6 +9,7 @@ import pytest
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.events import LOG_START
 from tidemill.core.ids import Ids
+from tidemill.core.refusals import Refusal
 from tidemill.core.switches import Switch, SwitchRefusal, SwitchState
 from tidemill.store import answers, duties, events, processes, switches
 from tidemill.store.answers import Answer, AnswerRefusal, Scope
@@ -101,7 +102,7 @@ async def test_a_stopped_process_stays_stopped(database: Database, ids: Ids, now
     assert (await kinds(database)).count("process.stopped") == 1
 
 
-async def throw(database: Database, ids: Ids, now: Instant, *, stop: bool) -> SwitchState | SwitchRefusal:
+async def throw(database: Database, ids: Ids, now: Instant, *, stop: bool) -> SwitchState | Refusal:
     async with database.transaction() as transaction:
         return await switches.set_switch(
             transaction, Switch.PAYOUTS, stop=stop, reason="why", by="me", ids=ids, now=now

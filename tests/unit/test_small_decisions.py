@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tidemill.core.backups import backup_name, made_at, superfluous
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.pace import Backoff, between_ticks
+from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.switches import Switch, SwitchRefusal, SwitchState, holding, throw
 from tidemill.store.query import compile_names
 
@@ -21,8 +22,8 @@ STOPPED = SwitchState(Switch.PLACEMENT, stopped=True, reason="why", changed_by="
     ("current", "stop", "reason", "expected"),
     [
         (RUNNING, True, " why ", STOPPED),
-        (RUNNING, True, "  ", SwitchRefusal.REASON_MISSING),
-        (RUNNING, True, "x" * 501, SwitchRefusal.REASON_TOO_LONG),
+        (RUNNING, True, "  ", ReasonRefusal.REASON_MISSING),
+        (RUNNING, True, "x" * 501, ReasonRefusal.REASON_TOO_LONG),
         (RUNNING, False, "why", SwitchRefusal.ALREADY_SO),
         (STOPPED, True, "why", SwitchRefusal.ALREADY_SO),
         (STOPPED, False, "why", SwitchState(Switch.PLACEMENT, False, "why", "me", NOW)),

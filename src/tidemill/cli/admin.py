@@ -12,7 +12,8 @@ from tidemill.cli.output import AsJson, Declined, print_json, print_table, repor
 from tidemill.cli.surroundings import connected, load, running_urls
 from tidemill.core.clock import as_datetime
 from tidemill.core.ids import Ids
-from tidemill.core.switches import Switch, SwitchRefusal, SwitchState
+from tidemill.core.refusals import Refusal
+from tidemill.core.switches import Switch, SwitchState
 from tidemill.store import events, switches
 from tidemill.store.clock import read_clock
 
@@ -52,7 +53,7 @@ async def _throw(switch: Switch, *, stop: bool, reason: str) -> SwitchState:
             state = await switches.set_switch(
                 connection, switch, stop=stop, reason=reason, by=getpass.getuser(), ids=Ids(secrets.randbits), now=now
             )
-        if isinstance(state, SwitchRefusal):
+        if isinstance(state, Refusal):
             raise Declined(state.sentence)
         await events.wake(connection)
         return state

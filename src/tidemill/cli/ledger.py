@@ -16,6 +16,7 @@ from tidemill.cli.output import AsJson, Declined, print_json, print_table
 from tidemill.cli.surroundings import connected, load, running_urls
 from tidemill.core.clock import SECOND, Instant, as_datetime
 from tidemill.core.ledger import AccountKind
+from tidemill.core.refusals import Refusal
 from tidemill.store import books
 from tidemill.store.books import Balance, Line, OpenHold
 from tidemill.store.query import Connection
@@ -37,7 +38,7 @@ def accounts(
     as_json: AsJson = False,
 ) -> None:
     """List the accounts and what is on them."""
-    found = [one for one in _read(lambda c: books.balances(c, limit=limit)) if kind in (None, one.kind)]
+    found = _read(lambda c: books.balances(c, kind=kind, limit=limit))
     if as_json:
         print_json([_account_fields(one) for one in found])
     else:
@@ -112,6 +113,8 @@ async def _statement(
         raise Declined(f"There is no account {account}: `tidemill ledger accounts` lists them.")
     instant = None if at is None else Instant(int(at.replace(tzinfo=UTC).timestamp() * SECOND))
     past_uc = None if instant is None else await books.balance_at(connection, account, instant)
+    if isinstance(past_uc, Refusal):
+        raise Declined(past_uc.sentence)
     return found[0], await books.statement(connection, account, before, limit), past_uc
 
 

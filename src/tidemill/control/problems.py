@@ -14,10 +14,12 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from tidemill.core.faults import DatabaseFault, DiskFull, Fault
-from tidemill.core.ledger import PostingRefusal
+from tidemill.core.ledger import AdjustmentRefusal, FreezeRefusal, PostingRefusal
+from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.refusals import Refusal
 from tidemill.core.switches import SwitchRefusal
 from tidemill.store.answers import AnswerRefusal
+from tidemill.store.books import PastRefusal
 
 log = structlog.get_logger()
 
@@ -49,9 +51,9 @@ STATUS: Mapping[Refusal, int] = {
     RequestRefusal.TOO_MANY_STREAMS: 503,
     RequestRefusal.WRONG_HOST: 421,
     AnswerRefusal.IDEMPOTENCY_KEY_REUSED: 422,
-    SwitchRefusal.REASON_MISSING: 422,
-    SwitchRefusal.REASON_TOO_LONG: 422,
-    SwitchRefusal.REASON_UNPRINTABLE: 422,
+    ReasonRefusal.REASON_MISSING: 422,
+    ReasonRefusal.REASON_TOO_LONG: 422,
+    ReasonRefusal.REASON_UNPRINTABLE: 422,
     SwitchRefusal.ALREADY_SO: 409,
     PostingRefusal.ID_REUSED: 422,
     PostingRefusal.LINK_REPEATED: 409,
@@ -67,6 +69,12 @@ STATUS: Mapping[Refusal, int] = {
     PostingRefusal.HOLD_TOO_SMALL: 409,
     PostingRefusal.INSUFFICIENT_FUNDS: 402,
     PostingRefusal.LINK_BROKEN: 409,
+    PastRefusal.ARCHIVED: 410,
+    FreezeRefusal.ALREADY_FROZEN: 409,
+    FreezeRefusal.NOT_FROZEN: 409,
+    AdjustmentRefusal.UNKNOWN_ADJUSTMENT: 404,
+    AdjustmentRefusal.ALREADY_DECIDED: 409,
+    AdjustmentRefusal.SECOND_OPERATOR_NEEDED: 403,
 }
 
 _TITLES = {

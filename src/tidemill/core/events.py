@@ -188,3 +188,48 @@ class LedgerPosted(Event, kind="ledger.posted"):
     @property
     def subject(self) -> str:
         return "ledger"
+
+
+@dataclass(frozen=True)
+class _OfLedgerAccount:
+    account_id: UUID
+
+    @property
+    def subject(self) -> str:
+        return str(self.account_id)
+
+
+@dataclass(frozen=True)
+class AccountFrozen(_OfLedgerAccount, Event, kind="ledger.account_frozen"):
+    """An operator froze an account of the ledger, or unfroze it."""
+
+    frozen: bool
+    reason: str
+    by: str
+
+
+@dataclass(frozen=True)
+class _OfAdjustment:
+    adjustment_id: UUID
+
+    @property
+    def subject(self) -> str:
+        return str(self.adjustment_id)
+
+
+@dataclass(frozen=True)
+class AdjustmentProposed(_OfAdjustment, Event, kind="ledger.adjustment_proposed"):
+    """An operator proposed a manual adjustment, which waits for a second one."""
+
+    amount_uc: int
+    currency: str
+    reason: str
+    by: str
+
+
+@dataclass(frozen=True)
+class AdjustmentSettled(_OfAdjustment, Event, kind="ledger.adjustment_settled"):
+    """An operator approved an adjustment, which was posted; or rejected it."""
+
+    state: str
+    by: str

@@ -3,15 +3,13 @@
 A loop names the switch it obeys. `all` stops everything that any switch stops; housekeeping obeys none.
 """
 
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
 from tidemill.core.clock import Instant
+from tidemill.core.reasons import ReasonRefusal, checked_reason
 from tidemill.core.refusals import Refusal
-
-REASON_MAX = 500
 
 
 class Switch(Enum):
@@ -32,24 +30,19 @@ class SwitchState:
 
 
 class SwitchRefusal(Refusal):
-    REASON_MISSING = "Say why: a reason is kept with every use of the switch."
-    REASON_TOO_LONG = f"The reason is too long: keep it to {REASON_MAX} characters."
-    REASON_UNPRINTABLE = "The reason holds characters that cannot be shown: leave out control characters."
     ALREADY_SO = "The switch already stands that way; nothing was changed."
 
 
-def throw(current: SwitchState, *, stop: bool, reason: str, by: str, now: Instant) -> SwitchState | SwitchRefusal:
+def throw(
+    current: SwitchState, *, stop: bool, reason: str, by: str, now: Instant
+) -> SwitchState | SwitchRefusal | ReasonRefusal:
     """The state after an operator's word."""
-    reason = reason.strip()
-    if not reason:
-        return SwitchRefusal.REASON_MISSING
-    if len(reason) > REASON_MAX:
-        return SwitchRefusal.REASON_TOO_LONG
-    if any(unicodedata.category(character) in ("Cc", "Cs") for character in reason):
-        return SwitchRefusal.REASON_UNPRINTABLE
+    kept = checked_reason(reason)
+    if isinstance(kept, ReasonRefusal):
+        return kept
     if current.stopped == stop:
         return SwitchRefusal.ALREADY_SO
-    return SwitchState(current.switch, stop, reason, by, now)
+    return SwitchState(current.switch, stop, kept, by, now)
 
 
 def holding(obeyed: Switch | None, states: Iterable[SwitchState]) -> SwitchState | None:

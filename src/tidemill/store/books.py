@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.ids import first_id_at
 from tidemill.core.ledger import AccountKind
-from tidemill.core.ledger.posting import AHEAD_US
+from tidemill.core.refusals import Refusal
 from tidemill.store.check import Check
 from tidemill.store.query import Connection, Query
 
@@ -16,10 +15,15 @@ _STATEMENT = Query("ledger/statement")
 _BALANCE_AT = Query("ledger/balance_at")
 _OPEN_HOLDS = Query("ledger/open_holds")
 _CHECK_BALANCES = Query("ledger/check_balances")
+_CHECK_CHECKPOINTS = Query("ledger/check_checkpoints")
 _CHECK_HOLDS = Query("ledger/check_holds")
 _CHECK_STRAYS = Query("ledger/check_strays")
 
 _NUMBER_MAX = 2**63 - 1
+
+
+class PastRefusal(Refusal):
+    ARCHIVED = "Entries of that time were archived: the files that `tidemill ledger archive` wrote have them."
 
 
 @dataclass(frozen=True)
@@ -69,9 +73,17 @@ class OpenHold:
 
 
 async def balances(
-    connection: Connection, *, ids: Sequence[UUID] | None = None, after: UUID | None = None, limit: int = 500
+    connection: Connection,
+    *,
+    ids: Sequence[UUID] | None = None,
+    kind: AccountKind | None = None,
+    owner_id: UUID | None = None,
+    after: UUID | None = None,
+    limit: int = 500,
 ) -> list[Balance]:
-    rows = await _BALANCES.rows(connection, ids=ids, after=after, limit=limit)
+    """Accounts in the order of their ids; page on with the last."""
+    wanted = kind.value if kind else None
+    rows = await _BALANCES.rows(connection, ids=ids, kind=wanted, owner_id=owner_id, after=after, limit=limit)
     return [Balance(**{**row, "kind": AccountKind(row["kind"])}) for row in rows]
 
 
@@ -81,13 +93,12 @@ async def statement(connection: Connection, account_id: UUID, before: int | None
     return [Line(**row) for row in rows]
 
 
-async def balance_at(connection: Connection, account_id: UUID, instant: Instant) -> int:
+async def balance_at(connection: Connection, account_id: UUID, instant: Instant) -> int | PastRefusal:
     """What was posted to an account up to an instant."""
-    newest_id = first_id_at(Instant(instant + AHEAD_US))
-    row = await _BALANCE_AT.row(connection, account_id=account_id, instant=instant, newest_id=newest_id)
+    row = await _BALANCE_AT.row(connection, account_id=account_id, instant=instant)
     assert row
     posted_uc: int = row["posted_uc"]
-    return posted_uc
+    return PastRefusal.ARCHIVED if row["archived"] else posted_uc
 
 
 async def open_holds(connection: Connection, account_id: UUID | None, limit: int) -> list[OpenHold]:
@@ -96,19 +107,20 @@ async def open_holds(connection: Connection, account_id: UUID | None, limit: int
 
 
 async def check_books(connection: Connection) -> list[Check]:
-    """Recompute every balance and every hold from the transfers. Reads only, and one moment of the books at a time."""
-    wrong = await _CHECK_BALANCES.rows(connection)
-    holds = await _CHECK_HOLDS.rows(connection)
+    """Recompute every balance, checkpoint and hold from the transfers. Only reads; each check sees one moment."""
+    balances_wrong = [row["wrong"] for row in await _CHECK_BALANCES.rows(connection)]
+    checkpoints_wrong = [str(row["account_id"]) for row in await _CHECK_CHECKPOINTS.rows(connection)]
+    holds_wrong = [str(row["id"]) for row in await _CHECK_HOLDS.rows(connection)]
     strays = await _CHECK_STRAYS.row(connection)
     assert strays
     return [
-        Check(
-            "balances", not wrong, _told([str(row["account_id"]) for row in wrong], "Each is what its transfers say.")
-        ),
-        Check("holds", not holds, _told([str(row["id"]) for row in holds], "Each is what its captures say.")),
+        _check("balances", balances_wrong, "Each is what its transfers say, and all together are zero."),
+        _check("checkpoints", checkpoints_wrong, "Each is the one before it and what was posted between."),
+        _check("holds", holds_wrong, "Each is what its captures say."),
         Check("sum", strays["strays"] == 0, f"{strays['transfers']} transfers, {strays['strays']} of them astray."),
     ]
 
 
-def _told(wrong: Sequence[str], well: str) -> str:
-    return f"Wrong: {', '.join(wrong[:5])}{' …' if len(wrong) > 5 else ''}." if wrong else well
+def _check(name: str, wrong: Sequence[str], well: str) -> Check:
+    told = f"Wrong: {', '.join(wrong[:5])}{' …' if len(wrong) > 5 else ''}." if wrong else well
+    return Check(name, not wrong, told)

@@ -5,15 +5,13 @@ What is posted or refused once keeps its answer. The decision is core's; the dat
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Self
 from uuid import UUID
-
-import asyncpg
 
 from tidemill.core.clock import Instant
 from tidemill.core.events import LedgerPosted
-from tidemill.core.ids import Ids
+from tidemill.core.ids import Ids, first_id_at
 from tidemill.core.ledger import (
     RULES,
     AccountState,
@@ -27,9 +25,13 @@ from tidemill.core.ledger import (
     PostingRefusal,
     Release,
     Transfer,
+    body,
     decide,
+    entry_of,
 )
+from tidemill.core.ledger.posting import OLDEST_US
 from tidemill.store.arrays import bigint_array, text_array, uuid_array
+from tidemill.store.database import Database
 from tidemill.store.query import Connection, Query
 
 _OPEN = Query("ledger/open")
@@ -43,9 +45,8 @@ _KNOWN_RELEASES = Query("ledger/known_releases")
 _KNOWN_REFUSALS = Query("ledger/known_refusals")
 _POST = Query("ledger/post")
 _EXPIRED = Query("ledger/expired_holds")
-
-_SHAPES: dict[str, type[Entry]] = {"Transfer": Transfer, "Hold": Hold, "Release": Release}
-_FIELDS = {shape: [field.name for field in fields(shape) if field.compare] for shape in _SHAPES.values()}
+_ARCHIVED_CHUNKS = Query("ledger/archived_chunks")
+_CHECKPOINT = Query("ledger/checkpoint")
 
 
 async def open_accounts(connection: Connection, accounts: Sequence[LedgerAccount], now: Instant) -> int:
@@ -89,7 +90,7 @@ class Decision:
 async def post(transaction: Connection, batch: Sequence[Entry], ids: Ids, now: Instant) -> list[Outcome]:
     """Post a batch in the caller's transaction. One outcome an entry; what is refused changes nothing."""
     number = await lock(transaction)
-    known, books = await answered(transaction, batch), Books()
+    known, books = await answered(transaction, batch, now), Books()
     await look(transaction, batch, books)
     decision = Decision.of(batch, books, known, now)
     assert await write(transaction, number, decision, ids, now) is not None, "under the lock the books stay as they are"
@@ -139,17 +140,35 @@ def missing(batch: Sequence[Entry], books: Books) -> tuple[set[UUID], set[UUID]]
     return accounts, holds
 
 
-async def answered(transaction: Connection, batch: Sequence[Entry]) -> dict[UUID, Known]:
+async def answered(transaction: Connection, batch: Sequence[Entry], now: Instant) -> dict[UUID, Known]:
     """What became of those entries that were answered before. Most often of none."""
     ids = [row["id"] for row in await _KNOWN.rows(transaction, ids=[entry.id for entry in batch])]
+    known = await _archived(transaction, [entry.id for entry in batch], now)
     if not ids:
-        return {}
-    known: dict[UUID, Known] = {}
+        return known
     for query, shape in ((_KNOWN_TRANSFERS, Transfer), (_KNOWN_HOLDS, Hold), (_KNOWN_RELEASES, Release)):
         rows = await query.rows(transaction, ids=ids)
         known.update({row["id"]: (shape(**row), None) for row in rows})
     for row in await _KNOWN_REFUSALS.rows(transaction, ids=ids):
-        known[row["id"]] = (_entry(row), PostingRefusal[row["refusal"].upper()])
+        known[row["id"]] = (entry_of(row["entry"]), PostingRefusal[row["refusal"].upper()])
+    return known
+
+
+async def _archived(transaction: Connection, ids: Sequence[UUID], now: Instant) -> dict[UUID, Known]:
+    """What became of entries that are archived. Only ids that nobody may use any more can be."""
+    oldest = first_id_at(Instant(now - OLDEST_US))
+    old = [one for one in ids if one < oldest]
+    known: dict[UUID, Known] = {}
+    for row in await _ARCHIVED_CHUNKS.rows(transaction, ids=old) if old else []:
+        places = {row["ids"][start : start + 16]: start for start in range(0, len(row["ids"]), 16)}
+        for one in old:
+            start = places.get(one.bytes)
+            if start is not None:
+                refusal = row["refusals"].get(str(start // 16))
+                known[one] = (
+                    row["fingerprints"][start : start + 16],
+                    None if refusal is None else PostingRefusal[refusal.upper()],
+                )
     return known
 
 
@@ -178,6 +197,17 @@ async def write(connection: Connection, number: int, decision: Decision, ids: Id
     connection.mark_appended()
     posted: int | None = row["number"]
     return posted
+
+
+async def write_checkpoints(database: Database, now: Instant) -> int:
+    """Write a checkpoint for each account without a floor that moved, so that its balance is soon told."""
+    async with database.transaction() as transaction:
+        until = await lock(transaction)
+    async with database.connection() as connection:
+        row = await _CHECKPOINT.row(connection, until=until, now=now)
+    assert row
+    written: int = row["written"]
+    return written
 
 
 async def expired_holds(connection: Connection, now: Instant, limit: int) -> list[UUID]:
@@ -219,20 +249,6 @@ def _columns(posted: Iterable[Entry]) -> dict[str, str]:
 def _refusals(refused: Sequence[tuple[Entry, PostingRefusal]]) -> dict[str, str]:
     return {
         "refused_ids": uuid_array([entry.id for entry, _ in refused]),
-        "refused_entries": text_array([json.dumps(_body(entry)) for entry, _ in refused]),
+        "refused_entries": text_array([json.dumps(body(entry)) for entry, _ in refused]),
         "refusals": text_array([refusal.code for _, refusal in refused]),
     }
-
-
-def _body(entry: Entry) -> dict[str, Any]:
-    fields = {name: getattr(entry, name) for name in _FIELDS[type(entry)]}
-    return {"shape": type(entry).__name__} | {
-        name: str(value) if isinstance(value, UUID) else value for name, value in fields.items()
-    }
-
-
-def _entry(row: asyncpg.Record) -> Entry:
-    fields = dict(row["entry"])
-    shape = _SHAPES[fields.pop("shape")]
-    ids = {name: UUID(value) for name, value in fields.items() if name.endswith("id") and value is not None}
-    return shape(**(fields | ids))

@@ -104,7 +104,7 @@ class Poster:
             number = await ledger.lock(connection)
             if number != self._number or len(self._books.accounts) + len(self._books.holds) > REMEMBERED_MAX:
                 self._forget()
-            known = await ledger.answered(connection, entries)
+            known = await ledger.answered(connection, entries, now)
             await ledger.look(connection, entries, self._books)
             decision = ledger.Decision.of(entries, self._books, known, now)
             self._number = await ledger.write(connection, number, decision, self._ids, now)

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from tidemill.core.clock import Instant
 from tidemill.core.events import SwitchThrown
 from tidemill.core.ids import Ids
+from tidemill.core.reasons import ReasonRefusal
+from tidemill.core.refusals import Refusal
 from tidemill.core.switches import Switch, SwitchRefusal, SwitchState, throw
 from tidemill.store import events
 from tidemill.store.query import Connection, Query
@@ -26,10 +28,10 @@ async def states(connection: Connection) -> Mapping[Switch, SwitchState]:
 
 async def set_switch(
     transaction: Connection, switch: Switch, *, stop: bool, reason: str, by: str, ids: Ids, now: Instant
-) -> SwitchState | SwitchRefusal:
+) -> SwitchState | SwitchRefusal | ReasonRefusal:
     """Stop a part of the pool or start it again, and tell it by an event."""
     wanted = throw((await states(transaction))[switch], stop=stop, reason=reason, by=by, now=now)
-    if isinstance(wanted, SwitchRefusal):
+    if isinstance(wanted, Refusal):
         return wanted
     changed = await _SET.row(
         transaction, name=switch.value, stopped=stop, reason=wanted.reason, changed_by=by, changed_at=now

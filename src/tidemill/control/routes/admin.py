@@ -12,7 +12,9 @@ from tidemill.control.once import OncePart
 from tidemill.control.problems import Refused, documented
 from tidemill.control.routes import API, Timestamp, View
 from tidemill.core.clock import Instant
-from tidemill.core.switches import REASON_MAX, Switch, SwitchRefusal
+from tidemill.core.reasons import REASON_MAX
+from tidemill.core.refusals import Refusal
+from tidemill.core.switches import Switch
 from tidemill.store import processes, switches
 from tidemill.store.answers import Answer
 from tidemill.store.query import Connection
@@ -92,7 +94,7 @@ async def _throw(control: ControlPart, once: OncePart, by: str, switch: Switch, 
         state = await switches.set_switch(
             transaction, switch, stop=stop, reason=reason, by=by, ids=control.ids, now=now
         )
-        if isinstance(state, SwitchRefusal):
+        if isinstance(state, Refusal):
             raise Refused(state)
         return Answer(200, SwitchView.model_validate(state).model_dump_json().encode())
 

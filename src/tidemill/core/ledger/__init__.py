@@ -1,15 +1,20 @@
 """The ledger's rules: accounts, entries, and what becomes of a batch of them. Integers, double entry, nothing lost."""
 
-from tidemill.core.ledger.accounts import RULES, AccountKind, KindRules, LedgerAccount, Visibility
-from tidemill.core.ledger.entries import Entry, Hold, PostingRefusal, Release, Transfer
+from tidemill.core.ledger.accounts import RULES, AccountKind, FreezeRefusal, KindRules, LedgerAccount, Visibility
+from tidemill.core.ledger.adjustments import Adjustment, AdjustmentRefusal, AdjustmentState
+from tidemill.core.ledger.entries import Entry, Hold, PostingRefusal, Release, Transfer, body, entry_of, fingerprint
 from tidemill.core.ledger.posting import AccountState, Books, HoldState, Known, Outcome, decide
 
 __all__ = [
     "RULES",
     "AccountKind",
     "AccountState",
+    "Adjustment",
+    "AdjustmentRefusal",
+    "AdjustmentState",
     "Books",
     "Entry",
+    "FreezeRefusal",
     "Hold",
     "HoldState",
     "KindRules",
@@ -20,5 +25,8 @@ __all__ = [
     "Release",
     "Transfer",
     "Visibility",
+    "body",
     "decide",
+    "entry_of",
+    "fingerprint",
 ]

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
+from tidemill.core.refusals import Refusal
+
 
 class AccountKind(StrEnum):
     CUSTOMER = "customer"
@@ -67,6 +69,11 @@ RULES: Mapping[AccountKind, KindRules] = {
         False, False, True, Visibility.OPERATORS, "The world outside, one a way in or out."
     ),
 }
+
+
+class FreezeRefusal(Refusal):
+    ALREADY_FROZEN = "The account is frozen already; nothing was changed."
+    NOT_FROZEN = "The account is not frozen; nothing was changed."
 
 
 @dataclass(frozen=True)

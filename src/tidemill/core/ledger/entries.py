@@ -4,8 +4,11 @@ A capture is a transfer out of an account that names a hold on it. An entry's id
 with the cause, so that a retry carries the same id. Whether an entry is linked belongs to its batch, not to the entry.
 """
 
-from dataclasses import dataclass, field
-from typing import TypeAlias
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeAlias
 from uuid import UUID
 
 from tidemill.core.clock import Instant
@@ -54,6 +57,29 @@ AMOUNT_MAX_UC = 10**15
 """A thousand million credits: no sum of entries can then leave what the database counts with."""
 
 Entry: TypeAlias = Transfer | Hold | Release
+
+_FIELDS = {shape: [part.name for part in fields(shape) if part.compare] for shape in (Transfer, Hold, Release)}
+
+
+def body(entry: Entry) -> dict[str, Any]:
+    """An entry as JSON can hold it: its shape and fields, ids as text."""
+    values = {name: getattr(entry, name) for name in _FIELDS[type(entry)]}
+    texts = {name: str(value) if isinstance(value, UUID) else value for name, value in values.items()}
+    return {"shape": type(entry).__name__} | texts
+
+
+def entry_of(made: Mapping[str, Any]) -> Entry:
+    """The entry that a body was made of."""
+    shape = next(shape for shape in _FIELDS if shape.__name__ == made["shape"])
+    values = {name: made[name] for name in _FIELDS[shape]}
+    ids = {name: UUID(value) for name, value in values.items() if name.endswith("id") and value is not None}
+    return shape(**(values | ids))
+
+
+def fingerprint(entry: Entry) -> bytes:
+    """Sixteen bytes that stand for an entry when it is archived."""
+    text = json.dumps(body(entry), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).digest()[:16]
 
 
 class PostingRefusal(Refusal):

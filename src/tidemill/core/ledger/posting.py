@@ -11,7 +11,7 @@ from uuid import UUID
 
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.ids import first_id_at
-from tidemill.core.ledger.entries import AMOUNT_MAX_UC, Entry, Hold, PostingRefusal, Release, Transfer
+from tidemill.core.ledger.entries import AMOUNT_MAX_UC, Entry, Hold, PostingRefusal, Release, Transfer, fingerprint
 
 OLDEST_US = 30 * DAY
 """How old an id may be that the books do not know."""
@@ -37,8 +37,8 @@ class HoldState:
     released_uc: int = 0
 
 
-Known: TypeAlias = tuple[Entry, PostingRefusal | None]
-"""An id that was seen before: with which entry, and what became of it."""
+Known: TypeAlias = tuple[Entry | bytes, PostingRefusal | None]
+"""An id that was seen before: with which entry, or its fingerprint when that is archived; and what became of it."""
 
 
 @dataclass(slots=True)
@@ -224,6 +224,6 @@ def _broken(group: Sequence[Entry], culprit: int, refusal: PostingRefusal, *, wr
 
 def _as_before(entry: Entry, known: Known) -> Outcome:
     before, refusal = known
-    if before != entry:
+    if before != (fingerprint(entry) if isinstance(before, bytes) else entry):
         return Outcome(PostingRefusal.ID_REUSED, written=False)
     return POSTED_BEFORE if refusal is None else Outcome(refusal, written=False)

@@ -68,6 +68,33 @@ CREATE TABLE refused_entry (
     at       timestamptz NOT NULL
 ) PARTITION BY RANGE (id);
 
+-- A manual adjustment: proposed by one operator, approved by another. Only then may it be posted.
+CREATE TABLE adjustment (
+    id           uuid PRIMARY KEY,
+    debit_id     uuid NOT NULL REFERENCES ledger_account,
+    credit_id    uuid NOT NULL REFERENCES ledger_account,
+    amount_uc    bigint NOT NULL CHECK (amount_uc > 0),
+    currency     text NOT NULL,
+    reason       text NOT NULL CHECK (reason <> ''),
+    proposed_by  text NOT NULL CHECK (proposed_by <> ''),
+    proposed_at  timestamptz NOT NULL,
+    state        text NOT NULL DEFAULT 'proposed' CHECK (state IN ('proposed', 'approved', 'rejected')),
+    decided_by   text,
+    decided_at   timestamptz,
+    CHECK ((state = 'proposed') = (decided_by IS NULL) AND (state = 'proposed') = (decided_at IS NULL)),
+    CONSTRAINT two_operators CHECK (state <> 'approved' OR decided_by <> proposed_by)
+);
+CREATE INDEX adjustment_waiting ON adjustment (id) WHERE state = 'proposed';
+
+-- Approves or rejects an adjustment, once. Answers whether it was still to be decided.
+CREATE FUNCTION settle_adjustment(adjustment_id uuid, verdict text, operator text, now timestamptz) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+BEGIN
+    UPDATE adjustment SET state = verdict, decided_by = operator, decided_at = now
+    WHERE id = adjustment_id AND state = 'proposed';
+    RETURN FOUND;
+END $$;
+
 INSERT INTO partitioned_table VALUES ('transfer'), ('hold'), ('hold_release'), ('refused_entry');
 
 -- Opens accounts; one that is open already stays as it is. Answers how many were new.
@@ -155,6 +182,20 @@ BEGIN
             UNION ALL SELECT FROM refused_entry WHERE id = ANY (ids)
         ) THEN
             RETURN NULL;
+        END IF;
+    END IF;
+
+    IF 'adjustment' = ANY (kinds) THEN
+        IF EXISTS (
+            SELECT FROM unnest(transfer_ids, debit_ids, credit_ids, amounts_uc, currencies, kinds)
+                        AS t (id, debit_id, credit_id, amount_uc, currency, kind)
+            WHERE t.kind = 'adjustment' AND NOT EXISTS (
+                SELECT FROM adjustment AS a
+                WHERE (a.id, a.debit_id, a.credit_id, a.amount_uc, a.currency, a.state)
+                    = (t.id, t.debit_id, t.credit_id, t.amount_uc, t.currency, 'approved')
+            )
+        ) THEN
+            RAISE EXCEPTION 'an adjustment was not approved' USING ERRCODE = 'integrity_constraint_violation';
         END IF;
     END IF;
 

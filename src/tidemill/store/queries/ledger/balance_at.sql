@@ -1,6 +1,20 @@
--- What was on an account at an instant. An id may be a little older or newer than its posting, so ids bound the search
--- and the instant of posting decides.
-SELECT (coalesce((SELECT sum(amount_uc) FROM transfer
-                  WHERE credit_id = :account_id AND id < :newest_id AND at <= :instant), 0)
-      - coalesce((SELECT sum(amount_uc) FROM transfer
-                  WHERE debit_id = :account_id AND id < :newest_id AND at <= :instant), 0))::bigint AS posted_uc
+-- What was on an account at an instant: from the checkpoint nearest to it, forwards and backwards. A transfer posted
+-- before the checkpoint's number but after the instant is taken off again.
+WITH base AS (
+    (SELECT number, posted_uc, 0 AS later FROM ledger_checkpoint
+     WHERE account_id = :account_id AND at <= :instant ORDER BY number DESC LIMIT 1)
+    UNION ALL
+    (SELECT number, posted_uc, 1 FROM ledger_checkpoint
+     WHERE account_id = :account_id AND number IN (SELECT number FROM ledger_archive) ORDER BY number DESC LIMIT 1)
+    UNION ALL
+    SELECT -1, 0, 2
+    ORDER BY later LIMIT 1
+)
+SELECT (b.posted_uc
+    + coalesce((SELECT sum(amount_uc) FROM transfer WHERE credit_id = :account_id AND number > b.number AND at <= :instant), 0)
+    - coalesce((SELECT sum(amount_uc) FROM transfer WHERE debit_id = :account_id AND number > b.number AND at <= :instant), 0)
+    - coalesce((SELECT sum(amount_uc) FROM transfer WHERE credit_id = :account_id AND number <= b.number AND at > :instant AND b.later = 1), 0)
+    + coalesce((SELECT sum(amount_uc) FROM transfer WHERE debit_id = :account_id AND number <= b.number AND at > :instant AND b.later = 1), 0)
+    )::bigint AS posted_uc,
+    EXISTS (SELECT FROM ledger_archive WHERE last_at > :instant) AS archived
+FROM base AS b

@@ -1,11 +1,8 @@
--- The accounts and what is on them, by kind and owner. Those without a floor are summed from their transfers.
+-- The accounts and what is on them. Those without a floor are summed from their last checkpoint on.
 SELECT a.id, a.kind, a.owner_id, a.name, a.currency, a.frozen, a.opened_at,
-       (a.posted_uc + coalesce(moved.posted_uc, 0))::bigint AS posted_uc, a.held_uc
+       CASE WHEN a.floored THEN a.posted_uc ELSE posted_until(a.id, 9223372036854775807) END AS posted_uc, a.held_uc
 FROM ledger_account AS a
-LEFT JOIN LATERAL (
-    SELECT (SELECT coalesce(sum(amount_uc), 0) FROM transfer WHERE credit_id = a.id)
-         - (SELECT coalesce(sum(amount_uc), 0) FROM transfer WHERE debit_id = a.id) AS posted_uc
-) AS moved ON NOT a.floored
 WHERE (:ids::uuid[] IS NULL OR a.id = ANY(:ids)) AND (:after::uuid IS NULL OR a.id > :after)
+  AND (:kind::text IS NULL OR a.kind = :kind) AND (:owner_id::uuid IS NULL OR a.owner_id = :owner_id)
 ORDER BY a.id
 LIMIT :limit

@@ -1,19 +1,31 @@
--- Accounts whose balance is not what their transfers and open holds say. One statement sees one moment of the books, so
--- it may run beside live traffic.
-WITH moved AS (
-    SELECT account_id, sum(amount_uc) AS posted_uc
+-- Accounts whose balance or checkpoints are not what their transfers and open holds say, and currencies whose accounts do
+-- not sum to zero. One statement sees one moment of the books, so it may run beside live traffic. What was archived is
+-- taken from the checkpoints of its archive.
+WITH base AS (
+    SELECT DISTINCT ON (account_id) account_id, number, posted_uc
+    FROM ledger_checkpoint
+    WHERE number IN (SELECT number FROM ledger_archive)
+    ORDER BY account_id, number DESC
+), moved AS (
+    SELECT s.account_id, sum(s.amount_uc) AS posted_uc
     FROM (
-        SELECT credit_id AS account_id, amount_uc FROM transfer
+        SELECT credit_id AS account_id, amount_uc, number FROM transfer
         UNION ALL
-        SELECT debit_id, -amount_uc FROM transfer
-    ) AS sides
-    GROUP BY account_id
+        SELECT debit_id, -amount_uc, number FROM transfer
+    ) AS s
+    LEFT JOIN base AS b ON b.account_id = s.account_id
+    WHERE s.number > coalesce(b.number, -1)
+    GROUP BY s.account_id
 ), reserved AS (
     SELECT account_id, sum(amount_uc - captured_uc - released_uc) AS held_uc FROM hold GROUP BY account_id
+), found AS (
+    SELECT a.id, a.currency, a.floored, a.posted_uc, a.held_uc,
+           coalesce(b.posted_uc, 0) + coalesce(m.posted_uc, 0) AS moved_uc, coalesce(r.held_uc, 0) AS reserved_uc
+    FROM ledger_account AS a
+    LEFT JOIN base AS b ON b.account_id = a.id
+    LEFT JOIN moved AS m ON m.account_id = a.id
+    LEFT JOIN reserved AS r ON r.account_id = a.id
 )
-SELECT a.id AS account_id
-FROM ledger_account AS a
-LEFT JOIN moved AS m ON m.account_id = a.id
-LEFT JOIN reserved AS r ON r.account_id = a.id
-WHERE a.floored AND a.posted_uc <> coalesce(m.posted_uc, 0) OR a.held_uc <> coalesce(r.held_uc, 0)
-LIMIT 100
+(SELECT id::text AS wrong FROM found WHERE (floored AND posted_uc <> moved_uc) OR held_uc <> reserved_uc LIMIT 100)
+UNION ALL
+(SELECT 'the sum of all accounts in ' || currency FROM found GROUP BY currency HAVING sum(moved_uc) <> 0 LIMIT 100)

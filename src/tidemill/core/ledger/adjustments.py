@@ -1,0 +1,69 @@
+"""Manual adjustments: one operator proposes a transfer and says why, another approves it. Nobody corrects alone."""
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from uuid import UUID
+
+from tidemill.core.clock import Instant
+from tidemill.core.ledger.entries import AMOUNT_MAX_UC, PostingRefusal, Transfer
+from tidemill.core.reasons import ReasonRefusal, checked_reason
+from tidemill.core.refusals import Refusal
+
+KIND = "adjustment"
+
+
+class AdjustmentState(Enum):
+    PROPOSED = "proposed"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True)
+class Adjustment:
+    """A transfer that waits for a second operator's word. Its id becomes the transfer's."""
+
+    id: UUID
+    debit_id: UUID
+    credit_id: UUID
+    amount_uc: int
+    currency: str
+    reason: str
+    proposed_by: str
+    proposed_at: Instant
+    state: AdjustmentState = AdjustmentState.PROPOSED
+    decided_by: str | None = None
+    decided_at: Instant | None = None
+
+    @property
+    def transfer(self) -> Transfer:
+        return Transfer(self.id, self.debit_id, self.credit_id, self.amount_uc, self.currency, KIND, self.reason)
+
+
+class AdjustmentRefusal(Refusal):
+    UNKNOWN_ADJUSTMENT = "There is no such adjustment."
+    ALREADY_DECIDED = "This adjustment was approved or rejected before; nothing was changed."
+    SECOND_OPERATOR_NEEDED = "Whoever proposed an adjustment cannot approve it: ask another operator."
+
+
+def propose(asked: Adjustment) -> Adjustment | ReasonRefusal | PostingRefusal:
+    """What can be seen to be wrong at once is refused at once; the rest is decided when it is posted."""
+    reason = checked_reason(asked.reason)
+    if isinstance(reason, ReasonRefusal):
+        return reason
+    if not 0 < asked.amount_uc <= AMOUNT_MAX_UC:
+        return PostingRefusal.AMOUNT_OUT_OF_BOUNDS
+    if asked.debit_id == asked.credit_id:
+        return PostingRefusal.SAME_ACCOUNT
+    return replace(asked, reason=reason)
+
+
+def settle(adjustment: Adjustment | None, *, approve: bool, by: str, now: Instant) -> Adjustment | AdjustmentRefusal:
+    """The adjustment after an operator's word. Its proposer may take it back, and nothing else."""
+    if adjustment is None:
+        return AdjustmentRefusal.UNKNOWN_ADJUSTMENT
+    if adjustment.state is not AdjustmentState.PROPOSED:
+        return AdjustmentRefusal.ALREADY_DECIDED
+    if approve and by == adjustment.proposed_by:
+        return AdjustmentRefusal.SECOND_OPERATOR_NEEDED
+    state = AdjustmentState.APPROVED if approve else AdjustmentState.REJECTED
+    return replace(adjustment, state=state, decided_by=by, decided_at=now)

@@ -1,0 +1,70 @@
+-- Checkpoints and archives: sums that need not be made again, and history that need not be kept at hand.
+
+-- What was posted to an account up to a number. Accounts without a floor get one now and then, every account that moved
+-- gets one when a month is archived. Its balance is its newest checkpoint and what was posted since.
+CREATE TABLE ledger_checkpoint (
+    account_id  uuid NOT NULL REFERENCES ledger_account,
+    number      bigint NOT NULL,
+    at          timestamptz NOT NULL,
+    posted_uc   bigint NOT NULL,
+    PRIMARY KEY (account_id, number)
+);
+
+-- A month of entries that was written to a file and is no longer in the tables. Its number is that of its checkpoints:
+-- they stand for the transfers of the month.
+CREATE TABLE ledger_archive (
+    month        text PRIMARY KEY,
+    archived_at  timestamptz NOT NULL,
+    number       bigint NOT NULL UNIQUE,
+    -- When the last of its transfers was posted: balances before that are in the file.
+    last_at      timestamptz,
+    file         text NOT NULL,
+    sha256       text NOT NULL,
+    entries      bigint NOT NULL
+);
+
+-- The ids of archived entries, so that the same id gets the same answer for ever: some hundred a row, in order, 16 bytes
+-- each, with the fingerprint of each entry, and those that were refused with why, by their place.
+CREATE TABLE archived_entries (
+    first_id      uuid PRIMARY KEY,
+    last_id       uuid NOT NULL,
+    ids           bytea NOT NULL,
+    fingerprints  bytea NOT NULL,
+    refusals      jsonb NOT NULL,
+    CHECK (length(ids) = length(fingerprints) AND length(ids) % 16 = 0)
+);
+
+-- What was posted to an account up to a number: from its newest checkpoint before that, and what came after.
+CREATE FUNCTION posted_until(account uuid, until bigint) RETURNS bigint
+LANGUAGE sql STABLE SET search_path = public, pg_temp AS $$
+    WITH base AS (
+        SELECT number, posted_uc FROM ledger_checkpoint WHERE account_id = account AND number <= until
+        UNION ALL
+        SELECT -1, 0
+        ORDER BY number DESC LIMIT 1
+    )
+    SELECT (b.posted_uc
+        + coalesce((SELECT sum(amount_uc) FROM transfer WHERE credit_id = account AND number > b.number AND number <= until), 0)
+        - coalesce((SELECT sum(amount_uc) FROM transfer WHERE debit_id = account AND number > b.number AND number <= until), 0)
+    )::bigint
+    FROM base AS b
+$$;
+
+-- Writes a checkpoint for each account without a floor that moved since its last one. Everything up to the number must be
+-- committed: whoever asks had the ledger's lock when it read it. Answers how many were written.
+CREATE FUNCTION write_checkpoints(until bigint, now timestamptz) RETURNS bigint
+LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+    WITH written AS (
+        INSERT INTO ledger_checkpoint (account_id, number, at, posted_uc)
+        SELECT a.id, until, now, posted_until(a.id, until)
+        FROM ledger_account AS a
+        WHERE NOT a.floored AND EXISTS (
+            SELECT FROM transfer AS t
+            WHERE (t.credit_id = a.id OR t.debit_id = a.id) AND t.number <= until
+              AND t.number > coalesce((SELECT max(c.number) FROM ledger_checkpoint AS c WHERE c.account_id = a.id), -1)
+        )
+        ON CONFLICT DO NOTHING
+        RETURNING 1
+    )
+    SELECT count(*) FROM written
+$$;
