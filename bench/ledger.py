@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -102,13 +104,33 @@ async def fund(poster: Poster, database: Database, now: Instant, ids: Ids) -> No
     await poster.post([Transfer(ids.new(now), BANK.id, o.id, FUNDS_UC, "credit", "deposit", "bench") for o in OWNERS])
 
 
-async def run(server: EmbeddedServer, rounds: int) -> dict[str, float]:
-    database = await Database.open(server.urls.program, Limits(4, 60, 30), "bench")
-    clock = await DatabaseClock.begin(database, ClockRules(SECOND, SECOND, SECOND))
-    customers = Customers(clock)
-    poster = Poster(database, clock, customers.ids)
-    await fund(poster, database, clock.now(), customers.ids)
-    bench = await Pgbench.prepared(server.superuser_url)
+@asynccontextmanager
+async def a_pool() -> AsyncIterator[tuple[EmbeddedServer, Customers, Poster]]:
+    """A server of its own with a fresh schema, and customers with a little money."""
+    with tempfile.TemporaryDirectory(prefix="tidemill-bench-", dir="/var/tmp") as place:
+        os.chmod(place, 0o711)  # as root the server runs as another user
+        server = EmbeddedServer(Path(place))
+        await server.start()
+        try:
+            await migrate(server.urls, Ids(secrets.randbits), __version__)
+            database = await Database.open(server.urls.program, Limits(4, 60, 30), "bench")
+            clock = await DatabaseClock.begin(database, ClockRules(SECOND, SECOND, SECOND))
+            customers = Customers(clock)
+            poster = Poster(database, clock, customers.ids)
+            await fund(poster, database, clock.now(), customers.ids)
+            yield server, customers, poster
+            await poster.close()
+            await database.close()
+        finally:
+            await server.stop()
+
+
+async def beside_pgbench(rounds: int) -> dict[str, float]:
+    async with a_pool() as (server, customers, poster):
+        return await ratios(await Pgbench.prepared(server.superuser_url), customers, poster, rounds)
+
+
+async def ratios(bench: "Pgbench", customers: Customers, poster: Poster, rounds: int) -> dict[str, float]:
     batched, plain, ones, tens = Speed(), Speed(), Speed(), Speed()
     pgbench_tps = prepared_tps = 0.0
     for _ in range(rounds):
@@ -118,8 +140,6 @@ async def run(server: EmbeddedServer, rounds: int) -> dict[str, float]:
         await measure(tens, poster, customers.transfers(60_000, commission=True), clients=16, per_call=10)
         pgbench_tps += bench.tps(4, "simple") / rounds
         prepared_tps += bench.tps(4, "prepared") / rounds
-    await poster.close()
-    await database.close()
     return {
         "transfers_per_s": round(batched.per_s),
         "pgbench_tps": round(pgbench_tps),
@@ -129,6 +149,27 @@ async def run(server: EmbeddedServer, rounds: int) -> dict[str, float]:
         "ratio_16_clients_10_per_call": round(tens.per_s / pgbench_tps, 2),
         "hot_ratio": round(batched.per_s / plain.per_s, 2),
         "refused_share": round(batched.refused / batched.answered, 3),
+    }
+
+
+async def beside_an_empty_one(history: int, rounds: int) -> dict[str, float]:
+    """What a transfer costs in a ledger with a history, over what it costs in an empty one. In turns, as ever."""
+    async with a_pool() as (_, customers, old):
+        filling, full, empty = Speed(), Speed(), Speed()
+        while filling.answered < history:
+            await measure(filling, old, customers.transfers(100_000, commission=True), clients=2, per_call=BATCH_MAX)
+        for _ in range(rounds):
+            async with a_pool() as (_, newcomers, new):
+                for _ in range(2):
+                    made = customers.transfers(100_000, commission=True)
+                    await measure(full, old, made, clients=2, per_call=BATCH_MAX)
+                    made = newcomers.transfers(100_000, commission=True)
+                    await measure(empty, new, made, clients=2, per_call=BATCH_MAX)
+    return {
+        "history": filling.answered,
+        "transfers_per_s_with_history": round(full.per_s),
+        "transfers_per_s_empty": round(empty.per_s),
+        "cost_ratio_with_history": round(empty.per_s / full.per_s, 2),
     }
 
 
@@ -161,16 +202,17 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="one line of JSON, which is what is printed anyway")
     parser.add_argument("--rounds", type=int, default=3, help="how often each measurement is taken")
+    parser.add_argument(
+        "--history",
+        type=int,
+        default=0,
+        help="instead, fill a ledger with so many transfers and compare it with an empty one; 10 million take minutes",
+    )
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="tidemill-bench-", dir="/var/tmp") as place:
-        os.chmod(place, 0o711)  # as root the server runs as another user
-        server = EmbeddedServer(Path(place))
-        await server.start()
-        try:
-            await migrate(server.urls, Ids(secrets.randbits), __version__)
-            figures = await run(server, options.rounds)
-        finally:
-            await server.stop()
+    if options.history:
+        figures = await beside_an_empty_one(options.history, options.rounds)
+    else:
+        figures = await beside_pgbench(options.rounds)
     sys.stdout.write(json.dumps(figures) + "\n")
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+from contextlib import suppress
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -10,9 +11,11 @@ from uuid import UUID
 import asyncpg
 import pytest
 
+from tests.store.clocks import HandClock
 from tests.store.ledger_model import Mischief, Model, some_accounts
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.events import LOG_START, LedgerPosted
+from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
 from tidemill.core.ledger import AccountKind, Entry, Hold, LedgerAccount, PostingRefusal, Release, Transfer
 from tidemill.core.ledger.posting import POSTED
@@ -24,18 +27,6 @@ from tidemill.store.poster import Poster
 from tidemill.store.query import Connection
 
 
-class StoppedClock:
-    """A clock that shows what it was set to."""
-
-    trusted = True
-
-    def __init__(self, at: Instant) -> None:
-        self.at = at
-
-    def now(self) -> Instant:
-        return self.at
-
-
 async def compare(database: Database, ids: Ids, seed: int, steps: int) -> None:
     """Random batches, one after the other, to the ledger and to the model: answers and books must be the same.
 
@@ -45,7 +36,7 @@ async def compare(database: Database, ids: Ids, seed: int, steps: int) -> None:
         now = await read_clock(connection)
         accounts = some_accounts(ids.new(now))
         await ledger.open_accounts(connection, accounts, now)
-    model, clock = Model({account.id: account for account in accounts}), StoppedClock(now)
+    model, clock = Model({account.id: account for account in accounts}), HandClock(now)
     poster = Poster(database, clock, ids)
     mischief, random, done = Mischief(seed, accounts), Random(seed), 0
     while done < steps:
@@ -227,7 +218,7 @@ NOTHING_ID = UUID(int=99)
         {"credit_id": NOTHING_ID},
         {"currency": "euro"},
         {"hold_id": NOTHING_ID},
-        {"cause": ""},
+        {"kind": "adjustment"},
     ],
 )
 async def test_the_database_refuses_what_a_wrong_decision_would_post(
@@ -314,7 +305,7 @@ async def test_the_check_notices_whoever_tampers_with_the_books(
 
 
 async def test_small_posts_of_many_callers_share_batches_and_keep_their_order(database: Database, now: Instant) -> None:
-    poster = Poster(database, StoppedClock(now), Ids(secrets.randbits))
+    poster = Poster(database, HandClock(now), Ids(secrets.randbits))
     there = [transfer(now, OPENED, OTHER, 1) for _ in range(100)]
     answers = await asyncio.gather(
         *(poster.post([one]) for one in there), poster.post([transfer(now, OPENED, OTHER, 1)])
@@ -327,17 +318,67 @@ async def test_small_posts_of_many_callers_share_batches_and_keep_their_order(da
     await poster.close()
 
 
+async def test_posters_of_two_processes_never_overdraw_together(database: Database, now: Instant) -> None:
+    posters = [Poster(database, HandClock(now), Ids(secrets.randbits)) for _ in range(2)]
+    tries = [transfer(now, OPENED, OTHER, 1) for _ in range(160)]
+    answers = await asyncio.gather(*(posters[at % 2].post([one]) for at, one in enumerate(tries)))
+    assert [outcome.refusal for (outcome,) in answers].count(None) == 100
+    again = await asyncio.gather(*(posters[(at + 1) % 2].post([one]) for at, one in enumerate(tries)))
+    assert [outcome.refusal for (outcome,) in again] == [outcome.refusal for (outcome,) in answers]
+    for poster in posters:
+        await poster.close()
+
+
+async def test_a_poster_whose_connection_is_cut_looks_again(database: Database, now: Instant) -> None:
+    poster = Poster(database, HandClock(now), Ids(secrets.randbits))
+    assert (await poster.post([transfer(now, OPENED, OTHER, 60)]))[0].refusal is None
+    assert await post(database, now, transfer(now, OTHER, OPENED, 60)) == [None]
+    async with database.connection() as connection:
+        others = "usename = current_user AND pid <> pg_backend_pid()"
+        await connection.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")
+    cut = transfer(now, OPENED, OTHER, 90)
+    with suppress(DatabaseFault):
+        await poster.post([cut])
+    assert (await poster.post([cut]))[0].refusal is None
+    await poster.close()
+
+
 async def test_a_link_ends_with_its_caller(database: Database, now: Instant) -> None:
-    poster = Poster(database, StoppedClock(now), Ids(secrets.randbits))
+    poster = Poster(database, HandClock(now), Ids(secrets.randbits))
     first = poster.post([replace(transfer(now, OPENED, OTHER, 10), linked=True)])
     second = poster.post([transfer(now, OPENED, OTHER, 1000)])
     ((one,), (two,)) = await asyncio.gather(first, second)
     assert (one.refusal, two.refusal) == (None, PostingRefusal.INSUFFICIENT_FUNDS)
 
 
-async def test_a_failed_batch_is_told_to_all_and_the_poster_goes_on(database: Database, now: Instant) -> None:
-    poster = Poster(database, StoppedClock(now), Ids(secrets.randbits))
-    broken = replace(transfer(now, OPENED, OTHER, 1), cause="")
-    with pytest.raises(asyncpg.CheckViolationError):
-        await poster.post([broken])
-    assert (await poster.post([transfer(now, OPENED, OTHER, 1)]))[0].refusal is None
+async def test_a_bug_in_one_entry_is_told_to_its_caller_alone(database: Database, now: Instant) -> None:
+    poster = Poster(database, HandClock(now), Ids(secrets.randbits))
+    unapproved = replace(transfer(now, OPENED, OTHER, 1), kind="adjustment")
+    asked = [transfer(now, OPENED, OTHER, 1), unapproved, transfer(now, OPENED, OTHER, 1)]
+    one, bug, other = await asyncio.gather(*(poster.post([entry]) for entry in asked), return_exceptions=True)
+    assert isinstance(bug, asyncpg.IntegrityConstraintViolationError)
+    for answer in (one, other, await poster.post([transfer(now, OPENED, OTHER, 1)])):
+        assert isinstance(answer, list)
+        assert answer[0].refusal is None
+    await poster.close()
+
+
+@pytest.mark.parametrize("cause", ["", "a\0b", "a\ud800b"])
+def test_what_cannot_be_stored_cannot_be_asked_for(cause: str) -> None:
+    with pytest.raises(AssertionError):
+        Transfer(NOTHING_ID, OPENED.id, OTHER.id, 1, "credit", "test", cause)
+
+
+@pytest.mark.parametrize(
+    "cause", ['"', "\\", '\\"', "NULL", "{}", ",", "a\nb", "ünïcödé 漢字 🌊", "x" * 100_000, "'", "\x1f"]
+)
+async def test_a_cause_is_kept_as_it_was_given(database: Database, now: Instant, cause: str) -> None:
+    posted = [
+        replace(transfer(now, OPENED, OTHER, 1), cause=cause),
+        replace(transfer(now, OPENED, OTHER, 999), cause=cause),
+    ]
+    answers = [None, PostingRefusal.INSUFFICIENT_FUNDS]
+    assert await post(database, now, *posted) == await post(database, now, *posted) == answers
+    async with database.connection() as connection:
+        (line,) = await books.statement(connection, OTHER.id, None, 10)
+    assert line.cause == cause

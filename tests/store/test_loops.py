@@ -10,12 +10,13 @@ from uuid import UUID
 
 import pytest
 
+from tests.store.clocks import HandClock
 from tidemill.control.feed import EventFeed
 from tidemill.control.loops.backups import BackupDuty
 from tidemill.control.loops.duty import Duty
 from tidemill.control.loops.frame import Loop, LoopRunner, Tick
-from tidemill.control.loops.holds import HoldExpiryLoop
 from tidemill.control.loops.housekeeping import ClockLoop, LostProcessLoop, PartitionDuty
+from tidemill.control.loops.ledger import CheckpointDuty, HoldExpiryLoop
 from tidemill.control.metrics import Metrics
 from tidemill.control.parts import Parts
 from tidemill.core.clock import DAY, SECOND, ClockRules, Instant, Sample, first_state
@@ -29,6 +30,7 @@ from tidemill.store import books, events, ledger, switches
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import DatabaseClock, monotonic_us, read_clock
 from tidemill.store.database import Database, Limits
+from tidemill.store.poster import Poster
 from tidemill.store.processes import Process, register
 
 QUICK = {
@@ -38,36 +40,29 @@ QUICK = {
 }
 
 
-class HandClock:
-    """A clock that a test sets by hand."""
-
-    def __init__(self, at: Instant) -> None:
-        self.at = at
-        self.trusted = True
-
-    def now(self) -> Instant:
-        return self.at
-
-
 def settings(home: Path, **environment: str) -> Settings:
     return build(toml={}, toml_name="", environment={**QUICK, **environment}, home=home).settings
 
 
 @pytest.fixture
-async def parts(database: Database, ids: Ids, tmp_path: Path) -> Parts:
-    return await parts_of(database, ids, tmp_path)
+async def parts(database: Database, ids: Ids, tmp_path: Path) -> AsyncIterator[Parts]:
+    made = await parts_of(database, ids, tmp_path)
+    yield made
+    await made.poster.close()
 
 
 async def parts_of(database: Database, ids: Ids, home: Path) -> Parts:
     async with database.connection() as connection:
         now = await read_clock(connection)
+    clock = HandClock(now)
     return Parts(
         settings=settings(home),
         process_id=ids.new(now),
         database=database,
-        clock=HandClock(now),
+        clock=clock,
         ids=ids,
         metrics=Metrics("test"),
+        poster=Poster(database, clock, ids),
     )
 
 
@@ -377,3 +372,17 @@ async def test_expired_holds_are_given_back_once(parts: Parts, ids: Ids) -> None
     async with parts.database.connection() as connection:
         (balance,) = await books.balances(connection, ids=[customer.id])
     assert balance.available_uc == 100
+
+
+async def test_accounts_without_a_floor_get_a_checkpoint_when_they_have_moved(parts: Parts, ids: Ids) -> None:
+    assert isinstance(parts.clock, HandClock)
+    later = parts.clock.at
+    bank, commission = LedgerAccount(AccountKind.EXTERNAL, name="bank"), LedgerAccount(AccountKind.COMMISSION)
+    async with parts.database.transaction() as transaction:
+        await ledger.open_accounts(transaction, [bank, commission, LedgerAccount(AccountKind.BURN)], later)
+    await parts.poster.post([Transfer(ids.new(later), bank.id, commission.id, 5, "credit", "test", "test")])
+    assert (await CheckpointDuty(parts).tick(later)).applied == 2
+    assert (await CheckpointDuty(parts).tick(later)).applied == 0  # not due yet
+    async with parts.database.connection() as connection:
+        (balance,) = await books.balances(connection, ids=[commission.id])
+    assert balance.posted_uc == 5

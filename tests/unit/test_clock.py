@@ -1,5 +1,7 @@
 """The clock's judgement of samples."""
 
+from datetime import datetime, timedelta, timezone
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +13,7 @@ from tidemill.core.clock import (
     Observation,
     Sample,
     as_datetime,
+    as_instant,
     first_state,
     observe,
 )
@@ -90,3 +93,9 @@ def test_while_the_clock_is_not_trusted_its_time_never_jumps(steps: list[tuple[i
 
 def test_instants_are_written_in_utc_to_the_microsecond() -> None:
     assert as_datetime(Instant(1_700_000_000_123_456)).isoformat() == "2023-11-14T22:13:20.123456+00:00"
+
+
+@given(st.integers(-(10**15), 10**17))
+def test_an_instant_is_read_as_it_was_written_in_any_zone(at: int) -> None:
+    written = as_datetime(Instant(at)).astimezone(timezone(timedelta(hours=5, minutes=45)))
+    assert as_instant(datetime.fromisoformat(written.isoformat())) == at

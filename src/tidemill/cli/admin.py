@@ -1,7 +1,6 @@
 """`tidemill admin`: the operator's commands. They talk to the database itself, so they work when nothing else does."""
 
 import asyncio
-import getpass
 import secrets
 from collections.abc import Mapping
 from typing import Annotated
@@ -9,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tidemill.cli.output import AsJson, Declined, print_json, print_table, report
-from tidemill.cli.surroundings import connected, load, running_urls
+from tidemill.cli.surroundings import connected, load, operator_name, running_urls
 from tidemill.core.clock import as_datetime
 from tidemill.core.ids import Ids
 from tidemill.core.refusals import Refusal
@@ -51,7 +50,7 @@ async def _throw(switch: Switch, *, stop: bool, reason: str) -> SwitchState:
         now = await read_clock(connection)
         async with connection.transaction():
             state = await switches.set_switch(
-                connection, switch, stop=stop, reason=reason, by=getpass.getuser(), ids=Ids(secrets.randbits), now=now
+                connection, switch, stop=stop, reason=reason, by=operator_name(), ids=Ids(secrets.randbits), now=now
             )
         if isinstance(state, Refusal):
             raise Declined(state.sentence)

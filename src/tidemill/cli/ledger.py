@@ -1,33 +1,39 @@
-"""`tidemill ledger`: the pool's books, for its operator. Reads the database itself."""
+"""`tidemill ledger`, where it reads the pool's books. It talks to the database itself."""
 
 import asyncio
 import csv
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from decimal import Decimal
+from pathlib import Path
 from typing import Annotated, TypeVar
 from uuid import UUID
 
 import typer
 
+from tidemill.cli import ledger_adjustments, ledger_archives
 from tidemill.cli.checks import print_checks
+from tidemill.cli.ledger_accounts import COLUMNS, WRITTEN, Account, account_fields, account_id, account_row
 from tidemill.cli.output import AsJson, Declined, print_json, print_table
 from tidemill.cli.surroundings import connected, load, running_urls
-from tidemill.core.clock import SECOND, Instant, as_datetime
+from tidemill.core.clock import as_datetime, as_instant
 from tidemill.core.ledger import AccountKind
+from tidemill.core.money import credits_of
 from tidemill.core.refusals import Refusal
+from tidemill.core.spreadsheets import harmless
 from tidemill.store import books
+from tidemill.store.archive import check_archives
 from tidemill.store.books import Balance, Line, OpenHold
 from tidemill.store.query import Connection
 
-app = typer.Typer(help="The pool's books: accounts, statements, holds, check.", no_args_is_help=True)
+app = typer.Typer(
+    help="The pool's books: accounts, statements, holds, adjustments, check, archives.", no_args_is_help=True
+)
+app.add_typer(ledger_adjustments.app)
+app.add_typer(ledger_archives.app)
 
 T = TypeVar("T")
 
-_ACCOUNT_COLUMNS = ("account", "kind", "of", "posted", "held", "available", "currency", "state")
-
-Account = Annotated[UUID, typer.Argument(metavar="ACCOUNT", help="The account's id.")]
 Most = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Show at most so many.")]
 
 
@@ -40,31 +46,32 @@ def accounts(
     """List the accounts and what is on them."""
     found = _read(lambda c: books.balances(c, kind=kind, limit=limit))
     if as_json:
-        print_json([_account_fields(one) for one in found])
+        print_json([account_fields(one) for one in found])
     else:
-        print_table(_ACCOUNT_COLUMNS, [_account_row(one) for one in found])
+        print_table(COLUMNS, [account_row(one) for one in found])
 
 
 @app.command()
 def show(
     account: Account,
-    before: Annotated[int | None, typer.Option(help="Only what was posted before the line of this number.")] = None,
+    before: Annotated[
+        int | None, typer.Option(min=1, max=2**63 - 1, help="Only what was posted before the line of this number.")
+    ] = None,
     at: Annotated[datetime | None, typer.Option(help="Also the balance at this time (UTC).")] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
     limit: Most = 50,
     as_json: AsJson = False,
 ) -> None:
     """Show an account's statement, newest first."""
-    balance, lines, past_uc = _read(lambda c: _statement(c, account, before, at, limit))
+    which = account_id(account)
+    balance, lines, past_uc = _read(lambda c: _statement(c, which, before, at, limit))
     if as_json:
         past = {} if past_uc is None else {"posted_then": credits_of(past_uc)}
-        print_json({**_account_fields(balance), **past, "lines": [_line_fields(line) for line in lines]})
+        print_json({**account_fields(balance), **past, "lines": [_line_fields(line) for line in lines]})
     elif as_csv:
         _print_csv(lines)
     else:
-        print_table(
-            ("account", "kind", "of", "posted", "held", "available", "currency", "state"), [_account_row(balance)]
-        )
+        print_table(COLUMNS, [account_row(balance)])
         if past_uc is not None:
             print_table(("posted then",), [(credits_of(past_uc),)])
         print_table(("when", "amount", "kind", "cause", "transfer"), [_line_row(line) for line in lines])
@@ -72,12 +79,13 @@ def show(
 
 @app.command()
 def holds(
-    account: Annotated[UUID | None, typer.Option(help="Only holds on this account.")] = None,
+    account: Annotated[str | None, typer.Option(help=f"Only holds on this account: {WRITTEN}.")] = None,
     limit: Most = 500,
     as_json: AsJson = False,
 ) -> None:
     """List the holds of which something is left, those that expire soonest first."""
-    found = _read(lambda c: books.open_holds(c, account, limit))
+    which = None if account is None else account_id(account)
+    found = _read(lambda c: books.open_holds(c, which, limit))
     if as_json:
         print_json([_hold_fields(hold) for hold in found])
     else:
@@ -86,15 +94,18 @@ def holds(
 
 
 @app.command()
-def check(as_json: AsJson = False) -> None:
+def check(
+    archives: Annotated[
+        Path | None, typer.Option(exists=True, file_okay=False, help="Also the archives: the folder of their files.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Recompute every balance and hold from the transfers. May run beside live traffic."""
+    found = _read(books.check_books)
+    if archives is not None:
+        found += _read(lambda c: check_archives(c, archives))
     advice = "stop payouts, and keep the database as it is until the cause is known."
-    print_checks(_read(books.check_books), advice=advice, as_json=as_json)
-
-
-def credits_of(amount_uc: int) -> str:
-    """Micro-credits as people write them: a decimal number with up to six places."""
-    return format((Decimal(amount_uc) / 1_000_000).normalize(), "f")
+    print_checks(found, advice=advice, as_json=as_json)
 
 
 def _read(look: Callable[[Connection], Awaitable[T]]) -> T:
@@ -111,7 +122,7 @@ async def _statement(
     found = await books.balances(connection, ids=[account])
     if not found:
         raise Declined(f"There is no account {account}: `tidemill ledger accounts` lists them.")
-    instant = None if at is None else Instant(int(at.replace(tzinfo=UTC).timestamp() * SECOND))
+    instant = None if at is None else as_instant(at.replace(tzinfo=UTC))
     past_uc = None if instant is None else await books.balance_at(connection, account, instant)
     if isinstance(past_uc, Refusal):
         raise Declined(past_uc.sentence)
@@ -122,27 +133,7 @@ def _print_csv(lines: list[Line]) -> None:
     writer = csv.writer(sys.stdout)
     writer.writerow(("at", "amount", "kind", "cause", "counterpart", "transfer"))
     for line in lines:
-        writer.writerow(_line_fields(line).values())
-
-
-def _account_fields(one: Balance) -> dict[str, object]:
-    return {
-        "id": str(one.id),
-        "kind": one.kind.value,
-        "owner": None if one.owner_id is None else str(one.owner_id),
-        "name": one.name,
-        "currency": one.currency,
-        "frozen": one.frozen,
-        "posted": credits_of(one.posted_uc),
-        "held": credits_of(one.held_uc),
-        "available": credits_of(one.available_uc),
-    }
-
-
-def _account_row(one: Balance) -> tuple[str, ...]:
-    amounts = (credits_of(one.posted_uc), credits_of(one.held_uc), credits_of(one.available_uc))
-    whose = str(one.owner_id or one.name or "the pool")
-    return str(one.id), one.kind.value, whose, *amounts, one.currency, "frozen" if one.frozen else "open"
+        writer.writerow((_line_fields(line) | {"kind": harmless(line.kind), "cause": harmless(line.cause)}).values())
 
 
 def _line_fields(line: Line) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """What a command finds around it: the settings, and the database of the pool they name."""
 
 import os
+import pwd
 import tomllib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -31,6 +32,14 @@ def load(overrides: Mapping[str, object] = _NOTHING) -> Built:
         home=home,
         overrides={name: value for name, value in overrides.items() if value is not None},
     )
+
+
+def operator_name() -> str:
+    """Who runs the command. Not from the environment: whoever could choose the name could be two operators."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
 
 
 def default_home() -> Path:

@@ -8,7 +8,7 @@ from tidemill import __version__
 from tidemill.control import problems
 from tidemill.control.context import Control
 from tidemill.control.edge import Edge
-from tidemill.control.routes import API, admin, events, health
+from tidemill.control.routes import API, admin, events, health, ledger
 
 
 def create_app(control: Control) -> ASGIApp:
@@ -30,4 +30,5 @@ def create_api(control: Control | None = None) -> FastAPI:
     app.include_router(health.router)
     app.include_router(events.router)
     app.include_router(admin.router)
+    app.include_router(ledger.router)
     return app

@@ -5,7 +5,7 @@ import hmac
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
 
 from tidemill.control.feed import EventFeed
 from tidemill.control.loops.frame import LoopRunner
@@ -66,5 +66,13 @@ def _operator(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
 
 
 ControlPart = Annotated[Control, Depends(_control)]
+
+
+def _page_limit(control: ControlPart, limit: Annotated[int | None, Query(ge=1)] = None) -> int:
+    return min(limit or control.settings.http.page_limit_default, control.settings.http.page_limit_max)
+
+
 AnyCaller = Annotated[Caller, Depends(_caller)]
 Operator = Annotated[Caller, Depends(_operator)]
+PageLimit = Annotated[int, Depends(_page_limit)]
+"""The most rows of a page: what the caller asks for with `limit`, within the pool's bounds."""

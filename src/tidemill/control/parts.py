@@ -8,6 +8,7 @@ from tidemill.core.clock import Clock
 from tidemill.core.ids import Ids
 from tidemill.core.settings import Settings
 from tidemill.store.database import Database
+from tidemill.store.poster import Poster
 
 
 @dataclass(kw_only=True)
@@ -20,3 +21,4 @@ class Parts:
     clock: Clock
     ids: Ids
     metrics: Metrics
+    poster: Poster

@@ -14,11 +14,13 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from tidemill.core.faults import DatabaseFault, DiskFull, Fault
-from tidemill.core.ledger import AdjustmentRefusal, FreezeRefusal, PostingRefusal
+from tidemill.core.ledger import AccountRefusal, AdjustmentRefusal, FreezeRefusal, PostingRefusal
+from tidemill.core.money import MoneyRefusal
 from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.refusals import Refusal
 from tidemill.core.switches import SwitchRefusal
 from tidemill.store.answers import AnswerRefusal
+from tidemill.store.archive import ArchiveRefusal
 from tidemill.store.books import PastRefusal
 
 log = structlog.get_logger()
@@ -55,6 +57,15 @@ STATUS: Mapping[Refusal, int] = {
     ReasonRefusal.REASON_TOO_LONG: 422,
     ReasonRefusal.REASON_UNPRINTABLE: 422,
     SwitchRefusal.ALREADY_SO: 409,
+    MoneyRefusal.AMOUNT_MALFORMED: 422,
+    MoneyRefusal.AMOUNT_NEGATIVE: 422,
+    MoneyRefusal.AMOUNT_TOO_LARGE: 422,
+    MoneyRefusal.AMOUNT_TOO_FINE: 422,
+    AccountRefusal.ACCOUNT_MALFORMED: 422,
+    AccountRefusal.ACCOUNT_KIND_UNKNOWN: 422,
+    AccountRefusal.ACCOUNT_OWNER_NEEDED: 422,
+    AccountRefusal.ACCOUNT_NAME_NEEDED: 422,
+    AccountRefusal.ACCOUNT_OF_THE_POOL: 422,
     PostingRefusal.ID_REUSED: 422,
     PostingRefusal.LINK_REPEATED: 409,
     PostingRefusal.ID_OUT_OF_TIME: 422,
@@ -70,6 +81,11 @@ STATUS: Mapping[Refusal, int] = {
     PostingRefusal.INSUFFICIENT_FUNDS: 402,
     PostingRefusal.LINK_BROKEN: 409,
     PastRefusal.ARCHIVED: 410,
+    ArchiveRefusal.NO_SUCH_MONTH: 404,
+    ArchiveRefusal.NOT_THE_OLDEST: 409,
+    ArchiveRefusal.NOT_OVER: 409,
+    ArchiveRefusal.HOLDS_OPEN: 409,
+    ArchiveRefusal.CAPTURES_LATER_HOLD: 409,
     FreezeRefusal.ALREADY_FROZEN: 409,
     FreezeRefusal.NOT_FROZEN: 409,
     AdjustmentRefusal.UNKNOWN_ADJUSTMENT: 404,
@@ -85,6 +101,7 @@ _TITLES = {
     404: ("not_found", "There is nothing at this address."),
     405: ("method_not_allowed", "This address does not take that method."),
     409: ("conflict", "The state does not allow it."),
+    410: ("gone", "It is no longer kept here."),
     421: ("wrong_host", "The request was meant for somebody else."),
     413: ("body_too_large", "The body is too large."),
     422: ("invalid_request", "Some of the values do not fit."),

@@ -24,7 +24,6 @@ from tidemill.control.feed import EventFeed
 from tidemill.control.listening import Server, create_server
 from tidemill.control.loops.backups import BackupDuty
 from tidemill.control.loops.frame import Loop, LoopRunner
-from tidemill.control.loops.holds import HoldExpiryLoop
 from tidemill.control.loops.housekeeping import (
     AnnounceLoop,
     ClockLoop,
@@ -33,6 +32,7 @@ from tidemill.control.loops.housekeeping import (
     LostProcessLoop,
     PartitionDuty,
 )
+from tidemill.control.loops.ledger import CheckpointDuty, HoldExpiryLoop
 from tidemill.control.metrics import Metrics
 from tidemill.control.operator import operator_token
 from tidemill.control.parts import Parts
@@ -46,6 +46,7 @@ from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import DatabaseClock
 from tidemill.store.database import Database, Limits
 from tidemill.store.migrate import migrate
+from tidemill.store.poster import Poster
 from tidemill.store.processes import Process
 
 log = structlog.get_logger()
@@ -115,6 +116,7 @@ class ControlProcess:
             self._database(most.connections_max, "requests") as for_requests,
         ):
             clock = await DatabaseClock.begin(for_loops, _clock_rules(settings))
+            poster = Poster(for_loops, clock, self._ids)
             parts = Parts(
                 settings=settings,
                 process_id=self._ids.new(clock.now()),
@@ -122,6 +124,7 @@ class ControlProcess:
                 clock=clock,
                 ids=self._ids,
                 metrics=Metrics(__version__),
+                poster=poster,
             )
             control = Control(
                 **vars(parts),
@@ -130,7 +133,10 @@ class ControlProcess:
                 operator_token=operator_token(settings.home),
             )
             await self._register(control)
-            yield control
+            try:
+                yield control
+            finally:
+                await poster.close()
             await self._say_goodbye(control)
 
     @asynccontextmanager
@@ -193,6 +199,7 @@ class ControlProcess:
             LostProcessLoop(control),
             ForgettingLoop(control),
             HoldExpiryLoop(control),
+            CheckpointDuty(control),
             PartitionDuty(control),
         ]
         if self._backups and self._settings.database.backups_enabled:

@@ -25,6 +25,11 @@ def as_datetime(at: Instant) -> datetime:
     return _EPOCH + timedelta(microseconds=at)
 
 
+def as_instant(at: datetime) -> Instant:
+    """The instant of a time that says its zone."""
+    return Instant((at - _EPOCH) // timedelta(microseconds=1))
+
+
 class Clock(Protocol):
     """Whatever tells the time: the database's in production, a counter in tests and in the simulator."""
 

@@ -191,6 +191,20 @@ class LedgerPosted(Event, kind="ledger.posted"):
 
 
 @dataclass(frozen=True)
+class LedgerArchived(Event, kind="ledger.archived"):
+    """A month of entries went into a file; its hash tells whether a file is that one."""
+
+    month: str
+    entries: int
+    file: str
+    sha256: str
+
+    @property
+    def subject(self) -> str:
+        return "ledger"
+
+
+@dataclass(frozen=True)
 class _OfLedgerAccount:
     account_id: UUID
 

@@ -89,7 +89,9 @@ async def balances(
 
 async def statement(connection: Connection, account_id: UUID, before: int | None, limit: int) -> list[Line]:
     """The newest lines of an account that were posted before a line; page on with the number of the last."""
-    rows = await _STATEMENT.rows(connection, account_id=account_id, before=before or _NUMBER_MAX, limit=limit)
+    rows = await _STATEMENT.rows(
+        connection, account_id=account_id, before=_NUMBER_MAX if before is None else before, limit=limit
+    )
     return [Line(**row) for row in rows]
 
 

@@ -31,7 +31,6 @@ from tidemill.core.ledger import (
 )
 from tidemill.core.ledger.posting import OLDEST_US
 from tidemill.store.arrays import bigint_array, text_array, uuid_array
-from tidemill.store.database import Database
 from tidemill.store.query import Connection, Query
 
 _OPEN = Query("ledger/open")
@@ -199,12 +198,9 @@ async def write(connection: Connection, number: int, decision: Decision, ids: Id
     return posted
 
 
-async def write_checkpoints(database: Database, now: Instant) -> int:
+async def write_checkpoints(connection: Connection, now: Instant) -> int:
     """Write a checkpoint for each account without a floor that moved, so that its balance is soon told."""
-    async with database.transaction() as transaction:
-        until = await lock(transaction)
-    async with database.connection() as connection:
-        row = await _CHECKPOINT.row(connection, until=until, now=now)
+    row = await _CHECKPOINT.row(connection, now=now)
     assert row
     written: int = row["written"]
     return written

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from tidemill.core.clock import Clock
+from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
 from tidemill.core.ledger import Books, Entry, Outcome
 from tidemill.store import ledger
@@ -20,6 +21,7 @@ from tidemill.store.database import Database, faults
 from tidemill.store.query import Connection
 
 BATCH_MAX = 5_000
+_CLOSE_S = 5.0
 REMEMBERED_MAX = 200_000
 """Accounts and holds; about 60 MiB."""
 
@@ -49,19 +51,33 @@ class Poster:
         return await answer
 
     async def close(self) -> None:
-        if self._posting is not None:
-            await self._posting
-        if self._connection is not None:
-            await self._connection.close()
+        try:
+            async with asyncio.timeout(_CLOSE_S):
+                if self._posting is not None:
+                    await self._posting
+                if self._connection is not None:
+                    with faults():
+                        await self._connection.close()
+        except (TimeoutError, DatabaseFault):
+            if self._connection is not None:
+                self._connection.terminate()
 
     async def _post_waiting(self) -> None:
         while self._waiting:
-            batch = self._next_batch()
-            try:
-                outcomes = await self._post_batch([entry for entries, _ in batch for entry in entries])
-            except Exception as error:  # noqa: BLE001  # each caller raises it in its own place
+            await self._post_together(self._next_batch())
+
+    async def _post_together(self, batch: list[_Asked]) -> None:
+        try:
+            outcomes = await self._post_batch([entry for entries, _ in batch for entry in entries])
+        except DatabaseFault as fault:
+            _fail(batch, fault)
+        except Exception as error:  # noqa: BLE001  # a bug in somebody's entry, which its own caller shall raise
+            if len(batch) == 1:
                 _fail(batch, error)
-                continue
+            else:
+                for asked in batch:
+                    await self._post_together([asked])
+        else:
             _answer(batch, outcomes)
 
     def _next_batch(self) -> list[_Asked]:

@@ -3,17 +3,28 @@
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from tidemill.core.clock import as_datetime
+from tidemill.core.money import credits_of
+from tidemill.core.reasons import REASON_MAX
 
 API = "/api/v1"
 
 Timestamp = Annotated[datetime, BeforeValidator(as_datetime)]
 """A view's field that is given an instant and shows RFC 3339."""
 
+Credits = Annotated[str, BeforeValidator(credits_of)]
+"""A view's field that is given micro-credits and shows credits."""
+
 
 class View(BaseModel):
     """What a route shows of a value, made from the value's own fields."""
 
     model_config = ConfigDict(from_attributes=True)
+
+
+class Reason(BaseModel):
+    """Why an operator does something."""
+
+    reason: str = Field(min_length=1, max_length=REASON_MAX, description="Kept with what is done, and shown with it.")

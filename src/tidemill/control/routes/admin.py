@@ -1,18 +1,17 @@
 """The operator's routes: the kill switches, and the control processes of the pool."""
 
-from typing import Annotated, Literal
+from typing import Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
-from tidemill.control.context import ControlPart, Operator
+from tidemill.control.context import ControlPart, Operator, PageLimit
 from tidemill.control.once import OncePart
 from tidemill.control.problems import Refused, documented
-from tidemill.control.routes import API, Timestamp, View
+from tidemill.control.routes import API, Reason, Timestamp, View
 from tidemill.core.clock import Instant
-from tidemill.core.reasons import REASON_MAX
 from tidemill.core.refusals import Refusal
 from tidemill.core.switches import Switch
 from tidemill.store import processes, switches
@@ -20,10 +19,6 @@ from tidemill.store.answers import Answer
 from tidemill.store.query import Connection
 
 router = APIRouter(prefix=f"{API}/admin", tags=["admin"])
-
-
-class Reason(BaseModel):
-    reason: str = Field(min_length=1, max_length=REASON_MAX, description="Kept with the switch and told to everybody.")
 
 
 class SwitchView(View):
@@ -76,14 +71,8 @@ async def start(name: Switch, reason: Reason, control: ControlPart, caller: Oper
 
 
 @router.get("/processes", responses=documented(401, 403, 422))
-async def list_processes(
-    control: ControlPart,
-    _: Operator,
-    after: UUID | None = None,
-    limit: Annotated[int | None, Query(ge=1)] = None,
-) -> ProcessPage:
+async def list_processes(control: ControlPart, _: Operator, most: PageLimit, after: UUID | None = None) -> ProcessPage:
     """The control processes of the pool, newest first."""
-    most = min(limit or control.settings.http.page_limit_default, control.settings.http.page_limit_max)
     found = await processes.listed(control.requests, after, most + 1)
     items = [ProcessView.model_validate(process) for process in found[:most]]
     return ProcessPage(items=items, has_more=len(found) > most, after=items[-1].id if items else None)

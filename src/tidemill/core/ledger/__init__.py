@@ -1,6 +1,15 @@
 """The ledger's rules: accounts, entries, and what becomes of a batch of them. Integers, double entry, nothing lost."""
 
-from tidemill.core.ledger.accounts import RULES, AccountKind, FreezeRefusal, KindRules, LedgerAccount, Visibility
+from tidemill.core.ledger.accounts import (
+    RULES,
+    AccountKind,
+    AccountRefusal,
+    FreezeRefusal,
+    KindRules,
+    LedgerAccount,
+    Visibility,
+    account_named,
+)
 from tidemill.core.ledger.adjustments import Adjustment, AdjustmentRefusal, AdjustmentState
 from tidemill.core.ledger.entries import Entry, Hold, PostingRefusal, Release, Transfer, body, entry_of, fingerprint
 from tidemill.core.ledger.posting import AccountState, Books, HoldState, Known, Outcome, decide
@@ -8,6 +17,7 @@ from tidemill.core.ledger.posting import AccountState, Books, HoldState, Known, 
 __all__ = [
     "RULES",
     "AccountKind",
+    "AccountRefusal",
     "AccountState",
     "Adjustment",
     "AdjustmentRefusal",
@@ -25,6 +35,7 @@ __all__ = [
     "Release",
     "Transfer",
     "Visibility",
+    "account_named",
     "body",
     "decide",
     "entry_of",

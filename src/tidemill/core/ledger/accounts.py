@@ -5,12 +5,17 @@ for ever, so opening one twice is opening it once.
 """
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
 from tidemill.core.refusals import Refusal
+
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
+_CURRENCY = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}", re.ASCII)
+_WRITTEN = re.compile(rf"(?P<kind>[a-z_]+)(:(?P<whose>[\w.-]{{1,64}}))?(@(?P<currency>{_CURRENCY.pattern}))?", re.ASCII)
 
 
 class AccountKind(StrEnum):
@@ -76,6 +81,19 @@ class FreezeRefusal(Refusal):
     NOT_FROZEN = "The account is not frozen; nothing was changed."
 
 
+class AccountRefusal(Refusal):
+    """What can be wrong with an account as an operator writes it."""
+
+    ACCOUNT_MALFORMED = (
+        "An account is written as its id, or as KIND, KIND:OWNER or KIND:NAME with or without @CURRENCY, "
+        "such as commission or external:bank@credit."
+    )
+    ACCOUNT_KIND_UNKNOWN = f"There is no such kind of account; the kinds are {', '.join(AccountKind)}."
+    ACCOUNT_OWNER_NEEDED = "An account of this kind has an owner: write KIND:OWNER with the owner's UUID."
+    ACCOUNT_NAME_NEEDED = "An account of this kind has a name: write KIND:NAME, such as external:bank."
+    ACCOUNT_OF_THE_POOL = "An account of this kind is the pool's own: write KIND alone."
+
+
 @dataclass(frozen=True)
 class LedgerAccount:
     """One account. `owner_id` is whose it is; `name` tells accounts of one kind apart, as the ways in and out."""
@@ -99,3 +117,30 @@ class LedgerAccount:
         number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")
         number = number & ~(0xF << 76) | 8 << 76
         return UUID(int=number & ~(0x3 << 62) | 2 << 62)
+
+
+def account_named(text: str, currency: str = "credit") -> LedgerAccount | UUID | AccountRefusal:
+    """The account an operator means: an id, or what the account is, in this currency unless the text names another."""
+    if (given := _uuid(text)) is not None:
+        return given
+    written = _WRITTEN.fullmatch(text)
+    currency = (written and written["currency"]) or currency
+    if not written or not _CURRENCY.fullmatch(currency):
+        return AccountRefusal.ACCOUNT_MALFORMED
+    if written["kind"] not in set(AccountKind):
+        return AccountRefusal.ACCOUNT_KIND_UNKNOWN
+    kind = AccountKind(written["kind"])
+    return _account(kind, RULES[kind], written["whose"] or "", currency)
+
+
+def _account(kind: AccountKind, rules: KindRules, whose: str, currency: str) -> LedgerAccount | AccountRefusal:
+    owner_id = _uuid(whose)
+    if rules.owned:
+        return LedgerAccount(kind, owner_id, "", currency) if owner_id else AccountRefusal.ACCOUNT_OWNER_NEEDED
+    if rules.named:
+        return LedgerAccount(kind, None, whose, currency) if whose else AccountRefusal.ACCOUNT_NAME_NEEDED
+    return AccountRefusal.ACCOUNT_OF_THE_POOL if whose else LedgerAccount(kind, currency=currency)
+
+
+def _uuid(text: str) -> UUID | None:
+    return UUID(text) if _UUID.fullmatch(text) else None

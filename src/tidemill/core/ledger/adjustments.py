@@ -5,7 +5,8 @@ from enum import Enum
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.ledger.entries import AMOUNT_MAX_UC, PostingRefusal, Transfer
+from tidemill.core.ledger.entries import PostingRefusal, Transfer
+from tidemill.core.money import AMOUNT_MAX_UC
 from tidemill.core.reasons import ReasonRefusal, checked_reason
 from tidemill.core.refusals import Refusal
 

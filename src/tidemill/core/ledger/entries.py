@@ -11,8 +11,19 @@ from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from tidemill.core.clock import Instant
+from tidemill.core.clock import SECOND, Instant
 from tidemill.core.refusals import Refusal
+
+LATEST = Instant(253_402_300_800 * SECOND)
+"""The year 10000: no database holds a time beyond it."""
+
+
+def is_storable(*texts: str) -> bool:
+    """Whether a database can hold these: none empty, no NUL, nothing that UTF-8 has no bytes for."""
+    return all(
+        text and "\0" not in text and (text.isascii() or text.encode(errors="ignore").decode() == text)
+        for text in texts
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +40,9 @@ class Transfer:
     hold_id: UUID | None = None
     linked: bool = field(default=False, compare=False)
 
+    def __post_init__(self) -> None:
+        assert is_storable(self.currency, self.kind, self.cause), "an entry's texts are not empty, and can be stored"
+
 
 @dataclass(frozen=True, slots=True)
 class Hold:
@@ -42,6 +56,10 @@ class Hold:
     cause: str
     linked: bool = field(default=False, compare=False)
 
+    def __post_init__(self) -> None:
+        assert is_storable(self.currency, self.cause), "an entry's texts are not empty, and can be stored"
+        assert 0 <= self.expires_at < LATEST, "a hold expires at a time that can be stored"
+
 
 @dataclass(frozen=True, slots=True)
 class Release:
@@ -52,9 +70,9 @@ class Release:
     cause: str
     linked: bool = field(default=False, compare=False)
 
+    def __post_init__(self) -> None:
+        assert is_storable(self.cause), "an entry's texts are not empty, and can be stored"
 
-AMOUNT_MAX_UC = 10**15
-"""A thousand million credits: no sum of entries can then leave what the database counts with."""
 
 Entry: TypeAlias = Transfer | Hold | Release
 

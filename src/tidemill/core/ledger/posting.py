@@ -11,7 +11,8 @@ from uuid import UUID
 
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.ids import first_id_at
-from tidemill.core.ledger.entries import AMOUNT_MAX_UC, Entry, Hold, PostingRefusal, Release, Transfer, fingerprint
+from tidemill.core.ledger.entries import Entry, Hold, PostingRefusal, Release, Transfer, fingerprint
+from tidemill.core.money import AMOUNT_MAX_UC
 
 OLDEST_US = 30 * DAY
 """How old an id may be that the books do not know."""

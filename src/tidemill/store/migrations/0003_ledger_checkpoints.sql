@@ -50,21 +50,34 @@ LANGUAGE sql STABLE SET search_path = public, pg_temp AS $$
     FROM base AS b
 $$;
 
--- Writes a checkpoint for each account without a floor that moved since its last one. Everything up to the number must be
--- committed: whoever asks had the ledger's lock when it read it. Answers how many were written.
-CREATE FUNCTION write_checkpoints(until bigint, now timestamptz) RETURNS bigint
-LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
-    WITH written AS (
-        INSERT INTO ledger_checkpoint (account_id, number, at, posted_uc)
-        SELECT a.id, until, now, posted_until(a.id, until)
-        FROM ledger_account AS a
-        WHERE NOT a.floored AND EXISTS (
-            SELECT FROM transfer AS t
-            WHERE (t.credit_id = a.id OR t.debit_id = a.id) AND t.number <= until
-              AND t.number > coalesce((SELECT max(c.number) FROM ledger_checkpoint AS c WHERE c.account_id = a.id), -1)
-        )
-        ON CONFLICT DO NOTHING
-        RETURNING 1
+-- Writes a checkpoint for each account without a floor that moved since its last one. Answers how many. The lock is held
+-- only to learn the number: everything up to it is then committed, and each statement here sees that.
+CREATE FUNCTION write_checkpoints(now timestamptz) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+DECLARE
+    until    bigint;
+    written  bigint;
+BEGIN
+    ASSERT current_setting('transaction_isolation') = 'read committed', 'a checkpoint needs to see what was committed';
+    PERFORM pg_advisory_lock(7521, 1);
+    until := (SELECT last_value FROM ledger_number);
+    PERFORM pg_advisory_unlock(7521, 1);
+    INSERT INTO ledger_checkpoint (account_id, number, at, posted_uc)
+    SELECT a.id, until, now, posted_until(a.id, until)
+    FROM ledger_account AS a,
+         LATERAL (SELECT coalesce(max(c.number), -1) AS number FROM ledger_checkpoint AS c WHERE c.account_id = a.id) AS last
+    WHERE NOT a.floored AND (
+        EXISTS (SELECT FROM transfer AS t WHERE t.credit_id = a.id AND t.number > last.number AND t.number <= until)
+        OR EXISTS (SELECT FROM transfer AS t WHERE t.debit_id = a.id AND t.number > last.number AND t.number <= until)
     )
-    SELECT count(*) FROM written
-$$;
+    ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS written = ROW_COUNT;
+    RETURN written;
+END $$;
+
+-- Takes one month of a table out of the database. Not for the program: only the owner of the schema may.
+CREATE FUNCTION drop_month(parent text, month text) RETURNS void
+LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
+BEGIN
+    EXECUTE format('DROP TABLE IF EXISTS %I', parent || '_' || replace(month, '-', '_'));
+END $$;

@@ -1,2 +1,2 @@
 -- Write checkpoints for accounts without a floor.
-SELECT write_checkpoints(:until, :now) AS written
+SELECT write_checkpoints(:now) AS written

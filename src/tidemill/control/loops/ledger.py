@@ -1,10 +1,13 @@
-"""Gives back holds whose time is over."""
+"""What the ledger needs now and then: holds whose time is over are given back, and long sums are written down."""
 
+from tidemill.control.loops.duty import Duty
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import Instant
 from tidemill.core.ledger import Release
 from tidemill.store import ledger
+
+_CHECKPOINT_EVERY_S = 600.0
 
 
 class HoldExpiryLoop(Loop):
@@ -22,7 +25,19 @@ class HoldExpiryLoop(Loop):
         if not expired:
             return Tick()
         releases = [Release(self.parts.ids.new(now), hold_id, "expired") for hold_id in expired]
-        async with self.parts.database.transaction() as transaction:
-            outcomes = await ledger.post(transaction, releases, self.parts.ids, now)
+        outcomes = await self.parts.poster.post(releases)
         released = sum(outcome.refusal is None for outcome in outcomes)
         return Tick(seen=len(expired), applied=released, more=len(expired) == batch_max)
+
+
+class CheckpointDuty(Duty):
+    """Writes down what was posted to accounts without a floor, so that their balances need only what came since."""
+
+    name = "ledger_checkpoints"
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts, period_s=_CHECKPOINT_EVERY_S)
+
+    async def perform(self, now: Instant) -> int:
+        async with self.parts.database.connection() as connection:
+            return await ledger.write_checkpoints(connection, now)

@@ -1,0 +1,51 @@
+"""An account of the ledger as commands take it and show it."""
+
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from tidemill.cli.output import Declined
+from tidemill.core.ledger import LedgerAccount, account_named
+from tidemill.core.money import credits_of
+from tidemill.core.refusals import Refusal
+from tidemill.store.books import Balance
+
+WRITTEN = "its id, or KIND, KIND:OWNER or KIND:NAME, with @CURRENCY if it is not the credit"
+
+Account = Annotated[str, typer.Argument(metavar="ACCOUNT", help=f"The account: {WRITTEN}.")]
+
+COLUMNS = ("account", "kind", "of", "posted", "held", "available", "currency", "state")
+
+
+def read_account(text: str, currency: str = "credit") -> LedgerAccount | UUID:
+    """The account that a command's argument means."""
+    account = account_named(text, currency)
+    if isinstance(account, Refusal):
+        raise Declined(account.sentence)
+    return account
+
+
+def account_id(text: str) -> UUID:
+    account = read_account(text)
+    return account.id if isinstance(account, LedgerAccount) else account
+
+
+def account_fields(one: Balance) -> dict[str, object]:
+    return {
+        "id": str(one.id),
+        "kind": one.kind.value,
+        "owner": None if one.owner_id is None else str(one.owner_id),
+        "name": one.name,
+        "currency": one.currency,
+        "frozen": one.frozen,
+        "posted": credits_of(one.posted_uc),
+        "held": credits_of(one.held_uc),
+        "available": credits_of(one.available_uc),
+    }
+
+
+def account_row(one: Balance) -> tuple[str, ...]:
+    amounts = (credits_of(one.posted_uc), credits_of(one.held_uc), credits_of(one.available_uc))
+    whose = str(one.owner_id or one.name or "the pool")
+    return str(one.id), one.kind.value, whose, *amounts, one.currency, "frozen" if one.frozen else "open"

@@ -1,0 +1,68 @@
+"""An account's whole statement as CSV, page by page: however long it is, one page is in memory.
+
+Each page has a connection for itself, so that none is kept while a slow client reads. Lines that are posted meanwhile
+have higher numbers than the first page and are left out: what is sent is the statement of one moment.
+"""
+
+import asyncio
+import csv
+import io
+from collections.abc import AsyncIterator, Iterable, Sequence
+
+import structlog
+
+from tidemill.control.context import Control
+from tidemill.core.clock import as_datetime
+from tidemill.core.faults import DatabaseFault
+from tidemill.core.money import credits_of
+from tidemill.core.spreadsheets import harmless
+from tidemill.store import books
+from tidemill.store.books import Balance, Line
+
+log = structlog.get_logger()
+
+COLUMNS = ("number", "id", "at", "kind", "cause", "counterpart", "amount", "currency")
+_TRIES_MAX = 10
+
+
+async def statement_csv(control: Control, account: Balance) -> AsyncIterator[str]:
+    yield _rows([COLUMNS])
+    before: int | None = None
+    while lines := await _page(control, account, before):
+        before = lines[-1].number
+        yield _rows(_cells(line, account.currency) for line in lines)
+
+
+async def _page(control: Control, account: Balance, before: int | None) -> Sequence[Line]:
+    """A database that is away for a moment ends no answer. If it stays away, the answer breaks off, so that nobody
+    takes a part for the whole."""
+    tries = 0
+    while True:
+        try:
+            async with control.requests.connection() as connection:
+                return await books.statement(connection, account.id, before, control.settings.http.page_limit_max)
+        except DatabaseFault as fault:
+            tries += 1
+            if tries == _TRIES_MAX:
+                raise
+            log.warning("statement waits", cause=str(fault))
+            await asyncio.sleep(control.settings.loops.poll_s)
+
+
+def _rows(rows: Iterable[Sequence[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
+
+
+def _cells(line: Line, currency: str) -> tuple[str, ...]:
+    return (
+        str(line.number),
+        str(line.id),
+        as_datetime(line.at).isoformat(),
+        harmless(line.kind),
+        harmless(line.cause),
+        str(line.counterpart_id),
+        credits_of(line.amount_uc),
+        harmless(currency),
+    )

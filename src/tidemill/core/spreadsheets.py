@@ -1,0 +1,8 @@
+"""Text on its way into a spreadsheet, where a cell that begins like a formula is run as one."""
+
+_BEGIN_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def harmless(text: str) -> str:
+    """The text with an apostrophe before it, if a spreadsheet could take it for a formula. Not for numbers."""
+    return f"'{text}" if text.startswith(_BEGIN_FORMULAS) else text

@@ -1,0 +1,6 @@
+-- The months of which transfers are in the tables, oldest first.
+SELECT substr(c.relname, 10, 4) || '-' || substr(c.relname, 15, 2) AS month
+FROM pg_inherits AS i
+JOIN pg_class AS c ON c.oid = i.inhrelid
+WHERE i.inhparent = 'transfer'::regclass
+ORDER BY c.relname
