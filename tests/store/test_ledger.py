@@ -363,14 +363,14 @@ async def test_a_bug_in_one_entry_is_told_to_its_caller_alone(database: Database
     await poster.close()
 
 
-@pytest.mark.parametrize("cause", ["", "a\0b", "a\ud800b"])
+@pytest.mark.parametrize("cause", ["", "a\0b", "a\ud800b", "x" * 2_001])
 def test_what_cannot_be_stored_cannot_be_asked_for(cause: str) -> None:
     with pytest.raises(AssertionError):
         Transfer(NOTHING_ID, OPENED.id, OTHER.id, 1, "credit", "test", cause)
 
 
 @pytest.mark.parametrize(
-    "cause", ['"', "\\", '\\"', "NULL", "{}", ",", "a\nb", "ünïcödé 漢字 🌊", "x" * 100_000, "'", "\x1f"]
+    "cause", ['"', "\\", '\\"', "NULL", "{}", ",", "a\nb", "ünïcödé 漢字 🌊", "x" * 2_000, "'", "\x1f"]
 )
 async def test_a_cause_is_kept_as_it_was_given(database: Database, now: Instant, cause: str) -> None:
     posted = [

@@ -85,7 +85,7 @@ STATUS: Mapping[Refusal, int] = {
     ArchiveRefusal.NOT_THE_OLDEST: 409,
     ArchiveRefusal.NOT_OVER: 409,
     ArchiveRefusal.HOLDS_OPEN: 409,
-    ArchiveRefusal.CAPTURES_LATER_HOLD: 409,
+    ArchiveRefusal.LATER_HOLD: 409,
     FreezeRefusal.ALREADY_FROZEN: 409,
     FreezeRefusal.NOT_FROZEN: 409,
     AdjustmentRefusal.UNKNOWN_ADJUSTMENT: 404,

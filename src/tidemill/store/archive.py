@@ -53,7 +53,7 @@ class ArchiveRefusal(Refusal):
     NOT_THE_OLDEST = "Months are archived in order: take the oldest that is still in the database first."
     NOT_OVER = "Entries of that month may still come: wait until 31 days after its end."
     HOLDS_OPEN = "Something is left of holds placed in that month: release them first, or wait until they expire."
-    CAPTURES_LATER_HOLD = "A transfer of that month captures a hold of a later month: archive both later."
+    LATER_HOLD = "An entry of that month captures or releases a hold of a later month: archive both later."
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ async def archives(connection: Connection) -> list[Archive]:
 async def archive_month(owner: Connection, name: str, folder: Path, ids: Ids, now: Instant) -> Archive | ArchiveRefusal:
     """Write a month to a file in a folder, and take it out of the database. All of it, or nothing."""
     months = [row["month"] for row in await _MONTHS.rows(owner)]
-    if name not in months:
+    if name not in months:  # those that were archived are not among them
         return ArchiveRefusal.NO_SUCH_MONTH
     if name != months[0]:
         return ArchiveRefusal.NOT_THE_OLDEST
@@ -107,8 +107,8 @@ async def archive_month(owner: Connection, name: str, folder: Path, ids: Ids, no
     assert obstacles
     if obstacles["open"]:
         return ArchiveRefusal.HOLDS_OPEN
-    if obstacles["captures"]:
-        return ArchiveRefusal.CAPTURES_LATER_HOLD
+    if obstacles["later"]:
+        return ArchiveRefusal.LATER_HOLD
     file = folder / f"ledger-{name}.jsonl.gz"
     async with owner.transaction():
         entries = await _write_file(owner, month, file)
@@ -119,7 +119,7 @@ async def archive_month(owner: Connection, name: str, folder: Path, ids: Ids, no
 
 async def _write_file(owner: Connection, month: _Month, file: Path) -> int:
     """The month's entries, one a line; their ids into the database. Answers how many there are."""
-    draft = file.with_suffix(".part")
+    draft = file.with_suffix(f".{month.first_id.hex}.part")
     entries, chunk = 0, _Chunk()
     with draft.open("wb") as raw, gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as out:
         async for row in owner.cursor(_ENTRIES.sql, month.first_id, month.end_id, prefetch=2_000):
@@ -131,9 +131,7 @@ async def _write_file(owner: Connection, month: _Month, file: Path) -> int:
                 chunk = _Chunk()
     if chunk.ids:
         await chunk.keep(owner)
-    with draft.open("rb") as whole:
-        os.fsync(whole.fileno())
-    draft.rename(file)
+    await asyncio.to_thread(_give_name, draft, file)
     return entries
 
 
@@ -174,7 +172,7 @@ async def _replace_by_checkpoints(owner: Connection, month: _Month, written: Arc
         month.name, written.archived_at, number, counted["last_at"], written.file, written.sha256, written.entries
     )
     await _CHECKPOINTS.run(owner, number=number, now=kept.archived_at, **month.ids)
-    await _KEEP.run(owner, **vars(kept))
+    await _KEEP.run(owner, **vars(kept), end_id=month.end_id)
     await _FORGET.run(owner, number=number)
     for table in TABLES:
         await _DROP.run(owner, table=table, month=month.name)
@@ -195,6 +193,26 @@ async def check_archives(connection: Connection, folder: Path) -> list[Check]:
     wrong = [str(row["id"]) for row in rows if row["archived_uc"] != sums[str(row["id"])]]
     told = f"Wrong: {', '.join(wrong[:5])}." if wrong else f"{len(known)} files and the tables agree on every balance."
     return [Check("archives", not wrong, told)]
+
+
+def _give_name(draft: Path, file: Path) -> None:
+    """Durably, and never over another file: it could be the only copy of a month."""
+    with draft.open("rb") as whole:
+        os.fsync(whole.fileno())
+    try:
+        os.link(draft, file)
+    except FileExistsError:
+        if _sha256(draft) != _sha256(file):
+            raise Fault(
+                f"{file} exists and holds something else: nothing was changed; choose another folder."
+            ) from None
+    finally:
+        draft.unlink()
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _sums(files: Sequence[Path]) -> Counter[str]:

@@ -4,6 +4,7 @@ What is posted or refused once keeps its answer. The decision is core's; the dat
 """
 
 import json
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -13,7 +14,6 @@ from tidemill.core.clock import Instant
 from tidemill.core.events import LedgerPosted
 from tidemill.core.ids import Ids, first_id_at
 from tidemill.core.ledger import (
-    RULES,
     AccountState,
     Books,
     Entry,
@@ -52,12 +52,10 @@ async def open_accounts(connection: Connection, accounts: Sequence[LedgerAccount
     """Open accounts that are not open yet. Answers how many were new."""
     row = await _OPEN.row(
         connection,
-        ids=[account.id for account in accounts],
         kinds=[account.kind.value for account in accounts],
         owner_ids=[account.owner_id for account in accounts],
         names=[account.name for account in accounts],
         currencies=[account.currency for account in accounts],
-        floors=[RULES[account.kind].floored for account in accounts],
         now=now,
     )
     assert row
@@ -156,11 +154,11 @@ async def answered(transaction: Connection, batch: Sequence[Entry], now: Instant
 async def _archived(transaction: Connection, ids: Sequence[UUID], now: Instant) -> dict[UUID, Known]:
     """What became of entries that are archived. Only ids that nobody may use any more can be."""
     oldest = first_id_at(Instant(now - OLDEST_US))
-    old = [one for one in ids if one < oldest]
+    old = sorted(one for one in ids if one < oldest)
     known: dict[UUID, Known] = {}
     for row in await _ARCHIVED_CHUNKS.rows(transaction, ids=old) if old else []:
         places = {row["ids"][start : start + 16]: start for start in range(0, len(row["ids"]), 16)}
-        for one in old:
+        for one in old[bisect_left(old, row["first_id"]) : bisect_right(old, row["last_id"])]:
             start = places.get(one.bytes)
             if start is not None:
                 refusal = row["refusals"].get(str(start // 16))
@@ -176,13 +174,10 @@ async def write(connection: Connection, number: int, decision: Decision, ids: Id
     if not decision.posted and not decision.refused:
         return number
     event = LedgerPosted(len(decision.posted), len(decision.refused))
-    numbers = [entry.id.int for entry in decision.posted] + [entry.id.int for entry, _ in decision.refused]
     row = await _POST.row(
         connection,
         seen_number=number,
         now=now,
-        oldest=_first_half(min(numbers)),
-        newest=_first_half(max(numbers)),
         event_id=ids.new(now),
         event_kind=event.kind,
         event_subject=event.subject,
@@ -209,11 +204,6 @@ async def write_checkpoints(connection: Connection, now: Instant) -> int:
 async def expired_holds(connection: Connection, now: Instant, limit: int) -> list[UUID]:
     """Holds whose time is over and of which something is left."""
     return [row["id"] for row in await _EXPIRED.rows(connection, now=now, limit=limit)]
-
-
-def _first_half(number: int) -> int:
-    """Of an id, with its time, as PostgreSQL counts: signed."""
-    return (number >> 64) - 2**63
 
 
 def _columns(posted: Iterable[Entry]) -> dict[str, str]:

@@ -17,6 +17,7 @@ from tidemill.core.clock import DAY, Instant
 from tidemill.core.events import PoolCreated, PoolRestored
 from tidemill.core.faults import DatabaseFault, WrongVersion
 from tidemill.core.ids import Ids
+from tidemill.core.ledger.posting import OLDEST_US
 from tidemill.store import events, partitions
 from tidemill.store.address import DatabaseUrls, role_of
 from tidemill.store.clock import read_clock
@@ -95,7 +96,7 @@ async def migrate(urls: DatabaseUrls, ids: Ids, version: str) -> Sequence[Migrat
         now = await read_clock(owner)
         for step in steps:
             await _apply(owner, step, now, version)
-        await partitions.create(owner, now, Instant(now + _FIRST_PARTITIONS_US))
+        await partitions.create(owner, Instant(now - OLDEST_US), Instant(now + _FIRST_PARTITIONS_US))
         if steps:
             await _grant(owner, urls)
             await _ensure_pool(owner, ids, now, version)

@@ -22,6 +22,7 @@ from tidemill.store.query import Connection
 
 BATCH_MAX = 5_000
 _CLOSE_S = 5.0
+_STOPPING = "The process is stopping: whether this was posted is told by posting it again."
 REMEMBERED_MAX = 200_000
 """Accounts and holds; about 60 MiB."""
 
@@ -38,12 +39,14 @@ class Poster:
         self._waiting: list[_Asked] = []
         self._posting: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
+        self._closed = False
         self._books = Books()
         self._number: int | None = None
 
     async def post(self, entries: Sequence[Entry]) -> list[Outcome]:
         """Post entries, in order and in one transaction, together with those of others. The last ends its links."""
         assert entries, "there is nothing to post"
+        assert not self._closed, "a closed poster posts nothing"
         answer: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
         self._waiting.append((_closed(entries), answer))
         if self._posting is None or self._posting.done():
@@ -51,6 +54,7 @@ class Poster:
         return await answer
 
     async def close(self) -> None:
+        self._closed = True
         try:
             async with asyncio.timeout(_CLOSE_S):
                 if self._posting is not None:
@@ -63,14 +67,22 @@ class Poster:
                 self._connection.terminate()
 
     async def _post_waiting(self) -> None:
-        while self._waiting:
-            await self._post_together(self._next_batch())
+        try:
+            while self._waiting:
+                await self._post_together(self._next_batch())
+        except BaseException:  # we are being stopped: nobody is left waiting
+            gone, self._waiting = self._waiting, []
+            _fail(gone, DatabaseFault(_STOPPING))
+            raise
 
     async def _post_together(self, batch: list[_Asked]) -> None:
         try:
             outcomes = await self._post_batch([entry for entries, _ in batch for entry in entries])
         except DatabaseFault as fault:
             _fail(batch, fault)
+        except asyncio.CancelledError:
+            _fail(batch, DatabaseFault(_STOPPING))
+            raise
         except Exception as error:  # noqa: BLE001  # a bug in somebody's entry, which its own caller shall raise
             if len(batch) == 1:
                 _fail(batch, error)
@@ -91,6 +103,8 @@ class Poster:
         return batch
 
     async def _post_batch(self, entries: Sequence[Entry]) -> list[Outcome]:
+        if len(self._books.accounts) + len(self._books.holds) > REMEMBERED_MAX:
+            self._forget()
         try:
             with faults():
                 connection = await self._connected()
@@ -118,7 +132,7 @@ class Poster:
         now = self._clock.now()
         async with connection.transaction():
             number = await ledger.lock(connection)
-            if number != self._number or len(self._books.accounts) + len(self._books.holds) > REMEMBERED_MAX:
+            if number != self._number:
                 self._forget()
             known = await ledger.answered(connection, entries, now)
             await ledger.look(connection, entries, self._books)

@@ -9,6 +9,7 @@ from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import DAY, SECOND, Instant, Observation
 from tidemill.core.events import ClockAlarm
+from tidemill.core.ledger.posting import OLDEST_US
 from tidemill.store import answers, events, partitions, processes
 from tidemill.store.clock import DatabaseClock
 
@@ -18,10 +19,10 @@ _ALARMS = {Observation.STEPPED, Observation.ADOPTED, Observation.RETURNED}
 
 
 async def make_partitions(parts: Parts, now: Instant) -> Sequence[str]:
-    """Make what is missing from now until as far ahead as the settings say."""
+    """Make what is missing, from as old as an id may be until as far ahead as the settings say."""
     until = Instant(now + parts.settings.database.partitions_ahead_days * DAY)
     async with parts.database.connection() as connection:
-        return await partitions.create(connection, now, until)
+        return await partitions.create(connection, Instant(now - OLDEST_US), until)
 
 
 class AnnounceLoop(Loop):

@@ -14,16 +14,18 @@ from uuid import UUID
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.refusals import Refusal
 
-LATEST = Instant(253_402_300_800 * SECOND)
-"""The year 10000: no database holds a time beyond it."""
+LATEST = Instant(7_258_118_400 * SECOND)
+"""The year 2200: PostgreSQL counts microseconds exactly until then, and somewhat longer."""
+TEXT_MAX = 2_000
 
 
 def is_storable(*texts: str) -> bool:
-    """Whether a database can hold these: none empty, no NUL, nothing that UTF-8 has no bytes for."""
-    return all(
-        text and "\0" not in text and (text.isascii() or text.encode(errors="ignore").decode() == text)
-        for text in texts
-    )
+    """Whether a database can hold these: none empty or long, no NUL, nothing that UTF-8 has no bytes for."""
+    return all(0 < len(text) <= TEXT_MAX and "\0" not in text and _has_bytes(text) for text in texts)
+
+
+def _has_bytes(text: str) -> bool:
+    return text.isascii() or text.encode(errors="ignore").decode() == text
 
 
 @dataclass(frozen=True, slots=True)

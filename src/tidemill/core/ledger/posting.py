@@ -55,8 +55,9 @@ class Books:
 class Outcome:
     """What became of one entry, and whether it is to be written down.
 
-    What was answered before is not written again. Nor is an id outside its time, for which there may be no place: the
-    same entry gets the same answer anyway.
+    What was answered before is not written again. Nor is what is wrong with the asking and not with the entry: an id
+    outside its time, for which there may be no place, or a link of entries that were partly answered. Such an answer is
+    not final: asked in another way or at another time, the entry may be posted.
     """
 
     refusal: PostingRefusal | None

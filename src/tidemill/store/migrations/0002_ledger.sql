@@ -97,16 +97,26 @@ END $$;
 
 INSERT INTO partitioned_table VALUES ('transfer'), ('hold'), ('hold_release'), ('refused_entry');
 
--- Opens accounts; one that is open already stays as it is. Answers how many were new.
+-- An account's id follows from what it is: the first bits of a hash, as a UUIDv8. The program computes the same.
+CREATE FUNCTION ledger_account_id(kind text, owner_id uuid, name text, currency text) RETURNS uuid
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT encode(set_byte(set_byte(h, 6, get_byte(h, 6) & 15 | 128), 8, get_byte(h, 8) & 63 | 128), 'hex')::uuid
+    FROM substring(
+        sha256(convert_to(concat_ws(E'\x1f', kind, coalesce(owner_id::text, ''), name, currency), 'UTF8')) FROM 1 FOR 16
+    ) AS h
+$$;
+
+-- Opens accounts; one that is open already stays as it is. Answers how many were new. Which kinds have no floor stands
+-- here and in the program's table of kinds; a test compares them.
 CREATE FUNCTION open_accounts(
-    ids uuid[], kinds text[], owner_ids uuid[], names text[], currencies text[], floors boolean[], now timestamptz
+    kinds text[], owner_ids uuid[], names text[], currencies text[], now timestamptz
 ) RETURNS bigint
 LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
     WITH opened AS (
         INSERT INTO ledger_account (id, kind, owner_id, name, currency, floored, opened_at)
-        SELECT a.id, a.kind, a.owner_id, a.name, a.currency, a.floored, now
-        FROM unnest(ids, kinds, owner_ids, names, currencies, floors)
-             AS a (id, kind, owner_id, name, currency, floored)
+        SELECT ledger_account_id(a.kind, a.owner_id, a.name, a.currency), a.kind, a.owner_id, a.name, a.currency,
+               a.kind NOT IN ('commission', 'burn', 'issuance', 'external'), now
+        FROM unnest(kinds, owner_ids, names, currencies) AS a (kind, owner_id, name, currency)
         ON CONFLICT DO NOTHING
         RETURNING id
     )
@@ -119,15 +129,30 @@ CREATE SEQUENCE ledger_number MINVALUE 0;
 SELECT setval('ledger_number', 0);
 
 -- The first half of the newest id answered so far, as a signed number. What is newer cannot be known.
-CREATE SEQUENCE ledger_newest MINVALUE -9223372036854775808 START -9223372036854775808;
+CREATE SEQUENCE ledger_newest MINVALUE -9223372036854775808;
+SELECT setval('ledger_newest', 0);
+
+-- When the last transfer was posted, in microseconds since 1970.
+CREATE SEQUENCE ledger_at MINVALUE 0;
+SELECT setval('ledger_at', 0);
 
 -- One batch at a time, in one order for everybody. Faster than waiting for each row, and no two batches ever deadlock.
 CREATE FUNCTION lock_ledger() RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
+    -- Only then does every statement after this see what was committed before it.
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'the ledger is written in read committed transactions only';
+    END IF;
     PERFORM pg_advisory_xact_lock(7521, 1);
     RETURN (SELECT last_value FROM ledger_number);
 END $$;
+
+-- The first half of an id, which has its time, as a number.
+CREATE FUNCTION first_half(id uuid) RETURNS bigint
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT ('x' || left(replace(id::text, '-', ''), 16))::bit(64)::bigint
+$$;
 
 -- Freezes or unfreezes an account: nothing moves on a frozen one, except what is given back to it. Answers whether that
 -- changed anything. The number moves on, so whoever remembers the account looks again.
@@ -145,7 +170,7 @@ END $$;
 -- the books it was made on: if the number is not the one it saw, or an id was answered before, nothing is done, and the
 -- answer is null.
 CREATE FUNCTION post_entries(
-    seen_number bigint, now timestamptz, oldest bigint, newest bigint,
+    seen_number bigint, now timestamptz,
     transfer_ids uuid[], debit_ids uuid[], credit_ids uuid[], amounts_uc bigint[], currencies text[], kinds text[],
     causes text[], hold_ids uuid[], unfloored_ids uuid[],
     placed_ids uuid[], placed_account_ids uuid[], placed_amounts_uc bigint[], placed_currencies text[],
@@ -160,21 +185,49 @@ SET search_path = public, pg_temp
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
     ids                uuid[];
-    number_before      bigint;
+    first_id           uuid;
+    last_id            uuid;
     newest_before      bigint;
-    all_sides          bigint := 2 * cardinality(transfer_ids) + cardinality(placed_ids) + cardinality(release_ids);
+    -- Never before the last: the order of numbers is the order of time. A clock that was far ahead does not count.
+    posted_at          timestamptz;
+    transfers          bigint := cardinality(transfer_ids);
+    placed             bigint := cardinality(placed_ids);
+    all_sides          bigint := 2 * transfers + placed + cardinality(release_ids);
     found              bigint;
     given_account_ids  uuid[];
     given_currencies   text[];
     given_amounts_uc   bigint[];
 BEGIN
-    PERFORM pg_advisory_xact_lock(7521, 1);
-    SELECT n.last_value, i.last_value INTO number_before, newest_before FROM ledger_number AS n, ledger_newest AS i;
-    IF number_before <> seen_number THEN
+    IF num_nulls(
+        seen_number, now, transfer_ids, debit_ids, credit_ids, amounts_uc, currencies, kinds, causes, hold_ids,
+        unfloored_ids, placed_ids, placed_account_ids, placed_amounts_uc, placed_currencies, placed_until_us, placed_causes,
+        release_ids, released_hold_ids, release_causes, refused_ids, refused_entries, refusals
+    ) > 0 OR (
+        transfers, transfers, transfers, transfers, transfers, transfers,
+        placed, placed, placed, placed, placed, cardinality(release_ids), cardinality(release_ids),
+        cardinality(refused_ids), cardinality(refused_ids)
+    ) <> (
+        cardinality(debit_ids), cardinality(credit_ids), cardinality(amounts_uc), cardinality(currencies),
+        cardinality(kinds), cardinality(causes), cardinality(placed_account_ids), cardinality(placed_amounts_uc),
+        cardinality(placed_currencies), cardinality(placed_until_us), cardinality(placed_causes),
+        cardinality(released_hold_ids), cardinality(release_causes), cardinality(refused_entries), cardinality(refusals)
+    ) OR cardinality(hold_ids) NOT IN (0, transfers) THEN
+        RAISE EXCEPTION 'the columns of a batch are incomplete' USING ERRCODE = 'integrity_constraint_violation';
+    END IF;
+
+    IF lock_ledger() <> seen_number THEN
         RETURN NULL;
     END IF;
-    IF oldest <= newest_before THEN
-        ids := transfer_ids || placed_ids || release_ids || refused_ids;
+    SELECT i.last_value, greatest(now, CASE WHEN t.at < now + interval '1 hour' THEN t.at END)
+    INTO newest_before, posted_at
+    FROM ledger_newest AS i, (SELECT timestamptz 'epoch' + last_value * interval '1 microsecond' AS at FROM ledger_at) AS t;
+    ids := transfer_ids || placed_ids || release_ids || refused_ids;
+    SELECT (SELECT id FROM unnest(ids) AS id ORDER BY id LIMIT 1), (SELECT id FROM unnest(ids) AS id ORDER BY id DESC LIMIT 1)
+    INTO first_id, last_id;
+    IF first_half(first_id) <= newest_before THEN
+        IF EXISTS (SELECT FROM ledger_archive AS a WHERE a.end_id > first_id) THEN
+            RAISE EXCEPTION 'an id belongs to an archived month' USING ERRCODE = 'integrity_constraint_violation';
+        END IF;
         IF EXISTS (
             SELECT FROM transfer WHERE id = ANY (ids)
             UNION ALL SELECT FROM hold WHERE id = ANY (ids)
@@ -222,7 +275,10 @@ BEGIN
         ) AS m
         WHERE h.id = m.hold_id AND h.account_id = m.debit_id AND h.expires_at > now;
         GET DIAGNOSTICS found = ROW_COUNT;
-        IF found <> (SELECT count(DISTINCT h.id) FROM unnest(hold_ids) AS h (id)) THEN
+        IF found <> (
+            SELECT count(DISTINCT (t.hold_id, t.debit_id)) FROM unnest(hold_ids, debit_ids) AS t (hold_id, debit_id)
+            WHERE t.hold_id IS NOT NULL
+        ) THEN
             RAISE EXCEPTION 'a capture names no open hold of its account'
             USING ERRCODE = 'integrity_constraint_violation';
         END IF;
@@ -253,7 +309,7 @@ BEGIN
     WITH posted AS (
         INSERT INTO transfer (id, debit_id, credit_id, amount_uc, currency, kind, cause, hold_id, number, at)
         SELECT t.id, t.debit_id, t.credit_id, t.amount_uc, t.currency, t.kind, t.cause, t.hold_id,
-               seen_number + t.position, now
+               seen_number + t.position, posted_at
         FROM unnest(transfer_ids, debit_ids, credit_ids, amounts_uc, currencies, kinds, causes, hold_ids)
              WITH ORDINALITY AS t (id, debit_id, credit_id, amount_uc, currency, kind, cause, hold_id, position)
     ), told AS (
@@ -295,8 +351,9 @@ BEGIN
     END IF;
 
     -- Beyond all numbers given out, also when nothing but holds changed: whoever saw the old one must look again.
-    SELECT setval('ledger_number', seen_number + cardinality(transfer_ids) + 1),
-           setval('ledger_newest', greatest(newest, newest_before))
-    INTO number_before, newest_before;
-    RETURN number_before;
+    SELECT setval('ledger_number', seen_number + transfers + 1),
+           setval('ledger_newest', greatest(first_half(last_id), newest_before)),
+           setval('ledger_at', (extract(epoch FROM posted_at) * 1000000)::bigint)
+    INTO found;
+    RETURN found;
 END $$;

@@ -16,6 +16,8 @@ CREATE TABLE ledger_archive (
     month        text PRIMARY KEY,
     archived_at  timestamptz NOT NULL,
     number       bigint NOT NULL UNIQUE,
+    -- Ids before this are archived.
+    end_id       uuid NOT NULL,
     -- When the last of its transfers was posted: balances before that are in the file.
     last_at      timestamptz,
     file         text NOT NULL,
@@ -36,7 +38,8 @@ CREATE TABLE archived_entries (
 
 -- What was posted to an account up to a number: from its newest checkpoint before that, and what came after.
 CREATE FUNCTION posted_until(account uuid, until bigint) RETURNS bigint
-LANGUAGE sql STABLE SET search_path = public, pg_temp AS $$
+-- Volatile: it must look again after it has waited for a month to be archived.
+LANGUAGE sql VOLATILE SET search_path = public, pg_temp AS $$
     WITH base AS (
         SELECT number, posted_uc FROM ledger_checkpoint WHERE account_id = account AND number <= until
         UNION ALL
@@ -56,14 +59,19 @@ CREATE FUNCTION write_checkpoints(now timestamptz) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
     until    bigint;
+    last_at  timestamptz;
     written  bigint;
 BEGIN
-    ASSERT current_setting('transaction_isolation') = 'read committed', 'a checkpoint needs to see what was committed';
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'a checkpoint must see what was committed: use a read committed transaction';
+    END IF;
     PERFORM pg_advisory_lock(7521, 1);
-    until := (SELECT last_value FROM ledger_number);
+    SELECT n.last_value, timestamptz 'epoch' + a.last_value * interval '1 microsecond'
+    INTO until, last_at
+    FROM ledger_number AS n, ledger_at AS a;
     PERFORM pg_advisory_unlock(7521, 1);
     INSERT INTO ledger_checkpoint (account_id, number, at, posted_uc)
-    SELECT a.id, until, now, posted_until(a.id, until)
+    SELECT a.id, until, greatest(now, last_at), posted_until(a.id, until)
     FROM ledger_account AS a,
          LATERAL (SELECT coalesce(max(c.number), -1) AS number FROM ledger_checkpoint AS c WHERE c.account_id = a.id) AS last
     WHERE NOT a.floored AND (
@@ -80,4 +88,33 @@ CREATE FUNCTION drop_month(parent text, month text) RETURNS void
 LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 BEGIN
     EXECUTE format('DROP TABLE IF EXISTS %I', parent || '_' || replace(month, '-', '_'));
+END $$;
+
+-- As before, but a month that was archived never comes back.
+CREATE OR REPLACE FUNCTION create_partitions(since timestamptz, until timestamptz) RETURNS SETOF text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+DECLARE
+    parent  text;
+    month   timestamp;
+    child   text;
+BEGIN
+    ASSERT until - since < interval '20 years', 'partitions are made for years, not for ages';
+    PERFORM pg_advisory_xact_lock(hashtextextended('create_partitions', 0));
+    FOR parent IN SELECT name FROM partitioned_table ORDER BY name LOOP
+        month := date_trunc('month', since AT TIME ZONE 'UTC');
+        WHILE month <= until AT TIME ZONE 'UTC' LOOP
+            child := format('%s_%s', parent, to_char(month, 'YYYY_MM'));
+            IF to_regclass(format('%I', child)) IS NULL AND NOT (
+                parent IN ('transfer', 'hold', 'hold_release', 'refused_entry')
+                AND EXISTS (SELECT FROM ledger_archive AS a WHERE replace(a.month, '-', '_') >= right(child, 7))
+            ) THEN
+                EXECUTE format(
+                    'CREATE TABLE %I PARTITION OF %I FOR VALUES FROM (%L) TO (%L)', child, parent,
+                    first_id_at(month AT TIME ZONE 'UTC'),
+                    first_id_at((month + interval '1 month') AT TIME ZONE 'UTC'));
+                RETURN NEXT child;
+            END IF;
+            month := month + interval '1 month';
+        END LOOP;
+    END LOOP;
 END $$;

@@ -2,7 +2,10 @@
 -- before the checkpoint's number but after the instant is taken off again.
 WITH base AS (
     (SELECT number, posted_uc, 0 AS later FROM ledger_checkpoint
-     WHERE account_id = :account_id AND at <= :instant ORDER BY number DESC LIMIT 1)
+     WHERE account_id = :account_id AND at <= :instant AND number >= coalesce(
+         (SELECT max(c.number) FROM ledger_checkpoint AS c JOIN ledger_archive USING (number) WHERE c.account_id = :account_id),
+         -1)
+     ORDER BY number DESC LIMIT 1)
     UNION ALL
     (SELECT number, posted_uc, 1 FROM ledger_checkpoint
      WHERE account_id = :account_id AND number IN (SELECT number FROM ledger_archive) ORDER BY number DESC LIMIT 1)

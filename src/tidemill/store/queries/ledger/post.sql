@@ -1,6 +1,6 @@
 -- Post what was decided, all or nothing, and tell of it. No number: the books are not as the decision saw them.
 SELECT post_entries(
-    :seen_number, :now, :oldest, :newest,
+    :seen_number, :now,
     :transfer_ids::text::uuid[], :debit_ids::text::uuid[], :credit_ids::text::uuid[], :amounts_uc::text::bigint[],
     :currencies::text::text[], :kinds::text::text[], :causes::text::text[], :hold_ids::text::uuid[],
     :unfloored_ids::text::uuid[],
