@@ -130,7 +130,7 @@ async def _statement(
 
 
 def _print_csv(lines: list[Line]) -> None:
-    writer = csv.writer(sys.stdout)
+    writer = csv.writer(sys.stdout, quoting=csv.QUOTE_ALL)
     writer.writerow(("at", "amount", "kind", "cause", "counterpart", "transfer"))
     for line in lines:
         writer.writerow((_line_fields(line) | {"kind": harmless(line.kind), "cause": harmless(line.cause)}).values())

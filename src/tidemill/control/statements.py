@@ -51,7 +51,7 @@ async def _page(control: Control, account: Balance, before: int | None) -> Seque
 
 def _rows(rows: Iterable[Sequence[str]]) -> str:
     text = io.StringIO()
-    csv.writer(text).writerows(rows)
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows(rows)
     return text.getvalue()
 
 
