@@ -5,7 +5,7 @@ What is posted or refused once keeps its answer. The decision is core's; the dat
 
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 from uuid import UUID
@@ -206,10 +206,9 @@ async def expired_holds(connection: Connection, now: Instant, limit: int) -> lis
     return [row["id"] for row in await _EXPIRED.rows(connection, now=now, limit=limit)]
 
 
-def _columns(posted: Iterable[Entry]) -> dict[str, str]:
+def _columns(posted: Sequence[Entry]) -> dict[str, str]:
     transfers = [entry for entry in posted if isinstance(entry, Transfer)]
-    holds = [entry for entry in posted if isinstance(entry, Hold)]
-    releases = [entry for entry in posted if isinstance(entry, Release)]
+    others = _other_columns(posted) if len(transfers) < len(posted) else _NO_OTHERS
     captures = any(entry.hold_id for entry in transfers)
     return {
         "transfer_ids": uuid_array([entry.id for entry in transfers]),
@@ -220,6 +219,14 @@ def _columns(posted: Iterable[Entry]) -> dict[str, str]:
         "kinds": text_array([entry.kind for entry in transfers]),
         "causes": text_array([entry.cause for entry in transfers]),
         "hold_ids": uuid_array([entry.hold_id for entry in transfers] if captures else []),
+        **others,
+    }
+
+
+def _other_columns(posted: Sequence[Entry]) -> dict[str, str]:
+    holds = [entry for entry in posted if isinstance(entry, Hold)]
+    releases = [entry for entry in posted if isinstance(entry, Release)]
+    return {
         "placed_ids": uuid_array([entry.id for entry in holds]),
         "placed_account_ids": uuid_array([entry.account_id for entry in holds]),
         "placed_amounts_uc": bigint_array([entry.amount_uc for entry in holds]),
@@ -230,6 +237,9 @@ def _columns(posted: Iterable[Entry]) -> dict[str, str]:
         "released_hold_ids": uuid_array([entry.hold_id for entry in releases]),
         "release_causes": text_array([entry.cause for entry in releases]),
     }
+
+
+_NO_OTHERS = _other_columns([])
 
 
 def _refusals(refused: Sequence[tuple[Entry, PostingRefusal]]) -> dict[str, str]:

@@ -150,7 +150,7 @@ END $$;
 
 -- The first half of an id, which has its time, as a number.
 CREATE FUNCTION first_half(id uuid) RETURNS bigint
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql IMMUTABLE AS $$
     SELECT ('x' || left(replace(id::text, '-', ''), 16))::bit(64)::bigint
 $$;
 
@@ -218,12 +218,11 @@ BEGIN
     IF lock_ledger() <> seen_number THEN
         RETURN NULL;
     END IF;
-    SELECT i.last_value, greatest(now, CASE WHEN t.at < now + interval '1 hour' THEN t.at END)
-    INTO newest_before, posted_at
-    FROM ledger_newest AS i, (SELECT timestamptz 'epoch' + last_value * interval '1 microsecond' AS at FROM ledger_at) AS t;
     ids := transfer_ids || placed_ids || release_ids || refused_ids;
-    SELECT (SELECT id FROM unnest(ids) AS id ORDER BY id LIMIT 1), (SELECT id FROM unnest(ids) AS id ORDER BY id DESC LIMIT 1)
-    INTO first_id, last_id;
+    SELECT i.last_value, greatest(now, CASE WHEN t.at < now + interval '1 hour' THEN t.at END),
+           (SELECT id FROM unnest(ids) AS id ORDER BY id LIMIT 1), (SELECT id FROM unnest(ids) AS id ORDER BY id DESC LIMIT 1)
+    INTO newest_before, posted_at, first_id, last_id
+    FROM ledger_newest AS i, (SELECT timestamptz 'epoch' + last_value * interval '1 microsecond' AS at FROM ledger_at) AS t;
     IF first_half(first_id) <= newest_before THEN
         IF EXISTS (SELECT FROM ledger_archive AS a WHERE a.end_id > first_id) THEN
             RAISE EXCEPTION 'an id belongs to an archived month' USING ERRCODE = 'integrity_constraint_violation';
