@@ -160,10 +160,10 @@ async def beside_an_empty_one(history: int, rounds: int) -> dict[str, float]:
             await measure(filling, old, customers.transfers(100_000, commission=True), clients=2, per_call=BATCH_MAX)
         for _ in range(rounds):
             async with a_pool() as (_, newcomers, new):
-                for _ in range(2):
-                    made = customers.transfers(100_000, commission=True)
+                for _ in range(10):
+                    made = customers.transfers(20_000, commission=True)
                     await measure(full, old, made, clients=2, per_call=BATCH_MAX)
-                    made = newcomers.transfers(100_000, commission=True)
+                    made = newcomers.transfers(20_000, commission=True)
                     await measure(empty, new, made, clients=2, per_call=BATCH_MAX)
     return {
         "history": filling.answered,
