@@ -117,7 +117,9 @@ def test_a_proposal_opens_its_accounts_and_waits_for_another_operator(pool: Pool
 async def test_a_second_operators_approval_posts_the_money(pool: Pool) -> None:
     customer = LedgerAccount(AccountKind.CUSTOMER, UUID(int=9))
     asked = await proposed_by_ann(pool, BANK, customer)
-    assert asked in pool.run("ledger", "adjustments", "--state", "proposed").stdout
+    listed = pool.run("ledger", "adjustments", "--state", "proposed").stdout
+    assert asked in listed
+    assert "external:bank" in listed
     approved = pool.json("ledger", "approve", asked)
     assert (approved["state"], approved["proposed_by"], approved["decided_by"]) == ("approved", "ann", operator_name())
     shown = pool.json("ledger", "show", f"customer:{customer.owner_id}")

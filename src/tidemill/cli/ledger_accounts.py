@@ -31,6 +31,12 @@ def account_id(text: str) -> UUID:
     return account.id if isinstance(account, LedgerAccount) else account
 
 
+def account_text(one: Balance) -> str:
+    """The account as a command takes it, without its currency."""
+    whose = one.owner_id or one.name
+    return f"{one.kind.value}:{whose}" if whose else one.kind.value
+
+
 def account_fields(one: Balance) -> dict[str, object]:
     return {
         "id": str(one.id),

@@ -5,13 +5,13 @@ The operator is the system user that runs the command, whatever its environment 
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, TypeVar
 from uuid import UUID
 
 import typer
 
-from tidemill.cli.ledger_accounts import WRITTEN, Account, account_fields, account_id, read_account
+from tidemill.cli.ledger_accounts import WRITTEN, Account, account_fields, account_id, account_text, read_account
 from tidemill.cli.output import AsJson, Declined, print_json, print_table, report
 from tidemill.cli.surroundings import connected, load, operator_name, running_urls
 from tidemill.core.clock import Instant, as_datetime
@@ -20,7 +20,7 @@ from tidemill.core.ledger import Adjustment, AdjustmentState, LedgerAccount
 from tidemill.core.money import credits_of, micro_credits
 from tidemill.core.refusals import Refusal
 from tidemill.store import adjustments as store
-from tidemill.store import events, ledger
+from tidemill.store import books, events, ledger
 from tidemill.store.clock import read_clock
 from tidemill.store.query import Connection
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 Effect = Callable[[Connection, Ids, Instant], Awaitable[T | Refusal]]
 
-_COLUMNS = ("adjustment", "state", "amount", "currency", "debit", "credit", "by", "decided", "reason")
+_COLUMNS = ("adjustment", "state", "amount", "currency", "from", "to", "by", "decided", "reason")
 
 Which = Annotated[UUID, typer.Argument(metavar="ADJUSTMENT", help="The adjustment's id.")]
 Why = Annotated[str, typer.Option("--reason", "-r", help="Why; it is kept.")]
@@ -64,11 +64,11 @@ def adjustments(
     as_json: AsJson = False,
 ) -> None:
     """List the adjustments, newest first."""
-    found = asyncio.run(_listed(state, limit))
+    found, sides = asyncio.run(_listed(state, limit))
     if as_json:
         print_json([_fields(one) for one in found])
     else:
-        print_table(_COLUMNS, [_row(one) for one in found])
+        print_table(_COLUMNS, [_row(one, sides) for one in found])
 
 
 @app.command()
@@ -113,9 +113,13 @@ async def _propose(
     return await store.propose_adjustment(transaction, asked, ids)
 
 
-async def _listed(state: AdjustmentState | None, limit: int) -> list[Adjustment]:
+async def _listed(state: AdjustmentState | None, limit: int) -> tuple[Sequence[Adjustment], Mapping[UUID, str]]:
+    """Adjustments, and what their accounts are called."""
     async with connected(running_urls(load().settings).program) as connection:
-        return list(await store.adjustments(connection, state=state, limit=limit))
+        found = await store.adjustments(connection, state=state, limit=limit)
+        ids = {side for one in found for side in (one.debit_id, one.credit_id)}
+        sides = await books.balances(connection, ids=list(ids), limit=len(ids))
+        return found, {side.id: account_text(side) for side in sides}
 
 
 def _settle(adjustment_id: UUID, *, approve: bool) -> Adjustment:
@@ -164,6 +168,6 @@ def _fields(one: Adjustment) -> dict[str, object]:
     }
 
 
-def _row(one: Adjustment) -> tuple[str, ...]:
-    moved = (credits_of(one.amount_uc), one.currency, str(one.debit_id), str(one.credit_id))
+def _row(one: Adjustment, sides: Mapping[UUID, str]) -> tuple[str, ...]:
+    moved = (credits_of(one.amount_uc), one.currency, sides[one.debit_id], sides[one.credit_id])
     return str(one.id), one.state.value, *moved, one.proposed_by, one.decided_by or "", one.reason
