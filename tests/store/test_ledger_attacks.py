@@ -54,7 +54,7 @@ def hold_on(account: LedgerAccount, at: Instant, amount_uc: int) -> Hold:
 async def say(connection: Connection, at: Instant, entries: list[Entry], /, **lies: Any) -> Any:
     """Call `post_entries` as the program could if it were our enemy."""
     values: dict[str, Any] = {
-        "seen_number": await connection.fetchval("SELECT last_value FROM ledger_number"),
+        "seen_number": await connection.fetchval("SELECT lock_ledger()"),
         "now": at,
         "unfloored_ids": uuid_array([BANK.id, CARD.id]),
         "event_id": new_id(at),

@@ -15,7 +15,9 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7000' || '8000000000000000')::uuid;
 
 CREATE TABLE partitioned_table (
-    name  text PRIMARY KEY
+    name          text PRIMARY KEY,
+    -- The last month (YYYY-MM) that was taken out of the database for good; neither it nor an older one comes back.
+    closed_until  text NOT NULL DEFAULT ''
 );
 
 -- The program's role owns no table, so it makes partitions through this function, which runs as the owner.
@@ -23,16 +25,19 @@ CREATE FUNCTION create_partitions(since timestamptz, until timestamptz) RETURNS 
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
     parent  text;
+    closed  text;
     month   timestamp;
     child   text;
 BEGIN
-    ASSERT until - since < interval '20 years', 'partitions are made for years, not for ages';
+    IF until - since >= interval '20 years' THEN
+        RAISE EXCEPTION 'partitions are made for years, not for ages';
+    END IF;
     PERFORM pg_advisory_xact_lock(hashtextextended('create_partitions', 0));
-    FOR parent IN SELECT name FROM partitioned_table ORDER BY name LOOP
+    FOR parent, closed IN SELECT name, closed_until FROM partitioned_table ORDER BY name LOOP
         month := date_trunc('month', since AT TIME ZONE 'UTC');
         WHILE month <= until AT TIME ZONE 'UTC' LOOP
             child := format('%s_%s', parent, to_char(month, 'YYYY_MM'));
-            IF to_regclass(format('%I', child)) IS NULL THEN
+            IF to_char(month, 'YYYY-MM') > closed AND to_regclass(format('%I', child)) IS NULL THEN
                 EXECUTE format(
                     'CREATE TABLE %I PARTITION OF %I FOR VALUES FROM (%L) TO (%L)', child, parent,
                     first_id_at(month AT TIME ZONE 'UTC'),
@@ -61,7 +66,7 @@ CREATE TABLE event (
     PRIMARY KEY (id)
 ) PARTITION BY RANGE (id);
 CREATE INDEX event_order ON event (generation, transaction, number);
-INSERT INTO partitioned_table VALUES ('event');
+INSERT INTO partitioned_table (name) VALUES ('event');
 
 CREATE TABLE process (
     id           uuid PRIMARY KEY,

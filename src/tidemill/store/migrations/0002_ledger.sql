@@ -1,5 +1,6 @@
--- The ledger. The program cannot write these tables: it opens accounts and posts entries through two functions, which
--- change transfers, holds and balances together. No sequence of its statements can make the books disagree.
+-- The ledger. The program cannot write these tables: it opens and freezes accounts, settles adjustments and posts entries
+-- through functions, which change transfers, holds and balances together. No sequence of its statements can make the
+-- books disagree.
 
 CREATE TABLE ledger_account (
     id         uuid PRIMARY KEY,
@@ -95,7 +96,7 @@ BEGIN
     RETURN FOUND;
 END $$;
 
-INSERT INTO partitioned_table VALUES ('transfer'), ('hold'), ('hold_release'), ('refused_entry');
+INSERT INTO partitioned_table (name) VALUES ('transfer'), ('hold'), ('hold_release'), ('refused_entry');
 
 -- An account's id follows from what it is: the first bits of a hash, as a UUIDv8. The program computes the same.
 CREATE FUNCTION ledger_account_id(kind text, owner_id uuid, name text, currency text) RETURNS uuid

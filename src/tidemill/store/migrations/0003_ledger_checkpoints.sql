@@ -83,40 +83,10 @@ BEGIN
     RETURN written;
 END $$;
 
--- Takes one month of a table out of the database. Not for the program: only the owner of the schema may.
+-- Takes one month of a table out of the database, for good. Not for the program: only the owner of the schema may.
 CREATE FUNCTION drop_month(parent text, month text) RETURNS void
 LANGUAGE plpgsql SET search_path = public, pg_temp AS $$
 BEGIN
     EXECUTE format('DROP TABLE IF EXISTS %I', parent || '_' || replace(month, '-', '_'));
-END $$;
-
--- As before, but a month that was archived never comes back.
-CREATE OR REPLACE FUNCTION create_partitions(since timestamptz, until timestamptz) RETURNS SETOF text
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
-DECLARE
-    parent  text;
-    month   timestamp;
-    child   text;
-BEGIN
-    IF until - since >= interval '20 years' THEN
-        RAISE EXCEPTION 'partitions are made for years, not for ages';
-    END IF;
-    PERFORM pg_advisory_xact_lock(hashtextextended('create_partitions', 0));
-    FOR parent IN SELECT name FROM partitioned_table ORDER BY name LOOP
-        month := date_trunc('month', since AT TIME ZONE 'UTC');
-        WHILE month <= until AT TIME ZONE 'UTC' LOOP
-            child := format('%s_%s', parent, to_char(month, 'YYYY_MM'));
-            IF to_regclass(format('%I', child)) IS NULL AND NOT (
-                parent IN ('transfer', 'hold', 'hold_release', 'refused_entry')
-                AND EXISTS (SELECT FROM ledger_archive AS a WHERE replace(a.month, '-', '_') >= right(child, 7))
-            ) THEN
-                EXECUTE format(
-                    'CREATE TABLE %I PARTITION OF %I FOR VALUES FROM (%L) TO (%L)', child, parent,
-                    first_id_at(month AT TIME ZONE 'UTC'),
-                    first_id_at((month + interval '1 month') AT TIME ZONE 'UTC'));
-                RETURN NEXT child;
-            END IF;
-            month := month + interval '1 month';
-        END LOOP;
-    END LOOP;
+    UPDATE partitioned_table SET closed_until = month WHERE name = parent;
 END $$;

@@ -13,7 +13,7 @@ GRANT USAGE ON SEQUENCE event_number TO {program};
 GRANT SELECT, INSERT, UPDATE ON duty, switch TO {program};
 GRANT SELECT, INSERT, UPDATE, DELETE ON answer, process TO {program};
 GRANT SELECT ON ledger_account, transfer, hold, hold_release, refused_entry TO {program};
-GRANT SELECT ON ledger_number, ledger_at, ledger_checkpoint, ledger_archive, archived_entries TO {program};
+GRANT SELECT ON ledger_checkpoint, ledger_archive, archived_entries TO {program};
 GRANT SELECT, INSERT (id, debit_id, credit_id, amount_uc, currency, reason, proposed_by, proposed_at)
     ON adjustment TO {program};
 GRANT EXECUTE ON FUNCTION first_id_at, create_partitions, open_accounts, lock_ledger, set_frozen, settle_adjustment,
