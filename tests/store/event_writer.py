@@ -63,7 +63,7 @@ async def _commit(database: Database, ids: Ids, now: Instant, words: list[str], 
 
 
 def _event(word: str) -> SwitchThrown:
-    return SwitchThrown("all", stopped=True, reason=word)
+    return SwitchThrown("all", stopped=True, reason=word, by="ann")
 
 
 if __name__ == "__main__":

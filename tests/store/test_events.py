@@ -27,7 +27,7 @@ ENDLESS = 1_000_000
 async def append(database: Database, ids: Ids, *reasons: str) -> None:
     async with database.transaction() as transaction:
         now = await read_clock(transaction)
-        await events.append(transaction, [SwitchThrown("all", True, reason) for reason in reasons], ids, now)
+        await events.append(transaction, [SwitchThrown("all", True, reason, "ann") for reason in reasons], ids, now)
 
 
 async def read_all(database: Database, after: Cursor = LOG_START, limit: int = 1000) -> list[Recorded]:
@@ -103,7 +103,7 @@ async def test_sixteen_writers_and_killed_processes_lose_and_repeat_nothing(
 async def test_an_open_transaction_holds_readers_back_and_nothing_is_missed(database: Database, ids: Ids) -> None:
     before = await read_all(database)
     async with database.transaction() as slow:
-        await events.append(slow, [SwitchThrown("all", True, "slow")], ids, await read_clock(slow))
+        await events.append(slow, [SwitchThrown("all", True, "slow", "ann")], ids, await read_clock(slow))
         await append(database, ids, "quick")
         assert await read_all(database, before[-1].cursor) == []
     assert reasons(await read_all(database, before[-1].cursor)) == ["slow", "quick"]
@@ -112,7 +112,9 @@ async def test_an_open_transaction_holds_readers_back_and_nothing_is_missed(data
 async def test_a_rolled_back_event_never_appears(database: Database, ids: Ids) -> None:
     with pytest.raises(ZeroDivisionError):
         async with database.transaction() as transaction:
-            await events.append(transaction, [SwitchThrown("all", True, "lost")], ids, await read_clock(transaction))
+            await events.append(
+                transaction, [SwitchThrown("all", True, "lost", "ann")], ids, await read_clock(transaction)
+            )
             raise ZeroDivisionError
     assert "lost" not in reasons(await read_all(database))
 
@@ -120,7 +122,7 @@ async def test_a_rolled_back_event_never_appears(database: Database, ids: Ids) -
 async def test_an_event_outside_a_transaction_is_a_bug(database: Database, ids: Ids) -> None:
     async with database.connection() as connection:
         with pytest.raises(AssertionError):
-            await events.append(connection, [SwitchThrown("all", True, "x")], ids, Instant(0))
+            await events.append(connection, [SwitchThrown("all", True, "x", "ann")], ids, Instant(0))
 
 
 async def test_the_horizon_is_behind_everything_that_can_be_read(database: Database, ids: Ids) -> None:
@@ -148,7 +150,7 @@ async def test_a_new_generation_comes_after_all_earlier_ones(urls: DatabaseUrls,
 async def test_the_cost_of_reading_does_not_grow_with_the_log(database: Database, ids: Ids) -> None:
     async with database.transaction() as transaction:
         now = await read_clock(transaction)
-        many = [SwitchThrown("all", True, str(number)) for number in range(20_000)]
+        many = [SwitchThrown("all", True, str(number), "ann") for number in range(20_000)]
         await events.append(transaction, many, ids, now)
     async with database.connection() as connection:
         last = (await read_all(database))[-10].cursor

@@ -128,7 +128,7 @@ def test_a_reason_that_cannot_be_shown_is_refused_and_logs_no_bug(up: Running, r
 async def test_text_in_the_database_cannot_drive_a_terminal(pool: Pool) -> None:
     connection = await connect(attach(pool.home).program)
     async with connection.transaction():
-        hostile = SwitchThrown("all", stopped=True, reason="\x1b]0;owned\x07\x9b31m")
+        hostile = SwitchThrown("all", stopped=True, reason="\x1b]0;owned\x07\x9b31m", by="ann")
         await events.append(connection, [hostile], Ids(secrets.randbits), await read_clock(connection))
     await connection.close()
     for arguments in (["events"], ["events", "--json"]):

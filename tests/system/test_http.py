@@ -266,7 +266,7 @@ async def fill_log(home: Path, count: int) -> None:
     connection = await connect(attach(home).program)
     async with connection.transaction():
         now = await read_clock(connection)
-        filler = [SwitchThrown("all", stopped=True, reason="r" * 500)] * count
+        filler = [SwitchThrown("all", stopped=True, reason="r" * 500, by="ann")] * count
         await events.append(connection, filler, Ids(secrets.randbits), now)
     await connection.close()
 

@@ -75,5 +75,5 @@ def test_an_event_knows_its_kind_subject_and_body() -> None:
         f"process:{process_id}",
         {"process_id": str(process_id)},
     )
-    assert SwitchThrown("all", True, "why").public
+    assert SwitchThrown("all", True, "why", "ann").public
     assert KINDS["process.lost"] is ProcessLost

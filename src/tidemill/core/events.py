@@ -45,14 +45,15 @@ LOG_START = Cursor(0, 0, 0)
 
 @dataclass(frozen=True)
 class Event:
-    """Base of all events. `public` events may be read by anyone."""
+    """Base of all events. `public` events may be read by anyone; `audited` ones go into the audit trail."""
 
     kind: ClassVar[str]
     public: ClassVar[bool] = False
+    audited: ClassVar[bool] = False
 
-    def __init_subclass__(cls, *, kind: str, public: bool = False) -> None:
+    def __init_subclass__(cls, *, kind: str, public: bool = False, audited: bool = False) -> None:
         assert kind not in KINDS, f"two events are called {kind}"
-        cls.kind, cls.public = kind, public
+        cls.kind, cls.public, cls.audited = kind, public, audited
         KINDS[kind] = cls
 
     @property
@@ -110,26 +111,40 @@ class _OfProcess:
 
 
 @dataclass(frozen=True)
-class PoolCreated(Event, kind="pool.created", public=True):
+class PoolCreated(Event, kind="pool.created", public=True, audited=True):
     """The pool began, with an empty database."""
 
     version: str
 
 
 @dataclass(frozen=True)
-class PoolRestored(Event, kind="pool.restored", public=True):
+class PoolRestored(Event, kind="pool.restored", public=True, audited=True):
     """The database was put back from a backup; what came after that backup is gone."""
 
     source: str
 
 
 @dataclass(frozen=True)
-class SwitchThrown(Event, kind="pool.switch_thrown", public=True):
+class SwitchThrown(Event, kind="pool.switch_thrown", public=True, audited=True):
     """An operator stopped a part of the pool, or started it again."""
 
     switch: str
     stopped: bool
     reason: str
+    by: str
+
+
+@dataclass(frozen=True)
+class HeadPublished(Event, kind="audit.head_published", public=True):
+    """The head of the audit trail, for everybody to keep: what came before it cannot be changed unnoticed."""
+
+    number: int
+    sha256: str
+    at_us: int
+
+    @property
+    def subject(self) -> str:
+        return "audit"
 
 
 @dataclass(frozen=True)
@@ -156,7 +171,7 @@ class ClockAlarm(_OfProcess, Event, kind="pool.clock_alarm"):
 
 
 @dataclass(frozen=True)
-class ProcessStarted(_OfProcess, Event, kind="process.started"):
+class ProcessStarted(_OfProcess, Event, kind="process.started", audited=True):
     """A control process joined the pool."""
 
     host: str
@@ -191,7 +206,7 @@ class LedgerPosted(Event, kind="ledger.posted"):
 
 
 @dataclass(frozen=True)
-class LedgerArchived(Event, kind="ledger.archived"):
+class LedgerArchived(Event, kind="ledger.archived", audited=True):
     """A month of entries went into a file; its hash tells whether a file is that one."""
 
     month: str
@@ -214,7 +229,7 @@ class _OfLedgerAccount:
 
 
 @dataclass(frozen=True)
-class AccountFrozen(_OfLedgerAccount, Event, kind="ledger.account_frozen"):
+class AccountFrozen(_OfLedgerAccount, Event, kind="ledger.account_frozen", audited=True):
     """An operator froze an account of the ledger, or unfroze it."""
 
     frozen: bool
@@ -232,7 +247,7 @@ class _OfAdjustment:
 
 
 @dataclass(frozen=True)
-class AdjustmentProposed(_OfAdjustment, Event, kind="ledger.adjustment_proposed"):
+class AdjustmentProposed(_OfAdjustment, Event, kind="ledger.adjustment_proposed", audited=True):
     """An operator proposed a manual adjustment, which waits for a second one."""
 
     amount_uc: int
@@ -242,7 +257,7 @@ class AdjustmentProposed(_OfAdjustment, Event, kind="ledger.adjustment_proposed"
 
 
 @dataclass(frozen=True)
-class AdjustmentSettled(_OfAdjustment, Event, kind="ledger.adjustment_settled"):
+class AdjustmentSettled(_OfAdjustment, Event, kind="ledger.adjustment_settled", audited=True):
     """An operator approved an adjustment, which was posted; or rejected it."""
 
     state: str

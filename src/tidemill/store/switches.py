@@ -38,6 +38,6 @@ async def set_switch(
     )
     if not changed:
         return SwitchRefusal.ALREADY_SO
-    thrown = SwitchThrown(switch.value, stop, wanted.reason)
+    thrown = SwitchThrown(switch.value, stop, wanted.reason, by)
     await events.append(transaction, [thrown], ids, now)
     return wanted
