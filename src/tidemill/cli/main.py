@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tidemill import __version__
-from tidemill.cli import admin, config, database, events, ledger, pool
+from tidemill.cli import admin, audit, config, database, events, ledger, pool
 from tidemill.cli.output import Declined, Exit, exit_code, say
 from tidemill.core.faults import Fault
 
@@ -28,6 +28,7 @@ app.command()(events.events)
 app.command()(config.config)
 app.add_typer(database.app, name="db")
 app.add_typer(ledger.app, name="ledger")
+app.add_typer(audit.app, name="audit")
 app.add_typer(admin.app, name="admin")
 
 

@@ -8,7 +8,7 @@ from tidemill import __version__
 from tidemill.control import problems
 from tidemill.control.context import Control
 from tidemill.control.edge import Edge
-from tidemill.control.routes import API, admin, events, health, ledger
+from tidemill.control.routes import API, admin, events, health, ledger, trail
 
 
 def create_app(control: Control) -> ASGIApp:
@@ -31,4 +31,5 @@ def create_api(control: Control | None = None) -> FastAPI:
     app.include_router(events.router)
     app.include_router(admin.router)
     app.include_router(ledger.router)
+    app.include_router(trail.router)
     return app

@@ -33,6 +33,7 @@ from tidemill.control.loops.housekeeping import (
     PartitionDuty,
 )
 from tidemill.control.loops.ledger import CheckpointDuty, HoldExpiryLoop
+from tidemill.control.loops.trail import HeadDuty, TrailLoop
 from tidemill.control.metrics import Metrics
 from tidemill.control.operator import operator_token
 from tidemill.control.parts import Parts
@@ -200,6 +201,8 @@ class ControlProcess:
             ForgettingLoop(control),
             HoldExpiryLoop(control),
             CheckpointDuty(control),
+            TrailLoop(control),
+            HeadDuty(control),
             PartitionDuty(control),
         ]
         if self._backups and self._settings.database.backups_enabled:

@@ -31,6 +31,7 @@ async def append(transaction: Connection, events: Sequence[Event], ids: Ids, now
         subjects=[event.subject for event in events],
         bodies=[event.body() for event in events],
         publics=[event.public for event in events],
+        audited=[event.audited for event in events],
         accounts=["{" + ",".join(map(str, event.accounts)) + "}" for event in events],
     )
     transaction.mark_appended()
@@ -41,7 +42,7 @@ async def read(connection: Connection, after: Cursor, limit: int) -> Sequence[Re
     rows = await _READ.rows(
         connection, generation=after.generation, transaction=after.transaction, number=after.number, limit=limit
     )
-    return [_recorded(row) for row in rows]
+    return [recorded(row) for row in rows]
 
 
 async def horizon(connection: Connection) -> Cursor:
@@ -82,7 +83,7 @@ async def listen(database: Database, woken: Callable[[], None], retry_s: float) 
             connection.terminate()
 
 
-def _recorded(row: asyncpg.Record) -> Recorded:
+def recorded(row: asyncpg.Record) -> Recorded:
     return Recorded(
         cursor=Cursor(row["generation"], row["transaction"], row["number"]),
         id=row["id"],

@@ -48,6 +48,7 @@ from tidemill.core.settings.process import (
 )
 from tidemill.core.settings.quantities import INTEGER
 from tidemill.core.settings.texts import DATABASE_URL, HOST, PATH
+from tidemill.core.settings.trail import TrailSettings
 from tidemill.core.settings.trust import (
     AuditSettings,
     DisputesSettings,
@@ -94,6 +95,7 @@ class Settings:
     tracing: TracingSettings = field(default_factory=TracingSettings, metadata=OF_PROCESS)
     login: LoginSettings = field(default_factory=LoginSettings, metadata=OF_POOL)
     limits: LimitsSettings = field(default_factory=LimitsSettings, metadata=OF_POOL)
+    trail: TrailSettings = field(default_factory=TrailSettings, metadata=OF_POOL)
     money: MoneySettings = field(default_factory=MoneySettings, metadata=OF_POOL)
     bonus_fund: BonusFundSettings = field(default_factory=BonusFundSettings, metadata=OF_POOL)
     issuance: IssuanceSettings = field(default_factory=IssuanceSettings, metadata=OF_POOL)

@@ -8,7 +8,8 @@ REVOKE CREATE ON SCHEMA public FROM PUBLIC, {program};
 
 GRANT USAGE ON SCHEMA public TO {program};
 GRANT SELECT ON migration, pool, partitioned_table TO {program};
-GRANT SELECT, INSERT (id, generation, at, kind, subject, body, public, accounts) ON event TO {program};
+GRANT SELECT, INSERT (id, generation, at, kind, subject, body, public, audited, accounts) ON event TO {program};
+GRANT SELECT, INSERT ON audit_trail TO {program};
 GRANT USAGE ON SEQUENCE event_number TO {program};
 GRANT SELECT, INSERT, UPDATE ON duty, switch TO {program};
 GRANT SELECT, INSERT, UPDATE, DELETE ON answer, process TO {program};

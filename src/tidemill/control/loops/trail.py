@@ -1,0 +1,37 @@
+"""The audit trail is continued as events come, and its head is published now and then. No switch stops either."""
+
+from tidemill.control.loops.duty import Duty
+from tidemill.control.loops.frame import Loop, Tick
+from tidemill.control.parts import Parts
+from tidemill.core.clock import Instant
+from tidemill.store import trail
+from tidemill.store.heads_file import add_head
+
+
+class TrailLoop(Loop):
+    """Chains audited events. Any number of copies may run: one at a time gets the lock, for all."""
+
+    name = "audit_trail"
+    needs_trusted_clock = False
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts, every_s=parts.settings.loops.poll_s)
+
+    async def tick(self, now: Instant) -> Tick:
+        batch_max = self.parts.settings.loops.batch_max
+        chained = await trail.continue_trail(self.parts.database, batch_max)
+        return Tick(seen=chained, applied=chained, more=chained == batch_max)
+
+
+class HeadDuty(Duty):
+    """Publishes the head, if it has moved: as an event for everybody, and as a line in the home of one process."""
+
+    name = "audit_heads"
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts, period_s=parts.settings.trail.publish_every_s)
+
+    async def perform(self, now: Instant) -> int:
+        async with self.parts.database.transaction() as transaction:
+            head = await trail.publish_head(transaction, self.parts.ids, now)
+        return 0 if head.at is None else add_head(self.parts.settings.home, head)

@@ -1,0 +1,46 @@
+"""The file of published heads in a pool's home: outside the database, so that it tells when the database was cut.
+
+One line a head, only ever appended. A line that a full disk or a crash has torn stays, and counts for nothing.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from tidemill.core.faults import Fault
+from tidemill.core.trail import Head
+from tidemill.core.trail_lines import head_line, head_of
+
+NAME = "audit-heads.txt"
+_LINE_MOST = 200
+
+
+def add_head(home: Path, head: Head) -> bool:
+    """Append a head unless it is the last one there. Answers whether it was appended."""
+    file, line = home / NAME, head_line(head)
+    try:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            end = _end(descriptor)
+            if end.endswith(f"{line}\n"):
+                return False
+            torn = bool(end) and not end.endswith("\n")
+            os.write(descriptor, ("\n" * torn + line + "\n").encode())
+            os.fsync(descriptor)
+            return True
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise Fault(f"The head of the audit trail cannot be written to {file}: {error.strerror or error}.") from error
+
+
+def read_heads(lines: Iterable[str]) -> tuple[list[Head], int]:
+    """The heads, and how many lines are none."""
+    found = [head_of(line) for line in lines if line.strip()]
+    heads = [head for head in found if head is not None]
+    return heads, len(found) - len(heads)
+
+
+def _end(descriptor: int) -> str:
+    size_bytes = os.fstat(descriptor).st_size
+    return os.pread(descriptor, _LINE_MOST, max(0, size_bytes - _LINE_MOST)).decode("ascii", errors="replace")

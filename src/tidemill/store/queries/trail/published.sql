@@ -1,0 +1,5 @@
+-- Every head that was published, in order.
+SELECT (e.body ->> 'number')::bigint AS number, e.body ->> 'sha256' AS sha256, (e.body ->> 'at_us')::bigint AS at_us
+FROM event AS e
+WHERE e.kind = 'audit.head_published'
+ORDER BY e.generation, e.transaction, e.number
