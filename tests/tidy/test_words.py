@@ -52,8 +52,8 @@ EXCEPTIONS = {
 }
 """Where a name, or a word in it, is somebody else's."""
 
-OURS = re.compile(r"data[_ ]?centres?", re.IGNORECASE)
-"""A data centre is one of our users."""
+OURS = re.compile(r"data[_ ]?(centre|key)s?", re.IGNORECASE)
+"""A data centre is one of our users; a data key seals, as everybody calls it."""
 
 
 def vague_names(module: Module) -> Iterator[str]:

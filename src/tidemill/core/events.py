@@ -125,6 +125,14 @@ class PoolRestored(Event, kind="pool.restored", public=True, audited=True):
 
 
 @dataclass(frozen=True)
+class KeysRotated(Event, kind="pool.keys_rotated", audited=True):
+    """An operator changed the keys that seal the pool's secrets. A master key is known by its id."""
+
+    master_key: str
+    by: str
+
+
+@dataclass(frozen=True)
 class SwitchThrown(Event, kind="pool.switch_thrown", public=True, audited=True):
     """An operator stopped a part of the pool, or started it again."""
 

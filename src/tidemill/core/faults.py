@@ -45,3 +45,15 @@ class WrongVersion(DatabaseFault):
     """The data was written by a version that this program cannot read."""
 
     code = "wrong_version"
+
+
+class SecretsFault(Fault):
+    """A secret, or a key to secrets, is missing or does not open."""
+
+    code = "secrets_unreadable"
+
+
+class MailFault(Fault):
+    """No letter can be handed over right now, or one cannot be read."""
+
+    code = "mail_unavailable"
