@@ -18,18 +18,16 @@ from typing import Any
 from uuid import UUID
 
 import typer
-from fastapi import APIRouter
-from fastapi.dependencies.models import Dependant
-from fastapi.routing import APIRoute
 
 import tidemill
 from tidemill.cli.main import app
 from tidemill.cli.output import Exit
 from tidemill.control import routes
-from tidemill.control.app import API, create_api
-from tidemill.control.context import AnyCaller, Operator
+from tidemill.control.app import create_api
 from tidemill.control.problems import STATUS
 from tidemill.core import settings
+from tidemill.core.accounts.permissions import RULES, Rule, Whose
+from tidemill.core.accounts.roles import Role
 from tidemill.core.events import KINDS, Event
 from tidemill.core.faults import Fault
 
@@ -97,9 +95,14 @@ def events_page() -> str:
 def api_page() -> str:
     """Every route: what it does, who may call it and what it answers; and every problem it may answer with."""
     _import_everything()
-    callers = _callers()
     operations = [
-        (method.upper(), f"`{path}`", _first_line(operation), callers[method.upper(), path], _statuses(operation))
+        (
+            method.upper(),
+            f"`{path}`",
+            _first_line(operation),
+            *_who(RULES[f"{method.upper()} {path}"]),
+            _statuses(operation),
+        )
         for path, methods in create_api().openapi()["paths"].items()
         for method, operation in methods.items()
     ]
@@ -109,10 +112,12 @@ def api_page() -> str:
         _generated("the routes in src/tidemill/control/routes"),
         "# HTTP API",
         _paragraph(
-            f"The OpenAPI description is at `{API}/openapi.json`. *Anyone* needs no token; *caller* means that the "
-            "answer depends on who asks; *operator* needs `Authorization: Bearer …` with the operator's token."
+            f"The OpenAPI description is at `{routes.API}/openapi.json`. A caller shows an access token, an API key or "
+            "the token in the pool's home as `Authorization: Bearer …`; a browser shows its cookie. *Own only* means "
+            "that another account's object is answered as if it did not exist. *Key* names the scope an API key needs; "
+            "where it is empty no key will do, unless the route is open to anyone."
         ),
-        _table(("method", "path", "what it does", "who", "statuses"), operations),
+        _table(("method", "path", "what it does", "who", "key", "statuses"), operations),
         "## Problems",
         _paragraph(
             'An answer of "no" is `application/problem+json` (RFC 9457). Its `code` is stable; `detail` says what to '
@@ -230,29 +235,15 @@ def _readers(event: type[Event]) -> str:
     return "operators" if event.accounts is Event.accounts else "operators and the accounts it concerns"
 
 
-def _callers() -> Mapping[tuple[str, str], str]:
-    """Who may call each operation, by method and path."""
-    found: dict[tuple[str, str], str] = {}
-    for module in pkgutil.iter_modules(routes.__path__, f"{routes.__name__}."):
-        router = vars(importlib.import_module(module.name)).get("router")
-        for route in router.routes if isinstance(router, APIRouter) else ():
-            if isinstance(route, APIRoute):
-                who = _who(route.dependant)
-                found |= {(method, prefix + route.path): who for method in route.methods or () for prefix in ("", API)}
-    return found
-
-
-def _who(dependant: Dependant) -> str:
-    calls = set(_dependencies(dependant))
-    if typing.get_args(Operator)[1].dependency in calls:
-        return "operator"
-    return "caller" if typing.get_args(AnyCaller)[1].dependency in calls else "anyone"
-
-
-def _dependencies(dependant: Dependant) -> Iterator[object]:
-    for below in dependant.dependencies:
-        yield below.call
-        yield from _dependencies(below)
+def _who(rule: Rule) -> tuple[str, str]:
+    """Who may call a route, and with which scope an API key may."""
+    roles = (
+        "anyone" if rule.roles is None else "any account" if rule.roles == frozenset(Role) else ", ".join(rule.roles)
+    )
+    own = ", own only" if rule.whose is Whose.OWN and rule.roles is not None else ""
+    fresh = ", fresh password" if rule.fresh else ""
+    key = "" if rule.scope is None else f"`{rule.scope}`"
+    return roles + own + fresh, key
 
 
 def _first_line(operation: Mapping[str, Any]) -> str:

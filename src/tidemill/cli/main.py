@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tidemill import __version__
-from tidemill.cli import admin, audit, config, database, events, ledger, pool
+from tidemill.cli import admin, audit, config, database, events, ledger, mail, pool, pool_keys
 from tidemill.cli.output import Declined, Exit, exit_code, say
 from tidemill.core.faults import Fault
 
@@ -30,6 +30,8 @@ app.add_typer(database.app, name="db")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(audit.app, name="audit")
 app.add_typer(admin.app, name="admin")
+app.add_typer(mail.app, name="mail")
+app.add_typer(pool_keys.app, name="keys")
 
 
 def _print_version(wanted: bool) -> None:

@@ -16,9 +16,10 @@ import typer
 
 from tidemill.cli.logs import Announce, configure_logs
 from tidemill.cli.output import AsJson, Declined, Exit, print_fields, print_json, report, say
-from tidemill.cli.surroundings import load, outside_urls, running_urls, server_of
+from tidemill.cli.surroundings import load, operator_name, outside_urls, running_urls, server_of
 from tidemill.core.faults import NotRunning
 from tidemill.core.settings import Settings
+from tidemill.core.settings.reaching import own_address as address
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.backup import folder_of
 from tidemill.store.embedded import make_home, owner_pid, stop_orphan
@@ -37,31 +38,47 @@ _STATUS_S = 5.0
 _OTHER_DESCRIPTORS = 200
 
 
-def _serving(explained: str, *, own_server: bool) -> Callable[..., None]:
-    """The commands that run a control process take the same flags."""
-
-    def command(
-        host: Host = None,
-        port: Port = None,
-        tls_certificate: Certificate = None,
-        tls_key: Key = None,
-        behind_proxy: Proxies = None,
-    ) -> None:
-        flags = {
-            "host": host,
-            "port": port,
-            "http.tls_certificate": tls_certificate and tls_certificate.absolute(),
-            "http.tls_key": tls_key and tls_key.absolute(),
-            "http.trusted_proxies": behind_proxy,
-        }
-        _run(load(flags).settings, own_server=own_server)
-
-    command.__doc__ = explained
-    return command
+Demo = Annotated[
+    bool,
+    typer.Option("--demo", help="Make an unused pool a demonstration, with accounts to try it; this machine only."),
+]
 
 
-up = _serving("Start the pool: its database and a control process.", own_server=True)
-control = _serving("Add a control process to a pool that is up.", own_server=False)
+def up(
+    host: Host = None,
+    port: Port = None,
+    tls_certificate: Certificate = None,
+    tls_key: Key = None,
+    behind_proxy: Proxies = None,
+    demo: Demo = False,
+) -> None:
+    """Start the pool: its database and a control process."""
+    settings = _settings(host, port, tls_certificate, tls_key, behind_proxy)
+    _run(settings, own_server=True, demo=demo)
+
+
+def control(
+    host: Host = None,
+    port: Port = None,
+    tls_certificate: Certificate = None,
+    tls_key: Key = None,
+    behind_proxy: Proxies = None,
+) -> None:
+    """Add a control process to a pool that is up."""
+    _run(_settings(host, port, tls_certificate, tls_key, behind_proxy), own_server=False, demo=False)
+
+
+def _settings(
+    host: str | None, port: int | None, tls_certificate: Path | None, tls_key: Path | None, behind_proxy: str | None
+) -> Settings:
+    flags = {
+        "host": host,
+        "port": port,
+        "http.tls_certificate": tls_certificate and tls_certificate.absolute(),
+        "http.tls_key": tls_key and tls_key.absolute(),
+        "http.trusted_proxies": behind_proxy,
+    }
+    return load(flags).settings
 
 
 def down(as_json: AsJson = False) -> None:
@@ -99,13 +116,6 @@ def status(as_json: AsJson = False) -> None:
         raise Declined("The pool is not ready.")
 
 
-def address(settings: Settings) -> str:
-    """Where this machine reaches its control process."""
-    scheme = "https" if settings.http.tls_certificate else "http"
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104  # we bind nothing here
-    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings.port}"
-
-
 def _readiness(settings: Settings) -> Mapping[str, Any]:
     """What the control process of this machine says of itself. We send it no secret, so we need not know it."""
     import httpx2
@@ -120,20 +130,21 @@ def _readiness(settings: Settings) -> Mapping[str, Any]:
     return readiness
 
 
-def _run(settings: Settings, *, own_server: bool) -> None:
+def _run(settings: Settings, *, own_server: bool, demo: bool) -> None:
     import uvloop
 
     announce = configure_logs(settings.log)
     _allow_connections(settings, announce)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         try:
-            runner.run(_serve(settings, announce, own_server=own_server))
+            runner.run(_serve(settings, announce, own_server=own_server, demo=demo))
         except asyncio.CancelledError:
             raise typer.Exit(Exit.INTERRUPTED) from None
     announce("The pool has stopped." if own_server else "The control process has stopped.")
 
 
-async def _serve(settings: Settings, announce: Announce, *, own_server: bool) -> None:
+async def _serve(settings: Settings, announce: Announce, *, own_server: bool, demo: bool) -> None:
+    from tidemill.control.first_steps import FirstStep
     from tidemill.control.listening import check_certificate, listen
     from tidemill.control.process import ControlProcess, stopped_by_signals
 
@@ -150,9 +161,15 @@ async def _serve(settings: Settings, announce: Announce, *, own_server: bool) ->
                 backups = folder_of(settings.home) if urls is None else None
                 if urls is None:
                     urls = await _own(settings, announce, stack) if own_server else running_urls(settings)
-                process = ControlProcess(settings, urls, backups=backups)
+                alone = FirstStep.DEMONSTRATION if demo else FirstStep.LINK
+                step = alone if own_server else FirstStep.NOTHING
+                process = ControlProcess(
+                    settings, urls, backups=backups, started_by=operator_name(), first_step=step
+                )
                 stop = process.stop
-                await process.run(listener, on_ready=lambda: _greet(settings, announce, time.monotonic() - started))
+                await process.run(
+                    listener, on_ready=lambda first: _greet(settings, announce, time.monotonic() - started, first)
+                )
 
 
 async def _own(settings: Settings, announce: Announce, stack: AsyncExitStack) -> DatabaseUrls:
@@ -180,15 +197,17 @@ def _allow_connections(settings: Settings, announce: Announce) -> None:
         announce(f"This system allows {most} open files; {needed} are needed for http.connections_max connections.")
 
 
-def _greet(settings: Settings, announce: Announce, seconds: float) -> None:
+def _greet(settings: Settings, announce: Announce, seconds: float, first: Mapping[str, str]) -> None:
     """What a newcomer sees first."""
     command = "tidemill" if shutil.which("tidemill") else os.path.relpath(Path(sys.executable).with_name("tidemill"))
     announce(
         f"Tidemill is running at {address(settings)} (ready after {seconds:.1f} s).",
+        **first,
         home=str(settings.home),
         token=str(settings.home / "operator.token"),
         status=f"{command} status",
         events=f"{command} events --follow",
         API=f"{address(settings)}/api/v1/openapi.json",
+        mail=settings.mail.smtp_host or f"outbox ({command} mail)",
         stop="Ctrl-C",
     )

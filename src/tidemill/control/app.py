@@ -8,7 +8,32 @@ from tidemill import __version__
 from tidemill.control import problems
 from tidemill.control.context import Control
 from tidemill.control.edge import Edge
-from tidemill.control.routes import API, admin, events, health, ledger, trail
+from tidemill.control.routes import (
+    account,
+    admin,
+    admin_accounts,
+    auth,
+    events,
+    health,
+    keys,
+    ledger,
+    second_factor,
+    trail,
+)
+
+ROUTERS = (
+    health.router,
+    auth.set_up_router,
+    auth.router,
+    account.router,
+    second_factor.router,
+    keys.router,
+    events.router,
+    admin.router,
+    admin_accounts.router,
+    trail.router,
+    ledger.router,
+)
 
 
 def create_app(control: Control) -> ASGIApp:
@@ -21,15 +46,12 @@ def create_api(control: Control | None = None) -> FastAPI:
         title="Tidemill",
         version=__version__,
         description=summary or "",
-        openapi_url=f"{API}/openapi.json",
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
     )
     app.state.control = control
     problems.install(app)
-    app.include_router(health.router)
-    app.include_router(events.router)
-    app.include_router(admin.router)
-    app.include_router(ledger.router)
-    app.include_router(trail.router)
+    for router in ROUTERS:
+        app.router.routes.extend(router.routes)  # flat: a tree of routers is searched branch by branch
     return app

@@ -1,17 +1,25 @@
 """What a route is given: one control process's parts, and who is asking."""
 
 import asyncio
-import hmac
 from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import Depends, Query, Request
 
+from tidemill.control.callers import Callers
+from tidemill.control.denials import Denials
 from tidemill.control.feed import EventFeed
+from tidemill.control.limiter import Limiter
+from tidemill.control.limits import CallerLimits
 from tidemill.control.loops.frame import LoopRunner
 from tidemill.control.parts import Parts
-from tidemill.control.problems import Refused, RequestRefusal
-from tidemill.core.events import Reader
+from tidemill.control.passwords import Passwords
+from tidemill.control.tokens import Tokens
+from tidemill.core.accounts.roles import STRANGER, Caller
+from tidemill.core.accounts.sessions import USER_AGENT_MAX, Device, SessionRules
+from tidemill.core.clock import SECOND
+from tidemill.core.mail.letters import one_line
+from tidemill.store import pool
 from tidemill.store.database import Database
 
 
@@ -24,55 +32,56 @@ class Control(Parts):
 
     requests: Database
     feed: EventFeed
-    operator_token: str
+    limiter: Limiter
+    limits: CallerLimits
+    passwords: Passwords
+    tokens: Tokens
+    callers: Callers
+    session_rules: SessionRules
+    denials: Denials
     streams: int = 0
     runners: list[LoopRunner] = field(default_factory=list)
     draining: asyncio.Event = field(default_factory=asyncio.Event)
+    _set_up: bool = False
+
+    @property
+    def fresh_us(self) -> int:
+        """For how long a typed password is fresh."""
+        return int(self.settings.login.fresh_s * SECOND)
+
+    async def is_set_up(self) -> bool:
+        """Whether the first operator has set the pool up; once it is, it stays so."""
+        if not self._set_up:
+            async with self.requests.connection() as connection:
+                self._set_up = (await pool.state(connection)).set_up
+        return self._set_up
 
 
-@dataclass(frozen=True)
-class Caller:
-    """Who asks. `name` is what audits and idempotency keys know them by."""
-
-    name: str
-    reader: Reader
-
-
-STRANGER = Caller("stranger", Reader())
-OPERATOR = Caller("operator", Reader(operator=True))
-
-
-def _control(request: Request) -> Control:
+async def _control(request: Request) -> Control:
     control: Control = request.app.state.control
     return control
 
 
-def _caller(request: Request) -> Caller:
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    if not scheme:
-        return STRANGER
-    known = _control(request).operator_token.encode()
-    if scheme.lower() != "bearer" or not hmac.compare_digest(token.strip().encode(), known):
-        raise Refused(RequestRefusal.TOKEN_WRONG)
-    return OPERATOR
-
-
-def _operator(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
-    if caller is STRANGER:
-        raise Refused(RequestRefusal.UNAUTHENTICATED)
-    if not caller.reader.operator:
-        raise Refused(RequestRefusal.OPERATOR_ONLY)
+async def _caller(request: Request) -> Caller:
+    """Whom the guard has let in."""
+    caller: Caller = request.scope.get("caller", STRANGER)
     return caller
 
 
+async def _device(request: Request) -> Device:
+    agent = one_line(request.headers.get("user-agent", ""))[:USER_AGENT_MAX]
+    return Device(request.client.host if request.client else "", agent)
+
+
+# Dependencies are coroutines, though none of them waits: what is not would go through a thread.
 ControlPart = Annotated[Control, Depends(_control)]
 
 
-def _page_limit(control: ControlPart, limit: Annotated[int | None, Query(ge=1)] = None) -> int:
+async def _page_limit(control: ControlPart, limit: Annotated[int | None, Query(ge=1)] = None) -> int:
     return min(limit or control.settings.http.page_limit_default, control.settings.http.page_limit_max)
 
 
-AnyCaller = Annotated[Caller, Depends(_caller)]
-Operator = Annotated[Caller, Depends(_operator)]
+CallerPart = Annotated[Caller, Depends(_caller)]
+DevicePart = Annotated[Device, Depends(_device)]
 PageLimit = Annotated[int, Depends(_page_limit)]
 """The most rows of a page: what the caller asks for with `limit`, within the pool's bounds."""

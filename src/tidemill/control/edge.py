@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidemill.control.context import Control
+from tidemill.control.limiter import headers as limit_headers
 from tidemill.control.problems import RequestRefusal, refusal
 from tidemill.core.settings import is_loopback
 
@@ -49,6 +50,8 @@ class Edge:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = [(b"x-request-id", request_id.encode()), *_HEADERS, *message["headers"]]
+                if (allowance := scope.get("allowance")) is not None:
+                    headers += limit_headers(allowance)
                 message = {**message, "headers": headers}
             await send(message)
 

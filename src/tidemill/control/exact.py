@@ -7,10 +7,11 @@ from typing import Any
 
 from fastapi import Request
 from fastapi.responses import Response
-from fastapi.routing import APIRoute
+
+from tidemill.control.guard import GuardedRoute
 
 
-class ExactRoute(APIRoute):
+class ExactRoute(GuardedRoute):
     """For a router's `route_class`. FastAPI asks the request for its JSON, so the request is where to say how."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

@@ -41,6 +41,8 @@ class Metrics:
             "tidemill_database_connections_used", "Database connections in use.", registry=registry
         )
         self.event_readers = Gauge("tidemill_event_readers", "Open event streams.", registry=registry)
+        self.mail_letters = Counter("tidemill_mail_letters", "Letters tried.", ["outcome"], registry=registry)
+        self.mail_waiting = Gauge("tidemill_mail_waiting", "Letters that wait to be sent.", registry=registry)
         Gauge("tidemill_build", "The version that runs.", ["version"], registry=registry).labels(version).set(1)
 
     def exposition(self) -> bytes:

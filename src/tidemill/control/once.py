@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Depends, Header, Request
 from fastapi.responses import Response
 
-from tidemill.control.context import AnyCaller, ControlPart
+from tidemill.control.context import CallerPart, ControlPart
 from tidemill.control.problems import Refused, RequestRefusal
 from tidemill.core.clock import Instant
 from tidemill.store import answers
@@ -44,7 +44,7 @@ class Once:
 async def _once(
     request: Request,
     control: ControlPart,
-    caller: AnyCaller,
+    caller: CallerPart,
     idempotency_key: Annotated[
         str | None,
         Header(description="Any unique text, 1 to 255 visible characters. Sent again, the answer is the same."),

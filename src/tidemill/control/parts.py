@@ -8,6 +8,7 @@ from tidemill.core.clock import Clock
 from tidemill.core.ids import Ids
 from tidemill.core.settings import Settings
 from tidemill.store.database import Database
+from tidemill.store.keyring import Keyring
 from tidemill.store.poster import Poster
 
 
@@ -22,3 +23,4 @@ class Parts:
     ids: Ids
     metrics: Metrics
     poster: Poster
+    keyring: Keyring

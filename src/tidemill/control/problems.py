@@ -13,11 +13,22 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
+from tidemill.core.accounts.account import AccountStateRefusal
+from tidemill.core.accounts.addresses import AddressRefusal
+from tidemill.core.accounts.keys import KeyRefusal
+from tidemill.core.accounts.kyc import KycRefusal
+from tidemill.core.accounts.lockout import LoginRefusal
+from tidemill.core.accounts.passwords import PasswordRefusal
+from tidemill.core.accounts.permissions import PermissionRefusal
+from tidemill.core.accounts.second_factor import SecondFactorRefusal
+from tidemill.core.accounts.sessions import SessionRefusal
 from tidemill.core.faults import DatabaseFault, DiskFull, Fault
 from tidemill.core.ledger import AccountRefusal, AdjustmentRefusal, FreezeRefusal, PostingRefusal
+from tidemill.core.mail import LetterRefusal
 from tidemill.core.money import MoneyRefusal
 from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.refusals import Refusal
+from tidemill.core.settings.critical import ChangeRefusal
 from tidemill.core.switches import SwitchRefusal
 from tidemill.store.answers import AnswerRefusal
 from tidemill.store.archive import ArchiveRefusal
@@ -31,32 +42,84 @@ MEDIA_TYPE = "application/problem+json"
 class RequestRefusal(Refusal):
     """What can be wrong with any request, whatever it asks for."""
 
-    UNAUTHENTICATED = (
-        "Send the operator's token as `Authorization: Bearer …`; it stands in operator.token in the pool's home."
-    )
-    TOKEN_WRONG = "This token is not known to the pool: check that it was copied whole."  # noqa: S105
-    OPERATOR_ONLY = "Only an operator may do this."
+    TOKEN_WRONG = "Send the token or the API key as `Authorization: Bearer …`: no other scheme is understood."  # noqa: S105
+    FOREIGN_PAGE = "This request comes from a page of another site: open the pool's own page and try again."
     BODY_TOO_LARGE = "The body is larger than the pool accepts: send less, or send it in parts."
     IDEMPOTENCY_KEY_MALFORMED = "An Idempotency-Key is 1 to 255 visible ASCII characters: send one of that shape."
     TOO_MANY_STREAMS = "Too many event streams are open: close one, or ask for pages with `Accept: application/json`."
     WRONG_HOST = "This pool listens on this machine only: use its address, such as 127.0.0.1 or localhost."
+    RATE_LIMITED = "Too many requests in a short time: wait as many seconds as `Retry-After` says, then go slower."
     CURSOR_MALFORMED = "This cursor was not made by the pool: leave it out to begin at the start."
 
 
 STATUS: Mapping[Refusal, int] = {
-    RequestRefusal.UNAUTHENTICATED: 401,
     RequestRefusal.TOKEN_WRONG: 401,
-    RequestRefusal.OPERATOR_ONLY: 403,
+    RequestRefusal.FOREIGN_PAGE: 403,
     RequestRefusal.BODY_TOO_LARGE: 413,
     RequestRefusal.IDEMPOTENCY_KEY_MALFORMED: 400,
     RequestRefusal.CURSOR_MALFORMED: 400,
     RequestRefusal.TOO_MANY_STREAMS: 503,
+    RequestRefusal.RATE_LIMITED: 429,
     RequestRefusal.WRONG_HOST: 421,
     AnswerRefusal.IDEMPOTENCY_KEY_REUSED: 422,
+    PermissionRefusal.UNAUTHENTICATED: 401,
+    PermissionRefusal.SECOND_FACTOR_REQUIRED: 403,
+    PermissionRefusal.OPERATOR_ONLY: 403,
+    PermissionRefusal.ROLE_MISSING: 403,
+    PermissionRefusal.SESSION_NEEDED: 403,
+    PermissionRefusal.SCOPE_MISSING: 403,
+    PermissionRefusal.FRESH_LOGIN_NEEDED: 403,
+    LoginRefusal.LOGIN_FAILED: 401,
+    LoginRefusal.SECOND_FACTOR_NEEDED: 401,
+    LoginRefusal.LOGIN_LOCKED: 429,
+    LoginRefusal.LOGIN_BUSY: 503,
+    LoginRefusal.ACCOUNT_BLOCKED: 403,
+    SessionRefusal.SESSION_OVER: 401,
+    SessionRefusal.TOKEN_UNKNOWN: 401,
+    SessionRefusal.UNKNOWN_SESSION: 404,
+    KeyRefusal.KEY_UNKNOWN: 401,
+    KeyRefusal.KEY_NOT_FROM_HERE: 403,
+    KeyRefusal.UNKNOWN_KEY: 404,
+    KeyRefusal.TOO_MANY_KEYS: 409,
+    KeyRefusal.KEY_ROTATED: 409,
+    KeyRefusal.KEY_NAME_MALFORMED: 422,
+    KeyRefusal.KEY_NETWORKS_MALFORMED: 422,
+    KeyRefusal.KEY_EXPIRES_IN_THE_PAST: 422,
+    KeyRefusal.KEY_ROLE_MISSING: 422,
+    KeyRefusal.KEY_SCOPES_MISSING: 422,
+    KeyRefusal.SPENDING_CAP_REACHED: 402,
+    SecondFactorRefusal.SECOND_FACTOR_ON: 409,
+    SecondFactorRefusal.SECOND_FACTOR_OFF: 409,
+    SecondFactorRefusal.CODE_WRONG: 422,
+    AddressRefusal.ADDRESS_MALFORMED: 422,
+    PasswordRefusal.PASSWORD_TOO_SHORT: 422,
+    PasswordRefusal.PASSWORD_TOO_LONG: 422,
+    PasswordRefusal.PASSWORD_TOO_SIMPLE: 422,
+    PasswordRefusal.PASSWORD_COMMON: 422,
+    PasswordRefusal.PASSWORD_IS_ADDRESS: 422,
+    AccountStateRefusal.UNKNOWN_PERSON: 404,
+    AccountStateRefusal.ADDRESS_IN_USE: 409,
+    AccountStateRefusal.ALREADY_BLOCKED: 409,
+    AccountStateRefusal.NOT_BLOCKED: 409,
+    AccountStateRefusal.LAST_OPERATOR: 409,
+    AccountStateRefusal.ROLE_NOT_FREE: 403,
+    AccountStateRefusal.ROLES_MISSING: 422,
+    AccountStateRefusal.MONEY_LEFT: 409,
+    AccountStateRefusal.MAIL_TOKEN_UNKNOWN: 422,
+    AccountStateRefusal.POOL_NOT_SET_UP: 503,
+    AccountStateRefusal.SET_UP_ALREADY: 409,
+    AccountStateRefusal.SET_UP_LINK_WRONG: 403,
+    KycRefusal.KYC_STATE: 409,
     ReasonRefusal.REASON_MISSING: 422,
     ReasonRefusal.REASON_TOO_LONG: 422,
     ReasonRefusal.REASON_UNPRINTABLE: 422,
     SwitchRefusal.ALREADY_SO: 409,
+    ChangeRefusal.NO_SUCH_CHANGE: 404,
+    ChangeRefusal.CHANGE_DECIDED: 409,
+    ChangeRefusal.ANOTHER_OPERATOR_NEEDED: 403,
+    LetterRefusal.UNKNOWN_LETTER: 404,
+    LetterRefusal.LETTER_UNDER_WAY: 409,
+    LetterRefusal.LETTER_EMPTIED: 410,
     MoneyRefusal.AMOUNT_MALFORMED: 422,
     MoneyRefusal.AMOUNT_NEGATIVE: 422,
     MoneyRefusal.AMOUNT_TOO_LARGE: 422,
@@ -105,6 +168,7 @@ _TITLES = {
     421: ("wrong_host", "The request was meant for somebody else."),
     413: ("body_too_large", "The body is too large."),
     422: ("invalid_request", "Some of the values do not fit."),
+    429: ("rate_limited", "Too many requests."),
     500: ("internal", "Something broke on our side."),
     503: ("unavailable", "The pool cannot answer right now."),
 }
@@ -132,9 +196,10 @@ class Problem(BaseModel):
 class Refused(Exception):
     """A route's way to answer with a refusal. A transaction it passes through is rolled back."""
 
-    def __init__(self, refusal: Refusal) -> None:
+    def __init__(self, refusal: Refusal, retry_after_s: int | None = None) -> None:
         super().__init__(refusal.sentence)
         self.refusal = refusal
+        self.retry_after_s = retry_after_s
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -150,7 +215,10 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(Refused)
     async def refused(request: Request, error: Refused) -> JSONResponse:
-        return refusal(request, error.refusal)
+        answer = refusal(request, error.refusal)
+        if error.retry_after_s is not None:
+            answer.headers["Retry-After"] = str(error.retry_after_s)
+        return answer
 
     @app.exception_handler(Fault)
     async def fault(request: Request, error: Fault) -> JSONResponse:

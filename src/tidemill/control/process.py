@@ -9,19 +9,26 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from random import SystemRandom
+from uuid import UUID
 
 import structlog
 from starlette.types import ASGIApp
 
 from tidemill import __version__
 from tidemill.control.app import create_app
+from tidemill.control.callers import Callers
 from tidemill.control.context import Control
+from tidemill.control.denials import DenialLoop, Denials
 from tidemill.control.feed import EventFeed
+from tidemill.control.first_steps import FirstStep, first_steps
+from tidemill.control.limiter import Limiter
+from tidemill.control.limits import CallerLimits
 from tidemill.control.listening import Server, create_server
+from tidemill.control.loops.accounts import AccountForgettingLoop, KeyUseLoop, SigningKeyLoop
 from tidemill.control.loops.backups import BackupDuty
 from tidemill.control.loops.frame import Loop, LoopRunner
 from tidemill.control.loops.housekeeping import (
@@ -32,12 +39,19 @@ from tidemill.control.loops.housekeeping import (
     LostProcessLoop,
     PartitionDuty,
 )
+from tidemill.control.loops.keyring import KeyringLoop
 from tidemill.control.loops.ledger import CheckpointDuty, HoldExpiryLoop
+from tidemill.control.loops.limits import LimitsLoop
+from tidemill.control.loops.mail import MailForgettingLoop, MailLoop
 from tidemill.control.loops.trail import HeadDuty, TrailLoop
+from tidemill.control.master_key import open_keyring
 from tidemill.control.metrics import Metrics
 from tidemill.control.operator import operator_token
 from tidemill.control.parts import Parts
+from tidemill.control.passwords import Passwords
+from tidemill.control.tokens import Tokens
 from tidemill.control.tracing import traced
+from tidemill.core.accounts.sessions import SessionRules
 from tidemill.core.clock import SECOND, ClockRules
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
@@ -45,6 +59,7 @@ from tidemill.core.settings import Settings, pool_fingerprint
 from tidemill.store import events, processes
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import DatabaseClock
+from tidemill.store.critical_settings import in_force
 from tidemill.store.database import Database, Limits
 from tidemill.store.migrate import migrate
 from tidemill.store.poster import Poster
@@ -61,10 +76,20 @@ _LAST_TICK_S = 5.0
 class ControlProcess:
     """One control process. `run` returns when it has been told to stop and has drained."""
 
-    def __init__(self, settings: Settings, urls: DatabaseUrls, *, backups: Path | None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        urls: DatabaseUrls,
+        *,
+        backups: Path | None,
+        started_by: str,
+        first_step: FirstStep = FirstStep.NOTHING,
+    ) -> None:
         self._settings = settings
         self._urls = urls
         self._backups = backups
+        self._started_by = started_by
+        self._first_step = first_step
         self._ids = Ids(secrets.randbits)
         self._server: Server | None = None
         self._control: Control | None = None
@@ -72,18 +97,27 @@ class ControlProcess:
         self._bug: BaseException | None = None
         self._starting: asyncio.Task[object] | None = None
 
-    async def run(self, listener: socket.socket, on_ready: Callable[[], None]) -> None:
+    async def run(self, listener: socket.socket, on_ready: Callable[[Mapping[str, str]], None]) -> None:
         self._starting = asyncio.current_task()
         async with AsyncExitStack() as stack:
             await migrate(self._urls, self._ids, __version__)
+            await self._take_settings_in_force()
             control = self._control = await stack.enter_async_context(self._opened())
+            greeting = await first_steps(control, self._first_step)
             app, flush = traced(create_app(control), self._settings.tracing)
             stack.callback(flush)
             await stack.enter_async_context(self._running_loops(control))
-            await self._serve(app, listener, on_ready)
+            await self._serve(app, listener, lambda: on_ready(greeting))
             log.info("stopping", process_id=str(control.process_id))
         if self._bug:
             raise self._bug
+
+    async def _take_settings_in_force(self) -> None:
+        """Changes of critical settings wait; until they are ripe we work with what the pool has accepted."""
+        found = await in_force(self._urls.owner, self._settings, self._started_by, self._ids)
+        self._settings = found.settings
+        for change in found.waiting:
+            log.warning("critical setting waits", setting=change.name, wanted=change.value, state=change.state.value)
 
     def stop(self) -> None:
         """Once: say that we are leaving, then drain. Twice: leave. Before anything is served: leave."""
@@ -126,18 +160,31 @@ class ControlProcess:
                 ids=self._ids,
                 metrics=Metrics(__version__),
                 poster=poster,
+                keyring=await open_keyring(for_loops, settings, self._ids, clock.now()),
             )
+            rules = _session_rules(settings)
+            tokens = Tokens(parts)
+            await tokens.renew(clock.now())
+            passwords = Passwords(at_once=settings.login.hashes_at_once, waiting_max=settings.login.hashes_waiting_max)
             control = Control(
                 **vars(parts),
                 requests=for_requests,
                 feed=EventFeed(parts, for_requests),
-                operator_token=operator_token(settings.home),
+                limiter=Limiter(for_loops, clock),
+                limits=CallerLimits(settings.limits),
+                passwords=passwords,
+                tokens=tokens,
+                callers=Callers(parts, for_requests, tokens, rules, operator_token(settings.home)),
+                session_rules=rules,
+                denials=Denials(),
             )
             await self._register(control)
             try:
                 yield control
             finally:
                 await poster.close()
+                await control.limiter.close()
+                passwords.close()
             await self._say_goodbye(control)
 
     @asynccontextmanager
@@ -200,9 +247,17 @@ class ControlProcess:
             LostProcessLoop(control),
             ForgettingLoop(control),
             HoldExpiryLoop(control),
+            KeyringLoop(control),
+            LimitsLoop(control, control.limiter),
+            MailLoop(control),
+            MailForgettingLoop(control),
             CheckpointDuty(control),
             TrailLoop(control),
             HeadDuty(control),
+            SigningKeyLoop(control, control.tokens),
+            KeyUseLoop(control, control.callers),
+            DenialLoop(control, control.denials),
+            AccountForgettingLoop(control),
             PartitionDuty(control),
         ]
         if self._backups and self._settings.database.backups_enabled:
@@ -230,10 +285,13 @@ async def _listening(control: Control) -> AsyncIterator[None]:
     by_name = {runner.loop.name: runner for runner in control.runners}
     announcer, feed = by_name[AnnounceLoop.name], by_name[EventFeed.name]
 
-    def appended() -> None:
+    def appended(accounts: Sequence[UUID]) -> None:
         assert isinstance(announcer.loop, AnnounceLoop)
+        control.callers.forget(accounts)
         announcer.loop.appended()
         announcer.wake()
+
+    control.feed.on_accounts = control.callers.forget
 
     control.database.on_appended = control.requests.on_appended = appended
     listening = asyncio.create_task(events.listen(control.database, feed.wake, control.settings.loops.poll_s))
@@ -250,6 +308,16 @@ async def _ended(tasks: "list[asyncio.Task[None]]", patience_s: float) -> None:
     for task in late:
         task.cancel()
     await asyncio.gather(*late, return_exceptions=True)
+
+
+def _session_rules(settings: Settings) -> SessionRules:
+    login = settings.login
+    return SessionRules(
+        idle_us=int(login.session_idle_s * SECOND),
+        lifetime_us=int(login.session_lifetime_s * SECOND),
+        remembered_us=int(login.session_remembered_s * SECOND),
+        binding=login.session_binding,
+    )
 
 
 def _clock_rules(settings: Settings) -> ClockRules:

@@ -6,10 +6,11 @@ as a `DatabaseFault`; only a mistake in our own SQL comes out as the driver's er
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Self, cast
+from uuid import UUID
 
 import asyncpg
 
@@ -55,8 +56,8 @@ class Database:
         self._pool = pool
         self._url = url
         self._session = session
-        self.on_appended: Callable[[], None] = lambda: None
-        """Called after each commit that appended events, so that somebody tells the other processes."""
+        self.on_appended: Callable[[Sequence[UUID]], None] = lambda _: None
+        """Called after each commit that appended events, with the accounts they concern: others have to be told."""
 
     @classmethod
     async def open(cls, url: str, limits: Limits, name: str) -> Self:
@@ -95,8 +96,8 @@ class Database:
             connection.take_appended()
             async with connection.transaction():
                 yield connection
-            if connection.take_appended():
-                self.on_appended()
+            if (accounts := connection.take_appended()) is not None:
+                self.on_appended(accounts)
 
     @property
     def in_use(self) -> int:
@@ -128,6 +129,10 @@ def faults() -> Iterator[None]:
         if "no partition" not in str(error):
             raise
         raise DatabaseFault("The partition for this moment is just being made: try again.") from error
+    except asyncpg.ForeignKeyViolationError as error:
+        if 'not present in table "data_key"' not in str(error.detail):
+            raise
+        raise DatabaseFault("The keys of the pool's secrets were changed at this moment: try again.") from error
     except asyncpg.QueryCanceledError as error:
         raise DatabaseFault(
             "The database took too long to answer: try again, or look at what keeps it busy."

@@ -34,7 +34,7 @@ async def append(transaction: Connection, events: Sequence[Event], ids: Ids, now
         audited=[event.audited for event in events],
         accounts=["{" + ",".join(map(str, event.accounts)) + "}" for event in events],
     )
-    transaction.mark_appended()
+    transaction.mark_appended(account for event in events for account in event.accounts)
 
 
 async def read(connection: Connection, after: Cursor, limit: int) -> Sequence[Recorded]:

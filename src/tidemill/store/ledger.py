@@ -188,7 +188,7 @@ async def write(connection: Connection, number: int, decision: Decision, ids: Id
         **_refusals(decision.refused),
     )
     assert row
-    connection.mark_appended()
+    connection.mark_appended(())
     posted: int | None = row["number"]
     return posted
 

@@ -112,8 +112,8 @@ class Poster:
         except BaseException:
             self._forget()
             raise
-        if connection.take_appended():
-            self._database.on_appended()
+        if (accounts := connection.take_appended()) is not None:
+            self._database.on_appended(accounts)
         return outcomes
 
     async def _from_memory(self, connection: Connection, entries: Sequence[Entry]) -> list[Outcome] | None:

@@ -4,8 +4,10 @@ A query knows nothing of transactions: the caller passes the connection it is to
 """
 
 import re
+from collections.abc import Iterable
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeAlias
+from uuid import UUID
 
 import asyncpg
 
@@ -25,15 +27,16 @@ _TOKEN = re.compile(
 
 
 class Connection(PlainConnection):
-    """A connection that remembers whether events were appended on it, so that readers are woken after the commit."""
+    """A connection that remembers about whom events were appended on it, so that it can be told after the commit."""
 
-    _appended = False
+    _appended: list[UUID] | None = None
 
-    def mark_appended(self) -> None:
-        self._appended = True
+    def mark_appended(self, accounts: Iterable[UUID]) -> None:
+        self._appended = [*(self._appended or ()), *accounts]
 
-    def take_appended(self) -> bool:
-        appended, self._appended = self._appended, False
+    def take_appended(self) -> list[UUID] | None:
+        """The accounts that the appended events concern; None if there were no events."""
+        appended, self._appended = self._appended, None
         return appended
 
 

@@ -10,7 +10,7 @@ from tidemill.control.parts import Parts
 from tidemill.core.clock import DAY, SECOND, Instant, Observation
 from tidemill.core.events import ClockAlarm
 from tidemill.core.ledger.posting import OLDEST_US
-from tidemill.store import answers, events, partitions, processes
+from tidemill.store import answers, events, partitions, processes, quotas
 from tidemill.store.clock import DatabaseClock
 
 log = structlog.get_logger()
@@ -112,7 +112,7 @@ class LostProcessLoop(Loop):
 
 
 class ForgettingLoop(Loop):
-    """Forgets what has served: answers to Idempotency-Keys, and processes that are long gone."""
+    """Forgets what has served: answers to Idempotency-Keys, processes long gone, and limits that are whole again."""
 
     name = "forgetting"
 
@@ -126,7 +126,9 @@ class ForgettingLoop(Loop):
         database = self.parts.database
         given = await answers.forget(database, Instant(now - self._keep_answers_us), batch_max)
         gone = await processes.forget(database, Instant(now - self._keep_processes_us), batch_max)
-        return Tick(seen=given + gone, applied=given + gone, more=batch_max in (given, gone))
+        full = await quotas.forget(database, now, batch_max)
+        forgotten = given + gone + full
+        return Tick(seen=forgotten, applied=forgotten, more=batch_max in (given, gone, full))
 
 
 class PartitionDuty(Duty):

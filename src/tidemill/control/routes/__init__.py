@@ -5,9 +5,12 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from tidemill.control.problems import Refused
+from tidemill.core.accounts.addresses import ADDRESS_MAX, Address, parse_address
 from tidemill.core.clock import as_datetime
 from tidemill.core.money import credits_of
 from tidemill.core.reasons import REASON_MAX
+from tidemill.core.refusals import Refusal
 
 API = "/api/v1"
 
@@ -28,3 +31,16 @@ class Reason(BaseModel):
     """Why an operator does something."""
 
     reason: str = Field(min_length=1, max_length=REASON_MAX, description="Kept with what is done, and shown with it.")
+
+
+AddressText = Annotated[
+    str, Field(max_length=ADDRESS_MAX, description="An e-mail address.", examples=["ada@example.com"])
+]
+
+
+def parsed_address(text: str) -> Address:
+    """An address as it is kept; a refusal if it is none."""
+    address = parse_address(text)
+    if isinstance(address, Refusal):
+        raise Refused(address)
+    return address

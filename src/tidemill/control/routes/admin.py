@@ -7,7 +7,8 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
-from tidemill.control.context import ControlPart, Operator, PageLimit
+from tidemill.control.context import CallerPart, ControlPart, PageLimit
+from tidemill.control.guard import GuardedRoute
 from tidemill.control.once import OncePart
 from tidemill.control.problems import Refused, documented
 from tidemill.control.routes import API, Reason, Timestamp, View
@@ -18,7 +19,7 @@ from tidemill.store import processes, switches
 from tidemill.store.answers import Answer
 from tidemill.store.query import Connection
 
-router = APIRouter(prefix=f"{API}/admin", tags=["admin"])
+router = APIRouter(prefix=f"{API}/admin", tags=["admin"], route_class=GuardedRoute)
 
 
 class SwitchView(View):
@@ -51,7 +52,7 @@ class ProcessPage(BaseModel):
 
 
 @router.get("/switches", responses=documented(401, 403))
-async def list_switches(control: ControlPart, _: Operator) -> SwitchList:
+async def list_switches(control: ControlPart) -> SwitchList:
     """How every switch stands."""
     async with control.requests.connection() as connection:
         states = await switches.states(connection)
@@ -59,19 +60,19 @@ async def list_switches(control: ControlPart, _: Operator) -> SwitchList:
 
 
 @router.post("/switches/{name}/stop", response_model=SwitchView, responses=documented(400, 401, 403, 409, 413, 422))
-async def stop(name: Switch, reason: Reason, control: ControlPart, caller: Operator, once: OncePart) -> Response:
+async def stop(name: Switch, reason: Reason, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
     """Stop a part of the pool."""
     return await _throw(control, once, caller.name, name, stop=True, reason=reason.reason)
 
 
 @router.post("/switches/{name}/start", response_model=SwitchView, responses=documented(400, 401, 403, 409, 413, 422))
-async def start(name: Switch, reason: Reason, control: ControlPart, caller: Operator, once: OncePart) -> Response:
+async def start(name: Switch, reason: Reason, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
     """Start a part of the pool again."""
     return await _throw(control, once, caller.name, name, stop=False, reason=reason.reason)
 
 
 @router.get("/processes", responses=documented(401, 403, 422))
-async def list_processes(control: ControlPart, _: Operator, most: PageLimit, after: UUID | None = None) -> ProcessPage:
+async def list_processes(control: ControlPart, most: PageLimit, after: UUID | None = None) -> ProcessPage:
     """The control processes of the pool, newest first."""
     found = await processes.listed(control.requests, after, most + 1)
     items = [ProcessView.model_validate(process) for process in found[:most]]

@@ -10,7 +10,8 @@ from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, BeforeValidator
 
-from tidemill.control.context import AnyCaller, Control, ControlPart
+from tidemill.control.context import CallerPart, Control, ControlPart
+from tidemill.control.guard import GuardedRoute
 from tidemill.control.problems import Refused, RequestRefusal, documented
 from tidemill.control.routes import API, Timestamp, View
 from tidemill.core.events import LOG_START, Cursor, Reader, Recorded, may_read
@@ -22,7 +23,7 @@ _RECENT = 100
 
 log = structlog.get_logger()
 
-router = APIRouter(prefix=API, tags=["events"])
+router = APIRouter(prefix=API, tags=["events"], route_class=GuardedRoute)
 
 _SCAN_MAX = 2_000
 """How many events one page may look through; a reader who may see few gets the rest with the next page."""
@@ -57,7 +58,7 @@ class EventPage(BaseModel):
 async def events(
     request: Request,
     control: ControlPart,
-    caller: AnyCaller,
+    caller: CallerPart,
     after: Annotated[str | None, Query(description="A cursor, `start`, or `recent`.")] = None,
     limit: Annotated[int | None, Query(ge=1, description="For pages: how many at the most.")] = None,
     last_event_id: Annotated[str | None, Header(description="Where a broken stream goes on.")] = None,

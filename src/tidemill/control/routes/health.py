@@ -10,12 +10,15 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 
 from tidemill import __version__
-from tidemill.control.context import AnyCaller, Control, ControlPart
-from tidemill.control.problems import Refused, RequestRefusal, documented
+from tidemill.control.context import CallerPart, Control, ControlPart
+from tidemill.control.guard import GuardedRoute
+from tidemill.control.problems import Refused, documented
+from tidemill.control.routes import API
+from tidemill.core.accounts.permissions import PermissionRefusal
 from tidemill.core.faults import Fault
 from tidemill.store import switches
 
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"], route_class=GuardedRoute)
 
 _DATABASE_S = 2.0
 _PAGE = files("tidemill.control").joinpath("welcome.html").read_text("utf-8")
@@ -61,12 +64,18 @@ async def readyz(control: ControlPart) -> JSONResponse:
 
 
 @router.get("/metrics", responses=documented(401), response_class=Response)
-async def metrics(request: Request, control: ControlPart, caller: AnyCaller) -> Response:
+async def metrics(request: Request, control: ControlPart, caller: CallerPart) -> Response:
     """Prometheus metrics, for this machine and for operators."""
     if not caller.reader.operator and not _is_local(request):
-        raise Refused(RequestRefusal.UNAUTHENTICATED)
+        raise Refused(PermissionRefusal.UNAUTHENTICATED)
     control.metrics.connections_used.set(control.database.in_use + control.requests.in_use)
     return Response(control.metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
+
+
+@router.get(f"{API}/openapi.json", include_in_schema=False)
+async def openapi(request: Request) -> JSONResponse:
+    """The API as programs read it."""
+    return JSONResponse(request.app.openapi())
 
 
 @router.get("/", include_in_schema=False)

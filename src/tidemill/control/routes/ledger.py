@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import AwareDatetime, BaseModel, Field, WithJsonSchema
 
-from tidemill.control.context import Control, ControlPart, Operator, PageLimit
+from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit
 from tidemill.control.exact import ExactRoute
 from tidemill.control.once import OncePart
 from tidemill.control.problems import Refused, documented
@@ -124,7 +124,6 @@ class Proposal(Reason):
 @router.get("/accounts", responses=documented(401, 403, 422))
 async def list_accounts(
     control: ControlPart,
-    _: Operator,
     most: PageLimit,
     kind: AccountKind | None = None,
     owner: UUID | None = None,
@@ -138,9 +137,7 @@ async def list_accounts(
 
 
 @router.get("/accounts/{account_id}", responses=documented(401, 403, 404, 410, 422))
-async def show_account(
-    account_id: UUID, control: ControlPart, _: Operator, at: AwareDatetime | None = None
-) -> AccountThenView:
+async def show_account(account_id: UUID, control: ControlPart, at: AwareDatetime | None = None) -> AccountThenView:
     """What is on an account, and what was on it at a time."""
     async with control.requests.connection() as connection:
         view = AccountThenView.model_validate(await _account(connection, account_id))
@@ -161,7 +158,6 @@ async def show_statement(
     account_id: UUID,
     request: Request,
     control: ControlPart,
-    _: Operator,
     most: PageLimit,
     after: Annotated[int | None, Query(ge=1, le=_LINE_MAX, description="The number of the last line seen.")] = None,
 ) -> Response | StatementPage:
@@ -180,7 +176,7 @@ async def show_statement(
     response_class=StreamingResponse,
     responses={**_CSV, **documented(401, 403, 404, 422)},
 )
-async def download_statement(account_id: UUID, control: ControlPart, _: Operator) -> Response:
+async def download_statement(account_id: UUID, control: ControlPart) -> Response:
     """All that moved on an account, newest first, as CSV; months that were archived are in their files."""
     async with control.requests.connection() as connection:
         account = await _account(connection, account_id)
@@ -188,7 +184,7 @@ async def download_statement(account_id: UUID, control: ControlPart, _: Operator
 
 
 @router.get("/holds", responses=documented(401, 403, 422))
-async def list_holds(control: ControlPart, _: Operator, most: PageLimit, account: UUID | None = None) -> HoldPage:
+async def list_holds(control: ControlPart, most: PageLimit, account: UUID | None = None) -> HoldPage:
     """The holds of which something is left, those that expire soonest first."""
     async with control.requests.connection() as connection:
         found = await books.open_holds(connection, account, most + 1)
@@ -198,7 +194,6 @@ async def list_holds(control: ControlPart, _: Operator, most: PageLimit, account
 @router.get("/adjustments", responses=documented(401, 403, 422))
 async def list_adjustments(
     control: ControlPart,
-    _: Operator,
     most: PageLimit,
     state: AdjustmentState | None = None,
     after: UUID | None = None,
@@ -216,7 +211,7 @@ async def list_adjustments(
     response_model=AdjustmentView,
     responses=documented(400, 401, 403, 404, 413, 422),
 )
-async def propose(proposal: Proposal, control: ControlPart, caller: Operator, once: OncePart) -> Response:
+async def propose(proposal: Proposal, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
     """Propose a transfer by hand. It is posted when another operator approves it."""
     amount_uc = micro_credits(proposal.amount)
     if isinstance(amount_uc, Refusal):
@@ -235,7 +230,7 @@ async def propose(proposal: Proposal, control: ControlPart, caller: Operator, on
     response_model=AdjustmentView,
     responses=documented(400, 401, 402, 403, 404, 409, 413, 422),
 )
-async def approve(adjustment_id: UUID, control: ControlPart, caller: Operator, once: OncePart) -> Response:
+async def approve(adjustment_id: UUID, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
     """Approve what another operator has proposed, and post it."""
     return await _settle(control, once, adjustment_id, caller.name, approve=True)
 
@@ -245,7 +240,7 @@ async def approve(adjustment_id: UUID, control: ControlPart, caller: Operator, o
     response_model=AdjustmentView,
     responses=documented(400, 401, 403, 404, 409, 413, 422),
 )
-async def reject(adjustment_id: UUID, control: ControlPart, caller: Operator, once: OncePart) -> Response:
+async def reject(adjustment_id: UUID, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
     """Reject an adjustment, or take one's own back."""
     return await _settle(control, once, adjustment_id, caller.name, approve=False)
 
@@ -255,7 +250,7 @@ async def reject(adjustment_id: UUID, control: ControlPart, caller: Operator, on
     response_model=AccountView,
     responses=documented(400, 401, 403, 404, 409, 413, 422),
 )
-async def freeze(account_id: UUID, why: Reason, control: ControlPart, caller: Operator, once: OncePart) -> Response:
+async def freeze(account_id: UUID, why: Reason, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
     """Freeze an account: nothing moves on it, except what is given back to it."""
     return await _set_frozen(control, once, account_id, caller.name, why.reason, frozen=True)
 
@@ -265,7 +260,7 @@ async def freeze(account_id: UUID, why: Reason, control: ControlPart, caller: Op
     response_model=AccountView,
     responses=documented(400, 401, 403, 404, 409, 413, 422),
 )
-async def unfreeze(account_id: UUID, why: Reason, control: ControlPart, caller: Operator, once: OncePart) -> Response:
+async def unfreeze(account_id: UUID, why: Reason, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
     """Let money move on an account again."""
     return await _set_frozen(control, once, account_id, caller.name, why.reason, frozen=False)
 

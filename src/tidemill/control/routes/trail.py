@@ -8,12 +8,13 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, BeforeValidator, Field
 
-from tidemill.control.context import ControlPart, Operator, PageLimit
+from tidemill.control.context import ControlPart, PageLimit
+from tidemill.control.guard import GuardedRoute
 from tidemill.control.problems import documented
 from tidemill.control.routes import API, Timestamp, View
 from tidemill.store import trail
 
-router = APIRouter(prefix=f"{API}/audit", tags=["audit"])
+router = APIRouter(prefix=f"{API}/audit", tags=["audit"], route_class=GuardedRoute)
 
 
 def _hex(sha256: bytes) -> str:
@@ -57,7 +58,6 @@ async def head(control: ControlPart) -> HeadView:
 @router.get("", responses=documented(401, 403, 422))
 async def acts(
     control: ControlPart,
-    _: Operator,
     most: PageLimit,
     after: Annotated[int | None, Query(ge=1, le=trail.NUMBER_MAX, description="Go on behind this number.")] = None,
     kind: Text = None,

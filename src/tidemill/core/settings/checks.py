@@ -77,6 +77,27 @@ CHECKS = (
         "database_owner_url needs database_url, the URL of the program's own role",
     ),
     Check(
+        ("secrets.master_key", "secrets.master_key_command", "secrets.master_key_file"),
+        lambda *places: sum(place is not None for place in places) <= 1,
+        "Only one of secrets.master_key, secrets.master_key_command and secrets.master_key_file may be set",
+    ),
+    Check(
+        ("mail.smtp_host", "mail.sender"),
+        lambda host, sender: host is None or sender is not None,
+        "mail.smtp_host needs mail.sender, the address that letters come from",
+    ),
+    Check(
+        ("mail.smtp_username", "mail.smtp_password"),
+        lambda username, password: (username is None) == (password is None),
+        "mail.smtp_username and mail.smtp_password must be set together",
+    ),
+    Check(
+        ("mail.smtp_tls", "mail.smtp_host", "mail.smtp_plain_allowed"),
+        lambda tls, host, plain: tls != "none" or host is None or is_loopback(host) or plain,
+        "Letters leave this machine only inside TLS: set mail.smtp_tls to starttls or tls, "
+        "or say mail.smtp_plain_allowed = true if the network between is your own",
+    ),
+    Check(
         ("database.backups_enabled", "database.backup_keep_daily", "database.backup_keep_weekly"),
         lambda enabled, daily, weekly: not enabled or daily + weekly > 0,
         "With backups on, database.backup_keep_daily or database.backup_keep_weekly must keep at least one",
@@ -108,6 +129,8 @@ CHECKS = (
     rising("http.page_limit_default", "http.page_limit_max"),
     rising("database.lock_timeout_s", "database.statement_timeout_s"),
     rising("loops.backoff_first_s", "loops.backoff_most_s"),
+    rising("mail.retry_first_s", "mail.retry_most_s"),
+    rising("mail.outbox_keep_s", "mail.keep_s"),
     rising("events.batch_max", "events.keep_in_memory"),
     rising("plans.inference_low", "plans.inference_high"),
     rising("quality.low", "quality.passed", "quality.high"),

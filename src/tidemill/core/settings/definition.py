@@ -42,6 +42,7 @@ class Details(TypedDict, total=False):
     high: object
     scope: Scope  # where it differs from the section's
     follows: str  # the setting whose value is taken when this one is not set
+    critical: bool  # whether it moves money or trust, so that a change waits or needs a second operator
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Definition:
     scope: Scope
     optional: bool
     follows: str | None
+    critical: bool
 
     @property
     def environment_name(self) -> str:
@@ -144,6 +146,7 @@ def _definition(member: Field[Any], section_name: str, scope: Scope) -> Definiti
         scope=details.get("scope", scope),
         optional=member.default is None,
         follows=details.get("follows"),
+        critical=details.get("critical", False),
     )
 
 

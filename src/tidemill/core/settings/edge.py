@@ -6,9 +6,11 @@ Every wait on a peer has a deadline and every size a limit, so no single peer ca
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidemill.core.accounts.sessions import Binding
+from tidemill.core.limits import COUNT_MAX
 from tidemill.core.settings.definition import Scope, optional, setting
 from tidemill.core.settings.quantities import DURATION, INTEGER, SIZE
-from tidemill.core.settings.texts import NETWORKS, PATH
+from tidemill.core.settings.texts import NETWORKS, PATH, choice
 
 
 @dataclass(frozen=True)
@@ -102,15 +104,90 @@ class LoginSettings:
     session_idle_s: float = setting(
         DURATION, "24h", low="1m", high="90d", meaning="A session ends after being idle for so long."
     )
+    session_lifetime_s: float = setting(
+        DURATION, "7d", low="1m", high="366d", meaning="A session ends after so long, however busy it is."
+    )
+    session_remembered_s: float = setting(
+        DURATION, "30d", low="1m", high="366d", meaning="A session that asked to be remembered ends after so long."
+    )
+    session_binding: Binding = setting(
+        choice(Binding),
+        "warn",
+        meaning="What happens when a session goes on from another browser or network: it ends, it is told, or nothing.",
+    )
+    access_token_s: float = setting(
+        DURATION, "5m", low="10s", high="1h", meaning="How long an access token is good before it is refreshed."
+    )
+    signing_key_s: float = setting(
+        DURATION, "30d", low="1h", high="366d", meaning="How often a new key signs the access tokens."
+    )
+    fresh_s: float = setting(
+        DURATION, "10m", low="10s", high="24h", meaning="How long a typed password is good for what needs a fresh one."
+    )
+    failures_everywhere_max: int = setting(
+        INTEGER,
+        50,
+        unit="failures",
+        low=1,
+        high=1_000_000,
+        meaning="So many failures from all networks together let only networks in that the account was used from.",
+    )
+    hashes_at_once: int = setting(
+        INTEGER, 2, unit="hashes", low=1, high=64, meaning="How many passwords a process checks at once, 19 MiB each."
+    )
+    hashes_waiting_max: int = setting(
+        INTEGER, 50, unit="hashes", low=1, high=10_000, meaning="How many wait for that before callers are turned away."
+    )
+    history_keep_s: float = setting(
+        DURATION, "90d", low="1d", high="3660d", meaning="How long tries to log in are kept for their account to see."
+    )
+    key_overlap_s: float = setting(
+        DURATION, "24h", low="0s", high="90d", meaning="How long an API key that was rotated still works."
+    )
 
 
 @dataclass(frozen=True)
 class LimitsSettings:
-    """How often a key may call."""
+    """How often a caller may ask. What is not used is saved up, to one period's worth at the most."""
 
     data_centre_per_minute: int = setting(
-        INTEGER, 1000, unit="requests/min", low=1, meaning="The requests a minute of a data centre's key."
+        INTEGER,
+        1000,
+        unit="requests/min",
+        low=1,
+        high=COUNT_MAX,
+        meaning="The requests a minute of a data centre's key.",
     )
     customer_per_minute: int = setting(
-        INTEGER, 100, unit="requests/min", low=1, meaning="The requests a minute of a customer's key."
+        INTEGER, 100, unit="requests/min", low=1, high=COUNT_MAX, meaning="The requests a minute of a customer's key."
+    )
+    operator_per_minute: int = setting(
+        INTEGER, 3000, unit="requests/min", low=1, high=COUNT_MAX, meaning="The requests a minute of an operator's key."
+    )
+    session_per_minute: int = setting(
+        INTEGER,
+        600,
+        unit="requests/min",
+        low=1,
+        high=COUNT_MAX,
+        meaning="The requests a minute of a browser's session.",
+    )
+    stranger_per_minute: int = setting(
+        INTEGER,
+        300,
+        unit="requests/min",
+        low=1,
+        high=COUNT_MAX,
+        meaning="The requests a minute without credentials from one address; an IPv6 address counts with its /64.",
+    )
+    login_per_minute: int = setting(
+        INTEGER, 5, unit="tries/min", low=1, high=COUNT_MAX, meaning="The login tries a minute of one address."
+    )
+    mail_per_hour: int = setting(
+        INTEGER,
+        5,
+        unit="letters/h",
+        low=1,
+        high=COUNT_MAX,
+        meaning="The letters a stranger may cause to one address an hour.",
     )

@@ -24,6 +24,7 @@ class Place(StrEnum):
     FILE = "file"
     ENVIRONMENT = "environment"
     COMMAND_LINE = "command line"
+    DATABASE = "accepted by the pool"
 
 
 @dataclass(frozen=True)

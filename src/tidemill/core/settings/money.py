@@ -16,15 +16,24 @@ class MoneySettings:
 
     currency: str = setting(TEXT, "credit", meaning="The name of the internal currency.")
     credit_usd_ppm: int = setting(
-        FACTOR_PPM, 1, low="0.000001", unit="USD/credit", meaning="What one credit is worth in US dollars."
+        FACTOR_PPM,
+        1,
+        low="0.000001",
+        unit="USD/credit",
+        critical=True,
+        meaning="What one credit is worth in US dollars.",
     )
     commission_ppm: int = setting(
-        SHARE_PPM, "10%", meaning="What a customer pays on top of the provider's price, unless a provider has another."
+        SHARE_PPM,
+        "10%",
+        critical=True,
+        meaning="What a customer pays on top of the provider's price, unless a provider has another.",
     )
-    burn_ppm: int = setting(SHARE_PPM, 0, meaning="The share of the commission that is burnt.")
+    burn_ppm: int = setting(SHARE_PPM, 0, critical=True, meaning="The share of the commission that is burnt.")
     self_trade_loss_ppm: int = setting(
         SHARE_PPM,
         "1%",
+        critical=True,
         meaning="The share of every payment that no plan may pay out, so that trading with oneself loses.",
     )
 
@@ -33,16 +42,22 @@ class MoneySettings:
 class BonusFundSettings:
     """The fund that bonuses come from, and shrink to."""
 
-    commission_ppm: int = setting(SHARE_PPM, "20%", meaning="The share of the commission that goes into the fund.")
-    slashes_ppm: int = setting(SHARE_PPM, "50%", meaning="The share of every slash that goes into the fund.")
+    commission_ppm: int = setting(
+        SHARE_PPM, "20%", critical=True, meaning="The share of the commission that goes into the fund."
+    )
+    slashes_ppm: int = setting(
+        SHARE_PPM, "50%", critical=True, meaning="The share of every slash that goes into the fund."
+    )
 
 
 @dataclass(frozen=True)
 class IssuanceSettings:
     """New credits for network benchmark tasks; off unless an operator turns it on."""
 
-    enabled: bool = setting(SWITCH, False, meaning="Whether new credits are issued at all.")
-    epoch_cap_uc: int = setting(CREDITS, 0, meaning="The most credits issued in one epoch; needed to turn it on.")
+    enabled: bool = setting(SWITCH, False, critical=True, meaning="Whether new credits are issued at all.")
+    epoch_cap_uc: int = setting(
+        CREDITS, 0, critical=True, meaning="The most credits issued in one epoch; needed to turn it on."
+    )
     benchmark: float = setting(NUMBER, 100, unit="points", meaning="The points of one unit of benchmark work.")
     operations: int = setting(
         INTEGER,
@@ -135,18 +150,23 @@ class StakeSettings:
     small_memory_mib: int = setting(MEMORY, "12GiB", meaning="A small device has memory up to this.")
     medium_memory_mib: int = setting(MEMORY, "24GiB", meaning="A medium device has memory up to this.")
     large_memory_mib: int = setting(MEMORY, "48GiB", meaning="A large device has memory up to this; above is largest.")
-    small_uc: int = setting(CREDITS, 25, meaning="The least stake for a small device.")
-    medium_uc: int = setting(CREDITS, 50, meaning="The least stake for a medium device.")
-    large_uc: int = setting(CREDITS, 150, meaning="The least stake for a large device.")
-    largest_uc: int = setting(CREDITS, 400, meaning="The least stake for a device above large.")
+    small_uc: int = setting(CREDITS, 25, critical=True, meaning="The least stake for a small device.")
+    medium_uc: int = setting(CREDITS, 50, critical=True, meaning="The least stake for a medium device.")
+    large_uc: int = setting(CREDITS, 150, critical=True, meaning="The least stake for a large device.")
+    largest_uc: int = setting(CREDITS, 400, critical=True, meaning="The least stake for a device above large.")
     recommended_ppm: int = setting(
         FACTOR_PPM, 2, low=1, high=100, meaning="The recommended stake, as a multiple of the least."
     )
     timelock_s: float = setting(
-        DURATION, "7d", low="1m", high="366d", meaning="How long a stake stays after its owner asked for it back."
+        DURATION,
+        "7d",
+        low="1m",
+        high="366d",
+        critical=True,
+        meaning="How long a stake stays after its owner asked for it back.",
     )
     decay_ppm: int = setting(
-        SHARE_PPM, "1%", unit="share/day", meaning="The share of a stake an offline node loses a day."
+        SHARE_PPM, "1%", unit="share/day", critical=True, meaning="The share of a stake an offline node loses a day."
     )
     decay_after_s: float = setting(
         DURATION, "7d", low="1m", high="366d", meaning="A node may be offline for so long before its stake decays."

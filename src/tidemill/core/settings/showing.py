@@ -36,7 +36,8 @@ setting and a value that is not allowed are refused: nothing starts, and every p
 | path | a full path |
 
 An empty text leaves a setting that has no default without a value. Settings of scope *pool* must be equal in all
-processes of a pool; those of scope *process* may differ.
+processes of a pool; those of scope *process* may differ. A change of a *critical* one waits for a day or for a second
+operator: [how to change it](../how-to/verify-the-audit-trail.md#change-a-critical-setting).
 """
 
 _NO_DEFAULT = {"home": "chosen for the user"}
@@ -84,7 +85,7 @@ def _line(definition: Definition) -> str:
         definition.unit,
         default,
         definition.bounds(),
-        definition.scope,
+        f"{definition.scope}, critical" if definition.critical else definition.scope,
         definition.meaning,
     )
     return f"| {' | '.join(cells)} |"

@@ -13,3 +13,10 @@ class TrailSettings:
     publish_every_s: float = setting(
         DURATION, "1h", low="1s", high="7d", meaning="How often the head of the trail is published, if it has moved."
     )
+    critical_delay_s: float = setting(
+        DURATION,
+        "24h",
+        high="90d",
+        critical=True,
+        meaning="How long the change of a critical setting waits, unless a second operator approves it.",
+    )

@@ -26,6 +26,7 @@ from tidemill.core.settings.definition import (
     setting,
 )
 from tidemill.core.settings.edge import HttpSettings, LimitsSettings, LoginSettings
+from tidemill.core.settings.mail import MailSettings
 from tidemill.core.settings.money import (
     BonusFundSettings,
     ContributionSettings,
@@ -47,6 +48,7 @@ from tidemill.core.settings.process import (
     TracingSettings,
 )
 from tidemill.core.settings.quantities import INTEGER
+from tidemill.core.settings.secrets import SecretsSettings
 from tidemill.core.settings.texts import DATABASE_URL, HOST, PATH
 from tidemill.core.settings.trail import TrailSettings
 from tidemill.core.settings.trust import (
@@ -93,9 +95,11 @@ class Settings:
     events: EventsSettings = field(default_factory=EventsSettings, metadata=OF_PROCESS)
     log: LogSettings = field(default_factory=LogSettings, metadata=OF_PROCESS)
     tracing: TracingSettings = field(default_factory=TracingSettings, metadata=OF_PROCESS)
+    secrets: SecretsSettings = field(default_factory=SecretsSettings, metadata=OF_PROCESS)
     login: LoginSettings = field(default_factory=LoginSettings, metadata=OF_POOL)
     limits: LimitsSettings = field(default_factory=LimitsSettings, metadata=OF_POOL)
     trail: TrailSettings = field(default_factory=TrailSettings, metadata=OF_POOL)
+    mail: MailSettings = field(default_factory=MailSettings, metadata=OF_POOL)
     money: MoneySettings = field(default_factory=MoneySettings, metadata=OF_POOL)
     bonus_fund: BonusFundSettings = field(default_factory=BonusFundSettings, metadata=OF_POOL)
     issuance: IssuanceSettings = field(default_factory=IssuanceSettings, metadata=OF_POOL)

@@ -32,7 +32,9 @@ class NewcomersSettings:
     """Owners without a record yet."""
 
     placements: float = setting(SHARE, "5%", meaning="The share of placements kept for newcomers.")
-    held_back_ppm: int = setting(SHARE_PPM, "50%", meaning="The share of each reward held back from a new owner.")
+    held_back_ppm: int = setting(
+        SHARE_PPM, "50%", critical=True, meaning="The share of each reward held back from a new owner."
+    )
     new_for_s: float = setting(
         DURATION, "7d", high="366d", meaning="An owner is new for so long, and until enough results were verified."
     )
@@ -52,9 +54,15 @@ class AuditSettings:
     results_before_sampling: int = setting(
         INTEGER, 10, unit="results", low=1, meaning="Always audited until so many results in a row were right."
     )
-    rate_floor: float = setting(SHARE, "2%", low="0.01%", meaning="The lowest audit rate.")
+    rate_floor: float = setting(SHARE, "2%", low="0.01%", critical=True, meaning="The lowest audit rate.")
     deterrence: float = setting(
-        NUMBER, 1.5, unit="factor", low=1, high=100, meaning="How much more a cheater must expect to lose than to save."
+        NUMBER,
+        1.5,
+        unit="factor",
+        low=1,
+        high=100,
+        critical=True,
+        meaning="How much more a cheater must expect to lose than to save.",
     )
     collusion_floor: float = setting(
         SHARE, "20%", high="99%", meaning="The least share of auditors that are assumed to collude."
@@ -63,7 +71,9 @@ class AuditSettings:
     failure_factor: float = setting(
         NUMBER, 2, unit="factor", low=1, high=100, meaning="What the audit rate is then multiplied by."
     )
-    budget: float = setting(SHARE, "10%", meaning="The share of the whole pool's work that audits may take.")
+    budget: float = setting(
+        SHARE, "10%", critical=True, meaning="The share of the whole pool's work that audits may take."
+    )
     auditor_floor_points: int = setting(POINTS, 60, meaning="The least reputation of an auditor.")
 
 
@@ -75,9 +85,16 @@ class FindingsSettings:
         INTEGER, 40, unit="results", low=1, meaning="So many of the owner's unsettled results are audited."
     )
     severe_wrong_results: int = setting(
-        INTEGER, 1, unit="results", low=1, meaning="So many more wrong results among them make the finding severe."
+        INTEGER,
+        1,
+        unit="results",
+        low=1,
+        critical=True,
+        meaning="So many more wrong results among them make the finding severe.",
     )
-    severe_stake_ppm: int = setting(SHARE_PPM, "50%", meaning="The share of the stake that a severe finding takes.")
+    severe_stake_ppm: int = setting(
+        SHARE_PPM, "50%", critical=True, meaning="The share of the stake that a severe finding takes."
+    )
 
 
 @dataclass(frozen=True)
@@ -85,7 +102,11 @@ class ExposureSettings:
     """How much an owner may have unsettled."""
 
     limit_ppm: int = setting(
-        FACTOR_PPM, 1, high=1, meaning="Unsettled rewards at most, as a multiple of what a severe finding would take."
+        FACTOR_PPM,
+        1,
+        high=1,
+        critical=True,
+        meaning="Unsettled rewards at most, as a multiple of what a severe finding would take.",
     )
 
 
@@ -94,7 +115,12 @@ class DisputesSettings:
     """Contesting a verdict."""
 
     window_s: float = setting(
-        DURATION, "24h", low="1s", high="90d", meaning="How long a verdict may be disputed and its reward stays locked."
+        DURATION,
+        "24h",
+        low="1s",
+        high="90d",
+        critical=True,
+        meaning="How long a verdict may be disputed and its reward stays locked.",
     )
     jurors: int = setting(
         INTEGER,
@@ -102,6 +128,7 @@ class DisputesSettings:
         unit="jurors",
         low=1,
         high=99,
+        critical=True,
         meaning="The jurors that re-execute a disputed attempt; an odd number.",
     )
     appeals: int = setting(INTEGER, 1, unit="appeals", high=1, meaning="The appeals to the operator after a ruling.")

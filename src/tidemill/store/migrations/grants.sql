@@ -10,12 +10,24 @@ GRANT USAGE ON SCHEMA public TO {program};
 GRANT SELECT ON migration, pool, partitioned_table TO {program};
 GRANT SELECT, INSERT (id, generation, at, kind, subject, body, public, audited, accounts) ON event TO {program};
 GRANT SELECT, INSERT ON audit_trail TO {program};
+GRANT SELECT ON critical_setting TO {program};
+GRANT SELECT, UPDATE (state, decided_by, decided_at, reason) ON critical_change TO {program};
 GRANT USAGE ON SEQUENCE event_number TO {program};
 GRANT SELECT, INSERT, UPDATE ON duty, switch TO {program};
 GRANT SELECT, INSERT, UPDATE, DELETE ON answer, process TO {program};
+GRANT SELECT, INSERT, UPDATE, DELETE ON quota TO {program};
 GRANT SELECT ON ledger_account, transfer, hold, hold_release, refused_entry TO {program};
 GRANT SELECT ON ledger_checkpoint, ledger_archive, archived_entries TO {program};
 GRANT SELECT, INSERT (id, debit_id, credit_id, amount_uc, currency, reason, proposed_by, proposed_at)
     ON adjustment TO {program};
 GRANT EXECUTE ON FUNCTION first_id_at, create_partitions, open_accounts, lock_ledger, set_frozen, settle_adjustment,
     post_entries, posted_until, write_checkpoints TO {program};
+GRANT SELECT, INSERT (id, wrapped, master_id, made_at) ON data_key TO {program};
+GRANT EXECUTE ON FUNCTION data_key_of TO {program};
+GRANT SELECT, INSERT, UPDATE ON account, api_key TO {program};
+GRANT UPDATE (set_up_at, set_up_sha256, demonstration) ON pool TO {program};
+GRANT SELECT, INSERT, UPDATE, DELETE ON mailed_token, account_totp, recovery_code, session, refresh_token TO {program};
+GRANT SELECT, INSERT, DELETE ON signing_key, login_attempt TO {program};
+GRANT SELECT, INSERT (id, recipient, kind, language, parameters, made_at, state, tries, next_at, tried_since, last_error),
+    UPDATE (parameters, state, tries, next_at, tried_since, lease_token, leased_until, sent_at, last_error), DELETE
+    ON mail TO {program};

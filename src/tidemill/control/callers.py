@@ -1,0 +1,118 @@
+"""Who asks: from what a request shows to a caller.
+
+What was found is remembered for a few seconds. It is forgotten at once when something happens to the account: in this
+process after the commit, in others as soon as the event reaches them; the few seconds bound it when that fails.
+"""
+
+import hmac
+from collections.abc import Iterable
+from uuid import UUID
+
+from tidemill.control.parts import Parts
+from tidemill.control.problems import Refused
+from tidemill.control.tokens import Tokens
+from tidemill.core.accounts.keys import KeyRefusal, looks_like_key, usable
+from tidemill.core.accounts.lockout import LoginRefusal
+from tidemill.core.accounts.roles import HOME_OPERATOR, Caller, Credential
+from tidemill.core.accounts.sessions import SessionRefusal, SessionRules, over
+from tidemill.core.clock import SECOND, Instant
+from tidemill.store import api_keys, sessions
+from tidemill.store.database import Database
+
+_REMEMBER_US = 5 * SECOND
+_REMEMBERED_MAX = 50_000
+_TOKEN_MAX = 4096
+
+
+class Callers:
+    """Finds callers by their token or key. What is kept in memory is bounded and may be dropped at any moment."""
+
+    def __init__(self, parts: Parts, database: Database, tokens: Tokens, rules: SessionRules, home_token: str) -> None:
+        self._parts = parts
+        self._database = database
+        self._tokens = tokens
+        self._rules = rules
+        self._home_token = home_token.encode()
+        self._remembered: dict[tuple[str, str], tuple[Caller, Instant]] = {}
+        self._of_account: dict[UUID, set[tuple[str, str]]] = {}
+        self.keys_used: dict[UUID, Instant] = {}
+        """When each key was last used; a loop writes it down now and then."""
+
+    def remembered(self, token: str, address: str, now: Instant) -> Caller | None:
+        found = self._remembered.get((token, address))
+        if found is None or not now < found[1]:
+            return None
+        caller = found[0]
+        if caller.key_id is not None:
+            self.keys_used[caller.key_id] = now
+        return caller
+
+    async def find(self, token: str, address: str, now: Instant) -> Caller:
+        """The caller with this token or key, asked of the database. Refuses what is not known or no longer good."""
+        if hmac.compare_digest(token.encode("utf-8", "replace"), self._home_token):
+            return HOME_OPERATOR
+        caller, until = await self._look_up(token, address, now)
+        if len(self._remembered) >= _REMEMBERED_MAX:
+            self._remembered.clear()
+            self._of_account.clear()
+        self._remembered[token, address] = caller, min(until, Instant(now + _REMEMBER_US))
+        if caller.account_id is not None:
+            self._of_account.setdefault(caller.account_id, set()).add((token, address))
+        return caller
+
+    def forget(self, accounts: Iterable[UUID]) -> None:
+        """Something happened to these accounts: what their sessions and keys may do is asked anew."""
+        for account_id in accounts:
+            for shown in self._of_account.pop(account_id, ()):
+                self._remembered.pop(shown, None)
+
+    async def _look_up(self, token: str, address: str, now: Instant) -> tuple[Caller, Instant]:
+        if len(token) > _TOKEN_MAX:
+            raise Refused(SessionRefusal.TOKEN_UNKNOWN)
+        if looks_like_key(token):
+            return await self._by_key(token, address, now)
+        return await self._by_token(token, now)
+
+    async def _by_token(self, token: str, now: Instant) -> tuple[Caller, Instant]:
+        found = await self._tokens.session_of(token, now)
+        if found is None:
+            raise Refused(SessionRefusal.TOKEN_UNKNOWN)
+        async with self._database.connection() as connection:
+            holder = await sessions.holder(connection, found[0])
+        if holder is None or holder.session.ended_at is not None or over(holder.session, self._rules, now):
+            raise Refused(SessionRefusal.SESSION_OVER)
+        if holder.blocked:
+            raise Refused(LoginRefusal.ACCOUNT_BLOCKED)
+        session = holder.session
+        caller = Caller(
+            name=f"account:{session.account_id}",
+            credential=Credential.SESSION,
+            account_id=session.account_id,
+            roles=holder.roles,
+            session_id=session.id,
+            second_factor=session.second_factor,
+            fresh_at=session.fresh_at,
+        )
+        return caller, found[1]
+
+    async def _by_key(self, secret: str, address: str, now: Instant) -> tuple[Caller, Instant]:
+        async with self._database.connection() as connection:
+            holder = await api_keys.holder(connection, secret)
+        if holder is None:
+            raise Refused(KeyRefusal.KEY_UNKNOWN)
+        key = holder.key
+        if refusal := usable(key, address, now):
+            raise Refused(refusal)
+        if holder.blocked:
+            raise Refused(LoginRefusal.ACCOUNT_BLOCKED)
+        self.keys_used[key.id] = now
+        caller = Caller(
+            name=f"account:{key.account_id}",
+            credential=Credential.KEY,
+            account_id=key.account_id,
+            roles=frozenset({key.role}) & holder.roles,
+            key_id=key.id,
+            scopes=key.scopes,
+        )
+        ends = [at for at in (key.expires_at, key.revoked_at) if at is not None]
+        return caller, min(ends, default=Instant(now + _REMEMBER_US))

@@ -1,0 +1,116 @@
+"""The guard before every route: who asks, how often, whether they may. A route without a row in the table is no route.
+
+The order is fixed: foreign pages, then the caller, then the limit, then the table. So a flood of wrong tokens is
+limited like any flood, and who may not do a thing learns nothing about its object.
+"""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+from urllib.parse import urlsplit
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+
+from tidemill.control.context import Control
+from tidemill.control.limiter import Allowance
+from tidemill.control.problems import Refused, RequestRefusal, documented
+from tidemill.core.accounts.account import AccountStateRefusal
+from tidemill.core.accounts.permissions import RULES, Rule, refused
+from tidemill.core.accounts.roles import STRANGER, Caller, Credential
+from tidemill.core.clock import Instant
+from tidemill.core.limits import address_key
+from tidemill.core.refusals import Refusal
+
+ACCESS_COOKIE = "tidemill_access"
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+Serve = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class GuardedRoute(APIRoute):
+    """A route that is served only to those whom its row in the table lets in."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        method = next(iter(options["methods"]))
+        self.rule = RULES[f"{method} {path}"]
+        if not self.rule.unguarded:
+            options["responses"] = {**documented(401, 403, 429), **(options.get("responses") or {})}
+        super().__init__(path, endpoint, **options)
+
+    def get_route_handler(self) -> Serve:
+        serve = super().get_route_handler()
+        if self.rule.unguarded:
+            return serve
+
+        async def guarded(request: Request) -> Response:
+            await admit(request, self.rule)
+            return await serve(request)
+
+        return guarded
+
+
+async def admit(request: Request, rule: Rule) -> None:
+    """Let the request through with its caller known, or refuse it."""
+    control: Control = request.app.state.control
+    now = control.clock.now()
+    token, from_cookie = _shown(request)
+    if request.method not in _SAFE and _is_foreign(request, control, from_cookie=from_cookie):
+        raise Refused(RequestRefusal.FOREIGN_PAGE)
+    address = request.client.host if request.client else ""
+    caller = STRANGER if token is None else control.callers.remembered(token, address, now)
+    if caller is None:
+        await _limit(request, control, STRANGER, address, now)
+        assert token is not None
+        caller = await _found(request, control, token, address, now)
+    request.scope["caller"] = caller
+    await _limit(request, control, caller, address, now)
+    refusal: Refusal | None = refused(rule, caller, now, control.fresh_us)
+    if refusal is None and not rule.before_set_up and caller.credential is not Credential.HOME:
+        refusal = None if await control.is_set_up() else AccountStateRefusal.POOL_NOT_SET_UP
+    if refusal is not None:
+        if caller is not STRANGER:
+            control.denials.note(caller.name, address, f"{request.method} {request.scope['route'].path}", refusal)
+        raise Refused(refusal)
+
+
+def _shown(request: Request) -> tuple[str | None, bool]:
+    """The token or key that a request shows, and whether the browser sent it by itself."""
+    if authorization := request.headers.get("authorization"):
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer":
+            raise Refused(RequestRefusal.TOKEN_WRONG)
+        return token.strip(), False
+    return (cookie, True) if (cookie := request.cookies.get(ACCESS_COOKIE)) else (None, False)
+
+
+def _is_foreign(request: Request, control: Control, *, from_cookie: bool) -> bool:
+    """Whether a page of another site sends this. Browsers say where a request comes from; programs need not."""
+    origin = request.headers.get("origin")
+    if origin is None:
+        return from_cookie and request.headers.get("sec-fetch-site") != "same-origin"
+    own = {f"{request.url.scheme}://{request.headers.get('host', '')}"}
+    if public := control.settings.mail.public_url:
+        parts = urlsplit(public)
+        own.add(f"{parts.scheme}://{parts.netloc}")
+    return origin not in own
+
+
+async def _found(request: Request, control: Control, token: str, address: str, now: Instant) -> Caller:
+    try:
+        return await control.callers.find(token, address, now)
+    except Refused as error:
+        route = f"{request.method} {request.scope['route'].path}"
+        control.denials.note("stranger", address, route, error.refusal)
+        raise
+
+
+async def _limit(request: Request, control: Control, caller: Caller, address: str, now: Instant) -> None:
+    """Take one request from the caller's bucket. The answer carries how it stands, whichever it is."""
+    limit = control.limits.of(caller)
+    who = address_key(address) if caller is STRANGER else control.limits.whose(caller)
+    allowance: Allowance | None = control.limiter.take(who, limit, now)
+    if allowance is None:
+        allowance = await control.limiter.allowed(who, limit)
+    request.scope["allowance"] = allowance
+    if not allowance.allowed:
+        raise Refused(RequestRefusal.RATE_LIMITED)

@@ -1,0 +1,41 @@
+"""Which limit holds for which caller."""
+
+from tidemill.core.accounts.roles import Caller, Credential, Role
+from tidemill.core.clock import HOUR, SECOND
+from tidemill.core.limits import Limit
+from tidemill.core.settings.edge import LimitsSettings
+
+_MINUTE = 60 * SECOND
+
+
+class CallerLimits:
+    """The pool's limits. Keys have one each by their role, people one for all their browsers, strangers by address."""
+
+    def __init__(self, settings: LimitsSettings) -> None:
+        self._stranger = Limit("stranger", settings.stranger_per_minute, _MINUTE)
+        self._session = Limit("session", settings.session_per_minute, _MINUTE)
+        self._operator = Limit("operator", settings.operator_per_minute, _MINUTE)
+        self._by_role = {
+            Role.DATA_CENTRE: Limit("data_centre", settings.data_centre_per_minute, _MINUTE),
+            Role.OPERATOR: self._operator,
+        }
+        self._customer = Limit("customer", settings.customer_per_minute, _MINUTE)
+        self.login = Limit("login", settings.login_per_minute, _MINUTE)
+        self.door = Limit("door", settings.login_per_minute, _MINUTE)
+        self.mail = Limit("mail", settings.mail_per_hour, HOUR)
+
+    def of(self, caller: Caller) -> Limit:
+        match caller.credential:
+            case Credential.NOTHING:
+                return self._stranger
+            case Credential.SESSION:
+                return self._session
+            case Credential.HOME:
+                return self._operator
+            case Credential.KEY:
+                return self._by_role.get(next(iter(caller.roles), Role.CUSTOMER), self._customer)
+
+    @staticmethod
+    def whose(caller: Caller) -> str:
+        """Whose bucket a caller draws from."""
+        return str(caller.key_id or caller.account_id or caller.name)

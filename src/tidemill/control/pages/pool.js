@@ -1,0 +1,92 @@
+/* Asking the pool. Tokens live in cookies that no script can read; all that is kept here is until when they are good.
+
+   The access token lives for minutes. It is changed before its end, by one tab for all of them, because a refresh
+   token is good once: two tabs that used the same one would end the session. */
+
+const UNTIL = "tidemill_until";
+const EARLY_MS = 30_000;
+const OVER = new Set(["unauthenticated", "token_unknown", "session_over"]);
+
+let showAgain = null;
+
+export class Problem extends Error {
+  constructor(status, code, detail, waitS = null) {
+    super(detail);
+    Object.assign(this, { status, code, waitS });
+  }
+}
+
+/** What to do when the pool wants the password once more; it answers whether that was done. */
+export function whenStale(work) { showAgain = work; }
+
+/** Whether somebody was logged in here, as far as this browser remembers. */
+export const maybeInside = () => localStorage.getItem(UNTIL) !== null;
+
+export const forget = () => localStorage.removeItem(UNTIL);
+
+/** Ask as whoever is logged in. The session goes on by itself while it can. */
+export async function ask(method, path, body) {
+  const until = localStorage.getItem(UNTIL);
+  if (until !== null && Date.now() > Number(until) - EARLY_MS) await goOn(until);
+  try {
+    return await send(method, path, body);
+  } catch (problem) {
+    if (OVER.has(problem.code) && await goOn(localStorage.getItem(UNTIL))) return send(method, path, body);
+    if (problem.code === "fresh_login_needed" && showAgain && await showAgain()) return send(method, path, body);
+    throw problem;
+  }
+}
+
+export async function logIn(shown) {
+  keepUntil(await answer("POST", "/auth/login", { ...shown, cookies: true }));
+}
+
+export async function logOut() {
+  try { await ask("POST", "/auth/logout"); } catch (problem) { if (!OVER.has(problem.code)) throw problem; }
+  forget();
+}
+
+/** Go on with the session, unless another tab has done so since `seen`; whether there is a session to go on with. */
+export function goOn(seen) {
+  return navigator.locks.request("tidemill_refresh", async () => {
+    if (localStorage.getItem(UNTIL) !== seen) return maybeInside();
+    try {
+      keepUntil(await answer("POST", "/auth/refresh", {}));
+      return true;
+    } catch (problem) {
+      if (!OVER.has(problem.code)) throw problem;
+      forget();
+      return false;
+    }
+  });
+}
+
+export async function send(method, path, body) {
+  return (await answer(method, path, body)).body;
+}
+
+async function answer(method, path, body) {
+  const options = { method, headers: { Accept: "application/json" }, cache: "no-store" };
+  if (body !== undefined) Object.assign(options, { body: JSON.stringify(body) });
+  if (body !== undefined) options.headers["Content-Type"] = "application/json";
+  let response, text;
+  try {
+    response = await fetch(`/api/v1${path}`, options);
+    text = await response.text();
+  } catch {
+    throw new Problem(0, "no_answer", "The pool does not answer.");
+  }
+  const read = parsed(text);
+  if (response.ok) return { body: read, at: Date.parse(response.headers.get("Date")) };
+  const waitS = Number(response.headers.get("Retry-After")) || null;
+  throw new Problem(response.status, read?.code ?? "no_answer", read?.detail ?? response.statusText, waitS);
+}
+
+function parsed(text) {
+  try { return JSON.parse(text); } catch { return null; }
+}
+
+/** By this machine's clock, which may be wrong: the pool tells the time too, and only the difference counts. */
+function keepUntil({ body, at }) {
+  localStorage.setItem(UNTIL, String(Date.now() + Date.parse(body.access_expires_at) - at));
+}

@@ -1,0 +1,53 @@
+"""An account as the database holds it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+from tidemill.core.accounts.kyc import Kyc
+from tidemill.core.accounts.roles import Role
+from tidemill.core.clock import Instant
+from tidemill.core.refusals import Refusal
+
+
+class AccountStateRefusal(Refusal):
+    UNKNOWN_PERSON = "There is no such account: check its id."
+    ADDRESS_IN_USE = "Another account uses this address by now: log in with it, or choose another address."
+    ALREADY_BLOCKED = "The account is blocked already."
+    NOT_BLOCKED = "The account is not blocked."
+    LAST_OPERATOR = "This is the pool's last operator: make another one first."
+    ROLE_NOT_FREE = "This role is given by an operator: ask one."
+    ROLES_MISSING = "An account needs at least one role: leave it one."
+    MONEY_LEFT = "There is money left in this account: withdraw it, or wait until what is held is settled, then delete."
+    MAIL_TOKEN_UNKNOWN = "This link or code is wrong, was used, or is too old: ask for a new letter."  # noqa: S105
+    POOL_NOT_SET_UP = "This pool is not set up yet: open the link that `tidemill up` printed."
+    SET_UP_ALREADY = "This pool is set up already: log in."
+    SET_UP_LINK_WRONG = "This set-up link is not the newest one: use the one that `tidemill up` printed last."
+
+
+class Language(StrEnum):
+    """The languages we write letters in."""
+
+    ENGLISH = "en"
+    RUSSIAN = "ru"
+    CHINESE = "zh"
+
+
+@dataclass(frozen=True)
+class Account:
+    """Somebody with a role in the pool. `password_hash` never leaves the program."""
+
+    id: UUID
+    address: str
+    password_hash: str
+    roles: frozenset[Role]
+    language: Language
+    kyc: Kyc
+    kyc_reason: str
+    blocked_reason: str | None
+    created_at: Instant
+    second_factor_since: Instant | None
+
+    @property
+    def second_factor_on(self) -> bool:
+        return self.second_factor_since is not None

@@ -1,0 +1,42 @@
+"""When wrong passwords lock the door, and for whom.
+
+Failures are counted for an account from one network, so a stranger's failures never lock the owner out. Many networks
+at once are another matter: past a bound on all failures together only networks from which the account was used before
+may try. The same counting is done for addresses without an account, so that nothing can be learned from it.
+"""
+
+from dataclasses import dataclass
+
+from tidemill.core.clock import Instant
+from tidemill.core.refusals import Refusal
+
+
+class LoginRefusal(Refusal):
+    LOGIN_FAILED = "The address, the password or the code is wrong: try again, or reset your password."
+    LOGIN_LOCKED = "Too many failures: wait as long as Retry-After says, or reset your password by mail."
+    SECOND_FACTOR_NEEDED = "Send the code of your authenticator, or a recovery code, as `code`."
+    ACCOUNT_BLOCKED = "This account is blocked: write to the pool's operator."
+    LOGIN_BUSY = "Too many people are logging in just now: try again in a few seconds."
+
+
+@dataclass(frozen=True)
+class LockRules:
+    failures_max: int
+    everywhere_max: int
+    lock_us: int
+
+
+@dataclass(frozen=True)
+class Failures:
+    """What went wrong lately: from this network, from all together, and when the last one was."""
+
+    here: int
+    everywhere: int
+    last_at: Instant
+
+
+def locked_until(failures: Failures, rules: LockRules, *, known_network: bool) -> Instant | None:
+    """Until when a login is refused unseen; None if it may be tried. Failures older than the lock do not count."""
+    too_many_here = failures.here >= rules.failures_max
+    too_many_everywhere = failures.everywhere >= rules.everywhere_max and not known_network
+    return Instant(failures.last_at + rules.lock_us) if too_many_here or too_many_everywhere else None

@@ -1,0 +1,159 @@
+"""Who may do what on whose object: one table. A route without a row here cannot be served.
+
+`whose` says on which objects a caller may act: OWN means that another account's object is answered as if it did not
+exist. `scope` is what an API key needs; without one no key will do. `fresh` asks for a password typed lately. What is
+unguarded looks at no credentials and counts for no limit: it costs nothing and tells nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from tidemill.core.accounts.roles import Caller, Credential, Role, Scope
+from tidemill.core.clock import Instant
+from tidemill.core.refusals import Refusal
+
+
+class PermissionRefusal(Refusal):
+    """Why a caller may not do what they ask, in the order in which it is looked at."""
+
+    UNAUTHENTICATED = (
+        "Log in first, or send a token or an API key as `Authorization: Bearer …`; on the pool's own machine "
+        "operator.token in its home will do."
+    )
+    SECOND_FACTOR_REQUIRED = "Operators use a second factor: switch it on under your account, then log in again."
+    OPERATOR_ONLY = "Only an operator may do this."
+    ROLE_MISSING = "Your account has no role that may do this: take on the role first, or ask an operator for it."
+    SESSION_NEEDED = "An API key cannot do this: log in with your password."
+    SCOPE_MISSING = "This API key was not made for this: make one with the scope that the reference names."
+    FRESH_LOGIN_NEEDED = "Enter your password again (POST /api/v1/auth/reauthenticate), then repeat this."
+
+
+class Whose(Enum):
+    """On which objects a route acts."""
+
+    NOBODYS = "nobody's"
+    OWN = "own"
+    ALL = "all"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One row of the table. Without roles everybody may, also a stranger."""
+
+    roles: frozenset[Role] | None
+    whose: Whose
+    scope: Scope | None = None
+    fresh: bool = False
+    before_set_up: bool = False
+    unguarded: bool = False
+
+
+_ANY_ACCOUNT = frozenset(Role)
+_OPERATORS = frozenset({Role.OPERATOR})
+
+PLAIN = Rule(None, Whose.NOBODYS, before_set_up=True, unguarded=True)
+OPEN = Rule(None, Whose.NOBODYS)
+ALWAYS_OPEN = Rule(None, Whose.NOBODYS, before_set_up=True)
+OWN = Rule(_ANY_ACCOUNT, Whose.OWN)
+OWN_READ = Rule(_ANY_ACCOUNT, Whose.OWN, Scope.ACCOUNT_READ)
+OWN_FRESH = Rule(_ANY_ACCOUNT, Whose.OWN, fresh=True)
+OPERATOR_READ = Rule(_OPERATORS, Whose.ALL, Scope.POOL_READ)
+OPERATOR_WRITE = Rule(_OPERATORS, Whose.ALL, Scope.POOL_WRITE)
+OPERATOR_PERSON = Rule(_OPERATORS, Whose.ALL)
+
+RULES: Mapping[str, Rule] = {
+    "GET /": PLAIN,
+    "GET /healthz": PLAIN,
+    "GET /readyz": PLAIN,
+    "GET /api/v1/openapi.json": ALWAYS_OPEN,
+    "GET /metrics": ALWAYS_OPEN,
+    "POST /api/v1/setup": ALWAYS_OPEN,
+    "GET /api/v1/events": Rule(None, Whose.OWN, Scope.EVENTS_READ),
+    # Showing who one is
+    "POST /api/v1/auth/register": OPEN,
+    "POST /api/v1/auth/confirm": OPEN,
+    "POST /api/v1/auth/login": OPEN,
+    "POST /api/v1/auth/refresh": OPEN,
+    "POST /api/v1/auth/forgot": OPEN,
+    "POST /api/v1/auth/reset": OPEN,
+    "GET /api/v1/auth/check": OWN_READ,
+    "POST /api/v1/auth/logout": OWN,
+    "POST /api/v1/auth/reauthenticate": OWN,
+    # One's own account
+    "GET /api/v1/account": OWN_READ,
+    "POST /api/v1/account/delete": OWN_FRESH,
+    "POST /api/v1/account/password": OWN_FRESH,
+    "POST /api/v1/account/address": OWN_FRESH,
+    "POST /api/v1/account/language": OWN,
+    "POST /api/v1/account/roles": OWN_FRESH,
+    "POST /api/v1/account/kyc": Rule(frozenset({Role.PROVIDER}), Whose.OWN),
+    "GET /api/v1/account/logins": OWN_READ,
+    "GET /api/v1/account/sessions": OWN_READ,
+    "POST /api/v1/account/sessions/end-others": OWN,
+    "DELETE /api/v1/account/sessions/{session_id}": OWN,
+    "POST /api/v1/account/second-factor": OWN_FRESH,
+    "POST /api/v1/account/second-factor/confirm": OWN_FRESH,
+    "POST /api/v1/account/second-factor/recovery-codes": OWN_FRESH,
+    "POST /api/v1/account/second-factor/remove": OWN_FRESH,
+    "GET /api/v1/account/keys": OWN_READ,
+    "POST /api/v1/account/keys": OWN_FRESH,
+    "POST /api/v1/account/keys/{key_id}/rotate": OWN_FRESH,
+    "DELETE /api/v1/account/keys/{key_id}": OWN,
+    # The pool
+    "GET /api/v1/admin/accounts": OPERATOR_READ,
+    "GET /api/v1/admin/accounts/{account_id}": OPERATOR_READ,
+    "POST /api/v1/admin/accounts/{account_id}/block": OPERATOR_PERSON,
+    "POST /api/v1/admin/accounts/{account_id}/unblock": OPERATOR_PERSON,
+    "POST /api/v1/admin/accounts/{account_id}/roles": OPERATOR_PERSON,
+    "POST /api/v1/admin/accounts/{account_id}/kyc": OPERATOR_PERSON,
+    "POST /api/v1/admin/accounts/{account_id}/second-factor/remove": OPERATOR_PERSON,
+    "GET /api/v1/admin/switches": OPERATOR_READ,
+    "POST /api/v1/admin/switches/{name}/stop": OPERATOR_WRITE,
+    "POST /api/v1/admin/switches/{name}/start": OPERATOR_WRITE,
+    "GET /api/v1/admin/processes": OPERATOR_READ,
+    # The audit trail
+    "GET /api/v1/audit/head": OPEN,
+    "GET /api/v1/audit": OPERATOR_READ,
+    # The ledger
+    "GET /api/v1/ledger/accounts": OPERATOR_READ,
+    "GET /api/v1/ledger/accounts/{account_id}": OPERATOR_READ,
+    "GET /api/v1/ledger/accounts/{account_id}/statement": OPERATOR_READ,
+    "GET /api/v1/ledger/accounts/{account_id}/statement.csv": OPERATOR_READ,
+    "POST /api/v1/ledger/accounts/{account_id}/freeze": OPERATOR_WRITE,
+    "POST /api/v1/ledger/accounts/{account_id}/unfreeze": OPERATOR_WRITE,
+    "GET /api/v1/ledger/holds": OPERATOR_READ,
+    "GET /api/v1/ledger/adjustments": OPERATOR_READ,
+    "POST /api/v1/ledger/adjustments": OPERATOR_WRITE,
+    "POST /api/v1/ledger/adjustments/{adjustment_id}/approve": OPERATOR_PERSON,
+    "POST /api/v1/ledger/adjustments/{adjustment_id}/reject": OPERATOR_PERSON,
+}
+
+
+def refused(rule: Rule, caller: Caller, now: Instant, fresh_us: int) -> PermissionRefusal | None:
+    """Why this caller may not use a route with this rule; None if they may."""
+    if rule.roles is None:
+        return _narrowed(rule, caller)
+    if caller.credential is Credential.NOTHING:
+        return PermissionRefusal.UNAUTHENTICATED
+    if refusal := _role_missing(rule.roles, caller) or _narrowed(rule, caller):
+        return refusal
+    if rule.whose is Whose.OWN and caller.account_id is None:
+        return PermissionRefusal.SESSION_NEEDED
+    stale = rule.fresh and now - caller.fresh_at > fresh_us
+    return PermissionRefusal.FRESH_LOGIN_NEEDED if stale else None
+
+
+def _role_missing(roles: frozenset[Role], caller: Caller) -> PermissionRefusal | None:
+    if not roles & caller.roles:
+        return PermissionRefusal.OPERATOR_ONLY if roles == _OPERATORS else PermissionRefusal.ROLE_MISSING
+    return PermissionRefusal.SECOND_FACTOR_REQUIRED if roles == _OPERATORS and not caller.is_operator else None
+
+
+def _narrowed(rule: Rule, caller: Caller) -> PermissionRefusal | None:
+    """What an API key may not do though its account may. What is open to strangers is open to keys."""
+    if caller.scopes is None or (rule.roles is None and rule.scope is None):
+        return None
+    if rule.scope is None:
+        return PermissionRefusal.SESSION_NEEDED
+    return None if rule.scope in caller.scopes else PermissionRefusal.SCOPE_MISSING

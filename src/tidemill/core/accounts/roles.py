@@ -1,0 +1,75 @@
+"""Roles, and who asks: a caller as the table of permissions sees them."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+from tidemill.core.clock import Instant
+from tidemill.core.events import Reader
+
+NEVER = Instant(0)
+
+
+class Role(StrEnum):
+    """What an account does in the pool. One account may hold several; an API key acts in one of them."""
+
+    CUSTOMER = "customer"
+    PROVIDER = "provider"
+    DATA_CENTRE = "data_centre"
+    OPERATOR = "operator"
+
+
+CHOSEN_FREELY = frozenset({Role.CUSTOMER, Role.PROVIDER})
+"""What anybody may take on; the others are given by an operator."""
+
+
+class Scope(StrEnum):
+    """What an API key may be used for."""
+
+    ACCOUNT_READ = "account:read"
+    EVENTS_READ = "events:read"
+    POOL_READ = "pool:read"
+    POOL_WRITE = "pool:write"
+
+
+class Credential(StrEnum):
+    """How a caller has shown who they are."""
+
+    NOTHING = "nothing"
+    SESSION = "session"
+    KEY = "key"
+    HOME = "home"  # the token in the pool's home, which only its owner can read
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caller:
+    """Who asks. `name` is what audits and idempotency keys know them by.
+
+    `scopes` is None where there is no key to narrow it. `fresh_at` is when they last typed their password.
+    """
+
+    name: str
+    credential: Credential
+    account_id: UUID | None = None
+    roles: frozenset[Role] = frozenset()
+    session_id: UUID | None = None
+    key_id: UUID | None = None
+    scopes: frozenset[Scope] | None = None
+    second_factor: bool = False
+    fresh_at: Instant = NEVER
+
+    @property
+    def is_operator(self) -> bool:
+        """Operators show two factors. A key was made by somebody who did; whoever reads the home has the machine."""
+        if Role.OPERATOR not in self.roles:
+            return False
+        return self.second_factor or self.credential is not Credential.SESSION
+
+    @property
+    def reader(self) -> Reader:
+        """What they may read of the log of events."""
+        return Reader(self.is_operator, self.account_id)
+
+
+STRANGER = Caller(name="stranger", credential=Credential.NOTHING)
+HOME_OPERATOR = Caller(name="operator", credential=Credential.HOME, roles=frozenset({Role.OPERATOR}))

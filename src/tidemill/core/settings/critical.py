@@ -1,0 +1,248 @@
+"""Settings that move money or trust: a change of one takes effect after a delay, or by a second operator's word.
+
+The pool remembers the value of each that it has accepted. A process that is configured otherwise proposes a change and
+works with the accepted value until the change is ripe. Changes that a check ties together take effect together, so that
+what is in force always holds. Values are compared as texts, each as its kind shows it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cache
+
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.events import Event
+from tidemill.core.faults import SettingsFault
+from tidemill.core.reasons import ReasonRefusal, checked_reason
+from tidemill.core.refusals import Refusal
+from tidemill.core.settings.checks import CHECKS, broken
+from tidemill.core.settings.definition import Definition
+from tidemill.core.settings.kind import Unreadable
+from tidemill.core.settings.layers import Place, Source
+from tidemill.core.settings.tree import Settings, by_name, catalogue, value_of
+
+DELAY = "trail.critical_delay_s"
+
+
+class ChangeState(StrEnum):
+    PENDING = "pending"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True)
+class Change:
+    """Another value that somebody has configured, and what a second operator said to it."""
+
+    name: str
+    value: str
+    proposed_by: str
+    proposed_at: Instant
+    state: ChangeState = ChangeState.PENDING
+    decided_by: str | None = None
+    decided_at: Instant | None = None
+    reason: str | None = None
+
+
+class ChangeRefusal(Refusal):
+    NO_SUCH_CHANGE = "No change of this setting waits: `tidemill admin settings` lists those that do."
+    CHANGE_DECIDED = "An operator has decided on this change already; nothing was changed."
+    ANOTHER_OPERATOR_NEEDED = "Whoever brought this change in cannot approve it: another operator has to."
+
+
+@dataclass(frozen=True)
+class _OfSetting:
+    name: str
+
+    @property
+    def subject(self) -> str:
+        return f"setting:{self.name}"
+
+
+@dataclass(frozen=True)
+class SettingsRemembered(Event, kind="settings.remembered", audited=True):
+    """The pool saw these critical settings for the first time, and remembers their values."""
+
+    values: dict[str, str]
+
+
+@dataclass(frozen=True)
+class SettingAccepted(_OfSetting, Event, kind="settings.accepted", audited=True):
+    """A critical setting has another value from now on, because it was approved or its delay is over."""
+
+    old: str
+    new: str
+    because: str
+
+
+@dataclass(frozen=True)
+class SettingProposed(_OfSetting, Event, kind="settings.change_proposed", audited=True):
+    """A process was started with another value of a critical setting. It waits."""
+
+    old: str
+    new: str
+    by: str
+
+
+@dataclass(frozen=True)
+class SettingWithdrawn(_OfSetting, Event, kind="settings.change_withdrawn", audited=True):
+    """A process was started without a change that waited."""
+
+    new: str
+    by: str
+
+
+@dataclass(frozen=True)
+class SettingDecided(_OfSetting, Event, kind="settings.change_decided", audited=True):
+    """A second operator approved the change of a critical setting, or rejected it."""
+
+    new: str
+    state: str
+    reason: str
+    by: str
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What is in force, and what the pool has to remember: values newly accepted, changes to keep and to forget."""
+
+    in_force: Mapping[str, str]
+    accepted: Mapping[str, str]
+    waiting: Sequence[Change]
+    forgotten: Sequence[str]
+    events: Sequence[Event]
+
+
+def decide(
+    configured: Mapping[str, str], accepted: Mapping[str, str], changes: Mapping[str, Change], *, by: str, now: Instant
+) -> Decision:
+    """What a process that was started with these values works with. A setting the pool does not know is accepted."""
+    known = {name: accepted.get(name, value) for name, value in configured.items()}
+    waiting = {
+        name: _waiting(name, value, changes.get(name), by, now)
+        for name, value in configured.items()
+        if value != known[name]
+    }
+    ripe = _ripe(waiting, delay_us=_delay_us(known), now=now)
+    new = {name: value for name, value in configured.items() if name not in accepted}
+    changed = {name: waiting[name].value for name in ripe}
+    return Decision(
+        in_force=known | changed,
+        accepted=new | changed,
+        waiting=[change for name, change in waiting.items() if name not in ripe],
+        forgotten=[name for name in changes if name not in waiting or name in ripe],
+        events=[
+            *_proposals(known, waiting, changes),
+            *_withdrawals(waiting, changes, by),
+            *(SettingAccepted(name, accepted[name], value, _why(waiting[name])) for name, value in changed.items()),
+            *([SettingsRemembered(new)] if new else ()),
+        ],
+    )
+
+
+def settle(change: Change, *, approve: bool, reason: str, by: str, now: Instant) -> Change | Refusal:
+    """A change after an operator's word. Whoever brought it in may reject it, and not approve it."""
+    kept = checked_reason(reason)
+    if isinstance(kept, ReasonRefusal):
+        return kept
+    if change.state is not ChangeState.PENDING:
+        return ChangeRefusal.CHANGE_DECIDED
+    if approve and by == change.proposed_by:
+        return ChangeRefusal.ANOTHER_OPERATOR_NEEDED
+    state = ChangeState.APPROVED if approve else ChangeState.REJECTED
+    return replace(change, state=state, decided_by=by, decided_at=now, reason=kept)
+
+
+@cache
+def critical() -> Mapping[str, Definition]:
+    return {definition.name: definition for definition in catalogue() if definition.critical}
+
+
+def critical_values(settings: Settings) -> dict[str, str]:
+    """The critical settings as texts."""
+    return {name: definition.kind.show(value_of(settings, definition)) for name, definition in critical().items()}
+
+
+def allowed(values: Mapping[str, str]) -> dict[str, str]:
+    """Those that this program still knows as critical and still allows: a new version may have other bounds."""
+    return {name: text for name, text in values.items() if name in critical() and _read(name, text) is not None}
+
+
+def with_values(settings: Settings, values: Mapping[str, str]) -> Settings:
+    """The same settings with other values of critical ones. A fault if they do not hold together."""
+    sections: dict[str, dict[str, object]] = {}
+    for name, text in values.items():
+        definition = by_name()[name]
+        sections.setdefault(definition.section, {})[definition.attribute] = _read(name, text)
+    made = replace(settings, **{name: replace(getattr(settings, name), **of) for name, of in sections.items()})
+    source = Source(Place.DATABASE)
+    if sentences := list(broken(made, dict.fromkeys(by_name(), source), ())):
+        raise SettingsFault("\n".join(sentences))
+    return made
+
+
+def takes_effect_at(change: Change, accepted: Mapping[str, str]) -> Instant | None:
+    """From when on a change is ripe by itself; None for one that was rejected."""
+    if change.state is ChangeState.REJECTED:
+        return None
+    if change.state is ChangeState.APPROVED:
+        return change.decided_at
+    return Instant(change.proposed_at + _delay_us(accepted))
+
+
+@cache
+def ties() -> Sequence[frozenset[str]]:
+    """Critical settings in groups: those that checks speak of together, directly or by way of others."""
+    groups = [frozenset({name}) for name in critical()]
+    for check in CHECKS:
+        touched = [group for group in groups if group & set(check.names)]
+        groups = [group for group in groups if group not in touched]
+        if touched:
+            groups.append(frozenset().union(*touched))
+    return groups
+
+
+def _waiting(name: str, value: str, change: Change | None, by: str, now: Instant) -> Change:
+    """The change that waits already, or a new one if another value is wanted now."""
+    return change if change is not None and change.value == value else Change(name, value, by, now)
+
+
+def _ripe(waiting: Mapping[str, Change], *, delay_us: int, now: Instant) -> list[str]:
+    """The changes whose time has come, together with everything that they are tied to."""
+    late = {name for name, change in waiting.items() if not _is_ripe(change, delay_us, now)}
+    held = {name for group in ties() if group & late for name in group}
+    return [name for name in waiting if name not in held]
+
+
+def _is_ripe(change: Change, delay_us: int, now: Instant) -> bool:
+    waited = change.state is ChangeState.PENDING and now - change.proposed_at >= delay_us
+    return waited or change.state is ChangeState.APPROVED
+
+
+def _delay_us(accepted: Mapping[str, str]) -> int:
+    """The delay that was accepted, never one that is only proposed."""
+    value = _read(DELAY, accepted[DELAY])
+    assert isinstance(value, float)
+    return int(value * SECOND)
+
+
+def _proposals(
+    known: Mapping[str, str], waiting: Mapping[str, Change], changes: Mapping[str, Change]
+) -> Iterable[Event]:
+    new = (change for name, change in waiting.items() if changes.get(name) != change)
+    return (SettingProposed(one.name, known[one.name], one.value, one.proposed_by) for one in new)
+
+
+def _withdrawals(waiting: Mapping[str, Change], changes: Mapping[str, Change], by: str) -> Iterable[Event]:
+    gone = (old for name, old in changes.items() if name not in waiting or waiting[name].value != old.value)
+    return (SettingWithdrawn(old.name, old.value, by) for old in gone)
+
+
+def _why(change: Change) -> str:
+    return f"approved by {change.decided_by}" if change.state is ChangeState.APPROVED else "delay over"
+
+
+def _read(name: str, text: str) -> object | None:
+    definition = by_name()[name]
+    value = definition.kind.read(text)
+    return None if isinstance(value, Unreadable) or not definition.within_bounds(value) else value

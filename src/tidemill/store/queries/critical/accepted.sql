@@ -1,0 +1,2 @@
+-- The value of each critical setting that the pool has accepted.
+SELECT name, value FROM critical_setting

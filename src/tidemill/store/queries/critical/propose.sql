@@ -1,0 +1,10 @@
+-- Remember changes that wait. One that wants another value takes the place of the one before; one that is there already
+-- stays as it is, with what an operator said to it. Under the lock of critical/lock.sql.
+INSERT INTO critical_change AS c (name, value, proposed_by, proposed_at, state)
+SELECT p.name, p.value, p.proposed_by, p.proposed_at, 'pending'
+FROM unnest(:names::text[], :values::text[], :proposed_by::text[], :proposed_at::timestamptz[])
+     AS p (name, value, proposed_by, proposed_at)
+ON CONFLICT (name) DO UPDATE
+SET value = excluded.value, proposed_by = excluded.proposed_by, proposed_at = excluded.proposed_at, state = 'pending',
+    decided_by = NULL, decided_at = NULL, reason = NULL
+WHERE c.value <> excluded.value

@@ -1,0 +1,8 @@
+-- Empty what old unsent letters said, a batch at a time. SKIP LOCKED: whoever else empties them is welcome to.
+UPDATE mail SET parameters = NULL
+WHERE id IN (
+    SELECT id FROM mail
+    WHERE state IN ('failed', 'outbox') AND parameters IS NOT NULL AND made_at < :made_before
+    LIMIT :limit FOR UPDATE SKIP LOCKED
+)
+RETURNING id

@@ -1,0 +1,5 @@
+-- Forget letters made before an instant, a batch at a time; what still waits is never forgotten.
+DELETE FROM mail WHERE id IN (
+    SELECT id FROM mail WHERE made_at < :made_before AND state <> 'waiting' LIMIT :limit FOR UPDATE SKIP LOCKED
+)
+RETURNING id
