@@ -12,7 +12,7 @@ PURE = {"core", "wire"}
 
 COMPUTING = (
     "abc", "array", "base64", "binascii", "bisect", "collections", "contextlib", "copy", "dataclasses", "datetime",
-    "decimal", "difflib", "enum", "fractions", "functools", "graphlib", "hashlib", "heapq", "hmac", "ipaddress",
+    "decimal", "difflib", "enum", "fractions", "functools", "graphlib", "hashlib", "heapq", "hmac", "html", "ipaddress",
     "itertools", "json", "math", "numbers", "operator", "pathlib", "random", "re", "statistics", "string", "struct",
     "textwrap", "types", "typing", "unicodedata", "urllib.parse", "uuid", "zlib", "__future__",
 )  # fmt: skip

@@ -41,6 +41,16 @@ EXAMPLES = {
     "http.tls_key": "/k.pem",
     "http.trusted_proxies": "10.0.0.0/8,192.0.2.1",
     "tracing.endpoint": "https://h/v1",
+    "mail.public_url": "https://pool.example",
+    "mail.sender": "pool@example.com",
+    "mail.smtp_host": "smtp.example.com",
+    "mail.smtp_port": "2525",
+    "mail.smtp_ca_file": "/ca.pem",
+    "mail.smtp_username": "pool",
+    "mail.smtp_password": "open sesame",
+    "secrets.master_key": "A" * 43 + " " + "B" * 42 + "A",
+    "secrets.master_key_command": "print-the-key --of pool",
+    "secrets.master_key_file": "/mnt/keys/master.key",
 }
 NUMERIC = [INTEGER, NUMBER, DURATION, SHARE, SHARE_PPM, FACTOR_PPM, CREDITS, POINTS, SIZE, MEMORY]
 
