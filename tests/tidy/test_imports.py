@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": SHELL | {"control", "heads", "gateway", "agent", "sim"},
 }
 
-COMPUTING = {"numpy", "cryptography", "nacl"}
+COMPUTING = {"numpy", "cryptography", "nacl", "pyotp"}
 """Libraries that only compute. What opens a file or a connection does not belong here."""
 
 ONLY_THESE_LIBRARIES = {"tidemill": set[str](), "core": COMPUTING, "wire": {"msgspec"}}

@@ -37,7 +37,7 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: dict[
 
 
 def test_the_wheel_holds_what_the_program_reads_at_run_time(wheel: dict[str, bytes]) -> None:
-    assert {"tidemill/py.typed", "tidemill/control/welcome.html"} <= wheel.keys()
+    assert {"tidemill/py.typed", "tidemill/control/pages/welcome.html"} <= wheel.keys()
     assert {str(file.relative_to(PACKAGE.parent)) for file in PACKAGE.rglob("*.sql")} <= wheel.keys()
 
 

@@ -49,6 +49,7 @@ EXCEPTIONS = {
     ("store/embedded/", "data"): "PostgreSQL's own name for its directory",
     ("control/protocol.py", "data_received"): "asyncio's name for the method",
     ("control/exact.py", "get_route_handler"): "FastAPI's name for the method",
+    ("control/guard.py", "get_route_handler"): "FastAPI's name for the method",
 }
 """Where a name, or a word in it, is somebody else's."""
 

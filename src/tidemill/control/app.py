@@ -17,12 +17,14 @@ from tidemill.control.routes import (
     health,
     keys,
     ledger,
+    pages,
     second_factor,
     trail,
 )
 
 ROUTERS = (
     health.router,
+    pages.router,
     auth.set_up_router,
     auth.router,
     account.router,

@@ -16,8 +16,11 @@ from tidemill.core.accounts.lockout import LoginRefusal
 from tidemill.core.accounts.roles import HOME_OPERATOR, Caller, Credential
 from tidemill.core.accounts.sessions import SessionRefusal, SessionRules, over
 from tidemill.core.clock import SECOND, Instant
+from tidemill.core.refusals import Refusal
 from tidemill.store import api_keys, sessions
+from tidemill.store.api_keys import KeyHolder
 from tidemill.store.database import Database
+from tidemill.store.sessions import Holder
 
 _REMEMBER_US = 5 * SECOND
 _REMEMBERED_MAX = 50_000
@@ -35,6 +38,7 @@ class Callers:
         self._home_token = home_token.encode()
         self._remembered: dict[tuple[str, str], tuple[Caller, Instant]] = {}
         self._of_account: dict[UUID, set[tuple[str, str]]] = {}
+        self._changes = 0
         self.keys_used: dict[UUID, Instant] = {}
         """When each key was last used; a loop writes it down now and then."""
 
@@ -49,9 +53,10 @@ class Callers:
 
     async def find(self, token: str, address: str, now: Instant) -> Caller:
         """The caller with this token or key, asked of the database. Refuses what is not known or no longer good."""
-        if hmac.compare_digest(token.encode("utf-8", "replace"), self._home_token):
-            return HOME_OPERATOR
+        changes = self._changes
         caller, until = await self._look_up(token, address, now)
+        if changes != self._changes:
+            return caller  # something happened while we looked: what we saw may be over by now
         if len(self._remembered) >= _REMEMBERED_MAX:
             self._remembered.clear()
             self._of_account.clear()
@@ -63,15 +68,29 @@ class Callers:
     def forget(self, accounts: Iterable[UUID]) -> None:
         """Something happened to these accounts: what their sessions and keys may do is asked anew."""
         for account_id in accounts:
+            self._changes += 1
             for shown in self._of_account.pop(account_id, ()):
                 self._remembered.pop(shown, None)
 
     async def _look_up(self, token: str, address: str, now: Instant) -> tuple[Caller, Instant]:
+        if hmac.compare_digest(token.encode("utf-8", "replace"), self._home_token):
+            return HOME_OPERATOR, Instant(now + _REMEMBER_US)
         if len(token) > _TOKEN_MAX:
             raise Refused(SessionRefusal.TOKEN_UNKNOWN)
         if looks_like_key(token):
             return await self._by_key(token, address, now)
         return await self._by_token(token, now)
+
+    async def still_in(self, caller: Caller, address: str, now: Instant) -> bool:
+        """Whether a caller who was let in, and has stayed, would be let in as they are."""
+        async with self._database.connection() as connection:
+            if caller.session_id is not None:
+                session = await sessions.holder(connection, caller.session_id)
+                return session is not None and not self._refused_session(session, now) and session.roles >= caller.roles
+            if caller.key_id is not None:
+                key = await api_keys.holder(connection, key_id=caller.key_id)
+                return key is not None and not _refused_key(key, address, now) and key.roles >= caller.roles
+        return True
 
     async def _by_token(self, token: str, now: Instant) -> tuple[Caller, Instant]:
         found = await self._tokens.session_of(token, now)
@@ -79,10 +98,9 @@ class Callers:
             raise Refused(SessionRefusal.TOKEN_UNKNOWN)
         async with self._database.connection() as connection:
             holder = await sessions.holder(connection, found[0])
-        if holder is None or holder.session.ended_at is not None or over(holder.session, self._rules, now):
-            raise Refused(SessionRefusal.SESSION_OVER)
-        if holder.blocked:
-            raise Refused(LoginRefusal.ACCOUNT_BLOCKED)
+        if refusal := self._refused_session(holder, now):
+            raise Refused(refusal)
+        assert holder
         session = holder.session
         caller = Caller(
             name=f"account:{session.account_id}",
@@ -98,13 +116,10 @@ class Callers:
     async def _by_key(self, secret: str, address: str, now: Instant) -> tuple[Caller, Instant]:
         async with self._database.connection() as connection:
             holder = await api_keys.holder(connection, secret)
-        if holder is None:
-            raise Refused(KeyRefusal.KEY_UNKNOWN)
-        key = holder.key
-        if refusal := usable(key, address, now):
+        if refusal := _refused_key(holder, address, now):
             raise Refused(refusal)
-        if holder.blocked:
-            raise Refused(LoginRefusal.ACCOUNT_BLOCKED)
+        assert holder
+        key = holder.key
         self.keys_used[key.id] = now
         caller = Caller(
             name=f"account:{key.account_id}",
@@ -116,3 +131,14 @@ class Callers:
         )
         ends = [at for at in (key.expires_at, key.revoked_at) if at is not None]
         return caller, min(ends, default=Instant(now + _REMEMBER_US))
+
+    def _refused_session(self, holder: Holder | None, now: Instant) -> Refusal | None:
+        if holder is None or holder.session.ended_at is not None or over(holder.session, self._rules, now):
+            return SessionRefusal.SESSION_OVER
+        return LoginRefusal.ACCOUNT_BLOCKED if holder.blocked else None
+
+
+def _refused_key(holder: KeyHolder | None, address: str, now: Instant) -> Refusal | None:
+    if holder is None:
+        return KeyRefusal.KEY_UNKNOWN
+    return usable(holder.key, address, now) or (LoginRefusal.ACCOUNT_BLOCKED if holder.blocked else None)

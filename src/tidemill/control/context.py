@@ -57,6 +57,7 @@ class Control(Parts):
         return self._set_up
 
 
+# Dependencies are coroutines, though none of them waits: what is not would go through a thread.
 async def _control(request: Request) -> Control:
     control: Control = request.app.state.control
     return control
@@ -68,12 +69,16 @@ async def _caller(request: Request) -> Caller:
     return caller
 
 
-async def _device(request: Request) -> Device:
+def device_of(request: Request) -> Device:
+    """Where a request comes from. The address is the peer's, or what a trusted proxy says of it."""
     agent = one_line(request.headers.get("user-agent", ""))[:USER_AGENT_MAX]
     return Device(request.client.host if request.client else "", agent)
 
 
-# Dependencies are coroutines, though none of them waits: what is not would go through a thread.
+async def _device(request: Request) -> Device:
+    return device_of(request)
+
+
 ControlPart = Annotated[Control, Depends(_control)]
 
 

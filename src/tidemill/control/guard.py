@@ -12,7 +12,6 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
 from tidemill.control.context import Control
-from tidemill.control.limiter import Allowance
 from tidemill.control.problems import Refused, RequestRefusal, documented
 from tidemill.core.accounts.account import AccountStateRefusal
 from tidemill.core.accounts.permissions import RULES, Rule, refused
@@ -108,9 +107,7 @@ async def _limit(request: Request, control: Control, caller: Caller, address: st
     """Take one request from the caller's bucket. The answer carries how it stands, whichever it is."""
     limit = control.limits.of(caller)
     who = address_key(address) if caller is STRANGER else control.limits.whose(caller)
-    allowance: Allowance | None = control.limiter.take(who, limit, now)
-    if allowance is None:
-        allowance = await control.limiter.allowed(who, limit)
+    allowance = control.limiter.take(who, limit, now) or await control.limiter.allowed(who, limit)
     request.scope["allowance"] = allowance
     if not allowance.allowed:
         raise Refused(RequestRefusal.RATE_LIMITED)

@@ -162,29 +162,14 @@ class ControlProcess:
                 poster=poster,
                 keyring=await open_keyring(for_loops, settings, self._ids, clock.now()),
             )
-            rules = _session_rules(settings)
-            tokens = Tokens(parts)
-            await tokens.renew(clock.now())
-            passwords = Passwords(at_once=settings.login.hashes_at_once, waiting_max=settings.login.hashes_waiting_max)
-            control = Control(
-                **vars(parts),
-                requests=for_requests,
-                feed=EventFeed(parts, for_requests),
-                limiter=Limiter(for_loops, clock),
-                limits=CallerLimits(settings.limits),
-                passwords=passwords,
-                tokens=tokens,
-                callers=Callers(parts, for_requests, tokens, rules, operator_token(settings.home)),
-                session_rules=rules,
-                denials=Denials(),
-            )
+            control = await _control(parts, for_requests)
             await self._register(control)
             try:
                 yield control
             finally:
                 await poster.close()
                 await control.limiter.close()
-                passwords.close()
+                control.passwords.close()
             await self._say_goodbye(control)
 
     @asynccontextmanager
@@ -308,6 +293,25 @@ async def _ended(tasks: "list[asyncio.Task[None]]", patience_s: float) -> None:
     for task in late:
         task.cancel()
     await asyncio.gather(*late, return_exceptions=True)
+
+
+async def _control(parts: Parts, for_requests: Database) -> Control:
+    """What routes need besides: whoever asks is found, limited and let in by these."""
+    settings = parts.settings
+    rules, tokens = _session_rules(settings), Tokens(parts)
+    await tokens.renew(parts.clock.now())
+    return Control(
+        **vars(parts),
+        requests=for_requests,
+        feed=EventFeed(parts, for_requests),
+        limiter=Limiter(parts.database, parts.clock),
+        limits=CallerLimits(settings.limits),
+        passwords=Passwords(at_once=settings.login.hashes_at_once, waiting_max=settings.login.hashes_waiting_max),
+        tokens=tokens,
+        callers=Callers(parts, for_requests, tokens, rules, operator_token(settings.home)),
+        session_rules=rules,
+        denials=Denials(),
+    )
 
 
 def _session_rules(settings: Settings) -> SessionRules:

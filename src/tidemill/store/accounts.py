@@ -25,6 +25,7 @@ from tidemill.core.ids import Ids
 from tidemill.core.reasons import checked_reason
 from tidemill.core.refusals import Refusal
 from tidemill.store import api_keys, events, mailed_tokens, second_factors, sessions
+from tidemill.store.account_lock import lock
 from tidemill.store.query import Connection, Query
 
 _FIND = Query("account/find")
@@ -40,7 +41,6 @@ _SET_BLOCKED = Query("account/set_blocked")
 _DELETE = Query("account/delete")
 _MONEY_LEFT = Query("account/money_left")
 _OPERATORS = Query("account/operators")
-_LOCK = Query("account/lock")
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ async def delete(transaction: Connection, account_id: UUID, ids: Ids, now: Insta
 
 async def locked(transaction: Connection, account_id: UUID) -> Account | None:
     """The account as it stays until the transaction ends."""
-    await _LOCK.row(transaction, id=account_id)
+    await lock(transaction, account_id)
     return await get(transaction, account_id)
 
 

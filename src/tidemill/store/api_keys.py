@@ -12,6 +12,7 @@ from tidemill.core.accounts.roles import Role, Scope
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
 from tidemill.store import events
+from tidemill.store.account_lock import lock
 from tidemill.store.query import Connection, Query
 
 _MAKE = Query("key/make")
@@ -22,7 +23,6 @@ _REVOKE_ALL = Query("key/revoke_all")
 _REVOKE_LOST_ROLES = Query("key/revoke_lost_roles")
 _USED = Query("key/used")
 _SPEND = Query("key/spend")
-_LOCK = Query("account/lock")
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ async def make(
     transaction: Connection, key: ApiKey, secret: str, ids: Ids, now: Instant, *, replaces: UUID | None = None
 ) -> ApiKey | KeyRefusal:
     """Keep a new key. The account is locked, so that nobody makes more than they may by asking at once."""
-    await _LOCK.row(transaction, id=key.account_id)
+    await lock(transaction, key.account_id)
     if len(await listed(transaction, key.account_id, now)) >= KEYS_MAX:
         return KeyRefusal.TOO_MANY_KEYS
     await _MAKE.run(
@@ -66,7 +66,7 @@ async def rotate(
     transaction: Connection, account_id: UUID, key_id: UUID, secret: str, *, old_until: Instant, ids: Ids, now: Instant
 ) -> ApiKey | KeyRefusal:
     """A key of the same kind takes over; the old one works until the overlap ends."""
-    await _LOCK.row(transaction, id=account_id)
+    await lock(transaction, account_id)
     old = next(iter(await listed(transaction, account_id, now, key_id=key_id)), None)
     if old is None:
         return KeyRefusal.UNKNOWN_KEY
@@ -103,8 +103,9 @@ async def listed(
     return [_key(row) for row in await _LIST.rows(connection, account_id=account_id, id=key_id, now=now)]
 
 
-async def holder(connection: Connection, secret: str) -> KeyHolder | None:
-    row = await _CALLER.row(connection, sha256=key_sha256(secret))
+async def holder(connection: Connection, secret: str | None = None, key_id: UUID | None = None) -> KeyHolder | None:
+    """A key by what its owner was shown, or by its id."""
+    row = await _CALLER.row(connection, sha256=None if secret is None else key_sha256(secret), id=key_id)
     if row is None:
         return None
     return KeyHolder(_key(row), frozenset(map(Role, row["roles"])), row["blocked_reason"] is not None)

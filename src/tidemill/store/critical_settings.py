@@ -52,7 +52,8 @@ async def in_force(owner_url: str, configured: Settings, by: str, ids: Ids) -> I
                 await _LOCK.run(owner)
                 now = await read_clock(owner)
                 changes = {change.name: change for change in await waiting(owner)}
-                decision = decide(critical_values(configured), await accepted(owner), changes, by=by, now=now)
+                known = allowed(configured, await accepted(owner))
+                decision = decide(critical_values(configured), known, changes, by=by, now=now)
                 settings = with_values(configured, decision.in_force)
                 await _apply(owner, decision, ids, now)
         return InForce(settings, decision.waiting)
@@ -61,8 +62,8 @@ async def in_force(owner_url: str, configured: Settings, by: str, ids: Ids) -> I
 
 
 async def accepted(connection: Connection) -> dict[str, str]:
-    """The values that were accepted. One that this program no longer allows counts as never accepted."""
-    return allowed({row["name"]: row["value"] for row in await _ACCEPTED.rows(connection)})
+    """The values that were accepted, whether this program still allows them or not."""
+    return {row["name"]: row["value"] for row in await _ACCEPTED.rows(connection)}
 
 
 async def waiting(connection: Connection) -> Sequence[Change]:

@@ -4,6 +4,7 @@ A letter is never lost: it waits until a server has taken it, until it was refus
 be of use, which operators are told. A server that fails makes letters wait and nothing else: the pool stays ready.
 """
 
+import asyncio
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -65,6 +66,9 @@ class MailLoop(Loop):
         except MailFault as trouble:
             await self._wait_for_server(batch, str(trouble), now)
             return Tick(seen=len(batch.letters))
+        except asyncio.CancelledError:  # we are stopped: others need not wait until our lease runs out
+            await self._give_back(batch, "", now)
+            raise
         return Tick(seen=len(batch.letters), applied=sent, more=len(batch.letters) == _BATCH)
 
     async def _put_aside(self, now: Instant) -> Tick:

@@ -8,6 +8,8 @@ const LANGUAGE = "tidemill_language";
 const TAGS = { en: "en", ru: "ru", zh: "zh-Hans" };
 
 let language = chosenLanguage();
+let titleKey = null;
+let dialogs = 0;
 
 export const currentLanguage = () => language;
 export const byId = (id) => document.getElementById(id);
@@ -44,9 +46,7 @@ export function moment(at, properties = {}) {
 
 /** Begin a page: its texts, its title, the choice of language. */
 export function begin(title) {
-  document.title = "";
-  say(document.querySelector("title"), "page_title", {});
-  document.querySelector("title").dataset.page = title;
+  titleKey = title;
   byId("language").value = language;
   byId("language").addEventListener("change", (event) => {
     language = event.target.value;
@@ -119,13 +119,13 @@ export function samePassword({ password, again }) {
 
 /** Ask in a dialog and do `work` with what was typed, until it succeeds or is given up; whether it succeeded. */
 export function dialog({ title, why, values = {}, fields = [], action, danger = false }, work) {
-  const heading = texted("h2", title, { id: "dialog-title" });
+  const heading = texted("h2", title, { id: `dialog-${++dialogs}` });
   const give = texted("button", action, { type: "submit", className: danger ? "danger" : "" });
   const leave = texted("button", "cancel", { type: "button", className: "quiet" });
   const form = element("form", {}, heading, why ? texted("p", why, { className: "soft" }, values) : null, ...fields,
     element("p", { className: "said", ariaLive: "assertive" }), element("p", { className: "actions" }, leave, give));
   const shown = element("dialog", {}, form);
-  shown.setAttribute("aria-labelledby", "dialog-title");
+  shown.setAttribute("aria-labelledby", heading.id);
   document.body.append(shown);
   shown.showModal();
   return new Promise((resolve) => {
@@ -157,10 +157,12 @@ function valuesOf(form) {
 
 function fill() {
   document.documentElement.lang = TAGS[language];
+  document.title = `${text(titleKey)} · Tidemill`;
   document.querySelectorAll("[data-text]").forEach((found) => {
     found.textContent = text(found.dataset.text, JSON.parse(found.dataset.values ?? "{}"));
   });
   document.querySelectorAll("[data-label]").forEach((found) => { found.ariaLabel = text(found.dataset.label); });
+  document.querySelectorAll("[data-alternative]").forEach((found) => { found.alt = text(found.dataset.alternative); });
   document.querySelectorAll("time").forEach((found) => { found.textContent = written(found.dateTime); });
 }
 

@@ -32,8 +32,9 @@ export async function ask(method, path, body) {
     return await send(method, path, body);
   } catch (problem) {
     if (OVER.has(problem.code) && await goOn(localStorage.getItem(UNTIL))) return send(method, path, body);
-    if (problem.code === "fresh_login_needed" && showAgain && await showAgain()) return send(method, path, body);
-    throw problem;
+    if (problem.code !== "fresh_login_needed" || !showAgain) throw problem;
+    if (await showAgain()) return send(method, path, body);
+    throw new Problem(0, "given_up", "");
   }
 }
 

@@ -10,10 +10,12 @@ from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, BeforeValidator
 
-from tidemill.control.context import CallerPart, Control, ControlPart
+from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit, device_of
 from tidemill.control.guard import GuardedRoute
 from tidemill.control.problems import Refused, RequestRefusal, documented
 from tidemill.control.routes import API, Timestamp, View
+from tidemill.core.accounts.roles import Caller
+from tidemill.core.accounts.sessions import Device
 from tidemill.core.events import LOG_START, Cursor, Reader, Recorded, may_read
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.paging import Page
@@ -24,6 +26,9 @@ _RECENT = 100
 log = structlog.get_logger()
 
 router = APIRouter(prefix=API, tags=["events"], route_class=GuardedRoute)
+
+_STILL_IN_S = 10.0
+"""How often a stream looks whether its reader may still read."""
 
 _SCAN_MAX = 2_000
 """How many events one page may look through; a reader who may see few gets the rest with the next page."""
@@ -59,20 +64,21 @@ async def events(
     request: Request,
     control: ControlPart,
     caller: CallerPart,
+    most: PageLimit,
     after: Annotated[str | None, Query(description="A cursor, `start`, or `recent`.")] = None,
-    limit: Annotated[int | None, Query(ge=1, description="For pages: how many at the most.")] = None,
     last_event_id: Annotated[str | None, Header(description="Where a broken stream goes on.")] = None,
 ) -> Response | EventPage:
     """Follow what happens (`text/event-stream`, the default) or list it (`Accept: application/json`)."""
     cursor = await _parse(control, last_event_id or after)
     if "application/json" in request.headers.get("accept", ""):
-        most = min(limit or control.settings.http.page_limit_default, control.settings.http.page_limit_max)
         return _page_view(await page(control, caller.reader, cursor or LOG_START, most))
     if not caller.reader.operator and control.streams >= control.settings.http.event_streams_max:
         raise Refused(RequestRefusal.TOO_MANY_STREAMS)
     start = cursor if cursor is not None else await control.feed.newest()
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(stream(control, caller.reader, start), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(
+        stream(control, caller, device_of(request), start), media_type="text/event-stream", headers=headers
+    )
 
 
 async def page(control: Control, reader: Reader, after: Cursor, limit: int) -> Page[Recorded]:
@@ -93,13 +99,19 @@ async def page(control: Control, reader: Reader, after: Cursor, limit: int) -> P
     return Page(items, has_more=True, after=str(after))
 
 
-async def stream(control: Control, reader: Reader, after: Cursor) -> AsyncIterator[str]:
-    """Server-sent events from a cursor on, until the reader leaves or we shut down."""
+async def stream(control: Control, caller: Caller, device: Device, after: Cursor) -> AsyncIterator[str]:
+    """Server-sent events from a cursor on, until the reader leaves, may no longer read, or we shut down."""
+    reader, loop = caller.reader, asyncio.get_running_loop()
+    checked_at = loop.time()
     control.streams += 1
     control.metrics.event_readers.set(control.streams)
     try:
         yield "retry: 1000\n\n"
         while not control.draining.is_set():
+            if loop.time() - checked_at > _STILL_IN_S:
+                if not await _still_in(control, caller, device):
+                    return
+                checked_at = loop.time()
             arrival = control.feed.arrival
             batch = await _read_patiently(control, after)
             if batch:
@@ -112,6 +124,14 @@ async def stream(control: Control, reader: Reader, after: Cursor) -> AsyncIterat
     finally:
         control.streams -= 1
         control.metrics.event_readers.set(control.streams)
+
+
+async def _still_in(control: Control, caller: Caller, device: Device) -> bool:
+    """A session that ended, a key that was revoked or a role that is gone ends the stream; a fault does not."""
+    try:
+        return await control.callers.still_in(caller, device.address, control.clock.now())
+    except DatabaseFault:
+        return True
 
 
 async def _read_patiently(control: Control, after: Cursor) -> Sequence[Recorded]:

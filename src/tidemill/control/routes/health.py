@@ -2,10 +2,9 @@
 
 import asyncio
 import ipaddress
-from importlib.resources import files
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 
@@ -21,8 +20,6 @@ from tidemill.store import switches
 router = APIRouter(tags=["health"], route_class=GuardedRoute)
 
 _DATABASE_S = 2.0
-_PAGE = files("tidemill.control").joinpath("welcome.html").read_text("utf-8")
-_PAGE_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'"
 
 
 class Health(BaseModel):
@@ -76,11 +73,6 @@ async def metrics(request: Request, control: ControlPart, caller: CallerPart) ->
 async def openapi(request: Request) -> JSONResponse:
     """The API as programs read it."""
     return JSONResponse(request.app.openapi())
-
-
-@router.get("/", include_in_schema=False)
-async def welcome() -> HTMLResponse:
-    return HTMLResponse(_PAGE, headers={"Content-Security-Policy": _PAGE_POLICY})
 
 
 async def _database(control: Control, stopped: dict[str, str]) -> str:

@@ -6,7 +6,7 @@ A passphrase of sixteen characters needs no digit. Nothing else is asked: more r
 import unicodedata
 
 from tidemill.core.accounts.addresses import Address
-from tidemill.core.accounts.common_passwords import COMMON_PASSWORDS
+from tidemill.core.accounts.known_passwords import KNOWN_PASSWORDS
 from tidemill.core.refusals import Refusal
 
 PASSWORD_MIN = 8
@@ -32,7 +32,7 @@ def checked_password(password: str, address: Address) -> str | PasswordRefusal:
     if len(password) > PASSWORD_MAX:
         return PasswordRefusal.PASSWORD_TOO_LONG
     lowered = password.lower()
-    if lowered in COMMON_PASSWORDS:
+    if lowered in KNOWN_PASSWORDS:
         return PasswordRefusal.PASSWORD_COMMON
     if lowered.rstrip("0123456789!.?") in (address.key, address.key.partition("@")[0]):
         return PasswordRefusal.PASSWORD_IS_ADDRESS

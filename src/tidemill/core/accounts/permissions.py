@@ -64,6 +64,14 @@ OPERATOR_PERSON = Rule(_OPERATORS, Whose.ALL)
 
 RULES: Mapping[str, Rule] = {
     "GET /": PLAIN,
+    "GET /account": PLAIN,
+    "GET /confirm": PLAIN,
+    "GET /forgot": PLAIN,
+    "GET /login": PLAIN,
+    "GET /pages/{name}": PLAIN,
+    "GET /register": PLAIN,
+    "GET /reset": PLAIN,
+    "GET /setup": PLAIN,
     "GET /healthz": PLAIN,
     "GET /readyz": PLAIN,
     "GET /api/v1/openapi.json": ALWAYS_OPEN,

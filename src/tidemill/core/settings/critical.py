@@ -12,13 +12,11 @@ from functools import cache
 
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.events import Event
-from tidemill.core.faults import SettingsFault
 from tidemill.core.reasons import ReasonRefusal, checked_reason
 from tidemill.core.refusals import Refusal
-from tidemill.core.settings.checks import CHECKS, broken
+from tidemill.core.settings.checks import CHECKS
 from tidemill.core.settings.definition import Definition
 from tidemill.core.settings.kind import Unreadable
-from tidemill.core.settings.layers import Place, Source
 from tidemill.core.settings.tree import Settings, by_name, catalogue, value_of
 
 DELAY = "trail.critical_delay_s"
@@ -163,22 +161,24 @@ def critical_values(settings: Settings) -> dict[str, str]:
     return {name: definition.kind.show(value_of(settings, definition)) for name, definition in critical().items()}
 
 
-def allowed(values: Mapping[str, str]) -> dict[str, str]:
-    """Those that this program still knows as critical and still allows: a new version may have other bounds."""
-    return {name: text for name, text in values.items() if name in critical() and _read(name, text) is not None}
+def allowed(settings: Settings, accepted: Mapping[str, str]) -> dict[str, str]:
+    """The accepted values that this program still takes: a new version may have other settings, bounds and checks.
+
+    Where accepted values are no longer allowed together, all that is tied to them counts as never accepted. Then what
+    is configured, which was checked, is in force at once: waiting with values that contradict each other helps nobody.
+    """
+    known = {name: text for name, text in accepted.items() if name in critical() and _read(name, text) is not None}
+    wrong = _contradicting(with_values(settings, known))
+    return {name: text for name, text in known.items() if name not in wrong}
 
 
 def with_values(settings: Settings, values: Mapping[str, str]) -> Settings:
-    """The same settings with other values of critical ones. A fault if they do not hold together."""
+    """The same settings with other values of critical ones."""
     sections: dict[str, dict[str, object]] = {}
     for name, text in values.items():
         definition = by_name()[name]
         sections.setdefault(definition.section, {})[definition.attribute] = _read(name, text)
-    made = replace(settings, **{name: replace(getattr(settings, name), **of) for name, of in sections.items()})
-    source = Source(Place.DATABASE)
-    if sentences := list(broken(made, dict.fromkeys(by_name(), source), ())):
-        raise SettingsFault("\n".join(sentences))
-    return made
+    return replace(settings, **{name: replace(getattr(settings, name), **of) for name, of in sections.items()})
 
 
 def takes_effect_at(change: Change, accepted: Mapping[str, str]) -> Instant | None:
@@ -200,6 +200,13 @@ def ties() -> Sequence[frozenset[str]]:
         if touched:
             groups.append(frozenset().union(*touched))
     return groups
+
+
+def _contradicting(settings: Settings) -> set[str]:
+    """Every critical setting that is tied to a check which does not hold."""
+    values = {name: value_of(settings, by_name()[name]) for check in CHECKS for name in check.names}
+    wrong = {name for one in CHECKS if not one.holds(*(values[n] for n in one.names)) for name in one.names}
+    return {name for group in ties() if group & wrong for name in group}
 
 
 def _waiting(name: str, value: str, change: Change | None, by: str, now: Instant) -> Change:

@@ -24,7 +24,6 @@ class Place(StrEnum):
     FILE = "file"
     ENVIRONMENT = "environment"
     COMMAND_LINE = "command line"
-    DATABASE = "accepted by the pool"
 
 
 @dataclass(frozen=True)

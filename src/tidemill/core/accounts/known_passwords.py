@@ -245,4 +245,4 @@ zx123456789 zxasqw12 zxc12345 zxc123zxc zxcasdqwe123 zxcv1234 zxcvb123 zxcvb1234
 zxcvbnm123 zz123456 zz8807zpl zzzzzzz1
 """
 
-COMMON_PASSWORDS = frozenset(_WORDS.split())
+KNOWN_PASSWORDS = frozenset(_WORDS.split())

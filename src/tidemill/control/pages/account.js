@@ -1,0 +1,115 @@
+/* One's own account: who am I, my second factor, my password and address. Keys and visits have files of their own. */
+
+import { begin, byId, dialog, element, labelled, samePassword, say, sentence, tell, text, texted, whenPressed, whenSent }
+  from "/pages/page.js";
+import { ask, forget, logOut, send, whenStale } from "/pages/pool.js";
+import { keepCodes, switchOn } from "/pages/second_factor.js";
+import { showKeys } from "/pages/keys.js";
+import { showVisits } from "/pages/visits.js";
+
+const FREE = ["customer", "provider"];
+let account = null;
+
+begin("account_title");
+whenStale(askForPassword);
+whenPressed(byId("leave"), async () => { await logOut(); location.assign("/login"); });
+try {
+  show(await ask("GET", "/account"));
+  await Promise.all([showKeys(account.roles), showVisits()]);
+  document.body.classList.add("known");
+} catch (problem) {
+  if (problem.status === 401) {
+    location.replace("/login");
+  } else {
+    document.body.classList.add("known");
+    tell(document.querySelector("main"), sentence(problem), "bad");
+  }
+}
+
+whenPressed(byId("factor-on"), async (button) => {
+  button.hidden = true;
+  try { await switchOn(byId("factor-steps"), account.address); } finally { await look(); }
+});
+whenPressed(byId("factor-codes"), async () => {
+  let codes = null;
+  const wanted = { title: "factor_codes_action", why: "factor_codes_why", action: "factor_codes_action" };
+  await dialog(wanted, async () => { codes = (await ask("POST", "/account/second-factor/recovery-codes")).recovery_codes; });
+  if (codes) await keepCodes(byId("factor-steps"), codes, account.address);
+});
+whenPressed(byId("factor-off"), async () => {
+  const wanted = { title: "factor_off_action", why: "factor_off_why", fields: [codeField()], action: "factor_off_action", danger: true };
+  if (await dialog(wanted, ({ code }) => ask("POST", "/account/second-factor/remove", { code }))) leaveFor("/login");
+});
+whenSent(byId("roles-form"), async ({ roles }, form) => {
+  if (!roles.length && !account.roles.some((role) => !FREE.includes(role))) return tell(form, text("roles_missing"), "bad");
+  await ask("POST", "/account/roles", { roles });
+  await look();
+  await showKeys(account.roles);
+  tell(form, text("saved"), "good");
+});
+whenSent(byId("kyc-form"), async () => { await ask("POST", "/account/kyc"); await look(); });
+whenSent(byId("language-form"), async ({ language }, form) => {
+  await ask("POST", "/account/language", { language });
+  tell(form, text("saved"), "good");
+});
+whenSent(byId("address-form"), async ({ address }, form) => {
+  await ask("POST", "/account/address", { address });
+  form.reset();
+  tell(form, text("address_asked", { address }), "good");
+});
+whenSent(byId("password-form"), async (typed, form) => {
+  await ask("POST", "/account/password", { password: samePassword(typed) });
+  form.elements.password.value = form.elements.again.value = "";
+  tell(form, text("password_changed"), "good");
+  await showVisits();
+});
+byId("delete").addEventListener("click", async () => {
+  const field = labelled("delete_address", { name: "typed", type: "email", required: true, autocomplete: "off" });
+  const wanted = { title: "delete_title", why: "delete_type", values: { address: account.address }, fields: [field], action: "delete_action", danger: true };
+  if (await dialog(wanted, async ({ typed }) => {
+    if (typed !== account.address) throw Object.assign(new Error(text("delete_differs")), { code: "delete_differs" });
+    await ask("POST", "/account/delete");
+  })) leaveFor("/");
+});
+
+async function look() { show(await ask("GET", "/account")); }
+
+function show({ account: found, acting_as: acting }) {
+  account = found;
+  byId("address").textContent = found.address;
+  byId("roles").replaceChildren(...found.roles.map((role) => texted("span", `role_${role}`, { className: "chip" })));
+  byId("unsafe").hidden = !found.roles.includes("operator") || acting.includes("operator");
+  const on = found.second_factor_on;
+  say(byId("factor-state"), on ? "factor_is_on" : "factor_is_off");
+  byId("factor-on").hidden = on;
+  byId("factor-codes").hidden = byId("factor-off").hidden = !on;
+  byId("roles-form").querySelectorAll("input").forEach((box) => { box.checked = found.roles.includes(box.value); });
+  byId("language-form").elements.language.value = found.language;
+  byId("password-form").elements.username.value = found.address;
+  showVerification(found);
+}
+
+function showVerification({ roles, kyc, kyc_reason: reason }) {
+  byId("kyc-form").hidden = !roles.includes("provider");
+  say(byId("kyc-state"), `kyc_${kyc}`);
+  byId("kyc-reason").textContent = reason;
+  byId("kyc-form").querySelector("button").hidden = !["none", "rejected"].includes(kyc);
+}
+
+/** The password once more, and the code where there is a second factor. */
+function askForPassword() {
+  const name = element("input", { name: "username", autocomplete: "username", value: account.address, hidden: true });
+  const field = labelled("password", { name: "password", type: "password", autocomplete: "current-password", required: true });
+  const fields = account.second_factor_on ? [name, field, codeField()] : [name, field];
+  const wanted = { title: "again_title", why: "again_why", fields, action: "again_action" };
+  return dialog(wanted, ({ password, code }) => send("POST", "/auth/reauthenticate", { password, code: code ?? null }));
+}
+
+function codeField() {
+  return labelled("code", { name: "code", autocomplete: "one-time-code", required: true, maxLength: 64 });
+}
+
+function leaveFor(path) {
+  forget();
+  location.assign(path);
+}

@@ -1,0 +1,20 @@
+/* Proving an address. It takes a press, also with a link: those who scan mail open links by themselves. */
+
+import { begin, byId, say, takeFragment, whenSent } from "/pages/page.js";
+import { send } from "/pages/pool.js";
+
+const form = byId("confirm");
+const link = takeFragment();
+
+if (link) {
+  byId("typed").remove();
+  say(byId("why"), "confirm_link_why");
+}
+begin("confirm_title");
+if (!link) form.elements.address.value = sessionStorage.getItem("tidemill_address") ?? "";
+whenSent(form, async ({ address, code }) => {
+  await send("POST", "/auth/confirm", link ? { link } : { address, code });
+  form.hidden = true;
+  byId("done").hidden = false;
+  byId("done").querySelector("h1").focus();
+});

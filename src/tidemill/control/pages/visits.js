@@ -1,0 +1,65 @@
+/* Who is inside, and who tried to come in: sessions that can be ended, and the history of logins. */
+
+import { byId, element, moment, tell, text, texted, whenPressed } from "/pages/page.js";
+import { ask } from "/pages/pool.js";
+
+const BROWSERS = [["Edg", "Edge"], ["OPR", "Opera"], ["Firefox", "Firefox"], ["Chrome", "Chrome"], ["Safari", "Safari"]];
+const SYSTEMS = [["Android", "Android"], ["iPhone", "iPhone"], ["iPad", "iPad"], ["Windows", "Windows"], ["Mac OS", "macOS"], ["Linux", "Linux"]];
+const AT_ONCE = 5;
+
+let after = null;
+
+whenPressed(byId("end-others"), async () => {
+  const { ended } = await ask("POST", "/account/sessions/end-others");
+  await showSessions();
+  tell(byId("sessions"), text("sessions_ended", { n: ended }), "good");
+});
+whenPressed(byId("more-logins"), showMoreLogins);
+
+export async function showVisits() {
+  after = null;
+  byId("login-list").replaceChildren();
+  await Promise.all([showSessions(), showMoreLogins()]);
+}
+
+async function showSessions() {
+  const { items } = await ask("GET", "/account/sessions");
+  byId("session-list").replaceChildren(...items.map(sessionItem));
+  byId("end-others").hidden = items.length < 2;
+}
+
+async function showMoreLogins() {
+  const page = await ask("GET", `/account/logins?limit=${AT_ONCE}${after ? `&after=${after}` : ""}`);
+  after = page.after;
+  byId("login-list").append(...page.items.map(loginItem));
+  byId("more-logins").hidden = !page.has_more;
+}
+
+function sessionItem(session) {
+  const end = texted("button", "session_end", { type: "button", className: "quiet" });
+  whenPressed(end, async () => {
+    await ask("DELETE", `/account/sessions/${session.id}`);
+    await showSessions();
+    byId("sessions").querySelector("button:not([hidden])")?.focus();
+  });
+  const mark = session.current ? texted("span", "session_this", { className: "chip good" }) : end;
+  return element("li", {}, device(session.user_agent), element("span", { className: "actions" }, mark),
+    element("span", { className: "soft wide" }, texted("span", "session_from", {}, session), " · ",
+      texted("span", "session_seen"), " ", moment(session.seen_at)));
+}
+
+function loginItem(attempt) {
+  const how = attempt.result === "ok" ? "good" : attempt.result === "code_missing" ? "" : "bad";
+  return element("li", {}, device(attempt.user_agent),
+    element("span", { className: "actions" }, texted("span", `login_${attempt.result}`, { className: `chip ${how}` })),
+    element("span", { className: "soft wide" }, texted("span", "session_from", {}, attempt), " · ", moment(attempt.at)));
+}
+
+/** A browser's name for itself as people know it; all of it on pointing. */
+function device(userAgent) {
+  const named = (table) => table.find(([mark]) => userAgent.includes(mark))?.[1];
+  const browser = named(BROWSERS), system = named(SYSTEMS);
+  const known = browser && system;
+  const shown = known ? texted("strong", "device_on", {}, { browser, system }) : element("strong", {}, userAgent.slice(0, 80) || "–");
+  return Object.assign(shown, { title: userAgent });
+}
