@@ -262,6 +262,21 @@ async def test_a_changed_row_is_not_sent_and_holds_nobody_back(
     assert (after["eve@example.org"].state, after["eve@example.org"].tries) == ("waiting", 1)
 
 
+async def test_a_loop_that_is_stopped_leaves_its_letters_to_others_at_once(parts: Parts, office: PostOffice) -> None:
+    everybody = [f"slow-ann{number}@example.org" for number in range(6)]
+    await write(parts, *everybody)
+    sending = asyncio.create_task(MailLoop(parts).tick(parts.clock.now()))
+    async with asyncio.timeout(20):
+        while not office.taken:
+            await asyncio.sleep(0.05)
+    sending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await sending
+    left = await mail.lease(parts.database, parts.ids, lease_us=SECOND, limit=10, now=parts.clock.now())
+    assert 4 <= len(left.letters) <= 6
+    assert {letter.tries for letter in left.letters} == {0}
+
+
 async def test_without_a_server_letters_go_to_the_outbox(database: Database, ids: Ids, tmp_path: Path) -> None:
     parts = await parts_with(database, ids, tmp_path, {})
     await write(parts, "ann@example.org")

@@ -80,6 +80,7 @@ class MailLoop(Loop):
         """Answers how many were sent. What there was no time for is given back as it was."""
         sent = 0
         for stored in batch.letters:
+            _leave_if_cancelled()
             if self.parts.clock.now() - now > 3 * self._deadline_us:
                 await self._give_back(batch, stored.last_error, now)
                 break
@@ -164,3 +165,10 @@ class MailForgettingLoop(Loop):
 
 def _given_up(stored: StoredLetter, tried: int, error: str, cause: FailureCause) -> GivenUp:
     return GivenUp(stored.id, stored.kind, stored.tries + tried, error, cause)
+
+
+def _leave_if_cancelled() -> None:
+    """The `wait_for` of Python 3.11 loses a cancellation that comes together with the answer it waits for."""
+    task = asyncio.current_task()
+    if task and task.cancelling():
+        raise asyncio.CancelledError
