@@ -39,11 +39,17 @@ def parse_address(text: str) -> Address | AddressRefusal:
     local, at, domain = text.strip().rpartition("@")
     if not at or len(text) > ADDRESS_MAX or len(local) > 64 or not _LOCAL.fullmatch(local):
         return AddressRefusal.ADDRESS_MALFORMED
-    try:
-        domain = domain.encode("idna").decode("ascii").lower()
-    except UnicodeError:
-        return AddressRefusal.ADDRESS_MALFORMED
-    labels = domain.split(".")
+    ascii_domain = _in_ascii(domain.lower())
+    labels = ascii_domain.split(".")
     if len(labels) < 2 or labels[-1].isdigit() or not all(_LABEL.fullmatch(label) for label in labels):
         return AddressRefusal.ADDRESS_MALFORMED
-    return Address(f"{local}@{domain}")
+    return Address(f"{local}@{ascii_domain}")
+
+
+def _in_ascii(domain: str) -> str:
+    """A domain as mail servers know it; nothing if it would become another's, as ß becomes ss."""
+    try:
+        written = domain.encode("idna")
+        return written.decode("ascii") if domain.isascii() or written.decode("idna") == domain else ""
+    except UnicodeError:
+        return ""
