@@ -21,7 +21,7 @@ from tidemill.core.faults import DatabaseFault, Fault
 from tidemill.core.ids import Ids
 from tidemill.core.trail import NO_ACTS, Act, Damage, Flaw, Head, Verification, chained, digest
 from tidemill.store import events, heads_file, trail
-from tidemill.store.address import DatabaseUrls, replace_database
+from tidemill.store.address import DatabaseUrls, replace_database, role_of
 from tidemill.store.backup import make_backup, restore
 from tidemill.store.check import checks
 from tidemill.store.clock import read_clock
@@ -135,6 +135,14 @@ async def test_the_program_cannot_get_around_the_trail(database: Database, acts:
     async with database.connection() as connection:
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await connection.execute(statement)
+
+
+async def test_a_right_to_change_the_trail_is_noticed_by_the_check(urls: DatabaseUrls) -> None:
+    owner = await connect(urls.owner)
+    await owner.execute(f"GRANT UPDATE ON audit_trail TO {role_of(urls.program)}")
+    await owner.close()
+    (rights,) = [check for check in await checks(urls) if check.name == "rights"]
+    assert (rights.ok, "audit_trail" in rights.detail) == (False, True)
 
 
 async def test_only_what_continues_the_chain_can_be_inserted(database: Database, acts: list[Act]) -> None:

@@ -18,7 +18,7 @@ from tidemill.store.embedded import attach
 @pytest.fixture(scope="module")
 def pool() -> Iterator[Pool]:
     with reachable_directory() as home, pool_in(home, TIDEMILL_TRAIL_PUBLISH_EVERY_S="1s") as started:
-        started.up().until_ready()
+        started.up().set_up()
         yield started
 
 
@@ -42,10 +42,15 @@ def test_an_act_is_in_the_trail_within_seconds_and_says_who_did_it(pool: Pool) -
 
 def test_the_head_is_the_same_by_command_and_over_http(pool: Pool) -> None:
     up = pool.running[0]
-    head, over_http = pool.json("audit", "head"), up.get("/api/v1/audit/head")
-    assert over_http.status_code == 200, "anybody may keep it"
-    assert over_http.json()["sha256"] == head["sha256"]
-    assert pool.run("audit", "head").stdout == f"{head['number']}:{head['sha256']}\n"
+
+    def same() -> bool:
+        """It may move between two looks: refusals are acts, too."""
+        told, shown = pool.json("audit", "head"), pool.run("audit", "head").stdout
+        over_http = up.get("/api/v1/audit/head")
+        assert over_http.status_code == 200, "anybody may keep it"
+        return over_http.json()["sha256"] == told["sha256"] and shown == f"{told['number']}:{told['sha256']}\n"
+
+    until(same, "all say the same")
 
 
 def test_operators_read_the_trail_page_by_page_and_others_do_not(pool: Pool) -> None:
@@ -75,23 +80,27 @@ def test_the_head_is_published_to_everybody_and_into_the_home(pool: Pool) -> Non
     file = pool.home / "audit-heads.txt"
 
     def published() -> bool:
-        return file.exists() and file.read_text().split()[-2] == pool.json("audit", "head")["sha256"]
+        """In the file, and among the events that a stranger sees."""
+        as_page = {"Accept": "application/json"}
+        public = up.get("/api/v1/events?limit=500&after=start", headers=as_page).json()["items"]
+        heads = [event["body"]["sha256"] for event in public if event["kind"] == "audit.head_published"]
+        kept = file.read_text().split()[-2]
+        return bool(heads) and pool.json("audit", "head")["sha256"] == heads[-1] == kept
 
-    until(published, "the newest head is in the file")
-    public = up.get("/api/v1/events?limit=500&after=start", headers={"Accept": "application/json"}).json()["items"]
-    heads = [event["body"] for event in public if event["kind"] == "audit.head_published"]
-    assert heads[-1]["sha256"] == pool.json("audit", "head")["sha256"]
+    until(published, "the newest head is published")
     told = pool.json("audit", "verify", "--heads", str(file))
-    assert told == {"whole": True, "head": f"{heads[-1]['number']}:{heads[-1]['sha256']}", "lost_heads": []}
+    assert (told["whole"], told["lost_heads"]) == (True, [])
 
 
 def test_an_exported_trail_is_verified_without_a_pool(pool: Pool, tmp_path: Path) -> None:
     exported, elsewhere = tmp_path / "trail.jsonl", tmp_path / "nowhere"
     assert pool.run("audit", "export", "--file", str(exported)).returncode == 0
-    assert pool.run("audit", "export").stdout == exported.read_text()
+    assert pool.run("audit", "export").stdout.startswith(exported.read_text())
     again = pool.run("audit", "export", "--file", str(exported))
     assert (again.returncode, "already" in again.stderr) == (1, True)
-    head = pool.run("audit", "head").stdout.strip()
+    last = act_of(exported.read_text().splitlines()[-1])
+    assert last
+    head = str(last.head)
     offline = Pool(elsewhere)
     assert offline.run("audit", "verify", "--file", str(exported), "--head", head).returncode == 0
     assert not elsewhere.exists()
@@ -120,7 +129,7 @@ def test_a_part_of_the_trail_is_exported_and_verified(pool: Pool, tmp_path: Path
     assert part.read_text() == ""
     part.unlink()
     assert pool.run("audit", "export", "--since", second, "--file", str(part)).returncode == 0
-    assert act_of(part.read_text().splitlines()[-1]) == whole[-1]
+    assert whole[-1] in map(act_of, part.read_text().splitlines())
     assert pool.run("audit", "verify", "--file", str(part)).returncode == 0
 
 

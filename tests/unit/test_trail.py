@@ -1,8 +1,11 @@
 """The audit trail's chain: whatever is done to it shows, and nothing else does."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -263,6 +266,18 @@ def test_heads_are_read_as_they_are_written_and_nothing_else_is() -> None:
     wrong = ["", "3", f"0:{sha}", f"-3:{sha}", f"٣:{sha}", f"3:{sha[:-1]}", f"3:{sha}0", f"3 {sha} soon"]
     for text in [*wrong, f"3 {sha} 2026-01-01T00:00:00", f"3:{sha.upper()}", f"{'9' * 20}:{sha}", f"3 {sha} 1 2"]:
         assert head_of(text) is None, text
+
+
+def test_the_program_in_the_how_to_verifies_an_export(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "verify-the-audit-trail.md").read_text("utf-8")
+    program = page.partition("```python\n")[2].partition("```")[0]
+    acts = chained(NO_ACTS, [replace(event(number), subject="ünï\ncode\x7f") for number in (1, 2, 3)])
+    file = tmp_path / "trail.jsonl"
+    for exported, code in ((acts, 0), ([acts[0], replace(acts[1], kind="test.undone"), acts[2]], 1)):
+        file.write_text("".join(f"{line_of(act)}\n" for act in exported))
+        done = subprocess.run([sys.executable, "-c", program, file], capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
+    assert "AssertionError: 2" in done.stderr
 
 
 def test_what_security_depends_on_is_audited_and_a_published_head_is_not() -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tidemill.cli import critical_settings
 from tidemill.cli.output import AsJson, Declined, print_json, print_table, report
 from tidemill.cli.surroundings import connected, load, operator_name, running_urls
 from tidemill.core.clock import as_datetime
@@ -16,7 +17,8 @@ from tidemill.core.switches import Switch, SwitchState
 from tidemill.store import events, switches
 from tidemill.store.clock import read_clock
 
-app = typer.Typer(help="Run the pool: the kill switches.", no_args_is_help=True)
+app = typer.Typer(help="Run the pool: the kill switches, critical settings, accounts.", no_args_is_help=True)
+app.add_typer(critical_settings.app, name="settings")
 
 What = Annotated[Switch, typer.Argument(metavar="WHAT", help="Which part of the pool: placement, payouts or all.")]
 Why = Annotated[str, typer.Option("--reason", "-r", help="Why; it is kept and told to everybody.")]

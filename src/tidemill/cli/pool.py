@@ -163,9 +163,7 @@ async def _serve(settings: Settings, announce: Announce, *, own_server: bool, de
                     urls = await _own(settings, announce, stack) if own_server else running_urls(settings)
                 alone = FirstStep.DEMONSTRATION if demo else FirstStep.LINK
                 step = alone if own_server else FirstStep.NOTHING
-                process = ControlProcess(
-                    settings, urls, backups=backups, started_by=operator_name(), first_step=step
-                )
+                process = ControlProcess(settings, urls, backups=backups, started_by=operator_name(), first_step=step)
                 stop = process.stop
                 await process.run(
                     listener, on_ready=lambda first: _greet(settings, announce, time.monotonic() - started, first)

@@ -1,0 +1,191 @@
+"""Critical settings as the database remembers them: across starts, operators, processes and roles."""
+
+import asyncio
+import secrets
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from tidemill.core.clock import Instant
+from tidemill.core.events import LOG_START, Recorded
+from tidemill.core.ids import Ids
+from tidemill.core.refusals import Refusal
+from tidemill.core.settings import Settings, build, pool_fingerprint
+from tidemill.core.settings.critical import Change, ChangeRefusal, ChangeState
+from tidemill.store import critical_settings, events
+from tidemill.store.address import DatabaseUrls
+from tidemill.store.clock import read_clock
+from tidemill.store.critical_settings import InForce, in_force
+from tidemill.store.database import Database, connect
+
+IDS = Ids(secrets.randbits)
+
+
+def configured(**values: str) -> Settings:
+    environment = {f"TIDEMILL_{name.upper()}": value for name, value in values.items()}
+    return build(toml={}, toml_name="", environment=environment, home=Path("/srv/tidemill")).settings
+
+
+async def start(urls: DatabaseUrls, by: str = "ann", **values: str) -> InForce:
+    return await in_force(urls.owner, configured(**values), by, IDS)
+
+
+async def settle(database: Database, name: str, *, by: str, approve: bool = True) -> Change | Refusal:
+    async with database.transaction() as transaction:
+        now = await read_clock(transaction)
+        return await critical_settings.settle_change(
+            transaction, name, approve=approve, reason="agreed", by=by, ids=IDS, now=now
+        )
+
+
+async def told(database: Database) -> list[Recorded]:
+    async with database.connection() as connection:
+        return [one for one in await events.read(connection, LOG_START, 100) if one.kind.startswith("settings.")]
+
+
+async def changes(database: Database) -> list[Change]:
+    async with database.connection() as connection:
+        return list(await critical_settings.waiting(connection))
+
+
+async def long_ago(urls: DatabaseUrls) -> None:
+    """Every change waits for two days already."""
+    owner = await connect(urls.owner)
+    await owner.execute("UPDATE critical_change SET proposed_at = proposed_at - interval '2 days'")
+    await owner.close()
+
+
+async def test_a_change_waits_for_its_delay_and_every_start_agrees_on_that(
+    urls: DatabaseUrls, database: Database
+) -> None:
+    first = await start(urls)
+    assert (first.settings, first.waiting) == (configured(), [])
+    for _ in range(2):
+        waiting = await start(urls, money_commission="15%", money_currency="token")
+        assert waiting.settings.money.commission_ppm == 100_000
+        assert waiting.settings.money.currency == "token", "what is not critical is as configured"
+        assert [(one.name, one.value, one.proposed_by) for one in waiting.waiting] == [
+            ("money.commission", "15%", "ann")
+        ]
+    assert pool_fingerprint(waiting.settings) == pool_fingerprint(configured(money_currency="token"))
+    await long_ago(urls)
+    ripe = await start(urls, by="bob", money_commission="15%")
+    assert (ripe.settings, ripe.waiting) == (configured(money_commission="15%"), [])
+    assert await changes(database) == []
+    kinds = [one.kind for one in await told(database)]
+    assert kinds == ["settings.remembered", "settings.change_proposed", "settings.accepted"]
+
+
+async def test_a_second_operator_ends_the_wait(urls: DatabaseUrls, database: Database) -> None:
+    await start(urls)
+    await start(urls, money_commission="15%")
+    assert await settle(database, "money.commission", by="ann") is ChangeRefusal.ANOTHER_OPERATOR_NEEDED
+    assert await settle(database, "stake.small", by="bob") is ChangeRefusal.NO_SUCH_CHANGE
+    approved = await settle(database, "money.commission", by="bob")
+    assert isinstance(approved, Change)
+    assert approved.state is ChangeState.APPROVED
+    assert await settle(database, "money.commission", by="carl") is ChangeRefusal.CHANGE_DECIDED
+    assert (await start(urls, money_commission="15%")).settings.money.commission_ppm == 150_000
+    decided, accepted = (await told(database))[-2:]
+    assert decided.body == {
+        "name": "money.commission",
+        "new": "15%",
+        "state": "approved",
+        "reason": "agreed",
+        "by": "bob",
+    }
+    assert accepted.body["because"] == "approved by bob"
+
+
+async def test_a_rejected_change_never_takes_effect_and_may_be_proposed_anew(
+    urls: DatabaseUrls, database: Database
+) -> None:
+    await start(urls)
+    await start(urls, money_commission="15%")
+    assert isinstance(await settle(database, "money.commission", by="ann", approve=False), Change)
+    await long_ago(urls)
+    assert (await start(urls, money_commission="15%")).settings == configured()
+    assert (await start(urls)).waiting == []
+    (again,) = (await start(urls, money_commission="15%")).waiting
+    assert again.state is ChangeState.PENDING
+
+
+async def test_a_change_that_was_exchanged_while_an_operator_looked_is_not_approved(
+    urls: DatabaseUrls, database: Database
+) -> None:
+    await start(urls)
+    await start(urls, money_commission="15%")
+    async with database.transaction() as transaction:
+        now = await read_clock(transaction)
+        (seen,) = await critical_settings.waiting(transaction)
+        await start(urls, money_commission="95%")
+        row = await critical_settings._SETTLE.row(
+            transaction,
+            name=seen.name, value=seen.value, state="approved", decided_by="bob", decided_at=now, reason="agreed",
+        )  # fmt: skip
+    assert row is None
+    (waiting,) = await changes(database)
+    assert (waiting.value, waiting.state) == ("95%", ChangeState.PENDING)
+
+
+async def test_approval_is_for_the_value_that_was_shown(urls: DatabaseUrls, database: Database) -> None:
+    await start(urls)
+    await start(urls, money_commission="15%")
+    await settle(database, "money.commission", by="bob")
+    assert (await start(urls, money_commission="95%")).settings.money.commission_ppm == 100_000
+    (waiting,) = await changes(database)
+    assert (waiting.value, waiting.state, waiting.decided_by) == ("95%", ChangeState.PENDING, None)
+
+
+async def test_processes_that_start_at_once_propose_once(urls: DatabaseUrls, database: Database) -> None:
+    await asyncio.gather(*(start(urls) for _ in range(5)))
+    await asyncio.gather(*(start(urls, money_commission="15%") for _ in range(5)))
+    assert [one.kind for one in await told(database)] == ["settings.remembered", "settings.change_proposed"]
+    assert len(await changes(database)) == 1
+
+
+async def test_accepted_values_that_contradict_each_other_give_way_to_what_is_configured(
+    urls: DatabaseUrls, database: Database
+) -> None:
+    await start(urls)
+    owner = await connect(urls.owner)
+    await owner.execute("UPDATE critical_setting SET value = '30d' WHERE name = 'disputes.window_s'")
+    await owner.close()
+    changed = await start(urls, disputes_window_s="12h", money_commission="15%")
+    assert changed.settings == configured(disputes_window_s="12h")
+    assert (await told(database))[-1].body["values"]["disputes.window_s"] == "12h"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE critical_setting SET value = '99%'",
+        "DELETE FROM critical_setting",
+        "INSERT INTO critical_setting VALUES ('x', 'y', now())",
+        "UPDATE critical_change SET value = '99%'",
+        "UPDATE critical_change SET proposed_at = now() - interval '2 days'",
+        "UPDATE critical_change SET proposed_by = 'nobody'",
+        "DELETE FROM critical_change",
+        "INSERT INTO critical_change SELECT * FROM critical_change",
+        "UPDATE critical_change SET state = 'approved', decided_by = 'ann', decided_at = now(), reason = 'x'",
+        "UPDATE critical_change SET state = 'approved'",
+    ],
+)
+async def test_the_program_can_accept_nothing_by_itself(urls: DatabaseUrls, database: Database, statement: str) -> None:
+    await start(urls)
+    await start(urls, money_commission="15%")
+    async with database.connection() as connection:
+        with pytest.raises((asyncpg.InsufficientPrivilegeError, asyncpg.CheckViolationError)):
+            await connection.execute(statement)
+
+
+async def test_a_clock_that_went_back_lets_nothing_in_early(urls: DatabaseUrls, database: Database) -> None:
+    await start(urls)
+    owner = await connect(urls.owner)
+    await start(urls, money_commission="15%")
+    await owner.execute("UPDATE critical_change SET proposed_at = proposed_at + interval '9 days'")
+    await owner.close()
+    assert (await start(urls, money_commission="15%")).settings == configured()
+    (waiting,) = await changes(database)
+    assert waiting.proposed_at > Instant(0)

@@ -1,0 +1,197 @@
+"""Critical settings: no change takes effect before its time, alone, or by one person's word."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemill.core.clock import DAY, HOUR, Instant
+from tidemill.core.events import Event
+from tidemill.core.reasons import ReasonRefusal
+from tidemill.core.settings import Scope, Settings, build, catalogue
+from tidemill.core.settings.checks import CHECKS
+from tidemill.core.settings.critical import (
+    DELAY,
+    Change,
+    ChangeRefusal,
+    ChangeState,
+    Decision,
+    SettingAccepted,
+    SettingProposed,
+    SettingsRemembered,
+    SettingWithdrawn,
+    allowed,
+    critical,
+    critical_values,
+    decide,
+    settle,
+    takes_effect_at,
+    ties,
+    with_values,
+)
+
+NOW = Instant(1_800_000_000_000_000)
+DEFAULTS = critical_values(Settings(home=Path("/srv/tidemill")))
+COMMISSION, WINDOW, TIMELOCK = "money.commission", "disputes.window_s", "stake.timelock_s"
+
+
+def started(
+    wanted: dict[str, str], *changes: Change, accepted: dict[str, str] | None = None, now: Instant = NOW
+) -> Decision:
+    known = DEFAULTS if accepted is None else accepted
+    return decide(DEFAULTS | wanted, known, {one.name: one for one in changes}, by="ann", now=now)
+
+
+def told(decision: Decision) -> list[type[Event]]:
+    return [type(event) for event in decision.events]
+
+
+def pending(name: str = COMMISSION, value: str = "12%", *, ago: int = HOUR) -> Change:
+    return Change(name, value, "ann", Instant(NOW - ago))
+
+
+def test_the_first_start_accepts_what_is_configured() -> None:
+    decision = started({COMMISSION: "12%"}, accepted={})
+    assert decision.in_force == decision.accepted == DEFAULTS | {COMMISSION: "12%"}
+    assert (decision.waiting, told(decision)) == ([], [SettingsRemembered])
+
+
+def test_a_setting_that_a_new_version_made_critical_is_accepted_and_the_others_are_not() -> None:
+    known = {name: value for name, value in DEFAULTS.items() if name != WINDOW}
+    decision = started({COMMISSION: "12%", WINDOW: "12h"}, accepted=known)
+    assert decision.accepted == {WINDOW: "12h"}
+    assert decision.in_force[COMMISSION] == "10%"
+
+
+def test_nothing_happens_when_nothing_has_changed() -> None:
+    decision = started({})
+    assert decision == Decision(DEFAULTS, {}, [], [], [])
+
+
+def test_another_value_waits_and_the_accepted_one_stays_in_force() -> None:
+    decision = started({COMMISSION: "12%"})
+    assert decision.in_force == DEFAULTS
+    assert decision.waiting == [Change(COMMISSION, "12%", "ann", NOW)]
+    assert decision.events == [SettingProposed(COMMISSION, "10%", "12%", "ann")]
+
+
+def test_starting_again_does_not_begin_the_delay_anew() -> None:
+    decision = started({COMMISSION: "12%"}, pending())
+    assert (decision.waiting, decision.events) == ([pending()], [])
+
+
+@pytest.mark.parametrize(("ago", "ripe"), [(DAY - 1, False), (DAY, True), (-HOUR, False)])
+def test_a_change_takes_effect_when_its_delay_is_over(ago: int, ripe: bool) -> None:
+    decision = started({COMMISSION: "12%"}, pending(ago=ago))
+    assert decision.in_force[COMMISSION] == ("12%" if ripe else "10%")
+    assert decision.accepted == ({COMMISSION: "12%"} if ripe else {})
+    assert decision.forgotten == ([COMMISSION] if ripe else [])
+    assert told(decision) == ([SettingAccepted] if ripe else [])
+
+
+def test_a_change_that_is_no_longer_configured_is_withdrawn_however_ripe_it_was() -> None:
+    decision = started({}, pending(ago=2 * DAY))
+    assert (decision.in_force, decision.forgotten) == (DEFAULTS, [COMMISSION])
+    assert decision.events == [SettingWithdrawn(COMMISSION, "12%", "ann")]
+
+
+def test_another_value_begins_its_own_delay_and_needs_its_own_approval() -> None:
+    approved = replace(pending(ago=2 * DAY), state=ChangeState.APPROVED, decided_by="bob", decided_at=NOW, reason="x")
+    for old in (pending(ago=2 * DAY), approved):
+        decision = started({COMMISSION: "50%"}, old)
+        assert decision.in_force == DEFAULTS
+        assert decision.waiting == [Change(COMMISSION, "50%", "ann", NOW)]
+        assert told(decision) == [SettingProposed, SettingWithdrawn]
+
+
+def test_a_shorter_delay_waits_for_the_delay_that_is_in_force() -> None:
+    decision = started({DELAY: "0s", COMMISSION: "12%"}, pending(DELAY, "0s"), pending())
+    assert decision.in_force == DEFAULTS
+    later = started({DELAY: "0s", COMMISSION: "12%"}, pending(DELAY, "0s", ago=DAY), pending(ago=HOUR))
+    assert (later.in_force[DELAY], later.in_force[COMMISSION]) == ("0s", "10%"), "it rules from the next start on"
+
+
+def test_an_approved_change_takes_effect_at_once_and_a_rejected_one_never() -> None:
+    approved = settle(pending(), approve=True, reason="agreed", by="bob", now=NOW)
+    assert isinstance(approved, Change)
+    assert started({COMMISSION: "12%"}, approved).in_force[COMMISSION] == "12%"
+    rejected = settle(pending(), approve=False, reason="too much", by="bob", now=NOW)
+    assert isinstance(rejected, Change)
+    for days in (0, 1, 1000):
+        decision = started({COMMISSION: "12%"}, rejected, now=Instant(NOW + days * DAY))
+        assert (decision.in_force, decision.waiting) == (DEFAULTS, [rejected])
+    assert takes_effect_at(rejected, DEFAULTS) is None
+    assert takes_effect_at(approved, DEFAULTS) == NOW
+    assert takes_effect_at(pending(), DEFAULTS) == NOW - HOUR + DAY
+
+
+def test_nobody_approves_what_they_brought_in_and_everybody_says_why() -> None:
+    assert settle(pending(), approve=True, reason="me", by="ann", now=NOW) is ChangeRefusal.ANOTHER_OPERATOR_NEEDED
+    assert settle(pending(), approve=True, reason=" ", by="bob", now=NOW) is ReasonRefusal.REASON_MISSING
+    taken_back = settle(pending(), approve=False, reason="a mistake", by="ann", now=NOW)
+    assert isinstance(taken_back, Change)
+    assert settle(taken_back, approve=True, reason="no", by="bob", now=NOW) is ChangeRefusal.CHANGE_DECIDED
+
+
+def test_changes_that_a_check_ties_together_take_effect_together() -> None:
+    wanted = {WINDOW: "8d", TIMELOCK: "20d", COMMISSION: "12%"}
+    approved = settle(pending(WINDOW, "8d"), approve=True, reason="x", by="bob", now=NOW)
+    assert isinstance(approved, Change)
+    decision = started(wanted, approved, pending(TIMELOCK, "20d"), pending(ago=DAY))
+    assert decision.in_force == DEFAULTS | {COMMISSION: "12%"}, "what is not tied to them need not wait for them"
+    both = settle(pending(TIMELOCK, "20d"), approve=True, reason="x", by="bob", now=NOW)
+    assert isinstance(both, Change)
+    decision = started(wanted, approved, both, pending())
+    assert decision.in_force == DEFAULTS | {WINDOW: "8d", TIMELOCK: "20d"}
+
+
+def test_a_check_speaks_of_critical_settings_only_or_of_none() -> None:
+    """Else a change that waits could contradict one that does not, and nothing would start."""
+    for check in CHECKS:
+        assert len({name in critical() for name in check.names}) == 1, check.sentence
+    assert sorted(name for group in ties() for name in group) == sorted(critical())
+    assert {WINDOW, TIMELOCK} in ties()
+
+
+def test_what_moves_money_or_trust_is_critical_and_belongs_to_the_pool() -> None:
+    assert {COMMISSION, "issuance.enabled", "bonus_fund.commission", WINDOW, TIMELOCK, DELAY} <= critical().keys()
+    assert {"findings.severe_stake", "exposure.limit", "audit.rate_floor", "stake.small"} <= critical().keys()
+    assert all(one.scope is Scope.POOL for one in critical().values())
+    assert len(critical()) < len(catalogue()) / 4, "who must wait for everything learns to get around it"
+
+
+@given(
+    wanted=st.dictionaries(st.sampled_from([COMMISSION, WINDOW, TIMELOCK]), st.sampled_from(["12%", "8d"]), max_size=3),
+    ago=st.integers(0, 3 * DAY),
+)
+def test_what_is_in_force_is_accepted_or_ripe(wanted: dict[str, str], ago: int) -> None:
+    decision = started(wanted, *(pending(name, value, ago=ago) for name, value in wanted.items()))
+    for name, value in decision.in_force.items():
+        assert value == DEFAULTS[name] or (value == wanted[name] and ago >= DAY)
+    assert {change.name for change in decision.waiting} == {
+        name for name, value in wanted.items() if decision.in_force[name] != value
+    }
+
+
+def test_every_critical_value_survives_being_remembered() -> None:
+    toml = {
+        "money": {"commission": "12.5%"},
+        "stake": {"small": 0.000001},
+        "issuance": {"enabled": True, "epoch_cap": 5},
+    }
+    settings = build(toml=toml, toml_name="f", environment={}, home=Path("/srv")).settings
+    assert with_values(Settings(home=Path("/srv")), critical_values(settings)) == settings
+
+
+def test_values_that_contradict_each_other_count_as_never_accepted_with_all_that_is_tied_to_them() -> None:
+    settings = Settings(home=Path("/srv"))
+    assert allowed(settings, {WINDOW: "30d", TIMELOCK: "8d", COMMISSION: "12%"}) == {COMMISSION: "12%"}
+    assert allowed(settings, {WINDOW: "30d", COMMISSION: "12%"}) == {COMMISSION: "12%"}, "with the timelock configured"
+    assert allowed(settings, {WINDOW: "2d", COMMISSION: "12%"}) == {WINDOW: "2d", COMMISSION: "12%"}
+
+
+def test_a_value_that_is_not_allowed_any_more_counts_as_never_accepted() -> None:
+    strange = {COMMISSION: "12%", WINDOW: "500d", TIMELOCK: "soon", "host": "127.0.0.1", "gone.for_good": "1"}
+    assert allowed(Settings(home=Path("/srv")), strange) == {COMMISSION: "12%"}
