@@ -106,7 +106,8 @@ def started(home: str, port: int) -> tuple[subprocess.Popen[str], str]:
     many = "10000000"
     settings = {f"TIDEMILL_LIMITS_{who}_PER_MINUTE": many for who in ("SESSION", "CUSTOMER", "STRANGER")}
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMILL_")}
-    environment |= {"TIDEMILL_HOME": home, "TIDEMILL_PORT": str(port), "TIDEMILL_LOGIN_ACCESS_TOKEN_S": "1h", **settings}
+    environment |= {"TIDEMILL_HOME": home, "TIDEMILL_PORT": str(port), **settings}
+    environment["TIDEMILL_LOGIN_ACCESS_TOKEN_S"] = "1h"
     said = Path(home) / "said.txt"
     with said.open("w") as out:
         command = [Path(sys.executable).with_name("tidemill"), "up"]

@@ -9,8 +9,8 @@ from tidemill.core.clock import Instant
 from tidemill.core.refusals import Refusal
 from tidemill.store import events
 
-_EVERY_S = 2.0
-_KINDS_MAX = 1000
+_EVERY_S = 5.0
+_KINDS_MAX = 100
 _OTHERS = ("stranger", "many addresses", "many routes", "many refusals")
 
 
