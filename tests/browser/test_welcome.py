@@ -24,7 +24,7 @@ QUIET = (
 @pytest.fixture(scope="module")
 def pool() -> Iterator[Pool]:
     with reachable_directory() as home, pool_in(home) as started:
-        started.up().until_ready()
+        started.up().set_up()
         yield started
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import ssl
@@ -18,6 +19,8 @@ import httpx2
 
 TIDEMILL = Path(sys.executable).with_name("tidemill")
 READY_S = 30.0
+OPERATOR_ADDRESS = "operator@pool.example"
+OPERATOR_PASSWORD = "tide mill wheel 7"
 
 
 def free_port() -> int:
@@ -74,6 +77,17 @@ class Running:
 
     def until_ready(self) -> None:
         until(self._is_ready, lambda: f"the pool is ready; it said: {self.said()}")
+
+    def set_up(self) -> str:
+        """Become the first operator, with the link in the greeting; strangers are answered from then on."""
+        self.until_ready()
+        until(lambda: "/setup#" in self.said(), "the greeting shows the link")
+        token = re.findall(r"/setup#([\w-]+)", self.said())[-1]
+        asked = {"token": token, "address": OPERATOR_ADDRESS, "password": OPERATOR_PASSWORD}
+        answer = self.post("/api/v1/setup", json=asked)
+        assert answer.status_code == 201, answer.text
+        account_id: str = answer.json()["account_id"]
+        return account_id
 
     def _is_ready(self) -> bool:
         assert self.process.poll() is None, f"the process ended: {self.said()}"

@@ -32,7 +32,7 @@ SETTINGS = {
 @pytest.fixture(scope="module")
 def pool() -> Iterator[Pool]:
     with reachable_directory() as home, pool_in(home, **SETTINGS) as started:
-        started.up().until_ready()
+        started.up().set_up()
         yield started
 
 
@@ -109,7 +109,7 @@ def test_another_name_for_this_machine_is_refused(up: Running, host: str) -> Non
 def test_a_web_page_of_another_site_can_neither_post_nor_read(up: Running) -> None:
     origin = {"Origin": "https://evil.example"}
     posted = up.post("/api/v1/admin/switches/all/stop", json={"reason": "x"}, headers=origin)
-    assert posted.status_code == 401
+    assert (posted.status_code, posted.json()["code"]) == (403, "foreign_page")
     assert (
         "access-control-allow-origin"
         not in up.get("/api/v1/events", headers={"Accept": "application/json", **origin}).headers

@@ -83,7 +83,7 @@ def storm(place: Path, seed: int, transactions: int, rounds: int) -> None:
     settings = {"TIDEMILL_HTTP_EVENT_HEARTBEAT_S": "1", "TIDEMILL_EVENTS_KEEP_IN_MEMORY": "1000"}
     with pool_in(place, **settings) as pool:
         up = pool.up()
-        up.until_ready()
+        up.set_up()
         pool.control().until_ready()
         readers = [HoppingReader(pool, seed + number) for number in range(3)]
         outputs = [place / f"writer-{seed}-{number}" for number in range(WRITERS)]

@@ -39,7 +39,7 @@ SETTINGS = {
 def up() -> Iterator[Running]:
     with reachable_directory() as home, pool_in(home, **SETTINGS) as pool:
         running = pool.up()
-        running.until_ready()
+        running.set_up()
         yield running
 
 
@@ -94,9 +94,10 @@ def test_every_no_is_a_problem_with_a_code_and_a_sentence(
 
 
 def test_a_wrong_token_is_refused_and_never_treated_as_a_stranger(up: Running) -> None:
-    for header in ("Bearer wrong", "Basic abc", "Bearer", "Bearer é"):
+    unknown, wrong = "token_unknown", "token_wrong"
+    for header, code in (("Bearer wrong", unknown), ("Basic abc", wrong), ("Bearer", unknown), ("Bearer é", unknown)):
         answer = up.get("/api/v1/events", headers={"Authorization": header.encode()})
-        assert (answer.status_code, answer.json()["code"]) == (401, "token_wrong")
+        assert (answer.status_code, answer.json()["code"]) == (401, code)
         assert answer.headers["www-authenticate"] == "Bearer"
 
 

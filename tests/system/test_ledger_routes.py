@@ -44,7 +44,7 @@ _owners = itertools.count(1)
 def up() -> Iterator[Running]:
     with reachable_directory() as home, pool_in(home, **SETTINGS) as pool:
         running = pool.up()
-        running.until_ready()
+        running.set_up()
         yield running
 
 
@@ -402,7 +402,7 @@ def test_the_books_are_for_operators_only(up: Running) -> None:
     body = {"reason": "why", **proposal(BANK, BANK)}
     for method, path in routes:
         address = up.url + path.replace("{account_id}", str(BANK.id)).replace("{adjustment_id}", str(NOBODY))
-        for headers, code in (({}, "unauthenticated"), ({"Authorization": "Bearer wrong"}, "token_wrong")):
+        for headers, code in (({}, "unauthenticated"), ({"Authorization": "Bearer wrong"}, "token_unknown")):
             answer = httpx2.request(
                 method.upper(), address, headers=headers, json=body if method == "post" else None, timeout=10
             )

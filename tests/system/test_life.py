@@ -106,7 +106,7 @@ def test_processes_that_disagree_about_the_pools_settings_say_so(place: Path) ->
 def test_sigterm_drains_streams_and_requests_and_a_second_one_leaves(place: Path) -> None:
     with pool_in(place, TIDEMILL_HTTP_DRAIN_S="15") as pool:
         up = pool.up()
-        up.until_ready()
+        up.set_up()
         ended = threading.Event()
         with httpx2.Client(timeout=None) as client, client.stream("GET", up.url + "/api/v1/events") as stream:
             lines = stream.iter_lines()

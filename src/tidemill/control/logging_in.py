@@ -13,7 +13,7 @@ from tidemill.core.accounts.account import Account
 from tidemill.core.accounts.addresses import Address
 from tidemill.core.accounts.lockout import Failures, LockRules, LoginRefusal, locked_until
 from tidemill.core.accounts.roles import Caller
-from tidemill.core.accounts.second_factor import is_time_code, normal_code
+from tidemill.core.accounts.second_factor import SecondFactorRefusal, is_time_code, normal_code
 from tidemill.core.accounts.sessions import Device, Session
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.limits import Limit, address_key
@@ -90,6 +90,21 @@ async def reauthenticate(control: Control, caller: Caller, device: Device, passw
     control.callers.forget([owner.id])
     if result is not Result.OK:
         raise Refused(_REFUSALS[result])
+
+
+async def show_code(control: Control, account: Account, device: Device, code: str) -> None:
+    """Show the second factor once more, inside a session. A wrong code counts as it does at the door."""
+    address = Address(account.address)
+    _, failures = await _at_the_door(control, address, device)
+    now = control.clock.now()
+    async with control.requests.transaction() as transaction:
+        good = await second_factors.use(transaction, account.id, code, control.keyring, control.ids, now)
+        result = Result.OK if good else Result.CODE_WRONG
+        if not good:
+            await _warn_of_lock(control, transaction, account, failures, device, now)
+        await logins.record(transaction, address, account.id, device, result, ids=control.ids, now=now)
+    if not good:
+        raise Refused(SecondFactorRefusal.CODE_WRONG)
 
 
 async def go_on(control: Control, refresh_token: str, device: Device) -> Opened:

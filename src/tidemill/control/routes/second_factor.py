@@ -7,8 +7,9 @@ import segno
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from tidemill.control.context import CallerPart, Control, ControlPart
+from tidemill.control.context import CallerPart, Control, ControlPart, DevicePart
 from tidemill.control.guard import GuardedRoute
+from tidemill.control.logging_in import show_code
 from tidemill.control.problems import Refused, documented
 from tidemill.control.routes import API
 from tidemill.control.routes.account import own_account
@@ -84,15 +85,14 @@ async def renew_codes(control: ControlPart, caller: CallerPart) -> RecoveryCodes
 
 
 @router.post("/remove", status_code=204, responses=documented(409, 413, 422))
-async def remove(asked: FirstCode, control: ControlPart, caller: CallerPart) -> None:
+async def remove(asked: FirstCode, control: ControlPart, caller: CallerPart, device: DevicePart) -> None:
     """Remove the second factor, with one more code of it. Every session ends, and so do an operator's keys."""
-    account, now = await own_account(control, caller), control.clock.now()
+    account = await own_account(control, caller)
+    if not account.second_factor_on:
+        raise Refused(SecondFactorRefusal.SECOND_FACTOR_OFF)
+    await show_code(control, account, device, asked.code)
     async with control.requests.transaction() as transaction:
-        right = await second_factors.use(transaction, account.id, asked.code, control.keyring, control.ids, now)
-        if right:
-            await take_away(control, transaction, account, caller.name, now)
-    if not right:
-        raise Refused(SecondFactorRefusal.CODE_WRONG)
+        await take_away(control, transaction, account, caller.name, control.clock.now())
 
 
 async def take_away(control: Control, transaction: Connection, account: Account, by: str, now: Instant) -> None:

@@ -28,15 +28,16 @@ class LockRules:
 
 @dataclass(frozen=True)
 class Failures:
-    """What went wrong lately: from this network, from all together, and when the last one was."""
+    """What went wrong lately: from this network and from all together, and when each last was."""
 
     here: int
     everywhere: int
+    last_here_at: Instant
     last_at: Instant
 
 
 def locked_until(failures: Failures, rules: LockRules, *, known_network: bool) -> Instant | None:
     """Until when a login is refused unseen; None if it may be tried. Failures older than the lock do not count."""
-    too_many_here = failures.here >= rules.failures_max
-    too_many_everywhere = failures.everywhere >= rules.everywhere_max and not known_network
-    return Instant(failures.last_at + rules.lock_us) if too_many_here or too_many_everywhere else None
+    if failures.everywhere >= rules.everywhere_max and not known_network:
+        return Instant(failures.last_at + rules.lock_us)
+    return Instant(failures.last_here_at + rules.lock_us) if failures.here >= rules.failures_max else None

@@ -38,7 +38,8 @@ def matching_step(secret: bytes, code: str, now: Instant, used_step: int) -> int
     totp = pyotp.TOTP(secret_text(secret), interval=_STEP_S)
     current = now // (_STEP_S * SECOND)
     steps = range(max(current - _DRIFT_STEPS, used_step + 1), current + _DRIFT_STEPS + 1)
-    return next((step for step in steps if hmac.compare_digest(totp.generate_otp(step), code)), None)
+    typed = code.encode()
+    return next((step for step in steps if hmac.compare_digest(totp.generate_otp(step).encode(), typed)), None)
 
 
 def is_time_code(code: str) -> bool:

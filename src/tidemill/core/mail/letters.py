@@ -70,7 +70,7 @@ PARAMETERS: Mapping[LetterKind, Mapping[str, Form]] = {
     LetterKind.TEST: {"at": Form.TIME},
 }
 
-ONCE_A_DAY = frozenset({LetterKind.ADDRESS_TAKEN, LetterKind.NO_ACCOUNT})
+ONCE_A_DAY = frozenset({LetterKind.ADDRESS_TAKEN, LetterKind.NO_ACCOUNT, LetterKind.ACCOUNT_LOCKED})
 """What any stranger can have us write to anybody; nobody gets such a letter more than once a day."""
 
 

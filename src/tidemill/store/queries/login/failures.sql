@@ -1,6 +1,7 @@
 -- What went wrong lately for one address: from this network and from all; a success or a reset since counts it anew.
 -- And whether the account was ever used from this network.
-SELECT count(*) FILTER (WHERE f.network = :network AND f.at > coalesce(s.here_at, '-infinity')) AS here,
+SELECT count(*) FILTER (WHERE f.network = :network AND f.at > coalesce(greatest(s.here_at, s.reset_at), '-infinity'))
+           AS here,
        count(*) FILTER (WHERE f.at > coalesce(s.reset_at, '-infinity')) AS everywhere,
        max(f.at) FILTER (WHERE f.network = :network) AS last_here_at,
        max(f.at) AS last_at,
