@@ -7,7 +7,21 @@ from typing import Annotated
 import typer
 
 from tidemill import __version__
-from tidemill.cli import admin, audit, config, database, events, ledger, mail, pool, pool_keys
+from tidemill.cli import (
+    account,
+    admin,
+    admin_accounts,
+    api_keys,
+    audit,
+    config,
+    database,
+    events,
+    joining,
+    ledger,
+    mail,
+    pool,
+    second_factor,
+)
 from tidemill.cli.output import Declined, Exit, exit_code, say
 from tidemill.core.faults import Fault
 
@@ -26,12 +40,24 @@ app.command("control")(pool.control)
 app.command()(pool.status)
 app.command()(events.events)
 app.command()(config.config)
+app.command("setup")(joining.set_up)
+app.command()(joining.register)
+app.command()(joining.confirm)
+app.command()(joining.forgot)
+app.command()(joining.reset)
+app.command()(account.login)
+app.command()(account.logout)
+app.command()(account.whoami)
+app.command()(account.logins)
+app.add_typer(account.sessions_app, name="sessions")
+app.add_typer(second_factor.app, name="second-factor")
 app.add_typer(database.app, name="db")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(audit.app, name="audit")
 app.add_typer(admin.app, name="admin")
+admin.app.add_typer(admin_accounts.app)
 app.add_typer(mail.app, name="mail")
-app.add_typer(pool_keys.app, name="keys")
+app.add_typer(api_keys.app, name="keys")
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,4 +1,4 @@
-"""`tidemill keys rotate`: new keys for the secrets that the pool's database holds."""
+"""`tidemill keys rotate` without a key: new keys for the secrets that the pool's database holds."""
 
 import asyncio
 import secrets
@@ -6,9 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-import typer
-
-from tidemill.cli.output import AsJson, Declined, report, say
+from tidemill.cli.output import Declined, report, say
 from tidemill.cli.surroundings import connected, database_urls, load, operator_name
 from tidemill.core.ids import Ids
 from tidemill.core.settings import Settings
@@ -19,15 +17,7 @@ from tidemill.store.migrate import pending
 if TYPE_CHECKING:
     from tidemill.control.rotation import Rotation
 
-app = typer.Typer(help="The keys that seal the pool's secrets.", no_args_is_help=True)
-
 _LIMITS = Limits(connections=2, statement_s=600, lock_s=60)
-
-
-@app.command()
-def rotate(as_json: AsJson = False) -> None:
-    """Change the keys that seal the pool's secrets, up or down. What was cut short is completed by the next run."""
-    rotate_pool_keys(as_json)
 
 
 def rotate_pool_keys(as_json: bool) -> None:

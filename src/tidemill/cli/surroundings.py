@@ -17,6 +17,10 @@ from tidemill.store.database import connect
 from tidemill.store.embedded import EmbeddedServer, attach
 from tidemill.store.query import Connection
 
+URL_VARIABLE = "TIDEMILL_URL"
+KEY_VARIABLE = "TIDEMILL_API_KEY"
+"""Which pool a command asks over HTTP, and with which key instead of a login; they are no settings."""
+
 _NOTHING: Mapping[str, object] = {}
 
 
@@ -31,6 +35,7 @@ def load(overrides: Mapping[str, object] = _NOTHING) -> Built:
         environment=os.environ,
         home=home,
         overrides={name: value for name, value in overrides.items() if value is not None},
+        reserved=(URL_VARIABLE, KEY_VARIABLE),
     )
 
 
