@@ -1,8 +1,10 @@
 /* One's own account: who am I, my second factor, my password and address. Keys and visits have files of their own. */
 
-import { begin, byId, dialog, element, labelled, samePassword, say, sentence, tell, text, texted, whenPressed, whenSent }
-  from "/pages/page.js";
-import { ask, forget, logOut, send, whenStale } from "/pages/pool.js";
+import {
+  Told, begin, byId, dialog, element, labelled, samePassword, say, tell, tellProblem, text, texted,
+  whenPressed, whenSent,
+} from "/pages/page.js";
+import { ask, forget, logOut, send, whenSessionChanges, whenStale } from "/pages/pool.js";
 import { keepCodes, switchOn } from "/pages/second_factor.js";
 import { showKeys } from "/pages/keys.js";
 import { showVisits } from "/pages/visits.js";
@@ -12,6 +14,7 @@ let account = null;
 
 begin("account_title");
 whenStale(askForPassword);
+whenSessionChanges(() => location.reload());
 whenPressed(byId("leave"), async () => { await logOut(); location.assign("/login"); });
 try {
   show(await ask("GET", "/account"));
@@ -22,7 +25,7 @@ try {
     location.replace("/login");
   } else {
     document.body.classList.add("known");
-    tell(document.querySelector("main"), sentence(problem), "bad");
+    tellProblem(document.querySelector("main"), problem);
   }
 }
 
@@ -33,43 +36,55 @@ whenPressed(byId("factor-on"), async (button) => {
 whenPressed(byId("factor-codes"), async () => {
   let codes = null;
   const wanted = { title: "factor_codes_action", why: "factor_codes_why", action: "factor_codes_action" };
-  await dialog(wanted, async () => { codes = (await ask("POST", "/account/second-factor/recovery-codes")).recovery_codes; });
+  await dialog(wanted, async () => {
+    codes = (await ask("POST", "/account/second-factor/recovery-codes")).recovery_codes;
+  });
   if (codes) await keepCodes(byId("factor-steps"), codes, account.address);
 });
 whenPressed(byId("factor-off"), async () => {
-  const wanted = { title: "factor_off_action", why: "factor_off_why", fields: [codeField()], action: "factor_off_action", danger: true };
-  if (await dialog(wanted, ({ code }) => ask("POST", "/account/second-factor/remove", { code }))) leaveFor("/login");
+  const words = { title: "factor_off_action", why: "factor_off_why", action: "factor_off_action" };
+  const wanted = { ...words, fields: [codeField()], danger: true };
+  if (await dialog(wanted, ({ code }) => ask("POST", "/account/second-factor/remove", { code }))) {
+    forget();
+    location.assign("/login");
+  }
 });
 whenSent(byId("roles-form"), async ({ roles }, form) => {
-  if (!roles.length && !account.roles.some((role) => !FREE.includes(role))) return tell(form, text("roles_missing"), "bad");
+  if (!roles.length && !account.roles.some((role) => !FREE.includes(role))) throw new Told("roles_missing");
   await ask("POST", "/account/roles", { roles });
   await look();
   await showKeys(account.roles);
-  tell(form, text("saved"), "good");
+  tell(form, () => text("saved"), "good");
 });
 whenSent(byId("kyc-form"), async () => { await ask("POST", "/account/kyc"); await look(); });
 whenSent(byId("language-form"), async ({ language }, form) => {
   await ask("POST", "/account/language", { language });
-  tell(form, text("saved"), "good");
+  tell(form, () => text("saved"), "good");
 });
 whenSent(byId("address-form"), async ({ address }, form) => {
   await ask("POST", "/account/address", { address });
   form.reset();
-  tell(form, text("address_asked", { address }), "good");
+  tell(form, () => text("address_asked", { address }), "good");
 });
 whenSent(byId("password-form"), async (typed, form) => {
   await ask("POST", "/account/password", { password: samePassword(typed) });
   form.elements.password.value = form.elements.again.value = "";
-  tell(form, text("password_changed"), "good");
+  tell(form, () => text("password_changed"), "good");
   await showVisits();
 });
-byId("delete").addEventListener("click", async () => {
+whenPressed(byId("delete"), async () => {
   const field = labelled("delete_address", { name: "typed", type: "email", required: true, autocomplete: "off" });
-  const wanted = { title: "delete_title", why: "delete_type", values: { address: account.address }, fields: [field], action: "delete_action", danger: true };
-  if (await dialog(wanted, async ({ typed }) => {
-    if (typed !== account.address) throw Object.assign(new Error(text("delete_differs")), { code: "delete_differs" });
+  const words = { title: "delete_title", why: "delete_type", action: "delete_action" };
+  const wanted = { ...words, values: { address: account.address }, fields: [field], danger: true };
+  const deleted = await dialog(wanted, async ({ typed }) => {
+    if (typed !== account.address) throw new Told("delete_differs");
     await ask("POST", "/account/delete");
-  })) leaveFor("/");
+  });
+  if (!deleted) return;
+  forget();
+  const heading = texted("h1", "deleted", { tabIndex: -1 });
+  document.querySelector("main").replaceChildren(element("section", { className: "card" }, heading));
+  heading.focus();
 });
 
 async function look() { show(await ask("GET", "/account")); }
@@ -99,7 +114,8 @@ function showVerification({ roles, kyc, kyc_reason: reason }) {
 /** The password once more, and the code where there is a second factor. */
 function askForPassword() {
   const name = element("input", { name: "username", autocomplete: "username", value: account.address, hidden: true });
-  const field = labelled("password", { name: "password", type: "password", autocomplete: "current-password", required: true });
+  const shown = { name: "password", type: "password", autocomplete: "current-password", required: true };
+  const field = labelled("password", shown);
   const fields = account.second_factor_on ? [name, field, codeField()] : [name, field];
   const wanted = { title: "again_title", why: "again_why", fields, action: "again_action" };
   return dialog(wanted, ({ password, code }) => send("POST", "/auth/reauthenticate", { password, code: code ?? null }));
@@ -107,9 +123,4 @@ function askForPassword() {
 
 function codeField() {
   return labelled("code", { name: "code", autocomplete: "one-time-code", required: true, maxLength: 64 });
-}
-
-function leaveFor(path) {
-  forget();
-  location.assign(path);
 }

@@ -1,6 +1,6 @@
 /* API keys: the list, the form to make one, and the key itself, which is shown once. */
 
-import { byId, dialog, element, moment, text, texted, whenSent } from "/pages/page.js";
+import { Told, byId, dialog, element, moment, texted, whenPressed, whenSent } from "/pages/page.js";
 import { ask } from "/pages/pool.js";
 import { copying } from "/pages/second_factor.js";
 
@@ -8,7 +8,7 @@ const form = byId("key-form");
 
 form.elements.role.addEventListener("change", offerScopes);
 whenSent(form, async ({ name, role, scopes, networks, expires, cap }) => {
-  if (!scopes.length) throw Object.assign(new Error(text("key_scopes_missing")), { code: "key_scopes_missing" });
+  if (!scopes.length) throw new Told("key_scopes_missing");
   const made = await ask("POST", "/account/keys", {
     name, role, scopes,
     networks: networks.split(/[\s,]+/).filter((network) => network),
@@ -36,7 +36,8 @@ async function showList() {
 
 function keyItem(key) {
   return element("li", {},
-    element("span", {}, element("strong", {}, key.name), " ", element("code", { className: "soft" }, `${key.prefix}…`)),
+    element("span", {},
+      element("strong", {}, key.name), " ", element("code", { className: "soft" }, `${key.prefix}…`)),
     element("span", { className: "actions" }, key.revoked_at ? null : rotating(key), revoking(key)),
     element("span", { className: "soft wide" }, ...joined(about(key))));
 }
@@ -56,21 +57,24 @@ function about(key) {
 
 function rotating(key) {
   const button = texted("button", "key_rotate", { type: "button", className: "quiet" });
-  button.addEventListener("click", async () => {
-    const wanted = { title: "key_rotate_title", why: "key_rotate_why", values: { name: key.name }, action: "key_rotate" };
+  whenPressed(button, async () => {
+    const words = { title: "key_rotate_title", why: "key_rotate_why", values: { name: key.name } };
     let made = null;
-    if (await dialog(wanted, async () => { made = await ask("POST", `/account/keys/${key.id}/rotate`); })) {
-      showOnce(made.key);
-      await showList();
-    }
+    await dialog({ ...words, action: "key_rotate" }, async () => {
+      made = await ask("POST", `/account/keys/${key.id}/rotate`);
+    });
+    if (!made) return;
+    showOnce(made.key);
+    await showList();
   });
   return button;
 }
 
 function revoking(key) {
   const button = texted("button", "key_revoke", { type: "button", className: "quiet danger" });
-  button.addEventListener("click", async () => {
-    const wanted = { title: "key_revoke_title", why: "key_revoke_why", values: { name: key.name }, action: "key_revoke", danger: true };
+  whenPressed(button, async () => {
+    const words = { title: "key_revoke_title", why: "key_revoke_why", values: { name: key.name } };
+    const wanted = { ...words, action: "key_revoke", danger: true };
     if (await dialog(wanted, () => ask("DELETE", `/account/keys/${key.id}`))) await showList();
   });
   return button;

@@ -17,7 +17,7 @@ whenSent(form, async ({ address, password, remember, code }) => {
   location.assign("/account");
 });
 // Whoever is inside already has nothing to do here.
-if (maybeInside() && await goOn(localStorage.getItem("tidemill_until"))) location.replace("/account");
+if (maybeInside() && await goOn()) location.replace("/account");
 
 function askForCode() {
   byId("who").hidden = true;

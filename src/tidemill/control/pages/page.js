@@ -2,6 +2,7 @@
 
    Whatever the pool or a person says becomes text of an element, never markup. */
 
+import { Problem } from "/pages/pool.js";
 import { REFUSALS, TEXTS } from "/pages/texts.js";
 
 const LANGUAGE = "tidemill_language";
@@ -54,13 +55,14 @@ export function begin(title) {
     fill();
   });
   fill();
+  keepNothing();
   document.documentElement.classList.add("written");
   document.querySelector("[autofocus]:not([hidden])")?.focus();
 }
 
 /** What follows the # in the address, which is a secret: it leaves the address bar and the history at once. */
 export function takeFragment() {
-  const token = decodeURIComponent(location.hash.slice(1));
+  const token = location.hash.slice(1);
   if (location.hash) history.replaceState(null, "", location.pathname);
   return token;
 }
@@ -78,17 +80,23 @@ export function whenPressed(button, work) {
   button.addEventListener("click", () => attempt(button.closest("section, form, main"), () => work(button)));
 }
 
+/** What a page itself has to say against what was typed. */
+export class Told extends Error {
+  constructor(key) { super(key); }
+}
+
+/** Do `work` for a form or section, once at a time. */
 export async function attempt(place, work) {
   if (place.ariaBusy === "true") return;
   const resting = [...place.querySelectorAll("button:not(:disabled)")];
   const focused = document.activeElement;
   place.ariaBusy = "true";
   resting.forEach((button) => { button.disabled = true; });
-  tell(place, "");
+  tell(place, () => "");
   try {
     await work();
   } catch (problem) {
-    tell(place, sentence(problem), "bad");
+    tellProblem(place, problem);
   } finally {
     place.ariaBusy = "false";
     resting.forEach((button) => { button.disabled = false; });
@@ -96,24 +104,24 @@ export async function attempt(place, work) {
   }
 }
 
-/** Say something beside a form: its own line, or the nearest one around it. */
+/** Say something beside a form, in whatever language is chosen: on its own line, or on the page's. */
 export function tell(place, words, how = "") {
   const own = [...place.querySelectorAll(".said")].find((said) => said.closest("form, section, main") === place);
   const said = own ?? document.querySelector("main .said");
-  if (said) Object.assign(said, { textContent: words, className: `said ${how}` });
+  Object.assign(said, { textContent: words(), className: `said ${how}`, words });
 }
 
-/** A problem as a sentence. The pool speaks English; what people meet most is translated. */
-export function sentence(problem) {
-  if (problem.code === undefined) throw problem;
-  const translated = REFUSALS[language]?.[problem.code];
-  const words = translated ?? problem.message;
-  return problem.waitS && problem.status === 429 ? `${words} ${text("wait_seconds", { n: problem.waitS })}` : words;
+/** Say what went wrong. The pool speaks English; what people meet most is translated. */
+export function tellProblem(place, problem) {
+  if (problem instanceof Told) return tell(place, () => text(problem.message), "bad");
+  if (!(problem instanceof Problem)) throw problem;
+  const wait = () => (problem.status === 429 && problem.waitS ? ` ${text("wait_seconds", { n: problem.waitS })}` : "");
+  return tell(place, () => (REFUSALS[language]?.[problem.code] ?? problem.message) + wait(), "bad");
 }
 
 /** Both passwords of a form, if they are the same one. */
 export function samePassword({ password, again }) {
-  if (password !== again) throw Object.assign(new Error(text("passwords_differ")), { code: "passwords_differ" });
+  if (password !== again) throw new Told("passwords_differ");
   return password;
 }
 
@@ -155,6 +163,12 @@ function valuesOf(form) {
   return values;
 }
 
+/** A page that is left keeps no password, and one that is come back to by "back" is asked for anew. */
+function keepNothing() {
+  addEventListener("pagehide", () => document.querySelectorAll("form").forEach((form) => form.reset()));
+  addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
+}
+
 function fill() {
   document.documentElement.lang = TAGS[language];
   document.title = `${text(titleKey)} · Tidemill`;
@@ -163,11 +177,13 @@ function fill() {
   });
   document.querySelectorAll("[data-label]").forEach((found) => { found.ariaLabel = text(found.dataset.label); });
   document.querySelectorAll("[data-alternative]").forEach((found) => { found.alt = text(found.dataset.alternative); });
+  document.querySelectorAll(".said").forEach((said) => { said.textContent = said.words?.() ?? ""; });
   document.querySelectorAll("time").forEach((found) => { found.textContent = written(found.dateTime); });
 }
 
 function written(at) {
-  return new Intl.DateTimeFormat(TAGS[language], { dateStyle: "medium", timeStyle: "short" }).format(new Date(at));
+  const region = navigator.languages.find((one) => one.slice(0, 2) === language) ?? TAGS[language];
+  return new Intl.DateTimeFormat(region, { dateStyle: "medium", timeStyle: "short" }).format(new Date(at));
 }
 
 function chosenLanguage() {

@@ -1,9 +1,11 @@
-/* Asking the pool. Tokens live in cookies that no script can read; all that is kept here is until when they are good.
+/* Asking the pool. Tokens live in cookies that no script can read; all that is kept here is until when they are good,
+   and which session they are of.
 
    The access token lives for minutes. It is changed before its end, by one tab for all of them, because a refresh
    token is good once: two tabs that used the same one would end the session. */
 
 const UNTIL = "tidemill_until";
+const SESSION = "tidemill_session";
 const EARLY_MS = 30_000;
 const OVER = new Set(["unauthenticated", "token_unknown", "session_over"]);
 
@@ -22,7 +24,15 @@ export function whenStale(work) { showAgain = work; }
 /** Whether somebody was logged in here, as far as this browser remembers. */
 export const maybeInside = () => localStorage.getItem(UNTIL) !== null;
 
-export const forget = () => localStorage.removeItem(UNTIL);
+export function forget() {
+  localStorage.removeItem(UNTIL);
+  localStorage.removeItem(SESSION);
+}
+
+/** What to do when another tab has logged out, or in as somebody else: what this one shows is of another session. */
+export function whenSessionChanges(work) {
+  addEventListener("storage", (event) => { if (event.key === SESSION) work(); });
+}
 
 /** Ask as whoever is logged in. The session goes on by itself while it can. */
 export async function ask(method, path, body) {
@@ -31,7 +41,7 @@ export async function ask(method, path, body) {
   try {
     return await send(method, path, body);
   } catch (problem) {
-    if (OVER.has(problem.code) && await goOn(localStorage.getItem(UNTIL))) return send(method, path, body);
+    if (OVER.has(problem.code) && await goOn()) return send(method, path, body);
     if (problem.code !== "fresh_login_needed" || !showAgain) throw problem;
     if (await showAgain()) return send(method, path, body);
     throw new Problem(0, "given_up", "");
@@ -39,7 +49,7 @@ export async function ask(method, path, body) {
 }
 
 export async function logIn(shown) {
-  keepUntil(await answer("POST", "/auth/login", { ...shown, cookies: true }));
+  keep(await answer("POST", "/auth/login", { ...shown, cookies: true }));
 }
 
 export async function logOut() {
@@ -48,11 +58,11 @@ export async function logOut() {
 }
 
 /** Go on with the session, unless another tab has done so since `seen`; whether there is a session to go on with. */
-export function goOn(seen) {
+export function goOn(seen = localStorage.getItem(UNTIL)) {
   return navigator.locks.request("tidemill_refresh", async () => {
     if (localStorage.getItem(UNTIL) !== seen) return maybeInside();
     try {
-      keepUntil(await answer("POST", "/auth/refresh", {}));
+      keep(await answer("POST", "/auth/refresh", {}));
       return true;
     } catch (problem) {
       if (!OVER.has(problem.code)) throw problem;
@@ -88,6 +98,7 @@ function parsed(text) {
 }
 
 /** By this machine's clock, which may be wrong: the pool tells the time too, and only the difference counts. */
-function keepUntil({ body, at }) {
+function keep({ body, at }) {
+  localStorage.setItem(SESSION, body.session_id);
   localStorage.setItem(UNTIL, String(Date.now() + Date.parse(body.access_expires_at) - at));
 }

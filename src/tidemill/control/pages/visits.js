@@ -3,8 +3,10 @@
 import { byId, element, moment, tell, text, texted, whenPressed } from "/pages/page.js";
 import { ask } from "/pages/pool.js";
 
-const BROWSERS = [["Edg", "Edge"], ["OPR", "Opera"], ["Firefox", "Firefox"], ["Chrome", "Chrome"], ["Safari", "Safari"]];
-const SYSTEMS = [["Android", "Android"], ["iPhone", "iPhone"], ["iPad", "iPad"], ["Windows", "Windows"], ["Mac OS", "macOS"], ["Linux", "Linux"]];
+const BROWSERS = { Edg: "Edge", OPR: "Opera", Firefox: "Firefox", Chrome: "Chrome", Safari: "Safari" };
+const SYSTEMS = {
+  Android: "Android", iPhone: "iPhone", iPad: "iPad", Windows: "Windows", "Mac OS": "macOS", Linux: "Linux",
+};
 const AT_ONCE = 5;
 
 let after = null;
@@ -12,7 +14,7 @@ let after = null;
 whenPressed(byId("end-others"), async () => {
   const { ended } = await ask("POST", "/account/sessions/end-others");
   await showSessions();
-  tell(byId("sessions"), text("sessions_ended", { n: ended }), "good");
+  tell(byId("sessions"), () => text("sessions_ended", { n: ended }), "good");
 });
 whenPressed(byId("more-logins"), showMoreLogins);
 
@@ -44,22 +46,29 @@ function sessionItem(session) {
   });
   const mark = session.current ? texted("span", "session_this", { className: "chip good" }) : end;
   return element("li", {}, device(session.user_agent), element("span", { className: "actions" }, mark),
-    element("span", { className: "soft wide" }, texted("span", "session_from", {}, session), " · ",
+    element("span", { className: "soft wide" }, from(session), " · ",
       texted("span", "session_seen"), " ", moment(session.seen_at)));
 }
 
 function loginItem(attempt) {
   const how = attempt.result === "ok" ? "good" : attempt.result === "code_missing" ? "" : "bad";
   return element("li", {}, device(attempt.user_agent),
-    element("span", { className: "actions" }, texted("span", `login_${attempt.result}`, { className: `chip ${how}` })),
-    element("span", { className: "soft wide" }, texted("span", "session_from", {}, attempt), " · ", moment(attempt.at)));
+    element("span", { className: "actions" },
+      texted("span", `login_${attempt.result}`, { className: `chip ${how}` })),
+    element("span", { className: "soft wide" },
+      from(attempt), " · ", moment(attempt.at)));
+}
+
+function from({ address }) {
+  return texted("span", "session_from", {}, { address });
 }
 
 /** A browser's name for itself as people know it; all of it on pointing. */
 function device(userAgent) {
-  const named = (table) => table.find(([mark]) => userAgent.includes(mark))?.[1];
+  const named = (table) => table[Object.keys(table).find((mark) => userAgent.includes(mark))];
   const browser = named(BROWSERS), system = named(SYSTEMS);
-  const known = browser && system;
-  const shown = known ? texted("strong", "device_on", {}, { browser, system }) : element("strong", {}, userAgent.slice(0, 80) || "–");
+  const shown = browser && system
+    ? texted("strong", "device_on", {}, { browser, system })
+    : element("strong", {}, userAgent.slice(0, 80) || "–");
   return Object.assign(shown, { title: userAgent });
 }

@@ -1,7 +1,7 @@
 /* The page that a newcomer opens first: how the pool is, what happens in it, and the way in. */
 
 import { begin, byId, element, moment, texted } from "/pages/page.js";
-import { ask, maybeInside } from "/pages/pool.js";
+import { Problem, ask, maybeInside } from "/pages/pool.js";
 
 const EVENTS_MAX = 20;
 
@@ -18,7 +18,7 @@ async function showWhoIsInside() {
     byId("door").hidden = true;
     byId("inside").hidden = false;
   } catch (problem) {
-    if (problem.code === undefined) throw problem;  // whoever cannot be asked for finds the door
+    if (!(problem instanceof Problem)) throw problem;  // whoever cannot be asked about finds the door
   }
 }
 

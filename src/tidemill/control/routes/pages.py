@@ -21,7 +21,7 @@ router = APIRouter(route_class=GuardedRoute, include_in_schema=False)
 
 _DOORS = ("setup", "login", "register", "confirm", "forgot", "reset")
 _PAGES: Mapping[str, str] = {"/": "welcome", "/account": "account", **{f"/{name}": name for name in _DOORS}}
-_MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".png": "image/png"}
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'none'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types"
