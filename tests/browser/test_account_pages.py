@@ -318,6 +318,7 @@ def test_a_tab_never_shows_one_account_and_acts_for_another(aside: Aside, visito
     tab.goto("/account")
     wait_for_account(tab, one.address)
     press(page, "Log out")
+    page.wait_for_url("**/login")
     tab.wait_for_url("**/login")
     tab.goto("about:blank")
     log_in(page, one.address)
@@ -360,6 +361,7 @@ def test_what_needs_a_fresh_password_asks_for_it_and_goes_on(aside: Aside, visit
     press(page, "Go on", "dialog")
     expect(page.locator("#password-form .said")).to_contain_text("Changed")
     press(page, "Log out")
+    page.wait_for_url("**/login")
     log_in(page, person.address, NEW_PASSWORD)
     wait_for_account(page, person.address)
 

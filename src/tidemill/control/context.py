@@ -69,10 +69,14 @@ async def _caller(request: Request) -> Caller:
     return caller
 
 
+def address_of(request: Request) -> str:
+    """The peer's address, or what a trusted proxy says of it."""
+    return request.client.host if request.client else ""
+
+
 def device_of(request: Request) -> Device:
-    """Where a request comes from. The address is the peer's, or what a trusted proxy says of it."""
-    agent = one_line(request.headers.get("user-agent", ""))[:USER_AGENT_MAX]
-    return Device(request.client.host if request.client else "", agent)
+    """Where a request comes from."""
+    return Device(address_of(request), one_line(request.headers.get("user-agent", ""))[:USER_AGENT_MAX])
 
 
 async def _device(request: Request) -> Device:

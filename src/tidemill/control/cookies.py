@@ -6,10 +6,9 @@ Scripts cannot read them and other sites cannot send them. Over TLS they are nev
 from fastapi import Response
 
 from tidemill.control.context import Control
-from tidemill.control.guard import ACCESS_COOKIE
+from tidemill.control.guard import ACCESS_COOKIE, REFRESH_COOKIE
 from tidemill.core.clock import SECOND
 
-REFRESH_COOKIE = "tidemill_refresh"
 _REFRESH_PATH = "/api/v1/auth"
 
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
-from tidemill.control.context import Control
+from tidemill.control.context import Control, address_of
 from tidemill.control.problems import Refused, RequestRefusal, documented
 from tidemill.core.accounts.account import AccountStateRefusal
 from tidemill.core.accounts.permissions import RULES, Rule, refused
@@ -21,6 +21,8 @@ from tidemill.core.limits import address_key
 from tidemill.core.refusals import Refusal
 
 ACCESS_COOKIE = "tidemill_access"
+REFRESH_COOKIE = "tidemill_refresh"
+_COOKIES = frozenset({ACCESS_COOKIE, REFRESH_COOKIE})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 Serve = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -33,7 +35,8 @@ class GuardedRoute(APIRoute):
         method = next(iter(options["methods"]))
         self.rule = RULES[f"{method} {path}"]
         if not self.rule.unguarded:
-            options["responses"] = {**documented(401, 403, 429), **(options.get("responses") or {})}
+            told = documented(400, 401, 403, 429) if method == "POST" else documented(401, 403, 429)
+            options["responses"] = {**told, **(options.get("responses") or {})}
         super().__init__(path, endpoint, **options)
 
     def get_route_handler(self) -> Serve:
@@ -52,15 +55,15 @@ async def admit(request: Request, rule: Rule) -> None:
     """Let the request through with its caller known, or refuse it."""
     control: Control = request.app.state.control
     now = control.clock.now()
-    token, from_cookie = _shown(request)
-    if request.method not in _SAFE and _is_foreign(request, control, from_cookie=from_cookie):
+    token = _shown(request)
+    if request.method not in _SAFE and _is_foreign(request, control):
         raise Refused(RequestRefusal.FOREIGN_PAGE)
-    address = request.client.host if request.client else ""
+    address = address_of(request)
     caller = STRANGER if token is None else control.callers.remembered(token, address, now)
     if caller is None:
         await _limit(request, control, STRANGER, address, now)
         assert token is not None
-        caller = await _found(request, control, token, address, now)
+        caller = await _found(request, control, rule, token, now)
     request.scope["caller"] = caller
     await _limit(request, control, caller, address, now)
     refusal: Refusal | None = refused(rule, caller, now, control.fresh_us)
@@ -72,21 +75,22 @@ async def admit(request: Request, rule: Rule) -> None:
         raise Refused(refusal)
 
 
-def _shown(request: Request) -> tuple[str | None, bool]:
-    """The token or key that a request shows, and whether the browser sent it by itself."""
+def _shown(request: Request) -> str | None:
+    """The token or key that a request shows."""
     if authorization := request.headers.get("authorization"):
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer":
             raise Refused(RequestRefusal.TOKEN_WRONG)
-        return token.strip(), False
-    return (cookie, True) if (cookie := request.cookies.get(ACCESS_COOKIE)) else (None, False)
+        return token.strip()
+    return request.cookies.get(ACCESS_COOKIE) or None
 
 
-def _is_foreign(request: Request, control: Control, *, from_cookie: bool) -> bool:
+def _is_foreign(request: Request, control: Control) -> bool:
     """Whether a page of another site sends this. Browsers say where a request comes from; programs need not."""
     origin = request.headers.get("origin")
     if origin is None:
-        return from_cookie and request.headers.get("sec-fetch-site") != "same-origin"
+        by_browser = "authorization" not in request.headers and not request.cookies.keys().isdisjoint(_COOKIES)
+        return by_browser and request.headers.get("sec-fetch-site") != "same-origin"
     own = {f"{request.url.scheme}://{request.headers.get('host', '')}"}
     if public := control.settings.mail.public_url:
         parts = urlsplit(public)
@@ -94,10 +98,14 @@ def _is_foreign(request: Request, control: Control, *, from_cookie: bool) -> boo
     return origin not in own
 
 
-async def _found(request: Request, control: Control, token: str, address: str, now: Instant) -> Caller:
+async def _found(request: Request, control: Control, rule: Rule, token: str, now: Instant) -> Caller:
+    """Whose token it is. A cookie that is no longer good keeps nobody from what is open: browsers send it unasked."""
+    address = address_of(request)
     try:
         return await control.callers.find(token, address, now)
     except Refused as error:
+        if rule.roles is None and "authorization" not in request.headers:
+            return STRANGER
         route = f"{request.method} {request.scope['route'].path}"
         control.denials.note("stranger", address, route, error.refusal)
         raise

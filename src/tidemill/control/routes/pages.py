@@ -1,8 +1,7 @@
 """The pool's own pages: to set it up, to come in, to look after one's account.
 
 They are the same for everybody. A page's script asks the pool as any program would and shows what it is told as text.
-Its policy lets it run no other script, send nothing elsewhere and be framed by nobody. Whoever opens a page at the door
-comes as a stranger: a token of a session that is over would be refused there. A session that goes on is found again.
+Its policy lets it run no other script, send nothing elsewhere and be framed by nobody.
 """
 
 import hashlib
@@ -15,12 +14,12 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 from starlette.exceptions import HTTPException
 
-from tidemill.control.guard import ACCESS_COOKIE, GuardedRoute
+from tidemill.control.guard import GuardedRoute
 
 router = APIRouter(route_class=GuardedRoute, include_in_schema=False)
 
-_DOORS = ("setup", "login", "register", "confirm", "forgot", "reset")
-_PAGES: Mapping[str, str] = {"/": "welcome", "/account": "account", **{f"/{name}": name for name in _DOORS}}
+_NAMES = ("setup", "login", "register", "confirm", "forgot", "reset", "account")
+_PAGES: Mapping[str, str] = {"/": "welcome", **{f"/{name}": name for name in _NAMES}}
 _MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".png": "image/png"}
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -44,11 +43,7 @@ _WHOLE = {
 
 async def page(request: Request) -> HTMLResponse:
     """One of the pages."""
-    name = _PAGES[request.scope["route"].path]
-    answer = HTMLResponse(_WHOLE[request.scope["route"].path], headers=_HEADERS)
-    if name in _DOORS:
-        answer.delete_cookie(ACCESS_COOKIE, path="/")
-    return answer
+    return HTMLResponse(_WHOLE[request.scope["route"].path], headers=_HEADERS)
 
 
 for path in _PAGES:
