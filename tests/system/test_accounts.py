@@ -487,7 +487,8 @@ def test_what_happened_to_an_account_is_in_its_owners_events(town: Town, ann: Pe
     headers = {"Accept": "application/json", **session.bearer}
 
     def kinds() -> list[str]:
-        items, after, more = [], "start", True
+        items: list[Any] = []
+        after, more = "start", True
         while more:
             page = town.get(f"/events?limit=500&after={after}", headers)
             items, after, more = items + page["items"], page["after"], page["has_more"]

@@ -32,7 +32,7 @@ class Passwords:
         self._nobodys = self._hasher.hash("the password of nobody")
 
     async def hash(self, password: str) -> str:
-        return await self._run(lambda: self._hasher.hash(normal_password(password)))
+        return await self._run(lambda: self._hasher.hash(_as_bytes(password)))
 
     async def verify(self, password_hash: str | None, password: str) -> bool:
         """Whether it is the password of this hash; without one the answer takes as long, and is no."""
@@ -48,7 +48,7 @@ class Passwords:
 
     def _verify(self, password_hash: str, password: str) -> bool:
         try:
-            return self._hasher.verify(password_hash, normal_password(password[: 4 * PASSWORD_MAX]))
+            return self._hasher.verify(password_hash, _as_bytes(password[: 4 * PASSWORD_MAX]))
         except (VerificationError, InvalidHashError):
             return False
 
@@ -60,3 +60,8 @@ class Passwords:
             return await asyncio.get_running_loop().run_in_executor(self._threads, work)
         finally:
             self._in_hand -= 1
+
+
+def _as_bytes(password: str) -> bytes:
+    """What is hashed. JSON can carry halves of characters, and a password may be made of anything."""
+    return normal_password(password).encode("utf-8", "surrogatepass")

@@ -108,12 +108,13 @@ async def stream(control: Control, caller: Caller, device: Device, after: Cursor
     try:
         yield "retry: 1000\n\n"
         while not control.draining.is_set():
-            if loop.time() - checked_at > _STILL_IN_S:
+            arrival = control.feed.arrival
+            batch = await _read_patiently(control, after)
+            concerned = any(caller.account_id in event.accounts for event in batch)
+            if concerned or loop.time() - checked_at > _STILL_IN_S:
                 if not await _still_in(control, caller, device):
                     return
                 checked_at = loop.time()
-            arrival = control.feed.arrival
-            batch = await _read_patiently(control, after)
             if batch:
                 after = batch[-1].cursor
                 if shown := "".join(control.feed.shown(event, _as_sse) for event in batch if may_read(reader, event)):

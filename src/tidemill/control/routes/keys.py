@@ -1,11 +1,12 @@
 """API keys of one's own account: make, list, rotate, revoke."""
 
 import secrets
+from datetime import UTC, datetime
 from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, Field
 
 from tidemill.control.context import CallerPart, Control, ControlPart
 from tidemill.control.exact import ExactRoute
@@ -34,6 +35,14 @@ from tidemill.store.query import Connection
 router = APIRouter(prefix=f"{API}/account/keys", tags=["keys"], route_class=ExactRoute)
 
 
+def _within_the_calendar(at: datetime) -> datetime:
+    """It ends with the year 9999, wherever one is."""
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("the calendar ends with the year 9999") from None
+
+
 class KeyRequest(BaseModel):
     name: str = Field(max_length=NAME_MAX, examples=["render farm"])
     role: Role = Field(Role.CUSTOMER, description="The role the key acts in; one that the account has.")
@@ -41,7 +50,7 @@ class KeyRequest(BaseModel):
     networks: list[Annotated[str, Field(max_length=64)]] = Field(
         [], max_length=NETWORKS_MAX, description="Where it may be used from; empty means anywhere."
     )
-    expires_at: AwareDatetime | None = None
+    expires_at: Annotated[AwareDatetime, AfterValidator(_within_the_calendar)] | None = None
     spending_cap: str | None = Field(
         None, max_length=40, description="The most credits that may ever be spent with it.", examples=["250"]
     )
