@@ -5,6 +5,7 @@ An address without an account goes the same way and takes as long, so nothing ca
 
 import secrets
 from dataclasses import dataclass
+from uuid import UUID
 
 from tidemill.control.context import Control
 from tidemill.control.problems import Refused, RequestRefusal
@@ -30,6 +31,9 @@ _REFUSALS: dict[Result, Refusal] = {
     Result.BLOCKED: LoginRefusal.ACCOUNT_BLOCKED,
 }
 
+_NOBODY = UUID(int=0)
+"""No account has this id."""
+
 
 @dataclass(frozen=True)
 class Shown:
@@ -50,17 +54,18 @@ class Opened:
 
 async def log_in(control: Control, shown: Shown, device: Device, *, remember: bool) -> Opened:
     """Begin a session."""
-    account, failures = await _at_the_door(control, shown.address, device)
-    right = await control.passwords.verify(account.password_hash if account else None, shown.password)
+    found, failures = await _at_the_door(control, shown.address, device)
+    right = await control.passwords.verify(found.password_hash if found else None, shown.password)
     now = control.clock.now()
     opened: Opened | None = None
     async with control.requests.transaction() as transaction:
+        account = await _by_now(transaction, found)
         result = await _judge(control, transaction, account, shown, now, right=right)
         if account and result is Result.OK:
             opened = await _open(control, transaction, account, device, now, remember=remember)
         elif account and result in (Result.FAILED, Result.CODE_WRONG):
             await _warn_of_lock(control, transaction, account, failures, device, now)
-        account_id = account.id if account else None
+        account_id = found.id if found else None
         await logins.record(transaction, shown.address, account_id, device, result, ids=control.ids, now=now)
     if opened is None or account is None:
         raise Refused(_REFUSALS[result])
@@ -77,10 +82,11 @@ async def reauthenticate(control: Control, caller: Caller, device: Device, passw
         owner = await accounts.get(connection, caller.account_id)
     assert owner, "a caller with a session has an account"
     shown = Shown(Address(owner.address), password, code)
-    account, failures = await _at_the_door(control, shown.address, device)
-    right = await control.passwords.verify(account.password_hash if account else None, password)
+    found, failures = await _at_the_door(control, shown.address, device)
+    right = await control.passwords.verify(found.password_hash if found else None, password)
     now = control.clock.now()
     async with control.requests.transaction() as transaction:
+        account = await _by_now(transaction, found)
         result = await _judge(control, transaction, account, shown, now, right=right)
         if account and result is Result.OK:
             await sessions.freshen(transaction, caller.session_id, second_factor=account.second_factor_on, now=now)
@@ -142,6 +148,13 @@ async def _at_the_door(control: Control, address: Address, device: Device) -> tu
     if until is not None:
         raise Refused(LoginRefusal.LOGIN_LOCKED, max(1, -(-(until - now) // SECOND)))
     return account, failures
+
+
+async def _by_now(transaction: Connection, found: Account | None) -> Account | None:
+    """The account as it stays until the transaction ends. None if its password is another by now: checking one takes a
+    while, and whoever showed the old one must not come in behind the change. Nobody's account takes as long."""
+    account = await accounts.locked(transaction, found.id if found else _NOBODY)
+    return account if account and found and account.password_hash == found.password_hash else None
 
 
 async def _judge(

@@ -2,4 +2,4 @@
 SELECT id FROM account
 WHERE 'operator' = ANY (roles) AND deleted_at IS NULL AND blocked_reason IS NULL
 ORDER BY id
-FOR UPDATE
+FOR NO KEY UPDATE
