@@ -110,7 +110,9 @@ def checked_key(
 
 
 def parse_networks(texts: list[str]) -> tuple[str, ...] | KeyRefusal:
-    """The networks in their shortest form; an address alone is a network of one."""
+    """The networks in their shortest form; an address alone is a network of one. A zone means something elsewhere only."""
+    if any("%" in text for text in texts):
+        return KeyRefusal.KEY_NETWORKS_MALFORMED
     try:
         networks: list[Network] = [ip_network(text.strip(), strict=False) for text in texts]
     except ValueError:
