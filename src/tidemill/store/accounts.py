@@ -129,7 +129,12 @@ async def rehash(connection: Connection, account: Account, password_hash: str) -
 async def set_address(
     transaction: Connection, account_id: UUID, address: Address, ids: Ids, now: Instant
 ) -> AccountStateRefusal | None:
-    if not await _SET_ADDRESS.row(transaction, id=account_id, address=address.text, address_key=address.key):
+    """Another address. After a refusal the caller rolls back."""
+    try:
+        moved_in = await _SET_ADDRESS.row(transaction, id=account_id, address=address.text, address_key=address.key)
+    except asyncpg.UniqueViolationError:
+        return AccountStateRefusal.ADDRESS_IN_USE  # somebody else took it at this moment
+    if not moved_in:
         return AccountStateRefusal.ADDRESS_IN_USE
     await mailed_tokens.drop(transaction, account_id)
     await events.append(transaction, [AddressChanged(account_id)], ids, now)
