@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 
 from tests.store.clocks import HandClock
+from tests.store.keyrings import keyring_of
 from tidemill.control.feed import EventFeed
 from tidemill.control.loops.backups import BackupDuty
 from tidemill.control.loops.duty import Duty
@@ -63,6 +64,7 @@ async def parts_of(database: Database, ids: Ids, home: Path) -> Parts:
         ids=ids,
         metrics=Metrics("test"),
         poster=Poster(database, clock, ids),
+        keyring=await keyring_of(database, ids, now),
     )
 
 
