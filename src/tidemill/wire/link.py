@@ -1,0 +1,375 @@
+"""The protocol of the link, without I/O: frames and the time go in, events come out, frames to send are taken.
+
+Whoever has the socket calls `receive` for each frame, `tick` now and then, and `next_frame` whenever the socket takes
+more. Orders, beats and the like go first, then reports and channels in turns. What a peer does wrong ends the link with
+a code and a sentence, never with an exception. Nothing grows without bound: a peer that does not read is cut off.
+"""
+
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeAlias
+
+import msgspec
+
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.signatures import Identity
+from tidemill.wire import handshake
+from tidemill.wire.channels import ChannelEvent, Channels
+from tidemill.wire.delivery import Outbox
+from tidemill.wire.errors import ProtocolError
+from tidemill.wire.handshake import Applicant
+from tidemill.wire.messages import (
+    FRAME_MAX,
+    OLDEST_VERSION,
+    VERSION,
+    Acknowledged,
+    Beat,
+    Bye,
+    Challenge,
+    ChannelChunk,
+    ChannelCredit,
+    ChannelEnd,
+    ChannelOpen,
+    Hello,
+    Message,
+    Order,
+    Orders,
+    Ping,
+    Pong,
+    Refused,
+    Report,
+    Reports,
+    Welcome,
+    encoded,
+    from_agent,
+    from_pool,
+)
+
+HANDSHAKE_US = 15 * SECOND
+_SILENT_BEATS = 3
+_QUEUE_MAX = 2_000
+_FIRST_BEAT_MS = 30_000
+
+
+class State(Enum):
+    """Where a link is. It only ever goes down this list."""
+
+    GREETING = "greeting"
+    ANSWERING = "answering"
+    OPEN = "open"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True)
+class Greeted:
+    """The pool's side: an agent has shown that it has its key. Answer with `welcome` or `refuse`."""
+
+    hello: Hello
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The agent's side: the pool is ours and knows us."""
+
+    node_id: bytes
+    generation: int
+    received: int
+
+
+@dataclass(frozen=True)
+class TurnedAway:
+    """The agent's side: the pool does not want us."""
+
+    code: str
+    sentence: str
+    retry_ms: int | None
+
+
+@dataclass(frozen=True)
+class Beaten:
+    beat: Beat
+
+
+@dataclass(frozen=True)
+class Reported:
+    reports: Reports
+
+
+@dataclass(frozen=True)
+class Ordered:
+    orders: Sequence[Order]
+
+
+@dataclass(frozen=True)
+class Safe:
+    """Reports up to this number are safe with the pool."""
+
+    received: int
+
+
+@dataclass(frozen=True)
+class RoundTrip:
+    took_us: int
+
+
+@dataclass(frozen=True)
+class Closed:
+    """The link is over. `ours` tells whether it was us who found something wrong."""
+
+    code: str
+    sentence: str
+    ours: bool
+
+
+LinkEvent: TypeAlias = (
+    Greeted | Joined | TurnedAway | Beaten | Reported | Ordered | Safe | RoundTrip | Closed | ChannelEvent
+)
+
+
+class Link:
+    """What both ends share."""
+
+    def __init__(self, now: Instant, *, odd: bool, decoder: "msgspec.msgpack.Decoder[Any]") -> None:
+        self.state = State.GREETING
+        self.channels = Channels(odd=odd)
+        self.beat_ms = _FIRST_BEAT_MS
+        self._decoder = decoder
+        self._queue: deque[bytes] = deque()
+        self._began_at = self._heard_at = self._pinged_at = now
+        self._pings = 0
+        self._awaited: tuple[int, Instant] | None = None
+        self._turn = False
+        self._untold: Closed | None = None
+
+    def receive(self, frame: bytes, now: Instant) -> Sequence[LinkEvent]:
+        """What a frame of the peer means."""
+        if self.state is State.CLOSED:
+            return self._told()
+        self._heard_at = max(self._heard_at, now)
+        if len(frame) > FRAME_MAX:
+            self._break("frame_too_large", f"A frame has at most {FRAME_MAX} bytes.")
+            return self._told()
+        events: list[LinkEvent] = []
+        try:
+            events.extend(self._understand(self._decoder.decode(frame), now))
+        except msgspec.MsgspecError as error:
+            self._break("malformed", f"A frame could not be understood: {error}.")
+        except ProtocolError as error:
+            self._break(error.code, error.sentence)
+        return [*events, *self._told()]
+
+    def tick(self, now: Instant) -> Sequence[LinkEvent]:
+        """Look at the time: a peer that is silent for too long is gone."""
+        if self.state in (State.GREETING, State.ANSWERING) and now - self._began_at > HANDSHAKE_US:
+            self._break("handshake_late", "The other side took too long to say who it is.")
+        elif self.state is State.OPEN and now - self._heard_at > self._silence_us:
+            self._break("silent", "Nothing was heard from the other side for too long.")
+        elif self.state is State.OPEN and now - self._pinged_at >= self.beat_ms * 1000:
+            self._ping(now)
+        return self._told()
+
+    def close(self, code: str, sentence: str) -> None:
+        """Say goodbye; what is queued is still sent."""
+        if self.state is not State.CLOSED:
+            self._say(Bye(code, sentence))
+            self.state = State.CLOSED
+
+    def next_frame(self) -> tuple[bytes, LinkEvent | None] | None:
+        """The next frame to send, and what follows from its being sent; nothing if there is nothing to send."""
+        if self._queue:
+            return self._queue.popleft(), None
+        if self.state is not State.OPEN:
+            return None
+        self._turn = not self._turn
+        sources = (self._next_report, self._next_chunk) if self._turn else (self._next_chunk, self._next_report)
+        return sources[0]() or sources[1]()
+
+    @abstractmethod
+    def _understand(self, message: Any, now: Instant) -> Iterator[LinkEvent]:
+        """What a message means to this side."""
+
+    def _next_report(self) -> tuple[bytes, LinkEvent | None] | None:
+        """Only agents report."""
+        return None
+
+    def _next_chunk(self) -> tuple[bytes, LinkEvent | None] | None:
+        found = self.channels.next_message()
+        return None if found is None else (encoded(found[0]), found[1])
+
+    def _understand_shared(self, message: Any, now: Instant) -> Iterator[LinkEvent]:
+        if isinstance(message, Bye):
+            self.state = State.CLOSED
+            yield Closed(message.code, message.sentence, ours=False)
+        elif self.state is not State.OPEN:
+            raise ProtocolError("out_of_turn", "A message came before the handshake was over.")
+        elif isinstance(message, Ping):
+            self._say(Pong(message.number))
+        elif isinstance(message, Pong):
+            yield from self._ponged(message, now)
+        elif isinstance(message, ChannelOpen | ChannelChunk | ChannelCredit | ChannelEnd):
+            yield from self.channels.receive(message)
+        else:
+            raise ProtocolError("out_of_turn", "A message came that does not belong here.")
+
+    def _say(self, message: Message) -> None:
+        if self.state is State.CLOSED:
+            return
+        if len(self._queue) < _QUEUE_MAX:
+            self._queue.append(encoded(message))
+        else:
+            self._break("not_reading", "The other side does not read what it is sent.")
+
+    def _break(self, code: str, sentence: str) -> None:
+        """Something is wrong: say so, and nothing else any more."""
+        if self.state is not State.CLOSED:
+            self._queue.clear()
+            self._queue.append(encoded(Bye(code, sentence[:500])))
+            self.state = State.CLOSED
+            self._untold = Closed(code, sentence, ours=True)
+
+    def _told(self) -> Sequence[LinkEvent]:
+        """That the link is over, if it was us who ended it and nobody was told yet."""
+        untold, self._untold = self._untold, None
+        return [untold] if untold else []
+
+    def _ping(self, now: Instant) -> None:
+        self._pinged_at = now
+        self._pings += 1
+        self._awaited = (self._pings, now)
+        self._say(Ping(self._pings))
+
+    def _ponged(self, pong: Pong, now: Instant) -> Iterator[LinkEvent]:
+        if self._awaited and self._awaited[0] == pong.number:
+            yield RoundTrip(max(0, now - self._awaited[1]))
+            self._awaited = None
+
+    @property
+    def _silence_us(self) -> int:
+        return _SILENT_BEATS * self.beat_ms * 1000
+
+
+class AgentLink(Link):
+    """The agent's end of a link."""
+
+    def __init__(self, applicant: Applicant, nonce: bytes, sent: int, now: Instant) -> None:
+        super().__init__(now, odd=True, decoder=from_pool)
+        self._applicant = applicant
+        self._nonce = nonce
+        self._sent = sent
+        self._challenge: Challenge | None = None
+        self._hello: Hello | None = None
+        self._outbox: Outbox | None = None
+
+    @property
+    def wants_reports(self) -> bool:
+        """Whether more may be taken from the spool."""
+        return self.state is State.OPEN and self._outbox is not None and self._outbox.has_room
+
+    def report(self, report: Report) -> int:
+        """Send a report, the next of the spool. Answers the number it must have there."""
+        assert self._outbox, "reports are sent on an open link"
+        return self._outbox.add(report)
+
+    def beat(self, beat: Beat) -> None:
+        assert self.state is State.OPEN
+        self._say(beat)
+
+    def _understand(self, message: Any, now: Instant) -> Iterator[LinkEvent]:
+        if isinstance(message, Challenge) and self.state is State.GREETING:
+            self._answer(message)
+        elif isinstance(message, Welcome) and self.state is State.ANSWERING:
+            yield self._join(message)
+        elif isinstance(message, Refused) and self.state is State.ANSWERING:
+            self.state = State.CLOSED
+            yield TurnedAway(message.code, message.sentence, message.retry_ms)
+        elif isinstance(message, Orders) and self.state is State.OPEN:
+            yield Ordered(message.items)
+        elif isinstance(message, Acknowledged) and self._outbox is not None:
+            self._outbox.acknowledge(message.received)
+            yield Safe(message.received)
+        else:
+            yield from self._understand_shared(message, now)
+
+    def _answer(self, challenge: Challenge) -> None:
+        if not handshake.is_our_pool(self._applicant, challenge):
+            raise ProtocolError("wrong_pool", "This is not the pool that the join token was made by.")
+        version = handshake.shared_version(challenge)
+        if version is None:
+            theirs, ours = f"{challenge.oldest_version}–{challenge.version}", f"{OLDEST_VERSION}–{VERSION}"
+            raise ProtocolError("version", f"The pool speaks versions {theirs} of the link, and this agent {ours}.")
+        self._challenge = challenge
+        self._hello = handshake.hello(self._applicant, challenge, version, self._nonce, self._sent)
+        self._say(self._hello)
+        self.state = State.ANSWERING
+
+    def _join(self, welcome: Welcome) -> Joined:
+        assert self._challenge and self._hello  # noqa: PT018  # we are answering
+        if not handshake.is_genuine_welcome(welcome, self._challenge, self._hello):
+            raise ProtocolError("wrong_pool", "The welcome is not signed by the pool that this agent knows.")
+        if welcome.received > self._sent:
+            raise ProtocolError("unknown_reports", "The pool has received reports that this agent never made.")
+        self.state = State.OPEN
+        self.beat_ms = max(1, welcome.beat_ms)
+        self._outbox = Outbox(welcome.received)
+        return Joined(welcome.node_id, welcome.generation, welcome.received)
+
+    def _next_report(self) -> tuple[bytes, LinkEvent | None] | None:
+        batch = self._outbox.batch() if self._outbox else None
+        return None if batch is None else (encoded(batch), None)
+
+
+class PoolLink(Link):
+    """The pool's end of a link."""
+
+    def __init__(self, pool: Identity, nonce: bytes, now: Instant) -> None:
+        super().__init__(now, odd=False, decoder=from_agent)
+        self._pool = pool
+        self._challenge = Challenge(OLDEST_VERSION, VERSION, pool.key, nonce)
+        self._hello: Hello | None = None
+        self._say(self._challenge)
+
+    def welcome(self, *, node_id: bytes, generation: int, received: int, beat_ms: int) -> None:
+        """Let the agent in."""
+        assert self._hello and self.state is State.ANSWERING  # noqa: PT018  # it has greeted
+        self._say(
+            handshake.welcome(
+                self._pool,
+                self._challenge,
+                self._hello,
+                node_id=node_id,
+                generation=generation,
+                received=received,
+                beat_ms=beat_ms,
+            )
+        )
+        self.beat_ms = beat_ms
+        self.state = State.OPEN
+
+    def refuse(self, code: str, sentence: str, retry_ms: int | None = None) -> None:
+        """Turn the agent away."""
+        if self.state is not State.CLOSED:
+            self._say(Refused(code, sentence, retry_ms))
+            self.state = State.CLOSED
+
+    def order(self, orders: Sequence[Order]) -> None:
+        self._say(Orders(list(orders)))
+
+    def acknowledge(self, received: int) -> None:
+        self._say(Acknowledged(received))
+
+    def _understand(self, message: Any, now: Instant) -> Iterator[LinkEvent]:
+        if isinstance(message, Hello) and self.state is State.GREETING:
+            if not handshake.is_genuine_hello(message, self._challenge):
+                raise ProtocolError("wrong_signature", "The hello is not signed by the key it shows, for this link.")
+            self._hello = message
+            self.state = State.ANSWERING
+            yield Greeted(message)
+        elif isinstance(message, Beat) and self.state is State.OPEN:
+            yield Beaten(message)
+        elif isinstance(message, Reports) and self.state is State.OPEN:
+            yield Reported(message)
+        else:
+            yield from self._understand_shared(message, now)
