@@ -110,7 +110,7 @@ def checked_key(
 
 
 def parse_networks(texts: list[str]) -> tuple[str, ...] | KeyRefusal:
-    """The networks in their shortest form; an address alone is a network of one. A zone means something elsewhere only."""
+    """The networks in their shortest form; an address alone is a network of one. Zones are refused."""
     if any("%" in text for text in texts):
         return KeyRefusal.KEY_NETWORKS_MALFORMED
     try:
