@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tidemill.control.context import Control
-from tidemill.control.logging_in import limited_by_address
+from tidemill.control.logging_in import limited, limited_by_address
+from tidemill.control.own_account import locked_own
 from tidemill.control.problems import Refused
 from tidemill.control.sending import ask_for_proof, may_write_to, tell, tell_address
 from tidemill.core.accounts.account import Account, AccountStateRefusal, Language
 from tidemill.core.accounts.addresses import Address
 from tidemill.core.accounts.passwords import checked_password
-from tidemill.core.accounts.roles import Role
+from tidemill.core.accounts.roles import Caller, Role
 from tidemill.core.accounts.sessions import Device
 from tidemill.core.clock import Instant
 from tidemill.core.mail import LetterKind, Value
@@ -95,37 +96,36 @@ async def reset(control: Control, shown: Shown, password: str, device: Device) -
     async with control.requests.transaction() as transaction:
         token = await _used(control, transaction, shown, (Purpose.RESET,), now)
         if token:
-            assert token.account_id, "a reset is about an account"
             _checked(password, token.address)
-            await _set_password(control, transaction, token.account_id, password_hash, now)
+            account = await _still_at(transaction, token)
+            await _set_password(control, transaction, account, password_hash, now)
     if token is None:
         raise Refused(AccountStateRefusal.MAIL_TOKEN_UNKNOWN)
 
 
-async def change_password(control: Control, account_id: UUID, session_id: UUID | None, password: str) -> None:
+async def change_password(control: Control, caller: Caller, password: str) -> None:
     """Its owner, who has just typed the old one, sets another."""
-    async with control.requests.connection() as connection:
-        account = await accounts.get(connection, account_id)
-    assert account, "a caller with a session has an account"
-    password_hash = await control.passwords.hash(_checked(password, Address(account.address)))
+    await limited(control, control.limits.door, control.limits.whose(caller))
+    password_hash = await control.passwords.hash(password)
+    now = control.clock.now()
     async with control.requests.transaction() as transaction:
-        await _set_password(
-            control, transaction, account_id, password_hash, control.clock.now(), but_session=session_id
-        )
+        account = await locked_own(transaction, caller)
+        _checked(password, Address(account.address))
+        await _set_password(control, transaction, account, password_hash, now, but_session=caller.session_id)
 
 
-async def change_address(control: Control, account_id: UUID, address: Address) -> None:
-    """Write to the new address. The account moves when it is confirmed."""
+async def change_address(control: Control, caller: Caller, address: Address) -> None:
+    """Write to the new address. The account moves when it is confirmed. Nobody writes to the whole world this way."""
+    await limited(control, control.limits.mail, control.limits.whose(caller))
     if not await may_write_to(control, address):
         return
     now = control.clock.now()
     async with control.requests.transaction() as transaction:
-        account = await accounts.get(transaction, account_id)
-        assert account, "a caller with a session has an account"
+        account = await locked_own(transaction, caller)
         if other := await accounts.find(transaction, address):
             await tell(control, transaction, other, LetterKind.ADDRESS_TAKEN, now, link=_LOGIN_PAGE)
             return
-        token = MailedToken(control.ids.new(now), Purpose.NEW_ADDRESS, address, account_id)
+        token = MailedToken(control.ids.new(now), Purpose.NEW_ADDRESS, address, account.id)
         await ask_for_proof(control, transaction, token, account.language, now)
 
 
@@ -169,20 +169,26 @@ async def _move(control: Control, transaction: Connection, token: MailedToken, n
     return account.id
 
 
+async def _still_at(transaction: Connection, token: MailedToken) -> Account:
+    """The account that a letter was about, locked. Once it has moved, letters to its old address prove nothing."""
+    assert token.account_id, "a reset is about an account"
+    account = await accounts.locked(transaction, token.account_id)
+    if account is None or account.address != token.address.text:
+        raise Refused(AccountStateRefusal.MAIL_TOKEN_UNKNOWN)
+    return account
+
+
 async def _set_password(
     control: Control,
     transaction: Connection,
-    account_id: UUID,
+    account: Account,
     password_hash: str,
     now: Instant,
     *,
     but_session: UUID | None = None,
 ) -> None:
-    account: Account | None = await accounts.locked(transaction, account_id)
-    if account is None:
-        raise Refused(AccountStateRefusal.MAIL_TOKEN_UNKNOWN)
     how = "changed" if but_session else "reset"
     await accounts.set_password(
-        transaction, account_id, password_hash, how=how, but_session=but_session, ids=control.ids, now=now
+        transaction, account.id, password_hash, how=how, but_session=but_session, ids=control.ids, now=now
     )
     await tell(control, transaction, account, LetterKind.PASSWORD_CHANGED, now, at=now, link=_RESET_PAGE)

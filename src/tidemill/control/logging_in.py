@@ -128,7 +128,12 @@ async def go_on(control: Control, refresh_token: str, device: Device) -> Opened:
 
 async def limited_by_address(control: Control, limit: Limit, device: Device) -> None:
     """So many tries a minute from one address, and no more."""
-    allowance = await control.limiter.allowed(address_key(device.address), limit)
+    await limited(control, limit, address_key(device.address))
+
+
+async def limited(control: Control, limit: Limit, whose: str) -> None:
+    """Take one from a limit, or refuse."""
+    allowance = await control.limiter.allowed(whose, limit)
     if not allowance.allowed:
         raise Refused(RequestRefusal.RATE_LIMITED, allowance.retry_after_s)
 

@@ -107,17 +107,15 @@ async def show(control: ControlPart, caller: CallerPart) -> OwnAccountView:
 @router.post("/password", status_code=204, responses=documented(413, 422))
 async def change_password(asked: NewPassword, control: ControlPart, caller: CallerPart) -> None:
     """Set another password. Every other session ends."""
-    assert caller.account_id
-    await joining.change_password(control, caller.account_id, caller.session_id, asked.password.get_secret_value())
+    await joining.change_password(control, caller, asked.password.get_secret_value())
 
 
 @router.post("/address", status_code=202, responses=documented(413, 422))
 async def change_address(asked: NewAddress, control: ControlPart, caller: CallerPart) -> Accepted:
     """Move to another e-mail address. It counts once the letter to it is confirmed; the old one is told."""
-    assert caller.account_id
     address = parsed_address(asked.address)
     async with evenly():
-        await joining.change_address(control, caller.account_id, address)
+        await joining.change_address(control, caller, address)
     return Accepted()
 
 

@@ -10,9 +10,9 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, Field
 
 from tidemill.control.context import CallerPart, Control, ControlPart
 from tidemill.control.exact import ExactRoute
+from tidemill.control.own_account import locked_own
 from tidemill.control.problems import Refused, documented
 from tidemill.control.routes import API, Credits, Timestamp, View
-from tidemill.control.routes.account import own_account
 from tidemill.control.sending import tell
 from tidemill.core.accounts.account import Account
 from tidemill.core.accounts.keys import (
@@ -92,10 +92,10 @@ async def list_keys(control: ControlPart, caller: CallerPart) -> KeyList:
 @router.post("", status_code=201, responses=documented(409, 413, 422))
 async def make(asked: KeyRequest, control: ControlPart, caller: CallerPart) -> NewKeyView:
     """Make an API key. It is shown in this answer and never again."""
-    account, now = await own_account(control, caller), control.clock.now()
-    wanted = _wanted(asked, account, caller, control.ids.new(now), now)
-    secret = written(secrets.token_bytes(SECRET_BYTES))
+    secret, now = written(secrets.token_bytes(SECRET_BYTES)), control.clock.now()
     async with control.requests.transaction() as transaction:
+        account = await locked_own(transaction, caller)
+        wanted = _wanted(asked, account, caller, control.ids.new(now), now)
         key = await api_keys.make(transaction, wanted, secret, control.ids, now)
         return await _shown(control, transaction, account, key, secret, now)
 
@@ -103,10 +103,10 @@ async def make(asked: KeyRequest, control: ControlPart, caller: CallerPart) -> N
 @router.post("/{key_id}/rotate", status_code=201, responses=documented(404, 409, 422))
 async def rotate(key_id: UUID, control: ControlPart, caller: CallerPart) -> NewKeyView:
     """Make a key of the same kind in its place. The old one works on for a while, so that nothing stands still."""
-    account, now = await own_account(control, caller), control.clock.now()
-    secret = written(secrets.token_bytes(SECRET_BYTES))
+    secret, now = written(secrets.token_bytes(SECRET_BYTES)), control.clock.now()
     until = Instant(now + int(control.settings.login.key_overlap_s * SECOND))
     async with control.requests.transaction() as transaction:
+        account = await locked_own(transaction, caller)
         key = await api_keys.rotate(transaction, account.id, key_id, secret, old_until=until, ids=control.ids, now=now)
         return await _shown(control, transaction, account, key, secret, now)
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from tidemill.control.context import CallerPart, Control, ControlPart, DevicePart
 from tidemill.control.guard import GuardedRoute
 from tidemill.control.logging_in import show_code
+from tidemill.control.own_account import locked_own
 from tidemill.control.problems import Refused, documented
 from tidemill.control.routes import API
 from tidemill.control.routes.account import own_account
@@ -62,8 +63,9 @@ async def begin(control: ControlPart, caller: CallerPart) -> Beginning:
 @router.post("/confirm", responses=documented(409, 413, 422))
 async def confirm(asked: FirstCode, control: ControlPart, caller: CallerPart) -> RecoveryCodes:
     """Switch the second factor on with a first code. The recovery codes are shown this once; other sessions end."""
-    account, codes, now = await own_account(control, caller), _new_codes(), control.clock.now()
+    codes, now = _new_codes(), control.clock.now()
     async with control.requests.transaction() as transaction:
+        account = await locked_own(transaction, caller)
         _raise_if(
             await second_factors.switch_on(
                 transaction, account.id, asked.code, codes, keyring=control.keyring, ids=control.ids, now=now
@@ -76,11 +78,10 @@ async def confirm(asked: FirstCode, control: ControlPart, caller: CallerPart) ->
 @router.post("/recovery-codes", responses=documented(409))
 async def renew_codes(control: ControlPart, caller: CallerPart) -> RecoveryCodes:
     """Get ten new recovery codes. The old ones are no good any more."""
-    assert caller.account_id
-    codes = _new_codes()
+    codes, now = _new_codes(), control.clock.now()
     async with control.requests.transaction() as transaction:
-        now = control.clock.now()
-        _raise_if(await second_factors.renew_codes(transaction, caller.account_id, codes, control.ids, now))
+        account = await locked_own(transaction, caller)
+        _raise_if(await second_factors.renew_codes(transaction, account.id, codes, control.ids, now))
     return RecoveryCodes(recovery_codes=codes)
 
 
@@ -92,6 +93,7 @@ async def remove(asked: FirstCode, control: ControlPart, caller: CallerPart, dev
         raise Refused(SecondFactorRefusal.SECOND_FACTOR_OFF)
     await show_code(control, account, device, asked.code)
     async with control.requests.transaction() as transaction:
+        account = await locked_own(transaction, caller)
         await take_away(control, transaction, account, caller.name, control.clock.now())
 
 
