@@ -190,7 +190,7 @@ async def decide_kyc(
 async def set_blocked(
     transaction: Connection, account_id: UUID, *, blocked: bool, reason: str, by: str, ids: Ids, now: Instant
 ) -> Account | Refusal:
-    """Block an account or unblock it. A blocked one has no session and its keys do not work."""
+    """Block an account or unblock it. A blocked one has no session, its keys and letters do not work."""
     kept = checked_reason(reason)
     if isinstance(kept, Refusal):
         return kept
@@ -200,6 +200,7 @@ async def set_blocked(
     if not await _SET_BLOCKED.row(transaction, id=account_id, reason=kept if blocked else None):
         return AccountStateRefusal.ALREADY_BLOCKED if blocked else AccountStateRefusal.NOT_BLOCKED
     if blocked:
+        await mailed_tokens.drop(transaction, account_id)
         await sessions.end(transaction, account_id, Ended.BLOCKED, ids=ids, now=now)
     return await _told(transaction, AccountBlocked(account_id, blocked, kept, by), ids, now)
 
@@ -214,7 +215,7 @@ async def delete(transaction: Connection, account_id: UUID, ids: Ids, now: Insta
     if left["money_left"]:
         return AccountStateRefusal.MONEY_LEFT
     await sessions.end(transaction, account_id, Ended.DELETED, ids=ids, now=now)
-    await api_keys.revoke_all(transaction, account_id, now)
+    await api_keys.revoke_lost_roles(transaction, account_id, (), ids, now)
     await second_factors.erase(transaction, account_id)
     await mailed_tokens.drop(transaction, account_id)
     await _DELETE.row(transaction, id=account_id, now=now)
@@ -245,7 +246,7 @@ async def _change_roles(
     if changed.roles == _sorted(account.roles):
         return account
     await _SET_ROLES.run(transaction, id=account.id, roles=changed.roles)
-    await api_keys.revoke_lost_roles(transaction, account.id, changed.roles, now)
+    await api_keys.revoke_lost_roles(transaction, account.id, changed.roles, ids, now)
     return await _told(transaction, changed, ids, now)
 
 

@@ -19,7 +19,6 @@ _MAKE = Query("key/make")
 _LIST = Query("key/list")
 _CALLER = Query("key/caller")
 _REVOKE = Query("key/revoke")
-_REVOKE_ALL = Query("key/revoke_all")
 _REVOKE_LOST_ROLES = Query("key/revoke_lost_roles")
 _USED = Query("key/used")
 _SPEND = Query("key/spend")
@@ -87,13 +86,13 @@ async def revoke(transaction: Connection, account_id: UUID, key_id: UUID, ids: I
     return None
 
 
-async def revoke_all(transaction: Connection, account_id: UUID, now: Instant) -> None:
-    await _REVOKE_ALL.run(transaction, account_id=account_id, now=now)
-
-
-async def revoke_lost_roles(transaction: Connection, account_id: UUID, roles: Sequence[str], now: Instant) -> None:
-    """Revoke keys that act in a role their account no longer has."""
-    await _REVOKE_LOST_ROLES.run(transaction, account_id=account_id, roles=list(roles), now=now)
+async def revoke_lost_roles(
+    transaction: Connection, account_id: UUID, roles: Sequence[str], ids: Ids, now: Instant
+) -> None:
+    """Revoke keys that act in a role other than these: their account no longer has it."""
+    rows = await _REVOKE_LOST_ROLES.rows(transaction, account_id=account_id, roles=list(roles), now=now)
+    if revoked := [KeyRevoked(account_id, row["id"], row["name"]) for row in rows]:
+        await events.append(transaction, revoked, ids, now)
 
 
 async def listed(

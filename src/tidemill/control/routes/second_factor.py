@@ -101,7 +101,8 @@ async def take_away(control: Control, transaction: Connection, account: Account,
     """Remove an account's second factor and tell its owner. What relied on it ends: sessions, operator's keys."""
     _raise_if(await second_factors.remove(transaction, account.id, by=by, ids=control.ids, now=now))
     await sessions.end(transaction, account.id, Ended.SECOND_FACTOR_CHANGED, ids=control.ids, now=now)
-    await api_keys.revoke_lost_roles(transaction, account.id, sorted(account.roles - {Role.OPERATOR}), now)
+    kept = sorted(account.roles - {Role.OPERATOR})
+    await api_keys.revoke_lost_roles(transaction, account.id, kept, control.ids, now)
     await tell(control, transaction, account, LetterKind.SECOND_FACTOR_OFF, now, at=now, link="/reset")
 
 
