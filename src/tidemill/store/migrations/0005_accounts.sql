@@ -138,4 +138,5 @@ CREATE TABLE login_attempt (
 );
 CREATE INDEX login_attempt_account ON login_attempt (account_id, id);
 CREATE INDEX login_attempt_failures ON login_attempt (address_sha256, at) WHERE result IN ('failed', 'code_wrong');
+CREATE INDEX login_attempt_used ON login_attempt (account_id, network, at) WHERE result = 'ok';
 CREATE INDEX login_attempt_age ON login_attempt (at);
