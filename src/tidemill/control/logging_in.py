@@ -31,6 +31,7 @@ _REFUSALS: dict[Result, Refusal] = {
     Result.BLOCKED: LoginRefusal.ACCOUNT_BLOCKED,
 }
 
+_DOOR = "POST /api/v1/auth/login"
 _NOBODY = UUID(int=0)
 """No account has this id."""
 
@@ -151,6 +152,7 @@ async def _at_the_door(control: Control, address: Address, device: Device) -> tu
         if until is not None:
             await logins.record(transaction, address, account_id, device, Result.LOCKED, ids=control.ids, now=now)
     if until is not None:
+        control.denials.note("stranger", device.address, _DOOR, LoginRefusal.LOGIN_LOCKED)
         raise Refused(LoginRefusal.LOGIN_LOCKED, max(1, -(-(until - now) // SECOND)))
     return account, failures
 

@@ -31,6 +31,10 @@ class Result(StrEnum):
     LOCKED = "locked"
 
 
+_NOT_TOLD = {Result.OK, Result.LOCKED}
+"""A session that begins is told by itself; how often a locked door was tried is gathered with other refusals."""
+
+
 @dataclass(frozen=True)
 class Attempt:
     """A try as its account's owner sees it."""
@@ -63,7 +67,7 @@ async def record(
         result=result,
         now=now,
     )
-    if result is not Result.OK:
+    if result not in _NOT_TOLD:
         await events.append(transaction, [LoginFailed(account_id, device.address, result)], ids, now)
 
 
