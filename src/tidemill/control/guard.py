@@ -32,7 +32,7 @@ class GuardedRoute(APIRoute):
     """A route that is served only to those whom its row in the table lets in."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
-        method = next(iter(options["methods"]))
+        (method,) = options["methods"]
         self.rule = RULES[f"{method} {path}"]
         if not self.rule.unguarded:
             told = documented(400, 401, 403, 429) if method == "POST" else documented(401, 403, 429)
