@@ -1,6 +1,7 @@
 """What a route is given: one control process's parts, and who is asking."""
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -27,6 +28,7 @@ from tidemill.store.database import Database
 class Control(Parts):
     """A control process as its routes see it. They use the connections kept for `requests`.
 
+    `streams` counts the event streams that are open, by who reads them.
     `draining` is set once the process has been told to stop.
     """
 
@@ -39,7 +41,7 @@ class Control(Parts):
     callers: Callers
     session_rules: SessionRules
     denials: Denials
-    streams: int = 0
+    streams: Counter[str] = field(default_factory=Counter)
     runners: list[LoopRunner] = field(default_factory=list)
     draining: asyncio.Event = field(default_factory=asyncio.Event)
     _set_up: bool = False

@@ -17,7 +17,6 @@ from tidemill.core.accounts.account import AccountStateRefusal
 from tidemill.core.accounts.permissions import RULES, Rule, refused
 from tidemill.core.accounts.roles import STRANGER, Caller, Credential
 from tidemill.core.clock import Instant
-from tidemill.core.limits import address_key
 from tidemill.core.refusals import Refusal
 
 ACCESS_COOKIE = "tidemill_access"
@@ -114,7 +113,7 @@ async def _found(request: Request, control: Control, rule: Rule, token: str, now
 async def _limit(request: Request, control: Control, caller: Caller, address: str, now: Instant) -> None:
     """Take one request from the caller's bucket. The answer carries how it stands, whichever it is."""
     limit = control.limits.of(caller)
-    who = address_key(address) if caller is STRANGER else control.limits.whose(caller)
+    who = control.limits.whose_request(caller, address)
     allowance = control.limiter.take(who, limit, now) or await control.limiter.allowed(who, limit)
     request.scope["allowance"] = allowance
     if not allowance.allowed:

@@ -2,7 +2,7 @@
 
 from tidemill.core.accounts.roles import Caller, Credential, Role
 from tidemill.core.clock import HOUR, SECOND
-from tidemill.core.limits import Limit
+from tidemill.core.limits import Limit, address_key
 from tidemill.core.settings.edge import LimitsSettings
 
 _MINUTE = 60 * SECOND
@@ -39,3 +39,8 @@ class CallerLimits:
     def whose(caller: Caller) -> str:
         """Whose bucket a caller draws from."""
         return str(caller.key_id or caller.account_id or caller.name)
+
+    @classmethod
+    def whose_request(cls, caller: Caller, address: str) -> str:
+        """The same for a request: strangers are told apart by their address."""
+        return address_key(address) if caller.credential is Credential.NOTHING else cls.whose(caller)

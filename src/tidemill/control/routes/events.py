@@ -1,6 +1,7 @@
 """The log of events, as a live stream or as pages, filtered by what the reader may see."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any
 from uuid import UUID
@@ -29,6 +30,9 @@ router = APIRouter(prefix=API, tags=["events"], route_class=GuardedRoute)
 
 _STILL_IN_S = 10.0
 """How often a stream looks whether its reader may still read."""
+
+_EACH_MIN = 10
+"""So many streams one reader may have, or a tenth of all if that is more."""
 
 _SCAN_MAX = 2_000
 """How many events one page may look through; a reader who may see few gets the rest with the next page."""
@@ -72,7 +76,7 @@ async def events(
     cursor = await _parse(control, last_event_id or after)
     if "application/json" in request.headers.get("accept", ""):
         return _page_view(await page(control, caller.reader, cursor or LOG_START, most))
-    if not caller.reader.operator and control.streams >= control.settings.http.event_streams_max:
+    if not caller.reader.operator and _too_many(control, caller, device_of(request)):
         raise Refused(RequestRefusal.TOO_MANY_STREAMS)
     start = cursor if cursor is not None else await control.feed.newest()
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -103,8 +107,9 @@ async def stream(control: Control, caller: Caller, device: Device, after: Cursor
     """Server-sent events from a cursor on, until the reader leaves, may no longer read, or we shut down."""
     reader, loop = caller.reader, asyncio.get_running_loop()
     checked_at = loop.time()
-    control.streams += 1
-    control.metrics.event_readers.set(control.streams)
+    who = control.limits.whose_request(caller, device.address)
+    control.streams[who] += 1
+    control.metrics.event_readers.set(control.streams.total())
     try:
         yield "retry: 1000\n\n"
         while not control.draining.is_set():
@@ -123,8 +128,15 @@ async def stream(control: Control, caller: Caller, device: Device, after: Cursor
                 # An id without content moves the reader's cursor past what it may not see.
                 yield f": still here\nid: {after}\n\n"
     finally:
-        control.streams -= 1
-        control.metrics.event_readers.set(control.streams)
+        control.streams -= Counter({who: 1})  # drops who has none left
+        control.metrics.event_readers.set(control.streams.total())
+
+
+def _too_many(control: Control, caller: Caller, device: Device) -> bool:
+    """Whether all streams are taken, or one reader has a large part of them: nobody keeps the others from reading."""
+    most = control.settings.http.event_streams_max
+    of_theirs = control.streams[control.limits.whose_request(caller, device.address)]
+    return control.streams.total() >= most or of_theirs >= max(_EACH_MIN, most // 10)
 
 
 async def _still_in(control: Control, caller: Caller, device: Device) -> bool:
