@@ -234,8 +234,9 @@ class People:
 
     async def _revoke(self, person: Person, key: Key) -> None:
         async with self.database.transaction() as transaction:
-            now = await self.now(transaction)
-            assert await api_keys.revoke(transaction, person.id, key.id, self.ids, now) is None
+            # A process's clock may be some milliseconds behind the database's.
+            since = Instant(await self.now(transaction) - SECOND)
+            assert await api_keys.revoke(transaction, person.id, key.id, self.ids, since) is None
 
     async def _letters(self, address: str) -> list[Letter]:
         async with self.database.connection() as connection:

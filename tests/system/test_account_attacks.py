@@ -317,11 +317,13 @@ def test_nobody_gets_more_letters_than_a_few_whoever_asks_for_them(town: Town, a
         asked = {"address": address, "password": PASSWORD}
         assert town.post("/auth/register", asked, elsewhere()).status_code == 202
     assert len(town.people.letters(ann.address)) <= 5
-    session = town.people.session(town.people.person()).bearer
     victim = f"victim-{uuid4().hex}@people.example"
     for _ in range(10):
+        session = town.people.session(town.people.person()).bearer
         assert town.post("/account/address", {"address": victim}, session).status_code == 202
     assert len(town.people.letters(victim)) <= 5
+    asked = [town.post("/account/address", {"address": f"{uuid4().hex}@people.example"}, session) for _ in range(10)]
+    assert [answer.status_code for answer in asked][-5:] == [429] * 5, "nor do many get letters from one account"
 
 
 def test_a_proxys_word_is_believed_only_as_far_as_the_proxy_saw(town: Town, ann: Person) -> None:

@@ -263,6 +263,11 @@ class Door:
         person = self.people.person(*kind.roles, second_factor=kind.two_factors)
         return self._session(name, kind, person) if kind.how == "session" else self._key(name, kind, person)
 
+    def cookie(self, shown: dict[str, str]) -> dict[str, str]:
+        """The same token as a browser on the pool's own page sends it."""
+        token = shown["Authorization"].removeprefix("Bearer ")
+        return {"Cookie": f"tidemill_access={token}", "Origin": self.running.url}
+
     def _session(self, name: str, kind: Kind, person: Person) -> dict[str, str]:
         opened = self.people.session(person, age_s=0 if kind.fresh else 700)
         if "blocked" in name:
@@ -321,6 +326,17 @@ def test_the_guard_does_what_the_table_says(door: Door, name: str) -> None:
         if code != due if due else not let_in:
             wrong.append(f"{route}: {answer.status_code} {code}, not {due or 'let in'}")
     assert wrong == []
+
+
+def test_a_cookie_does_what_its_session_may_and_a_stale_one_keeps_nobody_from_what_is_open(door: Door) -> None:
+    kind, stale = KINDS["a customer"], door.show("a blocked account's session")
+    for route, row in ROWS.items():
+        good = door.ask(route, door.cookie(door.show("a customer")))
+        due = expected(row, kind)
+        assert code_of(good) == due if due else code_of(good) not in REFUSALS, route
+        is_open = row in (Row.UNGUARDED, Row.ALWAYS_OPEN, Row.OPEN, Row.EVENTS)
+        over = code_of(door.ask(route, door.cookie(stale)))
+        assert over not in REFUSALS if is_open else over == "session_over", route
 
 
 def test_before_the_set_up_only_the_owner_of_the_home_is_let_in(door: Door) -> None:
