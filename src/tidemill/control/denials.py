@@ -11,7 +11,10 @@ from tidemill.store import events
 
 _EVERY_S = 5.0
 _KINDS_MAX = 100
-_OTHERS = ("stranger", "many addresses", "many routes", "many refusals")
+_KINDS_EACH_TIME = 5
+"""The trail cannot be shortened: a flood that goes on adds about one line a second and no more."""
+
+_OTHERS = ("many callers", "many addresses", "many routes", "many refusals")
 
 
 class Denials:
@@ -19,14 +22,16 @@ class Denials:
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str, str, str]] = Counter()
+        self._room = _KINDS_MAX
 
     def note(self, caller: str, address: str, route: str, refusal: Refusal) -> None:
         what = (caller, address, route, refusal.code)
-        full = len(self._counts) >= _KINDS_MAX and what not in self._counts
+        full = len(self._counts) >= self._room and what not in self._counts
         self._counts[_OTHERS if full else what] += 1
 
     def take(self) -> Counter[tuple[str, str, str, str]]:
         counts, self._counts = self._counts, Counter()
+        self._room = min(max(self._room - len(counts), 0) + _KINDS_EACH_TIME, _KINDS_MAX)
         return counts
 
     def put_back(self, counts: Counter[tuple[str, str, str, str]]) -> None:
