@@ -357,7 +357,8 @@ def test_a_login_from_a_new_device_is_told(town: Town, ann: Person) -> None:
 
 def test_a_key_is_made_shown_once_rotated_and_revoked(town: Town, ann: Person) -> None:
     session = town.enter(ann)
-    asked = {"name": "render farm", "scopes": ["account:read"], "networks": ["127.0.0.0/8"], "spending_cap": "2.5"}
+    scopes = ["events:read", "account:read"]
+    asked = {"name": "render farm", "scopes": scopes, "networks": ["127.0.0.0/8"], "spending_cap": "2.5"}
     made = town.post("/account/keys", asked, session.bearer)
     assert made.status_code == 201, made.text
     secret, about = made.json()["key"], made.json()["about"]
@@ -366,6 +367,7 @@ def test_a_key_is_made_shown_once_rotated_and_revoked(town: Town, ann: Person) -
     (listed,) = town.get("/account/keys", session.bearer)["items"]
     assert secret not in str(listed)
     assert (listed["spending_cap"], listed["spent"], listed["networks"]) == ("2.5", "0", ["127.0.0.0/8"])
+    assert listed["scopes"] == about["scopes"] == sorted(scopes)
     assert town.people.letter(ann.address, LetterKind.KEY_MADE).parameters["name"] == "render farm"
     rotated = town.post(f"/account/keys/{about['id']}/rotate", headers=session.bearer).json()
     assert town.is_in(bearer(secret)), "the old one works on for a while"

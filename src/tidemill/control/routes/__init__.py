@@ -21,6 +21,10 @@ Credits = Annotated[str, BeforeValidator(credits_of)]
 """A view's field that is given micro-credits and shows credits."""
 
 
+IN_ORDER = BeforeValidator(sorted)
+"""For a view's list that is given a set: the same set is shown the same way every time."""
+
+
 class View(BaseModel):
     """What a route shows of a value, made from the value's own fields."""
 

@@ -1,6 +1,6 @@
 """One's own account: what it is, its password and address, its sessions and the tries at its door."""
 
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Response
@@ -12,7 +12,7 @@ from tidemill.control.cookies import take_cookies
 from tidemill.control.evenly import evenly
 from tidemill.control.guard import GuardedRoute
 from tidemill.control.problems import Refused, documented
-from tidemill.control.routes import API, AddressText, Timestamp, View, parsed_address
+from tidemill.control.routes import API, IN_ORDER, AddressText, Timestamp, View, parsed_address
 from tidemill.control.routes.auth import Accepted, Password
 from tidemill.control.sending import tell
 from tidemill.core.accounts.account import Account, Language
@@ -29,7 +29,7 @@ router = APIRouter(prefix=f"{API}/account", tags=["account"], route_class=Guarde
 class AccountView(View):
     id: UUID
     address: str
-    roles: list[Role]
+    roles: Annotated[list[Role], IN_ORDER]
     language: Language
     kyc: Kyc
     kyc_reason: str

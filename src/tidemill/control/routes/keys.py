@@ -12,7 +12,7 @@ from tidemill.control.context import CallerPart, Control, ControlPart
 from tidemill.control.exact import ExactRoute
 from tidemill.control.own_account import locked_own
 from tidemill.control.problems import Refused, documented
-from tidemill.control.routes import API, Credits, Timestamp, View
+from tidemill.control.routes import API, IN_ORDER, Credits, Timestamp, View
 from tidemill.control.sending import tell
 from tidemill.core.accounts.account import Account
 from tidemill.core.accounts.keys import (
@@ -60,7 +60,7 @@ class KeyView(View):
     id: UUID
     name: str
     role: Role
-    scopes: list[Scope]
+    scopes: Annotated[list[Scope], IN_ORDER]
     prefix: str = Field(description="How the key begins; the rest is not kept.")
     networks: list[str]
     spending_cap: Credits | None = Field(validation_alias="spending_cap_uc")
