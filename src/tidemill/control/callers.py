@@ -51,10 +51,18 @@ class Callers:
             self.keys_used[caller.key_id] = now
         return caller
 
+    def knew(self, token: str, address: str) -> bool:
+        """Whether this was good from here before. Then it may be looked up however many strangers share the address."""
+        return (token, address) in self._remembered
+
     async def find(self, token: str, address: str, now: Instant) -> Caller:
         """The caller with this token or key, asked of the database. Refuses what is not known or no longer good."""
         changes = self._changes
-        caller, until = await self._look_up(token, address, now)
+        try:
+            caller, until = await self._look_up(token, address, now)
+        except Refused:
+            self._remembered.pop((token, address), None)
+            raise
         if changes != self._changes:
             return caller  # something happened while we looked: what we saw may be over by now
         if len(self._remembered) >= _REMEMBERED_MAX:

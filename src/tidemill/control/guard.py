@@ -60,8 +60,9 @@ async def admit(request: Request, rule: Rule) -> None:
     address = address_of(request)
     caller = STRANGER if token is None else control.callers.remembered(token, address, now)
     if caller is None:
-        await _limit(request, control, STRANGER, address, now)
         assert token is not None
+        if not control.callers.knew(token, address):
+            await _limit(request, control, STRANGER, address, now)
         caller = await _found(request, control, rule, token, now)
     request.scope["caller"] = caller
     await _limit(request, control, caller, address, now)
