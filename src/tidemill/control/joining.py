@@ -46,7 +46,7 @@ async def register(
     await limited_by_address(control, control.limits.door, device)
     checked = _checked(password, address)
     password_hash = await control.passwords.hash(checked)
-    if not await may_write_to(control, address):
+    if not await may_write_to(control, address, Purpose.REGISTER):
         return
     now = control.clock.now()
     async with control.requests.transaction() as transaction:
@@ -75,7 +75,7 @@ async def confirm(control: Control, shown: Shown, device: Device) -> UUID:
 async def forgot(control: Control, address: Address, language: Language, device: Device) -> None:
     """Write to the address how to set another password, or that there is no account."""
     await limited_by_address(control, control.limits.door, device)
-    if not await may_write_to(control, address):
+    if not await may_write_to(control, address, Purpose.RESET):
         return
     now = control.clock.now()
     async with control.requests.transaction() as transaction:
@@ -117,7 +117,7 @@ async def change_password(control: Control, caller: Caller, password: str) -> No
 async def change_address(control: Control, caller: Caller, address: Address) -> None:
     """Write to the new address. The account moves when it is confirmed. Nobody writes to the whole world this way."""
     await limited(control, control.limits.mail, control.limits.whose(caller))
-    if not await may_write_to(control, address):
+    if not await may_write_to(control, address, Purpose.NEW_ADDRESS):
         return
     now = control.clock.now()
     async with control.requests.transaction() as transaction:

@@ -62,9 +62,10 @@ async def tell_address(
     await _write(control, transaction, Letter(kind, address.text, language, parameters), now)
 
 
-async def may_write_to(control: Control, address: Address) -> bool:
-    """Whether strangers may have us write to this address once more. They are not told."""
-    return (await control.limiter.allowed(address.key, control.limits.mail)).allowed
+async def may_write_to(control: Control, address: Address, purpose: Purpose) -> bool:
+    """Whether strangers may have us write to this address once more. They are not told. Each purpose has a limit of its
+    own: who registers somebody's address over and over must not keep the letter from them that resets a password."""
+    return (await control.limiter.allowed(f"{purpose} {address.key}", control.limits.mail)).allowed
 
 
 async def _write(control: Control, transaction: Connection, letter: Letter, now: Instant) -> None:
