@@ -12,6 +12,7 @@ def _program(name: str, package: str) -> Callable[[], str | None]:
 REASONS: dict[str, Callable[[], str | None]] = {
     "chromium": _program("chromium", "chromium"),
     "bubblewrap": _program("bwrap", "bubblewrap"),
+    "gcc": _program("gcc", "gcc"),
     "podman": _program("podman", "podman"),
     "root": lambda: None if os.geteuid() == 0 else "only root can mount, change users or make network namespaces",
 }

@@ -1,0 +1,152 @@
+"""JSON from a stranger, read into frozen dataclasses whose fields say how much they hold.
+
+A field's type is its bound: `Annotated[int, Whole(0, 64)]`, `Annotated[str, Text(100)]`, a truth value, an enum,
+another dataclass, any of them or None, and `Annotated[tuple[X, ...], Most(64)]`. What was read fits every bound, and
+can be stored and shown. A field with a default may be missing; fields that we do not know are skipped, since newer
+peers may send them.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole number from `low` to `high`."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Text:
+    """At most so many characters, each of which can be shown."""
+
+    most: int
+
+
+@dataclass(frozen=True)
+class Most:
+    """At most so many items."""
+
+    most: int
+
+
+@dataclass(frozen=True)
+class Malformed:
+    """What does not fit: a path of our own names, and what it must be. It repeats nothing that the stranger wrote."""
+
+    where: str
+    expected: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.where} must be {self.expected}."
+
+
+def read_json(kind: type[T], body: bytes, most_bytes: int) -> T | Malformed:
+    """The value that a body holds."""
+    if len(body) > most_bytes:
+        return Malformed("The body", f"at most {most_bytes:,} bytes")
+    try:
+        parsed = json.loads(body.decode("utf-8"), parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return Malformed("The body", "JSON in UTF-8")
+    try:
+        value: T = _read(kind, parsed, "")
+    except _Misfit as misfit:
+        return misfit.malformed
+    return value
+
+
+def json_bytes(value: object) -> bytes:
+    """The inverse. What is None is left out."""
+    return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+class _Misfit(Exception):
+    def __init__(self, where: str, expected: str) -> None:
+        super().__init__(where)
+        self.malformed = Malformed(where or "The body", expected)
+
+
+def _read(kind: Any, value: Any, where: str) -> Any:
+    if get_origin(kind) in (UnionType, Union):
+        return None if value is None else _read(get_args(kind)[0], value, where)
+    if get_origin(kind) is Annotated:
+        inner, bound = get_args(kind)
+        return _bounded(inner, bound, value, where)
+    if is_dataclass(kind):
+        return _read_fields(kind, value, where)
+    if kind is bool:
+        return _checked(value, isinstance(value, bool), where, "true or false")
+    return _read_choice(kind, value, where)
+
+
+def _bounded(inner: Any, bound: Whole | Text | Most, value: Any, where: str) -> Any:
+    match bound:
+        case Whole(low, high):
+            fits = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+            return _checked(value, fits, where, f"a whole number from {low:,} to {high:,}")
+        case Text(most):
+            fits = isinstance(value, str) and len(value) <= most and value.isprintable()
+            return _checked(value, fits, where, f"a text of at most {most} printable characters")
+        case Most(most):
+            _checked(value, isinstance(value, list) and len(value) <= most, where, f"a list of at most {most}")
+            return tuple(_read(get_args(inner)[0], item, f"{where}[{place}]") for place, item in enumerate(value))
+
+
+def _read_fields(kind: Any, value: Any, where: str) -> Any:
+    _checked(value, isinstance(value, dict), where, "an object")
+    found = {}
+    for name, (hint, required) in _hints(kind).items():
+        path = f"{where}.{name}" if where else name
+        if name in value:
+            found[name] = _read(hint, value[name], path)
+        elif required:
+            raise _Misfit(path, "there")
+    return kind(**found)
+
+
+def _read_choice(kind: type[Enum], value: Any, where: str) -> Any:
+    choices = [str(member.value) for member in kind]
+    _checked(value, isinstance(value, str) and value in choices, where, f"one of {', '.join(choices)}")
+    return kind(value)
+
+
+def _checked(value: Any, fits: bool, where: str, expected: str) -> Any:
+    if not fits:
+        raise _Misfit(where, expected)
+    return value
+
+
+@cache
+def _hints(kind: Any) -> Mapping[str, tuple[Any, bool]]:
+    """Each field's type, and whether it must be there."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {
+        field.name: (hints[field.name], field.default is MISSING and field.default_factory is MISSING)
+        for field in fields(kind)
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if is_dataclass(value):
+        pairs = ((field.name, getattr(value, field.name)) for field in fields(value))
+        return {name: _plain(item) for name, item in pairs if item is not None}
+    return value
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)
