@@ -40,6 +40,7 @@ EXAMPLES = {
     "http.tls_certificate": "/c.pem",
     "http.tls_key": "/k.pem",
     "http.trusted_proxies": "10.0.0.0/8,192.0.2.1",
+    "agent.home": "/mnt/agent",
     "tracing.endpoint": "https://h/v1",
     "mail.public_url": "https://pool.example",
     "mail.sender": "pool@example.com",

@@ -142,6 +142,7 @@ CHECKS = (
     rising("audit.rate_floor", "audit.budget"),
     rising("verification.similarity_review", "verification.similarity_pass"),
     rising("value_policy.price_ratio_low", "value_policy.price_ratio_high"),
+    rising("nodes.resume_at_c", "nodes.pause_above_c"),
     rising("jobs.light_devices_max", "jobs.medium_devices_max", "jobs.heavy_devices_max"),
     sum_to_one("contribution.base", "contribution.uptime", "contribution.success", "contribution.quality"),
     sum_to_one(

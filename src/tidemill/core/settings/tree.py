@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
+from tidemill.core.settings.agent import AgentSettings
 from tidemill.core.settings.definition import (
     OF_POOL,
     OF_PROCESS,
@@ -96,6 +97,7 @@ class Settings:
     log: LogSettings = field(default_factory=LogSettings, metadata=OF_PROCESS)
     tracing: TracingSettings = field(default_factory=TracingSettings, metadata=OF_PROCESS)
     secrets: SecretsSettings = field(default_factory=SecretsSettings, metadata=OF_PROCESS)
+    agent: AgentSettings = field(default_factory=AgentSettings, metadata=OF_PROCESS)
     login: LoginSettings = field(default_factory=LoginSettings, metadata=OF_POOL)
     limits: LimitsSettings = field(default_factory=LimitsSettings, metadata=OF_POOL)
     trail: TrailSettings = field(default_factory=TrailSettings, metadata=OF_POOL)

@@ -92,6 +92,9 @@ class NodesSettings:
     pause_above_c: float = setting(
         NUMBER, 85, unit="°C", low=30, high=120, meaning="A node with a hotter device is paused."
     )
+    resume_at_c: float = setting(
+        NUMBER, 80, unit="°C", low=20, high=120, meaning="A node that was paused for heat goes on at this temperature."
+    )
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Nodes: their life cycle, their owners' rules, and why one gets no work."""

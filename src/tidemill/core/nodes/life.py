@@ -1,0 +1,98 @@
+"""The life of a node: registered → active → inactive → deregistered, and the conditions it can be in beside that.
+
+A node is active while its challenge is passed and its stake is enough. Deregistered is for good: its identity is worth
+nothing any more, and a machine that comes back is a new node. Conditions hold together; the strictest decides on work.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tidemill.core.nodes.reasons import InHand
+from tidemill.core.refusals import Refusal
+
+
+class Life(StrEnum):
+    REGISTERED = "registered"
+    ACTIVE = "active"
+    INACTIVE = "inactive"
+    DEREGISTERED = "deregistered"
+
+
+class Change(StrEnum):
+    """What happens to a node in its life."""
+
+    PROVED = "proved"  # the challenge is passed and the stake is enough
+    LAPSED = "lapsed"  # one of both no longer holds
+    REMOVED = "removed"  # by its owner or an operator
+
+
+class LifeRefusal(Refusal):
+    NODE_REMOVED = "This node was removed from the pool: join the machine again with a new token."
+    NODE_ALREADY_SO = "The node is in that state already; nothing was changed."
+    NODE_NOT_PROVED = "This node has not been active yet, so it cannot lapse: let it pass its challenge first."
+
+
+LIVES: Mapping[tuple[Life, Change], Life | LifeRefusal] = {
+    (Life.REGISTERED, Change.PROVED): Life.ACTIVE,
+    (Life.REGISTERED, Change.LAPSED): LifeRefusal.NODE_NOT_PROVED,
+    (Life.REGISTERED, Change.REMOVED): Life.DEREGISTERED,
+    (Life.ACTIVE, Change.PROVED): LifeRefusal.NODE_ALREADY_SO,
+    (Life.ACTIVE, Change.LAPSED): Life.INACTIVE,
+    (Life.ACTIVE, Change.REMOVED): Life.DEREGISTERED,
+    (Life.INACTIVE, Change.PROVED): Life.ACTIVE,
+    (Life.INACTIVE, Change.LAPSED): LifeRefusal.NODE_ALREADY_SO,
+    (Life.INACTIVE, Change.REMOVED): Life.DEREGISTERED,
+    (Life.DEREGISTERED, Change.PROVED): LifeRefusal.NODE_REMOVED,
+    (Life.DEREGISTERED, Change.LAPSED): LifeRefusal.NODE_REMOVED,
+    (Life.DEREGISTERED, Change.REMOVED): LifeRefusal.NODE_REMOVED,
+}
+
+
+class Condition(StrEnum):
+    """How a node is, besides where it is in its life. It is either online or offline."""
+
+    ONLINE = "online"
+    OFFLINE = "offline"
+    DRAINING = "draining"
+    PAUSED = "paused"
+    DEGRADED = "degraded"
+    SUSPENDED = "suspended"
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Whether a node is offered work, and what becomes of the work it has."""
+
+    new_work: bool
+    in_hand: InHand
+
+
+EFFECTS: Mapping[Condition, Effect] = {
+    Condition.ONLINE: Effect(new_work=True, in_hand=InHand.FINISH),
+    Condition.OFFLINE: Effect(new_work=False, in_hand=InHand.FINISH),  # what it finishes in time still counts
+    Condition.DRAINING: Effect(new_work=False, in_hand=InHand.FINISH),
+    Condition.PAUSED: Effect(new_work=False, in_hand=InHand.STOP),
+    Condition.DEGRADED: Effect(new_work=True, in_hand=InHand.FINISH),  # on its sound devices
+    Condition.SUSPENDED: Effect(new_work=False, in_hand=InHand.STOP),
+}
+
+LIFE_EFFECTS: Mapping[Life, Effect] = {
+    Life.REGISTERED: Effect(new_work=False, in_hand=InHand.FINISH),
+    Life.ACTIVE: Effect(new_work=True, in_hand=InHand.FINISH),
+    Life.INACTIVE: Effect(new_work=False, in_hand=InHand.FINISH),
+    Life.DEREGISTERED: Effect(new_work=False, in_hand=InHand.STOP),
+}
+
+
+def after(life: Life, change: Change) -> Life | LifeRefusal:
+    """Where a node is in its life after a change."""
+    return LIVES[life, change]
+
+
+def effect(life: Life, conditions: Collection[Condition]) -> Effect:
+    """What a node's state means for work: new work only if nothing forbids it, and a stop if anything asks for one."""
+    assert (Condition.ONLINE in conditions) != (Condition.OFFLINE in conditions), "a node is online or offline"
+    effects = [LIFE_EFFECTS[life], *(EFFECTS[condition] for condition in conditions)]
+    stops = any(one.in_hand is InHand.STOP for one in effects)
+    return Effect(all(one.new_work for one in effects), InHand.STOP if stops else InHand.FINISH)

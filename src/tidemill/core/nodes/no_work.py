@@ -1,0 +1,120 @@
+"""The answer to "why did my node get no work?": every reason there is at this moment, the one to see to first in front.
+
+A list without a reason that speaks of the whole node means that it is offered work whenever there is some that fits.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.nodes.life import Condition, Life, LifeRefusal
+from tidemill.core.nodes.reasons import Reason, Why
+from tidemill.core.nodes.rules import HeatLimits, Rules, Senses, objections
+
+_ORDER = {why: place for place, why in enumerate(Why)}
+
+_LIVES = {
+    Life.REGISTERED: "This node is registered and not active yet: it needs a passed challenge and enough stake.",
+    Life.INACTIVE: "This node is inactive: it needs a passed challenge and enough stake to be active again.",
+}
+_CHECKED_AGAIN = "Its hardware has to be challenged before it gets work; that happens by itself once it is online."
+_PAUSED = "This node is paused: resume it when it may work again."
+_PAUSING = {Why.TOO_HOT, Why.TOO_MUCH_POWER, Why.PAUSED}
+"""Each of them pauses a node, and says more than that it is paused."""
+
+_DRAINING = "This node finishes what it has and takes no new work: resume it to change that."
+
+
+@dataclass(frozen=True)
+class FailingDevice:
+    """A device that its driver gave up, and the driver's words."""
+
+    name: str
+    words: str
+
+
+@dataclass(frozen=True)
+class NodeView:
+    """What is known of a node when somebody asks. `senses` are the last that arrived, if any did."""
+
+    life: Life
+    conditions: Collection[Condition]
+    challenge_passed: bool
+    version: str
+    version_accepted: bool
+    versions_accepted: str
+    devices: int
+    failing: Sequence[FailingDevice]
+    rules: Rules
+    utc_offset_s: int
+    senses: Senses | None = None
+    paused_reason: str = ""
+    suspended_reason: str = ""
+    heard_at: Instant | None = None
+
+
+def why_no_work(node: NodeView, pool: HeatLimits, now: Instant) -> list[Reason]:
+    """Every reason, in the order of `Why`. A removed node has only that one."""
+    if node.life is Life.DEREGISTERED:
+        return [Reason(Why.REMOVED, LifeRefusal.NODE_REMOVED.sentence)]
+    by_rules = list(objections(node.rules, node.senses, pool, now, node.utc_offset_s))
+    found = {reason.why for reason in by_rules}
+    known = found | ({Why.PAUSED} if found & _PAUSING and not node.paused_reason else set())
+    others = (reason for reason in _of_the_node(node, now) if reason.why not in known)
+    return sorted([*others, *by_rules], key=lambda reason: _ORDER[reason.why])
+
+
+def _of_the_node(node: NodeView, now: Instant) -> Iterator[Reason]:
+    if Condition.SUSPENDED in node.conditions:
+        yield _suspended(node.suspended_reason)
+    if Condition.OFFLINE in node.conditions:
+        yield _offline(node.heard_at, now)
+    if not node.version_accepted:
+        yield _version(node)
+    if not node.challenge_passed:
+        yield Reason(Why.CHALLENGE_MISSING, _CHECKED_AGAIN)
+    if node.life in _LIVES:
+        yield Reason(Why.NOT_ACTIVE, _LIVES[node.life])
+    if Condition.PAUSED in node.conditions:
+        yield Reason(Why.PAUSED, f"This node is paused: {node.paused_reason}" if node.paused_reason else _PAUSED)
+    if Condition.DRAINING in node.conditions:
+        yield Reason(Why.DRAINING, _DRAINING)
+    yield from _failing(node)
+
+
+def _suspended(reason: str) -> Reason:
+    why = f": {reason}" if reason else ""
+    return Reason(Why.SUSPENDED, f"The pool has suspended this node{why}. Ask its operator.")
+
+
+def _offline(heard_at: Instant | None, now: Instant) -> Reason:
+    if heard_at is None:
+        return Reason(Why.OFFLINE, "Nothing was heard of this node yet: start `tidemill agent run` on it.")
+    silent_s = max(0, now - heard_at) // SECOND
+    return Reason(
+        Why.OFFLINE, f"Nothing was heard of this node for {_spoken(silent_s)}: run `tidemill agent doctor` on it."
+    )
+
+
+def _version(node: NodeView) -> Reason:
+    return Reason(
+        Why.VERSION_NOT_ACCEPTED,
+        f"The agent is version {node.version}, and the pool accepts {node.versions_accepted}: install one of those.",
+    )
+
+
+def _failing(node: NodeView) -> Iterator[Reason]:
+    """A failing device gets no work; the node gets none when no device is left."""
+    for device in node.failing:
+        yield Reason(
+            Why.FAILING_DEVICE, f"{device.name} is failing and gets no work: {device.words}", device=device.name
+        )
+    if node.devices <= len(node.failing):
+        yield Reason(Why.FAILING_DEVICE, "No device of this node is working: look at its driver and its hardware.")
+
+
+def _spoken(seconds: int) -> str:
+    for unit, length_s in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if seconds >= 2 * length_s:
+            return f"{seconds // length_s} {unit}"
+    return f"{seconds} seconds"

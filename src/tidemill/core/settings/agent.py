@@ -1,0 +1,23 @@
+"""Settings of the agent on a provider's machine."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidemill.core.settings.definition import optional, setting
+from tidemill.core.settings.quantities import SIZE
+from tidemill.core.settings.texts import PATH
+
+
+@dataclass(frozen=True)
+class AgentSettings:
+    """The agent, and what it keeps on its machine."""
+
+    home: Path | None = optional(
+        PATH, meaning="The directory of the agent; not set uses /var/lib/tidemill-agent for root, else the user's own."
+    )
+    spool_bytes: int = setting(
+        SIZE,
+        "256MiB",
+        low="1MiB",
+        meaning="What may wait for the pool; above it, old log lines, progress and telemetry are dropped.",
+    )

@@ -1,0 +1,190 @@
+"""The life of a node, its conditions, and every answer to why it gets no work."""
+
+from dataclasses import replace
+from itertools import chain, combinations
+
+import pytest
+
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.nodes.life import (
+    EFFECTS,
+    LIFE_EFFECTS,
+    LIVES,
+    Change,
+    Condition,
+    Effect,
+    Life,
+    LifeRefusal,
+    after,
+    effect,
+)
+from tidemill.core.nodes.no_work import FailingDevice, NodeView, why_no_work
+from tidemill.core.nodes.reasons import InHand, Why
+from tidemill.core.nodes.rules import HeatLimits, Idle, Reading, Rules, Work, sense
+from tidemill.core.nodes.windows import Window
+
+NOW = Instant(1_800_000_000 * SECOND)
+POOL = HeatLimits(85, 80)
+SOUND = NodeView(
+    life=Life.ACTIVE,
+    conditions={Condition.ONLINE},
+    challenge_passed=True,
+    version="1.2.0",
+    version_accepted=True,
+    versions_accepted="1.1 to 1.3",
+    devices=2,
+    failing=[],
+    rules=Rules(),
+    utc_offset_s=0,
+)
+BESIDE = [condition for condition in Condition if condition not in (Condition.ONLINE, Condition.OFFLINE)]
+
+
+def test_every_state_answers_every_change() -> None:
+    assert LIVES.keys() == {(life, change) for life in Life for change in Change}
+    assert LIFE_EFFECTS.keys() == set(Life)
+    assert EFFECTS.keys() == set(Condition)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ([], Life.REGISTERED),
+        ([Change.PROVED], Life.ACTIVE),
+        ([Change.PROVED, Change.LAPSED], Life.INACTIVE),
+        ([Change.PROVED, Change.LAPSED, Change.PROVED], Life.ACTIVE),
+        ([Change.REMOVED], Life.DEREGISTERED),
+        ([Change.PROVED, Change.REMOVED], Life.DEREGISTERED),
+        ([Change.PROVED, Change.LAPSED, Change.REMOVED], Life.DEREGISTERED),
+        ([Change.LAPSED], LifeRefusal.NODE_NOT_PROVED),
+        ([Change.PROVED, Change.PROVED], LifeRefusal.NODE_ALREADY_SO),
+        ([Change.PROVED, Change.LAPSED, Change.LAPSED], LifeRefusal.NODE_ALREADY_SO),
+    ],
+)
+def test_a_node_goes_through_its_life(changes: list[Change], expected: Life | LifeRefusal) -> None:
+    found: Life | LifeRefusal = Life.REGISTERED
+    for change in changes:
+        assert isinstance(found, Life)
+        found = after(found, change)
+    assert found is expected
+
+
+@pytest.mark.parametrize("change", Change)
+def test_nothing_brings_a_removed_node_back(change: Change) -> None:
+    assert after(Life.DEREGISTERED, change) is LifeRefusal.NODE_REMOVED
+
+
+@pytest.mark.parametrize("life", Life)
+def test_the_strictest_of_all_conditions_decides(life: Life) -> None:
+    sets = chain.from_iterable(combinations(BESIDE, count) for count in range(len(BESIDE) + 1))
+    for beside in sets:
+        for presence in (Condition.ONLINE, Condition.OFFLINE):
+            held = {presence, *beside}
+            found = effect(life, held)
+            forbidding = {Condition.OFFLINE, Condition.DRAINING, Condition.PAUSED, Condition.SUSPENDED}
+            stopping = {Condition.PAUSED, Condition.SUSPENDED}
+            stops = bool(held & stopping) or life is Life.DEREGISTERED
+            assert found == Effect(
+                new_work=life is Life.ACTIVE and not held & forbidding,
+                in_hand=InHand.STOP if stops else InHand.FINISH,
+            )
+
+
+@pytest.mark.parametrize("conditions", [set(), {Condition.ONLINE, Condition.OFFLINE}, {Condition.PAUSED}])
+def test_a_node_is_either_online_or_offline(conditions: set[Condition]) -> None:
+    with pytest.raises(AssertionError):
+        effect(Life.ACTIVE, conditions)
+
+
+def test_a_sound_node_has_no_reason() -> None:
+    assert why_no_work(SOUND, POOL, NOW) == []
+    assert why_no_work(replace(SOUND, conditions={Condition.ONLINE, Condition.DEGRADED}), POOL, NOW) == []
+
+
+@pytest.mark.parametrize(
+    ("node", "why", "words"),
+    [
+        (replace(SOUND, life=Life.REGISTERED), Why.NOT_ACTIVE, "not active yet"),
+        (replace(SOUND, life=Life.INACTIVE), Why.NOT_ACTIVE, "inactive"),
+        (replace(SOUND, life=Life.DEREGISTERED), Why.REMOVED, "new token"),
+        (replace(SOUND, conditions={Condition.OFFLINE}), Why.OFFLINE, "agent run"),
+        (
+            replace(SOUND, conditions={Condition.OFFLINE}, heard_at=Instant(NOW - 600 * SECOND)),
+            Why.OFFLINE,
+            "for 10 minutes",
+        ),
+        (
+            replace(SOUND, conditions={Condition.OFFLINE}, heard_at=Instant(NOW + 600 * SECOND)),
+            Why.OFFLINE,
+            "for 0 seconds",
+        ),
+        (
+            replace(SOUND, conditions={Condition.OFFLINE}, heard_at=Instant(NOW - 3 * 86_400 * SECOND)),
+            Why.OFFLINE,
+            "for 3 days",
+        ),
+        (replace(SOUND, challenge_passed=False), Why.CHALLENGE_MISSING, "challenged"),
+        (replace(SOUND, version_accepted=False), Why.VERSION_NOT_ACCEPTED, "1.2.0, and the pool accepts 1.1 to 1.3"),
+        (
+            replace(SOUND, conditions={Condition.ONLINE, Condition.SUSPENDED}, suspended_reason="a wrong result"),
+            Why.SUSPENDED,
+            "this node: a wrong result. Ask",
+        ),
+        (replace(SOUND, conditions={Condition.ONLINE, Condition.SUSPENDED}), Why.SUSPENDED, "this node. Ask"),
+        (replace(SOUND, conditions={Condition.ONLINE, Condition.PAUSED}), Why.PAUSED, "resume"),
+        (
+            replace(SOUND, conditions={Condition.ONLINE, Condition.PAUSED}, paused_reason="Its disk is full."),
+            Why.PAUSED,
+            "This node is paused: Its disk is full.",
+        ),
+        (replace(SOUND, conditions={Condition.ONLINE, Condition.DRAINING}), Why.DRAINING, "resume"),
+        (replace(SOUND, rules=Rules(work=Work.PAUSE)), Why.PAUSED, "owner"),
+        (replace(SOUND, devices=0), Why.FAILING_DEVICE, "No device"),
+    ],
+)
+def test_each_reason_is_found_and_says_what_to_do(node: NodeView, why: Why, words: str) -> None:
+    (reason,) = why_no_work(node, POOL, NOW)
+    assert reason.why is why
+    assert words in reason.sentence
+    assert reason.sentence.endswith(".")
+
+
+def test_a_failing_device_is_named_and_the_node_works_on_with_the_others() -> None:
+    one = FailingDevice("GPU 0", "It has fallen off the bus.")
+    (reason,) = why_no_work(replace(SOUND, failing=[one]), POOL, NOW)
+    assert (reason.device, reason.sentence) == (
+        "GPU 0",
+        "GPU 0 is failing and gets no work: It has fallen off the bus.",
+    )
+    both = why_no_work(replace(SOUND, failing=[one, FailingDevice("GPU 1", "Lost.")]), POOL, NOW)
+    assert [reason.device for reason in both] == ["GPU 0", "GPU 1", None]
+
+
+def test_a_node_that_heat_has_paused_is_told_of_the_heat() -> None:
+    hot = sense(None, Reading(95, 200, 0), Rules(), POOL, NOW)
+    node = replace(SOUND, conditions={Condition.ONLINE, Condition.PAUSED}, senses=hot)
+    assert [reason.why for reason in why_no_work(node, POOL, NOW)] == [Why.TOO_HOT]
+    both = replace(node, paused_reason="Its disk is full.")
+    assert [reason.why for reason in why_no_work(both, POOL, NOW)] == [Why.TOO_HOT, Why.PAUSED]
+
+
+def test_everything_at_once_is_told_in_order_and_once() -> None:
+    rules = Rules(
+        windows=(Window(0, 1, (0,)),),
+        only_when_idle=Idle(10, 60),
+        power_limit_w=100,
+        work=Work.PAUSE,
+    )
+    node = replace(
+        SOUND,
+        life=Life.INACTIVE,
+        conditions={Condition.OFFLINE, Condition.PAUSED, Condition.DRAINING, Condition.SUSPENDED},
+        challenge_passed=False,
+        version_accepted=False,
+        failing=[FailingDevice("GPU 0", "Lost.")],
+        rules=rules,
+        senses=sense(None, Reading(95, 200, 50), rules, POOL, NOW),
+    )
+    found = [reason.why for reason in why_no_work(node, POOL, NOW)]
+    assert found == [why for why in Why if why is not Why.REMOVED]
+    assert [one.why for one in why_no_work(replace(node, life=Life.DEREGISTERED), POOL, NOW)] == [Why.REMOVED]
