@@ -57,3 +57,9 @@ class MailFault(Fault):
     """No letter can be handed over right now, or one cannot be read."""
 
     code = "mail_unavailable"
+
+
+class AgentFault(Fault):
+    """The agent cannot use its home, its identity or its spool."""
+
+    code = "agent_unusable"

@@ -1,0 +1,41 @@
+"""Files that only the agent's user may read, each whole and durable before it has its name.
+
+The pool's processes have the like for their own home; neither side may import the other.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+
+def make_private_file(file: Path, text: str) -> None:
+    """Make a file; FileExistsError if there is one."""
+    _write(file, text, os.link)
+
+
+def replace_private_file(file: Path, text: str) -> None:
+    """Put a file in the place of another at once, or make it."""
+    _write(file, text, os.replace)
+
+
+def sync_directory(place: Path) -> None:
+    """Make what was renamed or removed in a directory survive a power cut."""
+    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write(file: Path, text: str, give_name: Callable[[str, Path], None]) -> None:
+    descriptor, draft = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        give_name(draft, file)
+    finally:
+        Path(draft).unlink(missing_ok=True)
+    sync_directory(file.parent)

@@ -1,0 +1,292 @@
+"""The spool's file: reports with their numbers, in SQLite. One process has it open, and one thread of it uses it.
+
+Numbers have no gaps. A report that was dropped leaves its number: neighbouring dropped ones share one row, so that a
+full spool stays full and no more. What a call has answered is on the disk. A file that is damaged is set aside.
+"""
+
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidemill.core.faults import AgentFault, DiskFull
+
+FORMAT = 1
+ROW_BYTES = 40
+"""What a row costs besides its body, near enough."""
+
+_READ_MAX = 1_000
+_FULL_TO = 0.9
+_SETTINGS = (
+    "PRAGMA locking_mode = EXCLUSIVE",  # no second process, and no shared memory beside the file
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",  # a number that the pool has seen must not be given twice after a power cut
+    "PRAGMA journal_size_limit = 4194304",
+)
+_TABLES = """
+BEGIN IMMEDIATE;
+CREATE TABLE report (
+    number    INTEGER PRIMARY KEY,
+    reports   INTEGER NOT NULL,  -- how many numbers the row stands for: more than one only where they were dropped
+    droppable INTEGER NOT NULL,
+    checksum  INTEGER NOT NULL,
+    body      BLOB NOT NULL      -- empty where it was dropped
+);
+CREATE INDEX report_droppable ON report (number) WHERE droppable;
+CREATE TABLE spool (last_number INTEGER NOT NULL, met INTEGER NOT NULL);
+INSERT INTO spool VALUES (0, 0);
+PRAGMA user_version = 1;
+COMMIT;
+"""
+
+
+class Damaged(Exception):
+    """The file does not hold what was written to it."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A report as it was kept; without a body, one of those from `first` to `last` that were dropped."""
+
+    number: int
+    body: bytes | None
+    first: int
+    last: int
+    intact: bool
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What is in the file. `met` tells whether the pool has seen these numbers."""
+
+    last_number: int
+    first_number: int
+    size_bytes: int
+    met: bool
+
+
+class SpoolFile:
+    """An open file."""
+
+    def __init__(self, file: Path, most_bytes: int) -> None:
+        self._file = file
+        self._most_bytes = most_bytes
+        self._connection = _connect(file)
+        try:
+            self.standing = self._found()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    @property
+    def has_room(self) -> bool:
+        return self.standing.size_bytes < self._most_bytes
+
+    def append(self, reports: Sequence[tuple[bytes, bool]], received: int = 0) -> int:
+        """Keep reports, each with whether it may be dropped, and forget what was received. Answers the last number."""
+        before = self.standing
+        last = before.last_number + len(reports)
+        rows = [
+            (number, droppable, zlib.crc32(body), body)
+            for number, (body, droppable) in enumerate(reports, start=before.last_number + 1)
+        ]
+        with self._transaction():
+            size_bytes = before.size_bytes - self._forget(received) + sum(len(row[3]) + ROW_BYTES for row in rows)
+            self._connection.executemany("INSERT INTO report VALUES (?, 1, ?, ?, ?)", rows)
+            self._connection.execute("UPDATE spool SET last_number = ?", (last,))
+            size_bytes -= self._make_room(size_bytes)
+        self.standing = Standing(last, max(before.first_number, received + 1), size_bytes, before.met)
+        return last
+
+    def read(self, after: int, most_bytes: int) -> list[Kept]:
+        """What follows a number, in order, up to so many bytes, and one report at the least."""
+        found: list[Kept] = []
+        room = most_bytes
+        for one in self._following(after + 1):
+            room -= ROW_BYTES + len(one.body or b"")
+            if found and (room < 0 or len(found) == _READ_MAX):
+                break
+            found.append(one)
+        return found
+
+    def begin_at(self, received: int) -> None:
+        """Let what waits have the numbers behind what the pool has received, if they are not the same ones already."""
+        before = self.standing
+        is_ours = before.met and before.first_number - 1 <= received <= before.last_number
+        shift = 0 if is_ours else received + 1 - before.first_number
+        with self._transaction():
+            freed = self._forget(received) if is_ours else 0
+            if shift:
+                self._renumber(shift)
+            self._connection.execute("UPDATE spool SET met = 1")
+        self.standing = Standing(before.last_number + shift, received + 1, before.size_bytes - freed, met=True)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All or nothing, and durable at the end."""
+        with _faults(self._file):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):  # SQLite may have done so itself
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def _forget(self, received: int) -> int:
+        """Remove what the pool has. Answers how many bytes that makes free."""
+        if received < self.standing.first_number:
+            return 0
+        found = self._connection.execute(
+            "SELECT number, reports FROM report WHERE number <= ? ORDER BY number DESC LIMIT 1", (received,)
+        ).fetchone()
+        if found and found[0] + found[1] - 1 > received:
+            left = found[0] + found[1] - 1 - received
+            self._connection.execute(
+                "UPDATE report SET number = ?, reports = ? WHERE number = ?", (received + 1, left, found[0])
+            )
+        freed: int = self._connection.execute(
+            "SELECT coalesce(sum(length(body) + ?), 0) FROM report WHERE number <= ?", (ROW_BYTES, received)
+        ).fetchone()[0]
+        self._connection.execute("DELETE FROM report WHERE number <= ?", (received,))
+        return freed
+
+    def _renumber(self, shift: int) -> None:
+        """By way of negative numbers, since a number may not be there twice even for a moment."""
+        self._connection.execute("UPDATE report SET number = -number - ?", (shift,))
+        self._connection.execute("UPDATE report SET number = -number")
+        self._connection.execute("UPDATE spool SET last_number = last_number + ?", (shift,))
+
+    def _make_room(self, size_bytes: int) -> int:
+        """Drop the oldest of what may be dropped, some more than needed, so that not every report has to."""
+        freed = 0
+        while size_bytes > self._most_bytes and size_bytes - freed > self._most_bytes * _FULL_TO:
+            oldest = self._connection.execute(
+                "SELECT number FROM report WHERE droppable ORDER BY number LIMIT 1"
+            ).fetchone()
+            if oldest is None:
+                break
+            freed += self._drop(oldest[0])
+        return freed
+
+    def _drop(self, number: int) -> int:
+        """Leave only the number, in one row with the dropped ones before and behind it. Answers the bytes set free."""
+        before = self._connection.execute(
+            "SELECT number, length(body) FROM report WHERE number < ? ORDER BY number DESC LIMIT 1", (number,)
+        ).fetchone()
+        behind = self._connection.execute(
+            "SELECT number + reports - 1 FROM report WHERE number = ? AND length(body) = 0", (number + 1,)
+        ).fetchone()
+        first = before[0] if before and before[1] == 0 else number
+        last = behind[0] if behind else number
+        rows, size_bytes = self._connection.execute(
+            "SELECT count(*), sum(length(body)) FROM report WHERE number BETWEEN ? AND ?", (first, last)
+        ).fetchone()
+        self._connection.execute("DELETE FROM report WHERE number BETWEEN ? AND ?", (first, last))
+        self._connection.execute("INSERT INTO report VALUES (?, ?, 0, 0, x'')", (first, last - first + 1))
+        return int(size_bytes + (rows - 1) * ROW_BYTES)
+
+    def _following(self, number: int) -> Iterator[Kept]:
+        with _faults(self._file):
+            rows = self._connection.execute(
+                "SELECT number, reports, checksum, CAST(body AS BLOB) FROM report "
+                "WHERE number >= coalesce((SELECT max(number) FROM report WHERE number <= ?), 0) ORDER BY number",
+                (number,),
+            )
+            for first, reports, checksum, body in rows:
+                last = first + reports - 1
+                intact = zlib.crc32(body) == checksum
+                for one in range(max(first, number), last + 1):
+                    yield Kept(one, body or None, first, last, intact)
+
+    def _found(self) -> Standing:
+        """Look at a file that was just opened: is everything there, and in order?"""
+        version: int = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0:
+            self._connection.executescript(_TABLES)
+        elif version > FORMAT:
+            raise AgentFault(f"{self._file} was written by a newer agent: install that one again.")
+        if self._connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+            raise Damaged
+        gap = self._connection.execute(
+            "SELECT 1 FROM "
+            "(SELECT number, reports, lag(number + reports) OVER (ORDER BY number) AS expected FROM report) "
+            "WHERE number <> expected OR typeof(reports) <> 'integer' OR reports < 1 LIMIT 1"
+        ).fetchone()
+        end = self._connection.execute("SELECT max(number + reports) - 1 FROM report").fetchone()[0]
+        standing = self._counted()
+        if gap or (end is not None and end != standing.last_number):
+            raise Damaged
+        return standing
+
+    def _counted(self) -> Standing:
+        found = self._connection.execute(
+            "SELECT last_number, met, (SELECT min(number) FROM report), "
+            "(SELECT sum(length(body) + ?) FROM report) FROM spool",
+            (ROW_BYTES,),
+        ).fetchall()
+        if len(found) != 1:
+            raise Damaged
+        last, met, first, size_bytes = found[0]
+        return Standing(last, last + 1 if first is None else first, size_bytes or 0, bool(met))
+
+
+def open_spool_file(file: Path, most_bytes: int) -> tuple[SpoolFile, Path | None]:
+    """Open the file, or make it. One that is damaged is set aside, and its new place told."""
+    try:
+        with _faults(file, when_damaged=Damaged()):
+            return SpoolFile(file, most_bytes), None
+    except Damaged:
+        aside = _set_aside(file)
+        with _faults(file):
+            return SpoolFile(file, most_bytes), aside
+
+
+def _connect(file: Path) -> sqlite3.Connection:
+    os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    connection = sqlite3.connect(file, timeout=1, isolation_level=None, check_same_thread=False)
+    try:
+        for setting in _SETTINGS:
+            connection.execute(setting)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _set_aside(file: Path) -> Path:
+    """Move the file and its journal away. Only the last damaged one is kept, so that a bad disk does not fill up."""
+    aside = file.with_name(file.name + ".damaged")
+    for end in ("-wal", "-shm", "-journal"):
+        with suppress(FileNotFoundError):
+            os.replace(f"{file}{end}", f"{aside}{end}")
+    os.replace(file, aside)
+    return aside
+
+
+@contextmanager
+def _faults(file: Path, when_damaged: Exception | None = None) -> Iterator[None]:
+    """What SQLite and the disk do wrong, as faults."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        name = getattr(error, "sqlite_errorname", "")
+        if name == "SQLITE_FULL":
+            raise DiskFull(f"The disk that holds {file} is full: make space there.") from error
+        if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            raise AgentFault(f"Another process uses {file}: stop it first.") from error
+        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or name in ("SQLITE_ERROR", "SQLITE_MISMATCH"):
+            damaged = AgentFault(f"{file} is damaged: restart the agent, which sets it aside and begins a new one.")
+            raise when_damaged or damaged from error
+        raise AgentFault(
+            f"{file} cannot be used ({error}): look at the disk, its space and its permissions."
+        ) from error
+    except OSError as error:
+        raise AgentFault(f"{file} cannot be used ({error.strerror}): look at the disk and its permissions.") from error

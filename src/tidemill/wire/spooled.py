@@ -1,0 +1,51 @@
+"""What an agent's spool says about itself: reports that it had to drop, and how the machine was while it was offline.
+
+Both are facts of a kind of their own. A number is never left out, so each dropped report is told under its own number,
+with the range it belongs to: however reports are divided into frames and sent again, counting them is exact.
+"""
+
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from tidemill.wire.errors import ProtocolError
+from tidemill.wire.messages import Beat, Count, Facts, LogLines, Progress, Report
+
+DROPPED = "dropped"
+PAST_BEAT = "past_beat"
+
+
+class Dropped(Struct, frozen=True):
+    """The reports from one number to another are gone, this one among them: there was no room, or the disk failed."""
+
+    first: Count
+    last: Count
+    why: Literal["full", "damaged"]
+
+
+class PastBeat(Struct, frozen=True):
+    """How the machine was at an instant when nobody could be told."""
+
+    at: Count
+    beat: Beat
+
+
+def as_facts(said: Dropped | PastBeat) -> Facts:
+    """A report of it."""
+    return Facts(DROPPED if isinstance(said, Dropped) else PAST_BEAT, msgspec.json.encode(said))
+
+
+def said_in(facts: Facts) -> Dropped | PastBeat | None:
+    """The inverse; None for facts about something else."""
+    try:
+        if facts.kind == DROPPED:
+            return msgspec.json.decode(facts.body, type=Dropped)
+        return msgspec.json.decode(facts.body, type=PastBeat) if facts.kind == PAST_BEAT else None
+    except msgspec.MsgspecError as error:
+        raise ProtocolError("malformed", f"Facts of the kind {facts.kind} could not be understood: {error}.") from None
+
+
+def is_droppable(report: Report) -> bool:
+    """Whether a full spool may drop it: nobody is paid or promised anything by what it says."""
+    return isinstance(report, LogLines | Progress) or (isinstance(report, Facts) and report.kind == PAST_BEAT)
