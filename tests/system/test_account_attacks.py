@@ -287,7 +287,7 @@ def test_codes_in_letters_cannot_be_guessed_and_the_link_still_works(town: Town,
     if purpose == "confirm":
         address = f"newcomer-{uuid4().hex}@people.example"
         town.post("/auth/register", {"address": address, "password": PASSWORD}, elsewhere())
-        letter, more = town.people.letter(address, LetterKind.CONFIRM_ADDRESS), {}
+        letter, more = town.people.letter(address, LetterKind.CONFIRM_ADDRESS), {"password": PASSWORD}
     else:
         address = town.people.person().address
         town.post("/auth/forgot", {"address": address}, elsewhere())

@@ -104,6 +104,7 @@ def test_a_newcomer_needs_no_browser(world: World, desk: Desk) -> None:
     screen = desk.at_terminal("confirm")
     screen.answer("Code in the letter", code)
     screen.answer("E-mail address", address)
+    screen.answer("password you registered with", PASSWORD)
     assert screen.end() == 0, screen.shown
     screen = desk.at_terminal("login", "--email", address)
     screen.answer(PASSWORD_PROMPT, PASSWORD)

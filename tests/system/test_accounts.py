@@ -98,7 +98,9 @@ def test_a_newcomer_confirms_by_link_or_code_and_logs_in(town: Town, way: str) -
     letter = town.people.letter(address.title().replace("People.Example", "people.example"), LetterKind.CONFIRM_ADDRESS)
     by_code = {"address": address, "code": letter.parameters["code"]}
     proof = {"link": link_of(letter)} if way == "link" else by_code
-    confirmed = town.post("/auth/confirm", proof)
+    for stranger in (proof, {**proof, "password": "not the one 1"}):
+        assert code_of(town.post("/auth/confirm", stranger)) == "registration_password", "who registered knows it"
+    confirmed = town.post("/auth/confirm", {**proof, "password": PASSWORD})
     assert confirmed.status_code == 200, confirmed.text
     session = town.enter(Person(confirmed.json()["account_id"], address))
     account = town.get("/account", session.bearer)["account"]
@@ -120,8 +122,8 @@ def test_two_who_sign_up_with_one_address_become_one_account(town: Town) -> None
     town.sign_up(address)
     town.sign_up(address)
     first, second = (link_of(letter) for letter in town.people.letters(address))
-    assert town.post("/auth/confirm", {"link": second}).status_code == 200
-    late = town.post("/auth/confirm", {"link": first})
+    assert town.post("/auth/confirm", {"link": second, "password": PASSWORD}).status_code == 200
+    late = town.post("/auth/confirm", {"link": first, "password": PASSWORD})
     assert (late.status_code, code_of(late)) == (409, "address_in_use")
 
 
@@ -258,7 +260,7 @@ def test_a_deleted_account_is_gone_and_its_address_is_free(town: Town, ann: Pers
     assert town.people.letters(ann.address)[-1].kind is LetterKind.ACCOUNT_DELETED
     town.sign_up(ann.address)
     link = link_of(town.people.letter(ann.address, LetterKind.CONFIRM_ADDRESS))
-    again = town.post("/auth/confirm", {"link": link}).json()["account_id"]
+    again = town.post("/auth/confirm", {"link": link, "password": PASSWORD}).json()["account_id"]
     assert again != str(ann.id)
 
 

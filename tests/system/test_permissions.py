@@ -39,6 +39,7 @@ class Row(Enum):
     POOL_READ = auto()
     POOL_WRITE = auto()
     POOL_IN_PERSON = auto()
+    POOL_FRESH = auto()
 
 
 ROWS = {
@@ -91,9 +92,9 @@ ROWS = {
     "GET /api/v1/admin/accounts/{account_id}": Row.POOL_READ,
     "POST /api/v1/admin/accounts/{account_id}/block": Row.POOL_IN_PERSON,
     "POST /api/v1/admin/accounts/{account_id}/unblock": Row.POOL_IN_PERSON,
-    "POST /api/v1/admin/accounts/{account_id}/roles": Row.POOL_IN_PERSON,
+    "POST /api/v1/admin/accounts/{account_id}/roles": Row.POOL_FRESH,
     "POST /api/v1/admin/accounts/{account_id}/kyc": Row.POOL_IN_PERSON,
-    "POST /api/v1/admin/accounts/{account_id}/second-factor/remove": Row.POOL_IN_PERSON,
+    "POST /api/v1/admin/accounts/{account_id}/second-factor/remove": Row.POOL_FRESH,
     "GET /api/v1/admin/switches": Row.POOL_READ,
     "POST /api/v1/admin/switches/{name}/stop": Row.POOL_WRITE,
     "POST /api/v1/admin/switches/{name}/start": Row.POOL_WRITE,
@@ -124,10 +125,11 @@ SAYS: dict[Row, Rule] = {
     Row.POOL_READ: Rule(_OPERATOR, Whose.ALL, Scope.POOL_READ, fresh=False),
     Row.POOL_WRITE: Rule(_OPERATOR, Whose.ALL, Scope.POOL_WRITE, fresh=False),
     Row.POOL_IN_PERSON: Rule(_OPERATOR, Whose.ALL, None, fresh=False),
+    Row.POOL_FRESH: Rule(_OPERATOR, Whose.ALL, None, fresh=True),
 }
 """The same rows in the product's own form."""
 
-POOL_ROWS = {Row.POOL_READ, Row.POOL_WRITE, Row.POOL_IN_PERSON}
+POOL_ROWS = {Row.POOL_READ, Row.POOL_WRITE, Row.POOL_IN_PERSON, Row.POOL_FRESH}
 SCOPES = {Row.OWN_READ: Scope.ACCOUNT_READ, Row.POOL_READ: Scope.POOL_READ, Row.POOL_WRITE: Scope.POOL_WRITE}
 EFFECTS = {
     "POST /api/v1/auth/logout",
@@ -228,7 +230,7 @@ def _narrowing(row: Row, kind: Kind) -> str | None:
         return None if SCOPES[row] in kind.scopes else "scope_missing"
     if kind.how == "home" and row not in POOL_ROWS:
         return "session_needed"
-    return "fresh_login_needed" if row is Row.OWN_FRESH and not kind.fresh else None
+    return "fresh_login_needed" if row in (Row.OWN_FRESH, Row.POOL_FRESH) and not kind.fresh else None
 
 
 @dataclass

@@ -366,17 +366,18 @@ def test_the_network_of_a_device_is_its_neighbourhood(address: str, network: str
 @given(
     here=st.integers(0, 10),
     elsewhere=st.integers(0, 100),
+    codes=st.integers(0, 20),
     known=st.booleans(),
     last_here_s=st.integers(0, 10_000),
     last_s=st.integers(10_000, 20_000),
 )
 def test_only_ones_own_failures_lock_and_many_networks_lock_only_strangers(
-    here: int, elsewhere: int, known: bool, last_here_s: int, last_s: int
+    here: int, elsewhere: int, codes: int, known: bool, last_here_s: int, last_s: int
 ) -> None:
     rules = LockRules(failures_max=5, everywhere_max=50, lock_us=HOUR)
     last_here, last = Instant(last_here_s * SECOND), Instant(last_s * SECOND)
-    until = locked_until(Failures(here, here + elsewhere, last_here, last), rules, known_network=known)
-    if here + elsewhere >= 50 and not known:
+    until = locked_until(Failures(here, here + elsewhere, codes, last_here, last), rules, known_network=known)
+    if (here + elsewhere >= 50 or codes >= 10) and not known:
         assert until == last + HOUR
     else:
         assert until == (last_here + HOUR if here >= 5 else None), "what happens elsewhere prolongs nothing"

@@ -9,12 +9,13 @@ from typing import Annotated
 import typer
 
 from tidemill.cli.account import EMAIL_OTHERWISE, Email, Where, log_in
-from tidemill.cli.asking import ask, ask_new_password
-from tidemill.cli.calling import Pool, pool_address
+from tidemill.cli.asking import ask, ask_new_password, ask_password
+from tidemill.cli.calling import Pool, PoolRefused, pool_address
 from tidemill.cli.output import AsJson, Declined, report, say
 from tidemill.cli.second_factor import switch_on
 from tidemill.cli.signed_in import pool_named
 from tidemill.cli.surroundings import URL_VARIABLE
+from tidemill.core.accounts.account import AccountStateRefusal
 from tidemill.core.accounts.roles import CHOSEN_FREELY, Role
 
 Mailed = Annotated[
@@ -62,8 +63,14 @@ def register(
 
 def confirm(url: Where = None, email: Email = None, code: Mailed = None, as_json: AsJson = False) -> None:
     """Prove that an address is yours, with the code or the link in the letter."""
-    pool = pool_named(url)
-    made = pool.ask("POST", "/auth/confirm", _proof(email, code))
+    pool, proof = pool_named(url), _proof(email, code)
+    try:
+        made = pool.ask("POST", "/auth/confirm", proof)
+    except PoolRefused as refused:
+        if refused.code != AccountStateRefusal.REGISTRATION_PASSWORD.code:
+            raise
+        chosen = ask_password("The password you registered with", otherwise=_NEEDS_TERMINAL)
+        made = pool.ask("POST", "/auth/confirm", {**proof, "password": chosen})
     report("Your address is confirmed: log in with `tidemill login`.", made, as_json=as_json)
 
 

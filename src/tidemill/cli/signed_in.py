@@ -13,11 +13,13 @@ from tidemill.cli.asking import ask_password, with_code
 from tidemill.cli.calling import Pool, PoolRefused, pool_address
 from tidemill.cli.credentials import Credentials, StoredTokens, credentials_folder, stored_pools
 from tidemill.cli.output import Declined
-from tidemill.cli.surroundings import KEY_VARIABLE, URL_VARIABLE, load
+from tidemill.cli.surroundings import KEY_VARIABLE, URL_VARIABLE, load, outside_urls
 from tidemill.core.accounts.keys import looks_like_key
 from tidemill.core.accounts.permissions import PermissionRefusal
 from tidemill.core.accounts.sessions import SessionRefusal
+from tidemill.core.faults import NotRunning
 from tidemill.core.settings.reaching import own_address, public_url
+from tidemill.store.embedded import owner_pid
 
 _OVER = {SessionRefusal.SESSION_OVER.code, SessionRefusal.TOKEN_UNKNOWN.code}
 _PAGE_MAX = 500
@@ -183,6 +185,8 @@ def _at_home(pool: Pool) -> SignedIn | None:
     settings = load().settings
     if pool.url not in (own_address(settings), public_url(settings)):
         return None
+    if outside_urls(settings) is None and owner_pid(settings.home) is None:
+        raise NotRunning("This pool is not running; whoever answers at its address is not given its token.")
     try:
         return SignedIn(pool, (settings.home / "operator.token").read_text("utf-8").strip())
     except OSError:

@@ -50,6 +50,8 @@ class Edge:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = [(b"x-request-id", request_id.encode()), *_HEADERS, *message["headers"]]
+                if scope["path"].startswith("/api/") and all(name != b"cache-control" for name, _ in headers):
+                    headers.append((b"cache-control", b"no-store"))
                 if (allowance := scope.get("allowance")) is not None:
                     headers += limit_headers(allowance)
                 message = {**message, "headers": headers}

@@ -57,13 +57,19 @@ async def register(
         await ask_for_proof(control, transaction, token, language, now)
 
 
-async def confirm(control: Control, shown: Shown, device: Device) -> UUID:
-    """An address is proved: make the account it was registered for, or move the account it was given for."""
+async def confirm(control: Control, shown: Shown, password: str | None, device: Device) -> UUID:
+    """An address is proved: make the account it was registered for, or move the account it was given for.
+
+    Whoever confirms a registration also has to know its password: else a stranger could register an address, and wait
+    for its owner to confirm an account whose password the stranger knows.
+    """
     await limited_by_address(control, control.limits.door, device)
     now = control.clock.now()
     async with control.requests.transaction() as transaction:
         token = await _used(control, transaction, shown, _CONFIRMABLE, now)
         if token and token.purpose is Purpose.REGISTER:
+            if not await control.passwords.verify(token.password_hash, password or ""):
+                raise Refused(AccountStateRefusal.REGISTRATION_PASSWORD)  # rolled back: the letter is still good
             made = await _make(control, transaction, token, now)
         elif token:
             made = await _move(control, transaction, token, now)

@@ -106,6 +106,7 @@ STATUS: Mapping[Refusal, int] = {
     AccountStateRefusal.ROLES_MISSING: 422,
     AccountStateRefusal.MONEY_LEFT: 409,
     AccountStateRefusal.MAIL_TOKEN_UNKNOWN: 422,
+    AccountStateRefusal.REGISTRATION_PASSWORD: 422,
     AccountStateRefusal.POOL_NOT_SET_UP: 503,
     AccountStateRefusal.SET_UP_ALREADY: 409,
     AccountStateRefusal.SET_UP_LINK_WRONG: 403,

@@ -84,7 +84,7 @@ async def failures(
     )
     assert row
     last_here_at, last_at = row["last_here_at"] or Instant(0), row["last_at"] or Instant(0)
-    return Failures(row["here"], row["everywhere"], last_here_at, last_at), row["known_network"]
+    return Failures(row["here"], row["everywhere"], row["codes"], last_here_at, last_at), row["known_network"]
 
 
 async def is_new_device(connection: Connection, account_id: UUID, device: Device) -> bool:

@@ -12,9 +12,22 @@ if (link) {
 }
 begin("confirm_title");
 if (!link) form.elements.address.value = sessionStorage.getItem("tidemill_address") ?? "";
-whenSent(form, async ({ address, code }) => {
-  await send("POST", "/auth/confirm", link ? { link } : { address, code });
+whenSent(form, async ({ address, code, password }) => {
+  try {
+    await send("POST", "/auth/confirm", { ...(link ? { link } : { address, code }), password: password || null });
+  } catch (problem) {
+    if (problem.code !== "registration_password" || password) throw problem;
+    askForPassword();
+    return;
+  }
   form.hidden = true;
   byId("done").hidden = false;
   byId("done").querySelector("h1").focus();
 });
+
+/* Only a registration asks for it: whoever registered proves that it was them. */
+function askForPassword() {
+  byId("chosen").hidden = false;
+  form.elements.password.required = true;
+  form.elements.password.focus();
+}

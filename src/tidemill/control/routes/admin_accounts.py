@@ -106,11 +106,14 @@ async def give_roles(account_id: UUID, asked: Roles, control: ControlPart, calle
     """Decide which roles an account has."""
     roles, now = frozenset(asked.roles), control.clock.now()
     async with control.requests.transaction() as transaction:
-        return _view(
-            await accounts.give_roles(
-                transaction, account_id, roles, reason=asked.reason, by=caller.name, ids=control.ids, now=now
-            )
+        before = await accounts.get(transaction, account_id)
+        account = await accounts.give_roles(
+            transaction, account_id, roles, reason=asked.reason, by=caller.name, ids=control.ids, now=now
         )
+        view = _view(account)
+        if before and Role.OPERATOR in roles - before.roles:
+            await tell(control, transaction, before, LetterKind.OPERATOR_MADE, now, link="/account")
+    return view
 
 
 @router.post("/{account_id}/kyc", responses=documented(404, 409, 413, 422))

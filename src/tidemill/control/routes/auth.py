@@ -54,6 +54,12 @@ class Proof(BaseModel):
     code: MailedText = Field(None, description="The code in the letter, together with `address`.")
 
 
+class Confirmation(Proof):
+    password: SecretStr | None = Field(
+        None, max_length=PASSWORD_MAX, description="For a registration: the password that was chosen then."
+    )
+
+
 class Reset(Proof):
     password: Password
 
@@ -130,10 +136,11 @@ async def register(asked: Registration, control: ControlPart, device: DevicePart
 
 
 @router.post("/confirm", responses=documented(409, 413, 422))
-async def confirm(proof: Proof, control: ControlPart, device: DevicePart) -> Made:
+async def confirm(proof: Confirmation, control: ControlPart, device: DevicePart) -> Made:
     """Prove an address by the link or the code in a letter. Each is good once, for a day."""
     async with evenly():
-        return Made(account_id=await joining.confirm(control, _proof(proof), device))
+        password = proof.password.get_secret_value() if proof.password else None
+        return Made(account_id=await joining.confirm(control, _proof(proof), password, device))
 
 
 @router.post("/login", responses=documented(413, 422))

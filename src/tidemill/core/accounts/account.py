@@ -19,6 +19,7 @@ class AccountStateRefusal(Refusal):
     ROLE_NOT_FREE = "This role is given by an operator: ask one."
     ROLES_MISSING = "An account needs at least one role: leave it one."
     MONEY_LEFT = "There is money left in this account: withdraw it, or wait until what is held is settled, then delete."
+    REGISTRATION_PASSWORD = "Type the password that you registered with; if it was not you who registered, do nothing."  # noqa: S105
     MAIL_TOKEN_UNKNOWN = "This link or code is wrong, was used, or is too old: ask for a new letter."  # noqa: S105
     POOL_NOT_SET_UP = "This pool is not set up yet: open the link that `tidemill up` printed."
     SET_UP_ALREADY = "This pool is set up already: log in."

@@ -19,6 +19,10 @@ class LoginRefusal(Refusal):
     LOGIN_BUSY = "Too many people are logging in just now: try again in a few seconds."
 
 
+CODES_MAX = 10
+"""So many wrong codes from all networks: whoever has the password and guesses the code gets no more tries."""
+
+
 @dataclass(frozen=True)
 class LockRules:
     failures_max: int
@@ -28,16 +32,18 @@ class LockRules:
 
 @dataclass(frozen=True)
 class Failures:
-    """What went wrong lately: from this network and from all together, and when each last was."""
+    """What went wrong lately: from this network and from all together, codes among it, and when each last was."""
 
     here: int
     everywhere: int
+    codes: int
     last_here_at: Instant
     last_at: Instant
 
 
 def locked_until(failures: Failures, rules: LockRules, *, known_network: bool) -> Instant | None:
     """Until when a login is refused unseen; None if it may be tried. Failures older than the lock do not count."""
-    if failures.everywhere >= rules.everywhere_max and not known_network:
+    too_many = failures.everywhere >= rules.everywhere_max or failures.codes >= CODES_MAX
+    if too_many and not known_network:
         return Instant(failures.last_at + rules.lock_us)
     return Instant(failures.last_here_at + rules.lock_us) if failures.here >= rules.failures_max else None

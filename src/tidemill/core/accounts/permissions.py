@@ -61,6 +61,7 @@ OWN_FRESH = Rule(_ANY_ACCOUNT, Whose.OWN, fresh=True)
 OPERATOR_READ = Rule(_OPERATORS, Whose.ALL, Scope.POOL_READ)
 OPERATOR_WRITE = Rule(_OPERATORS, Whose.ALL, Scope.POOL_WRITE)
 OPERATOR_PERSON = Rule(_OPERATORS, Whose.ALL)
+OPERATOR_FRESH = Rule(_OPERATORS, Whose.ALL, fresh=True)
 
 RULES: Mapping[str, Rule] = {
     "GET /": PLAIN,
@@ -113,9 +114,9 @@ RULES: Mapping[str, Rule] = {
     "GET /api/v1/admin/accounts/{account_id}": OPERATOR_READ,
     "POST /api/v1/admin/accounts/{account_id}/block": OPERATOR_PERSON,
     "POST /api/v1/admin/accounts/{account_id}/unblock": OPERATOR_PERSON,
-    "POST /api/v1/admin/accounts/{account_id}/roles": OPERATOR_PERSON,
+    "POST /api/v1/admin/accounts/{account_id}/roles": OPERATOR_FRESH,
     "POST /api/v1/admin/accounts/{account_id}/kyc": OPERATOR_PERSON,
-    "POST /api/v1/admin/accounts/{account_id}/second-factor/remove": OPERATOR_PERSON,
+    "POST /api/v1/admin/accounts/{account_id}/second-factor/remove": OPERATOR_FRESH,
     "GET /api/v1/admin/switches": OPERATOR_READ,
     "POST /api/v1/admin/switches/{name}/stop": OPERATOR_WRITE,
     "POST /api/v1/admin/switches/{name}/start": OPERATOR_WRITE,
@@ -148,7 +149,7 @@ def refused(rule: Rule, caller: Caller, now: Instant, fresh_us: int) -> Permissi
         return refusal
     if rule.whose is Whose.OWN and caller.account_id is None:
         return PermissionRefusal.SESSION_NEEDED
-    stale = rule.fresh and now - caller.fresh_at > fresh_us
+    stale = rule.fresh and caller.credential is Credential.SESSION and now - caller.fresh_at > fresh_us
     return PermissionRefusal.FRESH_LOGIN_NEEDED if stale else None
 
 

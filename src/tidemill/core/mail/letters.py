@@ -45,7 +45,7 @@ class LetterKind(StrEnum):
     ACCOUNT_BLOCKED = "account_blocked"
     ACCOUNT_UNBLOCKED = "account_unblocked"
     ACCOUNT_DELETED = "account_deleted"
-    OPERATOR_INVITED = "operator_invited"
+    OPERATOR_MADE = "operator_made"
     TEST = "test"
 
 
@@ -66,7 +66,7 @@ PARAMETERS: Mapping[LetterKind, Mapping[str, Form]] = {
     LetterKind.ACCOUNT_BLOCKED: {"reason": Form.TEXT},
     LetterKind.ACCOUNT_UNBLOCKED: {"link": Form.LINK},
     LetterKind.ACCOUNT_DELETED: {"at": Form.TIME},
-    LetterKind.OPERATOR_INVITED: {"link": Form.LINK},
+    LetterKind.OPERATOR_MADE: {"link": Form.LINK},
     LetterKind.TEST: {"at": Form.TIME},
 }
 

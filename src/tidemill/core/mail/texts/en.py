@@ -172,16 +172,15 @@ LETTERS = {
             "Thank you for having been with us.",
         ),
     ),
-    LetterKind.OPERATOR_INVITED: Template(
-        subject="You are invited to help run {pool}",
+    LetterKind.OPERATOR_MADE: Template(
+        subject="You are an operator of {pool} now",
         paragraphs=(
-            "An operator of {pool} invites you to become an operator as well. Accept here:",
+            "An operator of {pool} has made you an operator as well.",
+            "Operators log in with a second factor. If yours is not on yet, switch it on here:",
             "{link}",
-            "The link works once, and only for a limited time. Operators must use a second factor; you will be asked "
-            "to set one up.",
-            "If you do not expect this invitation, do nothing.",
+            "If you do not expect this, tell the operators of {pool}.",
         ),
-        button="Accept the invitation",
+        button="My account",
     ),
     LetterKind.TEST: Template(
         subject="A test letter from {pool}",

@@ -162,15 +162,15 @@ LETTERS = {
             "感谢您曾与我们同行。",
         ),
     ),
-    LetterKind.OPERATOR_INVITED: Template(
-        subject="邀请您参与运营 {pool}",
+    LetterKind.OPERATOR_MADE: Template(
+        subject="您现在是 {pool} 的运营者",
         paragraphs=(
-            "{pool} 的一位运营者邀请您也成为运营者。请在这里接受邀请：",
+            "{pool} 的一位运营者已将您设为运营者。",
+            "运营者登录时必须使用两步验证。如果您尚未开启，请在这里开启：",
             "{link}",
-            "链接只能使用一次，并且会在一段时间后失效。运营者必须使用两步验证，届时会请您设置。",
-            "如果您没有预期这份邀请，请忽略这封邮件。",
+            "如果您没有预期这件事，请告知 {pool} 的运营者。",
         ),
-        button="接受邀请",
+        button="我的账户",
     ),
     LetterKind.TEST: Template(
         subject="来自 {pool} 的测试邮件",

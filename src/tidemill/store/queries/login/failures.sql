@@ -4,6 +4,7 @@
 SELECT count(*) FILTER (WHERE f.network = :network AND f.at > coalesce(greatest(s.here_at, s.reset_at), '-infinity'))
            AS here,
        count(*) FILTER (WHERE f.at > coalesce(s.reset_at, '-infinity')) AS everywhere,
+       count(*) FILTER (WHERE f.result = 'code_wrong' AND f.at > coalesce(s.reset_at, '-infinity')) AS codes,
        max(f.at) FILTER (WHERE f.network = :network) AS last_here_at,
        max(f.at) AS last_at,
        s.here_at IS NOT NULL AS known_network
