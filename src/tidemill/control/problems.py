@@ -23,9 +23,12 @@ from tidemill.core.accounts.permissions import PermissionRefusal
 from tidemill.core.accounts.second_factor import SecondFactorRefusal
 from tidemill.core.accounts.sessions import SessionRefusal
 from tidemill.core.faults import DatabaseFault, DiskFull, Fault
+from tidemill.core.hardware import HardwareRefusal
 from tidemill.core.ledger import AccountRefusal, AdjustmentRefusal, FreezeRefusal, PostingRefusal
 from tidemill.core.mail import LetterRefusal
 from tidemill.core.money import MoneyRefusal
+from tidemill.core.nodes.life import LifeRefusal
+from tidemill.core.nodes.rule_book import RulesRefusal
 from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings.critical import ChangeRefusal
@@ -121,6 +124,24 @@ STATUS: Mapping[Refusal, int] = {
     LetterRefusal.UNKNOWN_LETTER: 404,
     LetterRefusal.LETTER_UNDER_WAY: 409,
     LetterRefusal.LETTER_EMPTIED: 410,
+    LifeRefusal.NODE_REMOVED: 410,
+    LifeRefusal.NODE_ALREADY_SO: 409,
+    LifeRefusal.NODE_NOT_PROVED: 409,
+    RulesRefusal.RULES_MALFORMED: 422,
+    RulesRefusal.RULE_UNKNOWN: 422,
+    RulesRefusal.WINDOWS_MALFORMED: 422,
+    RulesRefusal.IDLE_MALFORMED: 422,
+    RulesRefusal.POWER_LIMIT_MALFORMED: 422,
+    RulesRefusal.TEMPERATURE_LIMIT_MALFORMED: 422,
+    RulesRefusal.WORK_MALFORMED: 422,
+    HardwareRefusal.FACTS_MALFORMED: 422,
+    HardwareRefusal.DEVICES_DISORDERED: 422,
+    HardwareRefusal.DEVICE_TWICE: 422,
+    HardwareRefusal.DEVICE_INCOMPLETE: 422,
+    HardwareRefusal.DEVICE_MAKER_WRONG: 422,
+    HardwareRefusal.DEVICE_MEMORY_IMPLAUSIBLE: 422,
+    HardwareRefusal.STATE_IMPLAUSIBLE: 422,
+    HardwareRefusal.LINK_IMPLAUSIBLE: 422,
     MoneyRefusal.AMOUNT_MALFORMED: 422,
     MoneyRefusal.AMOUNT_NEGATIVE: 422,
     MoneyRefusal.AMOUNT_TOO_LARGE: 422,
