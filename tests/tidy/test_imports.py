@@ -36,12 +36,14 @@ MAY_IMPORT: dict[str, set[str]] = {
 COMPUTING = {"numpy", "cryptography", "nacl", "pyotp"}
 """Libraries that only compute. What opens a file or a connection does not belong here."""
 
-ONLY_THESE_LIBRARIES = {"tidemill": set[str](), "core": COMPUTING, "wire": {"msgspec"}}
+ONLY_THESE_LIBRARIES = {"tidemill": set[str](), "core": COMPUTING, "wire": {"msgspec", "websockets"}}
 
 OWNED = {
     "asyncpg": ({"store"}, "the store is the sole user of the driver"),
     "psycopg": ({"store"}, "the store is the sole user of the driver"),
     "sqlite3": ({"agent"}, "PostgreSQL holds the pool's truth; only a node's spool is its own"),
+    "pynvml": ({"agent"}, "only an agent asks the drivers of its machine"),
+    "amdsmi": ({"agent"}, "only an agent asks the drivers of its machine"),
     "torch": ({"agent"}, "heavy libraries are extras that the control plane never imports"),
     "ray": ({"agent"}, "heavy libraries are extras that the control plane never imports"),
     "transformers": ({"agent"}, "heavy libraries are extras that the control plane never imports"),

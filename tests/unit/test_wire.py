@@ -24,6 +24,7 @@ from tidemill.wire.channels import (
 )
 from tidemill.wire.delivery import Outbox, fresh
 from tidemill.wire.errors import ProtocolError
+from tidemill.wire.framing import Framed, agent_end, pool_end
 from tidemill.wire.handshake import Applicant
 from tidemill.wire.link import (
     HANDSHAKE_US,
@@ -419,3 +420,56 @@ def test_texts_and_lists_beyond_their_bounds_are_malformed() -> None:
     ):
         with pytest.raises(msgspec.ValidationError):
             from_agent.decode(encoded(message))
+
+
+def framed() -> tuple[Framed, Framed]:
+    agent, pool = ends()
+    return agent_end(agent, "ws://127.0.0.1:8420/link"), pool_end(pool)
+
+
+def exchanged(one: Framed, other: Framed, piece: int = 1 << 20) -> list[LinkEvent]:
+    """Carry bytes both ways, in pieces as a network might cut them, until nothing is left. Answers what they meant."""
+    events: list[LinkEvent] = []
+    moved = True
+    while moved:
+        moved = False
+        for sender, receiver in ((one, other), (other, one)):
+            written = b"".join(sender.to_send(1 << 20)[0])
+            moved = moved or bool(written)
+            for start in range(0, len(written), piece):
+                events += receiver.receive(written[start : start + piece], NOW)
+    return events
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1000])
+def test_a_link_opens_over_a_websocket_however_the_network_cuts_its_bytes(piece: int) -> None:
+    agent, pool = framed()
+    (greeted,) = exchanged(agent, pool, piece)
+    assert isinstance(greeted, Greeted)
+    assert isinstance(pool.link, PoolLink)
+    pool.link.welcome(node_id=NODE_ID, generation=1, received=0, beat_ms=30_000)
+    assert exchanged(agent, pool, piece) == [Joined(NODE_ID, 1, 0)]
+    pool.link.close("draining", "The process stops.")
+    assert exchanged(agent, pool, piece) == [Closed("draining", "The process stops.", ours=False)]
+
+
+def test_what_asks_for_another_address_or_speaks_text_gets_no_link() -> None:
+    agent, pool = agent_end(ends()[0], "ws://127.0.0.1:8420/elsewhere"), framed()[1]
+    (closed,) = exchanged(agent, pool)
+    assert isinstance(closed, Closed)
+    assert closed.code == "no_link"
+    assert pool.is_over
+    talker, listener = framed()
+    exchanged(talker, listener)
+    talker._websocket.send_text(b"hello")
+    (closed,) = listener.receive(b"".join(talker._take()), NOW)
+    assert isinstance(closed, Closed)
+    assert closed.code == "malformed"
+
+
+def test_a_connection_that_breaks_is_told_once() -> None:
+    agent, pool = framed()
+    exchanged(agent, pool)
+    for piece in agent.finish():
+        assert [type(event) for event in pool.receive(piece, NOW)] == [Closed]
+    assert agent.is_over
