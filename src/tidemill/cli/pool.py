@@ -10,11 +10,10 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidemill.cli.logs import Announce, configure_logs
 from tidemill.cli.output import AsJson, Declined, Exit, print_fields, print_json, report, say
 from tidemill.cli.surroundings import load, operator_name, outside_urls, running_urls, server_of
 from tidemill.core.faults import NotRunning
@@ -23,6 +22,9 @@ from tidemill.core.settings.reaching import own_address as address
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.backup import folder_of
 from tidemill.store.embedded import make_home, owner_pid, stop_orphan
+
+if TYPE_CHECKING:
+    from tidemill.cli.logs import Announce
 
 Host = Annotated[str | None, typer.Option(help="The address to listen on; beyond this machine it needs TLS.")]
 Port = Annotated[int | None, typer.Option(help="The port to listen on.")]
@@ -133,6 +135,8 @@ def _readiness(settings: Settings) -> Mapping[str, Any]:
 def _run(settings: Settings, *, own_server: bool, demo: bool) -> None:
     import uvloop
 
+    from tidemill.cli.logs import configure_logs
+
     announce = configure_logs(settings.log)
     _allow_connections(settings, announce)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -143,7 +147,7 @@ def _run(settings: Settings, *, own_server: bool, demo: bool) -> None:
     announce("The pool has stopped." if own_server else "The control process has stopped.")
 
 
-async def _serve(settings: Settings, announce: Announce, *, own_server: bool, demo: bool) -> None:
+async def _serve(settings: Settings, announce: "Announce", *, own_server: bool, demo: bool) -> None:
     from tidemill.control.first_steps import FirstStep
     from tidemill.control.listening import check_certificate, listen
     from tidemill.control.process import ControlProcess, stopped_by_signals
@@ -170,7 +174,7 @@ async def _serve(settings: Settings, announce: Announce, *, own_server: bool, de
                 )
 
 
-async def _own(settings: Settings, announce: Announce, stack: AsyncExitStack) -> DatabaseUrls:
+async def _own(settings: Settings, announce: "Announce", stack: AsyncExitStack) -> DatabaseUrls:
     """Start the embedded server and keep it up for as long as we run."""
     server = server_of(settings, report=announce)
     await server.start()
@@ -185,7 +189,7 @@ async def _cancelled(task: "asyncio.Task[None]") -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-def _allow_connections(settings: Settings, announce: Announce) -> None:
+def _allow_connections(settings: Settings, announce: "Announce") -> None:
     """Every connection takes a file descriptor; most systems give a process few unless it asks for more."""
     needed = settings.http.connections_max + _OTHER_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -195,7 +199,7 @@ def _allow_connections(settings: Settings, announce: Announce) -> None:
         announce(f"This system allows {most} open files; {needed} are needed for http.connections_max connections.")
 
 
-def _greet(settings: Settings, announce: Announce, seconds: float, first: Mapping[str, str]) -> None:
+def _greet(settings: Settings, announce: "Announce", seconds: float, first: Mapping[str, str]) -> None:
     """What a newcomer sees first."""
     command = "tidemill" if shutil.which("tidemill") else os.path.relpath(Path(sys.executable).with_name("tidemill"))
     announce(
