@@ -22,9 +22,9 @@ from tidemill.control.routes import (
     trail,
 )
 
+# Searched in this order, so what programs ask for comes before what people look at.
 ROUTERS = (
     health.router,
-    pages.router,
     auth.set_up_router,
     auth.router,
     account.router,
@@ -35,6 +35,7 @@ ROUTERS = (
     admin_accounts.router,
     trail.router,
     ledger.router,
+    pages.router,
 )
 
 
