@@ -115,6 +115,7 @@ def started(home: str, port: int) -> tuple[subprocess.Popen[str], str]:
     deadline = time.monotonic() + 60
     while not (token := re.search(r"/setup#([\w-]+)", said.read_text())):
         if process.poll() is not None or time.monotonic() > deadline:
+            process.terminate()
             raise SystemExit(f"the pool did not start: {said.read_text()}")
         time.sleep(0.1)
     return process, token[1]
