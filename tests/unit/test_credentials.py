@@ -71,7 +71,7 @@ def test_a_folder_that_others_can_use_is_refused(stored: Credentials) -> None:
         pass
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.needs("root")
 def test_what_belongs_to_another_user_is_refused(stored: Credentials) -> None:
     os.chown(stored.file, 12345, -1)
     with pytest.raises(Declined, match="belongs to another user"):

@@ -10,7 +10,7 @@ from uuid import UUID
 from tidemill.control.context import Control
 from tidemill.control.logging_in import limited, limited_by_address
 from tidemill.control.own_account import locked_own
-from tidemill.control.problems import Refused
+from tidemill.control.problems import Refused, unless_refused
 from tidemill.control.sending import ask_for_proof, may_write_to, tell, tell_address
 from tidemill.core.accounts.account import Account, AccountStateRefusal, Language
 from tidemill.core.accounts.addresses import Address
@@ -19,7 +19,6 @@ from tidemill.core.accounts.roles import Caller, Role
 from tidemill.core.accounts.sessions import Device
 from tidemill.core.clock import Instant
 from tidemill.core.mail import LetterKind, Value
-from tidemill.core.refusals import Refusal
 from tidemill.store import accounts, mailed_tokens
 from tidemill.store.accounts import Newcomer
 from tidemill.store.mailed_tokens import MailedToken, Purpose
@@ -136,10 +135,7 @@ async def change_address(control: Control, caller: Caller, address: Address) -> 
 
 
 def _checked(password: str, address: Address) -> str:
-    checked = checked_password(password, address)
-    if isinstance(checked, Refusal):
-        raise Refused(checked)
-    return checked
+    return unless_refused(checked_password(password, address))
 
 
 async def _used(
@@ -156,10 +152,7 @@ async def _make(control: Control, transaction: Connection, token: MailedToken, n
     assert token.password_hash
     assert token.language, "a registration has all that an account needs"
     newcomer = Newcomer(token.address, token.password_hash, token.roles, token.language)
-    made = await accounts.make(transaction, newcomer, control.ids, now)
-    if isinstance(made, Refusal):
-        raise Refused(made)
-    return made
+    return unless_refused(await accounts.make(transaction, newcomer, control.ids, now))
 
 
 async def _move(control: Control, transaction: Connection, token: MailedToken, now: Instant) -> UUID:

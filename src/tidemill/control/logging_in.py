@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tidemill.control.context import Control
-from tidemill.control.problems import Refused, RequestRefusal
+from tidemill.control.problems import Refused, RequestRefusal, unless_refused
 from tidemill.control.sending import tell
 from tidemill.core.accounts.account import Account
 from tidemill.core.accounts.addresses import Address
@@ -122,9 +122,7 @@ async def go_on(control: Control, refresh_token: str, device: Device) -> Opened:
         session = await sessions.rotate(
             transaction, refresh_token, following, device, rules=control.session_rules, ids=control.ids, now=now
         )
-    if isinstance(session, Refusal):
-        raise Refused(session)
-    return Opened(session, following)
+    return Opened(unless_refused(session), following)
 
 
 async def limited_by_address(control: Control, limit: Limit, device: Device) -> None:

@@ -4,7 +4,7 @@ Which refusal means which status stands in one table, here. Nothing of our insid
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 from fastapi import FastAPI, Request
@@ -36,6 +36,8 @@ from tidemill.core.switches import SwitchRefusal
 from tidemill.store.answers import AnswerRefusal
 from tidemill.store.archive import ArchiveRefusal
 from tidemill.store.books import PastRefusal
+
+T = TypeVar("T")
 
 log = structlog.get_logger()
 
@@ -222,6 +224,13 @@ class Refused(Exception):
         super().__init__(refusal.sentence)
         self.refusal = refusal
         self.retry_after_s = retry_after_s
+
+
+def unless_refused(answer: T | Refusal) -> T:
+    """What a decision or the store answered, if it is no refusal."""
+    if isinstance(answer, Refusal):
+        raise Refused(answer)
+    return answer
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:

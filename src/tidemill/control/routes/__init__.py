@@ -5,12 +5,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from tidemill.control.problems import Refused
+from tidemill.control.problems import unless_refused
 from tidemill.core.accounts.addresses import ADDRESS_MAX, Address, parse_address
 from tidemill.core.clock import as_datetime
 from tidemill.core.money import credits_of
 from tidemill.core.reasons import REASON_MAX
-from tidemill.core.refusals import Refusal
 
 API = "/api/v1"
 
@@ -44,7 +43,4 @@ AddressText = Annotated[
 
 def parsed_address(text: str) -> Address:
     """An address as it is kept; a refusal if it is none."""
-    address = parse_address(text)
-    if isinstance(address, Refusal):
-        raise Refused(address)
-    return address
+    return unless_refused(parse_address(text))

@@ -11,7 +11,7 @@ from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit
 from tidemill.control.cookies import take_cookies
 from tidemill.control.evenly import evenly
 from tidemill.control.guard import GuardedRoute
-from tidemill.control.problems import Refused, documented
+from tidemill.control.problems import Refused, documented, unless_refused
 from tidemill.control.routes import API, IN_ORDER, AddressText, Timestamp, View, parsed_address
 from tidemill.control.routes.auth import Accepted, Password
 from tidemill.control.sending import tell
@@ -20,7 +20,6 @@ from tidemill.core.accounts.kyc import Kyc
 from tidemill.core.accounts.roles import Caller, Role
 from tidemill.core.accounts.sessions import Ended, Session, SessionRefusal
 from tidemill.core.mail import LetterKind
-from tidemill.core.refusals import Refusal
 from tidemill.store import accounts, logins, sessions
 
 router = APIRouter(prefix=f"{API}/account", tags=["account"], route_class=GuardedRoute)
@@ -134,7 +133,7 @@ async def choose_roles(asked: ChosenRoles, control: ControlPart, caller: CallerP
     roles = frozenset(map(Role, asked.roles))
     async with control.requests.transaction() as transaction:
         changed = await accounts.take_on_roles(transaction, caller.account_id, roles, control.ids, control.clock.now())
-        return AccountView.of(_unless_refused(changed))
+        return AccountView.of(unless_refused(changed))
 
 
 @router.post("/kyc", responses=documented(409))
@@ -143,7 +142,7 @@ async def submit_kyc(control: ControlPart, caller: CallerPart) -> AccountView:
     assert caller.account_id
     async with control.requests.transaction() as transaction:
         changed = await accounts.submit_kyc(transaction, caller.account_id, control.ids, control.clock.now())
-        return AccountView.of(_unless_refused(changed))
+        return AccountView.of(unless_refused(changed))
 
 
 @router.post("/delete", status_code=204, responses=documented(409))
@@ -152,7 +151,7 @@ async def delete(response: Response, control: ControlPart, caller: CallerPart) -
     assert caller.account_id
     now = control.clock.now()
     async with control.requests.transaction() as transaction:
-        gone = _unless_refused(await accounts.delete(transaction, caller.account_id, control.ids, now))
+        gone = unless_refused(await accounts.delete(transaction, caller.account_id, control.ids, now))
         await tell(control, transaction, gone, LetterKind.ACCOUNT_DELETED, now, at=now)
     take_cookies(response)
 
@@ -222,9 +221,3 @@ def _session_view(session: Session, caller: Caller) -> SessionView:
         user_agent=session.device.user_agent,
         current=session.id == caller.session_id,
     )
-
-
-def _unless_refused(changed: Account | Refusal) -> Account:
-    if isinstance(changed, Refusal):
-        raise Refused(changed)
-    return changed

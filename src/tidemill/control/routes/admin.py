@@ -10,10 +10,9 @@ from pydantic import BaseModel, Field
 from tidemill.control.context import CallerPart, ControlPart, PageLimit
 from tidemill.control.guard import GuardedRoute
 from tidemill.control.once import OncePart
-from tidemill.control.problems import Refused, documented
+from tidemill.control.problems import documented, unless_refused
 from tidemill.control.routes import API, Reason, Timestamp, View
 from tidemill.core.clock import Instant
-from tidemill.core.refusals import Refusal
 from tidemill.core.switches import Switch
 from tidemill.store import processes, switches
 from tidemill.store.answers import Answer
@@ -84,8 +83,6 @@ async def _throw(control: ControlPart, once: OncePart, by: str, switch: Switch, 
         state = await switches.set_switch(
             transaction, switch, stop=stop, reason=reason, by=by, ids=control.ids, now=now
         )
-        if isinstance(state, Refusal):
-            raise Refused(state)
-        return Answer(200, SwitchView.model_validate(state).model_dump_json().encode())
+        return Answer(200, SwitchView.model_validate(unless_refused(state)).model_dump_json().encode())
 
     return await once.answer(effect)

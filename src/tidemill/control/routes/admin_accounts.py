@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from tidemill.control.context import CallerPart, ControlPart, PageLimit
 from tidemill.control.guard import GuardedRoute
-from tidemill.control.problems import Refused, documented
+from tidemill.control.problems import documented, unless_refused
 from tidemill.control.routes import API, AddressText, Reason, parsed_address
 from tidemill.control.routes.account import AccountView
 from tidemill.control.routes.second_factor import take_away
@@ -131,9 +131,7 @@ async def decide_kyc(account_id: UUID, asked: KycDecision, control: ControlPart,
 @router.post("/{account_id}/second-factor/remove", responses=documented(404, 409, 413, 422))
 async def remove_second_factor(account_id: UUID, why: Reason, control: ControlPart, caller: CallerPart) -> PersonView:
     """For an owner who lost device and recovery codes, and has shown some other way who they are. They are told."""
-    reason, now = checked_reason(why.reason), control.clock.now()
-    if isinstance(reason, Refusal):
-        raise Refused(reason)
+    reason, now = unless_refused(checked_reason(why.reason)), control.clock.now()
     async with control.requests.transaction() as transaction:
         account = await accounts.locked(transaction, account_id)
         view = _view(account or AccountStateRefusal.UNKNOWN_PERSON)
@@ -143,6 +141,4 @@ async def remove_second_factor(account_id: UUID, why: Reason, control: ControlPa
 
 
 def _view(account: Account | Refusal) -> PersonView:
-    if isinstance(account, Refusal):
-        raise Refused(account)
-    return PersonView.model_validate(account)
+    return PersonView.model_validate(unless_refused(account))

@@ -13,14 +13,13 @@ from tidemill.control.cookies import give_cookies, take_cookies
 from tidemill.control.evenly import evenly
 from tidemill.control.guard import REFRESH_COOKIE, GuardedRoute
 from tidemill.control.logging_in import Opened, Shown, limited_by_address
-from tidemill.control.problems import Refused, documented
+from tidemill.control.problems import Refused, documented, unless_refused
 from tidemill.control.routes import API, AddressText, parsed_address
 from tidemill.core.accounts.account import Language
 from tidemill.core.accounts.passwords import PASSWORD_MAX, checked_password
 from tidemill.core.accounts.roles import Role
 from tidemill.core.accounts.sessions import Ended, SessionRefusal
 from tidemill.core.clock import SECOND, Instant, as_datetime
-from tidemill.core.refusals import Refusal
 from tidemill.store import pool, sessions
 from tidemill.store.accounts import Newcomer
 
@@ -114,15 +113,11 @@ async def set_up(asked: SetUp, control: ControlPart, device: DevicePart) -> Made
     """Make the first operator's account, with the link that `tidemill up` prints. Then log in, add a second factor."""
     await limited_by_address(control, control.limits.door, device)
     address = parsed_address(asked.address)
-    checked = checked_password(asked.password.get_secret_value(), address)
-    if isinstance(checked, Refusal):
-        raise Refused(checked)
+    checked = unless_refused(checked_password(asked.password.get_secret_value(), address))
     newcomer = Newcomer(address, await control.passwords.hash(checked), frozenset({Role.OPERATOR}), asked.language)
     async with control.requests.transaction() as transaction:
         made = await pool.set_up(transaction, asked.token, newcomer, control.ids, control.clock.now())
-        if isinstance(made, Refusal):
-            raise Refused(made)
-    return Made(account_id=made)
+        return Made(account_id=unless_refused(made))
 
 
 @router.post("/register", status_code=202, responses=documented(413, 422))

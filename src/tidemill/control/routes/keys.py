@@ -11,7 +11,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, Field
 from tidemill.control.context import CallerPart, Control, ControlPart
 from tidemill.control.exact import ExactRoute
 from tidemill.control.own_account import locked_own
-from tidemill.control.problems import Refused, documented
+from tidemill.control.problems import Refused, documented, unless_refused
 from tidemill.control.routes import API, IN_ORDER, Credits, Timestamp, View
 from tidemill.control.sending import tell
 from tidemill.core.accounts.account import Account
@@ -125,12 +125,11 @@ def _wanted(asked: KeyRequest, account: Account, caller: Caller, key_id: UUID, n
     """Who has shown one factor makes no key that does what takes two."""
     held = account.roles if caller.is_operator else account.roles - {Role.OPERATOR}
     scopes, expires_at = frozenset(asked.scopes), as_instant(asked.expires_at) if asked.expires_at else None
-    networks = parse_networks(asked.networks)
-    cap_uc = None if asked.spending_cap is None else micro_credits(asked.spending_cap)
-    refusal = checked_key(name=asked.name, role=asked.role, scopes=scopes, expires_at=expires_at, held=held, now=now)
-    for found in (refusal, networks, cap_uc):
-        if isinstance(found, Refusal):
-            raise Refused(found)
+    unless_refused(
+        checked_key(name=asked.name, role=asked.role, scopes=scopes, expires_at=expires_at, held=held, now=now)
+    )
+    networks = unless_refused(parse_networks(asked.networks))
+    cap_uc = None if asked.spending_cap is None else unless_refused(micro_credits(asked.spending_cap))
     return ApiKey(
         id=key_id,
         account_id=account.id,
@@ -138,8 +137,8 @@ def _wanted(asked: KeyRequest, account: Account, caller: Caller, key_id: UUID, n
         role=asked.role,
         scopes=scopes,
         prefix="",
-        networks=networks,  # type: ignore[arg-type]  # a refusal was raised above
-        spending_cap_uc=cap_uc,  # type: ignore[arg-type]
+        networks=networks,
+        spending_cap_uc=cap_uc,
         spent_uc=0,
         made_at=now,
         expires_at=expires_at,
@@ -154,8 +153,7 @@ async def _shown(
     control: Control, transaction: Connection, account: Account, key: ApiKey | Refusal, secret: str, now: Instant
 ) -> NewKeyView:
     """The new key for its owner, who is also told by mail: whoever has the session may not be the owner."""
-    if isinstance(key, Refusal):
-        raise Refused(key)
+    key = unless_refused(key)
     what = {"name": key.name, "prefix": key.prefix}
     await tell(control, transaction, account, LetterKind.KEY_MADE, now, **what, at=now, link="/login")
     return NewKeyView(key=secret, about=KeyView.model_validate(key))

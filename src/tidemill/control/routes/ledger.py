@@ -14,13 +14,12 @@ from pydantic import AwareDatetime, BaseModel, Field, WithJsonSchema
 from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit
 from tidemill.control.exact import ExactRoute
 from tidemill.control.once import OncePart
-from tidemill.control.problems import Refused, documented
+from tidemill.control.problems import Refused, documented, unless_refused
 from tidemill.control.routes import API, Credits, Reason, Timestamp, View
 from tidemill.control.statements import statement_csv
 from tidemill.core.clock import Instant, as_instant
 from tidemill.core.ledger import AccountKind, Adjustment, AdjustmentState, PostingRefusal
 from tidemill.core.money import credits_of, micro_credits
-from tidemill.core.refusals import Refusal
 from tidemill.store import adjustments, books
 from tidemill.store.answers import Answer
 from tidemill.store.books import Balance
@@ -144,9 +143,7 @@ async def show_account(account_id: UUID, control: ControlPart, at: AwareDatetime
         if at is None:
             return view
         posted_uc = await books.balance_at(connection, account_id, as_instant(at))
-    if isinstance(posted_uc, Refusal):
-        raise Refused(posted_uc)
-    return view.model_copy(update={"posted_then": credits_of(posted_uc)})
+    return view.model_copy(update={"posted_then": credits_of(unless_refused(posted_uc))})
 
 
 @router.get(
@@ -213,9 +210,7 @@ async def list_adjustments(
 )
 async def propose(proposal: Proposal, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
     """Propose a transfer by hand. It is posted when another operator approves it."""
-    amount_uc = micro_credits(proposal.amount)
-    if isinstance(amount_uc, Refusal):
-        raise Refused(amount_uc)
+    amount_uc = unless_refused(micro_credits(proposal.amount))
 
     async def effect(transaction: Connection, now: Instant) -> Answer:
         what = (proposal.debit, proposal.credit, amount_uc, proposal.currency, proposal.reason)
@@ -301,6 +296,4 @@ async def _set_frozen(
 
 def _answer(status: int, view: type[View], made: object) -> Answer:
     """What was made, as it is shown. A refusal goes out as an exception, so that the transaction is rolled back."""
-    if isinstance(made, Refusal):
-        raise Refused(made)
-    return Answer(status, view.model_validate(made).model_dump_json().encode())
+    return Answer(status, view.model_validate(unless_refused(made)).model_dump_json().encode())
