@@ -294,7 +294,7 @@ async def test_operators_who_remove_each_other_at_once_leave_one(stage: Stage, w
             return await accounts.set_blocked(transaction, whom, blocked=True, reason="out", by=by, **on)  # type: ignore[arg-type]
         return await accounts.delete(transaction, whom, stage.ids, stage.now)
 
-    results = await stage.each(remove, 6)
+    results = await stage.each(remove)
     assert AccountStateRefusal.LAST_OPERATOR in results
     async with stage.database.connection() as connection:
         left = await accounts.listed(connection, accounts.Wanted(role=Role.OPERATOR, blocked=False), None, 10)

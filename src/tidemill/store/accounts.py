@@ -40,7 +40,7 @@ _SET_KYC = Query("account/set_kyc")
 _SET_BLOCKED = Query("account/set_blocked")
 _DELETE = Query("account/delete")
 _MONEY_LEFT = Query("account/money_left")
-_OPERATORS = Query("account/operators")
+_LOCK_WITH_OPERATORS = Query("account/lock_with_operators")
 
 
 @dataclass(frozen=True)
@@ -231,8 +231,9 @@ async def locked(transaction: Connection, account_id: UUID) -> Account | None:
 
 async def _unless_last_operator(transaction: Connection, account_id: UUID, *, loses: bool) -> Account | Refusal:
     """The account, locked; refused if the pool would lose its last operator."""
-    operators = {row["id"] for row in await _OPERATORS.rows(transaction)}
-    account = await locked(transaction, account_id)
+    rows = await _LOCK_WITH_OPERATORS.rows(transaction, id=account_id)
+    operators = {row["id"] for row in rows if row["operates"]}
+    account = await get(transaction, account_id)
     if account is None:
         return AccountStateRefusal.UNKNOWN_PERSON
     return AccountStateRefusal.LAST_OPERATOR if loses and operators == {account_id} else account

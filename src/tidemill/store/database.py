@@ -30,9 +30,7 @@ _UNAVAILABLE = (
     asyncpg.InsufficientResourcesError,
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
-    asyncpg.LockNotAvailableError,
     asyncpg.ReadOnlySQLTransactionError,
-    asyncpg.TransactionRollbackError,
     asyncpg.PostgresSystemError,
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.TransactionTimeoutError,
@@ -137,6 +135,8 @@ def faults() -> Iterator[None]:
         raise DatabaseFault(
             "The database took too long to answer: try again, or look at what keeps it busy."
         ) from error
+    except (asyncpg.TransactionRollbackError, asyncpg.LockNotAvailableError) as error:
+        raise DatabaseFault("Somebody else is changing the same thing at this moment: try again.") from error
     except _UNAVAILABLE as error:
         cause = str(error) or type(error).__name__
         raise DatabaseFault(f"The database cannot be reached ({cause}): it may be restarting; try again.") from error

@@ -1,0 +1,6 @@
+-- Lock an account and all operators, in one order: two who remove each other at once wait, and never for each other.
+SELECT id, 'operator' = ANY (roles) AND blocked_reason IS NULL AS operates
+FROM account
+WHERE deleted_at IS NULL AND (id = :id OR 'operator' = ANY (roles) AND blocked_reason IS NULL)
+ORDER BY id
+FOR NO KEY UPDATE
