@@ -59,12 +59,13 @@ from tidemill.wire.messages import (
 NOW = Instant(1_800_000_000 * SECOND)
 POOL = Identity(bytes(range(32)))
 NODE = Identity(bytes(range(1, 33)))
+INSTANCE = bytes(range(16))
 NODE_ID = b"n" * 16
 BEAT = Beat(1, 5, 1000, 50_000, None, [])
 
 
 def applicant(**changes: object) -> Applicant:
-    return replace(Applicant(NODE, fingerprint(POOL.key), "tidemill 0.1.0", NODE_ID), **changes)  # type: ignore[arg-type]
+    return replace(Applicant(NODE, fingerprint(POOL.key), "tidemill 0.1.0", INSTANCE, NODE_ID), **changes)  # type: ignore[arg-type]
 
 
 def ends(sent: int = 0, **changes: object) -> tuple[AgentLink, PoolLink]:

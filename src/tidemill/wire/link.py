@@ -254,7 +254,8 @@ class Link:
 class AgentLink(Link):
     """The agent's end of a link."""
 
-    def __init__(self, applicant: Applicant, nonce: bytes, sent: int, now: Instant) -> None:
+    def __init__(self, applicant: Applicant, nonce: bytes, sent: int | None, now: Instant) -> None:
+        """`sent` is the number of the last report that was made; None if the spool is a new one."""
         super().__init__(now, odd=True, decoder=from_pool)
         self._applicant = applicant
         self._nonce = nonce
@@ -301,7 +302,7 @@ class AgentLink(Link):
             theirs, ours = f"{challenge.oldest_version}–{challenge.version}", f"{OLDEST_VERSION}–{VERSION}"
             raise ProtocolError("version", f"The pool speaks versions {theirs} of the link, and this agent {ours}.")
         self._challenge = challenge
-        self._hello = handshake.hello(self._applicant, challenge, version, self._nonce, self._sent)
+        self._hello = handshake.hello(self._applicant, challenge, version, self._nonce, self._sent or 0)
         self._say(self._hello)
         self.state = State.ANSWERING
 
@@ -309,7 +310,7 @@ class AgentLink(Link):
         assert self._challenge and self._hello  # noqa: PT018  # we are answering
         if not handshake.is_genuine_welcome(welcome, self._challenge, self._hello):
             raise ProtocolError("wrong_pool", "The welcome is not signed by the pool that this agent knows.")
-        if welcome.received > self._sent:
+        if self._sent is not None and welcome.received > self._sent:
             raise ProtocolError("unknown_reports", "The pool has received reports that this agent never made.")
         self.state = State.OPEN
         self.beat_ms = max(1, welcome.beat_ms)
@@ -364,6 +365,8 @@ class PoolLink(Link):
         if isinstance(message, Hello) and self.state is State.GREETING:
             if not handshake.is_genuine_hello(message, self._challenge):
                 raise ProtocolError("wrong_signature", "The hello is not signed by the key it shows, for this link.")
+            if not OLDEST_VERSION <= message.version <= VERSION:
+                raise ProtocolError("version", f"The pool speaks versions {OLDEST_VERSION}–{VERSION} of the link.")
             self._hello = message
             self.state = State.ANSWERING
             yield Greeted(message)

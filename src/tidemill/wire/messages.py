@@ -48,13 +48,14 @@ class Challenge(Message, frozen=True, tag=1):
 
 
 class Hello(Message, frozen=True, tag=2):
-    """The agent: this is who I am. A newcomer has no node id yet, and shows a join token."""
+    """The agent: this is who I am, and which run of me. A newcomer has no node id yet, and shows a join token."""
 
     version: Small
     agent: Short
     key: Key
     nonce: Nonce
     signature: Signature
+    instance: Id
     node_id: Id | None = None
     join_token: Token | None = None
     sent: Count = 0
