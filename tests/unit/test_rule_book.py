@@ -35,6 +35,8 @@ EVERYTHING = {
     "only_when_idle": {"below_pct": 10, "for_s": 300},
     "power_limit_w": 250,
     "temperature_limit_c": 75,
+    "labels": ["rack=7", "hall=north"],
+    "region": "Frankfurt am Main",
     "work": "drain",
 }
 
@@ -66,6 +68,8 @@ wishes = st.fixed_dictionaries(
         ),
         "power_limit_w": st.one_of(st.none(), st.integers(1, 10_000)),
         "temperature_limit_c": st.one_of(st.none(), st.integers(30, 120)),
+        "labels": st.one_of(st.none(), st.lists(st.sampled_from(["a=1", "b=", "c.d/e-f=x y"]), unique=True)),
+        "region": st.one_of(st.none(), st.sampled_from(["Oslo", "São Paulo"])),
         "work": st.one_of(st.none(), st.sampled_from(list(Work)).map(str)),
     },
 )
@@ -90,6 +94,8 @@ def test_rules_are_read_from_what_people_write() -> None:
         only_when_idle=Idle(10, 300),
         power_limit_w=250,
         temperature_limit_c=75,
+        labels=("hall=north", "rack=7"),
+        region="Frankfurt am Main",
         work=Work.DRAIN,
     )
     assert rules_of(EMPTY) == Rules()
@@ -193,6 +199,19 @@ def test_a_change_always_takes_effect_and_leaves_the_rest(book: RuleBook, wish: 
         ("power_limit_w", "250", RulesRefusal.POWER_LIMIT_MALFORMED),
         ("temperature_limit_c", 29, RulesRefusal.TEMPERATURE_LIMIT_MALFORMED),
         ("temperature_limit_c", 10**400, RulesRefusal.TEMPERATURE_LIMIT_MALFORMED),
+        ("labels", "rack=7", RulesRefusal.LABELS_MALFORMED),
+        ("labels", ["rack"], RulesRefusal.LABELS_MALFORMED),
+        ("labels", ["=7"], RulesRefusal.LABELS_MALFORMED),
+        ("labels", ["+cmd=1"], RulesRefusal.LABELS_MALFORMED),
+        ("labels", ["rack=\x1b[2J"], RulesRefusal.LABELS_MALFORMED),
+        ("labels", ["rack=7", "rack=8"], RulesRefusal.LABELS_MALFORMED),
+        ("labels", ["rack=" + "7" * 96], RulesRefusal.LABELS_MALFORMED),
+        ("labels", [f"key{number}=1" for number in range(21)], RulesRefusal.LABELS_MALFORMED),
+        ("labels", [["rack=7"]], RulesRefusal.LABELS_MALFORMED),
+        ("region", "", RulesRefusal.REGION_MALFORMED),
+        ("region", "x" * 101, RulesRefusal.REGION_MALFORMED),
+        ("region", "Oslo\n", RulesRefusal.REGION_MALFORMED),
+        ("region", 7, RulesRefusal.REGION_MALFORMED),
         ("work", "RUN", RulesRefusal.WORK_MALFORMED),
         ("work", ["run"], RulesRefusal.WORK_MALFORMED),
     ],

@@ -135,6 +135,8 @@ STATUS: Mapping[Refusal, int] = {
     RulesRefusal.IDLE_MALFORMED: 422,
     RulesRefusal.POWER_LIMIT_MALFORMED: 422,
     RulesRefusal.TEMPERATURE_LIMIT_MALFORMED: 422,
+    RulesRefusal.LABELS_MALFORMED: 422,
+    RulesRefusal.REGION_MALFORMED: 422,
     RulesRefusal.WORK_MALFORMED: 422,
     HardwareRefusal.FACTS_MALFORMED: 422,
     HardwareRefusal.DEVICES_DISORDERED: 422,

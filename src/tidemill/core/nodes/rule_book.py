@@ -7,6 +7,7 @@ bounded and checked, and a book is taken whole or not at all.
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -23,14 +24,17 @@ AT_MAX = 2**53
 """The largest number that every reader of JSON keeps exactly."""
 
 BOOK_BYTES_MAX = 64 * 1024
+LABELS_MAX = 20
+LABEL_MAX = 100
 _BY_MAX = 100
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*=.*", re.ASCII)
 
 
 class RulesRefusal(Refusal):
     RULES_MALFORMED = "These are no rules: send an object with a value for each rule to change."
     RULE_UNKNOWN = (
         "There is no such rule: the rules are price, minimum_price, windows, only_when_idle, power_limit_w, "
-        "temperature_limit_c and work."
+        "temperature_limit_c, labels, region and work."
     )
     WINDOWS_MALFORMED = (
         f"Windows are a list of up to {WINDOWS_MAX}, each with `from` and `until` such as 22:00 and 08:00, and `days` "
@@ -41,6 +45,11 @@ class RulesRefusal(Refusal):
     )
     POWER_LIMIT_MALFORMED = "A power limit is a whole number of watts from 1 to 10000: give one."
     TEMPERATURE_LIMIT_MALFORMED = "A temperature limit is a whole number of degrees from 30 to 120: give one."
+    LABELS_MALFORMED = (
+        f"Labels are a list of up to {LABELS_MAX} texts such as rack=7, each up to {LABEL_MAX} characters; a key is made "
+        "of letters, digits, dots and dashes, and there is one label a key: write them so."
+    )
+    REGION_MALFORMED = f"A region is a text of up to {LABEL_MAX} printable characters: give one."
     WORK_MALFORMED = "A node can be told to run, drain or pause: choose one of them."
 
 
@@ -220,6 +229,25 @@ def _whole(low: int, high: int, refusal: RulesRefusal) -> Callable[[object], obj
     return lambda raw: raw if _is_whole(raw, low, high) else refusal
 
 
+def _read_labels(raw: object) -> tuple[str, ...] | RulesRefusal:
+    if not isinstance(raw, list) or len(raw) > LABELS_MAX or not all(_is_label(one) for one in raw):
+        return RulesRefusal.LABELS_MALFORMED
+    keys = {label.partition("=")[0] for label in raw}
+    return tuple(sorted(raw)) if len(keys) == len(raw) else RulesRefusal.LABELS_MALFORMED
+
+
+def _is_label(raw: object) -> bool:
+    return _is_text(raw) and _LABEL.fullmatch(str(raw)) is not None
+
+
+def _read_region(raw: object) -> str | RulesRefusal:
+    return str(raw) if _is_text(raw) else RulesRefusal.REGION_MALFORMED
+
+
+def _is_text(raw: object) -> bool:
+    return isinstance(raw, str) and 0 < len(raw) <= LABEL_MAX and raw.isprintable()
+
+
 def _read_work(raw: object) -> Work | RulesRefusal:
     return Work(raw) if isinstance(raw, str) and raw in list(Work) else RulesRefusal.WORK_MALFORMED
 
@@ -237,5 +265,7 @@ _RULES: Mapping[str, _Rule] = {
     "temperature_limit_c": _Rule(
         "temperature_limit_c", _whole(30, 120, RulesRefusal.TEMPERATURE_LIMIT_MALFORMED), _same
     ),
+    "labels": _Rule("labels", _read_labels, list),
+    "region": _Rule("region", _read_region, _same),
     "work": _Rule("work", _read_work, str),
 }

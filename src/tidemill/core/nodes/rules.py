@@ -46,6 +46,8 @@ class Rules:
     only_when_idle: Idle | None = None
     power_limit_w: int | None = None
     temperature_limit_c: int | None = None
+    labels: tuple[str, ...] = ()
+    region: str | None = None
     work: Work = Work.RUN
 
     @property
