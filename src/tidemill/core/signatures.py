@@ -5,8 +5,9 @@ What is signed always begins with its purpose, so that no signature made for one
 
 import hashlib
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from nacl.bindings import crypto_sign_BYTES, crypto_sign_seed_keypair
+from nacl.bindings import crypto_sign_BYTES
 from nacl.exceptions import BadSignatureError
 from nacl.signing import SigningKey, VerifyKey
 
@@ -21,14 +22,17 @@ class Identity:
 
     seed: bytes = field(repr=False)
 
-    @property
+    @cached_property
     def key(self) -> bytes:
         """The public key."""
-        key, _ = crypto_sign_seed_keypair(self.seed)
-        return bytes(key)
+        return bytes(self._signing.verify_key)
+
+    @cached_property
+    def _signing(self) -> SigningKey:
+        return SigningKey(self.seed)  # deriving it takes as long as a signature
 
     def sign(self, purpose: str, *parts: bytes) -> bytes:
-        return bytes(SigningKey(self.seed).sign(statement(purpose, *parts)).signature)
+        return bytes(self._signing.sign(statement(purpose, *parts)).signature)
 
 
 def is_signed(key: bytes, signature: bytes, purpose: str, *parts: bytes) -> bool:

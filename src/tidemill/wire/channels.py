@@ -3,7 +3,7 @@
 A sender sends no more than the credit it was given; a receiver gives credit back as the bytes are used up, so a slow
 reader costs one window of memory and stops nobody else. Channels that have something to send take turns with a chunk
 each, so a small one waits for one chunk of every other at the most. The agent's channels have odd numbers, the pool's
-even ones.
+even ones; numbers only grow, so that what is late for one channel is never taken for another's.
 """
 
 from collections import deque
@@ -25,6 +25,9 @@ WINDOW = 256 * 1024
 CHANNELS_MAX = 256
 _SHARED_CHUNK = 16 * 1024
 """The size of a turn when others wait."""
+
+_URGENT_MAX = 8 * CHANNELS_MAX
+"""So much is owed to a peer that reads now and then; one that asks for more than it reads is cut off."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,7 @@ class Channels:
 
     def __init__(self, *, odd: bool) -> None:
         self._next = 1 if odd else 2
+        self._newest_theirs = 0
         self._channels: dict[int, _Channel] = {}
         self._turns: deque[int] = deque()
         self._urgent: deque[ChannelMessage] = deque()
@@ -163,10 +167,13 @@ class Channels:
         return None
 
     def _opened(self, message: ChannelOpen) -> Iterator[ChannelEvent]:
-        if message.channel % 2 == self._next % 2 or message.channel in self._channels:
+        if message.channel % 2 == self._next % 2 or message.channel <= self._newest_theirs:
             raise ProtocolError(
-                "channel_number", "A channel was opened with a number that is not the peer's to choose."
+                "channel_number", "A channel was opened with a number that is not the peer's to choose, or an old one."
             )
+        if len(self._urgent) >= _URGENT_MAX:
+            raise ProtocolError("not_reading", "More channels are opened than answers are read.")
+        self._newest_theirs = message.channel
         if len(self._channels) >= CHANNELS_MAX:
             self._urgent.append(ChannelEnd(message.channel, "too_many"))
             return

@@ -161,6 +161,15 @@ class Link:
             self._break(error.code, error.sentence)
         return [*events, *self._told()]
 
+    def fail(self, error: ProtocolError) -> Sequence[LinkEvent]:
+        """The peer broke what lies below the link; that ends it in the same way."""
+        self._break(error.code, error.sentence)
+        return self._told()
+
+    def excuse(self, now: Instant) -> None:
+        """We did not listen until now: the silence is not the peer's."""
+        self._heard_at = max(self._heard_at, now)
+
     def tick(self, now: Instant) -> Sequence[LinkEvent]:
         """Look at the time: a peer that is silent for too long is gone."""
         if self.state in (State.GREETING, State.ANSWERING) and now - self._began_at > HANDSHAKE_US:
