@@ -41,6 +41,7 @@ EXAMPLES = {
     "http.tls_key": "/k.pem",
     "http.trusted_proxies": "10.0.0.0/8,192.0.2.1",
     "agent.home": "/mnt/agent",
+    "nodes.agent_oldest": "1.2.3",
     "tracing.endpoint": "https://h/v1",
     "mail.public_url": "https://pool.example",
     "mail.sender": "pool@example.com",

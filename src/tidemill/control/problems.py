@@ -27,6 +27,8 @@ from tidemill.core.hardware import HardwareRefusal
 from tidemill.core.ledger import AccountRefusal, AdjustmentRefusal, FreezeRefusal, PostingRefusal
 from tidemill.core.mail import LetterRefusal
 from tidemill.core.money import MoneyRefusal
+from tidemill.core.nodes.admission import AdmissionRefusal
+from tidemill.core.nodes.join_tokens import JoinTokenRefusal
 from tidemill.core.nodes.life import LifeRefusal
 from tidemill.core.nodes.rule_book import RulesRefusal
 from tidemill.core.reasons import ReasonRefusal
@@ -126,6 +128,25 @@ STATUS: Mapping[Refusal, int] = {
     LetterRefusal.UNKNOWN_LETTER: 404,
     LetterRefusal.LETTER_UNDER_WAY: 409,
     LetterRefusal.LETTER_EMPTIED: 410,
+    JoinTokenRefusal.JOIN_TOKEN_MALFORMED: 422,
+    JoinTokenRefusal.JOIN_TOKEN_UNKNOWN: 401,
+    JoinTokenRefusal.JOIN_TOKEN_EXPIRED: 401,
+    JoinTokenRefusal.JOIN_TOKEN_REVOKED: 401,
+    JoinTokenRefusal.JOIN_TOKEN_USED_UP: 401,
+    JoinTokenRefusal.JOIN_TOKEN_NAME_MALFORMED: 422,
+    JoinTokenRefusal.JOIN_TOKEN_USES_MALFORMED: 422,
+    JoinTokenRefusal.JOIN_TOKEN_LIFETIME_MALFORMED: 422,
+    JoinTokenRefusal.JOIN_TOKEN_NOT_PROVIDER: 403,
+    JoinTokenRefusal.JOIN_TOKEN_NOT_HOUSE: 403,
+    JoinTokenRefusal.TOO_MANY_JOIN_TOKENS: 409,
+    JoinTokenRefusal.UNKNOWN_JOIN_TOKEN: 404,
+    AdmissionRefusal.NODE_UNKNOWN: 401,
+    AdmissionRefusal.NODE_KEY_WRONG: 401,
+    AdmissionRefusal.NODE_KEY_TAKEN: 409,
+    AdmissionRefusal.NODE_OWNER_BLOCKED: 403,
+    AdmissionRefusal.IDENTITY_IN_USE: 409,
+    AdmissionRefusal.NEWER_HELLO: 409,
+    AdmissionRefusal.JOINED_AT_ONCE: 409,
     LifeRefusal.NODE_REMOVED: 410,
     LifeRefusal.NODE_ALREADY_SO: 409,
     LifeRefusal.NODE_NOT_PROVED: 409,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
+from tidemill.core.nodes.versions import is_version
 from tidemill.core.settings.kind import Kind, Unreadable
 
 E = TypeVar("E", bound=StrEnum)
@@ -69,6 +70,11 @@ def _read_host(raw: object) -> str | Unreadable:
     # Four numbers that are no address are a slip of the pen, not a name.
     is_name = _HOST_NAME.fullmatch(text) and not text.rpartition(".")[2].isdigit()
     return text if is_name else Unreadable()
+
+
+def _read_version(raw: object) -> str | Unreadable:
+    text = _read_text(raw)
+    return text if isinstance(text, Unreadable) or is_version(text) else Unreadable()
 
 
 def _read_networks(raw: object) -> tuple[str, ...] | Unreadable:
@@ -149,6 +155,7 @@ SWITCH: Kind[bool] = Kind("yes or no", "true or false", _read_switch, lambda val
 TEXT: Kind[str] = Kind("text", "a text", _read_text, _same)
 PATH: Kind[Path] = Kind("path", "a full path", _read_path, str)
 HOST: Kind[str] = Kind("host", "an IP address or a host name", _read_host, _same)
+VERSION: Kind[str] = Kind("version", "a version such as 0.1 or 1.2.3", _read_version, _same)
 NETWORKS: Kind[tuple[str, ...]] = Kind(
     "networks",
     "a list of IP addresses or networks such as 10.0.0.0/8 (in the environment, with commas between them)",

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from tidemill.core.settings.definition import setting
 from tidemill.core.settings.quantities import DURATION, INTEGER, MEMORY, NUMBER, SHARE
-from tidemill.core.settings.texts import choice
+from tidemill.core.settings.texts import VERSION, choice
 
 
 class Policy(StrEnum):
@@ -87,14 +87,18 @@ class LinkSettings:
 
 @dataclass(frozen=True)
 class NodesSettings:
-    """What a node may endure."""
+    """What a node may endure, and which agents get work."""
 
+    agent_oldest: str = setting(
+        VERSION, "0.1", meaning="The oldest version of the agent that gets work; older ones are told to be upgraded."
+    )
     pause_above_c: float = setting(
         NUMBER, 85, unit="°C", low=30, high=120, meaning="A node with a hotter device is paused."
     )
     resume_at_c: float = setting(
         NUMBER, 80, unit="°C", low=20, high=120, meaning="A node that was paused for heat goes on at this temperature."
     )
+    disk_low_mib: int = setting(MEMORY, "10GiB", high="10TiB", meaning="A node with less free disk alerts.")
 
 
 @dataclass(frozen=True)

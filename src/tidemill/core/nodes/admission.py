@@ -1,0 +1,210 @@
+"""Who is let in at the door of the link: known nodes by their key, newcomers by a join token, and nobody twice.
+
+A caller has shown already that it has the key it names; what is decided here is what that key is worth. Callers are
+decided in batches: one link a key comes out of each, and a token lets in no more than it may, however many ask at once.
+A newcomer that asks again, because our welcome was lost, gets its own node again and costs its token nothing.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+from uuid import UUID
+
+from tidemill.core.accounts.roles import Role
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.nodes import versions
+from tidemill.core.nodes.join_tokens import JoinToken, JoinTokenRefusal, may_join, usable
+from tidemill.core.nodes.life import Life, LifeRefusal
+from tidemill.core.refusals import Refusal
+
+CLONE_TOLD_EVERY_US = 600 * SECOND
+"""A clone calls again and again; its node's owner is told of it once in so long."""
+
+_AGAIN_MS = 1_000
+_BLOCKED_MS = 600_000
+
+
+class AdmissionRefusal(Refusal):
+    NODE_UNKNOWN = "The pool does not know this node: join the machine again with a new token."
+    NODE_KEY_WRONG = "This key is not the one that the node joined with: restore the agent's home, or join again."
+    NODE_KEY_TAKEN = "Another owner's node has this key: run `tidemill agent leave`, then join again."
+    NODE_OWNER_BLOCKED = "The account of this node's owner is blocked: they have to ask an operator of the pool."
+    IDENTITY_IN_USE = (
+        "Another machine with this node's identity is connected: stop it there, or join this machine with a token."
+    )
+    NEWER_HELLO = "This agent has called again since: that call is answered."
+    JOINED_AT_ONCE = "The same key is joining at this moment from elsewhere: try again."
+
+
+@dataclass(frozen=True)
+class Applicant:
+    """What an agent says when it calls, and from where. A newcomer names no node, and shows a token."""
+
+    key: bytes
+    instance: UUID
+    agent: str
+    address: str
+    node_id: UUID | None = None
+    token_sha256: bytes | None = None
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The account that a node or a token belongs to."""
+
+    id: UUID
+    roles: frozenset[Role]
+    blocked: bool
+    deleted: bool
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A node as it stands when somebody shows its key. `held` says that a living process has its link."""
+
+    id: UUID
+    account_id: UUID
+    key: bytes
+    life: Life
+    refused_agent: str | None
+    cloned_at: Instant | None
+    instance: UUID | None
+    held: bool
+    heard_at: Instant | None
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the database knows of a batch's callers: nodes by key, ids of nodes that are there, tokens by hash."""
+
+    nodes: Mapping[bytes, Standing]
+    node_ids: frozenset[UUID]
+    tokens: Mapping[bytes, JoinToken]
+    owners: Mapping[UUID, Owner]
+
+
+@dataclass(frozen=True)
+class DoorRules:
+    """What the pool's settings say."""
+
+    beat_us: int
+    oldest_agent: str
+
+    @property
+    def beat_ms(self) -> int:
+        return self.beat_us // 1000
+
+
+@dataclass(frozen=True)
+class LetIn:
+    """A node that is known comes in."""
+
+    node: Standing
+    version_accepted: bool
+    tell_version: bool
+
+
+@dataclass(frozen=True)
+class Register:
+    """A newcomer becomes a node of the token's owner."""
+
+    token: JoinToken
+    version_accepted: bool
+
+
+@dataclass(frozen=True)
+class TurnedAway:
+    """Not now, or never: then there is nothing to wait for. `cloned` asks to tell the node's owner."""
+
+    refusal: Refusal
+    node_id: UUID | None = None
+    retry_ms: int | None = None
+    cloned: Standing | None = None
+
+
+Verdict: TypeAlias = LetIn | Register | TurnedAway
+
+
+def decide(applicants: Sequence[Applicant], found: Found, rules: DoorRules, now: Instant) -> list[Verdict]:
+    """One verdict an applicant, in their order."""
+    uses = Counter({token.id: token.uses for token in found.tokens.values()})
+    chosen = _chosen(applicants, found.nodes)
+    verdicts: list[Verdict] = []
+    for place, applicant in enumerate(applicants):
+        if place == chosen[applicant.key]:
+            verdict = _decided(applicant, found, uses, rules, now)
+        else:
+            verdict = _crowded_out(applicant, applicants[chosen[applicant.key]], rules)
+        if isinstance(verdict, Register):
+            uses[verdict.token.id] += 1
+        verdicts.append(verdict)
+    return verdicts
+
+
+def _chosen(applicants: Sequence[Applicant], nodes: Mapping[bytes, Standing]) -> dict[bytes, int]:
+    """Of each key one caller: of the run that has the link already, or else came first, its newest call."""
+    by_key: dict[bytes, dict[UUID, int]] = defaultdict(dict)
+    for place, applicant in enumerate(applicants):
+        by_key[applicant.key][applicant.instance] = place
+    return {key: _newest(nodes.get(key), runs) for key, runs in by_key.items()}
+
+
+def _newest(node: Standing | None, runs: Mapping[UUID, int]) -> int:
+    has_the_link = None if node is None or node.instance is None else runs.get(node.instance)
+    return next(iter(runs.values())) if has_the_link is None else has_the_link
+
+
+def _crowded_out(applicant: Applicant, winner: Applicant, rules: DoorRules) -> TurnedAway:
+    if winner.instance == applicant.instance:
+        return TurnedAway(AdmissionRefusal.NEWER_HELLO, applicant.node_id, _AGAIN_MS)
+    return TurnedAway(AdmissionRefusal.IDENTITY_IN_USE, applicant.node_id, rules.beat_ms)
+
+
+def _decided(applicant: Applicant, found: Found, uses: Counter[UUID], rules: DoorRules, now: Instant) -> Verdict:
+    node = found.nodes.get(applicant.key)
+    if applicant.node_id is None:
+        return _newcomer(applicant, node, found, uses, rules, now)
+    if node is None or node.id != applicant.node_id:
+        is_there = applicant.node_id in found.node_ids
+        refusal = AdmissionRefusal.NODE_KEY_WRONG if is_there else AdmissionRefusal.NODE_UNKNOWN
+        return TurnedAway(refusal, applicant.node_id if is_there else None)
+    return _known(applicant, node, found, rules, now)
+
+
+def _newcomer(
+    applicant: Applicant, node: Standing | None, found: Found, uses: Counter[UUID], rules: DoorRules, now: Instant
+) -> Verdict:
+    token = found.tokens.get(applicant.token_sha256 or b"")
+    if token is None:
+        return TurnedAway(JoinTokenRefusal.JOIN_TOKEN_UNKNOWN)
+    if node is not None and node.life is not Life.DEREGISTERED and node.account_id != token.account_id:
+        return TurnedAway(AdmissionRefusal.NODE_KEY_TAKEN)
+    if node is not None:
+        return _known(applicant, node, found, rules, now)
+    owner = found.owners[token.account_id]
+    if owner.blocked:
+        return TurnedAway(AdmissionRefusal.NODE_OWNER_BLOCKED, retry_ms=_BLOCKED_MS)
+    if refusal := usable(token, uses[token.id], now) or may_join(owner.roles, house=token.house):
+        return TurnedAway(refusal)
+    return Register(token, versions.is_accepted(applicant.agent, rules.oldest_agent))
+
+
+def _known(applicant: Applicant, node: Standing, found: Found, rules: DoorRules, now: Instant) -> Verdict:
+    if node.life is Life.DEREGISTERED:
+        return TurnedAway(LifeRefusal.NODE_REMOVED, node.id)
+    if found.owners[node.account_id].blocked:
+        return TurnedAway(AdmissionRefusal.NODE_OWNER_BLOCKED, node.id, _BLOCKED_MS)
+    if _is_clone(applicant, node, rules, now):
+        told = node.cloned_at is not None and now - node.cloned_at < CLONE_TOLD_EVERY_US
+        cloned = None if told else node
+        return TurnedAway(AdmissionRefusal.IDENTITY_IN_USE, node.id, rules.beat_ms, cloned)
+    accepted = versions.is_accepted(applicant.agent, rules.oldest_agent)
+    return LetIn(node, accepted, tell_version=not accepted and node.refused_agent != applicant.agent)
+
+
+def _is_clone(applicant: Applicant, node: Standing, rules: DoorRules, now: Instant) -> bool:
+    """Another run of the agent, while the one that has the link was heard just now. A machine that came back very fast
+    looks the same: it is let in once the old link has been silent for two beats."""
+    is_heard = node.held and node.heard_at is not None and now - node.heard_at <= 2 * rules.beat_us
+    return is_heard and node.instance is not None and node.instance != applicant.instance
