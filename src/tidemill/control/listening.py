@@ -15,6 +15,7 @@ from tidemill.control.protocol import guarded
 from tidemill.core.faults import Fault
 from tidemill.core.settings import Settings
 from tidemill.core.settings.edge import HttpSettings
+from tidemill.link.server import Links
 
 _BACKLOG = 4096
 
@@ -24,6 +25,7 @@ class Server(uvicorn.Server):
 
     on_started: Callable[[], None]
     handshake_s: float
+    links: Links | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """As uvicorn's own, but a TLS handshake has a deadline too."""
@@ -38,6 +40,13 @@ class Server(uvicorn.Server):
         ]
         self.started = True
         self.on_started()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn's own, while the links are sent to other processes."""
+        for server in self.servers:
+            server.close()
+        leaving = self.links.drain() if self.links and not self.force_exit else asyncio.sleep(0)
+        await asyncio.gather(leaving, super().shutdown(sockets))
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -74,12 +83,13 @@ def check_certificate(http: HttpSettings) -> None:
         ) from error
 
 
-def create_server(app: ASGIApp, settings: Settings) -> Server:
+def create_server(app: ASGIApp, settings: Settings, links: Links | None = None) -> Server:
+    """The server of this process. Agents' links come in by the same port, if there is anything to take them."""
     http = settings.http
     config = uvicorn.Config(
         app,
         http=guarded(http),
-        ws="none",
+        ws=links.connection if links else "none",  # type: ignore[arg-type]  # whatever makes a protocol will do
         lifespan="off",
         log_config=None,
         access_log=False,
@@ -96,4 +106,5 @@ def create_server(app: ASGIApp, settings: Settings) -> Server:
     config.load()
     server = Server(config)
     server.handshake_s = http.header_deadline_s
+    server.links = links
     return server

@@ -26,6 +26,7 @@ class GuardedProtocol(HttpToolsProtocol):
     _writing: TimerHandle | None = None
     _beside: int = 0
     _body: int = 0
+    _handed_over: bool = False
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -39,6 +40,8 @@ class GuardedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         self._beside += len(data)
         super().data_received(data)
+        if self._handed_over:
+            return
         if self._beside > self.limits.header_limit_bytes + _FRAMING * self._body:
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         elif self._reading is None and self.timeout_keep_alive_task is None and self._is_idle():
@@ -62,6 +65,16 @@ class GuardedProtocol(HttpToolsProtocol):
         self._stop_reading_timer()
         self._beside = self._body = 0
         super().on_message_complete()
+
+    def handle_websocket_upgrade(self) -> None:
+        """The connection becomes a link, whose deadlines are its own; not while an answer is still being written."""
+        self._handed_over = True
+        self._stop_reading_timer()
+        self._stop_writing_timer()
+        if self._is_idle():
+            super().handle_websocket_upgrade()
+        else:
+            self.transport.abort()
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -97,7 +97,10 @@ class Registry(Protocol):
         """One answer a caller, in their order."""
 
     async def heard(self, beats: Sequence[HeardBeat], links: Sequence[Held]) -> Sequence[Superseded]:
-        """Keep beats, and note that these links are alive. Answers those of them that are no longer the node's."""
+        """Keep beats, and note that these links are alive; whoever beat is among them.
+
+        Answers those of them that are no longer the node's.
+        """
 
     async def reported(self, heard: Sequence[HeardReports]) -> Sequence[Outcome]:
         """Keep reports and do what they ask, once each. One answer for each, in their order."""
@@ -106,4 +109,7 @@ class Registry(Protocol):
         """These links are over; their nodes may be silent, or on their way to another process."""
 
     def refused(self, code: str, sentence: str, address: str, node_id: UUID | None) -> None:
-        """Note that somebody was cut off before they came in, or did what no agent of ours does."""
+        """Note that somebody was cut off before they came in, or did what no agent of ours does.
+
+        Whom the registry itself turned away is not told to it again.
+        """

@@ -90,6 +90,9 @@ class Channels:
     def __len__(self) -> int:
         return len(self._channels)
 
+    def __contains__(self, number: int) -> bool:
+        return number in self._channels
+
     def open(self, purpose: str, about: bytes = b"") -> int | None:
         """Open a channel. Answers its number, or nothing if there are too many."""
         if len(self._channels) >= CHANNELS_MAX:
@@ -114,7 +117,7 @@ class Channels:
     def end(self, number: int, code: str = "") -> None:
         """Send no more. Without a code what is pending is sent first; with one the channel is over at once."""
         channel = self._channels.get(number)
-        if channel is None or channel.ending:
+        if channel is None or (channel.ending and not code):
             return
         channel.ending = True
         if code:

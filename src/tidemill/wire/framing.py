@@ -148,7 +148,7 @@ class Framed:
                 self._accept(found)
         self._unsent += _taken(self._opening)
         if self._opening.state.name == "OPEN":
-            self._opening = None
+            self._opening = self._door = None
         elif not self._over:
             events += self._lost("malformed", "The other side does not speak websocket.")
         return b"" if self._opening else rest

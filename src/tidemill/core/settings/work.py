@@ -6,7 +6,7 @@ A policy's weights sum to 1, so that scores of different pools can be compared.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tidemill.core.settings.definition import setting
+from tidemill.core.settings.definition import Scope, setting
 from tidemill.core.settings.quantities import DURATION, INTEGER, MEMORY, NUMBER, SHARE
 from tidemill.core.settings.texts import VERSION, choice
 
@@ -83,6 +83,15 @@ class LinkSettings:
         DURATION, "300s", low="2s", high="24h", meaning="A node is offline after being silent for so long."
     )
     slow_s: float = setting(DURATION, "10s", low="10ms", high="1h", meaning="A link slower than this alerts.")
+    connections_max: int = setting(
+        INTEGER,
+        20_000,
+        unit="links",
+        low=1,
+        high=1_000_000,
+        scope=Scope.PROCESS,
+        meaning="The most links that one process holds.",
+    )
 
 
 @dataclass(frozen=True)

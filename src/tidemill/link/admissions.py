@@ -1,0 +1,57 @@
+"""Hellos are decided in batches: those that come while a batch is being decided are the next one.
+
+A registry that cannot answer sends everybody away with a time to come back that differs from caller to caller.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from random import Random
+
+from tidemill.core.faults import Fault
+from tidemill.link.connection import Connection
+from tidemill.link.registry import Admitted, Caller, Registry, TurnedAway
+from tidemill.wire.messages import Hello
+
+BATCH_MAX = 500
+_GATHER_S = 0.005
+_RETRY_MS = 1_000
+_RETRY_SPREAD_MS = 4_000
+_BUSY = "The pool cannot decide who comes in right now: come back soon."
+
+
+class Admissions:
+    """Whoever has said hello and waits for an answer; the doorway's own limit bounds how many they are."""
+
+    def __init__(
+        self, registry: Registry, answer: Callable[[Connection, Admitted | TurnedAway], None], chance: Random
+    ) -> None:
+        self._registry = registry
+        self._answer = answer
+        self._chance = chance
+        self._waiting: list[tuple[Connection, Hello]] = []
+        self._wanted = asyncio.Event()
+
+    def add(self, connection: Connection, hello: Hello) -> None:
+        self._waiting.append((connection, hello))
+        self._wanted.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._wanted.wait()
+            await asyncio.sleep(_GATHER_S)
+            batch, self._waiting = self._waiting[:BATCH_MAX], self._waiting[BATCH_MAX:]
+            if not self._waiting:
+                self._wanted.clear()
+            here = [(connection, hello) for connection, hello in batch if not connection.is_lost]
+            if here:
+                for (connection, _), answer in zip(here, await self._decided(here), strict=True):
+                    self._answer(connection, answer)
+
+    async def _decided(self, batch: Sequence[tuple[Connection, Hello]]) -> Sequence[Admitted | TurnedAway]:
+        try:
+            return await self._registry.admit([Caller(hello, connection.address) for connection, hello in batch])
+        except Fault:
+            return [self._busy() for _ in batch]
+
+    def _busy(self) -> TurnedAway:
+        return TurnedAway("busy", _BUSY, _RETRY_MS + self._chance.randrange(_RETRY_SPREAD_MS))

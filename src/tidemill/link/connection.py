@@ -1,0 +1,244 @@
+"""One link on one connection: bytes in, what they mean to the server, bytes out.
+
+A connection has no task and no timer of its own. It is not read while it owes a decision or is too fast, and not
+written to while its peer does not read; who does not read for long is cut off. So it costs bounded memory, whoever is
+at the other end.
+"""
+
+import asyncio
+from enum import IntFlag
+from typing import Protocol
+from uuid import UUID
+
+from websockets.http11 import Request
+
+from tidemill.core.clock import SECOND, Instant
+from tidemill.link.counters import Counters
+from tidemill.link.door import Visitor
+from tidemill.link.listening import ListeningTime
+from tidemill.link.registry import Held
+from tidemill.link.streams import ChannelBroken, Stream
+from tidemill.wire.channels import ChannelEnded, ChannelHasRoom, ChannelOpened, ChannelReceived, Channels
+from tidemill.wire.framing import Rejection, pool_end
+from tidemill.wire.link import Beaten, Closed, Greeted, LinkEvent, PoolLink, Reported, State
+from tidemill.wire.messages import Beat, Hello, Reports
+
+_UNSENT_MAX = 128 * 1024
+_PIECE = 64 * 1024
+_UNREAD_US = 30 * SECOND
+_LINGER_US = 5 * SECOND
+_SMALL_FRAMES_MAX = 500
+"""So many small frames are heard in one turn of the server's timer; the rest waits in the socket."""
+
+
+class Unread(IntFlag):
+    """Why a connection is not read for now."""
+
+    UNDECIDED = 1
+    HURRIED = 2
+
+
+class Listener(Protocol):
+    """What a connection tells whoever has all of them."""
+
+    time: ListeningTime
+    counters: Counters
+    turn: int
+
+    def knocked(self, connection: "Connection", request: Request) -> Rejection | None: ...
+    def greeted(self, connection: "Connection", hello: Hello) -> None: ...
+    def beaten(self, connection: "Connection", beat: Beat) -> None: ...
+    def alive(self, connection: "Connection") -> None: ...
+    def reported(self, connection: "Connection", reports: Reports) -> None: ...
+    def offered(self, connection: "Connection", stream: Stream) -> None: ...
+    def hurried(self, connection: "Connection") -> None: ...
+    def broke(self, connection: "Connection", code: str, sentence: str) -> None: ...
+    def lost(self, connection: "Connection") -> None: ...
+
+
+class Connection(asyncio.Protocol):
+    """A connection from its first byte to its last. `held` is set while it is a node's link."""
+
+    __slots__ = (
+        "_closing_at",
+        "_framed",
+        "_full_at",
+        "_heard_at",
+        "_listener",
+        "_streams",
+        "_transport",
+        "_turn",
+        "_unread",
+        "held",
+        "link",
+        "peer",
+        "slot",
+        "told_at",
+        "visitor",
+    )
+
+    def __init__(self, listener: Listener, link: PoolLink) -> None:
+        self.link = link
+        self.held: Held | None = None
+        self.visitor: Visitor | None = None
+        self.peer = ""
+        self.slot = 0
+        self.told_at = self._heard_at = listener.time.now()
+        self._listener = listener
+        self._framed = pool_end(link, self._knocked)
+        self._streams: dict[int, Stream] = {}
+        self._transport: asyncio.Transport | None = None
+        self._turn = 0
+        self._unread = Unread(0)
+        self._full_at: Instant | None = None
+        self._closing_at: Instant | None = None
+
+    @property
+    def channels(self) -> Channels:
+        return self.link.channels
+
+    @property
+    def address(self) -> str:
+        return self.visitor.address if self.visitor else self.peer
+
+    @property
+    def is_lost(self) -> bool:
+        return self._transport is None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        peer = transport.get_extra_info("peername")
+        self.peer = peer[0] if isinstance(peer, tuple) else ""
+        transport.set_write_buffer_limits(high=_UNSENT_MAX)
+
+    def data_received(self, data: bytes) -> None:
+        listener, framed = self._listener, self._framed
+        listener.counters.bytes_in += len(data)
+        if self._turn != listener.turn:
+            self._turn, framed.small_frames = listener.turn, 0
+        before = framed.frames_in
+        self._heard_at = listener.time.now()
+        for event in framed.receive(data, self._heard_at):
+            self._meant(event)
+        listener.counters.frames_in += framed.frames_in - before
+        if framed.small_frames > _SMALL_FRAMES_MAX:
+            self.unread(Unread.HURRIED)
+            listener.hurried(self)
+        self.flush()
+
+    def pause_writing(self) -> None:
+        self._full_at = self._listener.time.now()
+
+    def resume_writing(self) -> None:
+        self._full_at = None
+        self.flush()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        for stream in self._streams.values():
+            stream.broke("link_lost")
+        self._streams.clear()
+        self._listener.lost(self)
+
+    def tick(self, now: Instant) -> None:
+        """Look at the time, every few seconds."""
+        if self._closing_at is not None and now - self._closing_at > _LINGER_US:
+            self.abort()
+        elif self._full_at is not None and now - self._full_at > _UNREAD_US:
+            self._listener.broke(self, "not_reading", "The other side does not read what it is sent.")
+            self.abort()
+        else:
+            if self._unread:
+                self.link.excuse(now)
+            for event in self.link.tick(now):
+                self._meant(event)
+            self._forget_streams()
+            self.flush()
+            if self.held and self._heard_at > self.told_at and now - self.told_at > self.link.beat_ms * 1000:
+                self._listener.alive(self)
+
+    def flush(self) -> None:
+        """Send what can be sent; close when nothing more is to come."""
+        transport = self._transport
+        if transport is None or self._closing_at is not None:
+            return
+        counters = self._listener.counters
+        while self._full_at is None:
+            before = self._framed.frames_out
+            pieces, events = self._framed.to_send(_PIECE)
+            if not pieces:
+                break
+            counters.frames_out += self._framed.frames_out - before
+            counters.bytes_out += sum(map(len, pieces))
+            transport.writelines(pieces)
+            for event in events:
+                self._meant(event)
+        if self._full_at is None and (self._framed.is_over or self.link.state is State.CLOSED):
+            self._closing_at = self._listener.time.now()
+            transport.writelines(self._framed.finish() or [b""])
+            transport.close()
+
+    def close(self, code: str, sentence: str) -> None:
+        """Say goodbye and close."""
+        self.link.close(code, sentence)
+        self.flush()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def unread(self, why: Unread) -> None:
+        """Do not read for this reason."""
+        if not self._unread and self._transport is not None:
+            self._transport.pause_reading()
+        self._unread |= why
+
+    def read_again(self, why: Unread) -> None:
+        """The reason is gone."""
+        was = self._unread
+        self._unread &= ~why
+        if was and not self._unread and self._transport is not None and not self._transport.is_closing():
+            self.link.excuse(self._listener.time.now())
+            self._transport.resume_reading()
+
+    def open_channel(self, node_id: UUID, purpose: str, about: bytes) -> Stream:
+        if self.link.state is not State.OPEN:
+            raise ChannelBroken("link_lost")
+        number = self.channels.open(purpose, about)
+        if number is None:
+            raise ChannelBroken("too_many")
+        stream = self._streams[number] = Stream(self, number, node_id, purpose, about)
+        self.flush()
+        return stream
+
+    def _meant(self, event: LinkEvent) -> None:
+        match event:
+            case Beaten(beat):
+                self._listener.beaten(self, beat)
+            case ChannelReceived(number, chunk) if stream := self._streams.get(number):
+                stream.received(chunk)
+            case ChannelHasRoom(number) if stream := self._streams.get(number):
+                stream.got_room()
+            case ChannelEnded(number, code) if stream := self._streams.get(number):
+                stream.broke(code) if code else stream.ended()
+            case Reported(reports):
+                self._listener.reported(self, reports)
+            case ChannelOpened(number, purpose, about):
+                self._offered(number, purpose, about)
+            case Greeted(hello):
+                self._listener.greeted(self, hello)
+            case Closed(code, sentence, True):
+                self._listener.broke(self, code, sentence)
+
+    def _knocked(self, request: Request) -> Rejection | None:
+        return self._listener.knocked(self, request)
+
+    def _offered(self, number: int, purpose: str, about: bytes) -> None:
+        assert self.held, "channels are opened on an open link"
+        stream = self._streams[number] = Stream(self, number, self.held.node_id, purpose, about)
+        self._listener.offered(self, stream)
+
+    def _forget_streams(self) -> None:
+        if len(self._streams) > len(self.channels):
+            self._streams = {number: stream for number, stream in self._streams.items() if number in self.channels}

@@ -1,0 +1,103 @@
+"""Which connections may become links: who calls from where, and how many are in the doorway already.
+
+An agent is no browser, so a request that names an origin is refused. Whoever has not shown a key yet is counted by
+address, so that one address cannot fill the doorway; a trusted proxy stands for many, and its word is taken for whom.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from http import HTTPStatus
+from ipaddress import ip_address, ip_network
+
+from websockets.datastructures import Headers
+
+from tidemill.core.limits import address_key
+from tidemill.link.rules import LinkRules
+from tidemill.wire.framing import Rejection
+
+_NO_BROWSERS = Rejection(HTTPStatus.FORBIDDEN, "Agents connect here, and no browser has business to.")
+_FULL = Rejection(
+    HTTPStatus.SERVICE_UNAVAILABLE, "This process holds as many links as it may: try another, or come back."
+)
+_CROWDED = Rejection(HTTPStatus.SERVICE_UNAVAILABLE, "Too many agents are being let in right now: come back soon.")
+_TOO_MANY_HERE = Rejection(
+    HTTPStatus.SERVICE_UNAVAILABLE, "Too many agents are being let in from this address right now: come back soon."
+)
+_LEAVING = Rejection(HTTPStatus.SERVICE_UNAVAILABLE, "This process is stopping: try another.")
+
+
+@dataclass
+class Visitor:
+    """A connection that came through. `network` is whom it counts for while it shakes hands; a proxy for nobody."""
+
+    address: str
+    network: str | None
+    shaking: bool = True
+
+
+class Door:
+    """Counts who is inside and who is in the doorway. `closed` lets nobody in any more."""
+
+    def __init__(self, rules: LinkRules) -> None:
+        self._rules = rules
+        self._proxies = [ip_network(proxy) for proxy in rules.trusted_proxies]
+        self._networks: Counter[str] = Counter()
+        self.inside = 0
+        self.shaking = 0
+        self.closed = False
+
+    def knock(self, peer: str, headers: Headers) -> Visitor | Rejection:
+        """Let a connection in, or say why not."""
+        if "Origin" in headers:
+            return _NO_BROWSERS
+        address = self.address_of(peer, headers)
+        network = None if self._is_trusted(address) else address_key(address)
+        if rejection := self._rejection(network):
+            return rejection
+        self.inside += 1
+        self.shaking += 1
+        if network is not None:
+            self._networks[network] += 1
+        return Visitor(address, network)
+
+    def let_in(self, visitor: Visitor) -> None:
+        """The visitor has shaken hands."""
+        if visitor.shaking:
+            visitor.shaking = False
+            self.shaking -= 1
+            if visitor.network is not None:
+                self._networks[visitor.network] -= 1
+                if not self._networks[visitor.network]:
+                    del self._networks[visitor.network]
+
+    def leave(self, visitor: Visitor) -> None:
+        self.let_in(visitor)
+        self.inside -= 1
+
+    def address_of(self, peer: str, headers: Headers) -> str:
+        """The peer's address, or what trusted proxies say of it: the last one in their list that is not a proxy."""
+        if not self._is_trusted(peer):
+            return peer
+        told = [part.strip() for value in headers.get_all("X-Forwarded-For") for part in value.split(",")]
+        return next((address for address in reversed(told) if address and not self._is_trusted(address)), peer)[:100]
+
+    def _rejection(self, network: str | None) -> Rejection | None:
+        rules = self._rules
+        if self.closed:
+            return _LEAVING
+        if self.inside >= rules.connections_max:
+            return _FULL
+        if self.shaking >= rules.shaking_max:
+            return _CROWDED
+        if network is not None and self._networks[network] >= rules.shaking_from_one_address_max:
+            return _TOO_MANY_HERE
+        return None
+
+    def _is_trusted(self, address: str) -> bool:
+        if not self._proxies:
+            return False
+        try:
+            parsed = ip_address(address)
+        except ValueError:
+            return False
+        return any(parsed in proxy for proxy in self._proxies)

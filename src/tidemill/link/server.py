@@ -1,0 +1,300 @@
+"""All links of one process: whom they belong to, what they are told, and how they end.
+
+One timer looks after all of them, a slice at a time. What agents say goes to the registry in batches; what it answers
+goes back. A node has one link here at the most: the newest generation wins, and the older one is told so.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from random import Random, SystemRandom
+from typing import TypeAlias
+from uuid import UUID
+
+import structlog
+from websockets.http11 import Request
+
+from tidemill.core.clock import Clock
+from tidemill.core.faults import Fault
+from tidemill.core.signatures import Identity
+from tidemill.link.admissions import Admissions
+from tidemill.link.connection import Connection, Unread
+from tidemill.link.counters import Counters
+from tidemill.link.deliveries import Deliveries
+from tidemill.link.door import Door
+from tidemill.link.listening import ListeningTime
+from tidemill.link.presence import Presence
+from tidemill.link.registry import Admitted, Held, Outcome, Received, Registry, Superseded, TurnedAway
+from tidemill.link.rules import LinkRules
+from tidemill.link.speed import PURPOSE, Speed
+from tidemill.link.streams import ChannelBroken, Stream
+from tidemill.wire.framing import Rejection
+from tidemill.wire.link import PoolLink, State
+from tidemill.wire.messages import Beat, Hello, Order, Reports
+
+log = structlog.get_logger()
+
+Serve: TypeAlias = Callable[[Stream], Awaitable[None]]
+
+_TURN_S = 0.25
+_ROUND_S = 5.0
+_DRAIN_S = 1.5
+_DRAIN_STEPS = 30
+_FAREWELL_S = 2.0
+_SERVING_MAX = 10_000
+_SUPERSEDED = "Another link of this node has taken the place of this one."
+_PASSING = frozenset({"silent", "not_reading"})
+"""What happens to honest agents on bad networks, and is no offence."""
+
+
+class Links:
+    """The links of a process. `run` must be running for anything to be decided; `connection` makes a protocol."""
+
+    def __init__(
+        self, registry: Registry, identity: Identity, clock: Clock, rules: LinkRules, chance: Random | None = None
+    ) -> None:
+        chance = chance or SystemRandom()
+        self.counters = Counters()
+        self.time = ListeningTime(lambda: time.monotonic_ns() // 1000)
+        self.turn = 0
+        self._registry = registry
+        self._identity = identity
+        self._rules = rules
+        self._chance = chance
+        self._door = Door(rules)
+        self._admissions = Admissions(registry, self._answered, chance)
+        self._deliveries = Deliveries(registry, self._delivered, chance)
+        self._presence = Presence(registry, clock, self._superseded)
+        self._held: dict[UUID, Connection] = {}
+        self._turns = max(1, round(min(_ROUND_S, rules.beat_ms / 1000 / 4) / _TURN_S))
+        self._slots: list[set[Connection]] = [set() for _ in range(self._turns)]
+        self._made = 0
+        self._emptied = asyncio.Event()
+        self._hurried: list[Connection] = []
+        self._purposes: dict[str, Serve] = {PURPOSE: Speed().serve}
+        self._serving: set[asyncio.Future[None]] = set()
+
+    async def run(self) -> None:
+        """Decide and look after the links until cancelled. Ends by itself only by a bug."""
+        async with asyncio.TaskGroup() as group:
+            for part in (self._admissions.run, self._deliveries.run, self._presence.run, self._look_after):
+                group.create_task(part(), name=part.__qualname__)
+
+    def connection(self, **_: object) -> Connection:
+        """A protocol for a connection that asks for a link. An HTTP server says more about itself than is needed."""
+        connection = Connection(self, PoolLink(self._identity, secrets.token_bytes(32), self.time.now()))
+        connection.slot = self._made % self._turns
+        self._made += 1
+        self._slots[connection.slot].add(connection)
+        return connection
+
+    # What control and the gateway ask
+
+    def held(self) -> Mapping[UUID, int]:
+        """The nodes whose links are here, and their generations."""
+        return {node_id: connection.held.generation for node_id, connection in self._held.items() if connection.held}
+
+    @property
+    def open(self) -> int:
+        return len(self._held)
+
+    @property
+    def shaking_hands(self) -> int:
+        return self._door.shaking
+
+    def order(self, node_id: UUID, orders: Sequence[Order]) -> bool:
+        """Give orders. Answers whether the node's link is here."""
+        connection = self._held.get(node_id)
+        if connection is None or connection.link.state is not State.OPEN:
+            return False
+        if orders:
+            connection.link.order(orders)
+            connection.flush()
+        return True
+
+    def close(self, node_id: UUID, code: str, sentence: str) -> bool:
+        """End a node's link. Answers whether it was here."""
+        connection = self._held.get(node_id)
+        if connection is None:
+            return False
+        connection.close(code, sentence)
+        return True
+
+    def open_channel(self, node_id: UUID, purpose: str, about: bytes = b"") -> Stream:
+        """A new channel to a node. Raises `ChannelBroken` if its link is not here, or has too many."""
+        connection = self._held.get(node_id)
+        if connection is None:
+            raise ChannelBroken("not_held")
+        return connection.open_channel(node_id, purpose, about)
+
+    def accept(self, purpose: str, serve: Serve) -> None:
+        """Channels that agents open for this purpose are served by this."""
+        assert purpose not in self._purposes, f"{purpose} is served already"
+        self._purposes[purpose] = serve
+
+    async def drain(self) -> None:
+        """Let nobody in any more, and send everybody away, not all at once, so that other processes can take them."""
+        self._door.closed = True
+        leaving = self._all()
+        self._chance.shuffle(leaving)
+        size = max(1, -(-len(leaving) // _DRAIN_STEPS))
+        for start in range(0, len(leaving), size):
+            for connection in leaving[start : start + size]:
+                connection.close("leaving", "This process of the pool is stopping: another one will take the link.")
+            await asyncio.sleep(_DRAIN_S / _DRAIN_STEPS)
+        await self._farewell()
+
+    async def _farewell(self) -> None:
+        """Wait a little for those who still have something to read, then go."""
+        if any(self._slots):
+            self._emptied.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._emptied.wait(), _FAREWELL_S)
+        for connection in self._all():
+            connection.abort()
+        for task in self._serving:
+            task.cancel()
+        await asyncio.sleep(0)
+        if not await self._presence.tell():
+            log.warning("links ended untold", cause="the registry did not answer")
+
+    # What connections tell
+
+    def knocked(self, connection: Connection, request: Request) -> Rejection | None:
+        found = self._door.knock(connection.peer, request.headers)
+        if isinstance(found, Rejection):
+            code = f"http_{found.status.value}"
+            self.counters.refused[code] += 1
+            address = self._door.address_of(connection.peer, request.headers)
+            self._registry.refused(code, found.sentence, address, None)
+            return found
+        connection.visitor = found
+        return None
+
+    def greeted(self, connection: Connection, hello: Hello) -> None:
+        self._admissions.add(connection, hello)
+
+    def beaten(self, connection: Connection, beat: Beat) -> None:
+        if connection.held:
+            connection.told_at = self.time.now()
+            self._presence.beaten(connection.held, beat)
+
+    def alive(self, connection: Connection) -> None:
+        if connection.held:
+            connection.told_at = self.time.now()
+            self._presence.alive(connection.held)
+
+    def reported(self, connection: Connection, reports: Reports) -> None:
+        self._deliveries.add(connection, reports)
+
+    def offered(self, connection: Connection, stream: Stream) -> None:
+        serve = self._purposes.get(stream.purpose)
+        if serve is None or len(self._serving) >= _SERVING_MAX:
+            stream.cancel("unknown_purpose" if serve is None else "busy")
+            return
+        task = asyncio.ensure_future(_served(serve, stream))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+
+    def hurried(self, connection: Connection) -> None:
+        self._hurried.append(connection)
+
+    def broke(self, connection: Connection, code: str, sentence: str) -> None:
+        self.counters.refused[code] += 1
+        if code not in _PASSING:
+            node_id = connection.held.node_id if connection.held else None
+            self._registry.refused(code, sentence, connection.address, node_id)
+
+    def lost(self, connection: Connection) -> None:
+        self._slots[connection.slot].discard(connection)
+        if self._door.closed and not any(self._slots):
+            self._emptied.set()
+        self._deliveries.forget(connection)
+        if connection.visitor:
+            self._door.leave(connection.visitor)
+        if held := connection.held:
+            self._presence.gone(held)
+            if self._held.get(held.node_id) is connection:
+                del self._held[held.node_id]
+
+    # What the registry answers
+
+    def _answered(self, connection: Connection, answer: Admitted | TurnedAway) -> None:
+        if isinstance(answer, TurnedAway):
+            self.counters.refused[answer.code] += 1
+            connection.link.refuse(answer.code, answer.sentence, answer.retry_ms)
+            connection.flush()
+        elif connection.is_lost or connection.link.state is not State.ANSWERING:
+            self._presence.gone(answer.held)  # it did not wait for its welcome
+        else:
+            self._welcome(connection, answer)
+
+    def _welcome(self, connection: Connection, admitted: Admitted) -> None:
+        held = connection.held = admitted.held
+        assert connection.visitor, "nobody greets before they came through the door"
+        self._door.let_in(connection.visitor)
+        connection.link.welcome(
+            node_id=held.node_id.bytes,
+            generation=held.generation,
+            received=admitted.received,
+            beat_ms=self._rules.beat_ms,
+        )
+        if admitted.orders:
+            connection.link.order(admitted.orders)
+        self.counters.welcomed += 1
+        connection.told_at = self.time.now()
+        self._take_place(connection, held)
+        connection.flush()
+
+    def _take_place(self, connection: Connection, held: Held) -> None:
+        other = self._held.get(held.node_id)
+        if other and other.held and other.held.generation > held.generation:
+            connection.close("superseded", _SUPERSEDED)
+            return
+        self._held[held.node_id] = connection
+        if other:
+            other.close("superseded", _SUPERSEDED)
+
+    def _delivered(self, connection: Connection, outcome: Outcome) -> None:
+        if isinstance(outcome, Received):
+            connection.link.acknowledge(outcome.number)
+            if outcome.orders:
+                connection.link.order(outcome.orders)
+            connection.flush()
+        else:
+            self.counters.refused[outcome.code] += 1
+            connection.close(outcome.code, outcome.sentence)
+
+    def _superseded(self, superseded: Superseded) -> None:
+        connection = self._held.get(superseded.held.node_id)
+        if connection and connection.held == superseded.held:
+            connection.close(superseded.code, superseded.sentence)
+
+    def _all(self) -> list[Connection]:
+        return [connection for slot in self._slots for connection in slot]
+
+    async def _look_after(self) -> None:
+        while True:
+            await asyncio.sleep(_TURN_S)
+            now = self.time.mark()
+            self.turn += 1
+            hurried, self._hurried = self._hurried, []
+            for connection in hurried:
+                connection.read_again(Unread.HURRIED)
+            for connection in list(self._slots[self.turn % self._turns]):
+                connection.tick(now)
+
+
+async def _served(serve: Serve, stream: Stream) -> None:
+    """A channel whose server failed is cancelled; neither its link nor the process suffers."""
+    try:
+        await serve(stream)
+    except Fault as fault:
+        stream.cancel(getattr(fault, "why", None) or fault.code)
+    except Exception:
+        log.exception("channel failed", purpose=stream.purpose, node_id=str(stream.node_id))
+        stream.cancel("failed")
+    finally:
+        stream.let_go()
