@@ -61,7 +61,7 @@ def node(**changed: object) -> Standing:
 
 
 def owner(account_id: UUID = ANN, **changed: object) -> Owner:
-    return replace(Owner(account_id, frozenset({Role.PROVIDER}), False, False), **changed)  # type: ignore[arg-type]
+    return replace(Owner(account_id, frozenset({Role.PROVIDER}), False), **changed)  # type: ignore[arg-type]
 
 
 def found(nodes: tuple[Standing, ...] = (), tokens: tuple[JoinToken, ...] = (), *owners: Owner) -> Found:

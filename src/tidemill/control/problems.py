@@ -30,6 +30,7 @@ from tidemill.core.money import MoneyRefusal
 from tidemill.core.nodes.admission import AdmissionRefusal
 from tidemill.core.nodes.join_tokens import JoinTokenRefusal
 from tidemill.core.nodes.life import LifeRefusal
+from tidemill.core.nodes.node import NodeRefusal
 from tidemill.core.nodes.rule_book import RulesRefusal
 from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.refusals import Refusal
@@ -140,6 +141,7 @@ STATUS: Mapping[Refusal, int] = {
     JoinTokenRefusal.JOIN_TOKEN_NOT_HOUSE: 403,
     JoinTokenRefusal.TOO_MANY_JOIN_TOKENS: 409,
     JoinTokenRefusal.UNKNOWN_JOIN_TOKEN: 404,
+    AdmissionRefusal.AGENT_MALFORMED: 422,
     AdmissionRefusal.NODE_UNKNOWN: 401,
     AdmissionRefusal.NODE_KEY_WRONG: 401,
     AdmissionRefusal.NODE_KEY_TAKEN: 409,
@@ -147,6 +149,11 @@ STATUS: Mapping[Refusal, int] = {
     AdmissionRefusal.IDENTITY_IN_USE: 409,
     AdmissionRefusal.NEWER_HELLO: 409,
     AdmissionRefusal.JOINED_AT_ONCE: 409,
+    NodeRefusal.UNKNOWN_NODE: 404,
+    NodeRefusal.NODE_NAME_MALFORMED: 422,
+    NodeRefusal.NODE_SUSPENDED: 409,
+    NodeRefusal.NODE_NOT_SUSPENDED: 409,
+    NodeRefusal.NODES_LEFT: 409,
     LifeRefusal.NODE_REMOVED: 410,
     LifeRefusal.NODE_ALREADY_SO: 409,
     LifeRefusal.NODE_NOT_PROVED: 409,

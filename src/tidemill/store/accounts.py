@@ -22,9 +22,10 @@ from tidemill.core.accounts.roles import CHOSEN_FREELY, Role
 from tidemill.core.accounts.sessions import Ended
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
+from tidemill.core.nodes.node import NodeRefusal
 from tidemill.core.reasons import checked_reason
 from tidemill.core.refusals import Refusal
-from tidemill.store import api_keys, events, mailed_tokens, second_factors, sessions
+from tidemill.store import api_keys, events, join_tokens, mailed_tokens, nodes, second_factors, sessions
 from tidemill.store.account_lock import lock
 from tidemill.store.query import Connection, Query
 
@@ -190,7 +191,8 @@ async def decide_kyc(
 async def set_blocked(
     transaction: Connection, account_id: UUID, *, blocked: bool, reason: str, by: str, ids: Ids, now: Instant
 ) -> Account | Refusal:
-    """Block an account or unblock it. A blocked one has no session, its keys and letters do not work."""
+    """Block an account or unblock it. A blocked one has no session, its keys and letters do not work, and its nodes are
+    let go: whoever holds their links closes them."""
     kept = checked_reason(reason)
     if isinstance(kept, Refusal):
         return kept
@@ -202,11 +204,12 @@ async def set_blocked(
     if blocked:
         await mailed_tokens.drop(transaction, account_id)
         await sessions.end(transaction, account_id, Ended.BLOCKED, ids=ids, now=now)
+        await nodes.wish(transaction, account_id)
     return await _told(transaction, AccountBlocked(account_id, blocked, kept, by), ids, now)
 
 
 async def delete(transaction: Connection, account_id: UUID, ids: Ids, now: Instant) -> Account | Refusal:
-    """Forget who an account belonged to, unless there is money in it. Its id stays in the books."""
+    """Forget who an account belonged to, unless there is money or a node in it. Its id stays in the books."""
     account = await _unless_last_operator(transaction, account_id, loses=True)
     if isinstance(account, Refusal):
         return account
@@ -214,6 +217,9 @@ async def delete(transaction: Connection, account_id: UUID, ids: Ids, now: Insta
     assert left
     if left["money_left"]:
         return AccountStateRefusal.MONEY_LEFT
+    if await nodes.left(transaction, account_id):
+        return NodeRefusal.NODES_LEFT
+    await join_tokens.revoke_all(transaction, account_id, by=f"account:{account_id}", ids=ids, now=now)
     await sessions.end(transaction, account_id, Ended.DELETED, ids=ids, now=now)
     await api_keys.revoke_lost_roles(transaction, account_id, (), ids, now)
     await second_factors.erase(transaction, account_id)

@@ -48,6 +48,7 @@ SEALED: tuple[SealedColumn, ...] = (
     SealedColumn("account_totp", "secret", "account_id"),
     SealedColumn("mail", "parameters"),
     SealedColumn("mailed_token", "code"),
+    SealedColumn("pool_identity", "seed"),
     SealedColumn("signing_key", "private"),
 )
 """Every sealed column there is: what a rotation seals anew. A new one gets a line here."""

@@ -42,6 +42,7 @@ class LetterKind(StrEnum):
     NEW_LOGIN = "new_login"
     ACCOUNT_LOCKED = "account_locked"
     KEY_MADE = "key_made"
+    NODE_JOINED = "node_joined"
     ACCOUNT_BLOCKED = "account_blocked"
     ACCOUNT_UNBLOCKED = "account_unblocked"
     ACCOUNT_DELETED = "account_deleted"
@@ -63,6 +64,13 @@ PARAMETERS: Mapping[LetterKind, Mapping[str, Form]] = {
     LetterKind.NEW_LOGIN: {"device": Form.TEXT, "address": Form.TEXT, "at": Form.TIME, "link": Form.LINK},
     LetterKind.ACCOUNT_LOCKED: {"tries": Form.NUMBER, "address": Form.TEXT, "until": Form.TIME},
     LetterKind.KEY_MADE: {"name": Form.TEXT, "prefix": Form.TEXT, "at": Form.TIME, "link": Form.LINK},
+    LetterKind.NODE_JOINED: {
+        "node": Form.TEXT,
+        "token": Form.TEXT,
+        "address": Form.TEXT,
+        "at": Form.TIME,
+        "link": Form.LINK,
+    },
     LetterKind.ACCOUNT_BLOCKED: {"reason": Form.TEXT},
     LetterKind.ACCOUNT_UNBLOCKED: {"link": Form.LINK},
     LetterKind.ACCOUNT_DELETED: {"at": Form.TIME},

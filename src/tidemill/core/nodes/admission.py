@@ -26,6 +26,7 @@ _BLOCKED_MS = 600_000
 
 
 class AdmissionRefusal(Refusal):
+    AGENT_MALFORMED = "This agent calls itself something that cannot be shown: install an agent of this project."
     NODE_UNKNOWN = "The pool does not know this node: join the machine again with a new token."
     NODE_KEY_WRONG = "This key is not the one that the node joined with: restore the agent's home, or join again."
     NODE_KEY_TAKEN = "Another owner's node has this key: run `tidemill agent leave`, then join again."
@@ -56,7 +57,6 @@ class Owner:
     id: UUID
     roles: frozenset[Role]
     blocked: bool
-    deleted: bool
 
 
 @dataclass(frozen=True)
@@ -162,6 +162,8 @@ def _crowded_out(applicant: Applicant, winner: Applicant, rules: DoorRules) -> T
 
 
 def _decided(applicant: Applicant, found: Found, uses: Counter[UUID], rules: DoorRules, now: Instant) -> Verdict:
+    if not applicant.agent.isprintable():
+        return TurnedAway(AdmissionRefusal.AGENT_MALFORMED)
     node = found.nodes.get(applicant.key)
     if applicant.node_id is None:
         return _newcomer(applicant, node, found, uses, rules, now)

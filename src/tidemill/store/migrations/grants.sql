@@ -31,3 +31,16 @@ GRANT SELECT, INSERT, DELETE ON signing_key, login_attempt TO {program};
 GRANT SELECT, INSERT (id, recipient, kind, language, parameters, made_at, state, tries, next_at, tried_since, last_error),
     UPDATE (parameters, state, tries, next_at, tried_since, lease_token, leased_until, sent_at, last_error), DELETE
     ON mail TO {program};
+GRANT SELECT, INSERT, UPDATE ON presence TO {program};
+GRANT SELECT, UPDATE ON listening TO {program};
+GRANT SELECT, INSERT, UPDATE, DELETE ON node_alert TO {program};
+GRANT SELECT, INSERT ON telemetry TO {program};
+GRANT EXECUTE ON FUNCTION drop_days TO {program};
+GRANT SELECT, INSERT ON pool_identity TO {program};
+GRANT SELECT, INSERT (id, account_id, name, sha256, house, labels, uses_max, made_at, expires_at),
+    UPDATE (uses, revoked_at, letter_at), DELETE ON join_token TO {program};
+GRANT SELECT, INSERT (id, account_id, key, join_token_id, name, house, life, agent, refused_agent, rules, joined_at),
+    UPDATE (name, life, agent, refused_agent, cloned_at, machine, rules, utc_offset_s, suspended_reason, wishes,
+            removed_at, removed_reason)
+    ON node TO {program};
+GRANT SELECT, INSERT, UPDATE, DELETE ON device TO {program};

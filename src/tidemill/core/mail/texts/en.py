@@ -146,6 +146,21 @@ LETTERS = {
         ),
         button="Look at my keys",
     ),
+    LetterKind.NODE_JOINED: Template(
+        subject="A machine joined {pool} in your name",
+        paragraphs=(
+            "On {at} a machine joined the pool with a join token of yours. What it earns is yours, and so is what it "
+            "does.",
+            "Node: {node}",
+            "Join token: {token}",
+            "It called from: {address}",
+            "If it was yours, all is well. Further machines that join with this token within the hour are not written "
+            "about.",
+            "If it was not, revoke the token and remove the node:",
+            "{link}",
+        ),
+        button="Look at my account",
+    ),
     LetterKind.ACCOUNT_BLOCKED: Template(
         subject="Your account at {pool} was blocked",
         paragraphs=(

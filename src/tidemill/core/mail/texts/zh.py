@@ -138,6 +138,19 @@ LETTERS = {
         ),
         button="查看我的密钥",
     ),
+    LetterKind.NODE_JOINED: Template(
+        subject="一台机器以您的名义加入了 {pool}",
+        paragraphs=(
+            "{at}，一台机器使用您的加入令牌加入了 {pool}。它的收益归您，它的行为也由您负责。",
+            "节点：{node}",
+            "加入令牌：{token}",
+            "来源地址：{address}",
+            "如果是您的机器，一切正常。一小时内使用同一令牌加入的其他机器不再另行通知。",
+            "如果不是您的机器，请撤销该令牌并移除该节点：",
+            "{link}",
+        ),
+        button="查看我的账户",
+    ),
     LetterKind.ACCOUNT_BLOCKED: Template(
         subject="您在 {pool} 的账户已被封禁",
         paragraphs=(

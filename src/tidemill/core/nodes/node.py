@@ -1,0 +1,83 @@
+"""A node as the registry holds it: whose it is, where it is in its life, and what its machine has."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from tidemill.core.clock import Instant
+from tidemill.core.nodes.life import Condition, Life
+from tidemill.core.nodes.rule_book import RuleBook, rules_of
+from tidemill.core.nodes.rules import Work
+from tidemill.core.reasons import ReasonRefusal, checked_reason
+from tidemill.core.refusals import Refusal
+
+NAME_MAX = 100
+
+
+class NodeRefusal(Refusal):
+    UNKNOWN_NODE = "You have no such node: `tidemill nodes list` lists them."
+    NODE_NAME_MALFORMED = f"A node's name is 1 to {NAME_MAX} printable characters: choose such a one."
+    NODE_SUSPENDED = "The node is suspended already."
+    NODE_NOT_SUSPENDED = "The node is not suspended."
+    NODES_LEFT = "There are nodes in this account: remove each with `tidemill nodes remove`, then delete it."
+
+
+@dataclass(frozen=True)
+class KnownDevice:
+    """What a node claims of one device. `model` is the catalogue's name, where it knows the device."""
+
+    index: int
+    kind: str
+    name: str
+    uuid: str
+    model: str | None
+    memory_mib: int
+    driver: str
+    cuda: str | None
+    power_limit_w: int | None
+    ecc: bool | None
+    failing: str | None
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node and how it was heard of. `linked_at` is None while no process has a link of it."""
+
+    id: UUID
+    account_id: UUID
+    name: str
+    house: bool
+    life: Life
+    agent: str
+    machine: Mapping[str, Any] | None
+    book: RuleBook
+    utc_offset_s: int
+    suspended_reason: str | None
+    wishes: int
+    joined_at: Instant
+    removed_at: Instant | None
+    removed_reason: str | None
+    linked_at: Instant | None
+    heard_at: Instant | None
+    offline_since: Instant | None
+
+    @property
+    def conditions(self) -> Collection[Condition]:
+        """What can be told from this alone; what its readings say comes on top."""
+        is_online = self.heard_at is not None and self.offline_since is None and self.life is not Life.DEREGISTERED
+        found = [Condition.ONLINE if is_online else Condition.OFFLINE]
+        work = rules_of(self.book).work
+        found += [Condition.DRAINING] if work is Work.DRAIN else [Condition.PAUSED] if work is Work.PAUSE else []
+        return [*found, Condition.SUSPENDED] if self.suspended_reason else found
+
+
+def checked_name(name: str) -> str | NodeRefusal:
+    """A node's name as it is kept."""
+    name = name.strip()
+    return name if 1 <= len(name) <= NAME_MAX and name.isprintable() else NodeRefusal.NODE_NAME_MALFORMED
+
+
+def removal_reason(reason: str, *, own: bool) -> str | ReasonRefusal:
+    """Why a node is removed, as it is kept. Who removes their own owes nobody a reason."""
+    return "" if own and not reason.strip() else checked_reason(reason)

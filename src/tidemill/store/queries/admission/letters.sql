@@ -1,0 +1,2 @@
+-- Whom to write to about the machines that join for them.
+SELECT id, address, language FROM account WHERE id = ANY (:ids::uuid[]) AND deleted_at IS NULL

@@ -1,0 +1,6 @@
+-- Lock the presence of these nodes, in one order: whoever lets them in, hears them or removes them elsewhere waits.
+SELECT p.node_id
+FROM presence AS p JOIN node AS n ON n.id = p.node_id
+WHERE n.key = ANY (:keys::bytea[])
+ORDER BY p.node_id
+FOR NO KEY UPDATE OF p

@@ -1,0 +1,6 @@
+-- The tokens that newcomers show, locked in one order: whoever else lets machines in with them waits, and counts on.
+SELECT id, account_id, name, sha256, house, labels, uses_max, uses, made_at, expires_at, revoked_at, letter_at
+FROM join_token
+WHERE sha256 = ANY (:hashes::bytea[])
+ORDER BY id
+FOR NO KEY UPDATE

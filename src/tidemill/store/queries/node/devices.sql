@@ -1,0 +1,4 @@
+-- The devices of nodes, in their order.
+SELECT node_id, index, kind, name, uuid, model, memory_mib, driver, cuda, power_limit_w, ecc, failing
+FROM device WHERE node_id = ANY (:node_ids::uuid[])
+ORDER BY node_id, index

@@ -1,0 +1,2 @@
+-- The pool's key pair, sealed.
+SELECT id, seed FROM pool_identity
