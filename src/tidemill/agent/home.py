@@ -41,6 +41,26 @@ class Home:
         return self.place / "spool.sqlite"
 
     @property
+    def status(self) -> Path:
+        """How the agent stands, for its owner's commands."""
+        return self.place / "status.json"
+
+    @property
+    def speed(self) -> Path:
+        """What was measured of the line to the pool."""
+        return self.place / "speed.json"
+
+    @property
+    def authority(self) -> Path:
+        """Certificates of the authority that signed the pool's, if it is none that everybody trusts."""
+        return self.place / "authority.pem"
+
+    @property
+    def leave(self) -> Path:
+        """The owner's wish to leave the pool, until it was carried out."""
+        return self.place / "leave.json"
+
+    @property
     def lock(self) -> Path:
         return self.place / "agent.lock"
 

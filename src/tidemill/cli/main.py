@@ -11,6 +11,7 @@ from tidemill.cli import (
     account,
     admin,
     admin_accounts,
+    agent,
     api_keys,
     audit,
     config,
@@ -58,6 +59,7 @@ app.add_typer(admin.app, name="admin")
 admin.app.add_typer(admin_accounts.app)
 app.add_typer(mail.app, name="mail")
 app.add_typer(api_keys.app, name="keys")
+app.add_typer(agent.app, name="agent")
 
 
 def _print_version(wanted: bool) -> None:

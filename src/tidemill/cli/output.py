@@ -25,6 +25,7 @@ class Exit(IntEnum):
     SETTINGS = 3, "A setting is unknown or wrong; nothing was started."
     NOT_RUNNING = 4, "The pool is not running, or it is running and must not."
     FAULT = 5, "The world failed: the database, the disk, the network."
+    FINAL = 6, "This agent is done for good: its node was removed, or the pool is another one."
     BUG = 70, "Something broke on our side."
     INTERRUPTED = 130, "Ctrl-C."
 

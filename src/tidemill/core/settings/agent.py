@@ -15,6 +15,9 @@ class AgentSettings:
     home: Path | None = optional(
         PATH, meaning="The directory of the agent; not set uses /var/lib/tidemill-agent for root, else the user's own."
     )
+    ca_file: Path | None = optional(
+        PATH, meaning="Certificates of the authority that signed the pool's; not set trusts those of the system."
+    )
     spool_bytes: int = setting(
         SIZE,
         "256MiB",

@@ -1,0 +1,89 @@
+"""Whom an agent calls next, and when: a pool that is away is called ever more seldom, and never by all at once.
+
+Pure: the caller brings the draws. Addresses take turns. What the pool asks for is obeyed, within bounds. Few codes end
+an agent for good: that its node was removed, and that every address leads to another pool or to one whose link it does
+not speak.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tidemill.core.pace import Backoff
+
+NODE_REMOVED = "node_removed"
+LEAVING = "leaving"
+
+_BY_ADDRESS = frozenset({"wrong_pool", "version"})
+_BACKOFF = Backoff(first_s=2, most_s=60)
+_LIVED_S = 60.0
+_REFUSED_S = 300.0
+_RETRY_MOST_S = 3_600.0
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a call or a link ended. `refused` tells that our own pool said no at the door."""
+
+    code: str
+    sentence: str
+    retry_ms: int | None = None
+    refused: bool = False
+    lived_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class CallAgain:
+    after_s: float
+
+
+@dataclass(frozen=True)
+class GiveUp:
+    """There is nothing left to try."""
+
+    code: str
+    sentence: str
+
+
+class Calls:
+    """The addresses of a pool, and what calling them came to."""
+
+    def __init__(self, urls: Sequence[str], draw: Callable[[], float], *, newcomer: bool) -> None:
+        """`draw` answers a number in [0, 1). A newcomer that is refused for good does not try again."""
+        self._urls = urls
+        self._draw = draw
+        self._newcomer = newcomer
+        self._place = 0
+        self._failures = 0
+        self._hopeless: set[str] = set()
+
+    @property
+    def url(self) -> str:
+        """Whom to call now."""
+        return self._urls[self._place % len(self._urls)]
+
+    def let_in(self) -> None:
+        """The pool knows us now."""
+        self._newcomer = False
+        self._hopeless.clear()
+
+    def after(self, ended: Ended) -> CallAgain | GiveUp:
+        """What to do after a call has ended so."""
+        if ended.code in _BY_ADDRESS:
+            self._hopeless.add(self.url)
+        else:
+            self._hopeless.discard(self.url)
+        refused_for_good = self._newcomer and ended.refused and ended.retry_ms is None
+        if ended.code == NODE_REMOVED or refused_for_good or self._hopeless >= set(self._urls):
+            return GiveUp(ended.code, ended.sentence)
+        self._failures = 1 if ended.lived_s >= _LIVED_S else self._failures + 1
+        self._place += 1
+        return CallAgain(self._pause_s(ended))
+
+    def _pause_s(self, ended: Ended) -> float:
+        if ended.retry_ms is not None:
+            return min(ended.retry_ms / 1000, _RETRY_MOST_S) * (1 + self._draw() / 4)
+        if ended.refused:
+            return _REFUSED_S * (1 - self._draw() / 2)
+        if ended.code == LEAVING and self._failures == 1:
+            return self._draw()  # the pool has others that answer
+        return _BACKOFF.after(self._failures, self._draw())

@@ -1,0 +1,107 @@
+"""What the pool orders, and what the agent does about it.
+
+Orders repeat what the pool's database says, so one that comes twice changes nothing twice, and one of a kind that this
+agent does not know is left alone: a newer agent will be told again.
+"""
+
+import asyncio
+import json
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+
+import structlog
+
+from tidemill.agent.reporting import Reporting
+from tidemill.agent.rules_file import RulesFile
+from tidemill.agent.runner import Runner
+from tidemill.agent.standing import Standing
+from tidemill.agent.times import wall
+from tidemill.core.faults import Fault
+from tidemill.core.nodes.rule_book import from_json, to_json
+from tidemill.core.refusals import Refusal
+from tidemill.wire.messages import Accepted, Cancel, Declined, Facts, Offer, Order, Set
+
+log = structlog.get_logger()
+
+_ANSWERED_MAX = 1_000
+_OLDEST_MAX = 50
+
+RULES = "rules"
+_THEIR_RULES = "the pool's rules"
+
+
+class Orders:
+    """Obeys orders, one after the other."""
+
+    def __init__(
+        self, standing: Standing, reporting: Reporting, rules: RulesFile, runner: Runner, changed: Callable[[], None]
+    ) -> None:
+        """`changed` is called when what the node may do has changed."""
+        self._standing = standing
+        self._reporting = reporting
+        self._rules = rules
+        self._runner = runner
+        self._changed = changed
+        self._answered: OrderedDict[tuple[bytes, int], None] = OrderedDict()
+        self._wishes: Mapping[str, Callable[[bytes], Awaitable[None]]] = {
+            RULES: self._take_rules,
+            "versions": self._take_versions,
+        }
+
+    async def obey(self, order: Order) -> None:
+        match order:
+            case Offer():
+                await self._answer(order)
+            case Cancel():
+                await self._runner.cancelled(order)
+            case Set():
+                if wish := self._wishes.get(order.kind):
+                    await wish(order.body)
+
+    async def _answer(self, offer: Offer) -> None:
+        """Say yes or no, once, however often the offer is made."""
+        key = (offer.attempt_id, offer.lease)
+        if key in self._answered:
+            return
+        if await self._reporting.report(await self._answer_to(offer)):
+            self._answered[key] = None
+            if len(self._answered) > _ANSWERED_MAX:
+                self._answered.popitem(last=False)
+
+    async def _answer_to(self, offer: Offer) -> Accepted | Declined:
+        if reasons := self._standing.reasons(wall()):
+            return Declined(offer.attempt_id, offer.lease, reasons[0].sentence[:500])
+        if not self._reporting.spool.has_room:
+            return Declined(offer.attempt_id, offer.lease, "Too much waits on this machine for the pool to receive it.")
+        return await self._runner.offered(offer)
+
+    async def _take_rules(self, body: bytes) -> None:
+        """The pool's book: of each rule the newest counts, and the pool is told if it does not have that."""
+        theirs = from_json(body)
+        if isinstance(theirs, Refusal):
+            self._standing.complain(_THEIR_RULES, f"The rules that the pool sent were not taken. {theirs.sentence}")
+            return
+        try:
+            merged = await asyncio.to_thread(self._rules.merge, theirs)
+        except Fault as fault:
+            self._standing.complain(_THEIR_RULES, str(fault))
+            return
+        self._standing.complain(_THEIR_RULES, None)
+        if merged == theirs or await self._reporting.report(Facts(RULES, to_json(merged))):
+            self._reporting.known(RULES, to_json(merged))
+        if merged != self._standing.book:
+            self._standing.book = merged
+            self._changed()
+
+    async def _take_versions(self, body: bytes) -> None:
+        try:
+            said = json.loads(body)
+            accepted, oldest = said["accepted"] is True, str(said.get("oldest", ""))
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            log.warning("order not understood", kind="versions")
+            return
+        self._standing.oldest = "".join(filter(str.isprintable, oldest))[:_OLDEST_MAX]
+        if accepted != self._standing.accepted:
+            self._standing.accepted = accepted
+            log.info("version accepted" if accepted else "version not accepted", oldest=self._standing.oldest)
+        self._changed()

@@ -1,0 +1,80 @@
+"""What the agent tells the pool: each report on the disk before anything else happens, each fact once until it changes.
+
+Facts say what is so now, so they are kept only while there is a link to say them on: a machine that changes ten times
+while it is offline has one fact to tell. A disk that takes no more stops nothing; the fact is told later.
+"""
+
+import json
+from collections.abc import Callable
+
+import structlog
+
+from tidemill.agent.spool import Spool
+from tidemill.core.faults import Fault
+from tidemill.wire.messages import Facts, Report
+
+log = structlog.get_logger()
+
+
+class Reporting:
+    """The spool, and what the pool was told of us by this run of the agent."""
+
+    def __init__(self, spool: Spool) -> None:
+        self.spool = spool
+        self.complaint: str | None = None
+        self._told: dict[str, bytes] = {}
+        self._wake: Callable[[], None] | None = None
+
+    @property
+    def linked(self) -> bool:
+        return self._wake is not None
+
+    @property
+    def waiting(self) -> int:
+        """How many reports the pool has not yet."""
+        return self.spool.last_number - self.spool.first_number + 1
+
+    async def begin(self, received: int, wake: Callable[[], None]) -> None:
+        """There is a link, and the pool has so many reports. `wake` is called when there are more."""
+        if received < self.spool.first_number - 1:
+            self._told.clear()  # the pool's database is an older one: it has forgotten what it was told
+        await self.spool.begin_at(received)
+        self._wake = wake
+
+    def pause(self) -> None:
+        """The link is over."""
+        self._wake = None
+
+    async def report(self, report: Report) -> bool:
+        """Keep a report until the pool has it. Answers whether that could be done."""
+        try:
+            await self.spool.append(report)
+        except Fault as fault:
+            self._complain(str(fault))
+            return False
+        self.complaint = None
+        if self._wake:
+            self._wake()
+        return True
+
+    async def tell(self, kind: str, body: bytes) -> None:
+        """Tell a fact, unless the pool was told the same before or cannot be told now."""
+        if self.linked and self._told.get(kind) != body and await self.report(Facts(kind, body)):
+            self._told[kind] = body
+
+    def has_told(self, kind: str) -> bool:
+        return kind in self._told
+
+    def known(self, kind: str, body: bytes) -> None:
+        """The pool knows this of us already."""
+        self._told[kind] = body
+
+    def _complain(self, sentence: str) -> None:
+        if sentence != self.complaint:
+            log.warning("report not kept", cause=sentence)
+        self.complaint = sentence
+
+
+def as_json(fields: dict[str, object]) -> bytes:
+    """The body of small facts."""
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()

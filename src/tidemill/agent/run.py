@@ -1,0 +1,282 @@
+"""An agent at work: it calls the pool, stays in touch, and comes back whenever the link is lost, until it is stopped.
+
+What ends it for good is told apart from what passes. It may be killed at any moment: what it had promised is on the
+disk. A bug in any of its parts ends it, since an agent that limps is worse than one that is started again.
+"""
+
+import asyncio
+import secrets
+import ssl
+from dataclasses import dataclass
+from enum import Enum
+from random import Random
+from uuid import UUID
+
+import structlog
+
+from tidemill import __version__
+from tidemill.agent.calls import NODE_REMOVED, CallAgain, Calls, Ended, GiveUp
+from tidemill.agent.connection import PoolUnreachable, dial
+from tidemill.agent.hardware import Hardware
+from tidemill.agent.home import Home
+from tidemill.agent.identity import Membership, update_membership
+from tidemill.agent.leaving import wanted_leave
+from tidemill.agent.machine_watch import MachineWatch
+from tidemill.agent.orders import RULES, Orders
+from tidemill.agent.pulse import Pulse
+from tidemill.agent.reporting import Reporting, as_json
+from tidemill.agent.rules_file import RulesFile
+from tidemill.agent.runner import Runner
+from tidemill.agent.session import Session
+from tidemill.agent.standing import LinkStanding, LinkState, Standing
+from tidemill.agent.status_file import write_status
+from tidemill.agent.times import steady, wall
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.faults import Fault
+from tidemill.core.nodes.rule_book import to_json
+from tidemill.core.nodes.rules import HeatLimits
+from tidemill.wire.handshake import Applicant
+from tidemill.wire.link import AgentLink
+from tidemill.wire.messages import Facts
+
+log = structlog.get_logger()
+
+UNKNOWN_REPORTS = "unknown_reports"
+_WATCH_S = 0.5
+_STATUS_REST_S = 0.2
+
+
+class End(Enum):
+    """What an end means: stopped by its owner, ended for good by the pool, or the node has left."""
+
+    STOPPED = "stopped"
+    FINAL = "final"
+    LEFT = "left"
+
+
+@dataclass(frozen=True)
+class Ending:
+    end: End
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """What an agent works with."""
+
+    home: Home
+    reporting: Reporting
+    hardware: Hardware
+    rules: RulesFile
+    runner: Runner
+    limits: HeatLimits
+    trust: ssl.SSLContext
+    dice: Random
+
+
+class Agent:
+    """One run of an agent."""
+
+    def __init__(self, equipment: Equipment, membership: Membership, join_token: str | None = None) -> None:
+        self.registered = asyncio.Event()
+        self.said_hello = False
+        self.standing = Standing(
+            membership=membership,
+            limits=equipment.limits,
+            link=LinkStanding(LinkState.CALLING, membership.urls[0], wall()),
+            started_at=wall(),
+            book=equipment.rules.read(),
+        )
+        self._equipment = equipment
+        self._reporting = equipment.reporting
+        self._join_token = join_token
+        self._instance = secrets.token_bytes(16)
+        self._calls = Calls(membership.urls, equipment.dice.random, newcomer=membership.node_id is None)
+        self._session: Session | None = None
+        self._numbers_are_old = False
+        self._leaving = False
+        self._ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
+        parts = (self.standing, self._reporting, equipment.hardware)
+        self._machine = MachineWatch(*parts, equipment.dice, equipment.home.speed)
+        self._pulse = Pulse(*parts, equipment.runner, equipment.dice, self._machine.look_again)
+        self._rules_changed = asyncio.Event()
+        self._orders = Orders(
+            self.standing, self._reporting, equipment.rules, equipment.runner, self._rules_changed.set
+        )
+
+    async def run(self) -> Ending:
+        """Work until something ends it, and leave in order."""
+        parts = (
+            self._keep_calling(),
+            self._machine.detecting(),
+            self._machine.measuring(),
+            self._beating(),
+            self._watching(),
+            self._obeying_rules(),
+            self._showing(),
+        )
+        tasks = [asyncio.create_task(part) for part in parts]
+        for task in tasks:
+            task.add_done_callback(self._notice_end)
+        try:
+            return await self._ending
+        finally:
+            if self._session:
+                await self._session.connection.end("leaving", "The agent stops.")
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._show()
+
+    def stop(self) -> None:
+        """Leave in order."""
+        ending = Ending(End.STOPPED, "The agent has stopped.")
+        self._show_link(LinkState.OVER, self._calls.url, ending.sentence)
+        self._end(ending)
+
+    def _end(self, ending: Ending) -> None:
+        if not self._ending.done():
+            self._ending.set_result(ending)
+
+    def _notice_end(self, task: "asyncio.Task[None]") -> None:
+        if not task.cancelled() and (bug := task.exception()) and not self._ending.done():
+            self._ending.set_exception(bug)
+
+    async def _keep_calling(self) -> None:
+        while not self._ending.done():
+            ended = await self._call()
+            if self._ending.done():
+                return
+            self._numbers_are_old = ended.code == UNKNOWN_REPORTS
+            decided = self._calls.after(ended)
+            if isinstance(decided, GiveUp):
+                self._give_up(decided)
+                return
+            await self._wait(ended, decided)
+
+    async def _call(self) -> Ended:
+        url = self._calls.url
+        self._show_link(LinkState.CALLING, url)
+        try:
+            connection = await dial(url, self._link, self._equipment.trust)
+        except PoolUnreachable as fault:
+            return Ended(fault.code, str(fault))
+        self._session = Session(connection, self._reporting, self._welcomed, self._orders.obey)
+        try:
+            return await self._session.run()
+        except BaseException:
+            connection.abort()
+            raise
+        finally:
+            self.said_hello = self.said_hello or connection.has_answered
+            self._session = None
+
+    def _link(self) -> AgentLink:
+        spool = self._reporting.spool
+        known = spool.has_met_the_pool and not self._numbers_are_old
+        membership = self.standing.membership
+        applicant = Applicant(
+            identity=membership.identity,
+            pool_fingerprint=membership.pool_fingerprint,
+            agent=f"tidemill/{__version__}",
+            instance=self._instance,
+            node_id=None if membership.node_id is None else membership.node_id.bytes,
+            join_token=self._join_token if membership.node_id is None else None,
+        )
+        return AgentLink(applicant, secrets.token_bytes(32), spool.last_number if known else None, steady())
+
+    async def _welcomed(self, session: Session, node_id: UUID) -> None:
+        """The pool knows us. A newcomer keeps who it is now, before anything else."""
+        standing, file = self.standing, self._equipment.home.membership
+        standing.membership = await asyncio.to_thread(update_membership, file, standing.membership, node_id=node_id)
+        self._calls.let_in()
+        self._show_link(LinkState.LINKED, self._calls.url, generation=session.generation)
+        log.info("linked", url=self._calls.url, node_id=str(node_id), generation=session.generation)
+        self.registered.set()
+        self._pulse.linked(session)
+        self._machine.linked(session)
+        await self._machine.tell()
+
+    async def _wait(self, ended: Ended, decided: CallAgain) -> None:
+        log.info("link lost", code=ended.code, cause=ended.sentence, again_s=round(decided.after_s, 1))
+        again_at = Instant(wall() + int(decided.after_s * SECOND))
+        self._show_link(LinkState.WAITING, self._calls.url, ended.sentence, again_at)
+        await asyncio.sleep(decided.after_s)
+
+    def _give_up(self, decided: GiveUp) -> None:
+        self._show_link(LinkState.OVER, self._calls.url, decided.sentence)
+        if decided.code == NODE_REMOVED and self._leaving:
+            self._end(Ending(End.LEFT, "This machine has left the pool."))
+        else:
+            self._end(Ending(End.FINAL, decided.sentence))
+
+    def _show_link(
+        self,
+        state: LinkState,
+        url: str,
+        sentence: str = "",
+        again_at: Instant | None = None,
+        generation: int | None = None,
+    ) -> None:
+        self.standing.link = LinkStanding(state, url, wall(), sentence, again_at, generation)
+        self.standing.news.set()
+
+    async def _beating(self) -> None:
+        await self._machine.detected.wait()
+        await self._pulse.run()
+
+    async def _obeying_rules(self) -> None:
+        """Act on rules that changed, and tell the pool of those that were changed here."""
+        while True:
+            await self._rules_changed.wait()
+            self._rules_changed.clear()
+            await self._pulse.obey_rules()
+            await self._reporting.tell(RULES, to_json(self.standing.book))
+            await self._machine.tell()
+
+    async def _watching(self) -> None:
+        """Notice what the owner's commands change in the home."""
+        seen = None
+        while True:
+            stamp = self._equipment.rules.stamp()
+            if stamp != seen:
+                seen = stamp
+                await self._read_rules()
+            if not self._leaving and (leave := wanted_leave(self._equipment.home)):
+                if leave.force:
+                    self._end(Ending(End.LEFT, "This machine forgets the pool."))
+                self._leaving = await self._reporting.report(Facts("leave", as_json({"reason": leave.reason})))
+            if self._leaving and self._reporting.waiting == 0 and self._reporting.linked:
+                self._end(Ending(End.LEFT, "This machine has left the pool."))
+            await asyncio.sleep(_WATCH_S)
+
+    async def _read_rules(self) -> None:
+        try:
+            book = await asyncio.to_thread(self._equipment.rules.read)
+        except Fault as fault:
+            self.standing.complain(RULES, str(fault))
+            return
+        self.standing.complain(RULES, None)
+        if book != self.standing.book:
+            self.standing.book = book
+            self._rules_changed.set()
+
+    async def _showing(self) -> None:
+        while True:
+            await self.standing.news.wait()
+            self.standing.news.clear()
+            await self._show()
+            await asyncio.sleep(_STATUS_REST_S)
+
+    async def _show(self) -> None:
+        reporting = self._reporting
+        fields = self.standing.shown(
+            wall(),
+            running=self._equipment.runner.running,
+            waiting=reporting.waiting,
+            complaint=reporting.complaint,
+        )
+        try:
+            await asyncio.to_thread(write_status, self._equipment.home.status, fields, wall())
+        except OSError as error:
+            log.warning("status not written", cause=error.strerror)

@@ -1,0 +1,159 @@
+"""How the agent stands right now: its link, its machine, its owner's rules, and why it may not work.
+
+One value that the parts of an agent write to and that is shown to the machine's owner. `news` is set by every change.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from tidemill import __version__
+from tidemill.agent.identity import Membership
+from tidemill.agent.speed import Speed
+from tidemill.agent.times import utc_offset_s
+from tidemill.core.clock import Instant, as_datetime
+from tidemill.core.hardware import Machine, MachineState
+from tidemill.core.nodes.reasons import InHand, Reason, Why
+from tidemill.core.nodes.rule_book import RuleBook, rules_of, shown
+from tidemill.core.nodes.rules import HeatLimits, Reading, Senses, objections
+
+
+class LinkState(StrEnum):
+    CALLING = "calling"
+    LINKED = "linked"
+    WAITING = "waiting"
+    OVER = "over"
+
+
+@dataclass(frozen=True)
+class LinkStanding:
+    """The link, or why there is none and when the pool is called again."""
+
+    state: LinkState
+    url: str
+    since: Instant
+    sentence: str = ""
+    again_at: Instant | None = None
+    generation: int | None = None
+
+
+@dataclass
+class Standing:
+    """Everything that is shown."""
+
+    membership: Membership
+    limits: HeatLimits
+    link: LinkStanding
+    started_at: Instant
+    book: RuleBook = field(default_factory=RuleBook)
+    accepted: bool = True
+    oldest: str = ""
+    machine: Machine | None = None
+    state: MachineState | None = None
+    senses: Senses | None = None
+    speed: Speed | None = None
+    round_trip_us: int | None = None
+    complaints: dict[str, str] = field(default_factory=dict)
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def complain(self, about: str, sentence: str | None) -> None:
+        """Show what is wrong, or that it is no more."""
+        if sentence is None:
+            self.complaints.pop(about, None)
+        else:
+            self.complaints[about] = sentence
+        self.news.set()
+
+    def reasons(self, now: Instant) -> list[Reason]:
+        """Everything that this machine itself knows to speak against working now."""
+        found = [*self._own_reasons(), *self._rule_reasons(now)]
+        return sorted(found, key=lambda reason: list(Why).index(reason.why))
+
+    def shown(self, now: Instant, *, running: int, waiting: int, complaint: str | None) -> dict[str, object]:
+        """As JSON."""
+        return {
+            "version": __version__,
+            "node_id": None if self.membership.node_id is None else str(self.membership.node_id),
+            "pool": self.membership.pool_fingerprint,
+            "started_at": as_datetime(self.started_at).isoformat(),
+            "link": self._link_shown(),
+            "work": {
+                "running": running,
+                "may_take": not self.reasons(now),
+                "reasons": [{"code": one.why.value, "sentence": one.sentence} for one in self.reasons(now)],
+            },
+            "versions": {"accepted": self.accepted, "oldest": self.oldest},
+            "reports_waiting": waiting,
+            "rules": shown(self.book),
+            "devices": self._devices_shown(),
+            "speed": None if self.speed is None else vars(self.speed),
+            "complaints": [*self.complaints.values(), *([complaint] if complaint else [])],
+        }
+
+    def _own_reasons(self) -> Iterator[Reason]:
+        if not self.accepted:
+            oldest = f"{self.oldest} or newer" if self.oldest else "a newer one"
+            yield Reason(
+                Why.VERSION_NOT_ACCEPTED,
+                f"The pool gives no work to version {__version__} of this program: upgrade it to {oldest}.",
+            )
+        for device in self.state.devices if self.state else ():
+            if device.failing:
+                yield Reason(
+                    Why.FAILING_DEVICE,
+                    f"Device {device.index} fails: {device.failing}",
+                    device=str(device.index),
+                )
+
+    def _rule_reasons(self, now: Instant) -> Iterator[Reason]:
+        return objections(rules_of(self.book), self.senses, self.limits, now, utc_offset_s())
+
+    def _link_shown(self) -> dict[str, object]:
+        link = self.link
+        return {
+            "state": link.state.value,
+            "url": link.url,
+            "since": as_datetime(link.since).isoformat(),
+            "sentence": link.sentence,
+            "again_at": None if link.again_at is None else as_datetime(link.again_at).isoformat(),
+            "generation": link.generation,
+            "round_trip_ms": None if self.round_trip_us is None else self.round_trip_us // 1000,
+        }
+
+    def _devices_shown(self) -> list[dict[str, object]]:
+        states = {state.index: state for state in self.state.devices} if self.state else {}
+        shown_devices: list[dict[str, object]] = []
+        for device in self.machine.devices if self.machine else ():
+            state = states.get(device.index)
+            shown_devices.append(
+                {
+                    "name": device.name,
+                    "memory_mib": device.memory_mib,
+                    "utilisation_pct": state and state.utilisation_pct,
+                    "temperature_c": state and state.temperature_c,
+                    "power_w": state and state.power_w,
+                    "failing": device.failing if state is None else state.failing,
+                }
+            )
+        return shown_devices
+
+
+def reading_of(state: MachineState) -> Reading:
+    """What rules look at. All use of the devices is others' as long as no work of ours runs."""
+    temperatures = [device.temperature_c for device in state.devices if device.temperature_c is not None]
+    powers = [device.power_w for device in state.devices if device.power_w is not None]
+    uses = [None if device.failing else device.utilisation_pct for device in state.devices]
+    known = [use for use in uses if use is not None]
+    return Reading(
+        temperature_c=max(temperatures, default=None),
+        power_w=max(powers, default=None),
+        others_pct=max(known) if known and len(known) == len(uses) else None,
+    )
+
+
+def in_hand(reasons: list[Reason]) -> InHand | None:
+    """What becomes of work that was begun; nothing if it may go on and more may come."""
+    if not reasons:
+        return None
+    return InHand.STOP if any(reason.in_hand is InHand.STOP for reason in reasons) else InHand.FINISH

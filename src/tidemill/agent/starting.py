@@ -1,0 +1,142 @@
+"""From a home to an agent that runs in it, and from a join token to a home with an identity.
+
+A join that the pool refused leaves nothing behind. One that may have reached the pool, whose answer was lost, leaves
+its identity: repeated with it, the join costs the token no second use.
+"""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import SystemRandom
+
+import structlog
+
+from tidemill.agent.connection import PoolUnreachable, trust_of
+from tidemill.agent.hardware import Hardware
+from tidemill.agent.home import Home, prepare, take_lock
+from tidemill.agent.identity import (
+    Membership,
+    checked_urls,
+    forget_membership,
+    make_membership,
+    new_membership,
+    read_membership,
+    update_membership,
+)
+from tidemill.agent.leaving import forget_everything
+from tidemill.agent.private_files import replace_private_file
+from tidemill.agent.reporting import Reporting
+from tidemill.agent.rules_file import RulesFile
+from tidemill.agent.run import Agent, Ending, Equipment
+from tidemill.agent.runner import NoRunner
+from tidemill.agent.spool import Spool
+from tidemill.core.faults import AgentFault
+from tidemill.core.nodes.join_tokens import Shown
+from tidemill.core.nodes.rules import HeatLimits
+from tidemill.core.settings import Settings
+from tidemill.core.signatures import SEED_BYTES
+
+log = structlog.get_logger()
+
+JOIN_S = 30.0
+_DELIVERED_S = 30.0
+_POLL_S = 0.1
+
+
+class NotJoined(AgentFault):
+    """There is no identity to run with: none was made, or the pool did not want it."""
+
+    code = "not_joined"
+
+
+@asynccontextmanager
+async def equipped(home: Home, settings: Settings) -> AsyncIterator[Equipment]:
+    """Have the home to ourselves, and everything in it open."""
+    prepare(home)
+    lock = await take_lock(home)
+    try:
+        spool = await Spool.open(home.spool, settings.agent.spool_bytes)
+        if spool.set_aside:
+            log.warning("spool was damaged", set_aside=str(spool.set_aside))
+        try:
+            yield Equipment(
+                home=home,
+                reporting=Reporting(spool),
+                hardware=Hardware(home.place),
+                rules=RulesFile(home.rules),
+                runner=NoRunner(),
+                limits=HeatLimits(settings.nodes.pause_above_c, settings.nodes.resume_at_c),
+                trust=trust_of(_authority(home, settings.agent.ca_file)),
+                dice=SystemRandom(),
+            )
+        finally:
+            await spool.close()
+    finally:
+        lock.release()
+
+
+def member_of(home: Home) -> Membership:
+    """The identity of a machine that has joined."""
+    membership = read_membership(home.membership)
+    if membership is None:
+        raise NotJoined("This machine has joined no pool: run `tidemill agent join URL` with a join token.")
+    if membership.node_id is None:
+        raise NotJoined("This machine began to join a pool and has no answer yet: run `tidemill agent join` again.")
+    return membership
+
+
+def applicant_in(home: Home, token: Shown, urls: Sequence[str], ca_file: Path | None) -> Membership:
+    """An identity to join with: the one of a join that had no answer, or a new one."""
+    prepare(home)
+    kept = read_membership(home.membership)
+    if kept is not None and kept.node_id is not None:
+        raise AgentFault(f"This machine is node {kept.node_id} of a pool: run `tidemill agent leave` before it joins.")
+    if ca_file is not None:
+        replace_private_file(home.authority, ca_file.read_text("utf-8"))
+    if kept is not None and kept.pool_fingerprint == token.fingerprint:
+        return update_membership(home.membership, kept, urls=checked_urls(urls))
+    membership = new_membership(secrets.token_bytes(SEED_BYTES), token.fingerprint, urls)
+    forget_membership(home.membership)
+    make_membership(home.membership, membership)
+    return membership
+
+
+async def joined(agent: Agent, running: "asyncio.Task[Ending]", home: Home, within_s: float = JOIN_S) -> None:
+    """Wait until the pool has registered the node. Otherwise say why not, and leave behind no more than needed."""
+    registering = asyncio.create_task(agent.registered.wait())
+    try:
+        await asyncio.wait([registering, running], timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+        if agent.registered.is_set():
+            return
+    finally:
+        registering.cancel()
+    refused = running.done()
+    sentence = agent.standing.link.sentence or "The pool did not answer in time."
+    agent.stop()
+    await running
+    if refused:
+        forget_everything(home)
+        raise NotJoined(sentence)
+    if agent.said_hello:
+        raise PoolUnreachable(
+            f"{sentence} The pool may have registered this machine: run this again, with the same token."
+        )
+    forget_everything(home)
+    raise PoolUnreachable(sentence)
+
+
+async def delivered(reporting: Reporting, within_s: float = _DELIVERED_S) -> bool:
+    """Wait until the pool knows what the machine is. Answers whether it does."""
+    try:
+        async with asyncio.timeout(within_s):
+            while not reporting.has_told("machine") or reporting.waiting:  # noqa: ASYNC110  # two tasks bring it about
+                await asyncio.sleep(_POLL_S)
+    except TimeoutError:
+        return False
+    return True
+
+
+def _authority(home: Home, ca_file: Path | None) -> Path | None:
+    return ca_file or (home.authority if home.authority.exists() else None)

@@ -1,0 +1,63 @@
+"""Showing how an agent stands: what the running one wrote last, or what is left of the one that ran."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tidemill.agent.home import Home, running_pid
+from tidemill.agent.identity import read_membership
+from tidemill.agent.status_file import read_status
+from tidemill.agent.times import wall
+from tidemill.cli.output import print_fields, print_json, print_line
+
+
+def print_status(home: Home, *, as_json: bool) -> None:
+    membership = read_membership(home.membership)
+    found = read_status(home.status, wall())
+    fields: dict[str, Any] = {
+        "joined": membership is not None and membership.node_id is not None,
+        "pid": running_pid(home),
+        "age_s": None if found is None else round(found.age_s, 1),
+        **(found.fields if found else {}),
+    }
+    if as_json:
+        print_json(fields)
+        return
+    print_fields(_lines(fields))
+    for complaint in fields.get("complaints", ()):
+        print_line(f"! {complaint}")
+
+
+def _lines(fields: Mapping[str, Any]) -> dict[str, str]:
+    shown = {"agent": _agent(fields)}
+    if not fields["joined"]:
+        return {**shown, "pool": "not joined: run `tidemill agent join URL` with a join token"}
+    if "link" not in fields:
+        return {**shown, "pool": "joined: run `tidemill agent run`"}
+    shown |= {"node": str(fields["node_id"]), "link": _link(fields["link"]), "work": _work(fields["work"])}
+    shown |= {f"device {place}": _device(one) for place, one in enumerate(fields["devices"])}
+    shown["rules"] = ", ".join(f"{name} = {rule['value']}" for name, rule in fields["rules"].items()) or "none"
+    shown["reports"] = f"{fields['reports_waiting']} wait for the pool"
+    return {**shown, "version": fields["version"], "written": f"{fields['age_s']} s ago"}
+
+
+def _agent(fields: Mapping[str, Any]) -> str:
+    return "not running" if fields["pid"] is None else f"running as process {fields['pid']}"
+
+
+def _link(link: Mapping[str, Any]) -> str:
+    trip = "" if link["round_trip_ms"] is None else f", round trip {link['round_trip_ms']} ms"
+    again = "" if link["again_at"] is None else f" Called again at {link['again_at']}."
+    return f"{link['state']} {link['url']} since {link['since']}{trip}. {link['sentence']}{again}".rstrip()
+
+
+def _work(work: Mapping[str, Any]) -> str:
+    reasons = " ".join(reason["sentence"] for reason in work["reasons"])
+    return f"{work['running']} running; " + (f"takes no more: {reasons}" if reasons else "takes more")
+
+
+def _device(device: Mapping[str, Any]) -> str:
+    if device["failing"]:
+        return f"{device['name'] or 'unknown'}: fails ({device['failing']})"
+    readings = {"%": "utilisation_pct", "°C": "temperature_c", "W": "power_w"}
+    known = [f"{device[name]} {unit}" for unit, name in readings.items() if device[name] is not None]
+    return ", ".join([f"{device['name']}, {device['memory_mib']:,} MiB", *known])

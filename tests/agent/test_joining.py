@@ -1,0 +1,169 @@
+"""Joining: one command, one identity, one use of the token; a refusal leaves nothing behind."""
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import trustme
+
+from tests.agent.machine import OwnersMachine, machine_in, until
+from tests.agent.pool_end import PoolEnd
+from tidemill.core.hardware import Machine, machine_of, objections
+from tidemill.wire.messages import Refused
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[PoolEnd]:
+    pool = PoolEnd()
+    await pool.come()
+    yield pool
+    await pool.go()
+
+
+@pytest.fixture
+async def machine(tmp_path: Path) -> AsyncIterator[OwnersMachine]:
+    async with machine_in(tmp_path) as machine:
+        yield machine
+
+
+async def test_a_machine_joins_and_tells_what_it_is_and_goes_on(pool: PoolEnd, machine: OwnersMachine) -> None:
+    process = await machine.join(pool.url, pool.token)
+    await until(lambda: bool(pool.nodes), "a node is registered", 30)
+    await until(lambda: len(pool.node.beats) > 2, "it beats")
+    await until(lambda: bool(pool.node.facts("machine")), "it tells what it is")
+    told = machine_of(pool.node.facts("machine")[0])
+    assert isinstance(told, Machine)
+    assert not objections(told)
+    assert json.loads(pool.node.facts("clock")[0]).keys() == {"utc_offset_s"}
+    assert f"This machine is node {pool.node.node_id} of the pool." in machine.said()
+    status = await machine.status()
+    assert status["joined"]
+    assert status["pid"] == process.pid
+    assert status["link"]["state"] == "linked"
+    assert status["node_id"] == str(pool.node.node_id)
+    assert status["age_s"] < 5
+    process.terminate()
+    assert await process.wait() == 0
+    assert pool.goodbyes[0] == "leaving"
+    assert (await machine.status())["pid"] is None
+
+
+async def test_a_join_with_once_leaves_the_running_to_others(pool: PoolEnd, machine: OwnersMachine) -> None:
+    done = await machine.do("join", pool.url, "--once", stdin=pool.token)
+    assert done.code == 0, done.said
+    assert pool.node.facts("machine")
+    running = await machine.start("run")
+    await until(lambda: pool.node.generation == 2, "it came back by its identity")
+    assert pool.hellos[-1].node_id == pool.node.node_id.bytes
+    assert pool.hellos[-1].join_token is None
+    assert pool.hellos[-1].instance != pool.hellos[0].instance
+    running.terminate()
+    assert await running.wait() == 0
+
+
+async def test_the_token_may_be_in_a_file_and_the_pool_never_sees_the_fingerprint(
+    pool: PoolEnd, machine: OwnersMachine, tmp_path: Path
+) -> None:
+    token = pool.token
+    (tmp_path / "token").write_text(token + "\n")
+    done = await machine.do("join", pool.url, "--once", "--token-file", str(tmp_path / "token"))
+    assert done.code == 0, done.said
+    assert pool.hellos[0].join_token == token.split(".")[1]
+
+
+async def test_a_machine_joins_once(pool: PoolEnd, machine: OwnersMachine) -> None:
+    assert (await machine.do("join", pool.url, "--once", stdin=pool.token)).code == 0
+    before = (machine.home / "membership.json").read_bytes()
+    again = await machine.do("join", pool.url, "--once", stdin=pool.token)
+    assert again.code == 5
+    assert "tidemill agent leave" in again.said
+    assert (machine.home / "membership.json").read_bytes() == before
+    assert len(pool.hellos) == 1
+
+
+async def test_a_lost_welcome_is_asked_for_again_with_the_same_identity(pool: PoolEnd, machine: OwnersMachine) -> None:
+    pool.loses_welcomes = 2
+    done = await machine.do("join", pool.url, "--once", stdin=pool.token)
+    assert done.code == 0, done.said
+    assert len(pool.hellos) == 3
+    assert len({hello.key for hello in pool.hellos}) == 1
+    assert len(pool.nodes) == 1
+
+
+async def test_a_join_that_was_killed_before_its_welcome_is_repeated_with_the_same_identity(
+    pool: PoolEnd, machine: OwnersMachine
+) -> None:
+    pool.loses_welcomes = 10**6
+    token = pool.token
+    killed = await machine.join(pool.url, token)
+    await until(lambda: bool(pool.hellos), "it said hello")
+    killed.kill()
+    await killed.wait()
+    assert not (await machine.status())["joined"]
+    refused = await machine.do("run")
+    assert refused.code == 1
+    assert "tidemill agent join" in refused.said
+    pool.loses_welcomes = 0
+    assert (await machine.do("join", pool.url, "--once", stdin=token)).code == 0
+    assert len({hello.key for hello in pool.hellos}) == 1
+
+
+async def test_a_refused_join_says_why_and_leaves_nothing(pool: PoolEnd, machine: OwnersMachine) -> None:
+    pool.refusal = Refused("join_token_expired", "The time of this join token is over: make a new one.")
+    done = await machine.do("join", pool.url, stdin=pool.token)
+    assert done.code == 1
+    assert "The time of this join token is over" in done.said
+    assert sorted(file.name for file in machine.home.iterdir()) == ["agent.lock"]
+    pool.refusal = None
+    assert (await machine.do("join", pool.url, "--once", stdin=pool.token)).code == 0
+
+
+@pytest.mark.parametrize("token", ["", "tidemill-join-1.x.y", "a" * 5_000, "tidemill-join-1." + "ü" * 64, "\0\n"])
+async def test_what_is_no_token_is_refused_before_anybody_is_called(
+    token: str, pool: PoolEnd, machine: OwnersMachine
+) -> None:
+    done = await machine.do("join", pool.url, stdin=token)
+    assert done.code == 1
+    assert "This is no join token" in done.said
+    assert not pool.hellos
+    assert not machine.home.exists()
+
+
+async def test_a_token_of_another_pool_joins_nothing(pool: PoolEnd, machine: OwnersMachine) -> None:
+    done = await machine.do("join", pool.url, stdin=PoolEnd().token)
+    assert done.code == 1
+    assert "not the pool that the join token was made by" in done.said
+    assert not pool.hellos, "whoever is not our pool learns nothing"
+    assert not (machine.home / "membership.json").exists()
+
+
+@pytest.mark.parametrize("url", ["http://pool.example.com", "ftp://127.0.0.1", "https://a:b@127.0.0.1", "nowhere"])
+async def test_an_address_that_would_leak_the_token_is_refused(url: str, machine: OwnersMachine) -> None:
+    done = await machine.do("join", url, stdin=PoolEnd().token)
+    assert done.code == 5
+    assert "https://" in done.said
+
+
+async def test_an_authority_of_our_own_is_trusted_when_it_is_given_and_remembered(
+    machine: OwnersMachine, tmp_path: Path
+) -> None:
+    authority = trustme.CA()
+    trust = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("localhost").configure_cert(trust)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    pool = PoolEnd(trust=trust)
+    await pool.come()
+    joining = asyncio.create_task(
+        machine.do("join", pool.url, "--once", "--ca", str(tmp_path / "ca.pem"), stdin=pool.token)
+    )
+    done = await joining
+    assert done.code == 0, done.said
+    (tmp_path / "ca.pem").unlink()
+    running = await machine.start("run")
+    await until(lambda: pool.node.generation == 2, "the authority is remembered")
+    running.terminate()
+    await running.wait()
+    await pool.go()
