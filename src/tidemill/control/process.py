@@ -43,6 +43,7 @@ from tidemill.control.loops.keyring import KeyringLoop
 from tidemill.control.loops.ledger import CheckpointDuty, HoldExpiryLoop
 from tidemill.control.loops.limits import LimitsLoop
 from tidemill.control.loops.mail import MailForgettingLoop, MailLoop
+from tidemill.control.loops.nodes import NodeAlertDuty, NodeHealthLoop, TelemetryDuty
 from tidemill.control.loops.trail import HeadDuty, TrailLoop
 from tidemill.control.master_key import open_keyring
 from tidemill.control.metrics import Metrics
@@ -244,6 +245,9 @@ class ControlProcess:
             DenialLoop(control, control.denials),
             AccountForgettingLoop(control),
             PartitionDuty(control),
+            NodeHealthLoop(control),
+            NodeAlertDuty(control),
+            TelemetryDuty(control),
         ]
         if self._backups and self._settings.database.backups_enabled:
             loops.append(BackupDuty(control, self._urls.owner, self._backups))

@@ -46,8 +46,8 @@ class RulesRefusal(Refusal):
     POWER_LIMIT_MALFORMED = "A power limit is a whole number of watts from 1 to 10000: give one."
     TEMPERATURE_LIMIT_MALFORMED = "A temperature limit is a whole number of degrees from 30 to 120: give one."
     LABELS_MALFORMED = (
-        f"Labels are a list of up to {LABELS_MAX} texts such as rack=7, each up to {LABEL_MAX} characters; a key is made "
-        "of letters, digits, dots and dashes, and there is one label a key: write them so."
+        f"Labels are a list of up to {LABELS_MAX} texts such as rack=7, each up to {LABEL_MAX} characters; a key is "
+        "made of letters, digits, dots and dashes, and there is one label a key: write them so."
     )
     REGION_MALFORMED = f"A region is a text of up to {LABEL_MAX} printable characters: give one."
     WORK_MALFORMED = "A node can be told to run, drain or pause: choose one of them."
@@ -116,7 +116,7 @@ def rules_of(book: RuleBook) -> Rules:
     return Rules(**values)
 
 
-def shown(book: RuleBook) -> dict[str, object]:
+def shown(book: RuleBook) -> dict[str, dict[str, object]]:
     """The book as JSON: each rule with its value, and who set it, where and when."""
     return {
         name: {"value": _shown_value(name, entry), "by": entry.by, "place": entry.place.value, "at": entry.at}
@@ -136,6 +136,11 @@ def from_json(body: bytes) -> RuleBook | RuleRefused:
         parsed = json.loads(body)
     except (ValueError, RecursionError):
         return RulesRefusal.RULES_MALFORMED
+    return from_shown(parsed)
+
+
+def from_shown(parsed: object) -> RuleBook | RuleRefused:
+    """The inverse of `shown`."""
     if not isinstance(parsed, dict):
         return RulesRefusal.RULES_MALFORMED
     entries: dict[str, Entry] = {}

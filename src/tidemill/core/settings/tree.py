@@ -50,6 +50,7 @@ from tidemill.core.settings.process import (
 )
 from tidemill.core.settings.quantities import INTEGER
 from tidemill.core.settings.secrets import SecretsSettings
+from tidemill.core.settings.telemetry import TelemetrySettings
 from tidemill.core.settings.texts import DATABASE_URL, HOST, PATH
 from tidemill.core.settings.trail import TrailSettings
 from tidemill.core.settings.trust import (
@@ -125,6 +126,7 @@ class Settings:
     jobs: JobsSettings = field(default_factory=JobsSettings, metadata=OF_POOL)
     link: LinkSettings = field(default_factory=LinkSettings, metadata=OF_POOL)
     nodes: NodesSettings = field(default_factory=NodesSettings, metadata=OF_POOL)
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings, metadata=OF_POOL)
     heads: HeadsSettings = field(default_factory=HeadsSettings, metadata=OF_POOL)
     training: TrainingSettings = field(default_factory=TrainingSettings, metadata=OF_POOL)
     containers: ContainersSettings = field(default_factory=ContainersSettings, metadata=OF_POOL)

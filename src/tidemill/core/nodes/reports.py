@@ -1,0 +1,169 @@
+"""What becomes of a node's reports about itself. Every one is a claim: bounded, checked, taken or refused with figures.
+
+Of each kind only the last of a batch counts, since each tells the whole. What cannot be read is refused and told, and
+changes nothing; it never stands in the way of what comes after it, nor of other nodes. A node can make only so many
+events by itself: what it changes beyond that is taken all the same, and not told.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias
+from uuid import UUID
+
+from tidemill.core import hardware
+from tidemill.core.bounded_json import Malformed, Text, Whole, read_json
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.events import Event
+from tidemill.core.hardware import Machine, Objection, facts_of, machine_of
+from tidemill.core.nodes import rule_book
+from tidemill.core.nodes.events import NodeRulesChanged
+from tidemill.core.nodes.health_events import NodeFactsRefused, NodeHardwareChanged, NodeReportsDropped
+from tidemill.core.nodes.rule_book import Place, RuleBook
+from tidemill.core.nodes.windows import OFFSET_MAX_S
+from tidemill.core.telemetry import PastBeat, is_believable
+
+MACHINE, RULES, CLOCK, LEAVE = "machine", "rules", "clock", "leave"
+
+EVENT_EVERY_US = 30 * SECOND
+EVENTS_SAVED = 20
+"""A node makes so many events at once, and one more each time such a while has passed."""
+
+_SMALL_BYTES_MAX = 4096
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A report of a kind, as it arrived. Kinds that nobody here knows are handed on."""
+
+    kind: str
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """One report that the agent could not keep."""
+
+    damaged: bool
+
+
+Said: TypeAlias = Fact | PastBeat | Dropped
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the pool has of a node, as it is stored."""
+
+    account_id: UUID
+    node_id: UUID
+    machine: Mapping[str, Any] | None
+    rules: RuleBook
+    utc_offset_s: int
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """What is to be done. None where nothing changes; `disagrees` says that the node must be told the rules again."""
+
+    machine: Machine | None = None
+    rules: RuleBook | None = None
+    disagrees: bool = False
+    utc_offset_s: int | None = None
+    leaves: str | None = None
+    beats: tuple[PastBeat, ...] = ()
+    events: tuple[Event, ...] = ()
+    others: tuple[Fact, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Clock:
+    utc_offset_s: Annotated[int, Whole(-OFFSET_MAX_S, OFFSET_MAX_S)]
+
+
+@dataclass(frozen=True)
+class _Leave:
+    reason: Annotated[str, Text(300)] = ""
+
+
+def fresh(received: int, first: int, said: Sequence[Said]) -> Sequence[Said] | None:
+    """What of a batch is new, after so many were received. None if reports are missing before it."""
+    return None if first > received + 1 else said[received + 1 - first :]
+
+
+def weigh(known: Known, said: Sequence[Said], now: Instant) -> Weighed:
+    """Everything that follows from a node's fresh reports."""
+    last = {fact.kind: fact.body for fact in said if isinstance(fact, Fact)}
+    machine, machine_events = _machine(known, last[MACHINE]) if MACHINE in last else (None, ())
+    rules, disagrees, rules_events = _rules(known, last[RULES]) if RULES in last else (None, False, ())
+    offset_s, clock_events = _offset(known, last[CLOCK]) if CLOCK in last else (None, ())
+    return Weighed(
+        machine=machine,
+        rules=rules,
+        disagrees=disagrees,
+        utc_offset_s=offset_s,
+        leaves=_reason(last[LEAVE]) if LEAVE in last else None,
+        beats=tuple(one for one in said if isinstance(one, PastBeat) and is_believable(one, now)),
+        events=(*machine_events, *rules_events, *clock_events, *_dropped(known, said)),
+        others=tuple(f for f in said if isinstance(f, Fact) and f.kind not in (MACHINE, RULES, CLOCK, LEAVE)),
+    )
+
+
+def tellable(events: int, told_until: Instant | None, now: Instant) -> tuple[int, Instant]:
+    """How many of so many events a node may still make, and until when its share is used up then."""
+    used_until = max(told_until or now, now)
+    room = max(0, EVENTS_SAVED - -(-(used_until - now) // EVENT_EVERY_US))
+    told = min(events, room)
+    return told, Instant(used_until + told * EVENT_EVERY_US)
+
+
+def _machine(known: Known, body: bytes) -> tuple[Machine | None, tuple[Event, ...]]:
+    machine = machine_of(body)
+    objections = (machine,) if isinstance(machine, Objection) else hardware.objections(machine)
+    if objections or isinstance(machine, Objection):
+        return None, (_refused(known, MACHINE, objections[0].refusal.code, objections[0].sentence),)
+    stored, before = json.loads(facts_of(machine)), known.machine or {}
+    changed = tuple(sorted(name for name in {*stored, *before} if stored.get(name) != before.get(name)))
+    # What a network carries is measured again and again, and is never twice the same.
+    telling = tuple(name for name in changed if name != "network")
+    names = tuple(device.name for device in machine.devices)
+    event = NodeHardwareChanged(known.account_id, known.node_id, telling, names)
+    return (machine if changed else None), ((event,) if telling else ())
+
+
+def _rules(known: Known, body: bytes) -> tuple[RuleBook | None, bool, tuple[Event, ...]]:
+    said = rule_book.from_json(body)
+    if not isinstance(said, RuleBook):
+        return None, False, (_refused(known, RULES, said.code, said.sentence),)
+    merged = rule_book.merge(known.rules, said)
+    disagrees = merged != said
+    if merged == known.rules:
+        return None, disagrees, ()
+    names = [name for name, entry in merged.entries.items() if known.rules.entries.get(name) != entry]
+    newest = max((merged.entries[name] for name in names), key=lambda entry: entry.at)
+    shown = rule_book.shown(merged)
+    values = {name: shown[name]["value"] for name in names}
+    return merged, disagrees, (NodeRulesChanged(known.account_id, known.node_id, values, Place.NODE, newest.by),)
+
+
+def _offset(known: Known, body: bytes) -> tuple[int | None, tuple[Event, ...]]:
+    clock = read_json(_Clock, body, _SMALL_BYTES_MAX)
+    if isinstance(clock, Malformed):
+        return None, (_refused(known, CLOCK, "clock_malformed", clock.sentence),)
+    return (None if clock.utc_offset_s == known.utc_offset_s else clock.utc_offset_s), ()
+
+
+def _reason(body: bytes) -> str:
+    """Why a node leaves. It leaves also when it cannot say why."""
+    leave = read_json(_Leave, body, _SMALL_BYTES_MAX)
+    return "" if isinstance(leave, Malformed) else leave.reason
+
+
+def _dropped(known: Known, said: Sequence[Said]) -> tuple[Event, ...]:
+    damaged = [one.damaged for one in said if isinstance(one, Dropped)]
+    if not damaged:
+        return ()
+    return (NodeReportsDropped(known.account_id, known.node_id, damaged.count(False), damaged.count(True)),)
+
+
+def _refused(known: Known, about: str, code: str, sentence: str) -> NodeFactsRefused:
+    return NodeFactsRefused(known.account_id, known.node_id, about, code, sentence)

@@ -1,0 +1,54 @@
+"""How a machine was at a moment, as the pool keeps it. Every value is its node's claim, bounded where it came in."""
+
+from dataclasses import dataclass
+
+from tidemill.core.clock import DAY, Instant
+
+PAST_MAX_US = 30 * DAY
+"""What a node tells later of how it was before that is worth nothing to anybody."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceBeat:
+    """How one device was. None where it does not say."""
+
+    utilisation_pct: int
+    memory_used_mib: int
+    temperature_c: int | None
+    power_w: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """How the machine was, with its devices in the order of their numbers."""
+
+    cpu_pct: int
+    memory_used_mib: int
+    disk_free_mib: int
+    round_trip_ms: int | None
+    devices: tuple[DeviceBeat, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PastBeat:
+    """How the machine was at an instant when nobody could be told, by its own clock."""
+
+    at: Instant
+    beat: Beat
+
+
+def is_believable(past: PastBeat, now: Instant) -> bool:
+    """Whether the time of a past beat can be kept: not in the future, and not too long ago."""
+    return now - PAST_MAX_US <= past.at <= now
+
+
+def hottest_c(beat: Beat) -> int | None:
+    return max((device.temperature_c for device in beat.devices if device.temperature_c is not None), default=None)
+
+
+def hungriest_w(beat: Beat) -> int | None:
+    return max((device.power_w for device in beat.devices if device.power_w is not None), default=None)
+
+
+def busiest_pct(beat: Beat) -> int | None:
+    return max((device.utilisation_pct for device in beat.devices), default=None)

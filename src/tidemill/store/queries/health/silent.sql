@@ -1,0 +1,12 @@
+-- Mark nodes as offline that were silent for too long while we listened. SKIP LOCKED: one whose row is just being
+-- written is being heard, and is looked at again next time.
+UPDATE presence AS p SET offline_since = :now
+FROM (
+    SELECT q.node_id, n.account_id
+    FROM presence AS q JOIN node AS n ON n.id = q.node_id AND n.life <> 'deregistered'
+    WHERE q.offline_since IS NULL AND q.heard_at IS NOT NULL AND q.heard_listened_us < :silent_below_us
+    ORDER BY q.node_id LIMIT :limit
+    FOR NO KEY UPDATE OF q SKIP LOCKED
+) AS silent
+WHERE p.node_id = silent.node_id
+RETURNING p.node_id, silent.account_id, p.heard_at, p.heard_listened_us

@@ -1,0 +1,21 @@
+-- Devices that two nodes of the pool claim and that no alert tells of yet, among those of some nodes or of all. Two who
+-- claim one at the same moment do not see each other; so all are looked at again and again.
+WITH claimed AS (
+    SELECT d.uuid
+    FROM device AS d JOIN node AS n ON n.id = d.node_id AND n.life <> 'deregistered'
+    WHERE d.uuid <> ''
+      AND (:node_ids::uuid[] IS NULL
+           OR d.uuid IN (SELECT m.uuid FROM device AS m WHERE m.node_id = ANY(:node_ids::uuid[])))
+    GROUP BY d.uuid
+    HAVING count(DISTINCT d.node_id) > 1
+)
+SELECT d.node_id, d.index, d.uuid
+FROM claimed AS c
+JOIN device AS d ON d.uuid = c.uuid
+JOIN node AS n ON n.id = d.node_id AND n.life <> 'deregistered'
+WHERE NOT EXISTS (
+    SELECT FROM node_alert AS a
+    WHERE a.node_id = d.node_id AND a.kind = 'device_claimed_twice' AND a.device = d.index
+)
+ORDER BY d.node_id, d.index
+LIMIT :limit

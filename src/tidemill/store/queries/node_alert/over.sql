@@ -1,0 +1,12 @@
+-- Alerts about devices that are over: the device no longer fails, or no other node claims it any more. An alert lasts a
+-- while at least. A device that is claimed anew meanwhile is raised anew by whoever claims it.
+SELECT a.node_id, a.kind, a.device
+FROM node_alert AS a LEFT JOIN device AS d ON d.node_id = a.node_id AND d.index = a.device
+WHERE a.since <= :raised_until
+  AND (a.kind = 'failing_device' AND d.failing IS NULL
+       OR a.kind = 'device_claimed_twice' AND NOT EXISTS (
+           SELECT FROM device AS o JOIN node AS n ON n.id = o.node_id AND n.life <> 'deregistered'
+           WHERE o.uuid = d.uuid AND o.uuid <> '' AND o.node_id <> a.node_id
+       ))
+ORDER BY a.node_id, a.kind, a.device
+LIMIT :limit
