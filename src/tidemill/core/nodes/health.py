@@ -49,16 +49,15 @@ class Ears:
 
 
 def listen(before: Listening, ears: Ears, rules: HealthRules, now: Instant) -> Listening:
-    """The pool's listening after a tick. A gap counts for two periods at the most; a clock that went back for none."""
-    passed_us = 0 if before.at is None else max(0, now - before.at)
-    unbroken = before.at is not None and before.since is not None and 0 <= now - before.at <= 2 * rules.tick_us
-    since = before.since if unbroken else now
-    assert since is not None
+    """The pool's listening after a tick. After a gap of more than two periods we were away, and it adds nothing."""
+    passed_us = -1 if before.at is None else now - before.at
+    unbroken = 0 <= passed_us <= 2 * rules.tick_us
+    since = before.since if unbroken and before.since is not None else now
     if _hears_nobody(ears, rules, now):
         # After an outage of our own nobody has called yet. That is no news before we have waited as long ourselves.
         waited = now - since > _DEAF_BEATS * rules.beat_us
         return Listening(before.listened_us, now, since, before.deaf_since or (now if waited else None))
-    return Listening(before.listened_us + min(passed_us, 2 * rules.tick_us), now, since)
+    return Listening(before.listened_us + (passed_us if unbroken else 0), now, since)
 
 
 def silent_below_us(listening: Listening, rules: HealthRules) -> int:
