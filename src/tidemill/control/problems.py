@@ -22,6 +22,7 @@ from tidemill.core.accounts.passwords import PasswordRefusal
 from tidemill.core.accounts.permissions import PermissionRefusal
 from tidemill.core.accounts.second_factor import SecondFactorRefusal
 from tidemill.core.accounts.sessions import SessionRefusal
+from tidemill.core.challenge.verdict import ChallengeRefusal
 from tidemill.core.faults import DatabaseFault, DiskFull, Fault
 from tidemill.core.hardware import HardwareRefusal
 from tidemill.core.ledger import AccountRefusal, AdjustmentRefusal, FreezeRefusal, PostingRefusal
@@ -155,6 +156,14 @@ STATUS: Mapping[Refusal, int] = {
     NodeRefusal.NODE_NOT_SUSPENDED: 409,
     NodeRefusal.NODES_LEFT: 409,
     LifeRefusal.NODE_REMOVED: 410,
+    ChallengeRefusal.MEMORY_NOT_SHOWN: 422,
+    ChallengeRefusal.PRODUCT_WRONG: 422,
+    ChallengeRefusal.SPEED_BELOW_CATALOGUE: 422,
+    ChallengeRefusal.SPEED_BELOW_EARLIER: 422,
+    ChallengeRefusal.CHALLENGE_LATE: 409,
+    ChallengeRefusal.CHALLENGE_IMPOSSIBLE: 409,
+    ChallengeRefusal.CHALLENGE_ANSWER_MALFORMED: 422,
+    ChallengeRefusal.CHALLENGE_ANSWER_STRAY: 409,
     LifeRefusal.NODE_ALREADY_SO: 409,
     LifeRefusal.NODE_NOT_PROVED: 409,
     RulesRefusal.RULES_MALFORMED: 422,

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tidemill.core.settings.agent import AgentSettings
+from tidemill.core.settings.challenge import ChallengeSettings
 from tidemill.core.settings.definition import (
     OF_POOL,
     OF_PROCESS,
@@ -127,6 +128,7 @@ class Settings:
     link: LinkSettings = field(default_factory=LinkSettings, metadata=OF_POOL)
     nodes: NodesSettings = field(default_factory=NodesSettings, metadata=OF_POOL)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings, metadata=OF_POOL)
+    challenge: ChallengeSettings = field(default_factory=ChallengeSettings, metadata=OF_POOL)
     heads: HeadsSettings = field(default_factory=HeadsSettings, metadata=OF_POOL)
     training: TrainingSettings = field(default_factory=TrainingSettings, metadata=OF_POOL)
     containers: ContainersSettings = field(default_factory=ContainersSettings, metadata=OF_POOL)

@@ -1,0 +1,1 @@
+"""The hardware challenge: a node shows that it has the memory and the speed it claims, at one moment, in one place."""

@@ -1,0 +1,122 @@
+"""Memory filled by a derivation that needs all of it, page after page. The same code fills it and checks a page.
+
+Pages are made in steps of `width`. A page is made of its place, the seed, the page above it (same column, one step
+earlier) and eight parents. The page above chooses them among all earlier pages, near ones as often as far ones; so
+nobody knows which pages will be needed before making them, and the way back from a page is long. Who has thrown pages
+away has to make, for a missing one, the missing ones among its nine ancestors, and so on. A few that were chosen well
+cost little; when half are missing it costs more than filling all the memory anew. docs/adr/0018 has the figures.
+
+Arithmetic is of 64 bits and wraps. The array module is an argument: numpy on a CPU, CuPy on a GPU.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+
+from tidemill.core.bounded_json import Whole
+
+PAGE_WORDS = 256
+PAGE_BYTES = PAGE_WORDS * 8
+PARENTS = 8
+PAGES_IN_MIB = 2**20 // PAGE_BYTES
+
+_GOLDEN = 0x9E3779B97F4A7C15
+_ODD = 0xD6E8FEB86659FD93
+_OTHER_ODD = 0xBF58476D1CE4E5B9
+_WORD = 2**64
+
+
+@dataclass(frozen=True)
+class MemoryTask:
+    """What memory is filled with: so many steps of so many pages. More rounds make each page dearer to make again."""
+
+    seed: Annotated[int, Whole(0, 2**63 - 1)]
+    steps: Annotated[int, Whole(2, 2**32)]
+    width: Annotated[int, Whole(1, 2**16)]
+    rounds: Annotated[int, Whole(1, 1024)]
+
+    @property
+    def pages(self) -> int:
+        return self.steps * self.width
+
+    @property
+    def mib(self) -> int:
+        return self.pages // PAGES_IN_MIB
+
+
+def filling(task: MemoryTask, pages: Any, xp: Any) -> Iterator[None]:
+    """Fill the memory, which has one row a page; step by step, so that the caller can stop."""
+    columns = xp.arange(task.width, dtype=xp.uint64)
+    pages[: task.width] = first_pages(task, columns, xp)
+    for step in range(1, task.steps):
+        yield
+        first = step * task.width
+        above = pages[first - task.width : first]
+        chosen = parents_of(task, step, above, xp)
+        made = above ^ _keys(task, columns + _u64(first, xp), xp)
+        for parent in range(PARENTS):
+            _mix(made, pages[chosen[:, parent]], xp)
+        pages[first : first + task.width] = _finished(task, made, above, xp)
+
+
+def first_pages(task: MemoryTask, places: Any, xp: Any) -> Any:
+    """Pages of the first step, which follow from the seed alone."""
+    numbers = places[:, None] * _u64(PAGE_WORDS, xp) + xp.arange(PAGE_WORDS, dtype=xp.uint64)[None, :]
+    return scrambled((numbers + _u64(1, xp)) * _u64(_GOLDEN, xp) + _u64(task.seed, xp), xp)
+
+
+def parents_of(task: MemoryTask, step: int, above: Any, xp: Any) -> Any:
+    """Which pages a step is made of, by the pages above it: near ones as often as far ones."""
+    chooses = above[:, :PARENTS]
+    reach = (_u64(1, xp) << (chooses % _u64(step.bit_length(), xp))) - _u64(1, xp)
+    back = ((chooses >> _u64(8, xp)) & reach) + _u64(1, xp)
+    columns = (chooses >> _u64(40, xp)) % _u64(task.width, xp)
+    return ((_u64(step, xp) - back) * _u64(task.width, xp) + columns).astype(xp.int64)
+
+
+def page_of(task: MemoryTask, place: int, above: Any, parents: Any) -> Any:
+    """One page, made of the page above it and its parents, in their order: what an opening is compared with."""
+    made = above[None, :] ^ _keys(task, np.array([place], dtype=np.uint64), np)
+    for parent in parents:
+        _mix(made, parent[None, :], np)
+    return _finished(task, made, above[None, :], np)[0]
+
+
+def ancestors(task: MemoryTask, place: int, above: Any) -> list[int]:
+    """The places that an opening of a page shows beside it, given the page above; none for the first step."""
+    step = place // task.width
+    if step == 0:
+        return []
+    return [place - task.width, *(int(parent) for parent in parents_of(task, step, above[None, :], np)[0])]
+
+
+def scrambled(words: Any, xp: Any) -> Any:
+    """Every word, with each of its bits depending on all of them."""
+    words = (words ^ (words >> _u64(30, xp))) * _u64(_OTHER_ODD, xp)
+    return words ^ (words >> _u64(27, xp))
+
+
+def _keys(task: MemoryTask, places: Any, xp: Any) -> Any:
+    """What makes a page another one in every task and at every place, so that no memory can be shown twice."""
+    return scrambled((places + _u64(1, xp)) * _u64(_GOLDEN, xp) ^ _u64(task.seed, xp), xp)[:, None]
+
+
+def _mix(made: Any, parent: Any, xp: Any) -> None:
+    made ^= parent
+    made *= _u64(_ODD, xp)
+    made ^= made >> _u64(29, xp)
+
+
+def _finished(task: MemoryTask, made: Any, above: Any, xp: Any) -> Any:
+    """Neighbouring words meet, round after round; the page above is added last, so that nothing can be undone."""
+    for number in range(task.rounds):
+        made += xp.roll(made, 1 + number % 7, axis=1)
+        made *= _u64(_OTHER_ODD, xp)
+        made ^= made >> _u64(31, xp)
+    return made ^ above
+
+
+def _u64(number: int, xp: Any) -> Any:
+    return xp.uint64(number % _WORD)

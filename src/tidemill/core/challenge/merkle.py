@@ -1,0 +1,83 @@
+"""Commitments: a Merkle tree of SHA-256 over numbered leaves. Its root is said first; any leaf can be shown later.
+
+A leaf and an inner node are hashed with different first bytes, so neither can be shown as the other, and a path has
+exactly as many steps as the number of leaves asks for. A tree that is not full repeats its last node.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+HASH_BYTES = 32
+
+_LEAF = b"\x00"
+_INNER = b"\x01"
+
+
+def leaf_hash(leaf: bytes | memoryview) -> bytes:
+    """What stands for a leaf in the tree."""
+    hashed = hashlib.sha256(_LEAF)
+    hashed.update(leaf)
+    return hashed.digest()
+
+
+class Tree:
+    """All levels of a tree, from the leaves' hashes to the root; 64 bytes a leaf."""
+
+    def __init__(self, leaf_hashes: Iterable[bytes]) -> None:
+        level = b"".join(leaf_hashes)
+        assert level, "a tree has a leaf"
+        self._levels = [level]
+        while len(level) > HASH_BYTES:
+            level = _next_level(level)
+            self._levels.append(level)
+
+    @property
+    def root(self) -> bytes:
+        return self._levels[-1]
+
+    def path(self, place: int) -> bytes:
+        """The neighbours on the way from a leaf to the root, lowest first, one behind the other."""
+        return b"".join(_at(level, (place >> height) ^ 1) for height, level in enumerate(self._levels[:-1]))
+
+
+def path_bytes(leaves: int) -> int:
+    """How long a path is in a tree with so many leaves."""
+    return (leaves - 1).bit_length() * HASH_BYTES
+
+
+def shows(root: bytes, leaves: int, place: int, leaf: bytes, path: bytes) -> bool:
+    """Whether the leaf stands at this place of the tree with this root."""
+    if not 0 <= place < leaves or len(path) != path_bytes(leaves):
+        return False
+    found = leaf_hash(leaf)
+    for height in range(len(path) // HASH_BYTES):
+        neighbour = path[height * HASH_BYTES : (height + 1) * HASH_BYTES]
+        pair = neighbour + found if (place >> height) & 1 else found + neighbour
+        found = hashlib.sha256(_INNER + pair).digest()
+    return found == root
+
+
+def drawn_places(draw: bytes, purpose: str, places: int, count: int) -> Sequence[int]:
+    """Places that follow from a random draw alone: different ones, all of them where there are no more than asked."""
+    if places <= count:
+        return list(range(places))
+    found: dict[int, None] = {}
+    step = 0
+    while len(found) < count:
+        hashed = hashlib.sha256(draw + step.to_bytes(8, "little") + purpose.encode()).digest()
+        found[int.from_bytes(hashed, "little") % places] = None
+        step += 1
+    return list(found)
+
+
+def _next_level(level: bytes) -> bytes:
+    if len(level) % (2 * HASH_BYTES):
+        level += level[-HASH_BYTES:]
+    view, width = memoryview(level), 2 * HASH_BYTES
+    sha256 = hashlib.sha256
+    return b"".join([sha256(_INNER + view[at : at + width]).digest() for at in range(0, len(level), width)])
+
+
+def _at(level: bytes, place: int) -> bytes:
+    place = min(place, len(level) // HASH_BYTES - 1)
+    return level[place * HASH_BYTES : (place + 1) * HASH_BYTES]
