@@ -1,0 +1,37 @@
+"""What agents say over the link, as the registry keeps it: the wire's messages become core's values."""
+
+from collections.abc import Sequence
+
+from tidemill.core import telemetry
+from tidemill.core.clock import Instant
+from tidemill.core.nodes.reports import Dropped, Fact, Said
+from tidemill.core.telemetry import PastBeat
+from tidemill.wire import spooled
+from tidemill.wire.messages import Beat, Facts, Report
+
+_NOTHING = Fact("", b"")
+"""A report that nobody asks for yet: it is counted as received, and nothing follows from it."""
+
+
+def beat_of(beat: Beat) -> telemetry.Beat:
+    devices = tuple(
+        telemetry.DeviceBeat(one.utilisation_pct, one.memory_used_mib, one.temperature_c, one.power_w)
+        for one in beat.devices
+    )
+    return telemetry.Beat(beat.cpu_pct, beat.memory_used_mib, beat.disk_free_mib, beat.round_trip_ms, devices)
+
+
+def said_in(reports: Sequence[Report]) -> list[Said]:
+    """Reports in their order. Raises a `ProtocolError` for what no agent of ours sends."""
+    return [_said(report) for report in reports]
+
+
+def _said(report: Report) -> Said:
+    if not isinstance(report, Facts):
+        return _NOTHING
+    about = spooled.said_in(report)
+    if isinstance(about, spooled.Dropped):
+        return Dropped(damaged=about.why == "damaged")
+    if isinstance(about, spooled.PastBeat):
+        return PastBeat(Instant(about.at), beat_of(about.beat))
+    return Fact(report.kind, report.body)
