@@ -11,11 +11,12 @@ import pytest
 from tests.store.node_rows import COOL, IDS, LIMITS, an_owner, nodes_of, now_of, relinked, remove, told
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.telemetry import Beat, DeviceBeat
-from tidemill.store import node_alerts, partitions, presence, processes, telemetry
+from tidemill.store import node_alerts, node_views, partitions, presence, processes, telemetry
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import Database
 from tidemill.store.presence import HeardBeat, Link, Superseded
 from tidemill.store.processes import Process
+from tidemill.store.telemetry import NodeBeat
 
 HERE = UUID(int=7)
 HOT = replace(COOL, devices=(DeviceBeat(99, 100, 91, 300), DeviceBeat(5, 0, None, None)))
@@ -53,9 +54,9 @@ async def test_beats_are_kept_and_read_back_as_they_were(database: Database, now
     assert not await hear(database, later, HeardBeat(first, now, odd), HeardBeat(second, later, none))
     assert await beats_of(database, first.node_id) == [odd]
     async with database.connection() as connection:
-        newest = await presence.newest(connection, [first.node_id, second.node_id])
-    assert (newest[first.node_id].at, newest[first.node_id].beat) == (now, odd)
-    assert newest[second.node_id].beat == none
+        found = await node_views.readings(connection, [first.node_id, second.node_id])
+    assert found[first.node_id].beat == NodeBeat(first.node_id, now, odd)
+    assert found[second.node_id].beat == NodeBeat(second.node_id, later, none)
     assert (await row_of(database, first.node_id))["heard_at"] == later
 
 
@@ -177,7 +178,8 @@ async def test_a_second_of_five_thousand_nodes_costs_little(database: Database, 
 async def test_beats_are_read_newest_first_and_only_since(database: Database, now: Instant) -> None:
     (link,) = await nodes_of(database, await an_owner(database, now), 1, HERE, now)
     ats = [Instant(now + second * SECOND) for second in range(5)]
-    await hear(database, ats[-1], *(HeardBeat(link, at, replace(COOL, cpu_pct=i)) for i, at in enumerate(ats)))
+    for number, at in enumerate(ats):
+        await hear(database, at, HeardBeat(link, at, replace(COOL, cpu_pct=number)))
     async with database.connection() as connection:
         found = await telemetry.recent(connection, link.node_id, ats[2], 2)
     assert [one.beat.cpu_pct for one in found] == [4, 3]

@@ -4,7 +4,7 @@ A link is a node and a generation. What comes from a link that is no longer the 
 holds it is told so.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
@@ -25,7 +25,6 @@ _HEAR = Query("presence/hear")
 _SUPERSEDED = Query("presence/superseded")
 _GONE = Query("presence/gone")
 _FREE = Query("presence/free")
-_NEWEST = Query("presence/newest")
 
 
 class Link(NamedTuple):
@@ -59,26 +58,29 @@ async def heard(
     ids: Ids,
     now: Instant,
 ) -> Sequence[Superseded]:
-    """Keep beats, and note that their links and these are alive. Answers the links that are no longer the node's."""
-    latest = _latest({*links, *(beat.link for beat in beats)})
-    newest = {beat.link: NodeBeat(beat.link.node_id, beat.at, beat.beat) for beat in beats if beat.link in latest}
+    """Keep the last beat of each link that beat, and note that their links and these are alive.
+
+    Answers the links that are no longer the node's.
+    """
+    every = {*links, *(beat.link for beat in beats)}
+    latest = _latest(every)
+    newest = {beat.link.node_id: beat for beat in beats if latest[beat.link.node_id] == beat.link}
     rows = await _HEAR.rows(
         transaction,
         process_id=process_id,
-        node_ids=uuid_array([link.node_id for link in latest]),
-        generations=bigint_array([link.generation for link in latest]),
+        node_ids=uuid_array(list(latest)),
+        generations=bigint_array([link.generation for link in latest.values()]),
         now=now,
-        **telemetry.columns(list(newest.values())),
+        **telemetry.columns([NodeBeat(id_, heard.at, heard.beat) for id_, heard in newest.items()], ids, now),
     )
     found = {row["node_id"]: row for row in rows}
-    ours = {link for link in latest if link.node_id in found}
-    kept = [NodeBeat(beat.link.node_id, beat.at, beat.beat) for beat in beats if beat.link in ours]
-    await telemetry.keep(transaction, kept, ids, now)
     await _back_online(transaction, [row for row in rows if row["was_offline"]], ids, now)
-    telling = {beat.node_id: beat.beat for link, beat in newest.items() if link in ours}
-    alerting = {id_: beat for id_, beat in telling.items() if found[id_]["alerted"] or is_alarming(beat, limits)}
+    beating = ((id_, heard.beat) for id_, heard in newest.items() if id_ in found)
+    alerting = {id_: beat for id_, beat in beating if found[id_]["alerted"] or is_alarming(beat, limits)}
     await node_alerts.weigh_beats(transaction, alerting, limits, ids, now)
-    return await _superseded(transaction, [link for link in {*links, *(b.link for b in beats)} if link not in ours])
+    return await _superseded(
+        transaction, [one for one in every if one.node_id not in found or latest[one.node_id] != one]
+    )
 
 
 async def gone(connection: Connection, process_id: UUID, links: Sequence[Link]) -> None:
@@ -96,18 +98,12 @@ async def free(connection: Connection, limit: int) -> int:
     return len(await _FREE.rows(connection, limit=limit))
 
 
-async def newest(connection: Connection, node_ids: Sequence[UUID]) -> Mapping[UUID, NodeBeat]:
-    """The last beat of each of these nodes that has beaten."""
-    rows = await _NEWEST.rows(connection, node_ids=list(node_ids))
-    return {row["node_id"]: telemetry.beat_of(row) for row in rows}
-
-
-def _latest(links: Iterable[Link]) -> set[Link]:
+def _latest(links: Iterable[Link]) -> dict[UUID, Link]:
     """Of each node the newest link: an older one of the same process counts no more."""
     found: dict[UUID, Link] = {}
     for link in links:
         found[link.node_id] = max(link, found.get(link.node_id, link))
-    return set(found.values())
+    return found
 
 
 async def _back_online(transaction: Connection, rows: Sequence[asyncpg.Record], ids: Ids, now: Instant) -> None:

@@ -29,7 +29,7 @@ class NodeBeat:
 async def keep(transaction: Connection, beats: Sequence[NodeBeat], ids: Ids, now: Instant) -> None:
     """Append beats. A row's id is made now, also for a beat that is told late."""
     if beats:
-        await _KEEP.run(transaction, ids=uuid_array([ids.new(now) for _ in beats]), **columns(beats))
+        await _KEEP.run(transaction, **columns(beats, ids, now))
 
 
 async def recent(connection: Connection, node_id: UUID, since: Instant, limit: int) -> Sequence[NodeBeat]:
@@ -43,9 +43,10 @@ async def forget(connection: Connection, before: Instant) -> Sequence[str]:
     return [row["name"] for row in await _FORGET.rows(connection, before=before)]
 
 
-def columns(beats: Sequence[NodeBeat]) -> dict[str, str]:
-    """Beats as the columns that queries take, one array each."""
+def columns(beats: Sequence[NodeBeat], ids: Ids, now: Instant) -> dict[str, str]:
+    """Beats as the columns that queries take, one array each, under new ids."""
     return {
+        "ids": uuid_array([ids.new(now) for _ in beats]),
         "beat_node_ids": uuid_array([one.node_id for one in beats]),
         "ats": bigint_array([one.at for one in beats]),
         "cpus": bigint_array([one.beat.cpu_pct for one in beats]),

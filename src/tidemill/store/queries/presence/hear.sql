@@ -1,19 +1,20 @@
--- Note that links are alive, and keep the newest beat of those that beat. Only links that are still the node's count: a
--- newer one has another generation, and the row lock makes us wait for whoever is just changing it and look again. Rows
--- are locked in the order of their ids, as everybody does who locks many. A row that was freed because its process
--- seemed lost is taken back. Answers the links that count, whether the node was offline, and whether it has alerts.
+-- Note that links are alive, and keep the beats of those that beat, one each: as their newest, and in telemetry. Only
+-- links that are still the node's count: a newer one has another generation, and the row lock makes us wait for whoever
+-- is just changing it and look again. Rows are locked in the order of their ids, as everybody does who locks many. A
+-- row that was freed because its process seemed lost is taken back. Answers the links that count, whether the node was
+-- offline, and whether it has alerts.
 WITH heard AS (
     SELECT * FROM unnest(:node_ids::text::uuid[], :generations::text::bigint[]) AS h (node_id, generation)
 ), beat AS (
-    SELECT b.node_id, timestamptz 'epoch' + b.at_us * interval '1 microsecond' AS at, b.cpu_pct, b.memory_used_mib,
+    SELECT b.id, b.node_id, timestamptz 'epoch' + b.at_us * interval '1 microsecond' AS at, b.cpu_pct, b.memory_used_mib,
            b.disk_free_mib, b.round_trip_ms, b.utilisation_pct::smallint[] AS utilisation_pct,
            b.device_used_mib::bigint[] AS device_used_mib, b.temperature_c::smallint[] AS temperature_c,
            b.power_w::bigint[] AS power_w
     FROM unnest(
-             :beat_node_ids::text::uuid[], :ats::text::bigint[], :cpus::text::smallint[], :memories::text::bigint[],
-             :disks::text::bigint[], :round_trips::text::bigint[], :utilisations::text::text[], :uses::text::text[],
-             :temperatures::text::text[], :powers::text::text[]
-         ) AS b (node_id, at_us, cpu_pct, memory_used_mib, disk_free_mib, round_trip_ms, utilisation_pct,
+             :ids::text::uuid[], :beat_node_ids::text::uuid[], :ats::text::bigint[], :cpus::text::smallint[],
+             :memories::text::bigint[], :disks::text::bigint[], :round_trips::text::bigint[],
+             :utilisations::text::text[], :uses::text::text[], :temperatures::text::text[], :powers::text::text[]
+         ) AS b (id, node_id, at_us, cpu_pct, memory_used_mib, disk_free_mib, round_trip_ms, utilisation_pct,
                  device_used_mib, temperature_c, power_w)
 ), ours AS (
     SELECT p.node_id, p.offline_since, n.account_id
@@ -37,6 +38,10 @@ WITH heard AS (
         temperature_c = coalesce(b.temperature_c, p.temperature_c), power_w = coalesce(b.power_w, p.power_w)
     FROM ours AS o LEFT JOIN beat AS b ON b.node_id = o.node_id, listening AS l
     WHERE p.node_id = o.node_id
+), kept AS (
+    INSERT INTO telemetry (id, node_id, at, cpu_pct, memory_used_mib, disk_free_mib, round_trip_ms, utilisation_pct,
+                           device_used_mib, temperature_c, power_w)
+    SELECT b.* FROM beat AS b JOIN ours AS o ON o.node_id = b.node_id
 )
 SELECT o.node_id, o.account_id, o.offline_since IS NOT NULL AS was_offline,
        EXISTS (SELECT FROM node_alert AS a WHERE a.node_id = o.node_id) AS alerted

@@ -1,0 +1,12 @@
+-- What happened to a node that a reader may see, newest first, before a cursor if there is one. As with every reading of
+-- events, nothing is shown that an open transaction could still add to: see events/read.sql.
+SELECT e.generation, e.transaction::text::bigint AS transaction, e.number,
+       e.id, e.at, e.kind, e.subject, e.body, e.public, e.accounts
+FROM event AS e
+WHERE e.subject = :subject AND e.subject LIKE 'node:%'
+  AND (:generation::bigint IS NULL
+       OR (e.generation, e.transaction, e.number) < (:generation, (:transaction::bigint)::text::xid8, :number::bigint))
+  AND (e.generation < (SELECT generation FROM pool) OR e.transaction < pg_snapshot_xmin(pg_current_snapshot()))
+  AND (:everything OR e.public OR e.accounts @> ARRAY[:account_id::uuid])
+ORDER BY e.generation DESC, e.transaction DESC, e.number DESC
+LIMIT :limit
