@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
 
+from tidemill.agent.challenge import KIND as CHALLENGE
+from tidemill.agent.challenge import Prover
 from tidemill.agent.reporting import Reporting
 from tidemill.agent.rules_file import RulesFile
 from tidemill.agent.runner import Runner
@@ -34,7 +36,13 @@ class Orders:
     """Obeys orders, one after the other."""
 
     def __init__(
-        self, standing: Standing, reporting: Reporting, rules: RulesFile, runner: Runner, changed: Callable[[], None]
+        self,
+        standing: Standing,
+        reporting: Reporting,
+        rules: RulesFile,
+        runner: Runner,
+        prover: Prover,
+        changed: Callable[[], None],
     ) -> None:
         """`changed` is called when what the node may do has changed."""
         self._standing = standing
@@ -46,6 +54,7 @@ class Orders:
         self._wishes: Mapping[str, Callable[[bytes], Awaitable[None]]] = {
             RULES: self._take_rules,
             "versions": self._take_versions,
+            CHALLENGE: prover.take,
         }
 
     async def obey(self, order: Order) -> None:

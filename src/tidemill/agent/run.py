@@ -7,6 +7,7 @@ disk. A bug in any of its parts ends it, since an agent that limps is worse than
 import asyncio
 import secrets
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from random import Random
@@ -16,6 +17,7 @@ import structlog
 
 from tidemill import __version__
 from tidemill.agent.calls import NODE_REMOVED, CallAgain, Calls, Ended, GiveUp
+from tidemill.agent.challenge import Prover
 from tidemill.agent.connection import PoolUnreachable, dial
 from tidemill.agent.hardware import Hardware
 from tidemill.agent.home import Home
@@ -33,6 +35,7 @@ from tidemill.agent.status_file import write_status
 from tidemill.agent.times import steady, wall
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import Fault
+from tidemill.core.hardware import Device
 from tidemill.core.nodes.rule_book import to_json
 from tidemill.core.nodes.rules import HeatLimits
 from tidemill.wire.handshake import Applicant
@@ -100,8 +103,14 @@ class Agent:
         self._machine = MachineWatch(*parts, equipment.dice, equipment.home.speed)
         self._pulse = Pulse(*parts, equipment.runner, equipment.dice, self._machine.look_again)
         self._rules_changed = asyncio.Event()
+        self._prover = Prover(self._devices, self._reporting.report)
         self._orders = Orders(
-            self.standing, self._reporting, equipment.rules, equipment.runner, self._rules_changed.set
+            self.standing,
+            self._reporting,
+            equipment.rules,
+            equipment.runner,
+            self._prover,
+            self._rules_changed.set,
         )
 
     async def run(self) -> Ending:
@@ -126,6 +135,7 @@ class Agent:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await self._prover.close()
             await self._show()
 
     def stop(self) -> None:
@@ -133,6 +143,9 @@ class Agent:
         ending = Ending(End.STOPPED, "The agent has stopped.")
         self._show_link(LinkState.OVER, self._calls.url, ending.sentence)
         self._end(ending)
+
+    def _devices(self) -> Sequence[Device]:
+        return self.standing.machine.devices if self.standing.machine else ()
 
     def _end(self, ending: Ending) -> None:
         if not self._ending.done():

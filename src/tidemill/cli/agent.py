@@ -20,7 +20,7 @@ from tidemill.agent.leaving import REASON_MAX, Leave, forget_everything, wish_to
 from tidemill.agent.rules_file import RulesFile
 from tidemill.agent.status_file import read_status
 from tidemill.agent.times import wall
-from tidemill.cli import agent_rules
+from tidemill.cli import agent_rules, agent_service
 from tidemill.cli.agent_home import agent_settings, own_home
 from tidemill.cli.agent_status import print_status
 from tidemill.cli.output import AsJson, Declined, Exit, report, say
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="This machine as a node of a pool: join, run, rest, leave.", no_args_is_help=True)
 app.add_typer(agent_rules.app, name="rules")
+app.command()(agent_service.doctor)
+app.command()(agent_service.install)
+app.command()(agent_service.uninstall)
 
 Authority = Annotated[
     Path | None, typer.Option("--ca", help="Certificates of the authority that signed the pool's, in PEM form.")
@@ -55,11 +58,10 @@ def join(
 ) -> None:
     """Join a pool, and go on running as its node."""
     settings = agent_settings(ca)
-    home = own_home(settings)
     token = read(_token(token_file))
     if isinstance(token, Refusal):
         raise Declined(token.sentence)
-    _start(settings, home, token=token, url=url, once=once)
+    _start(settings, own_home(settings), token=token, url=url, once=once)
 
 
 @app.command()
