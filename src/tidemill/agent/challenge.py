@@ -26,6 +26,7 @@ from tidemill.core.bounded_json import Malformed
 from tidemill.core.challenge.memory import PAGE_BYTES, PAGE_WORDS, MemoryTask, ancestors, filling
 from tidemill.core.challenge.merkle import Tree, leaf_hash
 from tidemill.core.challenge.messages import (
+    CHALLENGE,
     LEAF_BYTES,
     Answer,
     DeviceDraw,
@@ -45,8 +46,7 @@ from tidemill.wire.messages import Facts, Report
 
 log = structlog.get_logger()
 
-KIND = "challenge"
-"""The kind of the pool's orders and of our facts."""
+KIND = CHALLENGE
 
 _COPIED_BYTES = 256 * 2**20
 _COPIES = 8

@@ -17,6 +17,9 @@ from tidemill.core.challenge.merkle import HASH_BYTES, path_bytes
 from tidemill.core.challenge.multiplication import DIGESTS_IN_LEAF, SpeedTask
 from tidemill.core.hardware import DEVICES_MAX, LINKS_MAX, WORDS_MAX, Index
 
+CHALLENGE = "challenge"
+"""The kind of the pool's orders and of the node's facts."""
+
 BODY_MAX_BYTES = 64 * 1024
 ORDER_MAX_BYTES = 64 * 1024
 PAGES_DRAWN = 24

@@ -38,6 +38,7 @@ STATES: Mapping[tuple[State, Happening], State] = {
     (State.ASKED, Happening.DISPROVED): State.FAILED,  # late once too often
     (State.COMMITTED, Happening.PLACES_DRAWN): State.DRAWN,
     (State.COMMITTED, Happening.TIME_UP): State.EXPIRED,  # only by our own outage
+    (State.COMMITTED, Happening.UNABLE): State.CANNOT,
     (State.DRAWN, Happening.OPENED_ALL): State.OPENED,
     (State.DRAWN, Happening.UNABLE): State.CANNOT,
     (State.DRAWN, Happening.TIME_UP): State.EXPIRED,

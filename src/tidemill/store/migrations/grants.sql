@@ -44,3 +44,5 @@ GRANT SELECT, INSERT (id, account_id, key, join_token_id, name, house, life, age
             removed_at, removed_reason)
     ON node TO {program};
 GRANT SELECT, INSERT, UPDATE, DELETE ON device TO {program};
+GRANT SELECT, INSERT, UPDATE ON node_challenge TO {program};
+GRANT SELECT, INSERT, UPDATE, DELETE ON challenge_round, challenge, challenge_answer TO {program};

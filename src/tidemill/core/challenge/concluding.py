@@ -1,0 +1,135 @@
+"""What comes of a challenge: passed, failed, impossible, or asked again; and when the node's next one is due.
+
+Nobody is blamed for our own absence, nor for an order that never reached them. Who is late is asked again, and has
+failed when that happens too often, one time after the other.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tidemill.core.challenge.judging import Shown, memory_holds, speed_holds
+from tidemill.core.challenge.messages import Answer, LinkRate, Part, Step
+from tidemill.core.challenge.sizing import Asked, device_draw
+from tidemill.core.challenge.states import Happening, State, after
+from tidemill.core.challenge.verdict import LATE_MAX, Figures, Finding, Held, figures, findings, impossible, late
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.settings.challenge import ChallengeSettings
+from tidemill.core.settings.money import NvlinkSettings
+
+RANDOM_BYTES = 8 * 8192
+"""What checking one device needs, at the most."""
+
+_WAIT_MOST = 3.0
+"""The next challenge comes after three times the average at the latest."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known when a challenge is concluded. `deaf` says that we could not hear for a while."""
+
+    state: State
+    asked: Asked
+    draw: bytes | None
+    sent_at: Instant | None
+    late: int
+    deaf: bool
+    answers: Sequence[tuple[Answer, Instant]]
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """The state it ends in, the figures, what they do not support, and how often the node was late in a row."""
+
+    state: State
+    late: int
+    figures: tuple[Figures, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+def conclude(evidence: Evidence, rules: ChallengeSettings, nvlink: NvlinkSettings, random: bytes) -> Conclusion:
+    """Weigh the evidence. Costs up to a second of computing for each fast GPU."""
+    if evidence.state is State.CANNOT:
+        return Conclusion(State.CANNOT, 0, findings=_impossible(evidence.answers))
+    if evidence.deaf or evidence.sent_at is None:
+        return _ended(evidence, Happening.TIME_UP, evidence.late)
+    if evidence.state is not State.OPENED:
+        return _late(evidence)
+    held = _held(evidence, random)
+    measured = figures(evidence.asked, held, _rates(evidence.answers), nvlink)
+    found = findings(measured, held, rules)
+    return _ended(evidence, Happening.DISPROVED if found else Happening.PROVED, 0, measured, found)
+
+
+def next_due(state: State, rules: ChallengeSettings, draw: float, now: Instant) -> Instant:
+    """After a pass at a moment that nobody can foresee, after a failure when the node had time to see to it."""
+    if state is State.PASSED:
+        return Instant(now + int(rules.every_s * min(_WAIT_MOST, -math.log(1 - draw)) * SECOND))
+    return now if state is State.EXPIRED else Instant(now + int(rules.retry_s * SECOND))
+
+
+def _ended(
+    evidence: Evidence,
+    happening: Happening,
+    times_late: int,
+    measured: Sequence[Figures] = (),
+    found: Sequence[Finding] = (),
+) -> Conclusion:
+    state = after(evidence.state, happening)
+    assert state is not None, f"{happening.value} concludes nothing that is {evidence.state.value}"
+    return Conclusion(state, times_late, tuple(measured), tuple(found))
+
+
+def _late(evidence: Evidence) -> Conclusion:
+    times = evidence.late + 1
+    if times < LATE_MAX:
+        return _ended(evidence, Happening.TIME_UP, times)
+    return _ended(evidence, Happening.DISPROVED, times, found=[late("The node", times)])
+
+
+def _held(evidence: Evidence, random: bytes) -> Mapping[int, Held]:
+    assert evidence.draw is not None, "what was opened was drawn"
+    assert evidence.sent_at is not None, "what was drawn was sent"
+    held = {}
+    for index, task in evidence.asked.tasks.items():
+        draw, shown = device_draw(task, evidence.draw), _shown(index, evidence.answers)
+        committed_at = next(at for answer, at in evidence.answers if _is_speed_commitment(answer, index))
+        held[index] = Held(
+            memory_holds(task, draw, shown),
+            speed_holds(task, draw, shown, random[: 8 * task.speed.side]),
+            max(1, committed_at - evidence.sent_at),
+        )
+    return held
+
+
+def _shown(index: int, answers: Sequence[tuple[Answer, Instant]]) -> Shown:
+    contents = {
+        (answer.step, answer.part, answer.place): answer.content or b""
+        for answer, _ in answers
+        if answer.device == index
+    }
+    opened = {part: _opened(contents, part) for part in Part}
+    return Shown(
+        contents.get((Step.COMMITMENT, Part.SPEED, 0), b""),
+        contents.get((Step.COMMITMENT, Part.MEMORY, 0), b""),
+        opened[Part.MEMORY],
+        opened[Part.SPEED],
+    )
+
+
+def _opened(contents: Mapping[tuple[Step, Part, int], bytes], wanted: Part) -> Mapping[int, bytes]:
+    return {
+        place: content for (step, part, place), content in contents.items() if step is Step.OPENING and part is wanted
+    }
+
+
+def _is_speed_commitment(answer: Answer, index: int) -> bool:
+    return answer.device == index and answer.step is Step.COMMITMENT and answer.part is Part.SPEED
+
+
+def _rates(answers: Sequence[tuple[Answer, Instant]]) -> Sequence[LinkRate]:
+    return [rate for answer, _ in answers if answer.step is Step.LINKS for rate in answer.links]
+
+
+def _impossible(answers: Sequence[tuple[Answer, Instant]]) -> tuple[Finding, ...]:
+    return tuple(impossible(answer.device, answer.words) for answer, _ in answers if answer.step is Step.CANNOT)

@@ -1,0 +1,14 @@
+-- Owners of whom a node that is online has to be challenged: it never was, it is time, it was offline, or it has a device
+-- that was never measured. An owner's nodes are left alone while a round goes on, and for a while after it.
+SELECT DISTINCT n.account_id
+FROM node AS n JOIN presence AS p ON p.node_id = n.id LEFT JOIN node_challenge AS c ON c.node_id = n.id
+WHERE n.removed_at IS NULL AND n.suspended_reason IS NULL AND n.machine IS NOT NULL
+  AND p.process_id IS NOT NULL AND p.offline_since IS NULL
+  AND EXISTS (SELECT FROM device AS d WHERE d.node_id = n.id AND d.failing IS NULL)
+  AND (c.node_id IS NULL OR c.due_at <= :now OR p.back_online_at > c.begun_at
+       OR (c.passed_at IS NOT NULL AND EXISTS (
+               SELECT FROM device AS d WHERE d.node_id = n.id AND d.failing IS NULL AND d.measured_at IS NULL)))
+  AND NOT EXISTS (
+      SELECT FROM challenge_round AS r
+      WHERE r.account_id = n.account_id AND (r.closed_at IS NULL OR r.closed_at > :rested_since))
+LIMIT :limit

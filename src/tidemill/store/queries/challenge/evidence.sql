@@ -1,0 +1,11 @@
+-- Everything about a challenge that its conclusion depends on, the answers aside.
+SELECT c.id, c.node_id, n.account_id, c.state, c.asked, c.draw, c.sent_at, k.late, p.round_trip_ms,
+       r.deaf OR (:now::timestamptz - r.drawn_at) - (l.listened_us - r.drawn_listened_us) * interval '1 microsecond'
+                 > :slack_us * interval '1 microsecond' AS deaf
+FROM challenge AS c
+JOIN challenge_round AS r ON r.id = c.round_id
+JOIN node AS n ON n.id = c.node_id
+JOIN presence AS p ON p.node_id = c.node_id
+JOIN node_challenge AS k ON k.node_id = c.node_id
+CROSS JOIN listening AS l
+WHERE c.id = :id AND c.lease_token = :token AND c.concluded_at IS NULL

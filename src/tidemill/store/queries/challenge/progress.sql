@@ -1,0 +1,3 @@
+-- How much of what was asked has been said.
+SELECT challenge_id, step, count(*) AS answers FROM challenge_answer
+WHERE challenge_id = ANY (:ids::uuid[]) GROUP BY challenge_id, step
