@@ -32,6 +32,7 @@ from tidemill.store.address import DatabaseUrls
 from tidemill.store.admission import Admitted, Answer, Door
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, Limits
+from tidemill.store.nodes import Wanted
 from tidemill.store.processes import Process, register, stop
 from tidemill.store.rotation import renew_data_key, reseal
 
@@ -521,14 +522,16 @@ async def test_a_list_goes_on_where_the_page_before_it_ended(registry: Registry)
     made = [(await registry.joined(owner))[0].node_id for owner in (ann, ann, ben, ann)]
     await registry.remove(made[0], ann)
 
-    async def page(owner: UUID | None, after: UUID | None, limit: int, **more: bool) -> Sequence[UUID]:
+    async def page(wanted: Wanted, after: UUID | None, limit: int) -> Sequence[UUID]:
         async with registry.database.connection() as connection:
-            return [node.id for node in await nodes.listed(connection, owner, after, limit, **more)]
+            return [node.id for node in await nodes.listed(connection, wanted, after, limit)]
 
-    assert await page(None, None, 2) == [made[3], made[2]]
-    assert await page(None, made[2], 2) == [made[1]]
-    assert await page(ann, None, 9) == [made[3], made[1]]
-    assert await page(ann, None, 9, removed=True) == [made[0]]
+    assert await page(Wanted(), None, 2) == [made[3], made[2]]
+    assert await page(Wanted(), made[2], 2) == [made[1]]
+    assert await page(Wanted(ann), None, 9) == [made[3], made[1]]
+    assert await page(Wanted(ann, removed=True), None, 9) == [made[0]]
+    assert await page(Wanted(ann, admission.node_name(made[3])), None, 9) == [made[3]]
+    assert await page(Wanted(ben, admission.node_name(made[3])), None, 9) == []
 
 
 async def test_batches_of_many_processes_wait_for_each_other_and_never_for_ever(registry: Registry) -> None:

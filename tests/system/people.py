@@ -34,10 +34,13 @@ from tidemill.core.accounts.sessions import Device, Session
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.ids import Ids
 from tidemill.core.mail import Letter, LetterKind
+from tidemill.core.nodes.admission import Applicant, DoorRules
+from tidemill.core.nodes.join_tokens import JoinToken, sha256
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings import build
-from tidemill.store import accounts, api_keys, mail, second_factors, sessions, signing_keys
+from tidemill.store import accounts, admission, api_keys, join_tokens, mail, second_factors, sessions, signing_keys
 from tidemill.store.accounts import Newcomer
+from tidemill.store.admission import Admitted, Door
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, Limits
 from tidemill.store.embedded import attach
@@ -126,6 +129,10 @@ class People:
 
     def key(self, person: Person, role: Role, *scopes: Scope, **changed: Any) -> Key:
         return self._runner.run(self._key(person, role, frozenset(scopes), changed))
+
+    def node(self, person: Person) -> UUID:
+        """A machine that joined in somebody's name and is connected."""
+        return self._runner.run(self._node(person))
 
     def block(self, person: Person) -> None:
         self._runner.run(self._block(person))
@@ -237,6 +244,21 @@ class People:
             # A process's clock may be some milliseconds behind the database's.
             since = Instant(await self.now(transaction) - SECOND)
             assert await api_keys.revoke(transaction, person.id, key.id, self.ids, since) is None
+
+    async def _node(self, person: Person) -> UUID:
+        async with self.database.transaction() as transaction:
+            now = await self.now(transaction)
+            secret, until = secrets.token_hex(32), Instant(now + DAY)
+            token = JoinToken(self.ids.new(now), person.id, "rack", False, ("rack=7",), 1, 0, now, until)
+            await join_tokens.make(transaction, token, sha256(secret), by="test", ids=self.ids, now=now)
+            rules = DoorRules(beat_us=30 * SECOND, oldest_agent="0.1")
+            door = Door(self.ids.new(now), rules, self.keyring, self.ids)
+            caller = Applicant(
+                secrets.token_bytes(32), self.ids.new(now), "tidemill/0.1", "198.51.100.7", None, sha256(secret)
+            )
+            (answer,) = await admission.admit(transaction, [caller], door, now)
+            assert isinstance(answer, Admitted), answer
+            return answer.node_id
 
     async def _letters(self, address: str) -> list[Letter]:
         async with self.database.connection() as connection:

@@ -36,6 +36,10 @@ class Row(Enum):
     OWN_FRESH = auto()
     OWN_PROVIDER = auto()
     OWN_READ = auto()
+    TOKENS_READ = auto()
+    TOKENS_WRITE = auto()
+    NODES_READ = auto()
+    NODES_WRITE = auto()
     POOL_READ = auto()
     POOL_WRITE = auto()
     POOL_IN_PERSON = auto()
@@ -88,6 +92,20 @@ ROWS = {
     "POST /api/v1/account/keys": Row.OWN_FRESH,
     "POST /api/v1/account/keys/{key_id}/rotate": Row.OWN_FRESH,
     "DELETE /api/v1/account/keys/{key_id}": Row.OWN,
+    "GET /api/v1/nodes/join-tokens": Row.TOKENS_READ,
+    "POST /api/v1/nodes/join-tokens": Row.TOKENS_WRITE,
+    "DELETE /api/v1/nodes/join-tokens/{token_id}": Row.TOKENS_WRITE,
+    "GET /api/v1/nodes": Row.NODES_READ,
+    "GET /api/v1/nodes/{node_id}": Row.NODES_READ,
+    "GET /api/v1/nodes/{node_id}/history": Row.NODES_READ,
+    "PATCH /api/v1/nodes/{node_id}": Row.NODES_WRITE,
+    "DELETE /api/v1/nodes/{node_id}": Row.NODES_WRITE,
+    "PUT /api/v1/nodes/{node_id}/rules": Row.NODES_WRITE,
+    "POST /api/v1/nodes/{node_id}/drain": Row.NODES_WRITE,
+    "POST /api/v1/nodes/{node_id}/pause": Row.NODES_WRITE,
+    "POST /api/v1/nodes/{node_id}/resume": Row.NODES_WRITE,
+    "POST /api/v1/nodes/{node_id}/suspend": Row.POOL_WRITE,
+    "POST /api/v1/nodes/{node_id}/unsuspend": Row.POOL_WRITE,
     "GET /api/v1/admin/accounts": Row.POOL_READ,
     "GET /api/v1/admin/accounts/{account_id}": Row.POOL_READ,
     "POST /api/v1/admin/accounts/{account_id}/block": Row.POOL_IN_PERSON,
@@ -122,6 +140,10 @@ SAYS: dict[Row, Rule] = {
     Row.OWN_FRESH: Rule(_EVERYBODY, Whose.OWN, None, fresh=True, before_set_up=False, unguarded=False),
     Row.OWN_PROVIDER: Rule(frozenset({Role.PROVIDER}), Whose.OWN, None, fresh=False),
     Row.OWN_READ: Rule(_EVERYBODY, Whose.OWN, Scope.ACCOUNT_READ, fresh=False),
+    Row.TOKENS_READ: Rule(_EVERYBODY, Whose.OWN, Scope.NODES_READ, fresh=False),
+    Row.TOKENS_WRITE: Rule(_EVERYBODY, Whose.OWN, Scope.NODES_WRITE, fresh=False),
+    Row.NODES_READ: Rule(_EVERYBODY, Whose.OWN_OR_ALL, Scope.NODES_READ, fresh=False),
+    Row.NODES_WRITE: Rule(_EVERYBODY, Whose.OWN_OR_ALL, Scope.NODES_WRITE, fresh=False),
     Row.POOL_READ: Rule(_OPERATOR, Whose.ALL, Scope.POOL_READ, fresh=False),
     Row.POOL_WRITE: Rule(_OPERATOR, Whose.ALL, Scope.POOL_WRITE, fresh=False),
     Row.POOL_IN_PERSON: Rule(_OPERATOR, Whose.ALL, None, fresh=False),
@@ -130,7 +152,18 @@ SAYS: dict[Row, Rule] = {
 """The same rows in the product's own form."""
 
 POOL_ROWS = {Row.POOL_READ, Row.POOL_WRITE, Row.POOL_IN_PERSON, Row.POOL_FRESH}
-SCOPES = {Row.OWN_READ: Scope.ACCOUNT_READ, Row.POOL_READ: Scope.POOL_READ, Row.POOL_WRITE: Scope.POOL_WRITE}
+NODE_ROWS = {Row.NODES_READ, Row.NODES_WRITE}
+"""What acts on one's own nodes, and for operators on all."""
+
+SCOPES = {
+    Row.OWN_READ: Scope.ACCOUNT_READ,
+    Row.TOKENS_READ: Scope.NODES_READ,
+    Row.TOKENS_WRITE: Scope.NODES_WRITE,
+    Row.NODES_READ: Scope.NODES_READ,
+    Row.NODES_WRITE: Scope.NODES_WRITE,
+    Row.POOL_READ: Scope.POOL_READ,
+    Row.POOL_WRITE: Scope.POOL_WRITE,
+}
 EFFECTS = {
     "POST /api/v1/auth/logout",
     "POST /api/v1/account/delete",
@@ -187,6 +220,8 @@ KINDS = {
     "a customer's key for events": key(Role.CUSTOMER, Scope.EVENTS_READ),
     "a customer's key with scopes it could not get": key(Role.CUSTOMER, *Scope),
     "a provider's key": key(Role.PROVIDER, Scope.ACCOUNT_READ),
+    "a provider's key that looks at nodes": key(Role.PROVIDER, Scope.NODES_READ),
+    "a provider's key that changes nodes": key(Role.PROVIDER, Scope.NODES_WRITE),
     "a data centre's key": key(Role.DATA_CENTRE, Scope.ACCOUNT_READ, Scope.EVENTS_READ),
     "an operator's key for the account": key(Role.OPERATOR, Scope.ACCOUNT_READ),
     "an operator's key for events": key(Role.OPERATOR, Scope.EVENTS_READ),
@@ -228,7 +263,7 @@ def _narrowing(row: Row, kind: Kind) -> str | None:
         return "session_needed"
     if kind.how == "key":
         return None if SCOPES[row] in kind.scopes else "scope_missing"
-    if kind.how == "home" and row not in POOL_ROWS:
+    if kind.how == "home" and row not in POOL_ROWS | NODE_ROWS:
         return "session_needed"
     return "fresh_login_needed" if row in (Row.OWN_FRESH, Row.POOL_FRESH) and not kind.fresh else None
 
@@ -245,7 +280,8 @@ class Door:
     def ask(self, route: str, headers: dict[str, str], **ids: str) -> httpx2.Response:
         """A request that nobody could do anything with: what it lacks is looked at behind the guard."""
         method, path = route.split()
-        names = {"account_id": NOBODY, "session_id": NOBODY, "key_id": NOBODY, "adjustment_id": NOBODY, **ids}
+        kinds = ("account", "session", "key", "adjustment", "node", "token")
+        names = {**{f"{kind}_id": NOBODY for kind in kinds}, **ids}
         url = self.running.url + path.format(name="payouts", **names)
         body: Any = [] if method == "POST" else None
         return self.client.request(method, url, json=body, headers={"Accept": "application/json", **headers})
@@ -364,7 +400,7 @@ def test_who_may_not_see_an_object_cannot_tell_whether_it_exists(door: Door, rou
 def test_another_accounts_object_is_a_missing_object(door: Door, name: str) -> None:
     owner = door.people.person()
     session_id, made = door.people.session(owner).id, door.people.key(owner, Role.CUSTOMER, Scope.ACCOUNT_READ)
-    for route in (route for route, row in ROWS.items() if "_id}" in route and row not in POOL_ROWS):
+    for route in (route for route in ROWS if "{session_id}" in route or "{key_id}" in route):
         shown = door.show(name)
         ids = {"session_id": str(session_id), "key_id": str(made.id)}
         foreign, missing = door.ask(route, shown, **ids), door.ask(route, shown)

@@ -20,6 +20,7 @@ from tidemill.cli import (
     joining,
     ledger,
     mail,
+    nodes,
     pool,
     second_factor,
 )
@@ -54,6 +55,7 @@ app.add_typer(account.sessions_app, name="sessions")
 app.add_typer(second_factor.app, name="second-factor")
 app.add_typer(database.app, name="db")
 app.add_typer(ledger.app, name="ledger")
+app.add_typer(nodes.app, name="nodes")
 app.add_typer(audit.app, name="audit")
 app.add_typer(admin.app, name="admin")
 admin.app.add_typer(admin_accounts.app)

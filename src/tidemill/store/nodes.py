@@ -6,6 +6,7 @@ its link compares them with what it told.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 import asyncpg
@@ -36,11 +37,20 @@ _LEFT = Query("node/left")
 _DEVICES = Query("node/devices")
 
 
-async def listed(
-    connection: Connection, owner: UUID | None, after_id: UUID | None, limit: int, *, removed: bool = False
-) -> Sequence[Node]:
+@dataclass(frozen=True)
+class Wanted:
+    """Which nodes a list is about."""
+
+    owner: UUID | None = None
+    name: str | None = None
+    removed: bool = False
+
+
+async def listed(connection: Connection, wanted: Wanted, after_id: UUID | None, limit: int) -> Sequence[Node]:
     """Nodes, newest first."""
-    rows = await _LIST.rows(connection, owner=owner, after=after_id, limit=limit, removed=removed)
+    rows = await _LIST.rows(
+        connection, owner=wanted.owner, name=wanted.name, removed=wanted.removed, after=after_id, limit=limit
+    )
     return [_node(row) for row in rows]
 
 

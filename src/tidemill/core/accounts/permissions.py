@@ -1,8 +1,9 @@
 """Who may do what on whose object: one table. A route without a row here cannot be served.
 
 `whose` says on which objects a caller may act: OWN means that another account's object is answered as if it did not
-exist. `scope` is what an API key needs; without one no key will do. `fresh` asks for a password typed lately. What is
-unguarded looks at no credentials and counts for no limit: it costs nothing and tells nothing.
+exist; OWN_OR_ALL that it is so for all but operators. `scope` is what an API key needs; without one no key will do.
+`fresh` asks for a password typed lately. What is unguarded looks at no credentials and counts for no limit: it costs
+nothing and tells nothing.
 """
 
 from collections.abc import Mapping
@@ -34,6 +35,7 @@ class Whose(Enum):
 
     NOBODYS = "nobody's"
     OWN = "own"
+    OWN_OR_ALL = "own; all for an operator"
     ALL = "all"
 
 
@@ -58,6 +60,10 @@ ALWAYS_OPEN = Rule(None, Whose.NOBODYS, before_set_up=True)
 OWN = Rule(_ANY_ACCOUNT, Whose.OWN)
 OWN_READ = Rule(_ANY_ACCOUNT, Whose.OWN, Scope.ACCOUNT_READ)
 OWN_FRESH = Rule(_ANY_ACCOUNT, Whose.OWN, fresh=True)
+TOKENS_READ = Rule(_ANY_ACCOUNT, Whose.OWN, Scope.NODES_READ)
+TOKENS_WRITE = Rule(_ANY_ACCOUNT, Whose.OWN, Scope.NODES_WRITE)
+NODES_READ = Rule(_ANY_ACCOUNT, Whose.OWN_OR_ALL, Scope.NODES_READ)
+NODES_WRITE = Rule(_ANY_ACCOUNT, Whose.OWN_OR_ALL, Scope.NODES_WRITE)
 OPERATOR_READ = Rule(_OPERATORS, Whose.ALL, Scope.POOL_READ)
 OPERATOR_WRITE = Rule(_OPERATORS, Whose.ALL, Scope.POOL_WRITE)
 OPERATOR_PERSON = Rule(_OPERATORS, Whose.ALL)
@@ -109,6 +115,21 @@ RULES: Mapping[str, Rule] = {
     "POST /api/v1/account/keys": OWN_FRESH,
     "POST /api/v1/account/keys/{key_id}/rotate": OWN_FRESH,
     "DELETE /api/v1/account/keys/{key_id}": OWN,
+    # Nodes
+    "GET /api/v1/nodes/join-tokens": TOKENS_READ,
+    "POST /api/v1/nodes/join-tokens": TOKENS_WRITE,
+    "DELETE /api/v1/nodes/join-tokens/{token_id}": TOKENS_WRITE,
+    "GET /api/v1/nodes": NODES_READ,
+    "GET /api/v1/nodes/{node_id}": NODES_READ,
+    "GET /api/v1/nodes/{node_id}/history": NODES_READ,
+    "PATCH /api/v1/nodes/{node_id}": NODES_WRITE,
+    "DELETE /api/v1/nodes/{node_id}": NODES_WRITE,
+    "PUT /api/v1/nodes/{node_id}/rules": NODES_WRITE,
+    "POST /api/v1/nodes/{node_id}/drain": NODES_WRITE,
+    "POST /api/v1/nodes/{node_id}/pause": NODES_WRITE,
+    "POST /api/v1/nodes/{node_id}/resume": NODES_WRITE,
+    "POST /api/v1/nodes/{node_id}/suspend": OPERATOR_WRITE,
+    "POST /api/v1/nodes/{node_id}/unsuspend": OPERATOR_WRITE,
     # The pool
     "GET /api/v1/admin/accounts": OPERATOR_READ,
     "GET /api/v1/admin/accounts/{account_id}": OPERATOR_READ,

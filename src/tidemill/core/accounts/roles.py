@@ -28,6 +28,8 @@ class Scope(StrEnum):
 
     ACCOUNT_READ = "account:read"
     EVENTS_READ = "events:read"
+    NODES_READ = "nodes:read"
+    NODES_WRITE = "nodes:write"
     POOL_READ = "pool:read"
     POOL_WRITE = "pool:write"
 

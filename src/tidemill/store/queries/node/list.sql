@@ -4,6 +4,6 @@ SELECT n.id, n.account_id, n.name, n.house, n.life, n.agent, n.machine, n.rules,
        p.offline_since
 FROM node AS n JOIN presence AS p ON p.node_id = n.id
 WHERE (:owner::uuid IS NULL OR n.account_id = :owner) AND (n.removed_at IS NOT NULL) = :removed
-  AND (:after::uuid IS NULL OR n.id < :after)
+  AND (:name::text IS NULL OR n.name = :name) AND (:after::uuid IS NULL OR n.id < :after)
 ORDER BY n.id DESC
 LIMIT :limit

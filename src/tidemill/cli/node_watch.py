@@ -1,0 +1,56 @@
+"""Following what happens to nodes: each event as a line, or a list that is drawn anew when there was one.
+
+It reads the log of events page by page, with the same session as every other command, so it goes on for as long as one
+may read.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+from tidemill.cli.calling import moment
+from tidemill.cli.output import print_json, print_line
+from tidemill.cli.signed_in import SignedIn
+
+_POLL_S = 2.0
+_KINDS = ("node.", "join_token.")
+
+
+def follow(caller: SignedIn, *, as_json: bool, redraw: Callable[[], None] | None) -> None:
+    """Until Ctrl-C. With `redraw` the list is drawn at once and after changes, at most once a look."""
+    with suppress(KeyboardInterrupt):
+        _, after = _news(caller, "recent")
+        if redraw:
+            redraw()
+        while True:
+            time.sleep(_POLL_S)
+            events, after = _news(caller, after)
+            if redraw and events:
+                redraw()
+            elif not redraw:
+                _print(events, as_json=as_json)
+
+
+def _news(caller: SignedIn, after: str) -> tuple[list[dict[str, Any]], str]:
+    """What happened to nodes behind a cursor, and where that ends."""
+    pages = list(_pages(caller, after))
+    events = [event for page in pages for event in page["items"] if event["kind"].startswith(_KINDS)]
+    return events, pages[-1]["after"]
+
+
+def _pages(caller: SignedIn, after: str) -> Iterator[dict[str, Any]]:
+    has_more = True
+    while has_more:
+        page = caller.ask("GET", "/events", query={"after": after, "limit": "500"})
+        after, has_more = page["after"], page["has_more"]
+        yield page
+
+
+def _print(events: list[dict[str, Any]], *, as_json: bool) -> None:
+    for event in events:
+        if as_json:
+            print_json(event)
+        else:
+            body = "  ".join(f"{name}={value}" for name, value in event["body"].items() if name != "account_id")
+            print_line(f"{moment(event['at'])}  {event['kind']:<24}  {body}")
