@@ -144,6 +144,8 @@ async def test_reports_of_an_old_link_or_a_removed_node_change_nothing(
     await remove(database, link.node_id, now)
     assert await report(database, now, new, 1, as_fact(machine(gpu(0, "A")))) == Outdated(new, removed=True)
     assert await uuids_of(database, link.node_id) == []
+    strange = Link(UUID(int=1), 1)
+    assert await report(database, now, strange, 1, Dropped(damaged=True)) == Outdated(strange, removed=False)
 
 
 async def test_a_machine_is_kept_and_only_what_changed_is_told(database: Database, now: Instant, link: Link) -> None:

@@ -92,7 +92,7 @@ async def apply(transaction: Connection, batches: Sequence[Reported], ids: Ids, 
     assert len(node_ids) == len(batches), "the order of a node's reports is kept by one batch at a time"
     presence = {row["node_id"]: row for row in await _LOCK.rows(transaction, node_ids=node_ids)}
     stored = {row["id"]: row for row in await _NODES.rows(transaction, node_ids=node_ids)}
-    weighed = [_weighed(one, presence[one.link.node_id], stored[one.link.node_id], now) for one in batches]
+    weighed = [_weighed(one, presence.get(one.link.node_id), stored.get(one.link.node_id), now) for one in batches]
     todo = sorted((one for one in weighed if isinstance(one, _Fresh)), key=lambda one: one.reported.link.node_id)
     if todo:
         await _write(transaction, todo, ids, now)
@@ -100,11 +100,13 @@ async def apply(transaction: Connection, batches: Sequence[Reported], ids: Ids, 
 
 
 def _weighed(
-    reported: Reported, presence: asyncpg.Record, node: asyncpg.Record, now: Instant
+    reported: Reported, presence: asyncpg.Record | None, node: asyncpg.Record | None, now: Instant
 ) -> _Fresh | Outdated | Missing:
     link = reported.link
-    if presence["generation"] != link.generation or node["life"] == Life.DEREGISTERED:
-        return Outdated(link, node["life"] == Life.DEREGISTERED)
+    if presence is None or node is None or node["life"] == Life.DEREGISTERED:
+        return Outdated(link, removed=node is not None)
+    if presence["generation"] != link.generation:
+        return Outdated(link, removed=False)
     received = presence["received"]
     new = fresh(received, reported.first, reported.said)
     if new is None:
