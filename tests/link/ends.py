@@ -275,8 +275,9 @@ async def served(rules: LinkRules = RULES, registry: MemoryRegistry | None = Non
         assert not running.done(), running.exception()
     finally:
         server.close()
-        registry.broken = False
-        registry.gate.set()
+        if isinstance(registry, MemoryRegistry):
+            registry.broken = False
+            registry.gate.set()
         await links.drain()
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

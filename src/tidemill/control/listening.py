@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import resource
 import socket
 import ssl
 from collections.abc import Callable, Iterator
@@ -70,6 +71,12 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
+def allow_many_files() -> None:
+    """A link is an open file, and shells allow few of them: take as many as this process may have."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 def check_certificate(http: HttpSettings) -> None:
     """Refuse a certificate or key that cannot be used, before anything has started."""
     if http.tls_certificate is None:
@@ -85,6 +92,8 @@ def check_certificate(http: HttpSettings) -> None:
 
 def create_server(app: ASGIApp, settings: Settings, links: Links | None = None) -> Server:
     """The server of this process. Agents' links come in by the same port, if there is anything to take them."""
+    if links:
+        allow_many_files()
     http = settings.http
     config = uvicorn.Config(
         app,

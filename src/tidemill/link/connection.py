@@ -6,6 +6,7 @@ at the other end.
 """
 
 import asyncio
+from collections.abc import Sequence
 from enum import IntFlag
 from typing import Protocol
 from uuid import UUID
@@ -23,12 +24,10 @@ from tidemill.wire.framing import Rejection, pool_end
 from tidemill.wire.link import Beaten, Closed, Greeted, LinkEvent, PoolLink, Reported, State
 from tidemill.wire.messages import Beat, Hello, Reports
 
-_UNSENT_MAX = 128 * 1024
+_UNSENT_MAX = 256 * 1024
 _PIECE = 64 * 1024
 _UNREAD_US = 30 * SECOND
 _LINGER_US = 5 * SECOND
-_SMALL_FRAMES_MAX = 500
-"""So many small frames are heard in one turn of the server's timer; the rest waits in the socket."""
 
 
 class Unread(IntFlag):
@@ -105,8 +104,7 @@ class Connection(asyncio.Protocol):
     def is_lost(self) -> bool:
         return self._transport is None
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._transport = transport
         peer = transport.get_extra_info("peername")
         self.peer = peer[0] if isinstance(peer, tuple) else ""
@@ -119,13 +117,7 @@ class Connection(asyncio.Protocol):
             self._turn, framed.small_frames = listener.turn, 0
         before = framed.frames_in
         self._heard_at = listener.time.now()
-        for event in framed.receive(data, self._heard_at):
-            self._meant(event)
-        listener.counters.frames_in += framed.frames_in - before
-        if framed.small_frames > _SMALL_FRAMES_MAX:
-            self.unread(Unread.HURRIED)
-            listener.hurried(self)
-        self.flush()
+        self._heard(framed.receive(data, self._heard_at), before)
 
     def pause_writing(self) -> None:
         self._full_at = self._listener.time.now()
@@ -202,6 +194,15 @@ class Connection(asyncio.Protocol):
             self.link.excuse(self._listener.time.now())
             self._transport.resume_reading()
 
+    def hear_more(self) -> None:
+        """A turn has passed: hear what was left, and read again unless that was too much as well."""
+        if self._transport is None:
+            return
+        before, self._framed.small_frames = self._framed.frames_in, 0
+        self._heard(self._framed.hear_more(self._listener.time.now()), before)
+        if not self._framed.has_heard_enough:
+            self.read_again(Unread.HURRIED)
+
     def open_channel(self, node_id: UUID, purpose: str, about: bytes) -> Stream:
         if self.link.state is not State.OPEN:
             raise ChannelBroken("link_lost")
@@ -211,6 +212,15 @@ class Connection(asyncio.Protocol):
         stream = self._streams[number] = Stream(self, number, node_id, purpose, about)
         self.flush()
         return stream
+
+    def _heard(self, events: Sequence[LinkEvent], frames_before: int) -> None:
+        for event in events:
+            self._meant(event)
+        self._listener.counters.frames_in += self._framed.frames_in - frames_before
+        if self._framed.has_heard_enough:
+            self.unread(Unread.HURRIED)
+            self._listener.hurried(self)
+        self.flush()
 
     def _meant(self, event: LinkEvent) -> None:
         match event:

@@ -20,7 +20,7 @@ from tidemill.core.clock import Clock
 from tidemill.core.faults import Fault
 from tidemill.core.signatures import Identity
 from tidemill.link.admissions import Admissions
-from tidemill.link.connection import Connection, Unread
+from tidemill.link.connection import Connection
 from tidemill.link.counters import Counters
 from tidemill.link.deliveries import Deliveries
 from tidemill.link.door import Door
@@ -165,7 +165,7 @@ class Links:
     def knocked(self, connection: Connection, request: Request) -> Rejection | None:
         found = self._door.knock(connection.peer, request.headers)
         if isinstance(found, Rejection):
-            code = f"http_{found.status.value}"
+            code = f"http_{int(found.status)}"
             self.counters.refused[code] += 1
             address = self._door.address_of(connection.peer, request.headers)
             self._registry.refused(code, found.sentence, address, None)
@@ -282,7 +282,7 @@ class Links:
             self.turn += 1
             hurried, self._hurried = self._hurried, []
             for connection in hurried:
-                connection.read_again(Unread.HURRIED)
+                connection.hear_more()
             for connection in list(self._slots[self.turn % self._turns]):
                 connection.tick(now)
 

@@ -5,8 +5,8 @@ opening is left to a library; what follows is read by our own frames, which keep
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import TypeAlias
 
 from websockets.client import ClientProtocol
@@ -25,8 +25,11 @@ from tidemill.wire.websocket import Frame, FrameReader, written
 PATH = "/link"
 SUBPROTOCOL = Subprotocol("tidemill.link")
 SMALL_FRAME = 4 * 1024
+SMALL_FRAMES_MAX = 1_000
+"""So many small frames a pool hears before it turns to others; an agent has nobody else to turn to."""
 
 _HEAD_MAX = 64 * 1024
+_SWITCHING, _NOT_FOUND, _UNAVAILABLE = 101, 404, 503
 _NORMAL = (1000).to_bytes(2, "big")
 _RETRY_AFTER_S = "2"
 _BUSY = "The pool has no room for another link right now."
@@ -37,7 +40,7 @@ _REFUSED = "The other side does not speak the link here: check the address."
 class Rejection:
     """Why a request does not become a link, as an HTTP answer."""
 
-    status: HTTPStatus
+    status: int
     sentence: str
 
 
@@ -58,6 +61,7 @@ class Framed:
         "_pong",
         "_reader",
         "_size",
+        "_small_frames_max",
         "_unsent",
         "frames_in",
         "frames_out",
@@ -67,6 +71,7 @@ class Framed:
 
     def __init__(self, link: Link, opening: ServerProtocol | ClientProtocol, door: Door | None = None) -> None:
         self.link = link
+        self._small_frames_max = SMALL_FRAMES_MAX if isinstance(opening, ServerProtocol) else 2**63
         self.frames_in = self.frames_out = self.small_frames = 0
         self._masks = isinstance(opening, ClientProtocol)
         self._opening: ServerProtocol | ClientProtocol | None = opening
@@ -78,6 +83,11 @@ class Framed:
         self._size = 0
         self._pong: bytes | None = None
         self._over = False
+
+    @property
+    def has_heard_enough(self) -> bool:
+        """Whether the bound on small frames is reached. Set `small_frames` back, and call `hear_more`."""
+        return self.small_frames >= self._small_frames_max
 
     @property
     def is_over(self) -> bool:
@@ -95,10 +105,16 @@ class Framed:
         events: list[LinkEvent] = []
         try:
             rest = self._open(content, events) if self._opening else content
-            for frame in self._reader.frames_in(rest):
-                events.extend(self._understand(frame, now))
-                if self.is_over:
-                    break
+            self._hear(rest, now, events)
+        except ProtocolError as error:
+            events.extend(self.link.fail(error))
+        return events
+
+    def hear_more(self, now: Instant) -> Sequence[LinkEvent]:
+        """What was left of the last bytes, when so many small frames were in them that not all were heard."""
+        events: list[LinkEvent] = []
+        try:
+            self._hear(b"", now, events)
         except ProtocolError as error:
             events.extend(self.link.fail(error))
         return events
@@ -129,6 +145,13 @@ class Framed:
         self._over = True
         return pieces
 
+    def _hear(self, content: bytes, now: Instant, events: list[LinkEvent]) -> None:
+        with closing(self._reader.frames_in(content)) as frames:
+            for frame in frames:
+                events.extend(self._understand(frame, now))
+                if self.is_over or self.has_heard_enough:
+                    break
+
     def _open(self, content: bytes, events: list[LinkEvent]) -> bytes:
         """Gather the head of the request or of the answer. Answers the bytes behind it, once the link is open."""
         assert self._opening
@@ -158,12 +181,12 @@ class Framed:
         rejection = _found_nothing(request) or (self._door(request) if self._door else None)
         if rejection:
             response = self._opening.reject(rejection.status, f"{rejection.sentence}\n")
-            if rejection.status is HTTPStatus.SERVICE_UNAVAILABLE:
+            if rejection.status == _UNAVAILABLE:
                 response.headers["Retry-After"] = _RETRY_AFTER_S
         else:
             response = self._opening.accept(request)
         self._opening.send_response(response)
-        self._over = response.status_code != HTTPStatus.SWITCHING_PROTOCOLS
+        self._over = response.status_code != _SWITCHING
 
     def _rejected(self, line: bytes) -> Sequence[LinkEvent]:
         """A pool that is full is there; whatever else answers so is no pool."""
@@ -222,4 +245,4 @@ def _taken(opening: ServerProtocol | ClientProtocol) -> list[bytes]:
 def _found_nothing(request: Request) -> Rejection | None:
     if request.path.partition("?")[0] == PATH:
         return None
-    return Rejection(HTTPStatus.NOT_FOUND, "There is no link at this address.")
+    return Rejection(_NOT_FOUND, "There is no link at this address.")

@@ -4,7 +4,7 @@ No extensions, no frame longer than a link's frame may be, nothing kept but one 
 it sends and the server does not; whoever does otherwise, or sets a bit that has no meaning here, breaks the protocol.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import NamedTuple
 
 from websockets.frames import Frame as MaskedFrame
@@ -16,6 +16,9 @@ from tidemill.wire.messages import FRAME_MAX
 _CONTROL_MAX = 125
 _FINAL, _RESERVED, _OPCODE, _MASKED = 0x80, 0x70, 0x0F, 0x80
 _SHORT, _LONG = 126, 127
+_PIECES_MAX = 64
+"""Many small pieces of a long frame are put together now and then, so that they do not weigh more than they hold."""
+
 _KNOWN = frozenset(int(opcode) for opcode in Opcode)
 
 
@@ -28,51 +31,60 @@ class Frame(NamedTuple):
 
 
 class FrameReader:
-    """Cuts what a peer sends into frames."""
+    """Cuts what a peer sends into frames. Pieces are put together when a frame is whole, and not before."""
 
-    __slots__ = ("_masked", "_unread")
+    __slots__ = ("_masked", "_needed", "_pieces", "_size")
 
     def __init__(self, *, masked: bool) -> None:
         self._masked = masked
-        self._unread = bytearray()
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._needed = 2
 
-    def frames_in(self, content: bytes) -> Iterator[Frame]:
-        """The frames that are whole now. Raises when the peer breaks the protocol."""
-        self._unread += content
-        start = 0
+    def frames_in(self, content: bytes) -> Generator[Frame]:
+        """The frames that are whole now. Raises when the peer breaks the protocol.
+
+        Who stops in between closes this; the rest is kept for the next time.
+        """
+        self._pieces.append(content)
+        self._size += len(content)
+        if self._size < self._needed and len(self._pieces) < _PIECES_MAX:
+            return
+        unread = b"".join(self._pieces) if len(self._pieces) > 1 else self._pieces[0]
+        start, self._needed = 0, 2
         try:
-            while found := self._frame_at(start):
+            while isinstance(found := self._frame_at(unread, start), tuple):
                 frame, start = found
                 yield frame
+            self._needed = found
         finally:
-            del self._unread[:start]
+            self._size = len(unread) - start
+            self._pieces = [unread[start:]] if self._size else []
 
-    def _frame_at(self, start: int) -> tuple[Frame, int] | None:
-        unread = self._unread
+    def _frame_at(self, unread: bytes, start: int) -> tuple[Frame, int] | int:
+        """The frame there and where it ends; or how many bytes are needed to tell more."""
         if len(unread) < start + 2:
-            return None
+            return 2
         first, second = unread[start], unread[start + 1]
         length, at = second & 0x7F, start + 2
         _check(first, length, masked=bool(second & _MASKED), expected=self._masked)
         if length >= _SHORT:
             size = 2 if length == _SHORT else 8
             if len(unread) < at + size:
-                return None
+                return 2 + size
             length, at = int.from_bytes(unread[at : at + size], "big"), at + size
             if length > FRAME_MAX:
                 raise ProtocolError("frame_too_large", f"A frame has at most {FRAME_MAX} bytes.")
         end = at + length + (4 if self._masked else 0)
         if len(unread) < end:
-            return None
-        return Frame(first & _OPCODE, bool(first & _FINAL), self._content(at, end)), end
+            return end - start
+        return Frame(first & _OPCODE, bool(first & _FINAL), self._content(unread, at, end)), end
 
-    def _content(self, at: int, end: int) -> bytes:
-        with memoryview(self._unread) as whole:
-            if not self._masked:
-                return bytes(whole[at:end])
-            with whole[at + 4 : end] as hidden:
-                unmasked: bytes = apply_mask(hidden, bytes(whole[at : at + 4]))
-                return unmasked
+    def _content(self, unread: bytes, at: int, end: int) -> bytes:
+        if not self._masked:
+            return unread[at:end]
+        unmasked: bytes = apply_mask(memoryview(unread)[at + 4 : end], unread[at : at + 4])
+        return unmasked
 
 
 def written(opcode: Opcode, content: bytes, *, masked: bool) -> list[bytes]:

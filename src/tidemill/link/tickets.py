@@ -1,0 +1,81 @@
+"""A registry for second links: whoever shows a ticket of the pool comes in, without a database.
+
+A ticket is used once in a process; used ones are remembered until they expire, and only the pool can make them, so
+that memory is bounded by what it makes in a minute or two. Second links carry channels: reports belong to the first.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import count
+from uuid import UUID
+
+import structlog
+
+from tidemill.core.clock import Clock, Instant
+from tidemill.link.registry import (
+    Admitted,
+    Caller,
+    HeardBeat,
+    HeardReports,
+    Held,
+    Misreported,
+    Outcome,
+    Superseded,
+    TurnedAway,
+)
+from tidemill.wire.tickets import Admission, TicketRefusal, check
+
+log = structlog.get_logger()
+
+_NO_TICKET = TurnedAway("ticket_missing", "This door opens to tickets only: ask the pool for one.")
+_USED = TurnedAway("ticket_used", "The ticket was used before: ask the pool for a new one.")
+
+
+class TicketRegistry:
+    """Lets in whoever the pool has given a ticket for this door."""
+
+    def __init__(self, clock: Clock, *, pool_key: bytes, audience: str, audience_key: bytes) -> None:
+        self._clock = clock
+        self._pool_key = pool_key
+        self._audience = audience
+        self._audience_key = audience_key
+        self._used: set[bytes] = set()
+        self._expiring: deque[tuple[Instant, bytes]] = deque()
+        self._generations = count(1)
+
+    async def admit(self, callers: Sequence[Caller]) -> Sequence[Admitted | TurnedAway]:
+        now = self._clock.now()
+        self._forget(now)
+        return [self._admit(caller, now) for caller in callers]
+
+    async def heard(self, beats: Sequence[HeardBeat], links: Sequence[Held]) -> Sequence[Superseded]:
+        """Nobody here asks whether a node is alive; its first link tells."""
+        return ()
+
+    async def reported(self, heard: Sequence[HeardReports]) -> Sequence[Outcome]:
+        return [Misreported(one.held, "no_reports_here", "Reports go to the pool's own link.") for one in heard]
+
+    async def gone(self, links: Sequence[Held]) -> None:
+        """What was let in leaves nothing behind but its used ticket."""
+
+    def refused(self, code: str, sentence: str, address: str, node_id: UUID | None) -> None:
+        log.info("link refused", code=code, address=address, node_id=str(node_id) if node_id else None)
+
+    def _admit(self, caller: Caller, now: Instant) -> Admitted | TurnedAway:
+        hello = caller.hello
+        if hello.node_id is None or hello.join_token is None:
+            return _NO_TICKET
+        admission = Admission(hello.node_id, hello.key, self._audience, self._audience_key)
+        ticket = check(hello.join_token, admission, self._pool_key, now)
+        if isinstance(ticket, TicketRefusal):
+            return TurnedAway(ticket.code, ticket.value)
+        if ticket.number in self._used:
+            return _USED
+        self._used.add(ticket.number)
+        self._expiring.append((ticket.expires_at, ticket.number))
+        return Admitted(Held(UUID(bytes=hello.node_id), next(self._generations)), received=0)
+
+    def _forget(self, now: Instant) -> None:
+        """One that waits behind a later one is kept a little longer than it must be."""
+        while self._expiring and self._expiring[0][0] <= now:
+            self._used.discard(self._expiring.popleft()[1])
