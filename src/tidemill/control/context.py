@@ -13,6 +13,7 @@ from tidemill.control.feed import EventFeed
 from tidemill.control.limiter import Limiter
 from tidemill.control.limits import CallerLimits
 from tidemill.control.loops.frame import LoopRunner
+from tidemill.control.node_registry import LinkRefusals
 from tidemill.control.parts import Parts
 from tidemill.control.passwords import Passwords
 from tidemill.control.tokens import Tokens
@@ -20,6 +21,7 @@ from tidemill.core.accounts.roles import STRANGER, Caller
 from tidemill.core.accounts.sessions import USER_AGENT_MAX, Device, SessionRules
 from tidemill.core.clock import SECOND
 from tidemill.core.mail.letters import one_line
+from tidemill.link.server import Links
 from tidemill.store import pool
 from tidemill.store.database import Database
 
@@ -41,6 +43,8 @@ class Control(Parts):
     callers: Callers
     session_rules: SessionRules
     denials: Denials
+    links: Links
+    link_refusals: LinkRefusals
     streams: Counter[str] = field(default_factory=Counter)
     runners: list[LoopRunner] = field(default_factory=list)
     draining: asyncio.Event = field(default_factory=asyncio.Event)

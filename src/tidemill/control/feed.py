@@ -6,7 +6,7 @@ it is recent and from the database when it is not, so a slow reader costs no mem
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from tidemill.control.loops.frame import Loop, Tick
@@ -33,8 +33,8 @@ class EventFeed(Loop):
         self._since = LOG_START
         self._position: Cursor | None = None
         self._arrived = asyncio.Event()
-        self.on_accounts: Callable[[Iterable[UUID]], None] = lambda _: None
-        """Called with the accounts that new events concern."""
+        self.on_events: Callable[[Sequence[Recorded]], None] = lambda _: None
+        """Called with new events as they arrive."""
 
     async def tick(self, now: Instant) -> Tick:
         async with self.parts.database.connection() as connection:
@@ -83,6 +83,6 @@ class EventFeed(Loop):
         if len(self._recent) > 2 * self._keep:
             self._since = self._recent[-self._keep - 1].cursor
             del self._recent[: -self._keep]
-        self.on_accounts(account for event in batch for account in event.accounts)
+        self.on_events(batch)
         arrived, self._arrived = self._arrived, asyncio.Event()
         arrived.set()

@@ -30,6 +30,7 @@ from tidemill.control.limits import CallerLimits
 from tidemill.control.listening import Server, create_server
 from tidemill.control.loops.accounts import AccountForgettingLoop, KeyUseLoop, SigningKeyLoop
 from tidemill.control.loops.backups import BackupDuty
+from tidemill.control.loops.challenges import ChallengeLoop
 from tidemill.control.loops.frame import Loop, LoopRunner
 from tidemill.control.loops.housekeeping import (
     AnnounceLoop,
@@ -44,9 +45,11 @@ from tidemill.control.loops.ledger import CheckpointDuty, HoldExpiryLoop
 from tidemill.control.loops.limits import LimitsLoop
 from tidemill.control.loops.mail import MailForgettingLoop, MailLoop
 from tidemill.control.loops.nodes import NodeAlertDuty, NodeHealthLoop, TelemetryDuty
+from tidemill.control.loops.telling import TellingLoop
 from tidemill.control.loops.trail import HeadDuty, TrailLoop
 from tidemill.control.master_key import open_keyring
 from tidemill.control.metrics import Metrics
+from tidemill.control.node_registry import LinkRefusalLoop, LinkRefusals, NodeRegistry
 from tidemill.control.operator import operator_token
 from tidemill.control.parts import Parts
 from tidemill.control.passwords import Passwords
@@ -54,10 +57,13 @@ from tidemill.control.tokens import Tokens
 from tidemill.control.tracing import traced
 from tidemill.core.accounts.sessions import SessionRules
 from tidemill.core.clock import SECOND, ClockRules
+from tidemill.core.events import Recorded
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
 from tidemill.core.settings import Settings, pool_fingerprint
-from tidemill.store import events, processes
+from tidemill.link.rules import LinkRules
+from tidemill.link.server import Links
+from tidemill.store import events, pool_identity, processes
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import DatabaseClock
 from tidemill.store.critical_settings import in_force
@@ -138,7 +144,8 @@ class ControlProcess:
             self._server.force_exit = self._told_to_stop > 1
 
     async def _serve(self, app: ASGIApp, listener: socket.socket, on_ready: Callable[[], None]) -> None:
-        self._server = create_server(app, self._settings)
+        assert self._control, "what is served is open"
+        self._server = create_server(app, self._settings, self._control.links)
         self._server.on_started = on_ready
         await self._server.serve([listener])
 
@@ -206,13 +213,15 @@ class ControlProcess:
         control.runners = [LoopRunner(loop, SystemRandom()) for loop in self._loops(control)]
         async with _listening(control):
             tasks = [asyncio.create_task(runner.run(), name=runner.loop.name) for runner in control.runners]
-            for task in tasks:
+            links = asyncio.create_task(control.links.run(), name="links")
+            for task in (*tasks, links):
                 task.add_done_callback(self._loop_ended)
             try:
                 yield
             finally:
                 for runner in control.runners:
                     runner.stop()
+                links.cancel()
                 await _ended(tasks, 0 if self._told_to_stop > 1 else _LAST_TICK_S)
 
     def _loop_ended(self, task: "asyncio.Task[None]") -> None:
@@ -243,7 +252,10 @@ class ControlProcess:
             SigningKeyLoop(control, control.tokens),
             KeyUseLoop(control, control.callers),
             DenialLoop(control, control.denials),
+            LinkRefusalLoop(control, control.link_refusals),
+            TellingLoop(control, control.links),
             AccountForgettingLoop(control),
+            ChallengeLoop(control, secrets.token_bytes, SystemRandom()),
             PartitionDuty(control),
             NodeHealthLoop(control),
             NodeAlertDuty(control),
@@ -272,7 +284,7 @@ def stopped_by_signals(stop: Callable[[], object]) -> Iterator[None]:
 async def _listening(control: Control) -> AsyncIterator[None]:
     """Local commits wake the announcer; announcements, ours or others', wake the feed. A poll stands behind both."""
     by_name = {runner.loop.name: runner for runner in control.runners}
-    announcer, feed = by_name[AnnounceLoop.name], by_name[EventFeed.name]
+    announcer, feed, telling = by_name[AnnounceLoop.name], by_name[EventFeed.name], by_name[TellingLoop.name]
 
     def appended(accounts: Sequence[UUID]) -> None:
         assert isinstance(announcer.loop, AnnounceLoop)
@@ -280,8 +292,12 @@ async def _listening(control: Control) -> AsyncIterator[None]:
         announcer.loop.appended()
         announcer.wake()
 
-    control.feed.on_accounts = control.callers.forget
+    def arrived(batch: Sequence[Recorded]) -> None:
+        control.callers.forget(account for event in batch for account in event.accounts)
+        if any(event.subject.startswith(("node:", "account:")) for event in batch):
+            telling.wake()
 
+    control.feed.on_events = arrived
     control.database.on_appended = control.requests.on_appended = appended
     listening = asyncio.create_task(events.listen(control.database, feed.wake, control.settings.loops.poll_s))
     try:
@@ -302,8 +318,11 @@ async def _ended(tasks: "list[asyncio.Task[None]]", patience_s: float) -> None:
 async def _control(parts: Parts, for_requests: Database) -> Control:
     """What routes need besides: whoever asks is found, limited and let in by these."""
     settings = parts.settings
-    rules, tokens = _session_rules(settings), Tokens(parts)
+    rules, tokens, link_refusals = _session_rules(settings), Tokens(parts), LinkRefusals()
     await tokens.renew(parts.clock.now())
+    identity = await pool_identity.load(
+        parts.database, parts.keyring, parts.ids, parts.clock.now(), secrets.token_bytes
+    )
     return Control(
         **vars(parts),
         requests=for_requests,
@@ -315,6 +334,16 @@ async def _control(parts: Parts, for_requests: Database) -> Control:
         callers=Callers(parts, for_requests, tokens, rules, operator_token(settings.home)),
         session_rules=rules,
         denials=Denials(),
+        links=Links(NodeRegistry(parts, link_refusals), identity, parts.clock, _link_rules(settings)),
+        link_refusals=link_refusals,
+    )
+
+
+def _link_rules(settings: Settings) -> LinkRules:
+    return LinkRules(
+        beat_ms=int(settings.link.heartbeat_s * 1000),
+        connections_max=settings.link.connections_max,
+        trusted_proxies=tuple(settings.http.trusted_proxies),
     )
 
 

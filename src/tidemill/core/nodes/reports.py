@@ -23,7 +23,7 @@ from tidemill.core.nodes.rule_book import Place, RuleBook
 from tidemill.core.nodes.windows import OFFSET_MAX_S
 from tidemill.core.telemetry import PastBeat, is_believable
 
-MACHINE, RULES, CLOCK, LEAVE = "machine", "rules", "clock", "leave"
+MACHINE, RULES, CLOCK, LEAVE, CHALLENGE = "machine", "rules", "clock", "leave", "challenge"
 
 EVENT_EVERY_US = 30 * SECOND
 EVENTS_SAVED = 20

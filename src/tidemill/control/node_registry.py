@@ -1,0 +1,158 @@
+"""What the link server asks about nodes, answered from the database. Whom it turns away is counted for the trail."""
+
+import json
+from collections.abc import Sequence
+from typing import TypeAlias
+from uuid import UUID
+
+from tidemill.control import heard
+from tidemill.control.parts import Parts
+from tidemill.control.tallies import Tally, TallyLoop
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.nodes import join_tokens
+from tidemill.core.nodes.admission import Applicant, DoorRules, TurnedAway
+from tidemill.core.nodes.alerts import AlertLimits
+from tidemill.core.nodes.events import LinkRefused
+from tidemill.core.nodes.life import LifeRefusal
+from tidemill.core.nodes.reports import CHALLENGE, RULES
+from tidemill.core.settings import Settings
+from tidemill.link import registry
+from tidemill.link.registry import Caller, HeardBeat, HeardReports, Held, Misreported, Received
+from tidemill.store import admission, challenges, node_reports, presence
+from tidemill.store.admission import Admitted, Door
+from tidemill.store.node_reports import Applied, Missing, Outdated, Reported
+from tidemill.store.presence import Link
+from tidemill.store.query import Connection
+from tidemill.wire.errors import ProtocolError
+from tidemill.wire.messages import Hello, Set
+
+VERSIONS = "versions"
+_SUPERSEDED = "Another link of this node has taken the place of this one."
+_Refused: TypeAlias = tuple[str, str, UUID | None]
+
+
+class LinkRefusals(Tally[_Refused]):
+    """Calls that were turned away, by code, address and node."""
+
+    def __init__(self) -> None:
+        super().__init__(("many codes", "many addresses", None))
+
+
+class LinkRefusalLoop(TallyLoop[_Refused]):
+    """Writes down which calls of agents were turned away."""
+
+    name = "link_refusals"
+
+    def told(self, what: _Refused, times: int) -> LinkRefused:
+        return LinkRefused(*what, times)
+
+
+class NodeRegistry:
+    """The registry of one control process."""
+
+    def __init__(self, parts: Parts, refusals: LinkRefusals) -> None:
+        self._parts = parts
+        self._refusals = refusals
+        rules = DoorRules(int(parts.settings.link.heartbeat_s * SECOND), parts.settings.nodes.agent_oldest)
+        self._door = Door(parts.process_id, rules, parts.keyring, parts.ids)
+        self._limits = alert_limits(parts.settings)
+
+    async def admit(self, callers: Sequence[Caller]) -> Sequence[registry.Admitted | registry.TurnedAway]:
+        applicants = [_applicant(caller.hello, caller.address) for caller in callers]
+        async with self._parts.database.transaction() as transaction:
+            answers = await admission.admit(transaction, applicants, self._door, self._parts.clock.now())
+        return [self._answer(applicant, answer) for applicant, answer in zip(applicants, answers, strict=True)]
+
+    async def heard(self, beats: Sequence[HeardBeat], links: Sequence[Held]) -> Sequence[registry.Superseded]:
+        async with self._parts.database.transaction() as transaction:
+            over = await presence.heard(
+                transaction,
+                self._parts.process_id,
+                [presence.HeardBeat(_link(one.held), one.at, heard.beat_of(one.beat)) for one in beats],
+                [_link(held) for held in links],
+                limits=self._limits,
+                ids=self._parts.ids,
+                now=self._parts.clock.now(),
+            )
+        return [_over(one.link, removed=one.removed) for one in over]
+
+    async def reported(self, heard: Sequence[HeardReports]) -> Sequence[registry.Outcome]:
+        read = [_read(one) for one in heard]
+        sound = [one for one in read if isinstance(one, Reported)]
+        now = self._parts.clock.now()
+        async with self._parts.database.transaction() as transaction:
+            outcomes = await node_reports.apply(transaction, sound, self._parts.ids, now)
+            await _hand_on(transaction, [one for one in outcomes if isinstance(one, Applied)], now)
+        told = iter(outcomes)
+        return [one if isinstance(one, Misreported) else _outcome(next(told)) for one in read]
+
+    async def gone(self, links: Sequence[Held]) -> None:
+        async with self._parts.database.connection() as connection:
+            await presence.gone(connection, self._parts.process_id, [_link(held) for held in links])
+
+    def refused(self, code: str, sentence: str, address: str, node_id: UUID | None) -> None:
+        self._refusals.count((code, address, node_id))
+
+    def _answer(self, applicant: Applicant, answer: admission.Answer) -> registry.Admitted | registry.TurnedAway:
+        if isinstance(answer, TurnedAway):
+            self._refusals.count((answer.refusal.code, applicant.address, answer.node_id))
+            return registry.TurnedAway(answer.refusal.code, answer.refusal.sentence, answer.retry_ms)
+        return registry.Admitted(Held(answer.node_id, answer.generation), answer.received, self._first_orders(answer))
+
+    def _first_orders(self, admitted: Admitted) -> list[Set]:
+        versions = {"accepted": admitted.version_accepted, "oldest": self._door.rules.oldest_agent}
+        return [Set(RULES, admitted.rules), Set(VERSIONS, json.dumps(versions).encode())]
+
+
+def alert_limits(settings: Settings) -> AlertLimits:
+    nodes = settings.nodes
+    return AlertLimits(nodes.pause_above_c, nodes.resume_at_c, settings.link.slow_s * 1000, nodes.disk_low_mib)
+
+
+def _applicant(hello: Hello, address: str) -> Applicant:
+    return Applicant(
+        key=hello.key,
+        instance=UUID(bytes=hello.instance),
+        agent=hello.agent,
+        address=address,
+        node_id=None if hello.node_id is None else UUID(bytes=hello.node_id),
+        token_sha256=None if hello.join_token is None else join_tokens.sha256(hello.join_token),
+    )
+
+
+def _link(held: Held) -> Link:
+    return Link(held.node_id, held.generation)
+
+
+def _read(one: HeardReports) -> Reported | Misreported:
+    try:
+        return Reported(_link(one.held), one.reports.first, heard.said_in(one.reports.items))
+    except ProtocolError as error:
+        return Misreported(one.held, error.code, error.sentence)
+
+
+async def _hand_on(transaction: Connection, applied: Sequence[Applied], now: Instant) -> None:
+    """What reports say about challenges. An answer that comes to nothing is the challenge's affair, not the link's."""
+    said = [(one.link.node_id, fact.body) for one in applied for fact in one.others if fact.kind == CHALLENGE]
+    if said:
+        await challenges.apply_answers(transaction, said, now)
+
+
+def _outcome(outcome: node_reports.Outcome) -> registry.Outcome:
+    match outcome:
+        case Applied(link, received):
+            return Received(_held(link), received)
+        case Outdated(link, removed):
+            return _over(link, removed=removed)
+        case Missing(link, first, last):
+            return Misreported(_held(link), "reports_missing", f"Reports {first} to {last} are missing.")
+
+
+def _held(link: Link) -> Held:
+    return Held(link.node_id, link.generation)
+
+
+def _over(link: Link, *, removed: bool) -> registry.Superseded:
+    if removed:
+        return registry.Superseded(_held(link), LifeRefusal.NODE_REMOVED.code, LifeRefusal.NODE_REMOVED.sentence)
+    return registry.Superseded(_held(link), "superseded", _SUPERSEDED)
