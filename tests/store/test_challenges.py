@@ -285,9 +285,62 @@ async def test_a_node_that_was_never_told_is_not_blamed(pool: Pool, owner_id: UU
     assert (await pool.row("SELECT late FROM node_challenge WHERE node_id = $1", node.id))["late"] == 0
 
 
+async def test_two_nodes_that_take_turns_with_one_device_have_never_both_passed(pool: Pool, owner_id: UUID) -> None:
+    """Each answers while the other is late; so at any time one of them at most has shown what it claims."""
+    nodes = [await pool.node(owner_id), await pool.node(owner_id)]
+    for turn in range(4):
+        await pool.tick()
+        assert await nodes[1 - turn % 2].order()
+        await nodes[turn % 2].commit()
+        await pool.pass_time(RULES.commit_s)
+        await pool.tick()
+        await nodes[turn % 2].open()
+        await pool.tick()
+        assert await standing(pool, *nodes) == [turn % 2 == 0, turn % 2 == 1]
+        await pool.pass_time(RULES.rest_s)
+
+
+async def standing(pool: Pool, *nodes: Node) -> list[bool]:
+    async with pool.database.connection() as connection:
+        found = await challenges.standing(connection, [node.id for node in nodes])
+    return [found[node.id].passed for node in nodes]
+
+
+async def test_a_node_that_is_away_while_its_sibling_is_challenged_has_nothing_to_show(
+    pool: Pool, owner_id: UUID
+) -> None:
+    one, two = await pool.node(owner_id), await pool.node(owner_id)
+    await passed(pool, one, two)
+    assert await standing(pool, one, two) == [True, True]
+    await pool.pass_time(RULES.rest_s)
+    await pool.run("UPDATE node_challenge SET due_at = $2 WHERE node_id = $1", one.id, pool.now)
+    await pool.run("UPDATE presence SET process_id = NULL, linked_at = NULL, heard_at = $2 WHERE node_id = $1",
+                   two.id, pool.now)  # fmt: skip
+    await pool.tick()
+    assert await one.order() is None, "a node that has just lost its link is waited for"
+    await pool.pass_time(61)
+    await passed(pool, one)
+    assert await standing(pool, one, two) == [True, False]
+
+
+async def test_a_node_whose_order_never_left_has_nothing_to_show(pool: Pool, owner_id: UUID) -> None:
+    one, two = await pool.node(owner_id), await pool.node(owner_id)
+    await passed(pool, one, two)
+    await pool.pass_time(3 * DAY / SECOND)
+    await pool.tick()
+    await one.commit()
+    await pool.pass_time(RULES.commit_s)
+    await pool.tick()
+    await one.open()
+    await pool.tick()
+    assert await standing(pool, one, two) == [True, False]
+
+
 @pytest.mark.parametrize("when", ["before committing", "before opening"])
 async def test_our_own_outage_fails_nobody_and_they_are_asked_again(pool: Pool, owner_id: UUID, when: str) -> None:
     node = await pool.node(owner_id, life="active")
+    await passed(pool, node)
+    await pool.pass_time(3 * DAY / SECOND)
     await pool.tick()
     if when == "before opening":
         await node.commit()
@@ -298,6 +351,7 @@ async def test_our_own_outage_fails_nobody_and_they_are_asked_again(pool: Pool, 
     assert await pool.state(node) == "expired"
     row = await pool.row("SELECT * FROM node_challenge WHERE node_id = $1", node.id)
     assert row["late"] == 0
+    assert await standing(pool, node) == [True]
     assert (await pool.row("SELECT life FROM node WHERE id = $1", node.id))["life"] == "active"
     await pool.pass_time(RULES.rest_s)
     await passed(pool, node)

@@ -161,6 +161,7 @@ STATUS: Mapping[Refusal, int] = {
     ChallengeRefusal.SPEED_BELOW_CATALOGUE: 422,
     ChallengeRefusal.SPEED_BELOW_EARLIER: 422,
     ChallengeRefusal.CHALLENGE_LATE: 409,
+    ChallengeRefusal.CHALLENGE_MISSED: 409,
     ChallengeRefusal.CHALLENGE_IMPOSSIBLE: 409,
     ChallengeRefusal.CHALLENGE_ANSWER_MALFORMED: 422,
     ChallengeRefusal.CHALLENGE_ANSWER_STRAY: 409,

@@ -14,7 +14,7 @@ from tidemill.core.bounded_json import Malformed, json_bytes, read_json
 from tidemill.core.challenge.messages import Answer, DeviceDraw, Step, answer_of, order_bytes
 from tidemill.core.challenge.sizing import Asked, ask_order, asked, device_draw, draw_order
 from tidemill.core.challenge.states import Happening, State, after
-from tidemill.core.challenge.verdict import ChallengeRefusal
+from tidemill.core.challenge.verdict import ChallengeRefusal, missed
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.hardware import Machine, machine_of
 from tidemill.core.ids import Ids
@@ -25,6 +25,7 @@ _DUE_OWNERS = Query("challenge/due_owners")
 _MEMBERS = Query("challenge/members")
 _BEGIN_ROUND = Query("challenge/begin_round")
 _ASK = Query("challenge/ask")
+_MISSED = Query("challenge/missed")
 _ORDERS = Query("challenge/orders")
 _LOCK = Query("challenge/lock")
 _ANSWER = Query("challenge/answer")
@@ -39,6 +40,9 @@ _STANDING = Query("challenge/standing")
 
 SLACK_US = 30 * SECOND
 """Listening is counted in ticks; so much less of it than of time is no sign that we were away."""
+
+WAIT_US = 60 * SECOND
+"""How long a node that lost its link is waited for before its owner's others are challenged without it."""
 
 DRAW_BYTES = 32
 _ASKED_MAX_BYTES = 1_000_000
@@ -76,14 +80,19 @@ class _Open:
 async def due_owners(connection: Connection, rules: ChallengeSettings, limit: int, now: Instant) -> Sequence[UUID]:
     """Owners of whom a node has to be challenged."""
     rested_since = now - int(rules.rest_s * SECOND)
-    rows = await _DUE_OWNERS.rows(connection, rested_since=rested_since, limit=limit, now=now)
+    rows = await _DUE_OWNERS.rows(
+        connection, rested_since=rested_since, waited_since=now - WAIT_US, limit=limit, now=now
+    )
     return [row["account_id"] for row in rows]
 
 
 async def ask(
     transaction: Connection, account_id: UUID, rules: ChallengeSettings, random: RandomBytes, ids: Ids, now: Instant
 ) -> int:
-    """Challenge all nodes of an owner that are online. Answers how many; none if they are being challenged already."""
+    """Challenge all nodes of an owner that are online. Answers how many; none if they are being challenged already.
+
+    Its other nodes have nothing to show any more: what they showed may be in the machine that is asked now.
+    """
     members = await _MEMBERS.rows(transaction, account_id=account_id)
     wanted = {row["id"]: found for row in members if (found := _asked(row, rules, random)) and found.devices}
     if not wanted:
@@ -99,6 +108,8 @@ async def ask(
         asked=[json_bytes(one).decode() for one in wanted.values()],
         now=now,
     )
+    refused = missed().sentence
+    await _MISSED.run(transaction, account_id=account_id, node_ids=list(wanted), refused=refused, now=now)
     return len(wanted)
 
 

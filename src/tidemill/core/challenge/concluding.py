@@ -1,18 +1,29 @@
 """What comes of a challenge: passed, failed, impossible, or asked again; and when the node's next one is due.
 
-Nobody is blamed for our own absence, nor for an order that never reached them. Who is late is asked again, and has
-failed when that happens too often, one time after the other.
+Our own absence changes nothing for anybody. Who is late, or was gone before the order reached them, is asked again and
+has nothing to show meanwhile: else two nodes could take turns with one device, each passing while the other is late.
+Who is late too often, one time after the other, has failed.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidemill.core.challenge.judging import Shown, memory_holds, speed_holds
 from tidemill.core.challenge.messages import Answer, LinkRate, Part, Step
 from tidemill.core.challenge.sizing import Asked, device_draw
 from tidemill.core.challenge.states import Happening, State, after
-from tidemill.core.challenge.verdict import LATE_MAX, Figures, Finding, Held, figures, findings, impossible, late
+from tidemill.core.challenge.verdict import (
+    LATE_MAX,
+    Figures,
+    Finding,
+    Held,
+    figures,
+    findings,
+    impossible,
+    late,
+    missed,
+)
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.settings.challenge import ChallengeSettings
 from tidemill.core.settings.money import NvlinkSettings
@@ -39,10 +50,14 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """The state it ends in, the figures, what they do not support, and how often the node was late in a row."""
+    """The state it ends in, the figures, what they do not support, and how often the node was late in a row.
+
+    An `excused` node stands as it stood before.
+    """
 
     state: State
     late: int
+    excused: bool = False
     figures: tuple[Figures, ...] = ()
     findings: tuple[Finding, ...] = ()
 
@@ -51,8 +66,10 @@ def conclude(evidence: Evidence, rules: ChallengeSettings, nvlink: NvlinkSetting
     """Weigh the evidence. Costs up to a second of computing for each fast GPU."""
     if evidence.state is State.CANNOT:
         return Conclusion(State.CANNOT, 0, findings=_impossible(evidence.answers))
-    if evidence.deaf or evidence.sent_at is None:
-        return _ended(evidence, Happening.TIME_UP, evidence.late)
+    if evidence.deaf:
+        return replace(_ended(evidence, Happening.TIME_UP, evidence.late), excused=True)
+    if evidence.sent_at is None:
+        return _ended(evidence, Happening.TIME_UP, evidence.late, found=[missed()])
     if evidence.state is not State.OPENED:
         return _late(evidence)
     held = _held(evidence, random)
@@ -77,14 +94,13 @@ def _ended(
 ) -> Conclusion:
     state = after(evidence.state, happening)
     assert state is not None, f"{happening.value} concludes nothing that is {evidence.state.value}"
-    return Conclusion(state, times_late, tuple(measured), tuple(found))
+    return Conclusion(state, times_late, figures=tuple(measured), findings=tuple(found))
 
 
 def _late(evidence: Evidence) -> Conclusion:
     times = evidence.late + 1
-    if times < LATE_MAX:
-        return _ended(evidence, Happening.TIME_UP, times)
-    return _ended(evidence, Happening.DISPROVED, times, found=[late("The node", times)])
+    happening = Happening.TIME_UP if times < LATE_MAX else Happening.DISPROVED
+    return _ended(evidence, happening, times, found=[late(times)])
 
 
 def _held(evidence: Evidence, random: bytes) -> Mapping[int, Held]:

@@ -29,6 +29,7 @@ class ChallengeRefusal(Refusal):
     SPEED_BELOW_CATALOGUE = "The device is slower than its model: free it, cool it, or check what it is."
     SPEED_BELOW_EARLIER = "The device is slower than it was before: free it, cool it, or check it."
     CHALLENGE_LATE = "The answers came too late: see that the machine and its link are free, and wait for the next try."
+    CHALLENGE_MISSED = "The node was not there when its owner's nodes were challenged: stay online for the next try."
     CHALLENGE_IMPOSSIBLE = "The node cannot be challenged: see to the cause, and wait for the next try."
     CHALLENGE_ANSWER_MALFORMED = "This answer cannot be read: run the agent's version that the pool asks for."
     CHALLENGE_ANSWER_STRAY = "Nobody asked for this answer, or it came too late; it was not kept."
@@ -99,8 +100,12 @@ def nvlink_ppm(wanted: Asked, device: AskedDevice, rates: Sequence[LinkRate], se
     return settings.low_ppm + (settings.high_ppm - settings.low_ppm) * share_ppm // ONE_PPM
 
 
-def late(device: str, tries: int) -> Finding:
-    return Finding(ChallengeRefusal.CHALLENGE_LATE, f"{device} was late {tries} times, one after the other.")
+def late(times: int) -> Finding:
+    return Finding(ChallengeRefusal.CHALLENGE_LATE, f"The node was late; that is number {times} in a row.")
+
+
+def missed() -> Finding:
+    return Finding(ChallengeRefusal.CHALLENGE_MISSED, "The node could not be reached.")
 
 
 def impossible(index: int, words: str) -> Finding:

@@ -1,5 +1,6 @@
 -- Owners of whom a node that is online has to be challenged: it never was, it is time, it was offline, or it has a device
--- that was never measured. An owner's nodes are left alone while a round goes on, and for a while after it.
+-- that was never measured. An owner's nodes are left alone while a round goes on, and for a while after it; and a node that
+-- has just lost its link is waited for, since whoever is not there when the others are challenged has to start anew.
 SELECT DISTINCT n.account_id
 FROM node AS n JOIN presence AS p ON p.node_id = n.id LEFT JOIN node_challenge AS c ON c.node_id = n.id
 WHERE n.removed_at IS NULL AND n.suspended_reason IS NULL AND n.machine IS NOT NULL
@@ -11,4 +12,8 @@ WHERE n.removed_at IS NULL AND n.suspended_reason IS NULL AND n.machine IS NOT N
   AND NOT EXISTS (
       SELECT FROM challenge_round AS r
       WHERE r.account_id = n.account_id AND (r.closed_at IS NULL OR r.closed_at > :rested_since))
+  AND NOT EXISTS (
+      SELECT FROM node AS o JOIN presence AS q ON q.node_id = o.id
+      WHERE o.account_id = n.account_id AND o.removed_at IS NULL AND o.suspended_reason IS NULL
+        AND q.process_id IS NULL AND q.offline_since IS NULL AND q.heard_at > :waited_since)
 LIMIT :limit
