@@ -14,6 +14,7 @@ REASONS: dict[str, Callable[[], str | None]] = {
     "bubblewrap": _program("bwrap", "bubblewrap"),
     "gcc": _program("gcc", "gcc"),
     "podman": _program("podman", "podman"),
+    "systemd": _program("systemd-analyze", "systemd"),
     "root": lambda: None if os.geteuid() == 0 else "only root can mount, change users or make network namespaces",
 }
 """For each need: why it is not met, or None."""

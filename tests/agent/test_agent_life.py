@@ -287,8 +287,8 @@ async def test_a_machine_leaves_and_forgets(
     assert sorted(file.name for file in machine.home.iterdir()) == ["agent.lock"]
     if process:
         assert await process.wait() == 6, "a service must not be started again"
-    assert (await machine.do("run")).code == 1
-    assert (await machine.do("join", pool.url, "--once", stdin=pool.token)).code == 0
+    else:
+        assert (await machine.do("join", pool.url, "--once", stdin=pool.token)).code == 0
 
 
 async def test_leaving_without_the_pool_needs_force(pool: PoolEnd, machine: OwnersMachine) -> None:
@@ -300,6 +300,25 @@ async def test_leaving_without_the_pool_needs_force(pool: PoolEnd, machine: Owne
     assert done.code == 0, done.said
     assert not (machine.home / "membership.json").exists()
     assert await process.wait() == 6
+
+
+async def test_a_leave_that_could_not_be_told_is_told_when_the_agent_runs(
+    pool: PoolEnd, machine: OwnersMachine
+) -> None:
+    pool.removes_leavers = True
+    await pool.go()
+    leaving = await machine.start("leave", "--reason", "sold")
+    await until((machine.home / "leave.json").exists, "the wish is there")
+    await asyncio.sleep(2)
+    leaving.kill()
+    await leaving.wait()
+    await pool.come()
+    process = await machine.start("run")
+    assert await asyncio.wait_for(process.wait(), 30) == 6
+    assert {json.loads(one)["reason"] for one in pool.node.facts("leave")} == {"sold"}
+    pool.refusal = Refused("node_removed", "This node was removed from the pool.")
+    assert (await machine.do("leave")).code == 0
+    assert not (machine.home / "membership.json").exists()
 
 
 async def test_the_line_is_measured_after_joining(pool: PoolEnd, machine: OwnersMachine) -> None:

@@ -11,6 +11,8 @@ import trustme
 
 from tests.agent.machine import OwnersMachine, machine_in, until
 from tests.agent.pool_end import PoolEnd
+from tests.system.pool import clean_environment
+from tests.system.terminal import at_terminal
 from tidemill.core.hardware import Machine, machine_of, objections
 from tidemill.wire.messages import Refused
 
@@ -167,3 +169,21 @@ async def test_an_authority_of_our_own_is_trusted_when_it_is_given_and_remembere
     running.terminate()
     await running.wait()
     await pool.go()
+
+
+def test_a_terminal_asks_for_the_token_and_does_not_show_it(tmp_path: Path) -> None:
+    token = PoolEnd().token
+    settings = {"TIDEMILL_AGENT_HOME": str(tmp_path / "machine")}
+    terminal = at_terminal(clean_environment(tmp_path, 1, settings), "agent", "join", "https://127.0.0.1:1")
+    terminal.answer("Join token", token)
+    assert terminal.end() == 5
+    assert "Nobody listens at 127.0.0.1" in terminal.shown
+    assert token.split(".")[1] not in terminal.shown
+    assert not (tmp_path / "machine" / "membership.json").exists(), "nobody can have registered it"
+
+
+async def test_two_joins_at_once_make_one_node(pool: PoolEnd, machine: OwnersMachine) -> None:
+    token = pool.token
+    done = await asyncio.gather(*(machine.do("join", pool.url, "--once", stdin=token) for _ in range(2)))
+    assert sorted(one.code for one in done) in ([0, 0], [0, 5])
+    assert len(pool.nodes) == 1

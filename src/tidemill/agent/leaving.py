@@ -5,7 +5,6 @@ forgotten.
 """
 
 import json
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,11 +39,6 @@ def wanted_leave(home: Home) -> Leave | None:
         return Leave(str(wish["reason"])[:REASON_MAX], wish["force"] is True)
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
-
-
-def withdraw_leave(home: Home) -> None:
-    with suppress(OSError):
-        home.leave.unlink(missing_ok=True)
 
 
 def forget_everything(home: Home) -> None:

@@ -57,6 +57,13 @@ class Reporting:
             self._wake()
         return True
 
+    async def forget(self, received: int) -> None:
+        """The pool has these. Where the disk fails, they are forgotten later: the pool takes each of them once."""
+        try:
+            await self.spool.safe(received)
+        except Fault as fault:
+            self._complain(str(fault))
+
     async def tell(self, kind: str, body: bytes) -> None:
         """Tell a fact, unless the pool was told the same before or cannot be told now."""
         if self.linked and self._told.get(kind) != body and await self.report(Facts(kind, body)):
@@ -71,7 +78,7 @@ class Reporting:
 
     def _complain(self, sentence: str) -> None:
         if sentence != self.complaint:
-            log.warning("report not kept", cause=sentence)
+            log.warning("spool not written", cause=sentence)
         self.complaint = sentence
 
 

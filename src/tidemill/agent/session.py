@@ -24,6 +24,8 @@ from tidemill.wire.messages import Beat, Order
 log = structlog.get_logger()
 
 _READ_BYTES = 512 * 1024
+_BEAT_LEAST_S = 0.1
+_BEAT_MOST_S = 3_600.0
 
 Welcomed = Callable[["Session", UUID], Awaitable[None]]
 Obey = Callable[[Order], Awaitable[None]]
@@ -52,7 +54,7 @@ class Session:
 
     @property
     def beat_s(self) -> float:
-        return self._link.beat_ms / 1000
+        return min(max(self._link.beat_ms / 1000, _BEAT_LEAST_S), _BEAT_MOST_S)
 
     async def run(self) -> Ended:
         """Live until the link is over, and tell how it ended."""
@@ -90,7 +92,7 @@ class Session:
                 for order in orders:
                     await self._obey(order)
             case Safe(received):
-                await self._reporting.spool.safe(received)
+                await self._reporting.forget(received)
                 self._more.set()
             case RoundTrip(took_us):
                 self.round_trip_us = took_us

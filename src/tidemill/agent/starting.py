@@ -87,12 +87,16 @@ def member_of(home: Home) -> Membership:
     return membership
 
 
-def applicant_in(home: Home, token: Shown, urls: Sequence[str], ca_file: Path | None) -> Membership:
-    """An identity to join with: the one of a join that had no answer, or a new one."""
-    prepare(home)
+def expect_newcomer(home: Home) -> None:
+    """A machine is a node of one pool."""
     kept = read_membership(home.membership)
     if kept is not None and kept.node_id is not None:
         raise AgentFault(f"This machine is node {kept.node_id} of a pool: run `tidemill agent leave` before it joins.")
+
+
+def applicant_in(home: Home, token: Shown, urls: Sequence[str], ca_file: Path | None) -> Membership:
+    """An identity to join with: the one of a join that had no answer, or a new one. The home must be ours alone."""
+    kept = read_membership(home.membership)
     if ca_file is not None:
         replace_private_file(home.authority, ca_file.read_text("utf-8"))
     if kept is not None and kept.pool_fingerprint == token.fingerprint:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidemill.agent.home import Home, prepare, running_pid
-from tidemill.agent.leaving import REASON_MAX, Leave, forget_everything, wish_to_leave, withdraw_leave
+from tidemill.agent.identity import checked_urls
+from tidemill.agent.leaving import REASON_MAX, Leave, forget_everything, wish_to_leave
 from tidemill.agent.rules_file import RulesFile
 from tidemill.agent.status_file import read_status
 from tidemill.agent.times import wall
@@ -118,12 +119,9 @@ def leave(
     home = own_home(settings)
     if not force:
         member_of(home)
+    prepare(home)
     wish_to_leave(home, Leave(reason, force))
-    try:
-        _carry_out_leave(settings, home, force=force)
-    except BaseException:
-        withdraw_leave(home)
-        raise
+    _carry_out_leave(settings, home, force=force)
     forget_everything(home)
     report("This machine has left the pool and forgotten it.", {"left": True}, as_json=as_json)
 
@@ -159,10 +157,15 @@ async def _run(settings: Settings, home: Home, token: Shown | None, url: str, *,
     from tidemill.agent.run import Agent
 
     if token is None:
-        membership = starting.member_of(home)
+        starting.member_of(home)
     else:
-        membership = starting.applicant_in(home, token, [url], settings.agent.ca_file)
+        starting.expect_newcomer(home)
+        checked_urls([url])
     async with starting.equipped(home, settings) as equipment:
+        if token is None:
+            membership = starting.member_of(home)
+        else:
+            membership = starting.applicant_in(home, token, [url], settings.agent.ca_file)
         agent = Agent(equipment, membership, token.secret_part if token else None)
         _stop_on_signals(agent)
         running = asyncio.create_task(agent.run())
@@ -238,4 +241,7 @@ async def _leave_by_ourselves(settings: Settings, home: Home) -> None:
 
 
 def _untold(cause: str) -> str:
-    return f"{cause} The pool does not know that this machine leaves: try again, or leave with --force."
+    return (
+        f"{cause} This machine leaves when its agent runs and the pool can be told: run this again to see it through, "
+        "or leave with --force."
+    )
