@@ -273,6 +273,14 @@ async def test_a_removed_node_claims_nothing_and_its_alerts_go(database: Databas
     assert await alerts_of(database, link.node_id) == await alerts_of(database, thief.node_id) == []
 
 
+async def test_machines_with_nothing_but_a_processor_do_not_claim_each_others(database: Database, now: Instant) -> None:
+    links = await nodes_of(database, await an_owner(database, now), 2, HERE, now)
+    processor = Device(0, DeviceKind.CPU, "EPYC", "CPU-0", 1_000, "Linux 6.1")
+    await apply(database, now, *(Reported(link, 1, (as_fact(machine(processor)),)) for link in links))
+    assert await uuids_of(database, links[0].node_id) == ["CPU-0"]
+    assert not await told(database, "node.alert_raised")
+
+
 async def test_nodes_that_claim_one_device_at_the_same_moment_are_found_by_the_next_look(
     database: Database, now: Instant
 ) -> None:

@@ -239,7 +239,7 @@ def _about_cpu(device: Device, machine: Machine) -> Iterator[Objection]:
 
 
 def _about_model(device: Device, model: Gpu) -> Iterator[Objection]:
-    maker = DeviceKind.NVIDIA if model in NVIDIA else DeviceKind.AMD
+    maker = DeviceKind.NVIDIA if any(model is one for one in NVIDIA) else DeviceKind.AMD
     if device.kind is not maker:
         figures = f"Device {device.index}, {model.name}, is by {maker.value}, its driver by {device.kind.value}."
         yield Objection(HardwareRefusal.DEVICE_MAKER_WRONG, figures)

@@ -4,6 +4,7 @@ What has been received is written in the transaction of what followed from it: s
 One node's nonsense is refused by itself and never fails another's. Locks: presence before nodes, each by id.
 """
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -92,7 +93,10 @@ async def apply(transaction: Connection, batches: Sequence[Reported], ids: Ids, 
     assert len(node_ids) == len(batches), "the order of a node's reports is kept by one batch at a time"
     presence = {row["node_id"]: row for row in await _LOCK.rows(transaction, node_ids=node_ids)}
     stored = {row["id"]: row for row in await _NODES.rows(transaction, node_ids=node_ids)}
-    weighed = [_weighed(one, presence.get(one.link.node_id), stored.get(one.link.node_id), now) for one in batches]
+    weighed: list[_Fresh | Outdated | Missing] = []
+    for one in batches:
+        weighed.append(_weighed(one, presence.get(one.link.node_id), stored.get(one.link.node_id), now))
+        await asyncio.sleep(0)  # looking at a large machine takes a millisecond, and others want their turn
     todo = sorted((one for one in weighed if isinstance(one, _Fresh)), key=lambda one: one.reported.link.node_id)
     if todo:
         await _write(transaction, todo, ids, now)

@@ -117,6 +117,8 @@ def tellable(events: int, told_until: Instant | None, now: Instant) -> tuple[int
 
 
 def _machine(known: Known, body: bytes) -> tuple[Machine | None, tuple[Event, ...]]:
+    if _says_the_same(body, known.machine):
+        return None, ()
     machine = machine_of(body)
     objections = (machine,) if isinstance(machine, Objection) else hardware.objections(machine)
     if objections or isinstance(machine, Objection):
@@ -128,6 +130,14 @@ def _machine(known: Known, body: bytes) -> tuple[Machine | None, tuple[Event, ..
     names = tuple(device.name for device in machine.devices)
     event = NodeHardwareChanged(known.account_id, known.node_id, telling, names)
     return (machine if changed else None), ((event,) if telling else ())
+
+
+def _says_the_same(body: bytes, machine: Mapping[str, Any] | None) -> bool:
+    """Whether a body is what was already taken: most are, and need not be looked at closely again."""
+    try:
+        return machine is not None and json.loads(body) == machine
+    except (ValueError, RecursionError):
+        return False
 
 
 def _rules(known: Known, body: bytes) -> tuple[RuleBook | None, bool, tuple[Event, ...]]:

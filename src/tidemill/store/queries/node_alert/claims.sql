@@ -1,9 +1,10 @@
--- Devices that two nodes of the pool claim and that no alert tells of yet, among those of some nodes or of all. Two who
--- claim one at the same moment do not see each other; so all are looked at again and again.
+-- Devices that two nodes of the pool claim and that no alert tells of yet, among those of some nodes or of all. A CPU has
+-- no name of its own, so it is nobody else's. Two who claim one at the same moment do not see each other; so all are
+-- looked at again and again.
 WITH claimed AS (
     SELECT d.uuid
     FROM device AS d JOIN node AS n ON n.id = d.node_id AND n.life <> 'deregistered'
-    WHERE d.uuid <> ''
+    WHERE d.uuid <> '' AND d.kind <> 'cpu'
       AND (:node_ids::uuid[] IS NULL
            OR d.uuid IN (SELECT m.uuid FROM device AS m WHERE m.node_id = ANY(:node_ids::uuid[])))
     GROUP BY d.uuid
@@ -11,7 +12,7 @@ WITH claimed AS (
 )
 SELECT d.node_id, d.index, d.uuid
 FROM claimed AS c
-JOIN device AS d ON d.uuid = c.uuid
+JOIN device AS d ON d.uuid = c.uuid AND d.kind <> 'cpu'
 JOIN node AS n ON n.id = d.node_id AND n.life <> 'deregistered'
 WHERE NOT EXISTS (
     SELECT FROM node_alert AS a

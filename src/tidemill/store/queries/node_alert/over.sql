@@ -6,7 +6,7 @@ WHERE a.since <= :raised_until
   AND (a.kind = 'failing_device' AND d.failing IS NULL
        OR a.kind = 'device_claimed_twice' AND NOT EXISTS (
            SELECT FROM device AS o JOIN node AS n ON n.id = o.node_id AND n.life <> 'deregistered'
-           WHERE o.uuid = d.uuid AND o.uuid <> '' AND o.node_id <> a.node_id
+           WHERE o.uuid = d.uuid AND o.uuid <> '' AND o.kind <> 'cpu' AND d.kind <> 'cpu' AND o.node_id <> a.node_id
        ))
 ORDER BY a.node_id, a.kind, a.device
 LIMIT :limit

@@ -1,0 +1,90 @@
+"""What becomes of reports, whatever is in them: taken, refused or left out, and never more than that."""
+
+import json
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.events import Event
+from tidemill.core.hardware import Device, DeviceKind, Machine, facts_of
+from tidemill.core.nodes import rule_book
+from tidemill.core.nodes.reports import Dropped, Fact, Known, Said, Weighed, fresh, weigh
+from tidemill.core.nodes.rule_book import Place, RuleBook
+from tidemill.core.telemetry import Beat, PastBeat
+from tidemill.wire import delivery, messages
+from tidemill.wire.errors import ProtocolError
+
+NOW = Instant(1_800_000_000 * SECOND)
+MACHINE = Machine(
+    "Linux", "6.1", "x86_64", "EPYC", 64, 512_000, 4_000_000, (Device(0, DeviceKind.CPU, "EPYC", "CPU-0", 1, "6.1"),)
+)
+KNOWN = Known(UUID(int=1), UUID(int=2), json.loads(facts_of(MACHINE)), RuleBook(), 0)
+KINDS = st.sampled_from(["machine", "rules", "clock", "leave", "challenge", "", "x" * 100])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.sampled_from(["devices", "utc_offset_s"]), inner),
+).map(lambda value: json.dumps(value).encode())
+FACTS = st.builds(Fact, KINDS, st.binary() | JSON)
+BEATS = st.builds(PastBeat, st.integers(0, 2**53).map(Instant), st.just(Beat(0, 0, 0, None, ())))
+SAID = st.lists(FACTS | BEATS | st.builds(Dropped, st.booleans()), max_size=8)
+
+
+def kinds(events: tuple[Event, ...]) -> list[str]:
+    return [event.kind for event in events]
+
+
+@given(SAID)
+def test_whatever_is_said_is_weighed_and_a_batch_tells_a_handful(said: list[Said]) -> None:
+    weighed = weigh(KNOWN, said, NOW)
+    assert len(weighed.events) <= 4
+    assert all(beat.at <= NOW for beat in weighed.beats)
+    assert all(json.dumps(event.body()).isascii() for event in weighed.events)
+
+
+@given(st.integers(0, 8), st.integers(1, 12), st.integers(1, 5))
+def test_what_is_fresh_is_what_the_wire_calls_so(received: int, first: int, count: int) -> None:
+    reports = messages.Reports(first, [messages.Facts("x", b"") for _ in range(count)])
+    said = [Fact("x", str(number).encode()) for number in range(count)]
+    try:
+        items, until = delivery.fresh(reports, received)
+    except ProtocolError:
+        assert fresh(received, first, said) is None
+        return
+    found = fresh(received, first, said)
+    assert found is not None
+    assert (len(found), received + len(found)) == (len(items), until)
+    assert list(found) == said[len(said) - len(found) :]
+
+
+def test_what_is_known_already_changes_nothing() -> None:
+    said = [Fact("machine", facts_of(MACHINE)), Fact("clock", b'{"utc_offset_s": 0}'), Fact("rules", b"{}")]
+    assert weigh(KNOWN, said, NOW) == Weighed()
+
+
+def test_of_each_kind_the_last_counts() -> None:
+    said = [
+        Fact("clock", b"nonsense"),
+        Fact("clock", b'{"utc_offset_s": 60}'),
+        Fact("clock", b'{"utc_offset_s": 7200}'),
+    ]
+    weighed = weigh(KNOWN, said, NOW)
+    assert (weighed.utc_offset_s, weighed.events) == (7200, ())
+
+
+@pytest.mark.parametrize("offset", ["64801", "-64801", "1.5", "true", "null", '"0"'])
+def test_no_clock_is_that_far_from_utc(offset: str) -> None:
+    weighed = weigh(KNOWN, [Fact("clock", f'{{"utc_offset_s": {offset}}}'.encode())], NOW)
+    assert weighed.utc_offset_s is None
+    assert kinds(weighed.events) == ["node.facts_refused"]
+
+
+def test_a_node_that_knows_less_than_the_pool_is_told_again() -> None:
+    pool = rule_book.change(RuleBook(), {"price": 1}, by="anna", place=Place.POOL, now=NOW)
+    assert isinstance(pool, RuleBook)
+    known = Known(UUID(int=1), UUID(int=2), None, pool, 0)
+    weighed = weigh(known, [Fact("rules", b"{}")], NOW)
+    assert (weighed.rules, weighed.disagrees, weighed.events) == (None, True, ())
+    assert not weigh(known, [Fact("rules", rule_book.to_json(pool))], NOW).disagrees
