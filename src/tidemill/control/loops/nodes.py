@@ -6,7 +6,6 @@ from tidemill.control.loops.duty import Duty
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.nodes.alerts import AlertLimits
 from tidemill.core.nodes.health import HealthRules
 from tidemill.core.settings import Settings
 from tidemill.store import node_alerts, node_health, presence, telemetry
@@ -22,15 +21,6 @@ def health_rules(settings: Settings) -> HealthRules:
         tick_us=int(TICK_S * SECOND),
         beat_us=int(link.heartbeat_s * SECOND),
         offline_after_us=int(link.offline_after_s * SECOND),
-    )
-
-
-def alert_limits(settings: Settings) -> AlertLimits:
-    return AlertLimits(
-        hot_above_c=settings.nodes.pause_above_c,
-        cool_at_c=settings.nodes.resume_at_c,
-        slow_above_ms=settings.link.slow_s * 1000,
-        disk_low_mib=settings.nodes.disk_low_mib,
     )
 
 
