@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+import ssl
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -137,8 +138,7 @@ class Agent(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self._full = False
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self.transport = transport
         self.flush()
 
@@ -227,19 +227,18 @@ class Served:
     registry: MemoryRegistry
     port: int
 
-    async def agent(self, identity: Identity | None = None, **changes: object) -> Agent:
+    async def agent(
+        self, identity: Identity | None = None, tls: ssl.SSLContext | None = None, **changes: object
+    ) -> Agent:
         """Dial; the handshake goes on by itself."""
         applicant = Applicant(
             identity or Identity(secrets.token_bytes(32)), fingerprint(POOL.key), "tidemill/0.1.0", bytes(16)
         )
         applicant = replace(applicant, **changes)  # type: ignore[arg-type]
         link = AgentLink(applicant, secrets.token_bytes(32), None, _now())
-        return await self.dialled(link)
-
-    async def dialled(self, link: AgentLink) -> Agent:
         loop = asyncio.get_running_loop()
         url = f"ws://127.0.0.1:{self.port}/link"
-        _, agent = await loop.create_connection(lambda: Agent(link, url), "127.0.0.1", self.port)
+        _, agent = await loop.create_connection(lambda: Agent(link, url), "127.0.0.1", self.port, ssl=tls)
         return agent
 
     async def welcomed(self, identity: Identity | None = None) -> tuple[Agent, UUID]:

@@ -227,7 +227,9 @@ def test_a_peer_that_does_not_read_is_cut_off_with_bounded_memory() -> None:
 
 
 def test_a_large_frame_and_garbage_end_the_link_and_nothing_else() -> None:
-    for frame in (bytes(FRAME_MAX + 1), b"", b"\xc1", b"\x92\x01", encoded(BEAT)[:-1], b"\xdd\xff\xff\xff\xff"):
+    nested, no_text = b"\x93\x09\x01" + b"\x91" * 100_000, b"\x93\x11\xa1\xff\xa0"
+    simple = (bytes(FRAME_MAX + 1), b"", b"\xc1", b"\x92\x01", encoded(BEAT)[:-1], b"\xdd\xff\xff\xff\xff")
+    for frame in (*simple, nested, no_text):
         _, pool = opened()
         (closed,) = pool.receive(frame, NOW)
         assert isinstance(closed, Closed)

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from tidemill.link.streams import Stream
+from tidemill.wire.messages import UNREADABLE
 
 PURPOSE = "speed"
 BYTES_MAX = 16 * 1024 * 1024
@@ -34,7 +35,7 @@ class Speed:
     async def serve(self, stream: Stream) -> None:
         try:
             wanted = msgspec.json.decode(stream.about, type=Wanted)
-        except msgspec.MsgspecError:
+        except UNREADABLE:
             stream.cancel("malformed")
             return
         if stream.node_id in self._measuring or len(self._measuring) >= _AT_ONCE_MAX:

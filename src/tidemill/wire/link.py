@@ -24,6 +24,7 @@ from tidemill.wire.handshake import Applicant
 from tidemill.wire.messages import (
     FRAME_MAX,
     OLDEST_VERSION,
+    UNREADABLE,
     VERSION,
     Acknowledged,
     Beat,
@@ -155,7 +156,7 @@ class Link:
         events: list[LinkEvent] = []
         try:
             events.extend(self._understand(self._decoder.decode(frame), now))
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             self._break("malformed", f"A frame could not be understood: {error}.")
         except ProtocolError as error:
             self._break(error.code, error.sentence)

@@ -238,6 +238,9 @@ ChannelMessage: TypeAlias = ChannelOpen | ChannelChunk | ChannelCredit | Channel
 FromAgent: TypeAlias = Hello | Beat | Reports | Ping | Pong | Bye | ChannelMessage
 FromPool: TypeAlias = Challenge | Welcome | Refused | Orders | Acknowledged | Ping | Pong | Bye | ChannelMessage
 
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What reading a peer's bytes may raise: wrong shape, wrong text, or lists within lists without end."""
+
 _encoder = msgspec.msgpack.Encoder()
 from_agent: msgspec.msgpack.Decoder[FromAgent] = msgspec.msgpack.Decoder(FromAgent)
 from_pool: msgspec.msgpack.Decoder[FromPool] = msgspec.msgpack.Decoder(FromPool)

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from tidemill.wire.errors import ProtocolError
-from tidemill.wire.messages import Beat, Count, Facts, LogLines, Progress, Report
+from tidemill.wire.messages import UNREADABLE, Beat, Count, Facts, LogLines, Progress, Report
 
 DROPPED = "dropped"
 PAST_BEAT = "past_beat"
@@ -42,7 +42,7 @@ def said_in(facts: Facts) -> Dropped | PastBeat | None:
         if facts.kind == DROPPED:
             return msgspec.json.decode(facts.body, type=Dropped)
         return msgspec.json.decode(facts.body, type=PastBeat) if facts.kind == PAST_BEAT else None
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise ProtocolError("malformed", f"Facts of the kind {facts.kind} could not be understood: {error}.") from None
 
 
