@@ -102,7 +102,9 @@ class Bench:
             hashes = []
             for first in range(0, task.pages, _PAGES_AT_ONCE):
                 view = memoryview(_on_host(pages[first : first + _PAGES_AT_ONCE])).cast("B")
-                hashes += [leaf_hash(view[at : at + PAGE_BYTES]) for at in range(0, len(view), PAGE_BYTES)]
+                hashes.append(
+                    b"".join([leaf_hash(view[at : at + PAGE_BYTES]) for at in range(0, len(view), PAGE_BYTES)])
+                )
                 self._go_on()
         self.pages = pages
         return self._committed(Part.MEMORY, Tree(hashes))

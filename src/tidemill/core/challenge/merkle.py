@@ -24,6 +24,7 @@ class Tree:
     """All levels of a tree, from the leaves' hashes to the root; 64 bytes a leaf."""
 
     def __init__(self, leaf_hashes: Iterable[bytes]) -> None:
+        """The hashes of the leaves in their order, one by one or several behind each other."""
         level = b"".join(leaf_hashes)
         assert level, "a tree has a leaf"
         self._levels = [level]
@@ -74,8 +75,10 @@ def _next_level(level: bytes) -> bytes:
     if len(level) % (2 * HASH_BYTES):
         level += level[-HASH_BYTES:]
     view, width = memoryview(level), 2 * HASH_BYTES
-    sha256 = hashlib.sha256
-    return b"".join([sha256(_INNER + view[at : at + width]).digest() for at in range(0, len(level), width)])
+    sha256, made = hashlib.sha256, bytearray()
+    for at in range(0, len(level), width):
+        made += sha256(_INNER + view[at : at + width]).digest()
+    return bytes(made)
 
 
 def _at(level: bytes, place: int) -> bytes:
