@@ -22,7 +22,6 @@ from tidemill.core.refusals import Refusal
 
 app = typer.Typer(help="The rules by which this machine works.", no_args_is_help=True)
 
-_NONE = "none"
 _WINDOW = re.compile(r"(?:(?P<days>[a-z+]+)/)?(?P<begins>[0-9:]+)[-–](?P<ends>[0-9:]+)")
 _IDLE = re.compile(r"(?P<below_pct>[0-9]{1,3})%?/(?P<for_s>[0-9]{1,6})s?")
 
@@ -40,8 +39,8 @@ def set_rules(
         typer.Argument(
             metavar="NAME=VALUE…",
             help="Of price, minimum_price, windows, only_when_idle, power_limit_w, temperature_limit_c, labels and "
-            "region, such as price=1.5 windows=22:00-08:00,sat+sun/00:00-24:00 only_when_idle=10%/300s; "
-            "NAME=none takes a rule away.",
+            "region, such as price=1.5 windows=22:00-08:00,sat+sun/00:00-24:00 only_when_idle=10%/300s, or as JSON; "
+            "`price=` takes a rule away.",
         ),
     ],
     as_json: AsJson = False,
@@ -60,7 +59,16 @@ def _wish(rule: str) -> tuple[str, object]:
         raise Declined(
             "A rule is written NAME=VALUE, such as price=1.5; to rest, use `tidemill agent drain` or `pause`."
         )
-    return name, None if value == _NONE else _READ.get(name, str)(value)
+    if not value:
+        return name, None
+    return name, _json(value) if value[0] in "[{" else _READ.get(name, str)(value)
+
+
+def _json(value: str) -> object:
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
 
 
 def _windows(value: str) -> object:

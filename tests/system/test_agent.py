@@ -1,0 +1,126 @@
+"""A real machine and a real pool: it joins, stays whatever happens to the pool, obeys from both sides, and goes."""
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.places import reachable_directory
+from tests.system.desk import Desk
+from tests.system.people import MANY, people_of
+from tests.system.pool import Pool, Running, pool_in, until
+from tidemill.core.accounts.roles import Role
+
+FINAL = 6
+
+
+@dataclass
+class Yard:
+    """A pool, an owner who is logged in, and the owner's machine."""
+
+    pool: Pool
+    running: Running
+    owner: dict[str, str]
+    desk: Desk
+    home: Path
+
+    def agent(self, *arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+        return self.desk.run("agent", *arguments, stdin=stdin, TIDEMILL_AGENT_HOME=str(self.home))
+
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        return self.desk.start("agent", *arguments, TIDEMILL_AGENT_HOME=str(self.home))
+
+    def status(self) -> Any:
+        return json.loads(self.agent("status", "--json").stdout)
+
+    def ask(self, method: str, path: str, **options: Any) -> Any:
+        answer = httpx2.request(method, f"{self.running.url}/api/v1/nodes{path}", headers=self.owner, **options)
+        assert answer.is_success, answer.text
+        return answer.json() if answer.content else None
+
+    def node(self) -> Any:
+        """What the pool knows of the only node."""
+        (found,) = self.ask("GET", "")["items"]
+        return self.ask("GET", f"/{found['id']}")
+
+    def token(self) -> str:
+        token: str = self.ask("POST", "/join-tokens", json={"name": "rack", "labels": ["rack=7"]})["token"]
+        return token
+
+    def joined(self) -> "subprocess.Popen[str]":
+        done = self.agent("join", self.running.url, "--once", stdin=self.token())
+        assert done.returncode == 0, done.stderr
+        running = self.start("run")
+        until(lambda: self.status()["link"]["state"] == "linked", lambda: f"it is linked: {self.status()}")
+        return running
+
+
+@pytest.fixture
+def yard(tmp_path: Path) -> Iterator[Yard]:
+    with reachable_directory() as home, pool_in(home, **MANY, TIDEMILL_LINK_HEARTBEAT_S="1s") as pool:
+        running = pool.up()
+        running.set_up()
+        with people_of(running) as people:
+            owner = people.session(people.person(Role.PROVIDER)).bearer
+        yield Yard(pool, running, owner, Desk(home, running.port, tmp_path), tmp_path / "machine")
+        assert '"bug"' not in running.said()
+
+
+def test_a_machine_joins_with_one_command_works_by_rules_from_both_sides_and_leaves(yard: Yard) -> None:
+    began = time.monotonic()
+    process = yard.joined()
+    assert time.monotonic() - began < 30
+    node = yard.node()
+    assert node["id"] == yard.status()["node_id"]
+    assert yard.status()["rules"]["labels"]["value"] == ["rack=7"]
+    until(lambda: bool(yard.node()["devices"]), "the pool knows the devices")
+
+    assert yard.agent("drain").returncode == 0
+    until(lambda: yard.node()["rules"]["work"]["value"] == "drain", "the pool knows that it drains", 10)
+    yard.ask("PUT", f"/{node['id']}/rules", json={"work": "run", "price": "1.5"})
+    until(lambda: yard.status()["rules"]["work"]["value"] == "run", "the machine knows that it runs", 10)
+    assert yard.status()["rules"]["price"]["value"] == "1.5"
+
+    left = yard.agent("leave", "--reason", "moving house")
+    assert left.returncode == 0, left.stderr
+    assert process.wait(10) == FINAL
+    assert "node.removed" in yard.running.kinds()
+    assert not (yard.home / "membership.json").exists()
+
+
+def test_a_node_that_its_owner_removes_ends_its_agent_and_never_comes_back(yard: Yard) -> None:
+    process = yard.joined()
+    yard.ask("DELETE", f"/{yard.node()['id']}")
+    assert process.wait(15) == FINAL
+    again = yard.agent("run")
+    assert again.returncode == FINAL
+    assert "removed" in again.stderr
+
+
+def test_an_agent_finds_its_pool_again_after_it_was_killed(yard: Yard) -> None:
+    process = yard.joined()
+    yard.running.end(signal.SIGKILL)
+    until(lambda: yard.status()["link"]["state"] != "linked", "the link is lost")
+    port = yard.running.port
+    yard.pool.up("--port", str(port))
+    until(lambda: yard.status()["link"]["state"] == "linked", lambda: f"it is linked: {yard.status()}", 60)
+    assert "node.offline" not in yard.running.kinds()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 0
+
+
+def test_a_token_joins_as_many_machines_as_it_may(yard: Yard, tmp_path: Path) -> None:
+    token = yard.token()
+    assert yard.agent("join", yard.running.url, "--once", stdin=token).returncode == 0
+    yard.home = tmp_path / "second"
+    second = yard.agent("join", yard.running.url, "--once", stdin=token)
+    assert second.returncode == 1
+    assert "has let in as many machines as it may" in second.stderr
+    assert not (yard.home / "membership.json").exists()
