@@ -89,6 +89,7 @@ def shape() -> Iterator[Shape]:
                 "account_id": str(there.id),
                 "session_id": str(people.session(there).id),
                 "key_id": str(people.key(there, Role.PROVIDER, Scope.ACCOUNT_READ).id),
+                "node_id": str(people.node(there)),
             }
             yield shape
         assert '"bug"' not in running.said()

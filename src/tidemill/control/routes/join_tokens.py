@@ -75,7 +75,7 @@ async def list_tokens(control: ControlPart, caller: CallerPart) -> JoinTokenList
     return JoinTokenList(items=[JoinTokenView.model_validate(token) for token in found])
 
 
-@router.post("", status_code=201, responses=documented(403, 409, 413, 422))
+@router.post("", status_code=201, responses=documented(400, 403, 409, 413, 422))
 async def make(asked: JoinTokenRequest, control: ControlPart, caller: CallerPart) -> NewJoinTokenView:
     """Make a join token. It is shown in this answer and never again."""
     now = control.clock.now()

@@ -94,14 +94,14 @@ async def history(
     return HistoryPage(items=items, has_more=len(found) > most, after=items[-1].cursor if items else None)
 
 
-@router.patch("/{node_id}", responses=documented(404, 410, 413, 422))
+@router.patch("/{node_id}", responses=documented(400, 404, 410, 413, 422))
 async def rename(node_id: UUID, asked: Name, control: ControlPart, caller: CallerPart) -> NodeDetail:
     """Give a node another name."""
     how = _how(control, caller)
     return await _changed(control, lambda transaction: nodes.rename(transaction, node_id, asked.name, **how))
 
 
-@router.put("/{node_id}/rules", responses=documented(404, 410, 413, 422))
+@router.put("/{node_id}/rules", responses=documented(400, 404, 410, 413, 422))
 async def change_rules(node_id: UUID, asked: RulesBody, control: ControlPart, caller: CallerPart) -> NodeDetail:
     """Change rules of a node, all that are given or none. The node hears of it at once, or when it is back."""
     return await _set_rules(control, caller, node_id, asked)
@@ -132,13 +132,13 @@ async def remove(node_id: UUID, control: ControlPart, caller: CallerPart, reason
     return await _changed(control, lambda transaction: nodes.remove(transaction, node_id, reason, **how))
 
 
-@router.post("/{node_id}/suspend", responses=documented(404, 409, 410, 413, 422))
+@router.post("/{node_id}/suspend", responses=documented(400, 404, 409, 410, 413, 422))
 async def suspend(node_id: UUID, why: Reason, control: ControlPart, caller: CallerPart) -> NodeDetail:
     """Keep a node from work. It stays connected."""
     return await _suspend(control, caller, node_id, why, suspended=True)
 
 
-@router.post("/{node_id}/unsuspend", responses=documented(404, 409, 410, 413, 422))
+@router.post("/{node_id}/unsuspend", responses=documented(400, 404, 409, 410, 413, 422))
 async def unsuspend(node_id: UUID, why: Reason, control: ControlPart, caller: CallerPart) -> NodeDetail:
     """Let a suspended node work again."""
     return await _suspend(control, caller, node_id, why, suspended=False)
