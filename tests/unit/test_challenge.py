@@ -13,7 +13,7 @@ import pytest
 from tidemill.agent.challenge import Bench
 from tidemill.core.bounded_json import Malformed
 from tidemill.core.challenge.judging import Shown, memory_holds, speed_holds
-from tidemill.core.challenge.memory import MemoryTask, ancestors, page_of
+from tidemill.core.challenge.memory import MemoryTask, ancestors, hardened, pages_of
 from tidemill.core.challenge.merkle import Tree, drawn_places, leaf_hash, shows
 from tidemill.core.challenge.messages import (
     BODY_MAX_BYTES,
@@ -91,6 +91,13 @@ def test_an_honest_device_passes(honest: Bench, draw: DeviceDraw) -> None:
     said = shown(honest, draw)
     assert memory_holds(TASK, draw, said)
     assert speed_holds(TASK, draw, said, random_for())
+
+
+def test_hardening_needs_every_round() -> None:
+    words = np.arange(5, dtype=np.uint64)
+    some = hardened(words.copy(), 3, np)
+    assert np.array_equal(hardened(hardened(words.copy(), 1, np), 2, np), some)
+    assert int(hardened(np.array([1], dtype=np.uint64), 1, np)[0]) == 0xBF58476D1CE4E5B9 ^ (0xBF58476D1CE4E5B9 >> 31)
 
 
 def test_pages_of_the_first_step_are_checked_against_the_seed(honest: Bench) -> None:
@@ -183,8 +190,8 @@ class Forgetful:
         if self.made > self.patience:
             raise TimeoutError
         above = self.page(place - TASK.memory.width)
-        parents = ancestors(TASK.memory, place, above)[1:]
-        return page_of(TASK.memory, place, above, [self.page(parent) for parent in parents])  # type: ignore[no-any-return]
+        made = np.stack([self.page(parent) for parent in ancestors(TASK.memory, place, above)[1:]])[None]
+        return pages_of(TASK.memory, [place], above[None], made)[0]  # type: ignore[no-any-return]
 
     def cost(self, places: tuple[int, ...]) -> int | None:
         """How many pages it makes to show these; None if that is more than the whole memory has."""
@@ -315,6 +322,7 @@ def test_a_cpu_is_asked_for_little_and_a_gpu_for_nearly_all() -> None:
     assert asked_mib(GPU, SETTINGS) == int(24_576 * 0.8)
     wanted = asked(machine(GPU), {}, b"seed", SETTINGS)
     task = wanted.devices[0].task
+    assert 20_000 < task.memory.rounds < 60_000
     assert task.memory.mib == pytest.approx(24_576 * 0.8, rel=0.01)
     assert task.speed.operations / wanted.devices[0].catalogue_ops_per_s == pytest.approx(1.5, rel=0.1)
 

@@ -1,21 +1,21 @@
 """Whether what a device shows holds: against its own commitment, and against the arithmetic.
 
-Cheap for the pool: a page is made once more of the pages shown beside it, and rows cost one multiplication of a matrix
-by a vector for all of them together. Nothing here looks at a clock; `verdict` does.
+Cheap for the pool: drawn pages are made once more of the pages shown beside them, and rows cost one multiplication of a
+matrix by a vector for all of them together. Nothing here looks at a clock; `verdict` does.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidemill.core.challenge.memory import (
     PAGE_BYTES,
     MemoryTask,
     ancestors,
     first_pages,
-    page_of,
+    pages_of,
 )
 from tidemill.core.challenge.merkle import path_bytes, shows
 from tidemill.core.challenge.messages import (
@@ -48,9 +48,14 @@ class Shown:
 
 def memory_holds(task: DeviceTask, draw: DeviceDraw, shown: Shown) -> bool:
     """Whether every drawn page was opened, was committed to, and is what its ancestors make it."""
-    return all(
-        place in shown.pages and _page_holds(task.memory, shown.memory_root, place, shown.pages[place])
-        for place in draw.pages
+    memory = task.memory
+    opened = [_committed_pages(memory, shown.memory_root, place, shown.pages.get(place, b"")) for place in draw.pages]
+    if any(pages is None for pages in opened):
+        return False
+    first = [(place, pages) for place, pages in zip(draw.pages, opened, strict=True) if place < memory.width]
+    later = [(place, pages) for place, pages in zip(draw.pages, opened, strict=True) if place >= memory.width]
+    return _are(first, lambda places, _: first_pages(memory, np.array(places, dtype=np.uint64), np)) and _are(
+        later, lambda places, pages: pages_of(memory, places, pages[:, 1], pages[:, 2:])
     )
 
 
@@ -66,23 +71,27 @@ def speed_holds(task: DeviceTask, draw: DeviceDraw, shown: Shown, random: bytes)
     return all(_row_right(task.speed, place, shown.rows[place], right, vector) for place in draw.rows)
 
 
-def _page_holds(task: MemoryTask, root: bytes, place: int, opening: bytes) -> bool:
+def _committed_pages(task: MemoryTask, root: bytes, place: int, opening: bytes) -> Any:
+    """A page and its ancestors, one row each, if all of them stand in the tree where they have to; else None."""
     if len(opening) != page_opening_bytes(task, place):
-        return False
+        return None
     width = PAGE_BYTES + path_bytes(task.pages)
     leaves = [opening[at : at + width] for at in range(0, len(opening), width)]
-    pages = [_words(leaf[:PAGE_BYTES]) for leaf in leaves]
+    pages = np.stack([np.frombuffer(leaf[:PAGE_BYTES], dtype="<u8") for leaf in leaves])
     places = [place, *(ancestors(task, place, pages[1]) if place >= task.width else ())]
-    if not all(
+    committed = all(
         shows(root, task.pages, at, leaf[:PAGE_BYTES], leaf[PAGE_BYTES:])
         for at, leaf in zip(places, leaves, strict=True)
-    ):
-        return False
-    if place < task.width:
-        made = first_pages(task, np.array([place], dtype=np.uint64), np)[0]
-    else:
-        made = page_of(task, place, pages[1], pages[2:])
-    return bool(np.array_equal(made, pages[0]))
+    )
+    return pages if committed else None
+
+
+def _are(opened: Sequence[tuple[int, Any]], made: Callable[[Sequence[int], Any], Any]) -> bool:
+    """Whether all these pages are what is made of their ancestors: all at once, since a page alone costs as much."""
+    if not opened:
+        return True
+    pages = np.stack([one for _, one in opened])
+    return bool(np.array_equal(made([place for place, _ in opened], pages), pages[:, 0]))
 
 
 def _row_committed(task: SpeedTask, root: bytes, place: int, opening: bytes) -> bool:
@@ -101,7 +110,3 @@ def _row_right(task: SpeedTask, place: int, opening: bytes, right: Residues, vec
     number, row = divmod(place, task.side)
     left = left_rows(task, number, row, 1, np)
     return rows_agree(left, right, row_of(task, opening[: task.side * 4]), vector)
-
-
-def _words(page: bytes) -> NDArray[np.uint64]:
-    return np.frombuffer(page, dtype="<u8")

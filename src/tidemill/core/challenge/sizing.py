@@ -10,7 +10,7 @@ from typing import Annotated
 from uuid import UUID
 
 from tidemill.core.bounded_json import Most, Whole
-from tidemill.core.challenge.memory import PAGES_IN_MIB, MemoryTask
+from tidemill.core.challenge.memory import PAGE_WORDS, PAGES_IN_MIB, MemoryTask
 from tidemill.core.challenge.merkle import drawn_places
 from tidemill.core.challenge.messages import PAGES_DRAWN, ROWS_DRAWN, DeviceDraw, DeviceTask, Order, Pair
 from tidemill.core.challenge.multiplication import SpeedTask
@@ -27,8 +27,14 @@ _SIDES = ((2 * 10**13, 8192), (10**12, 4096), (10**9, 1024), (0, 256))
 """The larger the matrices, the less of the time goes into drawing them; the smaller, the cheaper they are to check."""
 
 _WIDTH = {DeviceKind.CPU: 1024, DeviceKind.NVIDIA: 4096, DeviceKind.AMD: 4096}
-_ROUNDS = {DeviceKind.CPU: 1, DeviceKind.NVIDIA: 32, DeviceKind.AMD: 32}
-"""A GPU makes pages so quickly that it could make them again before the time for opening is over; rounds slow it."""
+_SLOWER = 2
+"""Filling a GPU's memory anew takes at least so many times as long as there is for opening."""
+
+_OPERATIONS_A_ROUND = 16
+"""A round of a word, in the floating-point operations that a GPU could do meanwhile: eight integer instructions, on
+cards that do as many of those in a second as multiplications with an addition, which data sheets count twice."""
+
+_UNKNOWN_GPU = 5 * 10**12
 
 
 @dataclass(frozen=True)
@@ -94,7 +100,7 @@ def _asked_device(device: Device, earlier: int, seed: bytes, settings: Challenge
     task = DeviceTask(
         device.index,
         _speed_task(speed, settings.speed_s, _seed(seed, "speed", device.index)),
-        _memory_task(device, asked_mib(device, settings), _seed(seed, "memory", device.index)),
+        _memory_task(device, catalogue, settings, _seed(seed, "memory", device.index)),
     )
     nvlink = device.model.nvlink if device.model else None
     return AskedDevice(device.name, device.memory_mib, catalogue, earlier, int(nvlink.gb_per_s) if nvlink else 0, task)
@@ -106,10 +112,18 @@ def _speed_task(speed: int, target_s: float, seed: int) -> SpeedTask:
     return SpeedTask(seed, side, min(max(1, products), 1_000_000))
 
 
-def _memory_task(device: Device, mib: int, seed: int) -> MemoryTask:
-    pages = mib * PAGES_IN_MIB
+def _memory_task(device: Device, catalogue: int, settings: ChallengeSettings, seed: int) -> MemoryTask:
+    pages = asked_mib(device, settings) * PAGES_IN_MIB
     width = min(_WIDTH[device.kind], max(1, pages // 64))
-    return MemoryTask(seed, max(2, pages // width), width, _ROUNDS[device.kind])
+    return MemoryTask(seed, max(2, pages // width), width, _rounds(device, catalogue, pages, settings.open_s))
+
+
+def _rounds(device: Device, catalogue: int, pages: int, open_s: float) -> int:
+    """As many as make a GPU too slow to fill its memory again while it should open it. A CPU's time is its owner's."""
+    if device.kind is DeviceKind.CPU:
+        return 1
+    operations = _SLOWER * open_s * (catalogue or _UNKNOWN_GPU)
+    return min(max(1, int(operations / (_OPERATIONS_A_ROUND * pages * PAGE_WORDS))), 2**20)
 
 
 def _seed(seed: bytes, purpose: str, index: int) -> int:
