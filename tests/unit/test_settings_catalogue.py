@@ -41,6 +41,8 @@ EXAMPLES = {
     "http.tls_key": "/k.pem",
     "http.trusted_proxies": "10.0.0.0/8,192.0.2.1",
     "agent.home": "/mnt/agent",
+    "agent.ca_file": "/ca.pem",
+    "link.urls": "https://a.example.com,https://b.example.com:8420",
     "nodes.agent_oldest": "1.2.3",
     "tracing.endpoint": "https://h/v1",
     "mail.public_url": "https://pool.example",

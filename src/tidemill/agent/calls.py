@@ -61,6 +61,11 @@ class Calls:
         """Whom to call now."""
         return self._urls[self._place % len(self._urls)]
 
+    def move(self, urls: Sequence[str]) -> None:
+        """The pool has other addresses; the first of them is the one called last."""
+        self._urls, self._place = urls, 0
+        self._hopeless &= set(urls)
+
     def let_in(self) -> None:
         """The pool knows us now."""
         self._newcomer = False

@@ -12,16 +12,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import urlsplit
 from uuid import UUID
 
 from tidemill.agent.private_files import make_private_file, replace_private_file, sync_directory
 from tidemill.core.faults import AgentFault
-from tidemill.core.settings.checks import is_loopback
+from tidemill.core.pool_urls import URLS_MAX, is_pool_url
 from tidemill.core.signatures import SEED_BYTES, Identity
 
-URLS_MAX = 8
-_URL_MAX = 300
 _FILE_MAX = 16 * 1024
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
@@ -49,7 +46,7 @@ def checked_urls(urls: Sequence[str]) -> tuple[str, ...]:
     if not 0 < len(urls) <= URLS_MAX:
         raise AgentFault(f"A pool has one to {URLS_MAX} addresses: give that many.")
     for place, url in enumerate(urls, start=1):
-        if not _is_pool_url(url):
+        if not is_pool_url(url):
             # Not quoted: what was given by mistake may be a secret.
             raise AgentFault(
                 f"Address {place} is none of a pool: it must begin with https:// and name a host, and no user, query "
@@ -136,22 +133,9 @@ def _membership(text: bytes) -> Membership:
         raise ValueError("seed") from None
     fingerprint, urls, node_id = kept["pool_fingerprint"], kept["urls"], kept["node_id"]
     sound = len(seed) == SEED_BYTES and isinstance(urls, list) and 0 < len(urls) <= URLS_MAX
-    if not (sound and _FINGERPRINT.fullmatch(fingerprint) and all(_is_pool_url(url) for url in urls)):
+    if not (sound and _FINGERPRINT.fullmatch(fingerprint) and all(is_pool_url(url) for url in urls)):
         raise ValueError("membership")
     return Membership(Identity(seed), fingerprint, tuple(urls), None if node_id is None else UUID(node_id))
-
-
-def _is_pool_url(url: str) -> bool:
-    if len(url) > _URL_MAX or not url.isascii() or not url.isprintable() or " " in url:
-        return False
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        return False
-    if not host or parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        return False
-    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
 
 
 def _unwritable(file: Path, error: OSError) -> AgentFault:

@@ -7,7 +7,7 @@ agent does not know is left alone: a newer agent will be told again.
 import asyncio
 import json
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import structlog
 
@@ -20,6 +20,7 @@ from tidemill.agent.standing import Standing
 from tidemill.agent.times import wall
 from tidemill.core.faults import Fault
 from tidemill.core.nodes.rule_book import from_json, to_json
+from tidemill.core.pool_urls import URLS_MAX, is_pool_url
 from tidemill.core.refusals import Refusal
 from tidemill.wire.messages import Accepted, Cancel, Declined, Facts, Offer, Order, Set
 
@@ -42,18 +43,22 @@ class Orders:
         rules: RulesFile,
         runner: Runner,
         prover: Prover,
+        *,
         changed: Callable[[], None],
+        moved: Callable[[Sequence[str]], Awaitable[None]],
     ) -> None:
-        """`changed` is called when what the node may do has changed."""
+        """`changed` is called when what the node may do has changed, `moved` with the pool's addresses."""
         self._standing = standing
         self._reporting = reporting
         self._rules = rules
         self._runner = runner
         self._changed = changed
+        self._moved = moved
         self._answered: OrderedDict[tuple[bytes, int], None] = OrderedDict()
         self._wishes: Mapping[str, Callable[[bytes], Awaitable[None]]] = {
             RULES: self._take_rules,
             "versions": self._take_versions,
+            "addresses": self._take_addresses,
             CHALLENGE: prover.take,
         }
 
@@ -114,3 +119,15 @@ class Orders:
             self._standing.accepted = accepted
             log.info("version accepted" if accepted else "version not accepted", oldest=self._standing.oldest)
         self._changed()
+
+    async def _take_addresses(self, body: bytes) -> None:
+        """Where the pool can be found from now on."""
+        try:
+            urls = json.loads(body)
+            sound = isinstance(urls, list) and 0 < len(urls) <= URLS_MAX and all(map(is_pool_url, urls))
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            sound = False
+        if sound:
+            await self._moved(urls)
+        else:
+            log.warning("order not understood", kind="addresses")

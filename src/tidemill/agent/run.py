@@ -38,6 +38,7 @@ from tidemill.core.faults import Fault
 from tidemill.core.hardware import Device
 from tidemill.core.nodes.rule_book import to_json
 from tidemill.core.nodes.rules import HeatLimits
+from tidemill.core.pool_urls import URLS_MAX
 from tidemill.wire.handshake import Applicant
 from tidemill.wire.link import AgentLink
 from tidemill.wire.messages import Facts
@@ -110,7 +111,8 @@ class Agent:
             equipment.rules,
             equipment.runner,
             self._prover,
-            self._rules_changed.set,
+            changed=self._rules_changed.set,
+            moved=self._moved,
         )
 
     async def run(self) -> Ending:
@@ -209,6 +211,13 @@ class Agent:
         self._pulse.linked(session)
         self._machine.linked(session)
         await self._machine.tell()
+
+    async def _moved(self, urls: Sequence[str]) -> None:
+        """The pool has these addresses. The one that let us in stays beside them: it is known to work."""
+        every = tuple(dict.fromkeys((self._calls.url, *urls)))[:URLS_MAX]
+        standing, file = self.standing, self._equipment.home.membership
+        standing.membership = await asyncio.to_thread(update_membership, file, standing.membership, urls=every)
+        self._calls.move(standing.membership.urls)
 
     async def _wait(self, ended: Ended, decided: CallAgain) -> None:
         log.info("link lost", code=ended.code, cause=ended.sentence, again_s=round(decided.after_s, 1))

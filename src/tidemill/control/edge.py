@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tidemill.control.context import Control
 from tidemill.control.limiter import headers as limit_headers
 from tidemill.control.problems import RequestRefusal, refusal
-from tidemill.core.settings import is_loopback
+from tidemill.core.pool_urls import is_loopback
 
 log = structlog.get_logger()
 

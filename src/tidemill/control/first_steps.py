@@ -17,7 +17,7 @@ from tidemill.core.accounts.roles import Role
 from tidemill.core.accounts.second_factor import SECRET_BYTES, secret_text
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import Fault
-from tidemill.core.settings import is_loopback
+from tidemill.core.pool_urls import is_loopback
 from tidemill.core.settings.reaching import own_address
 from tidemill.store import accounts, pool, second_factors
 from tidemill.store.accounts import Newcomer

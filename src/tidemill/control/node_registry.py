@@ -26,7 +26,7 @@ from tidemill.store.query import Connection
 from tidemill.wire.errors import ProtocolError
 from tidemill.wire.messages import Hello, Set
 
-VERSIONS = "versions"
+VERSIONS, ADDRESSES = "versions", "addresses"
 _SUPERSEDED = "Another link of this node has taken the place of this one."
 _Refused: TypeAlias = tuple[str, str, UUID | None]
 
@@ -55,6 +55,7 @@ class NodeRegistry:
         self._refusals = refusals
         rules = DoorRules(int(parts.settings.link.heartbeat_s * SECOND), parts.settings.nodes.agent_oldest)
         self._door = Door(parts.process_id, rules, parts.keyring, parts.ids)
+        self._urls = parts.settings.link.urls
         self._limits = alert_limits(parts.settings)
 
     async def admit(self, callers: Sequence[Caller]) -> Sequence[registry.Admitted | registry.TurnedAway]:
@@ -101,7 +102,8 @@ class NodeRegistry:
 
     def _first_orders(self, admitted: Admitted) -> list[Set]:
         versions = {"accepted": admitted.version_accepted, "oldest": self._door.rules.oldest_agent}
-        return [Set(RULES, admitted.rules), Set(VERSIONS, json.dumps(versions).encode())]
+        told = [Set(RULES, admitted.rules), Set(VERSIONS, json.dumps(versions).encode())]
+        return [*told, Set(ADDRESSES, json.dumps(self._urls).encode())] if self._urls else told
 
 
 def alert_limits(settings: Settings) -> AlertLimits:

@@ -5,7 +5,6 @@ sections are defined in edge, process, money, trust and work.
 """
 
 from tidemill.core.settings.building import Built, build
-from tidemill.core.settings.checks import is_loopback
 from tidemill.core.settings.definition import PREFIX, Definition, Scope
 from tidemill.core.settings.layers import CONFIG_VARIABLE, Place, Source
 from tidemill.core.settings.showing import Row, reference, rows
@@ -23,7 +22,6 @@ __all__ = [
     "Source",
     "build",
     "catalogue",
-    "is_loopback",
     "pool_fingerprint",
     "reference",
     "rows",

@@ -6,15 +6,14 @@ setting it speaks of could be read, so one mistake is reported once.
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from ipaddress import ip_address
 from itertools import pairwise
 from math import isclose
 from typing import Any
 
+from tidemill.core.pool_urls import is_loopback
 from tidemill.core.settings.kind import shown
 from tidemill.core.settings.layers import Source
 from tidemill.core.settings.quantities import ONE_PPM
-from tidemill.core.settings.texts import is_address
 from tidemill.core.settings.tree import Settings, by_name, value_of
 
 
@@ -41,11 +40,6 @@ def longer(longer_name: str, shorter_name: str, why: str) -> Check:
 def sum_to_one(*names: str) -> Check:
     sentence = f"{', '.join(names[:-1])} and {names[-1]} must sum to 100%"
     return Check(names, _is_one, sentence)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address; of names, only localhost is known to be one."""
-    return ip_address(host).is_loopback if is_address(host) else host.lower() == "localhost"
 
 
 def _is_one(*parts: float) -> bool:

@@ -6,12 +6,13 @@ A path is absolute, so that it means the same in every process. A URL's password
 import re
 from collections.abc import Callable
 from enum import StrEnum
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_network
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from tidemill.core.nodes.versions import is_version
+from tidemill.core.pool_urls import URLS_MAX, is_address, is_pool_url
 from tidemill.core.settings.kind import Kind, Unreadable
 
 E = TypeVar("E", bound=StrEnum)
@@ -23,14 +24,6 @@ _HOST_NAME = re.compile(
     r"(?=.{1,253}$)[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*"
 )
 _SWITCH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
-
-
-def is_address(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def choice(options: type[E]) -> Kind[E]:
@@ -77,12 +70,19 @@ def _read_version(raw: object) -> str | Unreadable:
     return text if isinstance(text, Unreadable) or is_version(text) else Unreadable()
 
 
-def _read_networks(raw: object) -> tuple[str, ...] | Unreadable:
+def _items(raw: object) -> tuple[str, ...] | Unreadable:
+    """The items of a list, which the environment writes with commas between them."""
     if isinstance(raw, str):
         raw = raw.split(",") if raw.strip() else ()
     if not isinstance(raw, list | tuple):
         return Unreadable()
-    items = tuple(item.strip() if isinstance(item, str) else "" for item in raw)
+    return tuple(item.strip() if isinstance(item, str) else "" for item in raw)
+
+
+def _read_networks(raw: object) -> tuple[str, ...] | Unreadable:
+    items = _items(raw)
+    if isinstance(items, Unreadable):
+        return items
     for item in items:
         try:
             network = ip_network(item)
@@ -91,6 +91,16 @@ def _read_networks(raw: object) -> tuple[str, ...] | Unreadable:
         if network.prefixlen == 0:
             return Unreadable(f"{item!r} is everyone")
     return items
+
+
+def _read_pool_urls(raw: object) -> tuple[str, ...] | Unreadable:
+    items = _items(raw)
+    if isinstance(items, Unreadable):
+        return items
+    if len(items) > URLS_MAX:
+        return Unreadable(f"{URLS_MAX} addresses are the most")
+    wrong = next((item for item in items if not is_pool_url(item)), None)
+    return items if wrong is None else Unreadable(f"{wrong[:60]!r} is none; http:// is only for this machine")
 
 
 def _split(raw: object) -> SplitResult | Unreadable:
@@ -160,6 +170,12 @@ NETWORKS: Kind[tuple[str, ...]] = Kind(
     "networks",
     "a list of IP addresses or networks such as 10.0.0.0/8 (in the environment, with commas between them)",
     _read_networks,
+    _join,
+)
+POOL_URLS: Kind[tuple[str, ...]] = Kind(
+    "URLs",
+    "a list of URLs such as https://pool.example.com (in the environment, with commas between them)",
+    _read_pool_urls,
     _join,
 )
 DATABASE_URL: Kind[str] = Kind(

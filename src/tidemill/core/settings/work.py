@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from tidemill.core.settings.definition import Scope, setting
 from tidemill.core.settings.quantities import DURATION, INTEGER, MEMORY, NUMBER, SHARE
-from tidemill.core.settings.texts import VERSION, choice
+from tidemill.core.settings.texts import POOL_URLS, VERSION, choice
 
 
 class Policy(StrEnum):
@@ -83,6 +83,9 @@ class LinkSettings:
         DURATION, "300s", low="2s", high="24h", meaning="A node is offline after being silent for so long."
     )
     slow_s: float = setting(DURATION, "10s", low="10ms", high="1h", meaning="A link slower than this alerts.")
+    urls: tuple[str, ...] = setting(
+        POOL_URLS, (), meaning="Where agents find the pool, besides the address that each of them joined at."
+    )
     connections_max: int = setting(
         INTEGER,
         20_000,

@@ -1,0 +1,34 @@
+"""The addresses at which agents find a pool. Only a pool on the same machine may be reached without TLS."""
+
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+URLS_MAX = 8
+_URL_MAX = 300
+
+
+def is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address; of names, only localhost is known to be one."""
+    return ip_address(host).is_loopback if is_address(host) else host.lower() == "localhost"
+
+
+def is_pool_url(url: str) -> bool:
+    """Whether an agent may call there: a host and perhaps a path, no user, query or fragment."""
+    if len(url) > _URL_MAX or not url.isascii() or not url.isprintable() or " " in url:
+        return False
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return False
+    if not host or parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
