@@ -11,8 +11,6 @@ from enum import IntFlag
 from typing import Protocol
 from uuid import UUID
 
-from websockets.http11 import Request
-
 from tidemill.core.clock import SECOND, Instant
 from tidemill.link.counters import Counters
 from tidemill.link.door import Visitor
@@ -20,9 +18,10 @@ from tidemill.link.listening import ListeningTime
 from tidemill.link.registry import Held
 from tidemill.link.streams import ChannelBroken, Stream
 from tidemill.wire.channels import ChannelEnded, ChannelHasRoom, ChannelOpened, ChannelReceived, Channels
-from tidemill.wire.framing import Rejection, pool_end
+from tidemill.wire.framing import pool_end
 from tidemill.wire.link import Beaten, Closed, Greeted, LinkEvent, PoolLink, Reported, State
 from tidemill.wire.messages import Beat, Hello, Reports
+from tidemill.wire.opening import Rejection, Request
 
 _UNSENT_MAX = 256 * 1024
 _PIECE = 64 * 1024

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import ip_address, ip_network
 
-from websockets.datastructures import Headers
-
 from tidemill.core.limits import address_key
 from tidemill.link.rules import LinkRules
-from tidemill.wire.framing import Rejection
+from tidemill.wire.opening import Rejection, Request
 
 _NO_BROWSERS = Rejection(HTTPStatus.FORBIDDEN, "Agents connect here, and no browser has business to.")
 _FULL = Rejection(
@@ -46,11 +44,11 @@ class Door:
         self.shaking = 0
         self.closed = False
 
-    def knock(self, peer: str, headers: Headers) -> Visitor | Rejection:
+    def knock(self, peer: str, request: Request) -> Visitor | Rejection:
         """Let a connection in, or say why not."""
-        if "Origin" in headers:
+        if request.values("origin"):
             return _NO_BROWSERS
-        address = self.address_of(peer, headers)
+        address = self.address_of(peer, request)
         network = None if self._is_trusted(address) else address_key(address)
         if rejection := self._rejection(network):
             return rejection
@@ -74,11 +72,11 @@ class Door:
         self.let_in(visitor)
         self.inside -= 1
 
-    def address_of(self, peer: str, headers: Headers) -> str:
+    def address_of(self, peer: str, request: Request) -> str:
         """The peer's address, or what trusted proxies say of it: the last one in their list that is not a proxy."""
         if not self._is_trusted(peer):
             return peer
-        told = [part.strip() for value in headers.get_all("X-Forwarded-For") for part in value.split(",")]
+        told = [part.strip() for value in request.values("x-forwarded-for") for part in value.split(",")]
         return next((address for address in reversed(told) if address and not self._is_trusted(address)), peer)[:100]
 
     def _rejection(self, network: str | None) -> Rejection | None:

@@ -14,7 +14,6 @@ from typing import TypeAlias
 from uuid import UUID
 
 import structlog
-from websockets.http11 import Request
 
 from tidemill.core.clock import Clock
 from tidemill.core.faults import Fault
@@ -30,9 +29,9 @@ from tidemill.link.registry import Admitted, Held, Outcome, Received, Registry, 
 from tidemill.link.rules import LinkRules
 from tidemill.link.speed import PURPOSE, Speed
 from tidemill.link.streams import ChannelBroken, Stream
-from tidemill.wire.framing import Rejection
 from tidemill.wire.link import PoolLink, State
 from tidemill.wire.messages import Beat, Hello, Order, Reports
+from tidemill.wire.opening import Rejection, Request
 
 log = structlog.get_logger()
 
@@ -163,11 +162,11 @@ class Links:
     # What connections tell
 
     def knocked(self, connection: Connection, request: Request) -> Rejection | None:
-        found = self._door.knock(connection.peer, request.headers)
+        found = self._door.knock(connection.peer, request)
         if isinstance(found, Rejection):
             code = f"http_{int(found.status)}"
             self.counters.refused[code] += 1
-            address = self._door.address_of(connection.peer, request.headers)
+            address = self._door.address_of(connection.peer, request)
             self._registry.refused(code, found.sentence, address, None)
             return found
         connection.visitor = found

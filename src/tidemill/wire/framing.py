@@ -1,48 +1,33 @@
 """A link over a websocket, still without I/O: bytes and the time go in, events come out, bytes to send are taken.
 
-The websocket is plain: binary messages, no compression, no extensions, and no message longer than a frame may be. Its
-opening is left to a library; what follows is read by our own frames, which keep less and take less time.
+The websocket is plain: binary messages, no compression, no extensions, and no message longer than a frame may be. It is
+opened and read by our own few functions, which keep less and take less time than a library for all of it.
 """
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from typing import TypeAlias
 
-from websockets.client import ClientProtocol
 from websockets.frames import Opcode
-from websockets.http11 import Request
-from websockets.server import ServerProtocol
-from websockets.typing import Subprotocol
-from websockets.uri import parse_uri
 
 from tidemill.core.clock import Instant
+from tidemill.wire import opening
 from tidemill.wire.errors import ProtocolError
-from tidemill.wire.link import Closed, Link, LinkEvent, State
+from tidemill.wire.link import AgentLink, Closed, Link, LinkEvent, State
 from tidemill.wire.messages import FRAME_MAX
+from tidemill.wire.opening import Rejection, Request
 from tidemill.wire.websocket import Frame, FrameReader, written
 
-PATH = "/link"
-SUBPROTOCOL = Subprotocol("tidemill.link")
+PATH = opening.PATH
 SMALL_FRAME = 4 * 1024
 SMALL_FRAMES_MAX = 1_000
 """So many small frames a pool hears before it turns to others; an agent has nobody else to turn to."""
 
 _HEAD_MAX = 64 * 1024
-_SWITCHING, _NOT_FOUND, _UNAVAILABLE = 101, 404, 503
 _NORMAL = (1000).to_bytes(2, "big")
-_RETRY_AFTER_S = "2"
+_SWITCHING = 101
 _BUSY = "The pool has no room for another link right now."
 _REFUSED = "The other side does not speak the link here: check the address."
-
-
-@dataclass(frozen=True)
-class Rejection:
-    """Why a request does not become a link, as an HTTP answer."""
-
-    status: int
-    sentence: str
-
 
 Door: TypeAlias = Callable[[Request], Rejection | None]
 """Looks at the request before a link is made of it."""
@@ -54,6 +39,7 @@ class Framed:
     __slots__ = (
         "_door",
         "_head",
+        "_key",
         "_masks",
         "_opening",
         "_over",
@@ -69,15 +55,16 @@ class Framed:
         "small_frames",
     )
 
-    def __init__(self, link: Link, opening: ServerProtocol | ClientProtocol, door: Door | None = None) -> None:
+    def __init__(self, link: Link, *, url: str | None = None, door: Door | None = None) -> None:
         self.link = link
-        self._small_frames_max = SMALL_FRAMES_MAX if isinstance(opening, ServerProtocol) else 2**63
+        self._small_frames_max = SMALL_FRAMES_MAX if url is None else 2**63
         self.frames_in = self.frames_out = self.small_frames = 0
-        self._masks = isinstance(opening, ClientProtocol)
-        self._opening: ServerProtocol | ClientProtocol | None = opening
+        self._masks = url is not None
+        self._opening = True
         self._door = door
         self._head = bytearray()
-        self._unsent = _taken(opening)
+        self._key = opening.key_of(link.nonce) if isinstance(link, AgentLink) else ""
+        self._unsent = [opening.request(url, self._key)] if url else []
         self._reader = FrameReader(masked=not self._masks)
         self._parts: list[bytes] = []
         self._size = 0
@@ -154,43 +141,36 @@ class Framed:
 
     def _open(self, content: bytes, events: list[LinkEvent]) -> bytes:
         """Gather the head of the request or of the answer. Answers the bytes behind it, once the link is open."""
-        assert self._opening
         self._head += content
         end = self._head.find(b"\r\n\r\n") + 4
         if end < 4:
             if len(self._head) > _HEAD_MAX:
                 events += self._lost("malformed", "The websocket was opened with too many headers.")
             return b""
-        if self._masks and b" 101 " not in self._head[:16]:
-            events += self._rejected(bytes(self._head[:16]))
-            return b""
         head, rest, self._head = bytes(self._head[:end]), bytes(self._head[end:]), bytearray()
-        self._opening.receive_data(head)
-        for found in self._opening.events_received():
-            if isinstance(found, Request):
-                self._accept(found)
-        self._unsent += _taken(self._opening)
-        if self._opening.state.name == "OPEN":
-            self._opening = self._door = None
-        elif not self._over:
-            events += self._lost("malformed", "The other side does not speak websocket.")
+        if self._masks:
+            events += self._answered(opening.answered(head, self._key))
+        else:
+            self._asked(opening.read_request(head))
         return b"" if self._opening else rest
 
-    def _accept(self, request: Request) -> None:
-        assert isinstance(self._opening, ServerProtocol)
-        rejection = _found_nothing(request) or (self._door(request) if self._door else None)
-        if rejection:
-            response = self._opening.reject(rejection.status, f"{rejection.sentence}\n")
-            if rejection.status == _UNAVAILABLE:
-                response.headers["Retry-After"] = _RETRY_AFTER_S
+    def _asked(self, asked: Request | Rejection) -> None:
+        """The pool's side: let a request in, or say why not."""
+        found = asked if isinstance(asked, Rejection) else (self._door(asked) if self._door else None)
+        if isinstance(asked, Rejection) or found:
+            assert found
+            self._unsent.append(opening.refusal(found))
+            self._over = True
         else:
-            response = self._opening.accept(request)
-        self._opening.send_response(response)
-        self._over = response.status_code != _SWITCHING
+            self._unsent.append(opening.acceptance(asked))
+            self._opening, self._door = False, None
 
-    def _rejected(self, line: bytes) -> Sequence[LinkEvent]:
-        """A pool that is full is there; whatever else answers so is no pool."""
-        return self._lost("busy", _BUSY) if b" 503 " in line else self._lost("no_link", _REFUSED)
+    def _answered(self, status: int) -> Sequence[LinkEvent]:
+        """The agent's side: a pool that is full is there; whatever else says no is no pool."""
+        if status == _SWITCHING:
+            self._opening = False
+            return ()
+        return self._lost("busy", _BUSY) if status == opening.UNAVAILABLE else self._lost("no_link", _REFUSED)
 
     def _understand(self, frame: Frame, now: Instant) -> Sequence[LinkEvent]:
         self.small_frames += len(frame.content) < SMALL_FRAME
@@ -228,21 +208,10 @@ class Framed:
 
 def pool_end(link: Link, door: Door | None = None) -> Framed:
     """The pool's end, for a connection that asks to be upgraded."""
-    return Framed(link, ServerProtocol(subprotocols=[SUBPROTOCOL], extensions=None, max_size=FRAME_MAX), door)
+    return Framed(link, door=door)
 
 
 def agent_end(link: Link, url: str) -> Framed:
     """The agent's end; its first bytes ask for the upgrade."""
-    websocket = ClientProtocol(parse_uri(url), subprotocols=[SUBPROTOCOL], extensions=None, max_size=FRAME_MAX)
-    websocket.send_request(websocket.connect())
-    return Framed(link, websocket)
-
-
-def _taken(opening: ServerProtocol | ClientProtocol) -> list[bytes]:
-    return [piece for piece in opening.data_to_send() if piece]
-
-
-def _found_nothing(request: Request) -> Rejection | None:
-    if request.path.partition("?")[0] == PATH:
-        return None
-    return Rejection(_NOT_FOUND, "There is no link at this address.")
+    assert isinstance(link, AgentLink), "pools are dialled by agents"
+    return Framed(link, url=url)

@@ -268,7 +268,7 @@ class AgentLink(Link):
         """`sent` is the number of the last report that was made; None if the spool is a new one."""
         super().__init__(now, odd=True, decoder=from_pool)
         self._applicant = applicant
-        self._nonce = nonce
+        self.nonce = nonce
         self._sent = sent
         self._challenge: Challenge | None = None
         self._hello: Hello | None = None
@@ -312,7 +312,7 @@ class AgentLink(Link):
             theirs, ours = f"{challenge.oldest_version}–{challenge.version}", f"{OLDEST_VERSION}–{VERSION}"
             raise ProtocolError("version", f"The pool speaks versions {theirs} of the link, and this agent {ours}.")
         self._challenge = challenge
-        self._hello = handshake.hello(self._applicant, challenge, version, self._nonce, self._sent or 0)
+        self._hello = handshake.hello(self._applicant, challenge, version, self.nonce, self._sent or 0)
         self._say(self._hello)
         self.state = State.ANSWERING
 
