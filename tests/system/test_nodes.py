@@ -304,6 +304,18 @@ def test_watching_tells_each_change_as_a_line(town: Town, desk: Desk) -> None:
     assert (paused["body"]["node_id"], paused["body"]["rules"]) == (node_id, {"work": "pause"})
 
 
+def test_at_a_terminal_watching_draws_the_list_anew(town: Town, desk: Desk) -> None:
+    person = town.people.person(Role.PROVIDER)
+    desk.keep(person, town.people.session(person))
+    node_id = str(town.people.node(person))
+    screen = desk.at_terminal("nodes", "watch", COLUMNS="200")
+    screen.answer("online", "")
+    assert desk.run("nodes", "pause", node_id).returncode == 0
+    screen.answer("paused", "\x03")
+    assert screen.end() in (0, 130)
+    assert screen.shown.count("\x1b[2J") >= 2
+
+
 def test_a_blocked_accounts_key_makes_no_tokens(town: Town) -> None:
     person = town.people.person(Role.PROVIDER)
     key = town.people.key(person, Role.PROVIDER, Scope.NODES_WRITE)
