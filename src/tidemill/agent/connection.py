@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 
 from tidemill.agent.times import steady
 from tidemill.core.faults import Fault
-from tidemill.wire.framing import PATH, agent_end
-from tidemill.wire.link import Closed, Link, LinkEvent, State, TurnedAway
+from tidemill.wire.framing import agent_end
+from tidemill.wire.link import AgentLink, Closed, LinkEvent, State, TurnedAway
+from tidemill.wire.opening import PATH
 
 DIAL_S = 10.0
 _TICK_S = 1.0
@@ -66,7 +67,7 @@ def trust_of(ca_file: Path | None) -> ssl.SSLContext:
 
 
 async def dial(
-    url: str, make_link: Callable[[], Link], trust: ssl.SSLContext, within_s: float = DIAL_S
+    url: str, make_link: Callable[[], AgentLink], trust: ssl.SSLContext, within_s: float = DIAL_S
 ) -> "Connection":
     """Connect, and begin the link."""
     place = place_of(url)
@@ -111,7 +112,7 @@ def why_unreachable(place: Place, error: OSError, within_s: float = DIAL_S) -> s
 class Connection(asyncio.Protocol):
     """A socket and the agent's end of the link on it. `has_answered` tells whether the pool may know of our hello."""
 
-    def __init__(self, link: Link, websocket: str) -> None:
+    def __init__(self, link: AgentLink, websocket: str) -> None:
         self.link = link
         self.has_answered = False
         self._framed = agent_end(link, websocket)

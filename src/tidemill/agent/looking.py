@@ -1,23 +1,27 @@
 """Looking at a pool without being let in: its key and the versions it speaks, and no hello of ours."""
 
 import asyncio
+import secrets
 import ssl
 from collections.abc import Iterator
 from typing import Any
 
 from tidemill.agent.connection import PoolUnreachable, dial
 from tidemill.agent.times import steady
-from tidemill.core.clock import Instant
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.signatures import SEED_BYTES, Identity
 from tidemill.wire.errors import ProtocolError
-from tidemill.wire.link import HANDSHAKE_US, Closed, Link, LinkEvent
-from tidemill.wire.messages import Challenge, from_pool
+from tidemill.wire.handshake import Applicant
+from tidemill.wire.link import HANDSHAKE_US, AgentLink, Closed, LinkEvent
+from tidemill.wire.messages import Challenge
 
 
-class Look(Link):
-    """An end that hears who the other side says it is, and says goodbye."""
+class Look(AgentLink):
+    """An end that hears who the other side says it is, and says goodbye. It is nobody itself."""
 
     def __init__(self, now: Instant) -> None:
-        super().__init__(now, odd=True, decoder=from_pool)
+        nobody = Applicant(Identity(secrets.token_bytes(SEED_BYTES)), "", "", bytes(16))
+        super().__init__(nobody, secrets.token_bytes(32), None, now)
         self.challenge: Challenge | None = None
 
     def _understand(self, message: Any, now: Instant) -> Iterator[LinkEvent]:
@@ -34,7 +38,7 @@ async def look(url: str, trust: ssl.SSLContext) -> Challenge:
     assert isinstance(connection.link, Look)
     sentence = "The connection was closed before the pool had said who it is."
     try:
-        async with asyncio.timeout(HANDSHAKE_US / 1_000_000):
+        async with asyncio.timeout(HANDSHAKE_US / SECOND):
             while events := await connection.events():
                 sentence = next((event.sentence for event in events if isinstance(event, Closed)), sentence)
     except TimeoutError:

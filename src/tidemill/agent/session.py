@@ -18,7 +18,7 @@ from tidemill.agent.times import steady
 from tidemill.core.clock import SECOND
 from tidemill.core.faults import Fault
 from tidemill.wire.channels import ChannelEvent
-from tidemill.wire.link import AgentLink, Closed, Joined, LinkEvent, Ordered, RoundTrip, Safe, State, TurnedAway
+from tidemill.wire.link import Closed, Joined, LinkEvent, Ordered, RoundTrip, Safe, State, TurnedAway
 from tidemill.wire.messages import Beat, Order
 
 log = structlog.get_logger()
@@ -35,7 +35,6 @@ class Session:
     """A link and what belongs to it alone."""
 
     def __init__(self, connection: Connection, reporting: Reporting, welcomed: Welcomed, obey: Obey) -> None:
-        assert isinstance(connection.link, AgentLink)
         self.connection = connection
         self.streams = Streams(connection)
         self.generation = 0
