@@ -12,6 +12,8 @@ def _program(name: str, package: str) -> Callable[[], str | None]:
 REASONS: dict[str, Callable[[], str | None]] = {
     "chromium": _program("chromium", "chromium"),
     "bubblewrap": _program("bwrap", "bubblewrap"),
+    "ip": _program("ip", "iproute2"),
+    "iptables": _program("iptables", "iptables"),
     "gcc": _program("gcc", "gcc"),
     "podman": _program("podman", "podman"),
     "systemd": _program("systemd-analyze", "systemd"),

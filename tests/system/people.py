@@ -161,6 +161,14 @@ class People:
         private = Ed25519PrivateKey.from_private_bytes(key.private)
         return jwt.encode(claims, private, "EdDSA", headers={"kid": str(key.id)})
 
+    def rows(self, sql: str) -> list[Any]:
+        """What the pool's database says, asked directly."""
+        return self._runner.run(self._rows(sql))
+
+    async def _rows(self, sql: str) -> list[Any]:
+        async with self.database.connection() as connection:
+            return await connection.fetch(sql)
+
     async def now(self, connection: Connection) -> Instant:
         return await read_clock(connection)
 

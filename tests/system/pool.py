@@ -112,11 +112,11 @@ class Pool:
     settings: dict[str, str] = field(default_factory=dict)
     running: list[Running] = field(default_factory=list)
 
-    def up(self, *arguments: str, **settings: str) -> Running:
-        return self._start("up", arguments, settings)
+    def up(self, *arguments: str, port: int | None = None, **settings: str) -> Running:
+        return self._start("up", arguments, settings, port or free_port())
 
-    def control(self, *arguments: str, **settings: str) -> Running:
-        return self._start("control", arguments, settings)
+    def control(self, *arguments: str, port: int | None = None, **settings: str) -> Running:
+        return self._start("control", arguments, settings, port or free_port())
 
     def run(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
         """One command, to its end. It talks to the process that was started first."""
@@ -135,8 +135,7 @@ class Pool:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    def _start(self, command: str, arguments: tuple[str, ...], settings: Mapping[str, str]) -> Running:
-        port = free_port()
+    def _start(self, command: str, arguments: tuple[str, ...], settings: Mapping[str, str], port: int) -> Running:
         with (self.home / f"said-{port}.txt").open("w") as said:
             process = subprocess.Popen(
                 [TIDEMILL, command, *arguments],

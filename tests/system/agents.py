@@ -1,0 +1,94 @@
+"""Real agents in real processes, joined to a real pool as an owner would."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.system.people import People, Person
+from tests.system.pool import TIDEMILL, Running, until
+
+
+@dataclass
+class Machine:
+    """One machine with an agent in a home of its own. `inside` goes before its commands, such as a namespace."""
+
+    home: Path
+    settings: Mapping[str, str] = field(default_factory=dict)
+    inside: tuple[str, ...] = ()
+    process: "subprocess.Popen[str] | None" = None
+
+    def run(self, *arguments: str, stdin: str = "", within_s: float = 60) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [*self.inside, TIDEMILL, "agent", *arguments],
+            input=stdin,
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            timeout=within_s,
+            check=False,
+        )
+
+    def join(self, url: str, token: str, *options: str) -> None:
+        done = self.run("join", url, "--once", *options, stdin=f"{token}\n")
+        assert done.returncode == 0, done.stderr
+
+    def start(self) -> None:
+        with (self.home.parent / f"said-{self.home.name}.txt").open("a") as said:
+            self.process = subprocess.Popen(
+                [*self.inside, TIDEMILL, "agent", "run"], env=self._environment(), stdout=said, stderr=said, text=True
+            )
+
+    def said(self) -> str:
+        return (self.home.parent / f"said-{self.home.name}.txt").read_text()
+
+    def status(self) -> dict[str, Any]:
+        done = self.run("status", "--json")
+        assert done.returncode == 0, done.stderr
+        shown: dict[str, Any] = json.loads(done.stdout)
+        return shown
+
+    @property
+    def node_id(self) -> str:
+        kept: str = json.loads((self.home / "membership.json").read_text())["node_id"]
+        return kept
+
+    def end(self, number: int = signal.SIGTERM, within_s: float = 20) -> int:
+        assert self.process
+        self.process.send_signal(number)
+        return self.process.wait(within_s)
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMILL_")}
+        return {**kept, "TIDEMILL_AGENT_HOME": str(self.home), **self.settings}
+
+
+@contextmanager
+def machines_in(place: Path, count: int, inside: tuple[str, ...] = (), **settings: str) -> Iterator[list[Machine]]:
+    """Machines whose agents are all gone at the end, whatever the test did."""
+    found = [Machine(place / f"agent-{number}", settings, inside) for number in range(count)]
+    try:
+        yield found
+    finally:
+        for machine in found:
+            if machine.process and machine.process.poll() is None:
+                machine.process.kill()
+                machine.process.wait()
+
+
+def join_token(running: Running, people: People, owner: Person, uses: int = 1) -> str:
+    made = running.post(
+        "/api/v1/nodes/join-tokens", headers=people.session(owner).bearer, json={"name": "machines", "uses": uses}
+    )
+    assert made.status_code == 201, made.text
+    token: str = made.json()["token"]
+    return token
+
+
+def until_linked(machine: Machine, within_s: float = 30) -> None:
+    until(lambda: machine.status()["link"]["state"] == "linked", machine.said, within_s)
