@@ -250,3 +250,27 @@ async def _flood(transport: asyncio.Transport, content: bytes) -> None:
         if transport.get_write_buffer_size() < 1 << 20:
             transport.write(content)
         await asyncio.sleep(0.001)
+
+
+@pytest.mark.parametrize(
+    ("changed", "status"),
+    [
+        (("GET", "POST"), 400),
+        (("HTTP/1.1", "HTTP/1.0"), 400),
+        (("Host: pool", "no colon at all"), 400),
+        (("Host: pool", " folded: line"), 400),
+        (("Version: 13", "Version: 8"), 426),
+        (("tidemill.link", "chat"), 426),
+        (("Upgrade: websocket", "Upgrade: h2c"), 426),
+        (("Connection: Upgrade", "Connection: close"), 426),
+        (("AAAAAAAAAAAAAAAAAAAAAA==", "short"), 426),
+        (("Host: pool", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="), 426),
+    ],
+)
+async def test_a_request_that_is_not_for_a_link_is_answered_and_closed(changed: tuple[str, str], status: int) -> None:
+    async with served() as pool:
+        reader, writer = await asyncio.open_connection("127.0.0.1", pool.port)
+        writer.write(opening().decode().replace(*changed).encode())
+        assert str(status) in (await asyncio.wait_for(reader.readline(), 5)).decode()
+        await is_cut_off(reader)
+        assert pool.links.shaking_hands == 0
