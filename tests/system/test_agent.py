@@ -81,6 +81,7 @@ def test_a_machine_joins_with_one_command_works_by_rules_from_both_sides_and_lea
     assert node["id"] == yard.status()["node_id"]
     assert yard.status()["rules"]["labels"]["value"] == ["rack=7"]
     until(lambda: bool(yard.node()["devices"]), "the pool knows the devices")
+    until(lambda: yard.node()["life"] == "active", lambda: f"its challenge is passed: {yard.node()}", 90)
 
     assert yard.agent("drain").returncode == 0
     until(lambda: yard.node()["rules"]["work"]["value"] == "drain", "the pool knows that it drains", 10)
