@@ -2,7 +2,9 @@
 
 import secrets
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 
 import msgspec
@@ -56,7 +58,7 @@ from tidemill.wire.messages import (
     encoded,
     from_agent,
 )
-from tidemill.wire.websocket import written
+from tidemill.wire.websocket import FrameReader, written
 
 NOW = Instant(1_800_000_000 * SECOND)
 POOL = Identity(bytes(range(32)))
@@ -477,3 +479,30 @@ def test_a_connection_that_breaks_is_told_once() -> None:
     for piece in agent.finish():
         assert [type(event) for event in pool.receive(piece, NOW)] == [Closed]
     assert agent.is_over
+
+
+@given(
+    st.lists(st.binary(max_size=70_000) | st.binary(max_size=200), max_size=6),
+    st.lists(st.integers(0, 80_000), max_size=12),
+    st.booleans(),
+    st.integers(1, 3),
+)
+@settings(max_examples=200, deadline=None)
+def test_frames_are_the_same_however_they_are_cut_and_however_often_the_reader_rests(
+    contents: list[bytes], cuts: list[int], masked: bool, at_once: int
+) -> None:
+    sent = b"".join(piece for content in contents for piece in written(Opcode.BINARY, content, masked=masked))
+    reader, places = FrameReader(masked=masked), sorted({0, len(sent), *(cut for cut in cuts if cut < len(sent))})
+    heard: list[bytes] = []
+
+    def hear(content: bytes) -> bool:
+        with closing(reader.frames_in(content)) as frames:
+            some = [bytes(frame.content) for _, frame in zip(range(at_once), frames, strict=False)]
+        heard.extend(some)
+        return bool(some)
+
+    for start, end in pairwise(places):
+        hear(sent[start:end])
+    while hear(b""):
+        pass
+    assert heard == contents

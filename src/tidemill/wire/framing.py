@@ -177,7 +177,7 @@ class Framed:
         if frame.opcode in (Opcode.BINARY, Opcode.CONT):
             return self._message(frame, now)
         if frame.opcode == Opcode.PING:
-            self._pong = frame.content  # an answer to the newest answers them all
+            self._pong = bytes(frame.content)  # an answer to the newest answers them all
         elif frame.opcode == Opcode.CLOSE:
             return self._lost("gone", "The other side has closed the connection.")
         elif frame.opcode == Opcode.TEXT:
@@ -191,7 +191,7 @@ class Framed:
         if frame.final and not self._size:
             self.frames_in += 1
             return self.link.receive(frame.content, now)
-        self._parts.append(frame.content)
+        self._parts.append(bytes(frame.content))
         self._size += len(frame.content)
         if self._size > FRAME_MAX or not frame.content:
             raise ProtocolError("frame_too_large", f"A message has at most {FRAME_MAX} bytes, and no empty pieces.")

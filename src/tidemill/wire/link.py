@@ -145,7 +145,7 @@ class Link:
         self._turn = False
         self._untold: Closed | None = None
 
-    def receive(self, frame: bytes, now: Instant) -> Sequence[LinkEvent]:
+    def receive(self, frame: bytes | memoryview, now: Instant) -> Sequence[LinkEvent]:
         """What a frame of the peer means."""
         if self.state is State.CLOSED:
             return self._told()

@@ -2,12 +2,12 @@
 
 No extensions, no frame longer than a link's frame may be, nothing kept but one unfinished frame. The client masks what
 it sends and the server does not; whoever does otherwise, or sets a bit that has no meaning here, breaks the protocol.
+Our agents mask with zeros: masks keep scripts in browsers from forging requests to proxies, and an agent runs none.
 """
 
 from collections.abc import Generator
 from typing import NamedTuple
 
-from websockets.frames import Frame as MaskedFrame
 from websockets.frames import Opcode, apply_mask  # type: ignore[attr-defined]  # in C where there is a compiler
 
 from tidemill.wire.errors import ProtocolError
@@ -16,6 +16,7 @@ from tidemill.wire.messages import FRAME_MAX
 _CONTROL_MAX = 125
 _FINAL, _RESERVED, _OPCODE, _MASKED = 0x80, 0x70, 0x0F, 0x80
 _SHORT, _LONG = 126, 127
+_NO_MASK = bytes(4)
 _PIECES_MAX = 64
 """Many small pieces of a long frame are put together now and then, so that they do not weigh more than they hold."""
 
@@ -23,43 +24,62 @@ _KNOWN = frozenset(int(opcode) for opcode in Opcode)
 
 
 class Frame(NamedTuple):
-    """One frame. A message may come in several, the last of which is final."""
+    """One frame. A message may come in several, the last of which is final. Its content is a view: to keep it, copy."""
 
     opcode: int
     final: bool
-    content: bytes
+    content: memoryview
 
 
 class FrameReader:
-    """Cuts what a peer sends into frames. Pieces are put together when a frame is whole, and not before."""
+    """Cuts what a peer sends into frames. Only a frame that comes in pieces is put together; others are not copied."""
 
-    __slots__ = ("_masked", "_needed", "_pieces", "_size")
+    __slots__ = ("_masked", "_needed", "_pieces", "_rest", "_size")
 
     def __init__(self, *, masked: bool) -> None:
         self._masked = masked
         self._pieces: list[bytes] = []
         self._size = 0
         self._needed = 2
+        self._rest = b""
 
     def frames_in(self, content: bytes) -> Generator[Frame]:
         """The frames that are whole now. Raises when the peer breaks the protocol.
 
         Who stops in between closes this; the rest is kept for the next time.
         """
-        self._pieces.append(content)
-        self._size += len(content)
-        if self._size < self._needed and len(self._pieces) < _PIECES_MAX:
-            return
-        unread = b"".join(self._pieces) if len(self._pieces) > 1 else self._pieces[0]
-        start, self._needed = 0, 2
+        if self._rest:
+            content, self._rest = self._rest + content, b""
+        start = 0
         try:
-            while isinstance(found := self._frame_at(unread, start), tuple):
-                frame, start = found
-                yield frame
-            self._needed = found
+            while self._size and self._size + len(content) - start >= self._needed:
+                start = self._add(content, start)
+                found = self._frame_at(whole := b"".join(self._pieces), 0)
+                if isinstance(found, tuple):
+                    self._pieces, self._size, self._needed = [], 0, 2
+                    yield found[0]
+                else:
+                    self._pieces, self._needed = [whole], found
+            while not self._size:
+                found = self._frame_at(content, start)
+                if not isinstance(found, tuple):
+                    self._needed = found
+                    break
+                start = found[1]
+                yield found[0]
+            start = self._add(content, start)
         finally:
-            self._size = len(unread) - start
-            self._pieces = [unread[start:]] if self._size else []
+            self._rest = content[start:]
+
+    def _add(self, content: bytes, start: int) -> int:
+        """Take what the unfinished frame still needs, or as much of it as there is. Answers where the rest begins."""
+        piece = content[start : start + self._needed - self._size]
+        if piece:
+            self._pieces.append(piece)
+            self._size += len(piece)
+        if len(self._pieces) > _PIECES_MAX:
+            self._pieces = [b"".join(self._pieces)]
+        return start + len(piece)
 
     def _frame_at(self, unread: bytes, start: int) -> tuple[Frame, int] | int:
         """The frame there and where it ends; or how many bytes are needed to tell more."""
@@ -80,24 +100,23 @@ class FrameReader:
             return end - start
         return Frame(first & _OPCODE, bool(first & _FINAL), self._content(unread, at, end)), end
 
-    def _content(self, unread: bytes, at: int, end: int) -> bytes:
+    def _content(self, unread: bytes, at: int, end: int) -> memoryview:
+        view = memoryview(unread)
         if not self._masked:
-            return unread[at:end]
-        unmasked: bytes = apply_mask(memoryview(unread)[at + 4 : end], unread[at : at + 4])
-        return unmasked
+            return view[at:end]
+        mask = unread[at : at + 4]
+        return view[at + 4 : end] if mask == _NO_MASK else memoryview(apply_mask(view[at + 4 : end], mask))
 
 
 def written(opcode: Opcode, content: bytes, *, masked: bool) -> list[bytes]:
-    """A whole message as bytes to send."""
-    if masked:
-        return [MaskedFrame(opcode, content).serialize(mask=True)]
-    length = len(content)
+    """A whole message as bytes to send. Long content is not copied."""
+    bit, mask, length = (_MASKED, _NO_MASK, len(content)) if masked else (0, b"", len(content))
     first = bytes((_FINAL | opcode,))
     if length < _SHORT:
-        return [first + bytes((length,)) + content]
+        return [first + bytes((bit | length,)) + mask + content]
     if length < 1 << 16:
-        return [first + bytes((_SHORT,)) + length.to_bytes(2, "big"), content]
-    return [first + bytes((_LONG,)) + length.to_bytes(8, "big"), content]
+        return [first + bytes((bit | _SHORT,)) + length.to_bytes(2, "big") + mask, content]
+    return [first + bytes((bit | _LONG,)) + length.to_bytes(8, "big") + mask, content]
 
 
 def _check(first: int, length: int, *, masked: bool, expected: bool) -> None:
