@@ -52,7 +52,7 @@ def old(now: Instant) -> Instant:
 @pytest.fixture
 async def owner(urls: DatabaseUrls, database: Database, old: Instant, now: Instant) -> AsyncIterator[Connection]:
     connection = await connect(urls.owner)
-    await partitions.create(connection, old, now)
+    await partitions.create(connection, old, now, now)
     await ledger.open_accounts(connection, ACCOUNTS, old)
     yield connection
     await connection.close()

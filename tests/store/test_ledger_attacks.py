@@ -171,7 +171,7 @@ async def test_an_archived_month_never_comes_back(
     archived = await archive.archive_month(owner, month_of(old), tmp_path, ids, now)
     assert isinstance(archived, Archive)
     async with database.connection() as connection:
-        await connection.execute("SELECT create_partitions($1, $2)", old, now)
+        await connection.execute("SELECT create_partitions($1, $2, $2)", old, now)
         with pytest.raises(asyncpg.IntegrityConstraintViolationError):
             await say(connection, now, [paid])
     assert await archive.archive_month(owner, month_of(old), tmp_path, ids, now) is ArchiveRefusal.NO_SUCH_MONTH

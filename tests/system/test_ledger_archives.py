@@ -27,7 +27,7 @@ async def post_long_ago(home: Path) -> str:
     owner = await connect(attach(home).owner)
     now = await read_clock(owner)
     then = Instant(now - 100 * DAY)
-    await partitions.create(owner, then, now)
+    await partitions.create(owner, then, now, now)
     async with owner.transaction():
         await ledger.open_accounts(owner, [BANK, CUSTOMER], then)
         await ledger.post(

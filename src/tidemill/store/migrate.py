@@ -96,7 +96,7 @@ async def migrate(urls: DatabaseUrls, ids: Ids, version: str) -> Sequence[Migrat
         now = await read_clock(owner)
         for step in steps:
             await _apply(owner, step, now, version)
-        await partitions.create(owner, Instant(now - OLDEST_US), Instant(now + _FIRST_PARTITIONS_US))
+        await partitions.create(owner, Instant(now - OLDEST_US), Instant(now + _FIRST_PARTITIONS_US), now)
         if steps:
             await _grant(owner, urls)
             await _ensure_pool(owner, ids, now, version)

@@ -8,6 +8,6 @@ from tidemill.store.query import Connection, Query
 _CREATE = Query("partitions/create")
 
 
-async def create(connection: Connection, since: Instant, until: Instant) -> Sequence[str]:
-    """Make every missing partition between two instants. Answers the names of the new ones."""
-    return [row["name"] for row in await _CREATE.rows(connection, since=since, until=until)]
+async def create(connection: Connection, since: Instant, until: Instant, now: Instant) -> Sequence[str]:
+    """Make every missing month between two instants, and every missing day around now. Answers the new ones' names."""
+    return [row["name"] for row in await _CREATE.rows(connection, since=since, until=until, now=now)]

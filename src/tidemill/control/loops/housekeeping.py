@@ -22,7 +22,7 @@ async def make_partitions(parts: Parts, now: Instant) -> Sequence[str]:
     """Make what is missing, from as old as an id may be until as far ahead as the settings say."""
     until = Instant(now + parts.settings.database.partitions_ahead_days * DAY)
     async with parts.database.connection() as connection:
-        return await partitions.create(connection, Instant(now - OLDEST_US), until)
+        return await partitions.create(connection, Instant(now - OLDEST_US), until, now)
 
 
 class AnnounceLoop(Loop):

@@ -161,9 +161,10 @@ ALTER TABLE partitioned_table ADD COLUMN span text NOT NULL DEFAULT 'month' CHEC
 INSERT INTO partitioned_table (name) VALUES ('telemetry');
 UPDATE partitioned_table SET span = 'day' WHERE name = 'telemetry';
 
--- Days are made for two months at the most: they are many, and made again every hour. A partition is made beside its
--- table and then attached, so that neither readers nor writers wait for it.
-CREATE OR REPLACE FUNCTION create_partitions(since timestamptz, until timestamptz) RETURNS SETOF text
+-- Days are made from yesterday to a week ahead: they are many, made again every hour, and no row of theirs is older. A
+-- partition is made beside its table and then attached, so that neither readers nor writers wait for it.
+DROP FUNCTION create_partitions(timestamptz, timestamptz);
+CREATE FUNCTION create_partitions(since timestamptz, until timestamptz, now timestamptz) RETURNS SETOF text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
     parent  partitioned_table;
@@ -180,10 +181,11 @@ BEGIN
     FOR parent IN SELECT * FROM partitioned_table ORDER BY name LOOP
         step := ('1 ' || parent.span)::interval;
         named := CASE parent.span WHEN 'day' THEN 'YYYY-MM-DD' ELSE 'YYYY-MM' END;
-        begins := date_trunc(parent.span, since AT TIME ZONE 'UTC');
+        begins := date_trunc('month', since AT TIME ZONE 'UTC');
         ends := until AT TIME ZONE 'UTC';
         IF parent.span = 'day' THEN
-            ends := least(ends, begins + interval '60 days');
+            begins := date_trunc('day', now AT TIME ZONE 'UTC') - interval '1 day';
+            ends := begins + interval '8 days';
         END IF;
         WHILE begins <= ends LOOP
             child := format('%s_%s', parent.name, replace(to_char(begins, named), '-', '_'));
