@@ -226,11 +226,8 @@ def test_a_node_is_known_by_its_key_and_not_by_its_name() -> None:
     assert refusal(known(second, node_id=node().id), found((node(), second))) is AdmissionRefusal.NODE_KEY_WRONG
 
 
-def test_a_blocked_owners_node_comes_back_later() -> None:
-    verdict = alone(known(node()), found((node(),), (), owner(blocked=True)))
-    assert isinstance(verdict, TurnedAway)
-    assert verdict.refusal is AdmissionRefusal.NODE_OWNER_BLOCKED
-    assert verdict.retry_ms
+def test_a_blocked_owners_node_comes_in_to_deliver_what_it_finished() -> None:
+    assert isinstance(alone(known(node()), found((node(),), (), owner(blocked=True))), LetIn)
 
 
 @pytest.mark.parametrize(

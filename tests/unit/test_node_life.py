@@ -181,6 +181,7 @@ def test_everything_at_once_is_told_in_order_and_once() -> None:
         conditions={Condition.OFFLINE, Condition.PAUSED, Condition.DRAINING, Condition.SUSPENDED},
         challenge_passed=False,
         version_accepted=False,
+        owner_blocked=True,
         failing=[FailingDevice("GPU 0", "Lost.")],
         rules=rules,
         senses=sense(None, Reading(95, 200, 50), rules, POOL, NOW),

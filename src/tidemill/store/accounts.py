@@ -191,8 +191,8 @@ async def decide_kyc(
 async def set_blocked(
     transaction: Connection, account_id: UUID, *, blocked: bool, reason: str, by: str, ids: Ids, now: Instant
 ) -> Account | Refusal:
-    """Block an account or unblock it. A blocked one has no session, its keys and letters do not work, and its nodes are
-    let go: whoever holds their links closes them."""
+    """Block an account or unblock it. A blocked one has no session, its keys and letters do not work, and its nodes get
+    no new work; they keep their links, to deliver what they have finished."""
     kept = checked_reason(reason)
     if isinstance(kept, Refusal):
         return kept
@@ -204,7 +204,6 @@ async def set_blocked(
     if blocked:
         await mailed_tokens.drop(transaction, account_id)
         await sessions.end(transaction, account_id, Ended.BLOCKED, ids=ids, now=now)
-        await nodes.wish(transaction, account_id)
     return await _told(transaction, AccountBlocked(account_id, blocked, kept, by), ids, now)
 
 

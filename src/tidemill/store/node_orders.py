@@ -7,7 +7,6 @@ from uuid import UUID
 
 import asyncpg
 
-from tidemill.core.nodes.admission import AdmissionRefusal
 from tidemill.core.nodes.life import LifeRefusal
 from tidemill.core.refusals import Refusal
 from tidemill.store.query import Connection, Query
@@ -44,6 +43,5 @@ async def told(connection: Connection, orders: Sequence[Untold]) -> None:
 
 
 def _untold(row: asyncpg.Record) -> Untold:
-    blocked = AdmissionRefusal.NODE_OWNER_BLOCKED if row["blocked"] else None
-    close = LifeRefusal.NODE_REMOVED if row["removed"] else blocked
+    close = LifeRefusal.NODE_REMOVED if row["removed"] else None
     return Untold(row["node_id"], row["generation"], row["wishes"], row["rules"].encode(), close)

@@ -21,11 +21,12 @@ _HISTORY = Query("node_view/history")
 
 @dataclass(frozen=True)
 class Readings:
-    """A node's last beat, if it has beaten; whether it is hot; and whether its challenge is passed."""
+    """A node's last beat, if it has beaten; whether it is hot, its challenge passed, its owner blocked."""
 
     beat: NodeBeat | None
     hot: bool
     challenge_passed: bool
+    owner_blocked: bool
 
 
 async def readings(connection: Connection, node_ids: Sequence[UUID]) -> Mapping[UUID, Readings]:
@@ -64,9 +65,11 @@ async def history(
 
 def _readings(row: asyncpg.Record) -> Readings:
     beat = None if row["at"] is None else telemetry.beat_of(row)
-    return Readings(beat, row["hot"], row["challenge_passed"])
+    return Readings(beat, row["hot"], row["challenge_passed"], row["owner_blocked"])
 
 
 def _known(found: Readings) -> Known:
     beat = found.beat
-    return Known(beat.beat if beat else None, beat.at if beat else None, found.hot, found.challenge_passed)
+    return Known(
+        beat.beat if beat else None, beat.at if beat else None, found.hot, found.challenge_passed, found.owner_blocked
+    )

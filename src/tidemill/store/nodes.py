@@ -32,7 +32,6 @@ _RENAME = Query("node/rename")
 _SET_RULES = Query("node/set_rules")
 _SET_SUSPENDED = Query("node/set_suspended")
 _REMOVE = Query("node/remove")
-_WISH = Query("node/wish")
 _LEFT = Query("node/left")
 _DEVICES = Query("node/devices")
 
@@ -136,11 +135,6 @@ async def suspend(
         return NodeRefusal.NODE_SUSPENDED if suspended else NodeRefusal.NODE_NOT_SUSPENDED
     await _SET_SUSPENDED.run(transaction, id=node.id, reason=kept if suspended else None)
     return await _told(transaction, node, NodeSuspended(node.account_id, node.id, suspended, kept, by), ids, now)
-
-
-async def wish(transaction: Connection, account_id: UUID) -> None:
-    """Something about an account changed that its nodes' links depend on, such as that it was blocked."""
-    await _WISH.run(transaction, account_id=account_id)
 
 
 async def left(connection: Connection, account_id: UUID) -> bool:

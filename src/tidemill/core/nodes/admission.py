@@ -22,7 +22,6 @@ CLONE_TOLD_EVERY_US = 600 * SECOND
 """A clone calls again and again; its node's owner is told of it once in so long."""
 
 _AGAIN_MS = 1_000
-_BLOCKED_MS = 600_000
 
 
 class AdmissionRefusal(Refusal):
@@ -30,7 +29,7 @@ class AdmissionRefusal(Refusal):
     NODE_UNKNOWN = "The pool does not know this node: join the machine again with a new token."
     NODE_KEY_WRONG = "This key is not the one that the node joined with: restore the agent's home, or join again."
     NODE_KEY_TAKEN = "Another owner's node has this key: run `tidemill agent leave`, then join again."
-    NODE_OWNER_BLOCKED = "The account of this node's owner is blocked: they have to ask an operator of the pool."
+    NODE_OWNER_BLOCKED = "The account that made this token is blocked: its owner has to ask an operator of the pool."
     IDENTITY_IN_USE = (
         "Another machine with this node's identity is connected: stop it there, or join this machine with a token."
     )
@@ -171,7 +170,7 @@ def _decided(applicant: Applicant, found: Found, uses: Counter[UUID], rules: Doo
         is_there = applicant.node_id in found.node_ids
         refusal = AdmissionRefusal.NODE_KEY_WRONG if is_there else AdmissionRefusal.NODE_UNKNOWN
         return TurnedAway(refusal, applicant.node_id if is_there else None)
-    return _known(applicant, node, found, rules, now)
+    return _known(applicant, node, rules, now)
 
 
 def _newcomer(
@@ -183,20 +182,19 @@ def _newcomer(
     if node is not None and node.life is not Life.DEREGISTERED and node.account_id != token.account_id:
         return TurnedAway(AdmissionRefusal.NODE_KEY_TAKEN)
     if node is not None:
-        return _known(applicant, node, found, rules, now)
+        return _known(applicant, node, rules, now)
     owner = found.owners[token.account_id]
     if owner.blocked:
-        return TurnedAway(AdmissionRefusal.NODE_OWNER_BLOCKED, retry_ms=_BLOCKED_MS)
+        return TurnedAway(AdmissionRefusal.NODE_OWNER_BLOCKED)
     if refusal := usable(token, uses[token.id], now) or may_join(owner.roles, house=token.house):
         return TurnedAway(refusal)
     return Register(token, versions.is_accepted(applicant.agent, rules.oldest_agent))
 
 
-def _known(applicant: Applicant, node: Standing, found: Found, rules: DoorRules, now: Instant) -> Verdict:
+def _known(applicant: Applicant, node: Standing, rules: DoorRules, now: Instant) -> Verdict:
+    """A node of a blocked owner comes in too, to deliver what it has finished; it gets no new work."""
     if node.life is Life.DEREGISTERED:
         return TurnedAway(LifeRefusal.NODE_REMOVED, node.id)
-    if found.owners[node.account_id].blocked:
-        return TurnedAway(AdmissionRefusal.NODE_OWNER_BLOCKED, node.id, _BLOCKED_MS)
     if _is_clone(applicant, node, rules, now):
         told = node.cloned_at is not None and now - node.cloned_at < CLONE_TOLD_EVERY_US
         cloned = None if told else node

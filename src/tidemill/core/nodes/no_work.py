@@ -18,6 +18,7 @@ _LIVES = {
     Life.INACTIVE: "This node is inactive: it needs a passed challenge and enough stake to be active again.",
 }
 _CHECKED_AGAIN = "Its hardware has to be challenged before it gets work; that happens by itself once it is online."
+_OWNER_BLOCKED = "The account of its owner is blocked: what is begun is finished, and an operator has to be asked."
 _PAUSED = "This node is paused: resume it when it may work again."
 _PAUSING = {Why.TOO_HOT, Why.TOO_MUCH_POWER, Why.PAUSED}
 """Each of them pauses a node, and says more than that it is paused."""
@@ -50,6 +51,7 @@ class NodeView:
     senses: Senses | None = None
     paused_reason: str = ""
     suspended_reason: str = ""
+    owner_blocked: bool = False
     heard_at: Instant | None = None
 
 
@@ -67,6 +69,8 @@ def why_no_work(node: NodeView, pool: HeatLimits, now: Instant) -> list[Reason]:
 def _of_the_node(node: NodeView, now: Instant) -> Iterator[Reason]:
     if Condition.SUSPENDED in node.conditions:
         yield _suspended(node.suspended_reason)
+    if node.owner_blocked:
+        yield Reason(Why.OWNER_BLOCKED, _OWNER_BLOCKED)
     if Condition.OFFLINE in node.conditions:
         yield _offline(node.heard_at, now)
     if not node.version_accepted:

@@ -22,6 +22,7 @@ class Why(Enum):
 
     REMOVED = "removed"
     SUSPENDED = "suspended"
+    OWNER_BLOCKED = "owner_blocked"
     OFFLINE = "offline"
     VERSION_NOT_ACCEPTED = "version_not_accepted"
     CHALLENGE_MISSING = "challenge_missing"
@@ -38,6 +39,7 @@ class Why(Enum):
 IN_HAND: Mapping[Why, InHand] = {
     Why.REMOVED: InHand.STOP,
     Why.SUSPENDED: InHand.STOP,
+    Why.OWNER_BLOCKED: InHand.FINISH,
     Why.OFFLINE: InHand.FINISH,
     Why.VERSION_NOT_ACCEPTED: InHand.FINISH,
     Why.CHALLENGE_MISSING: InHand.FINISH,

@@ -19,12 +19,13 @@ from tidemill.core.telemetry import Beat, busiest_pct, hottest_c, hungriest_w
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a node besides its own row: its last beat and when it was, open alerts, and its challenge."""
+    """What is known of a node besides its own row: its last beat and when, open alerts, its challenge, its owner."""
 
     beat: Beat | None
     beat_at: Instant | None
     hot: bool
     challenge_passed: bool
+    owner_blocked: bool
 
 
 def view(node: Node, devices: Sequence[KnownDevice], known: Known, heat: HeatLimits, agent_oldest: str) -> NodeView:
@@ -46,6 +47,7 @@ def view(node: Node, devices: Sequence[KnownDevice], known: Known, heat: HeatLim
         utc_offset_s=node.utc_offset_s,
         senses=_senses(known, rules, heat),
         suspended_reason=node.suspended_reason or "",
+        owner_blocked=known.owner_blocked,
         heard_at=node.heard_at,
     )
 

@@ -1,5 +1,4 @@
 -- What a process has still to tell the nodes whose links it holds, and which of them it may hold no longer.
-SELECT p.node_id, p.generation, n.wishes, n.rules::text AS rules, n.removed_at IS NOT NULL AS removed,
-       a.blocked_reason IS NOT NULL AS blocked
-FROM presence AS p JOIN node AS n ON n.id = p.node_id JOIN account AS a ON a.id = n.account_id
+SELECT p.node_id, p.generation, n.wishes, n.rules::text AS rules, n.removed_at IS NOT NULL AS removed
+FROM presence AS p JOIN node AS n ON n.id = p.node_id
 WHERE p.process_id = :process_id AND n.wishes > p.told AND (:node_ids::uuid[] IS NULL OR p.node_id = ANY (:node_ids))
