@@ -58,6 +58,7 @@ def test_health_readiness_and_metrics_answer(up: Running) -> None:
     assert 'method="GET",route="/api/v1/events",status="200"' in metrics
     assert 'tidemill_http_request_seconds_count{method="GET",route="/readyz",status="200"}' in metrics
     assert 'tidemill_loop_tick_seconds_count{loop="heartbeat",outcome="done"}' in metrics
+    assert "tidemill_links 0.0" in metrics
     assert "tidemill_clock_trusted 1.0" in metrics
 
 
@@ -157,7 +158,7 @@ def test_strangers_see_only_what_is_public(up: Running) -> None:
     }
     assert "process.started" in mine
     assert public
-    assert all(kind.startswith("pool.") for kind in public)
+    assert all(kind.startswith("pool.") or kind == "audit.head_published" for kind in public)
     assert not public & {"pool.backup_made", "pool.clock_alarm", "process.started"}
 
 

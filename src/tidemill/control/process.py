@@ -20,13 +20,10 @@ from starlette.types import ASGIApp
 
 from tidemill import __version__
 from tidemill.control.app import create_app
-from tidemill.control.callers import Callers
 from tidemill.control.context import Control
-from tidemill.control.denials import DenialLoop, Denials
+from tidemill.control.denials import DenialLoop
 from tidemill.control.feed import EventFeed
 from tidemill.control.first_steps import FirstStep, first_steps
-from tidemill.control.limiter import Limiter
-from tidemill.control.limits import CallerLimits
 from tidemill.control.listening import Server, create_server
 from tidemill.control.loops.accounts import AccountForgettingLoop, KeyUseLoop, SigningKeyLoop
 from tidemill.control.loops.backups import BackupDuty
@@ -47,23 +44,18 @@ from tidemill.control.loops.mail import MailForgettingLoop, MailLoop
 from tidemill.control.loops.nodes import NodeAlertDuty, NodeHealthLoop, TelemetryDuty
 from tidemill.control.loops.telling import TellingLoop
 from tidemill.control.loops.trail import HeadDuty, TrailLoop
+from tidemill.control.making import make_control
 from tidemill.control.master_key import open_keyring
 from tidemill.control.metrics import Metrics
-from tidemill.control.node_registry import LinkRefusalLoop, LinkRefusals, NodeRegistry
-from tidemill.control.operator import operator_token
+from tidemill.control.node_registry import LinkRefusalLoop
 from tidemill.control.parts import Parts
-from tidemill.control.passwords import Passwords
-from tidemill.control.tokens import Tokens
 from tidemill.control.tracing import traced
-from tidemill.core.accounts.sessions import SessionRules
 from tidemill.core.clock import SECOND, ClockRules
 from tidemill.core.events import Recorded
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
 from tidemill.core.settings import Settings, pool_fingerprint
-from tidemill.link.rules import LinkRules
-from tidemill.link.server import Links
-from tidemill.store import events, pool_identity, processes
+from tidemill.store import events, processes
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import DatabaseClock
 from tidemill.store.critical_settings import in_force
@@ -170,7 +162,7 @@ class ControlProcess:
                 poster=poster,
                 keyring=await open_keyring(for_loops, settings, self._ids, clock.now()),
             )
-            control = await _control(parts, for_requests)
+            control = await make_control(parts, for_requests)
             await self._register(control)
             try:
                 yield control
@@ -313,48 +305,6 @@ async def _ended(tasks: "list[asyncio.Task[None]]", patience_s: float) -> None:
     for task in late:
         task.cancel()
     await asyncio.gather(*late, return_exceptions=True)
-
-
-async def _control(parts: Parts, for_requests: Database) -> Control:
-    """What routes need besides: whoever asks is found, limited and let in by these."""
-    settings = parts.settings
-    rules, tokens, link_refusals = _session_rules(settings), Tokens(parts), LinkRefusals()
-    await tokens.renew(parts.clock.now())
-    identity = await pool_identity.load(
-        parts.database, parts.keyring, parts.ids, parts.clock.now(), secrets.token_bytes
-    )
-    return Control(
-        **vars(parts),
-        requests=for_requests,
-        feed=EventFeed(parts, for_requests),
-        limiter=Limiter(parts.database, parts.clock),
-        limits=CallerLimits(settings.limits),
-        passwords=Passwords(at_once=settings.login.hashes_at_once, waiting_max=settings.login.hashes_waiting_max),
-        tokens=tokens,
-        callers=Callers(parts, for_requests, tokens, rules, operator_token(settings.home)),
-        session_rules=rules,
-        denials=Denials(),
-        links=Links(NodeRegistry(parts, link_refusals), identity, parts.clock, _link_rules(settings)),
-        link_refusals=link_refusals,
-    )
-
-
-def _link_rules(settings: Settings) -> LinkRules:
-    return LinkRules(
-        beat_ms=int(settings.link.heartbeat_s * 1000),
-        connections_max=settings.link.connections_max,
-        trusted_proxies=tuple(settings.http.trusted_proxies),
-    )
-
-
-def _session_rules(settings: Settings) -> SessionRules:
-    login = settings.login
-    return SessionRules(
-        idle_us=int(login.session_idle_s * SECOND),
-        lifetime_us=int(login.session_lifetime_s * SECOND),
-        remembered_us=int(login.session_remembered_s * SECOND),
-        binding=login.session_binding,
-    )
 
 
 def _clock_rules(settings: Settings) -> ClockRules:
