@@ -57,6 +57,9 @@ class Running:
     def post(self, path: str, **options: Any) -> httpx2.Response:
         return httpx2.post(self.url + path, verify=self.verify, timeout=10, **options)
 
+    def delete(self, path: str, **options: Any) -> httpx2.Response:
+        return httpx2.delete(self.url + path, verify=self.verify, timeout=10, **options)
+
     @property
     def operator(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {(self.home / 'operator.token').read_text().strip()}"}

@@ -27,6 +27,9 @@ _UNSENT_MAX = 256 * 1024
 _PIECE = 64 * 1024
 _UNREAD_US = 30 * SECOND
 _LINGER_US = 5 * SECOND
+_THEIR_REASONS = frozenset({"wrong_pool", "version"})
+"""Why an agent turns the pool away: somebody has to look at its token, or at its version."""
+
 
 
 class Unread(IntFlag):
@@ -237,7 +240,7 @@ class Connection(asyncio.Protocol):
                 self._offered(number, purpose, about)
             case Greeted(hello):
                 self._listener.greeted(self, hello)
-            case Closed(code, sentence, True):
+            case Closed(code, sentence, ours) if ours or code in _THEIR_REASONS:
                 self._listener.broke(self, code, sentence)
 
     def _knocked(self, request: Request) -> Rejection | None:
