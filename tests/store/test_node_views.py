@@ -120,6 +120,16 @@ async def test_what_a_node_proved_before_it_was_offline_counts_no_more(database:
     assert await reasons(database, link, now) == {Why.CHALLENGE_MISSING}
 
 
+async def test_why_a_challenge_was_not_passed_is_said_with_its_figures(database: Database, now: Instant) -> None:
+    (link,) = await nodes_of(database, await an_owner(database, now), 1, HERE, now)
+    await set_up(database, link, now)
+    words = "Device 0, H100, claims 81,559 MiB and could not show what was asked for."
+    async with database.connection() as connection:
+        await connection.execute("UPDATE node_challenge SET passed_at = NULL, refused = $1", words)
+    (reason,) = why_no_work(await view_of(database, link), HEAT, now)
+    assert (reason.why, words in reason.sentence) == (Why.CHALLENGE_MISSING, True), reason.sentence
+
+
 async def test_history_is_read_backwards_by_whom_it_concerns(database: Database, now: Instant) -> None:
     owner = await an_owner(database, now)
     link, other = await nodes_of(database, owner, 2, HERE, now)

@@ -21,11 +21,12 @@ _HISTORY = Query("node_view/history")
 
 @dataclass(frozen=True)
 class Readings:
-    """A node's last beat, if it has beaten; whether it is hot, its challenge passed, its owner blocked."""
+    """A node's last beat, if it has beaten; whether it is hot, its challenge passed or why not, its owner blocked."""
 
     beat: NodeBeat | None
     hot: bool
     challenge_passed: bool
+    challenge_refused: str | None
     owner_blocked: bool
 
 
@@ -65,11 +66,16 @@ async def history(
 
 def _readings(row: asyncpg.Record) -> Readings:
     beat = None if row["at"] is None else telemetry.beat_of(row)
-    return Readings(beat, row["hot"], row["challenge_passed"], row["owner_blocked"])
+    return Readings(beat, row["hot"], row["challenge_passed"], row["challenge_refused"], row["owner_blocked"])
 
 
 def _known(found: Readings) -> Known:
     beat = found.beat
     return Known(
-        beat.beat if beat else None, beat.at if beat else None, found.hot, found.challenge_passed, found.owner_blocked
+        beat=beat.beat if beat else None,
+        beat_at=beat.at if beat else None,
+        hot=found.hot,
+        challenge_passed=found.challenge_passed,
+        challenge_refused=found.challenge_refused or "",
+        owner_blocked=found.owner_blocked,
     )

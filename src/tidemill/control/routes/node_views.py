@@ -33,6 +33,12 @@ class DeviceView(View):
     power_limit_w: int | None
     ecc: bool | None
     failing: str | None = Field(description="The driver's words, if it gave the device up.")
+    measured_mib: int | None = Field(
+        description="Of its memory, what the last passed challenge asked for and was shown."
+    )
+    measured_ops_per_s: int | None = Field(description="Operations a second in that challenge, the way to it included.")
+    nvlink_ppm: int | None = Field(description="What its links to other devices are worth; 1000000 is without any.")
+    measured_at: Timestamp | None
 
 
 class NodeSummary(View):

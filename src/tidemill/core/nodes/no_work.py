@@ -14,8 +14,8 @@ from tidemill.core.nodes.rules import HeatLimits, Rules, Senses, objections
 _ORDER = {why: place for place, why in enumerate(Why)}
 
 _LIVES = {
-    Life.REGISTERED: "This node is registered and not active yet: it needs a passed challenge and enough stake.",
-    Life.INACTIVE: "This node is inactive: it needs a passed challenge and enough stake to be active again.",
+    Life.REGISTERED: "This node is registered and not active yet: it needs a passed challenge.",
+    Life.INACTIVE: "This node is inactive: it needs a passed challenge to be active again.",
 }
 _CHECKED_AGAIN = "Its hardware has to be challenged before it gets work; that happens by itself once it is online."
 _OWNER_BLOCKED = "The account of its owner is blocked: what is begun is finished, and an operator has to be asked."
@@ -51,6 +51,7 @@ class NodeView:
     senses: Senses | None = None
     paused_reason: str = ""
     suspended_reason: str = ""
+    challenge_refused: str = ""
     owner_blocked: bool = False
     heard_at: Instant | None = None
 
@@ -76,7 +77,7 @@ def _of_the_node(node: NodeView, now: Instant) -> Iterator[Reason]:
     if not node.version_accepted:
         yield _version(node)
     if not node.challenge_passed:
-        yield Reason(Why.CHALLENGE_MISSING, _CHECKED_AGAIN)
+        yield Reason(Why.CHALLENGE_MISSING, _unproved(node.challenge_refused))
     if node.life in _LIVES:
         yield Reason(Why.NOT_ACTIVE, _LIVES[node.life])
     if Condition.PAUSED in node.conditions:
@@ -84,6 +85,10 @@ def _of_the_node(node: NodeView, now: Instant) -> Iterator[Reason]:
     if Condition.DRAINING in node.conditions:
         yield Reason(Why.DRAINING, _DRAINING)
     yield from _failing(node)
+
+
+def _unproved(refused: str) -> str:
+    return f"Its hardware was challenged and did not show what it claims. {refused}" if refused else _CHECKED_AGAIN
 
 
 def _suspended(reason: str) -> Reason:

@@ -25,7 +25,10 @@ class NodeRefusal(Refusal):
 
 @dataclass(frozen=True)
 class KnownDevice:
-    """What a node claims of one device. `model` is the catalogue's name, where it knows the device."""
+    """What a node claims of one device, and what its last passed challenge measured: None before the first.
+
+    `model` is the catalogue's name, where it knows the device.
+    """
 
     index: int
     kind: str
@@ -38,6 +41,10 @@ class KnownDevice:
     power_limit_w: int | None
     ecc: bool | None
     failing: str | None
+    measured_mib: int | None
+    measured_ops_per_s: int | None
+    nvlink_ppm: int | None
+    measured_at: Instant | None
 
 
 @dataclass(frozen=True)

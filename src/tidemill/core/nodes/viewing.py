@@ -25,6 +25,7 @@ class Known:
     beat_at: Instant | None
     hot: bool
     challenge_passed: bool
+    challenge_refused: str
     owner_blocked: bool
 
 
@@ -38,6 +39,7 @@ def view(node: Node, devices: Sequence[KnownDevice], known: Known, heat: HeatLim
         life=node.life,
         conditions=_conditions(node, degraded=bool(failing)),
         challenge_passed=known.challenge_passed,
+        challenge_refused=known.challenge_refused,
         version=versions.version_of(node.agent),
         version_accepted=versions.is_accepted(node.agent, agent_oldest),
         versions_accepted=f"{agent_oldest} and newer",
