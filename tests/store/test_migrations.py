@@ -100,7 +100,7 @@ async def test_partitions_are_made_ahead_once_and_hold_the_ids_of_their_month(da
         made = await asyncio.gather(*(_create(database, now, later) for _ in range(4)))
         names = [name for batch in made for name in batch]
         assert len(names) == len(set(names)) >= 8
-        assert await partitions.create(connection, now, later) == []
+        assert await partitions.create(connection, now, later, now) == []
         async with connection.transaction():
             await events.append(connection, [PoolCreated("later")], Ids(lambda _: 0), later)
         month = await connection.fetchval(
@@ -127,7 +127,7 @@ async def test_an_old_server_is_refused_before_anything_is_touched() -> None:
 
 async def _create(database: Database, since: Instant, until: Instant) -> list[str]:
     async with database.connection() as connection:
-        return list(await partitions.create(connection, since, until))
+        return list(await partitions.create(connection, since, until, since))
 
 
 async def test_the_servers_first_id_of_an_instant_is_ours(database: Database) -> None:
