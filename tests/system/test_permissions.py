@@ -98,6 +98,7 @@ ROWS = {
     "GET /api/v1/nodes": Row.NODES_READ,
     "GET /api/v1/nodes/{node_id}": Row.NODES_READ,
     "GET /api/v1/nodes/{node_id}/history": Row.NODES_READ,
+    "GET /api/v1/nodes/{node_id}/telemetry": Row.NODES_READ,
     "PATCH /api/v1/nodes/{node_id}": Row.NODES_WRITE,
     "DELETE /api/v1/nodes/{node_id}": Row.NODES_WRITE,
     "PUT /api/v1/nodes/{node_id}/rules": Row.NODES_WRITE,

@@ -7,7 +7,7 @@ from uuid import UUID
 import asyncpg
 
 from tidemill.core.clock import Instant
-from tidemill.core.ids import Ids, first_id_at
+from tidemill.core.ids import Ids
 from tidemill.core.telemetry import Beat, DeviceBeat
 from tidemill.store.arrays import bigint_array, text_array, uuid_array
 from tidemill.store.query import Connection, Query
@@ -32,9 +32,9 @@ async def keep(transaction: Connection, beats: Sequence[NodeBeat], ids: Ids, now
         await _KEEP.run(transaction, **columns(beats, ids, now))
 
 
-async def recent(connection: Connection, node_id: UUID, since: Instant, limit: int) -> Sequence[NodeBeat]:
-    """A node's beats since an instant, newest first."""
-    rows = await _RECENT.rows(connection, node_id=node_id, since=since, since_id=first_id_at(since), limit=limit)
+async def recent(connection: Connection, node_id: UUID, before: Instant | None, limit: int) -> Sequence[NodeBeat]:
+    """A node's last beats, or the last before an instant, newest first."""
+    rows = await _RECENT.rows(connection, node_id=node_id, before=before, limit=limit)
     return [beat_of(row) for row in rows]
 
 

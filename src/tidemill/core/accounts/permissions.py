@@ -122,6 +122,7 @@ RULES: Mapping[str, Rule] = {
     "GET /api/v1/nodes": NODES_READ,
     "GET /api/v1/nodes/{node_id}": NODES_READ,
     "GET /api/v1/nodes/{node_id}/history": NODES_READ,
+    "GET /api/v1/nodes/{node_id}/telemetry": NODES_READ,
     "PATCH /api/v1/nodes/{node_id}": NODES_WRITE,
     "DELETE /api/v1/nodes/{node_id}": NODES_WRITE,
     "PUT /api/v1/nodes/{node_id}/rules": NODES_WRITE,
