@@ -254,6 +254,7 @@ class Links:
             return
         self._held[held.node_id] = connection
         if other:
+            self._deliveries.forget(other)  # it may linger; a node is heard on one link
             other.close("superseded", _SUPERSEDED)
 
     def _delivered(self, connection: Connection, outcome: Outcome) -> None:

@@ -24,6 +24,9 @@ SMALL_FRAMES_MAX = 1_000
 """So many small frames a pool hears before it turns to others; an agent has nobody else to turn to."""
 
 _HEAD_MAX = 64 * 1024
+_HELLO_MAX = 4 * 1024
+"""Whoever has not shown a key yet says hello, and nothing longer."""
+
 _NORMAL = (1000).to_bytes(2, "big")
 _SWITCHING = 101
 _BUSY = "The pool has no room for another link right now."
@@ -46,7 +49,6 @@ class Framed:
         "_parts",
         "_pong",
         "_reader",
-        "_size",
         "_small_frames_max",
         "_unsent",
         "frames_in",
@@ -66,8 +68,7 @@ class Framed:
         self._key = opening.key_of(link.nonce) if isinstance(link, AgentLink) else ""
         self._unsent = [opening.request(url, self._key)] if url else []
         self._reader = FrameReader(masked=not self._masks)
-        self._parts: list[bytes] = []
-        self._size = 0
+        self._parts = bytearray()
         self._pong: bytes | None = None
         self._over = False
 
@@ -133,6 +134,7 @@ class Framed:
         return pieces
 
     def _hear(self, content: bytes, now: Instant, events: list[LinkEvent]) -> None:
+        self._reader.most = FRAME_MAX if self._masks or self.link.state is State.OPEN else _HELLO_MAX
         with closing(self._reader.frames_in(content)) as frames:
             for frame in frames:
                 events.extend(self._understand(frame, now))
@@ -186,18 +188,18 @@ class Framed:
 
     def _message(self, frame: Frame, now: Instant) -> Sequence[LinkEvent]:
         """A message may come in pieces; together they are no longer than a frame may be."""
-        if (frame.opcode == Opcode.CONT) != bool(self._size):
+        if (frame.opcode == Opcode.CONT) != bool(self._parts):
             raise ProtocolError("malformed", "The pieces of a message do not belong together.")
-        if frame.final and not self._size:
+        if frame.final and not self._parts:
             self.frames_in += 1
             return self.link.receive(frame.content, now)
-        self._parts.append(bytes(frame.content))
-        self._size += len(frame.content)
-        if self._size > FRAME_MAX or not frame.content:
-            raise ProtocolError("frame_too_large", f"A message has at most {FRAME_MAX} bytes, and no empty pieces.")
+        self._parts += frame.content
+        most = self._reader.most
+        if len(self._parts) > most or not frame.content:
+            raise ProtocolError("frame_too_large", f"A message has at most {most} bytes, and no empty pieces.")
         if not frame.final:
             return ()
-        whole, self._parts, self._size = b"".join(self._parts), [], 0
+        whole, self._parts = bytes(self._parts), bytearray()
         self.frames_in += 1
         return self.link.receive(whole, now)
 

@@ -32,11 +32,12 @@ class Frame(NamedTuple):
 
 
 class FrameReader:
-    """Cuts what a peer sends into frames. Only a frame that comes in pieces is put together; others are not copied."""
+    """Cuts what a peer sends into frames, none longer than `most`. Only one that comes in pieces is copied."""
 
-    __slots__ = ("_masked", "_needed", "_pieces", "_rest", "_size")
+    __slots__ = ("_masked", "_needed", "_pieces", "_rest", "_size", "most")
 
     def __init__(self, *, masked: bool) -> None:
+        self.most = FRAME_MAX
         self._masked = masked
         self._pieces: list[bytes] = []
         self._size = 0
@@ -93,8 +94,8 @@ class FrameReader:
             if len(unread) < at + size:
                 return 2 + size
             length, at = int.from_bytes(unread[at : at + size], "big"), at + size
-            if length > FRAME_MAX:
-                raise ProtocolError("frame_too_large", f"A frame has at most {FRAME_MAX} bytes.")
+            if length > self.most:
+                raise ProtocolError("frame_too_large", f"A frame has at most {self.most} bytes.")
         end = at + length + (4 if self._masked else 0)
         if len(unread) < end:
             return end - start
