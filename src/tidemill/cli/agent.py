@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="This machine as a node of a pool: join, run, rest, leave.", no_args_is_help=True)
 app.add_typer(agent_rules.app, name="rules")
-app.command()(agent_service.doctor)
-app.command()(agent_service.install)
-app.command()(agent_service.uninstall)
 
 Authority = Annotated[
     Path | None, typer.Option("--ca", help="Certificates of the authority that signed the pool's, in PEM form.")
@@ -83,23 +80,23 @@ def drain(
     wait: Annotated[bool, typer.Option("--wait", help="Return when nothing runs any more.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Finish what this machine has, and take no new work."""
+    """Finish what this machine has, and take no new work until you resume it."""
     home = _set_work(Work.DRAIN)
     if wait:
         _wait_until_idle(home)
-    report("This machine takes no new work.", {"work": Work.DRAIN.value}, as_json=as_json)
+    report("This machine takes no new work until you resume it.", {"work": Work.DRAIN.value}, as_json=as_json)
 
 
 @app.command()
 def pause(as_json: AsJson = False) -> None:
-    """Stop working at once."""
+    """Stop working at once, until you resume it."""
     _set_work(Work.PAUSE)
     report("This machine does not work until you resume it.", {"work": Work.PAUSE.value}, as_json=as_json)
 
 
 @app.command()
 def resume(as_json: AsJson = False) -> None:
-    """Work again."""
+    """Work again, as the rules allow."""
     _set_work(Work.RUN)
     report("This machine takes work again, as its rules allow.", {"work": Work.RUN.value}, as_json=as_json)
 
@@ -124,6 +121,19 @@ def leave(
     _carry_out_leave(settings, home, force=force)
     forget_everything(home)
     report("This machine has left the pool and forgotten it.", {"left": True}, as_json=as_json)
+
+
+# Here, because help lists commands in this order.
+app.command()(agent_service.doctor)
+app.command()(agent_service.install)
+app.command()(agent_service.uninstall)
+
+
+def _welcome(node_id: str, *, once: bool) -> str:
+    """What a machine is now, and what its owner may want next."""
+    goes_on = "Run it with `tidemill agent run`" if once else "It runs until you press Ctrl-C"
+    service = " `tidemill agent install` makes it a service." if os.geteuid() == 0 else ""
+    return f"This machine is node {node_id} of the pool. {goes_on}; `tidemill agent status` shows how it is.{service}"
 
 
 def _token(file: Path | None) -> str:
@@ -171,7 +181,7 @@ async def _run(settings: Settings, home: Home, token: Shown | None, url: str, *,
         running = asyncio.create_task(agent.run())
         if token is not None:
             await starting.joined(agent, running, home)
-            say(f"This machine is node {agent.standing.membership.node_id} of the pool.")
+            say(_welcome(str(agent.standing.membership.node_id), once=once))
         if once and await starting.delivered(equipment.reporting):
             agent.stop()
         return await running

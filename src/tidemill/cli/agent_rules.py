@@ -3,9 +3,6 @@
 They are the same rules that the owner can set in the pool; of each the newest counts, wherever it was set.
 """
 
-import json
-import re
-from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import typer
@@ -14,21 +11,19 @@ from tidemill.agent.home import prepare
 from tidemill.agent.rules_file import RulesFile
 from tidemill.agent.times import wall
 from tidemill.cli.agent_home import agent_settings, own_home
-from tidemill.cli.output import AsJson, Declined, print_json, print_table
+from tidemill.cli.output import AsJson, Declined, print_json, print_table, say
+from tidemill.cli.rule_words import EXAMPLES, NAMES, wish, written
 from tidemill.cli.surroundings import operator_name
 from tidemill.core.clock import as_datetime
-from tidemill.core.nodes.rule_book import RuleBook, shown
+from tidemill.core.nodes.rule_book import Entry, Place, RuleBook, shown
 from tidemill.core.refusals import Refusal
 
 app = typer.Typer(help="The rules by which this machine works.", no_args_is_help=True)
 
-_WINDOW = re.compile(r"(?:(?P<days>[a-z+]+)/)?(?P<begins>[0-9:]+)[-–](?P<ends>[0-9:]+)")
-_IDLE = re.compile(r"(?P<below_pct>[0-9]{1,3})%?/(?P<for_s>[0-9]{1,6})s?")
-
 
 @app.command()
 def show(as_json: AsJson = False) -> None:
-    """The rules that were set, by whom and where."""
+    """The rules that hold, and where they were set."""
     _print(_file().read(), as_json=as_json)
 
 
@@ -38,9 +33,7 @@ def set_rules(
         list[str],
         typer.Argument(
             metavar="NAME=VALUE…",
-            help="Of price, minimum_price, windows, only_when_idle, power_limit_w, temperature_limit_c, labels and "
-            "region, such as price=1.5 windows=22:00-08:00,sat+sun/00:00-24:00 only_when_idle=10%/300s, or as JSON; "
-            "`price=` takes a rule away.",
+            help=f"Of {NAMES}, such as {EXAMPLES}, or as JSON; `price=` takes a rule away.",
         ),
     ],
     as_json: AsJson = False,
@@ -54,57 +47,10 @@ def set_rules(
 
 
 def _wish(rule: str) -> tuple[str, object]:
-    name, equals, value = rule.partition("=")
-    if not equals or name == "work":
-        raise Declined(
-            "A rule is written NAME=VALUE, such as price=1.5; to rest, use `tidemill agent drain` or `pause`."
-        )
-    if not value:
-        return name, None
-    return name, _json(value) if value[0] in "[{" else _READ.get(name, str)(value)
-
-
-def _json(value: str) -> object:
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
-
-
-def _windows(value: str) -> object:
-    return [_matched(_WINDOW, one, _window) for one in value.split(",")]
-
-
-def _window(parts: Mapping[str, str]) -> object:
-    days = {"days": parts["days"].split("+")} if parts["days"] else {}
-    return {"from": parts["begins"], "until": parts["ends"], **days}
-
-
-def _idle(value: str) -> object:
-    return _matched(_IDLE, value, lambda parts: {name: int(number) for name, number in parts.items()})
-
-
-def _matched(pattern: re.Pattern[str], value: str, made: Callable[[Mapping[str, str]], object]) -> object:
-    """What does not fit is passed on as it is: the rules themselves say what is wrong with it."""
-    match = pattern.fullmatch(value)
-    return made(match.groupdict()) if match else value
-
-
-def _whole(value: str) -> object:
-    return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else value
-
-
-def _labels(value: str) -> object:
-    return value.split(",")
-
-
-_READ: Mapping[str, Callable[[str], object]] = {
-    "windows": _windows,
-    "only_when_idle": _idle,
-    "power_limit_w": _whole,
-    "temperature_limit_c": _whole,
-    "labels": _labels,
-}
+    name, value = wish(rule)
+    if name == "work":
+        raise Declined("Use `tidemill agent drain`, `pause` or `resume` for this.")
+    return name, value
 
 
 def _file() -> RulesFile:
@@ -118,14 +64,15 @@ def _print(book: RuleBook, *, as_json: bool) -> None:
     if as_json:
         print_json(values)
         return
-    rows = [
-        (
-            name,
-            json.dumps(values[name]["value"], ensure_ascii=False),
-            entry.by,
-            entry.place.value,
-            f"{as_datetime(entry.at):%Y-%m-%d %H:%M:%S}",
-        )
-        for name, entry in sorted(book.entries.items())
-    ]
-    print_table(("rule", "value", "by", "set on", "at"), rows)
+    held = [(name, entry) for name, entry in sorted(book.entries.items()) if entry.value is not None]
+    if not held:
+        say("No rules are set: `tidemill agent rules set price=1.5` sets one.")
+        return
+    rows = [(name, written(name, values[name]["value"]), *_origin(entry)) for name, entry in held]
+    print_table(("rule", "value", "set", "at (UTC)"), rows)
+
+
+def _origin(entry: Entry) -> tuple[str, str]:
+    """Where a rule was set, and by which user if it was here: those of the pool are accounts, known there."""
+    where = "in the pool" if entry.place is Place.POOL else f"here by {entry.by}"
+    return where, f"{as_datetime(entry.at):%Y-%m-%d %H:%M:%S}"

@@ -7,7 +7,9 @@ from tidemill.agent.home import Home, running_pid
 from tidemill.agent.identity import read_membership
 from tidemill.agent.status_file import read_status
 from tidemill.agent.times import wall
+from tidemill.cli.calling import moment
 from tidemill.cli.output import print_fields, print_json, print_line
+from tidemill.cli.rule_words import written
 
 
 def print_status(home: Home, *, as_json: bool) -> None:
@@ -35,9 +37,10 @@ def _lines(fields: Mapping[str, Any]) -> dict[str, str]:
         return {**shown, "pool": "joined: run `tidemill agent run`"}
     shown |= {"node": str(fields["node_id"]), "link": _link(fields["link"]), "work": _work(fields["work"])}
     shown |= {f"device {place}": _device(one) for place, one in enumerate(fields["devices"])}
-    shown["rules"] = ", ".join(f"{name} = {rule['value']}" for name, rule in fields["rules"].items()) or "none"
-    shown["reports"] = f"{fields['reports_waiting']} wait for the pool"
-    return {**shown, "version": fields["version"], "written": f"{fields['age_s']} s ago"}
+    shown["rules"] = _rules(fields["rules"])
+    shown["reports"] = f"{fields['reports_waiting'] or 'none'} wait for the pool"
+    shown["network"] = _network(fields["speed"])
+    return {**shown, "version": fields["version"], "as of": f"{fields['age_s']} s ago"}
 
 
 def _agent(fields: Mapping[str, Any]) -> str:
@@ -46,18 +49,33 @@ def _agent(fields: Mapping[str, Any]) -> str:
 
 def _link(link: Mapping[str, Any]) -> str:
     trip = "" if link["round_trip_ms"] is None else f", round trip {link['round_trip_ms']} ms"
-    again = "" if link["again_at"] is None else f" Called again at {link['again_at']}."
-    return f"{link['state']} {link['url']} since {link['since']}{trip}. {link['sentence']}{again}".rstrip()
+    again = "" if link["again_at"] is None else f" The pool is called again at {moment(link['again_at'])} UTC."
+    since = f"{link['state']} since {moment(link['since'])} UTC, {link['url']}{trip}."
+    return f"{since} {link['sentence']}{again}".rstrip()
 
 
 def _work(work: Mapping[str, Any]) -> str:
     reasons = " ".join(reason["sentence"] for reason in work["reasons"])
-    return f"{work['running']} running; " + (f"takes no more: {reasons}" if reasons else "takes more")
+    running = f"{work['running'] or 'nothing'} runs; "
+    return running + (f"no new work is taken: {reasons}" if reasons else "new work is taken")
+
+
+def _rules(rules: Mapping[str, Any]) -> str:
+    """Whether it may work at all is said beside the work."""
+    held = {name: rule["value"] for name, rule in rules.items() if rule["value"] is not None and name != "work"}
+    return " ".join(f"{name}={written(name, value)}" for name, value in held.items()) or "none"
+
+
+def _network(speed: Mapping[str, Any] | None) -> str:
+    if speed is None:
+        return "not measured yet"
+    rates = f"{speed['down_bps'] / 10**6:,.0f} Mbit/s down, {speed['up_bps'] / 10**6:,.0f} Mbit/s up"
+    return f"{rates}, {speed['latency_ms']} ms to the pool"
 
 
 def _device(device: Mapping[str, Any]) -> str:
     if device["failing"]:
         return f"{device['name'] or 'unknown'}: fails ({device['failing']})"
-    readings = {"%": "utilisation_pct", "°C": "temperature_c", "W": "power_w"}
+    readings = {"% used": "utilisation_pct", "°C": "temperature_c", "W": "power_w"}
     known = [f"{device[name]} {unit}" for unit, name in readings.items() if device[name] is not None]
     return ", ".join([f"{device['name']}, {device['memory_mib']:,} MiB", *known])

@@ -10,11 +10,12 @@ from contextlib import suppress
 from typing import Any
 
 from tidemill.cli.calling import moment
+from tidemill.cli.node_events import NODE_KINDS, sentence
 from tidemill.cli.output import print_json, print_line
 from tidemill.cli.signed_in import SignedIn
 
 _POLL_S = 2.0
-_KINDS = ("node.", "join_token.")
+_NAMED = 10_000
 
 
 def follow(caller: SignedIn, *, as_json: bool, redraw: Callable[[], None] | None) -> None:
@@ -29,13 +30,13 @@ def follow(caller: SignedIn, *, as_json: bool, redraw: Callable[[], None] | None
             if redraw and events:
                 redraw()
             elif not redraw:
-                _print(events, as_json=as_json)
+                _print(caller, events, as_json=as_json)
 
 
 def _news(caller: SignedIn, after: str) -> tuple[list[dict[str, Any]], str]:
     """What happened to nodes behind a cursor, and where that ends."""
     pages = list(_pages(caller, after))
-    events = [event for page in pages for event in page["items"] if event["kind"].startswith(_KINDS)]
+    events = [event for page in pages for event in page["items"] if event["kind"].startswith(NODE_KINDS)]
     return events, pages[-1]["after"]
 
 
@@ -47,10 +48,16 @@ def _pages(caller: SignedIn, after: str) -> Iterator[dict[str, Any]]:
         yield page
 
 
-def _print(events: list[dict[str, Any]], *, as_json: bool) -> None:
+def _print(caller: SignedIn, events: list[dict[str, Any]], *, as_json: bool) -> None:
+    names = _names(caller) if events and not as_json else {}
     for event in events:
         if as_json:
             print_json(event)
         else:
-            body = "  ".join(f"{name}={value}" for name, value in event["body"].items() if name != "account_id")
-            print_line(f"{moment(event['at'])}  {event['kind']:<24}  {body}")
+            subject = event["subject"].removeprefix("node:")
+            print_line(f"{moment(event['at'])}  {names.get(subject, subject)}  {sentence(event)}")
+
+
+def _names(caller: SignedIn) -> dict[str, str]:
+    """What each node is called, by its id. One that was removed meanwhile is known by its id alone."""
+    return {node["id"]: node["name"] for node in caller.listed("/nodes", {}, _NAMED)}

@@ -3,31 +3,32 @@
 It asks the pool over HTTP. A node is meant by its id or its name. What is done on the machine itself is in `agent`.
 """
 
-import json
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 import typer
 
 from tidemill.cli import join_tokens
 from tidemill.cli.calling import moment
+from tidemill.cli.node_events import sentence
+from tidemill.cli.node_view import print_node, print_nodes, rule_rows
 from tidemill.cli.node_watch import follow
-from tidemill.cli.output import AsJson, Declined, print_fields, print_json, print_line, print_table, report
+from tidemill.cli.output import AsJson, Declined, print_fields, print_json, print_line, report, say
+from tidemill.cli.rule_words import EXAMPLES, NAMES, wish
 from tidemill.cli.signed_in import SignedIn, as_operator
 
-app = typer.Typer(help="Your machines in the pool: list, show, watch, rules, drain, pause, resume, remove.")
+app = typer.Typer(
+    help="Your machines in the pool. What is done on a machine itself is in `tidemill agent`.", no_args_is_help=True
+)
 app.add_typer(join_tokens.app, name="tokens")
 
 Which = Annotated[str, typer.Argument(metavar="NODE", help="The node: its id or its name.")]
 Why = Annotated[str, typer.Option("--reason", "-r", help="Why; it is kept, and the owner can read it.")]
 
 _ROUTE = "/nodes"
-_COLUMNS = ("node", "name", "life", "conditions", "devices", "agent", "last heard")
-_TEXTS = {"price", "minimum_price", "work", "region"}
-"""Rules whose values are texts however they look."""
-
 _HISTORY = 20
+_WATCHED = 500
 
 
 @app.command("list")
@@ -39,33 +40,34 @@ def list_nodes(
 ) -> None:
     """List your nodes, newest first; an operator sees everybody's."""
     query = {"removed": str(removed).lower(), **({} if owner is None else {"owner": owner})}
-    _print_nodes(as_operator().listed(_ROUTE, query, limit), as_json=as_json)
+    print_nodes(as_operator().listed(_ROUTE, query, limit), as_json=as_json)
 
 
 @app.command()
 def show(node: Which, as_json: AsJson = False) -> None:
-    """Show a node: its machine, its rules, and why it gets no work."""
+    """Show a node: its machine, what was measured of it, its rules, alerts, and why it gets no work."""
     caller = as_operator()
     found = caller.ask("GET", f"{_ROUTE}/{_meant(caller, node)}")
     if as_json:
         print_json(found)
-        return
-    print_fields(_fields(found))
-    _print_rest(found)
+    else:
+        print_node(found)
 
 
 @app.command()
 def history(
-    node: Which, limit: Annotated[int, typer.Option(min=1, max=10_000)] = _HISTORY, as_json: AsJson = False
+    node: Which,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Show at most so many.")] = _HISTORY,
+    as_json: AsJson = False,
 ) -> None:
-    """What happened to a node, newest first."""
+    """What happened to a node, newest first; times are UTC."""
     caller = as_operator()
     found = caller.listed(f"{_ROUTE}/{_meant(caller, node)}/history", {}, limit)
     if as_json:
         print_json(found)
         return
     for event in found:
-        print_line(f"{moment(event['at'])}  {event['kind']:<24}  {_told(event['body'])}")
+        print_line(f"{moment(event['at'])}  {sentence(event)}")
 
 
 @app.command()
@@ -75,7 +77,7 @@ def watch(as_json: AsJson = False) -> None:
 
     def redraw() -> None:
         sys.stdout.write("\x1b[H\x1b[2J")
-        _print_nodes(caller.listed(_ROUTE, {}, 500), as_json=False)
+        print_nodes(caller.listed(_ROUTE, {}, _WATCHED), as_json=False)
 
     follow(caller, as_json=as_json, redraw=redraw if sys.stdout.isatty() and not as_json else None)
 
@@ -95,20 +97,23 @@ def rules(
     node: Which,
     changes: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[RULE=VALUE]...", help="Rules to change, such as price=1.25; `price=` takes one away."),
+        typer.Argument(
+            metavar="[RULE=VALUE]...", help=f"Of {NAMES}, such as {EXAMPLES}, or as JSON; `price=` takes a rule away."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a node's rules, or change some: price, minimum_price, windows, only_when_idle, power_limit_w,
-    temperature_limit_c, labels, region, work. Lists and objects are written as JSON."""
+    """Show a node's rules, or change some, all of them or none."""
     caller = as_operator()
     path = f"{_ROUTE}/{_meant(caller, node)}"
-    wishes = dict(_wish(change) for change in changes or ())
+    wishes = dict(wish(change) for change in changes or ())
     found = caller.ask("PUT", f"{path}/rules", wishes) if wishes else caller.ask("GET", path)
     if as_json:
         print_json(found["rules"])
+    elif rows := dict(rule_rows(found)):
+        print_fields(rows)
     else:
-        _print_rules(found["rules"])
+        say("No rules are set: `tidemill nodes rules NODE price=1.5` sets one.")
 
 
 @app.command()
@@ -166,72 +171,3 @@ def _meant(caller: SignedIn, text: str) -> str:
     if len(found) > 1:
         raise Declined("Several nodes have this name: say which by its id, which `tidemill nodes list` shows.")
     return str(found[0]["id"])
-
-
-def _wish(change: str) -> tuple[str, object]:
-    name, equals, value = change.partition("=")
-    if not equals:
-        raise Declined(f"Write a rule as {change}=VALUE, or as {change}= to take it away.")
-    if not value:
-        return name, None
-    if name in _TEXTS:
-        return name, value
-    try:
-        return name, json.loads(value)
-    except (ValueError, RecursionError):
-        raise Declined(f'Write {name} as JSON, such as power_limit_w=300 or labels=["rack=7"].') from None
-
-
-def _print_nodes(found: list[dict[str, Any]], *, as_json: bool) -> None:
-    if as_json:
-        print_json(found)
-    else:
-        print_table(_COLUMNS, [_row(node) for node in found])
-
-
-def _row(node: dict[str, Any]) -> tuple[str, ...]:
-    how = (node["life"], " ".join(node["conditions"]), _devices(node["devices"]))
-    return node["id"], node["name"], *how, node["agent"].removeprefix("tidemill/"), moment(node["heard_at"])
-
-
-def _devices(devices: list[dict[str, Any]]) -> str:
-    names = [device["model"] or device["name"] for device in devices]
-    return ", ".join(f"{names.count(name)} × {name}" for name in dict.fromkeys(names))
-
-
-def _fields(node: dict[str, Any]) -> dict[str, str]:
-    fields = {
-        "node": node["id"],
-        "name": node["name"],
-        "owner": node["account_id"] + (" (the pool's own machine)" if node["house"] else ""),
-        "life": node["life"],
-        "conditions": " ".join(node["conditions"]),
-        "agent": node["agent"] + ("" if node["version_accepted"] else " (too old to get work)"),
-        "joined": moment(node["joined_at"]),
-        "last heard": moment(node["heard_at"]),
-        "linked since": moment(node["linked_at"]),
-        "suspended": node["suspended_reason"] or "",
-        "removed": " ".join(part for part in (moment(node["removed_at"]), node["removed_reason"] or "") if part),
-    }
-    return {name: value for name, value in fields.items() if value}
-
-
-def _print_rest(node: dict[str, Any]) -> None:
-    for device in node["devices"]:
-        failing = f"  failing: {device['failing']}" if device["failing"] else ""
-        print_line(f"device {device['index']}  {device['name']}  {device['memory_mib']} MiB{failing}")
-    _print_rules(node["rules"])
-    for alert in node["alerts"]:
-        print_line(f"alert {alert['kind']}  since {moment(alert['since'])}  {alert['sentence']}")
-    for reason in node["no_work"]:
-        print_line(f"no work ({reason['code']})  {reason['sentence']}")
-
-
-def _print_rules(book: dict[str, Any]) -> None:
-    for name, entry in book.items():
-        value = entry["value"] if isinstance(entry["value"], str) else json.dumps(entry["value"])
-        print_line(f"rule {name}  {value}  (set in the {entry['place']} by {entry['by']})")
-
-
-def _told(body: dict[str, Any]) -> str:
-    return "  ".join(f"{name}={value}" for name, value in body.items() if name not in ("account_id", "node_id"))
