@@ -31,7 +31,6 @@ _THEIR_REASONS = frozenset({"wrong_pool", "version"})
 """Why an agent turns the pool away: somebody has to look at its token, or at its version."""
 
 
-
 class Unread(IntFlag):
     """Why a connection is not read for now."""
 
