@@ -113,6 +113,16 @@ async def test_a_join_that_was_killed_before_its_welcome_is_repeated_with_the_sa
     assert len({hello.key for hello in pool.hellos}) == 1
 
 
+async def test_rules_that_were_set_before_a_join_outlive_a_refused_one(pool: PoolEnd, machine: OwnersMachine) -> None:
+    assert (await machine.do("rules", "set", "windows=22:00-08:00")).code == 0
+    pool.refusal = Refused("join_token_expired", "The time of this join token is over: make a new one.")
+    assert (await machine.do("join", pool.url, stdin=pool.token)).code == 1
+    pool.refusal = None
+    assert (await machine.do("join", pool.url, "--once", stdin=pool.token)).code == 0
+    assert "22:00" in (await machine.do("rules", "show")).out
+    assert pool.node.facts("rules"), "the pool is told"
+
+
 async def test_a_refused_join_says_why_and_leaves_nothing(pool: PoolEnd, machine: OwnersMachine) -> None:
     pool.refusal = Refused("join_token_expired", "The time of this join token is over: make a new one.")
     done = await machine.do("join", pool.url, stdin=pool.token)

@@ -42,12 +42,19 @@ def wanted_leave(home: Home) -> Leave | None:
 
 
 def forget_everything(home: Home) -> None:
-    """Leave nothing of a membership behind. The identity goes last: as long as it is there, leaving can be repeated."""
+    """Leave nothing of a membership behind, nor of the rules that were made for it."""
+    for file in (home.rules, home.rules.with_suffix(".lock")):
+        _remove(file)
+    forget_pool(home)
+
+
+def forget_pool(home: Home) -> None:
+    """Forget a pool, and keep the owner's rules. The identity goes last: while it is there, this can be repeated."""
     spool = home.spool.name
     for name in (spool, f"{spool}.damaged"):
         for end in ("", "-wal", "-shm", "-journal"):
             _remove(home.place / f"{name}{end}")
-    for file in (home.rules, home.rules.with_suffix(".lock"), home.status, home.speed, home.authority):
+    for file in (home.status, home.speed, home.authority):
         _remove(file)
     forget_membership(home.membership)
     _remove(home.leave)

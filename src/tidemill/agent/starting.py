@@ -1,7 +1,7 @@
 """From a home to an agent that runs in it, and from a join token to a home with an identity.
 
-A join that the pool refused leaves nothing behind. One that may have reached the pool, whose answer was lost, leaves
-its identity: repeated with it, the join costs the token no second use.
+A join that the pool refused leaves nothing behind but the rules that its owner had set. One that may have reached the
+pool, whose answer was lost, leaves its identity: repeated with it, the join costs the token no second use.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from tidemill.agent.identity import (
     read_membership,
     update_membership,
 )
-from tidemill.agent.leaving import forget_everything
+from tidemill.agent.leaving import forget_pool
 from tidemill.agent.private_files import replace_private_file
 from tidemill.agent.reporting import Reporting
 from tidemill.agent.rules_file import RulesFile
@@ -121,13 +121,13 @@ async def joined(agent: Agent, running: "asyncio.Task[Ending]", home: Home, with
     agent.stop()
     await running
     if refused:
-        forget_everything(home)
+        forget_pool(home)
         raise NotJoined(sentence)
     if agent.said_hello:
         raise PoolUnreachable(
             f"{sentence} The pool may have registered this machine: run this again, with the same token."
         )
-    forget_everything(home)
+    forget_pool(home)
     raise PoolUnreachable(sentence)
 
 
