@@ -58,8 +58,8 @@ def install(user: User = _USER, dry_run: DryRun = False) -> None:
         print_line(text)
         return
     _need_root("install")
-    _make_user(user, home)
     _check_program(program, user)
+    _make_user(user, home)
     _give(home, user)
     UNIT.write_text(text, "utf-8")
     _systemctl("daemon-reload")
@@ -101,16 +101,21 @@ def _program() -> Path:
 
 
 def _make_user(user: str, home: Home) -> None:
-    try:
-        pwd.getpwnam(user)
-    except KeyError:
+    if _found(user) is None:
         shell = shutil.which("nologin") or "/usr/sbin/nologin"
         _done("useradd", "--system", "--user-group", "--home-dir", str(home.place), "--shell", shell, user)
 
 
+def _found(user: str) -> pwd.struct_passwd | None:
+    try:
+        return pwd.getpwnam(user)
+    except KeyError:
+        return None
+
+
 def _check_program(program: Path, user: str) -> None:
-    """A program in somebody's home is closed to the service's user."""
-    found = pwd.getpwnam(user)
+    """A program in somebody's home is closed to the service's user. One not made yet can do what nobody can."""
+    found = _found(user) or pwd.getpwnam("nobody")
     try:
         tried = subprocess.run(
             [program, "--version"],
