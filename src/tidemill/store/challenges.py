@@ -16,7 +16,7 @@ from tidemill.core.challenge.sizing import Asked, ask_order, asked, device_draw,
 from tidemill.core.challenge.states import Happening, State, after
 from tidemill.core.challenge.verdict import ChallengeRefusal, missed
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.hardware import Machine, machine_of
+from tidemill.core.hardware import Machine
 from tidemill.core.ids import Ids
 from tidemill.core.settings.challenge import ChallengeSettings
 from tidemill.store.query import Connection, Query
@@ -44,7 +44,13 @@ SLACK_US = 30 * SECOND
 WAIT_US = 60 * SECOND
 """How long a node that lost its link is waited for before its owner's others are challenged without it."""
 
+PATIENCE_US = 600 * SECOND
+"""A challenge that is due for longer, rest aside, waits for no node: else two that come and go could put it off."""
+
 DRAW_BYTES = 32
+_MACHINE_MAX_BYTES = 1_000_000
+"""More than any that was taken: the database spaces its JSON out."""
+
 _ASKED_MAX_BYTES = 1_000_000
 _KEEP_LONGER_S = 60
 
@@ -77,11 +83,19 @@ class _Open:
         return device_draw(self.asked.tasks[device], self.draw) if self.draw is not None else None
 
 
-async def due_owners(connection: Connection, rules: ChallengeSettings, limit: int, now: Instant) -> Sequence[UUID]:
-    """Owners of whom a node has to be challenged."""
+async def due_owners(
+    connection: Connection, rules: ChallengeSettings, after_id: UUID | None, limit: int, now: Instant
+) -> Sequence[UUID]:
+    """Owners of whom a node has to be challenged, in the order of their ids, behind one of them."""
     rested_since = now - int(rules.rest_s * SECOND)
     rows = await _DUE_OWNERS.rows(
-        connection, rested_since=rested_since, waited_since=now - WAIT_US, limit=limit, now=now
+        connection,
+        rested_since=rested_since,
+        waited_since=now - WAIT_US,
+        due_since=rested_since - PATIENCE_US,
+        after=after_id,
+        limit=limit,
+        now=now,
     )
     return [row["account_id"] for row in rows]
 
@@ -182,8 +196,8 @@ def asked_of(text: str) -> Asked:
 
 
 def _asked(row: asyncpg.Record, rules: ChallengeSettings, random: RandomBytes) -> Asked | None:
-    machine = machine_of(row["machine"].encode())
-    if not isinstance(machine, Machine):
+    machine = read_json(Machine, row["machine"].encode(), _MACHINE_MAX_BYTES)
+    if isinstance(machine, Malformed):
         return None
     earlier = {int(index): speed for index, speed in row["earlier"].items()}
     return asked(machine, earlier, random(DRAW_BYTES), rules)
@@ -225,7 +239,7 @@ def _objection(
     task = found.asked.tasks.get(answer.device)
     if task is None or answer.step not in _SAID_WHEN.get(found.state, ()):
         return ChallengeRefusal.CHALLENGE_ANSWER_STRAY
-    if answer.step in (Step.COMMITMENT, Step.OPENING) and not answer.fits(task, found.draw_of(answer.device)):
+    if not answer.fits(task, found.draw_of(answer.device)):
         return ChallengeRefusal.CHALLENGE_ANSWER_MALFORMED
     return None
 

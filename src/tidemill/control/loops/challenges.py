@@ -32,6 +32,7 @@ class ChallengeLoop(Loop):
         self._random = random
         self._dice = dice
         self._lease_us = int(parts.settings.loops.lease_s * SECOND)
+        self._asked_last: UUID | None = None
 
     async def tick(self, now: Instant) -> Tick:
         asked = await self._ask(now)
@@ -45,7 +46,8 @@ class ChallengeLoop(Loop):
 
     async def _ask(self, now: Instant) -> int:
         async with self.parts.database.connection() as connection:
-            owners = await challenges.due_owners(connection, self._rules, _OWNERS_AT_ONCE, now)
+            owners = await challenges.due_owners(connection, self._rules, self._asked_last, _OWNERS_AT_ONCE, now)
+        self._asked_last = owners[-1] if len(owners) == _OWNERS_AT_ONCE else None
         asked = 0
         for account_id in owners:
             async with self.parts.database.transaction() as transaction:

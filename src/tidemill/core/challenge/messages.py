@@ -117,10 +117,13 @@ class Answer:
             return None
 
     def fits(self, task: DeviceTask, draw: DeviceDraw | None) -> bool:
-        """Whether this commitment, or this opening of a drawn place, is one that the device was asked for."""
+        """Whether this is a commitment, or an opening of a drawn place, that the device was asked for; or one of those
+        words about it of which there is one a device."""
         content = self.content
         if content is None:
             return False
+        if self.step in (Step.LINKS, Step.CANNOT):
+            return not content and self.part is Part.SPEED and self.place == 0
         if self.step is Step.COMMITMENT:
             return len(content) == HASH_BYTES and self.place == 0
         if self.step is not Step.OPENING or draw is None:

@@ -1,6 +1,8 @@
 -- Owners of whom a node that is online has to be challenged: it never was, it is time, it was offline, or it has a device
 -- that was never measured. An owner's nodes are left alone while a round goes on, and for a while after it; and a node that
--- has just lost its link is waited for, since whoever is not there when the others are challenged has to start anew.
+-- has just lost its link is waited for, since whoever is not there when the others are challenged has to start anew; but
+-- not by one that has passed and is due for long, or has something new. Owners come in the order of their ids, so that who
+-- asks on behind the last one comes to everybody, also where some cannot be asked.
 SELECT DISTINCT n.account_id
 FROM node AS n JOIN presence AS p ON p.node_id = n.id LEFT JOIN node_challenge AS c ON c.node_id = n.id
 WHERE n.removed_at IS NULL AND n.suspended_reason IS NULL AND n.machine IS NOT NULL
@@ -12,8 +14,11 @@ WHERE n.removed_at IS NULL AND n.suspended_reason IS NULL AND n.machine IS NOT N
   AND NOT EXISTS (
       SELECT FROM challenge_round AS r
       WHERE r.account_id = n.account_id AND (r.closed_at IS NULL OR r.closed_at > :rested_since))
-  AND NOT EXISTS (
-      SELECT FROM node AS o JOIN presence AS q ON q.node_id = o.id
-      WHERE o.account_id = n.account_id AND o.removed_at IS NULL AND o.suspended_reason IS NULL
-        AND q.process_id IS NULL AND q.offline_since IS NULL AND q.heard_at > :waited_since)
+  AND (c.passed_at IS NOT NULL AND (c.due_at <= :due_since OR c.due_at > :now)
+       OR NOT EXISTS (
+           SELECT FROM node AS o JOIN presence AS q ON q.node_id = o.id
+           WHERE o.account_id = n.account_id AND o.removed_at IS NULL AND o.suspended_reason IS NULL
+             AND q.process_id IS NULL AND q.offline_since IS NULL AND q.heard_at > :waited_since))
+  AND (:after::uuid IS NULL OR n.account_id > :after)
+ORDER BY n.account_id
 LIMIT :limit

@@ -1,0 +1,95 @@
+"""What owners can try with nodes of their own: to fill the pool's disk, to escape challenges, to keep others waiting.
+
+Each try is a test; each of them once worked.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from tests.store.node_rows import IDS, an_owner
+from tests.store.test_challenges import Pool, passed
+from tests.store.test_loops import parts_of
+from tidemill.core.challenge.messages import Answer, LinkRate, Part, Step
+from tidemill.core.challenge.verdict import ChallengeRefusal
+from tidemill.core.clock import DAY, SECOND
+from tidemill.core.hardware import FACTS_MAX_BYTES, Device, DeviceKind, Engine, Machine, facts_of
+from tidemill.core.ids import Ids
+from tidemill.core.nodes.reports import Fact
+from tidemill.store import node_reports
+from tidemill.store.database import Database
+from tidemill.store.node_reports import Reported
+from tidemill.store.presence import Link
+
+
+@pytest.fixture
+async def pool(database: Database, ids: Ids, tmp_path: Path) -> Pool:
+    return Pool(await parts_of(database, ids, tmp_path))
+
+
+@pytest.fixture
+async def owner_id(pool: Pool) -> UUID:
+    return await an_owner(pool.database, pool.now)
+
+
+async def test_answers_that_nobody_counts_are_kept_once_each(pool: Pool, owner_id: UUID) -> None:
+    """A node that says the same about ever other places would fill the disk while its round goes on."""
+    node = await pool.node(owner_id)
+    await pool.tick()
+    order = await node.order()
+    assert order
+    links = Answer(order.challenge, 0, Step.LINKS, links=(LinkRate(0, 1, 5),) * 256)
+    floods = [replace(links, place=place) for place in range(1, 200)]
+    floods += [replace(links, part=Part.MEMORY), replace(links, shown="AAAA" * 10_000)]
+    floods += [Answer(order.challenge, 0, Step.CANNOT, place=place, words="No.") for place in range(1, 200)]
+    assert set(await node.say(*floods)) == {ChallengeRefusal.CHALLENGE_ANSWER_MALFORMED}
+    assert await node.say(links, links) == [None, None]
+    assert (await pool.row("SELECT count(*) AS n FROM challenge_answer"))["n"] == 1
+
+
+async def test_a_machine_that_says_as_much_as_it_may_is_challenged_all_the_same(pool: Pool, owner_id: UUID) -> None:
+    node = await pool.node(owner_id)
+    devices = [Device(n, DeviceKind.NVIDIA, "😀" * 60, f"{n:02}" + "😀" * 90, 1, "😀" * 80) for n in range(64)]
+    big = Machine("Linux", "6", "x86_64", "A CPU", 8, 64_000, 10**6, tuple(devices), engines=(Engine("x" * 100),) * 8)
+    assert FACTS_MAX_BYTES - 600 < len(facts_of(big)) <= FACTS_MAX_BYTES
+    body = facts_of(big).replace(b',"links":[]', b"").replace(b',"network":{}', b"")
+    async with pool.database.transaction() as transaction:
+        await node_reports.apply(transaction, [Reported(Link(node.id, 1), 1, [Fact("machine", body)])], IDS, pool.now)
+    await pool.tick()
+    assert await node.order()
+
+
+async def test_owners_who_cannot_be_asked_do_not_stand_before_the_others(pool: Pool) -> None:
+    for _ in range(25):
+        node = await pool.node(await an_owner(pool.database, pool.now))
+        await pool.run("UPDATE node SET machine = '{}' WHERE id = $1", node.id)
+    honest = [await pool.node(await an_owner(pool.database, pool.now)) for _ in range(3)]
+    for _ in range(3):
+        await pool.tick()
+    assert all([await node.order() for node in honest])
+
+
+@pytest.mark.parametrize("what", ["it is time", "it has another device"])
+async def test_nodes_that_come_and_go_do_not_put_off_a_challenge_for_ever(
+    pool: Pool, owner_id: UUID, what: str
+) -> None:
+    """Two nodes that take turns in being away would have the others waited with for as long as they like."""
+    node, flapping = await pool.node(owner_id), await pool.node(owner_id)
+    await passed(pool, node, flapping)
+    await pool.pass_time(3 * DAY / SECOND)
+    if what == "it has another device":
+        await pool.run("UPDATE node_challenge SET due_at = $1", pool.now + DAY)
+        await pool.run("UPDATE device SET measured_at = NULL WHERE node_id = $1", node.id)
+    for _ in range(40):
+        await pool.run(
+            "UPDATE presence SET process_id = NULL, linked_at = NULL, heard_at = $2 WHERE node_id = $1",
+            flapping.id,
+            pool.now,
+        )
+        await pool.tick()
+        if await node.order():
+            return
+        await pool.pass_time(40)
+    pytest.fail("it was never asked")
