@@ -9,19 +9,20 @@ from uuid import UUID
 
 import pytest
 
-from tests.store.node_rows import IDS, an_owner
-from tests.store.test_challenges import Pool, passed
+from tests.store.node_rows import COOL, IDS, LIMITS, an_owner
+from tests.store.test_challenges import HERE, Pool, passed
 from tests.store.test_loops import parts_of
 from tidemill.core.challenge.messages import Answer, LinkRate, Part, Step
 from tidemill.core.challenge.verdict import ChallengeRefusal
-from tidemill.core.clock import DAY, SECOND
+from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.hardware import FACTS_MAX_BYTES, Device, DeviceKind, Engine, Machine, facts_of
 from tidemill.core.ids import Ids
 from tidemill.core.nodes.reports import Fact
-from tidemill.store import node_reports
+from tidemill.core.telemetry import PastBeat
+from tidemill.store import node_reports, presence
 from tidemill.store.database import Database
 from tidemill.store.node_reports import Reported
-from tidemill.store.presence import Link
+from tidemill.store.presence import HeardBeat, Link
 
 
 @pytest.fixture
@@ -69,6 +70,36 @@ async def test_owners_who_cannot_be_asked_do_not_stand_before_the_others(pool: P
     for _ in range(3):
         await pool.tick()
     assert all([await node.order() for node in honest])
+
+
+async def test_beats_that_are_told_later_are_bounded_whatever_is_told(pool: Pool, owner_id: UUID) -> None:
+    node = await pool.node(owner_id)
+    hour_ago = pool.now - 3600 * SECOND
+
+    async def tell(first: int, ats: list[int]) -> int:
+        past = [PastBeat(Instant(at), COOL) for at in ats]
+        async with pool.database.transaction() as transaction:
+            await node_reports.apply(transaction, [Reported(Link(node.id, 1), first, past)], IDS, pool.now)
+        kept: int = (await pool.row("SELECT count(*) AS n FROM telemetry"))["n"]
+        return kept
+
+    assert await tell(1, [hour_ago + second * SECOND for second in range(600)]) == 20
+    assert await tell(601, [hour_ago + second * SECOND for second in range(600)]) == 20, "the same hour once more"
+    assert await tell(1201, [hour_ago + 600 * SECOND] * 500) == 21
+    assert await tell(1701, [hour_ago - DAY]) == 21
+    assert await tell(1702, [hour_ago + minute * 60 * SECOND for minute in range(11, 31)]) == 41, "an honest one's"
+
+
+async def test_a_node_that_beats_without_end_is_kept_as_often_as_others(pool: Pool, owner_id: UUID) -> None:
+    node = await pool.node(owner_id)
+    link = Link(node.id, 1)
+    for _ in range(100):
+        await pool.pass_time(0.5)
+        async with pool.database.transaction() as transaction:
+            beats = [HeardBeat(link, pool.now, COOL)]
+            await presence.heard(transaction, HERE, beats, [], limits=LIMITS, ids=IDS, now=pool.now)
+    assert (await pool.row("SELECT count(*) AS n FROM telemetry"))["n"] in (5, 6)
+    assert (await pool.row("SELECT beat_at FROM presence WHERE node_id = $1", node.id))["beat_at"] == pool.now
 
 
 @pytest.mark.parametrize("what", ["it is time", "it has another device"])

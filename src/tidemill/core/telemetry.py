@@ -1,11 +1,15 @@
 """How a machine was at a moment, as the pool keeps it. Every value is its node's claim, bounded where it came in."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tidemill.core.clock import DAY, Instant
+from tidemill.core.clock import DAY, SECOND, Instant
 
 PAST_MAX_US = 30 * DAY
 """What a node tells later of how it was before that is worth nothing to anybody."""
+
+PAST_EVERY_US = 30 * SECOND
+"""Of what a node tells later so much is kept and no more, whatever it tells: agents keep half as much themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +41,13 @@ class PastBeat:
     beat: Beat
 
 
-def is_believable(past: PastBeat, now: Instant) -> bool:
-    """Whether the time of a past beat can be kept: not in the future, and not too long ago."""
-    return now - PAST_MAX_US <= past.at <= now
+def spaced(past: Iterable[PastBeat], told_until: Instant | None, now: Instant) -> Iterator[PastBeat]:
+    """Past beats that can be kept, in their order: none of the future, of long ago, or from before one told already."""
+    earliest = now - PAST_MAX_US if told_until is None else max(now - PAST_MAX_US, told_until + PAST_EVERY_US)
+    for one in past:
+        if earliest <= one.at <= now:
+            yield one
+            earliest = one.at + PAST_EVERY_US
 
 
 def hottest_c(beat: Beat) -> int | None:

@@ -117,7 +117,7 @@ def _weighed(
         return Missing(link, received + 1, reported.first - 1)
     book = from_shown(node["rules"])
     assert isinstance(book, RuleBook), "a book is checked before it is kept"
-    known = Known(node["account_id"], link.node_id, node["machine"], book, node["utc_offset_s"])
+    known = Known(node["account_id"], link.node_id, node["machine"], book, node["utc_offset_s"], presence["past_until"])
     return _Fresh(reported, received + len(new), presence["told_until"], known, weigh(known, new, now))
 
 
@@ -141,6 +141,7 @@ async def _write(transaction: Connection, todo: Sequence[_Fresh], ids: Ids, now:
         node_ids=[one.known.node_id for one in todo],
         receiveds=[one.received for one in todo],
         told_untils=[until if count else None for count, until in shares],
+        past_untils=[one.weighed.beats[-1].at if one.weighed.beats else None for one in todo],
     )
     for one in todo:
         if one.weighed.leaves is not None:

@@ -21,7 +21,7 @@ from tidemill.core.nodes.events import NodeRulesChanged
 from tidemill.core.nodes.health_events import NodeFactsRefused, NodeHardwareChanged, NodeReportsDropped
 from tidemill.core.nodes.rule_book import Place, RuleBook
 from tidemill.core.nodes.windows import OFFSET_MAX_S
-from tidemill.core.telemetry import PastBeat, is_believable
+from tidemill.core.telemetry import PastBeat, spaced
 
 MACHINE, RULES, CLOCK, LEAVE, CHALLENGE = "machine", "rules", "clock", "leave", "challenge"
 
@@ -59,6 +59,7 @@ class Known:
     machine: Mapping[str, Any] | None
     rules: RuleBook
     utc_offset_s: int
+    past_until: Instant | None = None
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def weigh(known: Known, said: Sequence[Said], now: Instant) -> Weighed:
         disagrees=disagrees,
         utc_offset_s=offset_s,
         leaves=_reason(last[LEAVE]) if LEAVE in last else None,
-        beats=tuple(one for one in said if isinstance(one, PastBeat) and is_believable(one, now)),
+        beats=tuple(spaced((one for one in said if isinstance(one, PastBeat)), known.past_until, now)),
         events=(*machine_events, *rules_events, *clock_events, *_dropped(known, said)),
         others=tuple(f for f in said if isinstance(f, Fact) and f.kind not in (MACHINE, RULES, CLOCK, LEAVE)),
     )

@@ -98,6 +98,8 @@ CREATE TABLE presence (
     back_online_at     timestamptz,
     -- What the node itself may tell about its changes is bounded: see core.nodes.reports.
     told_until         timestamptz,
+    -- The newest of the beats that it told later: only newer ones are kept, so that they are bounded too.
+    past_until         timestamptz,
     -- Its last beat, as in telemetry; nothing before the first.
     beat_at            timestamptz,
     cpu_pct            smallint,

@@ -1,4 +1,7 @@
 -- So much of what nodes reported has arrived, with all that followed from it. Their rows are locked by the caller.
-UPDATE presence AS p SET received = r.received, told_until = coalesce(r.told_until, p.told_until)
-FROM unnest(:node_ids::uuid[], :receiveds::bigint[], :told_untils::timestamptz[]) AS r (node_id, received, told_until)
+UPDATE presence AS p
+SET received = r.received, told_until = coalesce(r.told_until, p.told_until),
+    past_until = coalesce(r.past_until, p.past_until)
+FROM unnest(:node_ids::uuid[], :receiveds::bigint[], :told_untils::timestamptz[], :past_untils::timestamptz[])
+     AS r (node_id, received, told_until, past_until)
 WHERE p.node_id = r.node_id

@@ -1,8 +1,8 @@
 -- Note that links are alive, and keep the beats of those that beat, one each: as their newest, and in telemetry. Only
 -- links that are still the node's count: a newer one has another generation, and the row lock makes us wait for whoever
 -- is just changing it and look again. Rows are locked in the order of their ids, as everybody does who locks many. A
--- row that was freed because its process seemed lost is taken back. Answers the links that count, whether the node was
--- offline, and whether it has alerts.
+-- row that was freed because its process seemed lost is taken back. Telemetry keeps one beat of a node in ten seconds,
+-- however often it beats. Answers the links that count, whether the node was offline, and whether it has alerts.
 WITH heard AS (
     SELECT * FROM unnest(:node_ids::text::uuid[], :generations::text::bigint[]) AS h (node_id, generation)
 ), beat AS (
@@ -17,7 +17,7 @@ WITH heard AS (
          ) AS b (id, node_id, at_us, cpu_pct, memory_used_mib, disk_free_mib, round_trip_ms, utilisation_pct,
                  device_used_mib, temperature_c, power_w)
 ), ours AS (
-    SELECT p.node_id, p.offline_since, n.account_id
+    SELECT p.node_id, p.offline_since, p.beat_at, n.account_id
     FROM heard AS h
     JOIN presence AS p ON p.node_id = h.node_id AND p.generation = h.generation
     JOIN node AS n ON n.id = p.node_id AND n.life <> 'deregistered'
@@ -42,6 +42,7 @@ WITH heard AS (
     INSERT INTO telemetry (id, node_id, at, cpu_pct, memory_used_mib, disk_free_mib, round_trip_ms, utilisation_pct,
                            device_used_mib, temperature_c, power_w)
     SELECT b.* FROM beat AS b JOIN ours AS o ON o.node_id = b.node_id
+    WHERE date_bin('10 s', b.at, 'epoch') IS DISTINCT FROM date_bin('10 s', o.beat_at, 'epoch')
 )
 SELECT o.node_id, o.account_id, o.offline_since IS NOT NULL AS was_offline,
        EXISTS (SELECT FROM node_alert AS a WHERE a.node_id = o.node_id) AS alerted
