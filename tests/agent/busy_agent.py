@@ -1,6 +1,6 @@
 """An agent that is killed: it runs in a home that has joined, and reports receipts without end.
 
-`python -m tests.agent.busy_agent HOME FIRST`: each line on standard output is a receipt that was promised to be kept.
+Each line on standard output is a receipt that was promised to be kept.
 """
 
 import asyncio
@@ -18,7 +18,12 @@ from tidemill.agent.starting import equipped, member_of
 from tidemill.core.settings import Settings
 
 
-async def main(home: Home, first: int) -> None:
+def begin(home: Path, first: int) -> None:
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    asyncio.run(_run(Home(home), first))
+
+
+async def _run(home: Home, first: int) -> None:
     async with equipped(home, Settings(home=home.place)) as equipment:
 
         async def report(mark: int) -> None:
@@ -33,8 +38,3 @@ async def main(home: Home, first: int) -> None:
         working = asyncio.create_task(work())
         await Agent(equipment, member_of(home)).run()
         working.cancel()
-
-
-if __name__ == "__main__":
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
-    asyncio.run(main(Home(Path(sys.argv[1])), int(sys.argv[2])))

@@ -3,16 +3,17 @@
 import asyncio
 import json
 import os
-import signal
-import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
 
-TIDEMILL = Path(sys.executable).with_name("tidemill")
+from tests.forks import NOTHING, Forked, fork, tidemill
+from tidemill.agent.status_file import read_status
+from tidemill.agent.times import wall
+
 PATIENCE_S = 40.0
 
 
@@ -29,25 +30,24 @@ class OwnersMachine:
 
     home: Path
     settings: dict[str, str] = field(default_factory=dict)
-    running: list[Process] = field(default_factory=list)
+    running: list[Forked] = field(default_factory=list)
 
     async def do(self, *arguments: str, stdin: str = "") -> Done:
         """One command, to its end."""
-        process = await self._start(arguments, stdin=PIPE, stdout=PIPE, stderr=PIPE)
-        out, said = await asyncio.wait_for(process.communicate(stdin.encode()), PATIENCE_S)
-        return Done(process.returncode or 0, out.decode(), said.decode())
+        with TemporaryFile() as out, TemporaryFile() as said:
+            process = self._start(arguments, stdin, out.fileno(), said.fileno())
+            self.running.append(process)
+            code = await asyncio.wait_for(process.wait(), PATIENCE_S)
+            return Done(code, _text(out), _text(said))
 
-    async def start(self, *arguments: str, stdin: str = "") -> Process:
+    async def start(self, *arguments: str, stdin: str = "") -> Forked:
         """A command that goes on; what it says is in `said.txt`."""
         with (self.home.parent / f"{self.home.name}-said.txt").open("ab") as said:
-            process = await self._start(arguments, stdin=PIPE, stdout=DEVNULL, stderr=said)
-        assert process.stdin
-        process.stdin.write(stdin.encode())
-        process.stdin.close()
+            process = self._start(arguments, stdin, NOTHING, said.fileno())
         self.running.append(process)
         return process
 
-    async def join(self, url: str, token: str) -> Process:
+    async def join(self, url: str, token: str) -> Forked:
         return await self.start("join", url, stdin=token + "\n")
 
     async def status(self) -> Any:
@@ -55,13 +55,27 @@ class OwnersMachine:
         assert done.code == 0, done.said
         return json.loads(done.out)
 
+    def shown(self) -> Mapping[str, Any]:
+        """What the agent that runs here wrote last, read without a command."""
+        found = read_status(self.home / "status.json", wall())
+        return found.fields if found else {}
+
     def said(self) -> str:
         return (self.home.parent / f"{self.home.name}-said.txt").read_text()
 
-    async def _start(self, arguments: tuple[str, ...], **streams: Any) -> Process:
+    def _start(self, arguments: tuple[str, ...], stdin: str, out: int, said: int) -> Forked:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMILL_")}
         own = {"TIDEMILL_AGENT_HOME": str(self.home), "TIDEMILL_HOME": str(self.home.parent / "none"), **self.settings}
-        return await asyncio.create_subprocess_exec(TIDEMILL, "agent", *arguments, env={**kept, **own}, **streams)
+        with TemporaryFile() as typed:
+            typed.write(stdin.encode())
+            typed.seek(0)
+            streams = (typed.fileno(), out, said)
+            return fork(tidemill, "agent", *arguments, streams=streams, environment={**kept, **own})
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode()
 
 
 @asynccontextmanager
@@ -72,9 +86,8 @@ async def machine_in(place: Path, name: str = "machine", **settings: str) -> Asy
         yield machine
     finally:
         for process in machine.running:
-            if process.returncode is None:
-                process.send_signal(signal.SIGKILL)
-                await process.wait()
+            process.kill()
+            await process.wait()
 
 
 async def until(condition: Callable[[], bool], what: str, within_s: float = PATIENCE_S) -> None:

@@ -1,13 +1,12 @@
 """A process that spools until it is killed, and says which reports it was told are on the disk.
 
-`python -m tests.agent.spool_writer FILE FIRST`: four tasks append receipts and log lines that carry growing numbers,
+Four tasks append receipts and log lines that carry growing numbers,
 from FIRST on, while a fifth forgets half of what waits. Each line on standard output is a report that was kept.
 """
 
 import asyncio
 import itertools
 import os
-import sys
 from pathlib import Path
 
 from tests.agent.reports import lines, receipt
@@ -16,7 +15,11 @@ from tidemill.agent.spool import Spool
 _MOST_BYTES = 64 * 1024 * 1024
 
 
-async def main(file: Path, first: int) -> None:
+def begin(file: Path, first: int) -> None:
+    asyncio.run(_spool(file, first))
+
+
+async def _spool(file: Path, first: int) -> None:
     spool = await Spool.open(file, _MOST_BYTES)
     assert spool.set_aside is None
     marks = itertools.count(first)
@@ -36,7 +39,3 @@ async def main(file: Path, first: int) -> None:
             await asyncio.sleep(0.01)
 
     await asyncio.gather(*(append() for _ in range(4)), forget())
-
-
-if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))

@@ -4,8 +4,6 @@ import asyncio
 import json
 import random
 import signal
-import sys
-from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +12,11 @@ from uuid import uuid4
 
 import pytest
 
+from tests.agent import busy_agent
 from tests.agent.machine import OwnersMachine, machine_in, until
 from tests.agent.pool_end import Node, PoolEnd
 from tests.agent.reports import number_in
-from tests.tidy.source import ROOT
+from tests.forks import NOTHING, Forked, fork
 from tidemill.agent.identity import make_membership, new_membership
 from tidemill.core.clock import Instant
 from tidemill.core.hardware import Machine, machine_of
@@ -49,7 +48,7 @@ async def machine(tmp_path: Path, pool: PoolEnd) -> AsyncIterator[OwnersMachine]
         yield machine
 
 
-async def linked(pool: PoolEnd, machine: OwnersMachine) -> asyncio.subprocess.Process:
+async def linked(pool: PoolEnd, machine: OwnersMachine) -> Forked:
     before = pool.node.generation
     process = await machine.start("run")
     await until(lambda: pool.node.generation > before, "it is linked")
@@ -75,9 +74,8 @@ async def test_an_agent_comes_back_after_a_cut_and_after_the_pool_was_away(
     pool.cut()
     await until(lambda: pool.node.generation == 3, "it comes back after a cut")
     await pool.go()
+    await until(lambda: machine.shown()["link"]["state"] in {"waiting", "calling"}, "it says that the pool is away")
     assert process.returncode is None
-    await asyncio.sleep(2)
-    assert (await machine.status())["link"]["state"] in {"waiting", "calling"}
     await pool.come()
     await until(lambda: pool.node.generation == 4, "it comes back when the pool does")
     assert len({hello.instance for hello in pool.hellos}) == 1, "one run of an agent is one instance"
@@ -93,29 +91,26 @@ async def test_a_beat_that_nobody_heard_is_told_later(pool: PoolEnd, machine: Ow
 
 
 async def test_what_was_promised_arrives_once_and_in_order_however_often_the_agent_is_killed(
-    pool: PoolEnd, machine: OwnersMachine
+    pool: PoolEnd, machine: OwnersMachine, tmp_path: Path
 ) -> None:
     seed = random.SystemRandom().randrange(2**32)
     dice = random.Random(seed)
     promised: list[int] = []
     for life in range(8):
         pool.loses_acknowledgements = dice.random() < 0.3
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.agent.busy_agent", str(machine.home), str((life + 1) * 10**6)),
-            cwd=ROOT,
-            stdout=PIPE,
-            stderr=DEVNULL,
-        )
-        assert process.stdout
-        promised.append(int(await process.stdout.readline()))
+        file = tmp_path / f"promises-{life}"
+        with file.open("wb") as promises:
+            streams = (NOTHING, promises.fileno(), NOTHING)
+            process = fork(busy_agent.begin, machine.home, (life + 1) * 10**6, streams=streams)
+        machine.running.append(process)
+        await until(lambda file=file: b"\n" in file.read_bytes(), "it has promised something")
         await asyncio.sleep(dice.uniform(0, 0.6))
         if dice.random() < 0.5:
             pool.cut()
             await asyncio.sleep(dice.uniform(0, 0.3))
         process.kill()
-        said = (await process.stdout.read()).splitlines(keepends=True)
-        promised += [int(line) for line in said if line.endswith(b"\n")]
         await process.wait()
+        promised += [int(line) for line in file.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
     pool.loses_acknowledgements = False
     await linked(pool, machine)
     await until(lambda: (marks(pool) or [0])[-1] >= promised[-1], f"everything arrives; seed {seed}")
@@ -258,9 +253,11 @@ async def test_rules_that_cannot_be_read_are_left_alone_and_complained_of(
     await linked(pool, machine)
     (machine.home / "rules.json").write_text("{")
     pool.order([Set("rules", wishes(price="9")), Set("rules", b"[]"), Set("rules", b"\xff"), Set("versions", b"no")])
-    await asyncio.sleep(1.5)
-    assert (machine.home / "rules.json").read_text() == "{"
+    pool.order([Offer(b"a" * 16, 1, 10_000, b"{}")])
+    await until(lambda: bool(declined(pool)), "every order before the offer was looked at")
+    await until(lambda: any("damaged" in one for one in machine.shown()["complaints"]), "it complains")
     assert any("damaged" in one for one in (await machine.status())["complaints"])
+    assert (machine.home / "rules.json").read_text() == "{"
 
 
 async def test_an_old_agent_is_told_so_and_takes_no_work(pool: PoolEnd, machine: OwnersMachine) -> None:
@@ -309,7 +306,7 @@ async def test_a_leave_that_could_not_be_told_is_told_when_the_agent_runs(
     await pool.go()
     leaving = await machine.start("leave", "--reason", "sold")
     await until((machine.home / "leave.json").exists, "the wish is there")
-    await asyncio.sleep(2)
+    await until(lambda: machine.shown().get("reports_waiting", 0) > 0, "it is kept for the pool")
     leaving.kill()
     await leaving.wait()
     await pool.come()

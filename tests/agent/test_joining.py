@@ -12,8 +12,14 @@ import trustme
 from tests.agent.machine import OwnersMachine, machine_in, until
 from tests.agent.pool_end import PoolEnd
 from tests.system.pool import clean_environment
-from tests.system.terminal import at_terminal
+from tests.system.terminal import Terminal, at_terminal
+from tidemill.agent.connection import PoolUnreachable
+from tidemill.agent.home import Home
+from tidemill.agent.run import Agent
+from tidemill.agent.starting import applicant_in, equipped, joined
 from tidemill.core.hardware import Machine, machine_of, objections
+from tidemill.core.nodes.join_tokens import Shown, read
+from tidemill.core.settings import Settings
 from tidemill.wire.messages import Refused
 
 
@@ -35,7 +41,7 @@ async def test_a_machine_joins_and_tells_what_it_is_and_goes_on(pool: PoolEnd, m
     process = await machine.join(pool.url, pool.token)
     await until(lambda: bool(pool.nodes), "a node is registered", 30)
     await until(lambda: len(pool.node.beats) > 2, "it beats")
-    await until(lambda: bool(pool.node.facts("machine")), "it tells what it is")
+    await until(lambda: bool(pool.node.facts("machine") and pool.node.facts("clock")), "it tells what it is")
     told = machine_of(pool.node.facts("machine")[0])
     assert isinstance(told, Machine)
     assert not objections(told)
@@ -49,6 +55,7 @@ async def test_a_machine_joins_and_tells_what_it_is_and_goes_on(pool: PoolEnd, m
     assert status["age_s"] < 5
     process.terminate()
     assert await process.wait() == 0
+    await until(lambda: bool(pool.goodbyes), "its goodbye is heard")
     assert pool.goodbyes[0] == "leaving"
     assert (await machine.status())["pid"] is None
 
@@ -181,15 +188,42 @@ async def test_an_authority_of_our_own_is_trusted_when_it_is_given_and_remembere
     await pool.go()
 
 
-def test_a_terminal_asks_for_the_token_and_does_not_show_it(tmp_path: Path) -> None:
+@pytest.mark.soak
+def test_a_terminal_asks_for_the_token_and_says_after_a_while_that_nobody_listens(tmp_path: Path) -> None:
     token = PoolEnd().token
-    settings = {"TIDEMILL_AGENT_HOME": str(tmp_path / "machine")}
-    terminal = at_terminal(clean_environment(tmp_path, 1, settings), "agent", "join", "https://127.0.0.1:1")
+    terminal = joining_at_terminal(tmp_path, "https://127.0.0.1:1")
     terminal.answer("Join token", token)
     assert terminal.end() == 5
     assert "Nobody listens at 127.0.0.1" in terminal.shown
     assert token.split(".")[1] not in terminal.shown
     assert not (tmp_path / "machine" / "membership.json").exists(), "nobody can have registered it"
+
+
+async def test_a_terminal_asks_for_the_token_and_does_not_show_it(pool: PoolEnd, tmp_path: Path) -> None:
+    token = PoolEnd().token
+    terminal = joining_at_terminal(tmp_path, pool.url)
+    await asyncio.to_thread(terminal.answer, "Join token", token)
+    assert await asyncio.to_thread(terminal.end) == 1
+    assert "not the pool that the join token was made by" in terminal.shown
+    assert token.split(".")[1] not in terminal.shown
+    assert not (tmp_path / "machine" / "membership.json").exists()
+
+
+def joining_at_terminal(place: Path, url: str) -> Terminal:
+    settings = {"TIDEMILL_AGENT_HOME": str(place / "machine")}
+    return at_terminal(clean_environment(place, 1, settings), "agent", "join", url)
+
+
+async def test_a_join_to_which_nobody_listens_leaves_nothing(tmp_path: Path) -> None:
+    token = read(PoolEnd().token)
+    assert isinstance(token, Shown)
+    home = Home(tmp_path / "machine")
+    async with equipped(home, Settings(home=tmp_path)) as equipment:
+        agent = Agent(equipment, applicant_in(home, token, ["https://127.0.0.1:1"], None), token.secret_part)
+        running = asyncio.create_task(agent.run())
+        with pytest.raises(PoolUnreachable, match=r"Nobody listens at 127\.0\.0\.1"):
+            await joined(agent, running, home, within_s=1)
+    assert not home.membership.exists(), "nobody can have registered it"
 
 
 async def test_two_joins_at_once_make_one_node(pool: PoolEnd, machine: OwnersMachine) -> None:

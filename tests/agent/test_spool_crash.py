@@ -1,5 +1,6 @@
 """A spool whose agent is killed, or whose disk is full: what was said to be kept is there, once and in order."""
 
+import os
 import random
 import subprocess
 import sys
@@ -8,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.agent import spool_writer
 from tests.agent.reports import number_in
+from tests.forks import fork
 from tests.tidy.source import ROOT
 from tidemill.agent.spool import Spool
 
@@ -37,16 +40,16 @@ async def test_what_was_kept_survives_fifty_kills_in_order_and_once(tmp_path: Pa
 
 def _killed_writer(file: Path, first: int, after_s: float) -> tuple[dict[int, int], int]:
     """What a process said it had kept until it was killed, by number, and up to where it may have forgotten."""
-    command = [sys.executable, "-m", "tests.agent.spool_writer", str(file), str(first)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
-        assert process.stdout
-        begun = process.stdout.readline()
+    heard, told = os.pipe()
+    process = fork(spool_writer.begin, file, first, streams=(0, told, 2))
+    os.close(told)
+    with open(heard, "rb") as out:
+        begun = out.readline()
         assert begun, "the writer could not begin"
         time.sleep(after_s)
         process.kill()
-        said = [
-            line.split() for line in [begun, *process.stdout.read().splitlines(keepends=True)] if line[-1:] == b"\n"
-        ]
+        said = [line.split() for line in [begun, *out.read().splitlines(keepends=True)] if line[-1:] == b"\n"]
+    process.wait_here()
     kept = {int(number): int(mark) for what, number, mark in said if what == b"kept"}
     return kept, max((int(number) for what, number, _ in said if what == b"safe"), default=0)
 

@@ -1,0 +1,105 @@
+"""Processes that begin at once: a server has imported the program, and forks for each of them.
+
+They are as real as any others, to be signalled, killed and waited for. Only loading is left out, which costs a command
+a second of a processor; tests that start `tidemill` itself have it.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from io import FileIO, TextIOWrapper
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
+
+NOTHING = os.open(os.devnull, os.O_RDWR)
+"""A stream that says nothing and keeps nothing."""
+
+_CONTEXT = get_context("forkserver")
+_CONTEXT.set_forkserver_preload(
+    [
+        "tests.forks",
+        "tests.agent.busy_agent",
+        "tests.agent.spool_writer",
+        "tidemill.agent.doctor",
+        "tidemill.agent.starting",
+        "tidemill.cli.logs",
+        "tidemill.cli.main",
+    ]
+)
+
+
+class Forked:
+    """A process, with what is asked of one."""
+
+    def __init__(self, process: ForkServerProcess) -> None:
+        assert process.pid is not None
+        self.pid = process.pid
+        self._process = process
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    async def wait(self) -> int:
+        ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._process.sentinel, ended.set)
+        try:
+            await ended.wait()
+        finally:
+            loop.remove_reader(self._process.sentinel)
+        return self.wait_here()
+
+    def wait_here(self) -> int:
+        """As `wait`, where nothing else goes on."""
+        self._process.join()
+        assert self.returncode is not None
+        return self.returncode
+
+
+def fork(
+    act: Callable[..., object],
+    *arguments: object,
+    streams: tuple[int, int, int],
+    environment: Mapping[str, str] | None = None,
+) -> Forked:
+    """Do something of a module in a process of its own, with these files as its standard streams."""
+    passed = [Connection(os.dup(stream)) for stream in streams]
+    process = _CONTEXT.Process(target=_begin, args=(passed, dict(environment or os.environ), act, arguments))
+    process.start()
+    for connection in passed:
+        connection.close()
+    return Forked(process)
+
+
+def tidemill(*arguments: str) -> None:
+    """What the command does once it is loaded."""
+    from tidemill.cli.__main__ import main
+
+    sys.argv = ["tidemill", *arguments]
+    main()
+
+
+def _begin(
+    streams: list[Connection], environment: dict[str, str], act: Callable[..., object], arguments: tuple[object, ...]
+) -> None:
+    for number, stream in enumerate(streams):
+        os.dup2(stream.fileno(), number)
+        stream.close()
+    sys.stdin = TextIOWrapper(FileIO(0), "utf-8")
+    os.environ.clear()
+    os.environ.update(environment)
+    act(*arguments)
