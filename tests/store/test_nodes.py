@@ -17,10 +17,11 @@ from tidemill.core.events import LOG_START
 from tidemill.core.ids import Ids
 from tidemill.core.mail import LetterKind
 from tidemill.core.master_keys import MasterKey
-from tidemill.core.nodes.admission import AdmissionRefusal, Applicant, DoorRules, TurnedAway
+from tidemill.core.nodes.admission import JOINED_A_DAY_MAX, AdmissionRefusal, Applicant, DoorRules, TurnedAway
 from tidemill.core.nodes.join_tokens import OPEN_MAX, JoinToken, JoinTokenRefusal, sha256
 from tidemill.core.nodes.life import Life, LifeRefusal
 from tidemill.core.nodes.node import Node, NodeRefusal
+from tidemill.core.nodes.reports import EVENT_EVERY_US, EVENTS_SAVED
 from tidemill.core.nodes.rule_book import rules_of
 from tidemill.core.nodes.rules import Work
 from tidemill.core.reasons import ReasonRefusal
@@ -378,6 +379,42 @@ async def test_an_old_agent_comes_in_and_is_told_of_once_for_each_version(regist
     told = await registry.told("node.version_refused")
     assert [(event["agent"], event["oldest"]) for event in told] == [(AGENT, "0.2"), ("tidemill/0.1.5", "0.2")]
     assert (await registry.node(answer.node_id)).agent == "tidemill/0.2"
+
+
+async def test_an_agent_that_calls_itself_something_else_each_time_fills_no_log(registry: Registry) -> None:
+    _, caller = await registry.joined(await registry.person())
+    strict = replace(registry.door, rules=DoorRules(30 * SECOND, "1.0"))
+    for number in range(EVENTS_SAVED + 5):
+        (answer,) = await registry.admit(replace(caller, agent=f"tidemill/0.{number}"), door=strict)
+        assert isinstance(answer, Admitted)
+        assert not answer.version_accepted
+    assert len(await registry.told("node.version_refused")) == EVENTS_SAVED
+    registry.now = Instant(registry.now + EVENT_EVERY_US)
+    await registry.admit(caller, door=strict)
+    assert len(await registry.told("node.version_refused")) == EVENTS_SAVED + 1
+
+
+async def test_an_account_cannot_join_machines_without_end(registry: Registry) -> None:
+    """Of each the pool keeps a row, a key and a line of its audit trail for ever, also when it left at once."""
+    ann, ben = await registry.person(), await registry.person()
+    secret = await registry.token(ann, uses_max=100)
+    _, caller = await registry.joined(ann)
+    async with registry.database.connection() as connection:
+        await connection.execute(
+            "INSERT INTO node (id, account_id, key, join_token_id, name, house, life, agent, joined_at) "
+            "SELECT id, $2, sha256(id::text::bytea), (SELECT id FROM join_token WHERE account_id = $2 LIMIT 1), 'x', "
+            "false, 'registered', 'x', $3 FROM unnest($1::uuid[]) AS id",
+            [registry.ids.new(registry.now) for _ in range(JOINED_A_DAY_MAX - 3)],
+            ann,
+            registry.now,
+        )
+    answers = await registry.admit(*(newcomer(secret) for _ in range(4)), newcomer(await registry.token(ben)), caller)
+    refusals = [answer.refusal if isinstance(answer, TurnedAway) else None for answer in answers]
+    full = AdmissionRefusal.TOO_MANY_JOINED
+    assert refusals == [None, None, full, full, None, None]
+    registry.now = Instant(registry.now + 2 * DAY)
+    (tomorrow,) = await registry.admit(newcomer(await registry.token(ann)))
+    assert isinstance(tomorrow, Admitted)
 
 
 async def test_nonsense_of_one_caller_costs_only_that_caller(registry: Registry) -> None:

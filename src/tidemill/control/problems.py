@@ -149,6 +149,7 @@ STATUS: Mapping[Refusal, int] = {
     AdmissionRefusal.NODE_OWNER_BLOCKED: 403,
     AdmissionRefusal.IDENTITY_IN_USE: 409,
     AdmissionRefusal.NEWER_HELLO: 409,
+    AdmissionRefusal.TOO_MANY_JOINED: 429,
     AdmissionRefusal.JOINED_AT_ONCE: 409,
     NodeRefusal.UNKNOWN_NODE: 404,
     NodeRefusal.NODE_NAME_MALFORMED: 422,

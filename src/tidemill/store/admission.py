@@ -14,9 +14,9 @@ from uuid import UUID
 import asyncpg
 
 from tidemill.core.accounts.roles import Role
-from tidemill.core.clock import Instant
+from tidemill.core.clock import DAY, Instant
 from tidemill.core.events import Event
-from tidemill.core.ids import Ids
+from tidemill.core.ids import Ids, first_id_at
 from tidemill.core.nodes import rule_book
 from tidemill.core.nodes.admission import (
     AdmissionRefusal,
@@ -67,6 +67,7 @@ class Admitted:
 
 
 Answer: TypeAlias = Admitted | TurnedAway
+_Rows: TypeAlias = Mapping[UUID, asyncpg.Record]
 
 
 @dataclass(frozen=True)
@@ -92,12 +93,13 @@ class _Entry:
     version_accepted: bool
     tell_version: bool
     token: JoinToken | None = None
+    told_until: Instant | None = None
 
 
 async def admit(transaction: Connection, applicants: Sequence[Applicant], door: Door, now: Instant) -> list[Answer]:
     """One answer an applicant, in their order."""
     assert len(applicants) <= BATCH_MAX, "a batch is short, because others wait for its locks"
-    found, rows = await _found(transaction, applicants)
+    found, rows = await _found(transaction, applicants, now)
     verdicts = decide(applicants, found, door.rules, now)
     entries = [
         entry
@@ -115,14 +117,12 @@ def node_name(node_id: UUID) -> str:
     return f"node-{node_id.hex[-6:]}"
 
 
-async def _found(
-    transaction: Connection, applicants: Sequence[Applicant]
-) -> tuple[Found, Mapping[UUID, asyncpg.Record]]:
+async def _found(transaction: Connection, applicants: Sequence[Applicant], now: Instant) -> tuple[Found, _Rows]:
     """What is known of the callers, locked; and the rows of their nodes."""
     keys = list({applicant.key for applicant in applicants})
     shown = (applicant.token_sha256 for applicant in applicants if applicant.node_id is None)
     hashes = list({sha256 for sha256 in shown if sha256 is not None})
-    owners = await _OWNERS.rows(transaction, keys=keys, hashes=hashes)
+    owners = await _OWNERS.rows(transaction, keys=keys, hashes=hashes, since_id=first_id_at(Instant(now - DAY)))
     tokens = await _TOKENS.rows(transaction, hashes=hashes) if hashes else []
     await _LOCK.run(transaction, keys=keys)
     nodes = await _NODES.rows(transaction, keys=keys)
@@ -130,7 +130,7 @@ async def _found(
         {row["key"]: _standing(row) for row in nodes},
         await _named(transaction, applicants, {row["id"] for row in nodes}),
         {row["sha256"]: token_of(row) for row in tokens},
-        {row["id"]: Owner(row["id"], frozenset(map(Role, row["roles"])), row["blocked"]) for row in owners},
+        {row["id"]: _owner(row) for row in owners},
     )
     return found, {row["id"]: row for row in nodes}
 
@@ -141,6 +141,10 @@ async def _named(transaction: Connection, applicants: Sequence[Applicant], known
     if not strange:
         return frozenset(known)
     return frozenset(known | {row["id"] for row in await _NAMED.rows(transaction, ids=list(strange))})
+
+
+def _owner(row: asyncpg.Record) -> Owner:
+    return Owner(row["id"], frozenset(map(Role, row["roles"])), row["blocked"], row["joined"])
 
 
 def _standing(row: asyncpg.Record) -> Standing:
@@ -154,16 +158,16 @@ def _standing(row: asyncpg.Record) -> Standing:
         instance=row["instance"],
         held=row["held"],
         heard_at=row["heard_at"],
+        told_until=row["told_until"],
     )
 
 
-def _entry(
-    place: int, applicant: Applicant, verdict: Verdict, rows: Mapping[UUID, asyncpg.Record], ids: Ids, now: Instant
-) -> _Entry | None:
+def _entry(place: int, applicant: Applicant, verdict: Verdict, rows: _Rows, ids: Ids, now: Instant) -> _Entry | None:
     match verdict:
         case LetIn(node, accepted, tell_version):
             rules, wishes = rows[node.id]["rules"].encode(), rows[node.id]["wishes"]
-            return _Entry(place, applicant, node.id, node.account_id, rules, wishes, accepted, tell_version)
+            told = (accepted, tell_version, None, verdict.told_until(now))
+            return _Entry(place, applicant, node.id, node.account_id, rules, wishes, *told)
         case Register(token, accepted):
             rules = rule_book.to_json(_first_rules(token, now))
             return _Entry(place, applicant, ids.new(now), token.account_id, rules, 0, accepted, not accepted, token)
@@ -233,6 +237,7 @@ async def _linked(
         node_ids=[entry.node_id for entry in entries],
         instances=[entry.applicant.instance for entry in entries],
         tolds=[entry.wishes for entry in entries],
+        told_untils=[entry.told_until for entry in entries],
         process_id=process_id,
         now=now,
     )

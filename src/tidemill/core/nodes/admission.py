@@ -16,10 +16,14 @@ from tidemill.core.clock import SECOND, Instant
 from tidemill.core.nodes import versions
 from tidemill.core.nodes.join_tokens import JoinToken, JoinTokenRefusal, may_join, usable
 from tidemill.core.nodes.life import Life, LifeRefusal
+from tidemill.core.nodes.reports import tellable
 from tidemill.core.refusals import Refusal
 
 CLONE_TOLD_EVERY_US = 600 * SECOND
 """A clone calls again and again; its node's owner is told of it once in so long."""
+
+JOINED_A_DAY_MAX = 10_000
+"""So many machines join for one account in a day, removed ones too: each leaves traces that are kept for ever."""
 
 _AGAIN_MS = 1_000
 
@@ -34,6 +38,9 @@ class AdmissionRefusal(Refusal):
         "Another machine with this node's identity is connected: stop it there, or join this machine with a token."
     )
     NEWER_HELLO = "This agent has called again since: that call is answered."
+    TOO_MANY_JOINED = (
+        f"An account joins at most {JOINED_A_DAY_MAX} machines in a day: wait until tomorrow with the others."
+    )
     JOINED_AT_ONCE = "The same key is joining at this moment from elsewhere: try again."
 
 
@@ -51,16 +58,18 @@ class Applicant:
 
 @dataclass(frozen=True)
 class Owner:
-    """The account that a node or a token belongs to."""
+    """The account that a node or a token belongs to, and how many machines it has joined in a day."""
 
     id: UUID
     roles: frozenset[Role]
     blocked: bool
+    joined: int = 0
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A node as it stands when somebody shows its key. `held` says that a living process has its link."""
+    """A node as it stands when somebody shows its key. `held` says that a living process has its link; `told_until`
+    is how far it has used up what it may have told: see core.nodes.reports."""
 
     id: UUID
     account_id: UUID
@@ -71,6 +80,7 @@ class Standing:
     instance: UUID | None
     held: bool
     heard_at: Instant | None
+    told_until: Instant | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +113,10 @@ class LetIn:
     version_accepted: bool
     tell_version: bool
 
+    def told_until(self, now: Instant) -> Instant | None:
+        """How far its share of events is used up then; None where nothing changes."""
+        return tellable(1, self.node.told_until, now)[1] if self.tell_version else None
+
 
 @dataclass(frozen=True)
 class Register:
@@ -128,6 +142,7 @@ Verdict: TypeAlias = LetIn | Register | TurnedAway
 def decide(applicants: Sequence[Applicant], found: Found, rules: DoorRules, now: Instant) -> list[Verdict]:
     """One verdict an applicant, in their order."""
     uses = Counter({token.id: token.uses for token in found.tokens.values()})
+    uses.update({owner.id: owner.joined for owner in found.owners.values()})
     chosen = _chosen(applicants, found.nodes)
     verdicts: list[Verdict] = []
     for place, applicant in enumerate(applicants):
@@ -136,7 +151,7 @@ def decide(applicants: Sequence[Applicant], found: Found, rules: DoorRules, now:
         else:
             verdict = _crowded_out(applicant, applicants[chosen[applicant.key]], rules)
         if isinstance(verdict, Register):
-            uses[verdict.token.id] += 1
+            uses.update((verdict.token.id, verdict.token.account_id))
         verdicts.append(verdict)
     return verdicts
 
@@ -184,11 +199,19 @@ def _newcomer(
     if node is not None:
         return _known(applicant, node, rules, now)
     owner = found.owners[token.account_id]
-    if owner.blocked:
-        return TurnedAway(AdmissionRefusal.NODE_OWNER_BLOCKED)
-    if refusal := usable(token, uses[token.id], now) or may_join(owner.roles, house=token.house):
+    if refusal := (
+        _objection_to(owner, uses[owner.id])
+        or usable(token, uses[token.id], now)
+        or may_join(owner.roles, house=token.house)
+    ):
         return TurnedAway(refusal)
     return Register(token, versions.is_accepted(applicant.agent, rules.oldest_agent))
+
+
+def _objection_to(owner: Owner, joined: int) -> AdmissionRefusal | None:
+    if owner.blocked:
+        return AdmissionRefusal.NODE_OWNER_BLOCKED
+    return AdmissionRefusal.TOO_MANY_JOINED if joined >= JOINED_A_DAY_MAX else None
 
 
 def _known(applicant: Applicant, node: Standing, rules: DoorRules, now: Instant) -> Verdict:
@@ -200,7 +223,8 @@ def _known(applicant: Applicant, node: Standing, rules: DoorRules, now: Instant)
         cloned = None if told else node
         return TurnedAway(AdmissionRefusal.IDENTITY_IN_USE, node.id, rules.beat_ms, cloned)
     accepted = versions.is_accepted(applicant.agent, rules.oldest_agent)
-    return LetIn(node, accepted, tell_version=not accepted and node.refused_agent != applicant.agent)
+    is_news = not accepted and node.refused_agent != applicant.agent
+    return LetIn(node, accepted, tell_version=is_news and tellable(1, node.told_until, now)[0] == 1)
 
 
 def _is_clone(applicant: Applicant, node: Standing, rules: DoorRules, now: Instant) -> bool:

@@ -1,6 +1,9 @@
 -- The owners of these nodes and tokens, kept as they are until the caller's end: an account is not blocked, and loses no
--- role, between the decision to let its machine in and the link. Locked in one order, and before anything else.
-SELECT id, roles, blocked_reason IS NOT NULL AS blocked
+-- role, between the decision to let its machine in and the link. Locked in one order, and before anything else. Where
+-- there are newcomers, how many machines an owner has joined lately is counted; two processes may each count the same.
+SELECT id, roles, blocked_reason IS NOT NULL AS blocked,
+       (SELECT count(*) FROM node AS n
+        WHERE cardinality(:hashes::bytea[]) > 0 AND n.account_id = account.id AND n.id >= :since_id) AS joined
 FROM account
 WHERE id IN (
     SELECT account_id FROM node WHERE key = ANY (:keys::bytea[])

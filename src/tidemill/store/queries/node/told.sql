@@ -1,4 +1,12 @@
 -- Nodes were told what there was to tell. A newer link was told by its own welcome, and what was wished since is left.
-UPDATE presence AS p SET told = u.wishes
-FROM unnest(:node_ids::uuid[], :generations::bigint[], :wishes::bigint[]) AS u (node_id, generation, wishes)
-WHERE p.node_id = u.node_id AND p.generation = u.generation AND p.told < u.wishes
+-- Rows are locked in the order of their ids, as everybody does who locks many.
+UPDATE presence AS p SET told = ours.wishes
+FROM (
+    SELECT p.node_id, u.wishes
+    FROM unnest(:node_ids::uuid[], :generations::bigint[], :wishes::bigint[]) AS u (node_id, generation, wishes)
+    JOIN presence AS p ON p.node_id = u.node_id AND p.generation = u.generation
+    WHERE p.told < u.wishes
+    ORDER BY p.node_id
+    FOR NO KEY UPDATE OF p
+) AS ours
+WHERE p.node_id = ours.node_id
