@@ -13,19 +13,20 @@ from tidemill.cli.output import print_json, print_line, print_table, say
 from tidemill.cli.rule_words import written
 
 _COLUMNS = ("name", "state", "devices", "agent", "last heard (UTC)")
-_NONE_YET = "There are no nodes here yet: `tidemill nodes tokens make NAME` makes a token with which a machine joins."
+NONE_YET = "There are no nodes here yet: `tidemill nodes tokens make NAME` makes a token with which a machine joins."
 _ALL_WELL = "It is offered work whenever there is some that fits."
 _GIB_MIB = 1024
 
 _Shown = Mapping[str, Any]
 
 
-def print_nodes(found: Sequence[_Shown], *, as_json: bool) -> None:
+def print_nodes(found: Sequence[_Shown], *, as_json: bool, none: str = NONE_YET) -> None:
+    """The list, or the sentence that there is none."""
     if as_json:
         print_json(found)
         return
     if not found:
-        say(_NONE_YET)
+        say(none)
         return
     names = Counter(node["name"] for node in found)
     by_id = any(node["removed_at"] or names[node["name"]] > 1 for node in found)

@@ -12,7 +12,7 @@ import typer
 from tidemill.cli import join_tokens
 from tidemill.cli.calling import moment
 from tidemill.cli.node_events import sentence
-from tidemill.cli.node_view import print_node, print_nodes, rule_rows
+from tidemill.cli.node_view import NONE_YET, print_node, print_nodes, rule_rows
 from tidemill.cli.node_watch import follow
 from tidemill.cli.output import AsJson, Declined, print_fields, print_json, print_line, report, say
 from tidemill.cli.rule_words import EXAMPLES, NAMES, wish
@@ -33,14 +33,15 @@ _WATCHED = 500
 
 @app.command("list")
 def list_nodes(
-    owner: Annotated[str | None, typer.Option(help="Only those of this account, by its id; for operators.")] = None,
+    owner: Annotated[UUID | None, typer.Option(help="Only those of this account, by its id; for operators.")] = None,
     removed: Annotated[bool, typer.Option("--removed", help="Those that were removed instead.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Show at most so many.")] = 100,
     as_json: AsJson = False,
 ) -> None:
     """List your nodes, newest first; an operator sees everybody's."""
-    query = {"removed": str(removed).lower(), **({} if owner is None else {"owner": owner})}
-    print_nodes(as_operator().listed(_ROUTE, query, limit), as_json=as_json)
+    query = {"removed": str(removed).lower(), **({} if owner is None else {"owner": str(owner)})}
+    none = "No node was removed." if removed else NONE_YET
+    print_nodes(as_operator().listed(_ROUTE, query, limit), as_json=as_json, none=none)
 
 
 @app.command()
