@@ -62,15 +62,24 @@ def test_a_removed_node_gives_up_at_once() -> None:
 
 
 @pytest.mark.parametrize("code", ["wrong_pool", "version"])
-def test_one_wrong_address_among_several_ends_nothing(code: str) -> None:
-    one = calls()
+def test_a_newcomer_gives_up_when_every_address_is_wrong(code: str) -> None:
+    one = calls(newcomer=True)
     assert isinstance(one.after(Ended(code, "Wrong.")), CallAgain)
     assert isinstance(one.after(Ended(code, "Wrong.")), CallAgain)
     assert isinstance(one.after(GONE), CallAgain)
     assert isinstance(one.after(Ended(code, "Wrong.")), CallAgain)
     assert isinstance(one.after(Ended(code, "Wrong.")), CallAgain)
     assert isinstance(one.after(Ended(code, "Wrong.")), GiveUp), "now every address has said so"
-    assert isinstance(calls(URLS[:1]).after(Ended(code, "Wrong.")), GiveUp)
+    assert isinstance(calls(URLS[:1], newcomer=True).after(Ended(code, "Wrong.")), GiveUp)
+
+
+@pytest.mark.parametrize("code", ["wrong_pool", "version"])
+def test_whoever_answers_in_the_place_of_the_pool_ends_no_member(code: str) -> None:
+    """It may be a name that leads elsewhere for an hour, or somebody who took a port."""
+    one = calls(URLS[:1])
+    for _ in range(5):
+        assert 150 <= wait_s(one.after(Ended(code, "Wrong."))) <= 300
+    assert wait_s(one.after(GONE)) <= 60
 
 
 @given(

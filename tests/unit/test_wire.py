@@ -54,6 +54,7 @@ from tidemill.wire.messages import (
     Offer,
     Ping,
     Progress,
+    Refused,
     Reports,
     encoded,
     from_agent,
@@ -133,6 +134,29 @@ def test_a_pool_that_only_shows_the_key_cannot_welcome() -> None:
     (closed,) = carried(impostor, agent)
     assert isinstance(closed, Closed)
     assert closed.code == "wrong_pool"
+
+
+@pytest.mark.parametrize("forged", ["unsigned", "by another key", "for another hello", "with another code"])
+def test_only_the_pool_itself_turns_an_agent_away(forged: str) -> None:
+    """The pool's key is public: whoever shows it could tell every agent that its node was removed."""
+    agent, pool = ends()
+    carried(pool, agent)
+    carried(agent, pool)
+    hello, removed = pool._hello, Refused("node_removed", "This node was removed.")
+    assert hello
+    signed = {
+        "unsigned": removed,
+        "by another key": handshake.refusal(NODE, pool._challenge, hello, removed),
+        "for another hello": handshake.refusal(
+            POOL, pool._challenge, msgspec.structs.replace(hello, nonce=bytes(32)), removed
+        ),
+        "with another code": msgspec.structs.replace(
+            handshake.refusal(POOL, pool._challenge, hello, Refused("busy", removed.sentence)), code=removed.code
+        ),
+    }
+    (closed,) = agent.receive(encoded(signed[forged]), NOW)
+    assert isinstance(closed, Closed)
+    assert (closed.code, closed.ours) == ("refusal_unsigned", True)
 
 
 @pytest.mark.parametrize("field", ["key", "nonce", "version", "node_id", "signature"])

@@ -1,8 +1,9 @@
 """Whom an agent calls next, and when: a pool that is away is called ever more seldom, and never by all at once.
 
-Pure: the caller brings the draws. Addresses take turns. What the pool asks for is obeyed, within bounds. Few codes end
-an agent for good: that its node was removed, and that every address leads to another pool or to one whose link it does
-not speak.
+Pure: the caller brings the draws. Addresses take turns. What the pool asks for is obeyed, within bounds. A member is
+ended for good by one thing: its pool says that the node was removed. Whoever else answers at its addresses is called
+again, seldom. A newcomer gives up also when it is refused for good, or when every address leads to another pool or to
+one whose link it does not speak.
 """
 
 from collections.abc import Callable, Sequence
@@ -77,17 +78,22 @@ class Calls:
             self._hopeless.add(self.url)
         else:
             self._hopeless.discard(self.url)
-        refused_for_good = self._newcomer and ended.refused and ended.retry_ms is None
-        if ended.code == NODE_REMOVED or refused_for_good or self._hopeless >= set(self._urls):
+        refused_for_good = ended.refused and ended.retry_ms is None
+        if ended.code == NODE_REMOVED or (self._newcomer and (refused_for_good or self._is_hopeless)):
             return GiveUp(ended.code, ended.sentence)
         self._failures = 1 if ended.lived_s >= _LIVED_S else self._failures + 1
         self._place += 1
         return CallAgain(self._pause_s(ended))
 
+    @property
+    def _is_hopeless(self) -> bool:
+        """Whether every address was wrong when it was last called."""
+        return self._hopeless >= set(self._urls)
+
     def _pause_s(self, ended: Ended) -> float:
         if ended.retry_ms is not None:
             return min(ended.retry_ms / 1000, _RETRY_MOST_S) * (1 + self._draw() / 4)
-        if ended.refused:
+        if ended.refused or self._is_hopeless:
             return _REFUSED_S * (1 - self._draw() / 2)
         if ended.code == LEAVING and self._failures == 1:
             return self._draw()  # the pool has others that answer

@@ -1,7 +1,8 @@
 """How two strangers become a link: each signs what both have said, so neither can be replayed or taken for another.
 
 The agent knows the pool's key by the fingerprint in its join token, the pool knows the agent's by its registration.
-Both signatures cover both nonces, both keys and all that the hello says, and say which side made them.
+Both signatures cover both nonces, both keys and all that the hello says, and say which side made them. A refusal is
+signed like a welcome: only the pool itself can send an agent away for good.
 """
 
 from dataclasses import dataclass
@@ -9,10 +10,11 @@ from dataclasses import dataclass
 import msgspec
 
 from tidemill.core.signatures import SIGNATURE_BYTES, Identity, fingerprint, is_signed
-from tidemill.wire.messages import OLDEST_VERSION, VERSION, Challenge, Hello, Welcome
+from tidemill.wire.messages import OLDEST_VERSION, VERSION, Challenge, Hello, Refused, Welcome
 
 _AGENT = "tidemill link agent"
 _POOL = "tidemill link pool"
+_REFUSAL = "tidemill link refusal"
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,18 @@ def is_genuine_welcome(welcome: Welcome, challenge: Challenge, hello: Hello) -> 
     return is_signed(challenge.pool_key, welcome.signature, _POOL, *said)
 
 
+def refusal(pool: Identity, challenge: Challenge, hello: Hello, refused: Refused) -> Refused:
+    """The pool's answer to an agent it does not want, signed."""
+    signature = pool.sign(_REFUSAL, *_said(challenge, hello), *_denied(refused))
+    return msgspec.structs.replace(refused, signature=signature)
+
+
+def is_genuine_refusal(refused: Refused, challenge: Challenge, hello: Hello) -> bool:
+    """Whether the pool whose key we know refuses this hello."""
+    said = *_said(challenge, hello), *_denied(refused)
+    return is_signed(challenge.pool_key, refused.signature or b"", _REFUSAL, *said)
+
+
 def _said(challenge: Challenge, hello: Hello) -> tuple[bytes, ...]:
     """What both have said so far. Fields that a later version adds are not covered: the pool may not know them."""
     agent, token = hello.agent.encode(), (hello.join_token or "").encode()
@@ -93,6 +107,11 @@ def _said(challenge: Challenge, hello: Hello) -> tuple[bytes, ...]:
 
 def _granted(challenge: Challenge, hello: Hello, node_id: bytes, generation: int, received: int) -> tuple[bytes, ...]:
     return *_said(challenge, hello), node_id, _number(generation), _number(received)
+
+
+def _denied(refused: Refused) -> tuple[bytes, ...]:
+    retry = b"" if refused.retry_ms is None else _number(refused.retry_ms)
+    return refused.code.encode(), refused.sentence.encode(), retry
 
 
 def _number(value: int) -> bytes:

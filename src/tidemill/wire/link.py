@@ -294,8 +294,7 @@ class AgentLink(Link):
         elif isinstance(message, Welcome) and self.state is State.ANSWERING:
             yield self._join(message)
         elif isinstance(message, Refused) and self.state is State.ANSWERING:
-            self.state = State.CLOSED
-            yield TurnedAway(message.code, message.sentence, message.retry_ms)
+            yield self._leave(message)
         elif isinstance(message, Orders) and self.state is State.OPEN:
             yield Ordered(message.items)
         elif isinstance(message, Acknowledged) and self._outbox is not None:
@@ -326,6 +325,15 @@ class AgentLink(Link):
         self.beat_ms = max(1, welcome.beat_ms)
         self._outbox = Outbox(welcome.received)
         return Joined(welcome.node_id, welcome.generation, welcome.received)
+
+    def _leave(self, refused: Refused) -> TurnedAway:
+        assert self._challenge and self._hello  # noqa: PT018  # we are answering
+        if not handshake.is_genuine_refusal(refused, self._challenge, self._hello):
+            raise ProtocolError(
+                "refusal_unsigned", "Somebody who is not the pool that this agent knows turned it away."
+            )
+        self.state = State.CLOSED
+        return TurnedAway(refused.code, refused.sentence, refused.retry_ms)
 
     def _next_report(self) -> tuple[bytes, LinkEvent | None] | None:
         batch = self._outbox.batch() if self._outbox else None
@@ -362,7 +370,9 @@ class PoolLink(Link):
     def refuse(self, code: str, sentence: str, retry_ms: int | None = None) -> None:
         """Turn the agent away."""
         if self.state is not State.CLOSED:
-            self._say(Refused(code, sentence, retry_ms))
+            assert self._hello, "nobody is turned away before they said hello"
+            refused = Refused(code, sentence, retry_ms)
+            self._say(handshake.refusal(self._pool, self._challenge, self._hello, refused))
             self.state = State.CLOSED
 
     def order(self, orders: Sequence[Order]) -> None:

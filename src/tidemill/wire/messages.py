@@ -77,6 +77,7 @@ class Refused(Message, frozen=True, tag=4):
     code: Short
     sentence: Text
     retry_ms: Small | None = None
+    signature: Signature | None = None
 
 
 # What an agent reports. Beats may be lost; reports are numbered and arrive once.
