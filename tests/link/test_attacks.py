@@ -3,10 +3,13 @@
 import asyncio
 from collections.abc import Sequence
 
+import pytest
+
 from tests.link.ends import MemoryRegistry, facts, served, soon
 from tests.link.test_hostile_peers import frame, is_cut_off
 from tidemill.core.signatures import Identity
 from tidemill.link.registry import HeardReports, Outcome
+from tidemill.link.rules import LinkRules
 from tidemill.wire.messages import ChannelCredit
 from tidemill.wire.websocket import Opcode
 
@@ -54,3 +57,11 @@ async def test_whoever_has_not_said_who_they_are_is_listened_to_for_a_hello_and_
         in_pieces[1].write(frame(Opcode.BINARY, b"..", final=False) + frame(Opcode.CONT, b"..", final=False) * 4_096)
         await is_cut_off(in_pieces[0])
         assert [code for code, _, _ in pool.registry.refusals] == ["frame_too_large"] * 2
+
+
+@pytest.mark.parametrize("told", ["operator", "203.0.113.7 (trusted)", "fe80::1%\x01", "\x7f\x00", "x" * 300])
+async def test_what_a_proxy_passes_on_is_no_address_unless_it_is_one(told: str) -> None:
+    async with served(LinkRules(beat_ms=30_000, shaking_max=0, trusted_proxies=("127.0.0.1",))) as pool:
+        reader, _ = await pool.raw(headers=f"X-Forwarded-For: 203.0.113.7, {told}\r\n")
+        assert b"503" in await reader.readline()
+        assert pool.registry.refusals == [("http_503", "127.0.0.1", None)]

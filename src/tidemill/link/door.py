@@ -10,6 +10,7 @@ from http import HTTPStatus
 from ipaddress import ip_address, ip_network
 
 from tidemill.core.limits import address_key
+from tidemill.core.pool_urls import is_address
 from tidemill.link.rules import LinkRules
 from tidemill.wire.opening import Rejection, Request
 
@@ -73,11 +74,15 @@ class Door:
         self.inside -= 1
 
     def address_of(self, peer: str, request: Request) -> str:
-        """The peer's address, or what trusted proxies say of it: the last one in their list that is not a proxy."""
+        """The peer's address, or what trusted proxies say of it: the last one in their list that is not a proxy.
+
+        What they pass on may be anybody's text, so only an address is taken for one.
+        """
         if not self._is_trusted(peer):
             return peer
         told = [part.strip() for value in request.values("x-forwarded-for") for part in value.split(",")]
-        return next((address for address in reversed(told) if address and not self._is_trusted(address)), peer)[:100]
+        last = next((address for address in reversed(told) if address and not self._is_trusted(address)), peer)
+        return last if is_address(last) and "%" not in last else peer
 
     def _rejection(self, network: str | None) -> Rejection | None:
         rules = self._rules
