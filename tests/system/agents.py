@@ -12,6 +12,12 @@ from typing import Any
 
 from tests.system.people import People, Person
 from tests.system.pool import TIDEMILL, Running, until
+from tidemill.agent.speed import Speed, keep_speed
+from tidemill.agent.status_file import read_status
+from tidemill.agent.times import wall
+
+LIGHT: Mapping[str, str] = {"TIDEMILL_CHALLENGE_CPU_MEMORY_MIB": "1MiB", "TIDEMILL_CHALLENGE_SPEED_S": "10ms"}
+"""Settings of a pool whose challenges are not what a test is about: they are passed with next to no work."""
 
 
 @dataclass
@@ -39,6 +45,8 @@ class Machine:
         assert done.returncode == 0, done.stderr
 
     def start(self) -> None:
+        """Run it. Its line counts as measured, which would keep every machine of a test busy at the same time."""
+        keep_speed(self.home / "speed.json", Speed(10**9, 10**9, 1, wall()))
         with (self.home.parent / f"said-{self.home.name}.txt").open("a") as said:
             self.process = subprocess.Popen(
                 [*self.inside, TIDEMILL, "agent", "run"], env=self._environment(), stdout=said, stderr=said, text=True
@@ -54,14 +62,32 @@ class Machine:
         return shown
 
     @property
+    def link(self) -> str:
+        """How its agent says that the link is, read without a command."""
+        return str(self._shown("state"))
+
+    @property
+    def generation(self) -> int:
+        """Which link of its node it is; 0 while there is none."""
+        return self._shown("generation") or 0
+
+    @property
     def node_id(self) -> str:
         kept: str = json.loads((self.home / "membership.json").read_text())["node_id"]
         return kept
 
-    def end(self, number: int = signal.SIGTERM, within_s: float = 20) -> int:
+    def send(self, number: int) -> None:
         assert self.process
         self.process.send_signal(number)
+
+    def end(self, number: int = signal.SIGTERM, within_s: float = 20) -> int:
+        self.send(number)
+        assert self.process
         return self.process.wait(within_s)
+
+    def _shown(self, name: str) -> Any:
+        found = read_status(self.home / "status.json", wall())
+        return found.fields["link"][name] if found else None
 
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMILL_")}
@@ -91,4 +117,4 @@ def join_token(running: Running, people: People, owner: Person, uses: int = 1) -
 
 
 def until_linked(machine: Machine, within_s: float = 30) -> None:
-    until(lambda: machine.status()["link"]["state"] == "linked", machine.said, within_s)
+    until(lambda: machine.link == "linked", machine.said, within_s)

@@ -13,9 +13,12 @@ import httpx2
 import pytest
 
 from tests.places import reachable_directory
+from tests.system.agents import LIGHT
 from tests.system.desk import Desk
 from tests.system.people import MANY, people_of
 from tests.system.pool import Pool, Running, pool_in, until
+from tidemill.agent.status_file import read_status
+from tidemill.agent.times import wall
 from tidemill.core.accounts.roles import Role
 
 FINAL = 6
@@ -37,6 +40,11 @@ class Yard:
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
         return self.desk.start("agent", *arguments, TIDEMILL_AGENT_HOME=str(self.home))
 
+    def shown(self) -> Any:
+        """What the agent wrote last, read without a command."""
+        found = read_status(self.home / "status.json", wall())
+        return found.fields if found else {"link": {"state": None}}
+
     def status(self) -> Any:
         return json.loads(self.agent("status", "--json").stdout)
 
@@ -46,7 +54,7 @@ class Yard:
         return answer.json() if answer.content else None
 
     def node(self) -> Any:
-        """What the pool knows of the only node."""
+        """What the pool knows of the owner's only node."""
         (found,) = self.ask("GET", "")["items"]
         return self.ask("GET", f"/{found['id']}")
 
@@ -58,19 +66,31 @@ class Yard:
         done = self.agent("join", self.running.url, "--once", stdin=self.token())
         assert done.returncode == 0, done.stderr
         running = self.start("run")
-        until(lambda: self.status()["link"]["state"] == "linked", lambda: f"it is linked: {self.status()}")
+        self.until_linked()
         return running
+
+    def until_linked(self, within_s: float = 30) -> None:
+        until(lambda: self.shown()["link"]["state"] == "linked", lambda: f"it is linked: {self.shown()}", within_s)
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param(LIGHT, id="light"), pytest.param({}, marks=pytest.mark.soak, id="whole")]
+)
+def pool(request: pytest.FixtureRequest) -> Iterator[Pool]:
+    """One for all: who kills it starts it again. Whole challenges fill a gigabyte and multiply for a second."""
+    settings = {**MANY, **request.param, "TIDEMILL_LINK_HEARTBEAT_S": "1s"}
+    with reachable_directory() as home, pool_in(home, **settings) as pool:
+        pool.up().set_up()
+        yield pool
 
 
 @pytest.fixture
-def yard(tmp_path: Path) -> Iterator[Yard]:
-    with reachable_directory() as home, pool_in(home, **MANY, TIDEMILL_LINK_HEARTBEAT_S="1s") as pool:
-        running = pool.up()
-        running.set_up()
-        with people_of(running) as people:
-            owner = people.session(people.person(Role.PROVIDER)).bearer
-        yield Yard(pool, running, owner, Desk(home, running.port, tmp_path), tmp_path / "machine")
-        assert '"bug"' not in running.said()
+def yard(pool: Pool, tmp_path: Path) -> Iterator[Yard]:
+    running = pool.running[-1]
+    with people_of(running) as people:
+        owner = people.session(people.person(Role.PROVIDER)).bearer
+    yield Yard(pool, running, owner, Desk(pool.home, running.port, tmp_path), tmp_path / "machine")
+    assert '"bug"' not in pool.running[-1].said()
 
 
 def test_a_machine_joins_with_one_command_works_by_rules_from_both_sides_and_leaves(yard: Yard) -> None:
@@ -86,7 +106,7 @@ def test_a_machine_joins_with_one_command_works_by_rules_from_both_sides_and_lea
     assert yard.agent("drain").returncode == 0
     until(lambda: yard.node()["rules"]["work"]["value"] == "drain", "the pool knows that it drains", 10)
     yard.ask("PUT", f"/{node['id']}/rules", json={"work": "run", "price": "1.5"})
-    until(lambda: yard.status()["rules"]["work"]["value"] == "run", "the machine knows that it runs", 10)
+    until(lambda: yard.shown()["rules"]["work"]["value"] == "run", "the machine knows that it runs", 10)
     assert yard.status()["rules"]["price"]["value"] == "1.5"
 
     left = yard.agent("leave", "--reason", "moving house")
@@ -108,10 +128,9 @@ def test_a_node_that_its_owner_removes_ends_its_agent_and_never_comes_back(yard:
 def test_an_agent_finds_its_pool_again_after_it_was_killed(yard: Yard) -> None:
     process = yard.joined()
     yard.running.end(signal.SIGKILL)
-    until(lambda: yard.status()["link"]["state"] != "linked", "the link is lost")
-    port = yard.running.port
-    yard.pool.up("--port", str(port))
-    until(lambda: yard.status()["link"]["state"] == "linked", lambda: f"it is linked: {yard.status()}", 60)
+    until(lambda: yard.shown()["link"]["state"] != "linked", "the link is lost")
+    yard.pool.up(port=yard.running.port)
+    yard.until_linked(60)
     assert "node.offline" not in yard.running.kinds()
     process.send_signal(signal.SIGTERM)
     assert process.wait(10) == 0
