@@ -51,6 +51,9 @@ KIND = CHALLENGE
 _COPIED_BYTES = 256 * 2**20
 _COPIES = 8
 _PAGES_AT_ONCE = 4096
+_DIGEST_BYTES = 8
+_MATRICES = 8
+"""A product takes its two factors, itself, and what its digests are made of."""
 
 _NO_CUPY = "This agent has no CuPy, without which it cannot use a GPU: install the CuPy package that fits the driver."
 _STOPPED = "The challenge was stopped before it was done."
@@ -82,6 +85,7 @@ class Bench:
 
     def multiply(self, task: SpeedTask) -> bytes:
         """The products; answers the commitment to their rows' digests."""
+        self._check_room(task.rows * _DIGEST_BYTES + (_MATRICES * 4 * task.side**2 if self.on_cpu else 0))
         with self._chosen():
             found = []
             for of_product in digests(task, self.xp):
@@ -94,7 +98,7 @@ class Bench:
 
     def fill(self, task: MemoryTask) -> bytes:
         """Fill the memory and keep it; answers the commitment to its pages."""
-        self._check_room(task)
+        self._check_room(task.pages * PAGE_BYTES if self.on_cpu else 0)
         with self._chosen():
             pages = self.xp.empty((task.pages, PAGE_WORDS), dtype=self.xp.uint64)
             for _ in filling(task, pages, self.xp):
@@ -138,8 +142,12 @@ class Bench:
             self.xp.cuda.Device().synchronize()
             return int(_COPIES * _COPIED_BYTES / (perf_counter() - began) / 10**6)
 
+    @property
+    def on_cpu(self) -> bool:
+        return self.device.kind is DeviceKind.CPU
+
     def _chosen(self) -> contextlib.AbstractContextManager[Any]:
-        if self.device.kind is DeviceKind.CPU:
+        if self.on_cpu:
             return contextlib.nullcontext()
         chosen: contextlib.AbstractContextManager[Any] = self.xp.cuda.Device(self.ordinal)
         return chosen
@@ -155,12 +163,11 @@ class Bench:
         if self.stopped.is_set():
             raise Unable(_STOPPED)
 
-    def _check_room(self, task: MemoryTask) -> None:
-        """An owner's machine has other things to do: on a CPU at most half of what is free is taken."""
-        if self.device.kind is DeviceKind.CPU:
-            free_mib = psutil.virtual_memory().available // 2**20
-            if task.mib * 2 > free_mib:
-                raise Unable(f"{task.mib:,} MiB of memory are asked for and {free_mib:,} MiB are free: free some.")
+    def _check_room(self, wanted_bytes: int) -> None:
+        """An owner's machine has other things to do: of its own memory at most half of what is free is taken."""
+        wanted_mib, free_mib = wanted_bytes // 2**20, psutil.virtual_memory().available // 2**20
+        if wanted_mib * 2 > free_mib:
+            raise Unable(f"{wanted_mib:,} MiB of memory are asked for and {free_mib:,} MiB are free: free some.")
 
 
 @dataclass
@@ -189,6 +196,8 @@ class Prover:
         order = order_of(body)
         if isinstance(order, Malformed):
             log.warning("order not understood", kind=KIND, cause=order.sentence)
+        elif len({task.index for task in order.tasks}) < len(order.tasks):
+            log.warning("order not understood", kind=KIND, cause="A device is asked for two things at once.")
         elif order.tasks and order.challenge != self._challenge:
             self._free()
             self._challenge = order.challenge

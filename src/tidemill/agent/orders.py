@@ -19,8 +19,8 @@ from tidemill.agent.runner import Runner
 from tidemill.agent.standing import Standing
 from tidemill.agent.times import wall
 from tidemill.core.faults import Fault
-from tidemill.core.nodes.rule_book import from_json, to_json
-from tidemill.core.pool_urls import URLS_MAX, is_pool_url
+from tidemill.core.nodes.rule_book import RuleBook, RulesRefusal, from_json, leaps, to_json
+from tidemill.core.pool_urls import URLS_MAX, is_as_safe, is_pool_url
 from tidemill.core.refusals import Refusal
 from tidemill.wire.messages import Accepted, Cancel, Declined, Facts, Offer, Order, Set
 
@@ -92,6 +92,8 @@ class Orders:
     async def _take_rules(self, body: bytes) -> None:
         """The pool's book: of each rule the newest counts, and the pool is told if it does not have that."""
         theirs = from_json(body)
+        if isinstance(theirs, RuleBook) and leaps(self._standing.book, theirs):
+            theirs = RulesRefusal.RULE_DATED_AHEAD
         if isinstance(theirs, Refusal):
             self._standing.complain(_THEIR_RULES, f"The rules that the pool sent were not taken. {theirs.sentence}")
             return
@@ -124,10 +126,13 @@ class Orders:
         """Where the pool can be found from now on."""
         try:
             urls = json.loads(body)
-            sound = isinstance(urls, list) and 0 < len(urls) <= URLS_MAX and all(map(is_pool_url, urls))
+            sound = isinstance(urls, list) and 0 < len(urls) <= URLS_MAX and all(map(self._is_address, urls))
         except (ValueError, TypeError, AttributeError, RecursionError):
             sound = False
         if sound:
             await self._moved(urls)
         else:
             log.warning("order not understood", kind="addresses")
+
+    def _is_address(self, url: str) -> bool:
+        return is_pool_url(url) and is_as_safe(url, self._standing.link.url)

@@ -11,9 +11,11 @@ import structlog
 
 from tidemill.agent.spool import Spool
 from tidemill.core.faults import Fault
-from tidemill.wire.messages import Facts, Report
+from tidemill.wire.messages import Facts, Receipts, Report
 
 log = structlog.get_logger()
+
+_OVERFULL = "Too much waits on this machine for the pool to receive it, so nothing but receipts is kept any more."
 
 
 class Reporting:
@@ -46,7 +48,13 @@ class Reporting:
         self._wake = None
 
     async def report(self, report: Report) -> bool:
-        """Keep a report until the pool has it. Answers whether that could be done."""
+        """Keep a report until the pool has it. Answers whether that could be done.
+
+        A pool that asks without end and takes nothing back does not fill the disk: then only receipts are kept.
+        """
+        if self.spool.is_overfull and not isinstance(report, Receipts):
+            self._complain(_OVERFULL)
+            return False
         try:
             await self.spool.append(report)
         except Fault as fault:

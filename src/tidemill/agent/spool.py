@@ -84,6 +84,11 @@ class Spool:
         """Whether the spool is below its limit. An agent without room takes no new work."""
         return self._file.has_room
 
+    @property
+    def is_overfull(self) -> bool:
+        """Whether what may not be dropped has come to twice the limit."""
+        return self._file.is_overfull
+
     async def append(self, report: Report) -> int:
         """Keep a report. Answers its number when it is on the disk; a fault means that it was not kept."""
         assert not self._closed, "a closed spool keeps nothing"

@@ -85,6 +85,10 @@ class SpoolFile:
     def has_room(self) -> bool:
         return self.standing.size_bytes < self._most_bytes
 
+    @property
+    def is_overfull(self) -> bool:
+        return self.standing.size_bytes >= 2 * self._most_bytes
+
     def append(self, reports: Sequence[tuple[bytes, bool]], received: int = 0) -> int:
         """Keep reports, each with whether it may be dropped, and forget what was received. Answers the last number."""
         before = self.standing

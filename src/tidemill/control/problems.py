@@ -176,6 +176,7 @@ STATUS: Mapping[Refusal, int] = {
     RulesRefusal.TEMPERATURE_LIMIT_MALFORMED: 422,
     RulesRefusal.LABELS_MALFORMED: 422,
     RulesRefusal.REGION_MALFORMED: 422,
+    RulesRefusal.RULE_DATED_AHEAD: 422,
     RulesRefusal.WORK_MALFORMED: 422,
     HardwareRefusal.FACTS_MALFORMED: 422,
     HardwareRefusal.DEVICES_DISORDERED: 422,

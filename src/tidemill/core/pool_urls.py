@@ -27,8 +27,15 @@ def is_pool_url(url: str) -> bool:
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
+        (host or "").encode("idna")  # what no name can be is found out now, and not by whoever calls there
     except ValueError:
         return False
     if not host or parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         return False
     return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
+
+
+def is_as_safe(url: str, as_url: str) -> bool:
+    """Whether a pool that was reached at one address may send its agents to another: with TLS always, else only where
+    there was none before. So no pool sends an agent knocking at the doors of its own machine."""
+    return url.startswith("https:") or not as_url.startswith("https:")

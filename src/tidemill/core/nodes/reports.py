@@ -19,7 +19,7 @@ from tidemill.core.hardware import Machine, Objection, facts_of, machine_of
 from tidemill.core.nodes import rule_book
 from tidemill.core.nodes.events import NodeRulesChanged
 from tidemill.core.nodes.health_events import NodeFactsRefused, NodeHardwareChanged, NodeReportsDropped
-from tidemill.core.nodes.rule_book import Place, RuleBook
+from tidemill.core.nodes.rule_book import Place, RuleBook, RulesRefusal
 from tidemill.core.nodes.windows import OFFSET_MAX_S
 from tidemill.core.telemetry import PastBeat, spaced
 
@@ -143,6 +143,8 @@ def _says_the_same(body: bytes, machine: Mapping[str, Any] | None) -> bool:
 
 def _rules(known: Known, body: bytes) -> tuple[RuleBook | None, bool, tuple[Event, ...]]:
     said = rule_book.from_json(body)
+    if isinstance(said, RuleBook) and rule_book.leaps(known.rules, said):
+        said = RulesRefusal.RULE_DATED_AHEAD
     if not isinstance(said, RuleBook):
         return None, False, (_refused(known, RULES, said.code, said.sentence),)
     merged = rule_book.merge(known.rules, said)

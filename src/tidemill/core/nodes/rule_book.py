@@ -23,6 +23,12 @@ from tidemill.core.refusals import Refusal
 AT_MAX = 2**53
 """The largest number that every reader of JSON keeps exactly."""
 
+_AT_USUAL = AT_MAX // 2
+"""The year 2112. A rule can be dated later, by being set over one that was; but nobody leaps to the last date there is,
+behind which nothing could ever be set again."""
+
+_LEAP_MAX = 10**6
+
 BOOK_BYTES_MAX = 64 * 1024
 LABELS_MAX = 20
 LABEL_MAX = 100
@@ -50,6 +56,7 @@ class RulesRefusal(Refusal):
         "made of letters, digits, dots and dashes, and there is one label a key: write them so."
     )
     REGION_MALFORMED = f"A region is a text of up to {LABEL_MAX} printable characters: give one."
+    RULE_DATED_AHEAD = "A rule is dated a century ahead: set the clock where it was set, and set it again."
     WORK_MALFORMED = "A node can be told to run, drain or pause: choose one of them."
 
 
@@ -108,6 +115,12 @@ def merge(one: RuleBook, other: RuleBook) -> RuleBook:
     names = sorted({*one.entries, *other.entries})
     found = {name: [book.entries[name] for book in (one, other) if name in book.entries] for name in names}
     return RuleBook(MappingProxyType({name: max(found[name], key=lambda entry: _age(name, entry)) for name in names}))
+
+
+def leaps(known: RuleBook, said: RuleBook) -> bool:
+    """Whether a peer's book is dated so far ahead of ours that we would have no say in it any more."""
+    ours = {name: entry.at + _LEAP_MAX for name, entry in known.entries.items()}
+    return any(entry.at > max(_AT_USUAL, ours.get(name, 0)) for name, entry in said.entries.items())
 
 
 def rules_of(book: RuleBook) -> Rules:

@@ -1,0 +1,134 @@
+"""What a pool that means ill, or somebody in its place, can make an agent do: nothing that harms its machine or locks
+its owner out."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from tests.agent.test_prover import ASK, CPU, TASK, Desk
+from tidemill.agent.identity import new_membership
+from tidemill.agent.orders import Orders
+from tidemill.agent.reporting import Reporting
+from tidemill.agent.rules_file import RulesFile
+from tidemill.agent.runner import NoRunner
+from tidemill.agent.spool import Spool
+from tidemill.agent.standing import LinkStanding, LinkState, Standing
+from tidemill.core.challenge.messages import Step
+from tidemill.core.challenge.multiplication import SpeedTask
+from tidemill.core.clock import Instant
+from tidemill.core.nodes.rule_book import AT_MAX, RuleBook, rules_of
+from tidemill.core.nodes.rules import HeatLimits
+from tidemill.core.pool_urls import is_pool_url
+from tidemill.wire.messages import Offer, Receipts, Set
+
+NOW = Instant(1_800_000_000_000_000)
+POOL = "https://pool.example.com"
+
+
+@dataclass
+class Obeying:
+    """The part of an agent that obeys, with its real files."""
+
+    orders: Orders
+    standing: Standing
+    reporting: Reporting
+    rules: RulesFile
+    moves: list[Sequence[str]]
+
+    async def hear(self, kind: str, body: object) -> None:
+        await self.orders.obey(Set(kind, json.dumps(body).encode()))
+
+
+@pytest.fixture
+async def agent(tmp_path: Path) -> AsyncIterator[Obeying]:
+    spool = await Spool.open(tmp_path / "spool.sqlite", 16 * 1024)
+    membership = new_membership(bytes(32), "0" * 64, [POOL])
+    link = LinkStanding(LinkState.LINKED, POOL, NOW)
+    standing = Standing(membership, HeatLimits(85, 80), link, NOW)
+    reporting, rules = Reporting(spool), RulesFile(tmp_path / "rules.json")
+    moves: list[Sequence[str]] = []
+
+    async def moved(urls: Sequence[str]) -> None:
+        moves.append(urls)
+
+    desk = Desk(CPU)
+    orders = Orders(standing, reporting, rules, NoRunner(), desk.prover, changed=lambda: None, moved=moved)
+    yield Obeying(orders, standing, reporting, rules, moves)
+    await desk.prover.close()
+    await spool.close()
+
+
+@pytest.mark.parametrize("url", ["https://" + "a" * 64 + ".example", "https://a..b"])
+async def test_an_address_that_no_name_can_be_is_none(agent: Obeying, url: str) -> None:
+    """Whoever called there would fail in a way that nobody expects, at each start anew."""
+    assert not is_pool_url(url)
+    await agent.hear("addresses", [url])
+    assert agent.moves == []
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8080/admin", "http://localhost:631", "http://[::1]:9000"])
+async def test_a_pool_sends_no_agent_to_the_doors_of_its_own_machine(agent: Obeying, url: str) -> None:
+    await agent.hear("addresses", [POOL, url])
+    assert agent.moves == []
+    await agent.hear("addresses", [POOL, "https://other.example.com"])
+    assert agent.moves == [[POOL, "https://other.example.com"]]
+    agent.standing.link = replace(agent.standing.link, url="http://127.0.0.1:8000")
+    await agent.hear("addresses", ["http://127.0.0.1:8001"])
+    assert agent.moves[1:] == [["http://127.0.0.1:8001"]], "a pool on this machine may have others there"
+
+
+@pytest.mark.parametrize("at", [AT_MAX, AT_MAX - 1, AT_MAX // 2 + 1])
+async def test_a_rule_of_the_last_day_does_not_lock_the_owner_out(agent: Obeying, at: int) -> None:
+    locked = {"work": {"value": "run", "by": "the pool", "place": "pool", "at": at}}
+    await agent.hear("rules", locked)
+    assert agent.rules.read() == RuleBook()
+    assert agent.standing.complaints
+    for step in range(5):
+        far = AT_MAX // 2 + step * 10**6
+        await agent.hear("rules", {"work": {"value": "run", "by": "the pool", "place": "pool", "at": far}})
+        agent.rules.change({"work": "pause"}, by="owner", now=NOW)
+        agent.standing.book = agent.rules.read()
+        await agent.hear("rules", {"work": {"value": "run", "by": "the pool", "place": "pool", "at": far}})
+        assert rules_of(agent.rules.read()).work == "pause", "what the owner set last counts"
+
+
+async def test_a_pool_that_asks_without_end_and_receives_nothing_fills_no_disk(agent: Obeying) -> None:
+    for number in range(2_000):
+        await agent.orders.obey(Offer(number.to_bytes(16, "big"), 1, 0, b""))
+    spool = agent.reporting.spool
+    assert spool.last_number < 1_000
+    assert agent.reporting.complaint
+    before = spool.last_number
+    assert await agent.reporting.report(Receipts(b"paid for", bytes(64)))
+    assert spool.last_number == before + 1
+
+
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        (TASK,) * 64,
+        (TASK, replace(TASK, speed=SpeedTask(1, 64, 1))),
+    ],
+)
+async def test_a_device_is_not_asked_for_its_memory_many_times_at_once(tasks: tuple[object, ...]) -> None:
+    desk = Desk(CPU)
+    await desk.take(replace(ASK, tasks=tasks))  # type: ignore[arg-type]
+    await asyncio.sleep(0.2)
+    assert desk.answers == []
+    await desk.prover.close()
+
+
+async def test_a_multiplication_that_would_fill_the_memory_is_not_begun() -> None:
+    desk = Desk(CPU)
+    huge = replace(TASK, speed=SpeedTask(1, 8192, 1_000_000))
+    await desk.take(replace(ASK, tasks=(huge,)))
+    async with asyncio.timeout(5):
+        while not desk.answers:  # a thread brings it about
+            await asyncio.sleep(0.01)
+    assert desk.answers[0].step is Step.CANNOT
+    assert "are free" in desk.answers[0].words
+    await desk.prover.close()
