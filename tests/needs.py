@@ -15,6 +15,7 @@ REASONS: dict[str, Callable[[], str | None]] = {
     "ip": _program("ip", "iproute2"),
     "iptables": _program("iptables", "iptables"),
     "gcc": _program("gcc", "gcc"),
+    "python3": lambda: None if os.path.exists("/usr/bin/python3") else "/usr/bin/python3 is not installed",
     "podman": _program("podman", "podman"),
     "systemd": _program("systemd-analyze", "systemd"),
     "root": lambda: None if os.geteuid() == 0 else "only root can mount, change users or make network namespaces",

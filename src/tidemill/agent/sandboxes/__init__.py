@@ -1,0 +1,1 @@
+"""Where tasks run: isolation by what the machine has, behind one interface."""

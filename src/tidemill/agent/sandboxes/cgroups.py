@@ -1,0 +1,167 @@
+"""Control groups: what the kernel counts and limits for all processes of a run together.
+
+A run's groups are made below the agent's own, so that a limit set on the agent binds its tasks as well. Which
+controllers can be used is tried once, at the start, by making a group and setting a limit in it. Both versions of
+the kernel's interface are used, each controller where it is.
+"""
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidemill.core.sandboxes import MIB, Ability, Limits
+
+CONTROLLERS = {"memory": Ability.MEMORY, "pids": Ability.PIDS, "cpu": Ability.CPU}
+PREFIX = "tidemill-"
+PERIOD_US = 100_000
+SUPERVISORS = 2
+"""The sandbox's own: one outside the namespaces, and the first inside."""
+
+
+@dataclass(frozen=True)
+class Parents:
+    """The agent's own group for each controller that can be used, and which of them are of the unified kind."""
+
+    places: dict[str, Path]
+    unified: frozenset[str]
+
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        return frozenset(CONTROLLERS[name] for name in self.places)
+
+
+class Groups:
+    """The groups of one run."""
+
+    def __init__(self, parents: Parents, name: str) -> None:
+        self._unified = parents.unified
+        self._of = {controller: place / f"{PREFIX}{name}" for controller, place in parents.places.items()}
+        self.places = sorted(set(self._of.values()))
+
+    def make(self, limits: Limits) -> None:
+        for place in self.places:
+            place.mkdir()
+        for controller, place in self._of.items():
+            _limit(place, controller, controller in self._unified, limits)
+
+    def add(self, pid: int) -> None:
+        """Put a process into those groups that it is not in already: looking is quick, moving takes milliseconds."""
+        for place in self.places:
+            members = place / "cgroup.procs"
+            if str(pid) not in members.read_text().split():
+                members.write_text(str(pid))
+
+    def ran_out_of_memory(self) -> bool:
+        """Whether the kernel killed a process of this run for its memory."""
+        if "memory" not in self._of:
+            return False
+        file = "memory.events" if "memory" in self._unified else "memory.oom_control"
+        lines = (self._of["memory"] / file).read_text().splitlines()
+        return any(line.startswith("oom_kill ") and line != "oom_kill 0" for line in lines)
+
+
+def usable_parents(name: str) -> Parents:
+    """Which controllers can be used; `name` is of a group made for the trial and removed at once."""
+    places: dict[str, Path] = {}
+    unified: set[str] = set()
+    for controller in CONTROLLERS:
+        for place, is_unified in _own_groups(controller):
+            if _tried(place / f"{PREFIX}{name}", controller, is_unified):
+                places[controller] = place
+                unified |= {controller} if is_unified else set()
+                break
+    return Parents(places, frozenset(unified))
+
+
+def remove_group(place: Path) -> bool:
+    """Kill what is in a group and remove it. False while a dying process still holds it."""
+    with contextlib.suppress(FileNotFoundError):
+        for pid in (place / "cgroup.procs").read_text().split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+    try:
+        place.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _own_groups(controller: str) -> Iterator[tuple[Path, bool]]:
+    """Where the agent's own group of a controller is, and whether it is of the unified kind."""
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and controller not in controllers.split(","):
+            continue
+        for root, point in _mounted(controller if controllers else None):
+            if path == root or path.startswith(root.rstrip("/") + "/"):
+                yield Path(point) / path[len(root) :].lstrip("/"), not controllers
+
+
+def _mounted(controller: str | None) -> Iterator[tuple[str, str]]:
+    """Root and mount point of a controller's hierarchy, or of the unified one."""
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        mount, _, kind = line.partition(" - ")
+        filesystem, _, options = kind.split(" ", 2)
+        if controller is None:
+            wanted = filesystem == "cgroup2"
+        else:
+            wanted = filesystem == "cgroup" and controller in options.split(",")
+        if wanted:
+            root, point = mount.split(" ")[3:5]
+            yield root, point
+
+
+def _tried(place: Path, controller: str, is_unified: bool) -> bool:
+    if is_unified and not _handed_down(place.parent, controller):
+        return False
+    try:
+        place.mkdir()
+    except OSError:
+        return False
+    try:
+        _limit(place, controller, is_unified, Limits(seconds=1, memory_bytes=64 * MIB))
+    except OSError:
+        return False
+    finally:
+        remove_group(place)
+    return True
+
+
+def _handed_down(place: Path, controller: str) -> bool:
+    """Whether groups below this one have the controller, asking for it if need be."""
+    file = place / "cgroup.subtree_control"
+    try:
+        if controller not in file.read_text().split():
+            file.write_text(f"+{controller}")
+    except OSError:
+        return False
+    return True
+
+
+def _limit(place: Path, controller: str, is_unified: bool, limits: Limits) -> None:
+    for name, value in _values(controller, is_unified, limits).items():
+        file = place / name
+        if file.exists() or name not in _OPTIONAL:
+            file.write_text(value)
+
+
+_OPTIONAL = {"memory.memsw.limit_in_bytes", "memory.swap.max", "memory.oom.group"}
+"""Not there where the kernel cannot swap, or is too old to end all processes of a group at once."""
+
+
+def _values(controller: str, is_unified: bool, limits: Limits) -> dict[str, str]:
+    memory, quota = str(limits.memory_bytes), str(max(1000, int(limits.cpu_share * PERIOD_US)))
+    if controller == "pids":
+        return {"pids.max": str(limits.pids + SUPERVISORS)}
+    if controller == "memory" and is_unified:
+        return {"memory.max": memory, "memory.swap.max": "0", "memory.oom.group": "1"}
+    if controller == "memory":
+        return {"memory.limit_in_bytes": memory, "memory.memsw.limit_in_bytes": memory}
+    if is_unified:
+        return {"cpu.max": f"{quota} {PERIOD_US}"}
+    return {"cpu.cfs_period_us": str(PERIOD_US), "cpu.cfs_quota_us": quota}

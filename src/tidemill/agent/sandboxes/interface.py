@@ -1,0 +1,54 @@
+"""What every sandbox does. A run leaves nothing behind, however it ends: no process, mount, control group or file."""
+
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Protocol
+
+from tidemill.core.faults import Fault
+from tidemill.core.sandboxes import Enforced, Order, Outcome
+
+
+class SandboxFault(Fault):
+    """This machine cannot run tasks in isolation right now."""
+
+    code = "sandbox_unusable"
+
+
+class Stream(Enum):
+    OUTPUT = "stdout"
+    ERRORS = "stderr"
+
+
+async def nothing(work: Path) -> None:
+    """For runs that need nothing laid out or collected."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """Whom a run tells: `heard` as it prints, `prepared` before it starts, `collected` after its last process ended.
+
+    The last two get the work directory. What is in it afterwards was made by the task: see `outputs.py`.
+    """
+
+    heard: Callable[[Stream, bytes], None]
+    prepared: Callable[[Path], Awaitable[None]] = nothing
+    collected: Callable[[Path], Awaitable[None]] = nothing
+
+
+class Sandbox(Protocol):
+    enforced: Enforced
+
+    @abstractmethod
+    async def run(self, order: Order, told: Told) -> Outcome:
+        """Run to the end. Cancelling the caller ends the run at once, too."""
+
+    @abstractmethod
+    def cancel(self, name: str) -> bool:
+        """Ask a run to end, then end it. False when there is no such run."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let another process use the sandbox's place."""

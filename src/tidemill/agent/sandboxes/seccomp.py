@@ -1,0 +1,171 @@
+"""Which system calls a task may not make, as the program that the kernel runs before each call.
+
+Refused are those that change the machine, look into other processes, make namespaces or have little use beside
+attacks. Calls that are newer than the table are answered as if the kernel were older. Calls by another processor's
+numbers (32-bit, x32) end the process.
+"""
+
+import errno
+import platform
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+REFUSED: Mapping[str, tuple[int | None, int | None]] = {
+    "acct": (163, 89),
+    "add_key": (248, 217),
+    "adjtimex": (159, 171),
+    "bpf": (321, 280),
+    "chroot": (161, 51),
+    "clock_adjtime": (305, 266),
+    "clock_settime": (227, 112),
+    "create_module": (174, None),
+    "delete_module": (176, 106),
+    "fanotify_init": (300, 262),
+    "finit_module": (313, 273),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fsopen": (430, 430),
+    "fspick": (433, 433),
+    "get_kernel_syms": (177, None),
+    "init_module": (175, 105),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "io_uring_setup": (425, 425),
+    "ioperm": (173, None),
+    "iopl": (172, None),
+    "kcmp": (312, 272),
+    "kexec_file_load": (320, 294),
+    "kexec_load": (246, 104),
+    "keyctl": (250, 219),
+    "lookup_dcookie": (212, 18),
+    "memfd_secret": (447, 447),
+    "migrate_pages": (256, 238),
+    "mount": (165, 40),
+    "mount_setattr": (442, 442),
+    "move_mount": (429, 429),
+    "move_pages": (279, 239),
+    "name_to_handle_at": (303, 264),
+    "nfsservctl": (180, 42),
+    "open_by_handle_at": (304, 265),
+    "open_tree": (428, 428),
+    "perf_event_open": (298, 241),
+    "pidfd_getfd": (438, 438),
+    "pivot_root": (155, 41),
+    "process_madvise": (440, 440),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "ptrace": (101, 117),
+    "query_module": (178, None),
+    "quotactl": (179, 60),
+    "quotactl_fd": (443, 443),
+    "reboot": (169, 142),
+    "request_key": (249, 218),
+    "setdomainname": (171, 162),
+    "sethostname": (170, 161),
+    "setns": (308, 268),
+    "settimeofday": (164, 170),
+    "swapoff": (168, 225),
+    "swapon": (167, 224),
+    "sysfs": (139, None),
+    "syslog": (103, 116),
+    "_sysctl": (156, None),
+    "umount2": (166, 39),
+    "unshare": (272, 97),
+    "uselib": (134, None),
+    "userfaultfd": (323, 282),
+    "ustat": (136, None),
+    "vhangup": (153, 58),
+}
+"""The numbers of refused calls on x86_64 and on aarch64, where they exist."""
+
+CHECKED: Mapping[str, tuple[int, int]] = {
+    "clone": (56, 220),
+    "clone3": (435, 435),
+    "socket": (41, 198),
+    "personality": (135, 92),
+    "ioctl": (16, 29),
+}
+"""Calls judged by their arguments; clone3 keeps its own in memory, out of sight: libraries go back to clone."""
+
+NEWEST_CALL = 451
+NAMESPACES = 0x7E020080
+"""Flags of clone that make a user, mount, process, network, name, message or control group namespace, or a time one."""
+FAMILIES = (1, 2, 10, 16)
+"""Sockets: unix, IPv4, IPv6 and netlink. Others, such as those to a hypervisor, know no network namespace."""
+TERMINAL_INPUT = (0x5412, 0x541C)
+"""Typing into a terminal as if its user did."""
+DEFAULT_PERSONALITY = (0, 0xFFFFFFFF)
+
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _ANSWER = 0x20, 0x15, 0x35, 0x45, 0x06
+_KILL, _ALLOW, _ERROR = 0x80000000, 0x7FFF0000, 0x00050000
+_NUMBER, _PROCESSOR, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24
+
+
+@dataclass(frozen=True)
+class Processor:
+    column: int
+    audit: int
+    """The kernel's mark of a call made by this processor's own numbers."""
+
+
+PROCESSORS = {"x86_64": Processor(0, 0xC000003E), "aarch64": Processor(1, 0xC00000B7)}
+
+
+def call_filter(machine: str) -> bytes | None:
+    """The program for a machine, or None where its numbers are not in the table."""
+    processor = PROCESSORS.get(machine)
+    if processor is None:
+        return None
+    numbers = [row[processor.column] for row in REFUSED.values()]
+    steps = [
+        _step(_LOAD, _PROCESSOR),
+        *_unless_equal(processor.audit, _KILL),
+        _step(_LOAD, _NUMBER),
+        *_when(_AT_LEAST, 0x40000000, _KILL),
+        *_when(_AT_LEAST, NEWEST_CALL + 1, _ERROR | errno.ENOSYS),
+        *(step for number in numbers if number is not None for step in _when(_EQUAL, number, _ERROR | errno.EPERM)),
+        *_by_argument(processor.column),
+        _step(_ANSWER, _ALLOW),
+    ]
+    return b"".join(steps)
+
+
+def this_machine() -> str:
+    return platform.machine()
+
+
+def _by_argument(column: int) -> list[bytes]:
+    number = {name: row[column] for name, row in CHECKED.items()}
+    refuse = _ERROR | errno.EPERM
+    typed = [step for code in TERMINAL_INPUT for step in _when(_EQUAL, code, refuse)]
+    return [
+        *_when(_EQUAL, number["clone3"], _ERROR | errno.ENOSYS),
+        *_for(number["clone"], _FIRST_ARGUMENT, _when(_ANY_BIT, NAMESPACES, refuse)),
+        *_for(number["socket"], _FIRST_ARGUMENT, _unless_one_of(FAMILIES, _ERROR | errno.EAFNOSUPPORT)),
+        *_for(number["personality"], _FIRST_ARGUMENT, _unless_one_of(DEFAULT_PERSONALITY, refuse)),
+        *_for(number["ioctl"], _SECOND_ARGUMENT, typed),
+    ]
+
+
+def _for(number: int, argument: int, steps: list[bytes]) -> list[bytes]:
+    """Steps over one argument of one call. Such a call is allowed when none of them answered."""
+    body = [_step(_LOAD, argument), *steps, _step(_ANSWER, _ALLOW)]
+    return [_step(_EQUAL, number, 0, len(body)), *body]
+
+
+def _when(test: int, value: int, answer: int) -> list[bytes]:
+    return [_step(test, value, 0, 1), _step(_ANSWER, answer)]
+
+
+def _unless_equal(value: int, answer: int) -> list[bytes]:
+    return [_step(_EQUAL, value, 1, 0), _step(_ANSWER, answer)]
+
+
+def _unless_one_of(values: tuple[int, ...], answer: int) -> list[bytes]:
+    tests = [_step(_EQUAL, value, len(values) - place, 0) for place, value in enumerate(values)]
+    return [*tests, _step(_ANSWER, answer)]
+
+
+def _step(code: int, value: int, true: int = 0, false: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, true, false, value)

@@ -1,0 +1,116 @@
+"""A sandbox to be hostile in: Python programs run there, and what they said comes back."""
+
+import os
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tidemill.agent.sandboxes.bubblewrap import Bubblewrap, open_bubblewrap
+from tidemill.agent.sandboxes.interface import Stream, Told, nothing
+from tidemill.core.sandboxes import MIB, Command, Granted, Limits, Mount, Order, Outcome
+
+PYTHON = "/usr/bin/python3"
+SMALL = Limits(
+    seconds=20,
+    memory_bytes=96 * MIB,
+    shared_memory_bytes=4 * MIB,
+    temporary_bytes=4 * MIB,
+    disk_bytes=16 * MIB,
+    file_bytes=8 * MIB,
+    output_bytes=64 * 1024,
+    work_entries=2000,
+    pids=16,
+    open_files=64,
+)
+TRY = """
+import ctypes, errno, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def attempt(name, function):
+    try:
+        print(name, "ESCAPED", function())
+    except OSError as refused:
+        print(name, errno.errorcode.get(refused.errno, refused.errno))
+def call(number, *arguments):
+    ctypes.set_errno(0)
+    answer = libc.syscall(ctypes.c_long(number), *[ctypes.c_long(one) for one in arguments])
+    if answer < 0:
+        raise OSError(ctypes.get_errno(), "refused")
+    return answer
+"""
+"""What attacks begin with: `attempt` says how a try was refused."""
+
+
+@dataclass
+class Ran:
+    outcome: Outcome
+    said: dict[Stream, bytearray] = field(default_factory=dict)
+
+    @property
+    def out(self) -> str:
+        return self.said[Stream.OUTPUT].decode(errors="replace")
+
+    @property
+    def errors(self) -> str:
+        return self.said[Stream.ERRORS].decode(errors="replace")
+
+
+@dataclass
+class Cell:
+    sandbox: Bubblewrap
+    place: Path
+    token: str
+    runs: int = 0
+
+    def order(self, *arguments: str, **more: Any) -> Order:
+        self.runs += 1
+        command = Command(arguments, more.pop("environment", {}))
+        inputs, granted = more.pop("inputs", ()), more.pop("granted", Granted())
+        return Order(f"{self.token}-{self.runs}", command, replace(SMALL, **more), inputs, granted)
+
+    async def run(self, order: Order, prepared: Any = nothing, collected: Any = nothing) -> Ran:
+        said: dict[Stream, bytearray] = {stream: bytearray() for stream in Stream}
+        told = Told(lambda stream, chunk: said[stream].extend(chunk), prepared, collected)
+        return Ran(await self.sandbox.run(order, told), said)
+
+    async def python(self, program: str, **more: Any) -> Ran:
+        """Run a program that begins with the tries above."""
+        return await self.run(self.order(PYTHON, "-c", TRY + program, **more))
+
+    def left_behind(self) -> list[str]:
+        return [
+            *(str(entry) for entry in self.place.iterdir() if entry.name != "lock"),
+            *(str(group) for group in Path("/sys/fs/cgroup").rglob(f"tidemill-{self.token}*")),
+            *(line for line in Path("/proc/self/mounts").read_text().splitlines() if str(self.place) in line),
+            *(f"process {pid}" for pid in processes(self.place)),
+        ]
+
+
+def processes(place: Path) -> list[int]:
+    """Processes of runs, by the directory that they were given."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = Path(f"/proc/{name}/cmdline").read_bytes()
+            if os.fsencode(place) + b"/" in words and b"bwrap" in words:
+                found.append(int(name))
+        except OSError:
+            continue
+    return found
+
+
+@asynccontextmanager
+async def opened_cell(place: Path) -> AsyncIterator[Cell]:
+    """A sandbox that has left nothing behind when it is closed."""
+    cell = Cell(await open_bubblewrap(place / "runs"), place / "runs", secrets.token_hex(4))
+    try:
+        yield cell
+        assert cell.left_behind() == []
+    finally:
+        cell.sandbox.close()
+
+
+def shown(source: Path, target: str) -> Mount:
+    return Mount(source, Path(target))
