@@ -9,11 +9,11 @@ from uuid import UUID
 
 import pytest
 
-from tests.store.node_rows import COOL, IDS, LIMITS, an_owner
+from tests.store.node_rows import COOL, IDS, LIMITS, an_owner, told
 from tests.store.test_challenges import HERE, Pool, passed
 from tests.store.test_loops import parts_of
 from tidemill.core.challenge.messages import Answer, LinkRate, Part, Step
-from tidemill.core.challenge.verdict import ChallengeRefusal
+from tidemill.core.challenge.verdict import LATE_MAX, ChallengeRefusal
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.hardware import FACTS_MAX_BYTES, Device, DeviceKind, Engine, Machine, facts_of
 from tidemill.core.ids import Ids
@@ -124,3 +124,23 @@ async def test_nodes_that_come_and_go_do_not_put_off_a_challenge_for_ever(
             return
         await pool.pass_time(40)
     pytest.fail("it was never asked")
+
+
+async def test_a_node_whose_link_was_lost_while_it_was_timed_is_late_and_not_slow(pool: Pool, owner_id: UUID) -> None:
+    """Whoever can cut a cable, or kill a process of the pool, would have every node behind it fail."""
+    node = await pool.node(owner_id, life="active")
+    await passed(pool, node)
+    for times in range(1, LATE_MAX + 1):
+        await pool.pass_time(3 * DAY / SECOND)
+        await pool.tick()
+        order = await node.order()
+        assert order
+        await pool.pass_time(60)
+        await pool.run("UPDATE presence SET linked_at = $2 WHERE node_id = $1", node.id, pool.now)
+        await node.say(*node.commitments(order))
+        await pool.tick()
+        await node.open()
+        await pool.tick()
+        assert await pool.state(node) == ("failed" if times == LATE_MAX else "expired")
+    (event,) = await told(pool.database, "node.challenge_failed")
+    assert event.body["codes"] == ["challenge_late", "speed_below_earlier"]

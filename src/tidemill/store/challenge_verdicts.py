@@ -85,6 +85,7 @@ async def case_of(database: Database, token: UUID, challenge_id: UUID, now: Inst
         row["late"],
         row["deaf"],
         [(answer, at) for answer, at in answers if isinstance(answer, Answer)],
+        row["relinked"],
     )
     return Case(challenge_id, token, row["node_id"], row["account_id"], row["round_trip_ms"], evidence)
 

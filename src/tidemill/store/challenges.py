@@ -4,6 +4,7 @@ A round is all nodes of an owner that are online, asked in one transaction; plac
 Locks are taken in one order: nodes by id, then the round, then challenges by node.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -140,7 +141,10 @@ async def apply_answers(
     transaction: Connection, said: Sequence[tuple[UUID, bytes]], received_at: Instant
 ) -> list[ChallengeRefusal | None]:
     """Keep what nodes said, each by its node's id, and move their challenges on. One call a transaction: locks."""
-    read = [(node_id, answer_of(body)) for node_id, body in said]
+    read = []
+    for node_id, body in said:
+        read.append((node_id, answer_of(body)))
+        await asyncio.sleep(0)  # one may take milliseconds, a batch may hold thousands, and others want their turn
     open_ones = await _open(transaction, [answer for _, answer in read if isinstance(answer, Answer)])
     outcomes, kept = [], []
     for node_id, answer in read:

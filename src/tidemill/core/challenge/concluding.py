@@ -2,7 +2,8 @@
 
 Our own absence changes nothing for anybody. Who is late, or was gone before the order reached them, is asked again and
 has nothing to show meanwhile: else two nodes could take turns with one device, each passing while the other is late.
-Who is late too often, one time after the other, has failed.
+Who is late too often, one time after the other, has failed. A node whose link was lost meanwhile, perhaps because a
+process of ours died, is late where it seems slow: its answers had to wait.
 """
 
 import math
@@ -15,6 +16,7 @@ from tidemill.core.challenge.sizing import Asked, device_draw
 from tidemill.core.challenge.states import Happening, State, after
 from tidemill.core.challenge.verdict import (
     LATE_MAX,
+    OF_SPEED,
     Figures,
     Finding,
     Held,
@@ -37,7 +39,8 @@ _WAIT_MOST = 3.0
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known when a challenge is concluded. `deaf` says that we could not hear for a while."""
+    """What is known when a challenge is concluded. `deaf` says that we could not hear for a while, `relinked` that the
+    node's link is no longer the one that the order went over."""
 
     state: State
     asked: Asked
@@ -46,6 +49,7 @@ class Evidence:
     late: int
     deaf: bool
     answers: Sequence[tuple[Answer, Instant]]
+    relinked: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,8 @@ def conclude(evidence: Evidence, rules: ChallengeSettings, nvlink: NvlinkSetting
     held = _held(evidence, random)
     measured = figures(evidence.asked, held, _rates(evidence.answers), nvlink)
     found = findings(measured, held, rules)
+    if found and evidence.relinked and all(finding.refusal in OF_SPEED for finding in found):
+        return _late(evidence, measured, found)
     return _ended(evidence, Happening.DISPROVED if found else Happening.PROVED, 0, measured, found)
 
 
@@ -97,10 +103,10 @@ def _ended(
     return Conclusion(state, times_late, figures=tuple(measured), findings=tuple(found))
 
 
-def _late(evidence: Evidence) -> Conclusion:
+def _late(evidence: Evidence, measured: Sequence[Figures] = (), found: Sequence[Finding] = ()) -> Conclusion:
     times = evidence.late + 1
     happening = Happening.TIME_UP if times < LATE_MAX else Happening.DISPROVED
-    return _ended(evidence, happening, times, found=[late(times)])
+    return _ended(evidence, happening, times, measured, [late(times), *found])
 
 
 def _held(evidence: Evidence, random: bytes) -> Mapping[int, Held]:

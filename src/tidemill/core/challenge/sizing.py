@@ -17,7 +17,8 @@ from tidemill.core.challenge.multiplication import SpeedTask
 from tidemill.core.hardware import DEVICES_MAX, LINKS_MAX, Device, DeviceKind, Machine, Mib, Name
 from tidemill.core.settings.challenge import ChallengeSettings
 
-Speed = Annotated[int, Whole(0, 10**18)]
+SPEED_MAX = 10**18
+Speed = Annotated[int, Whole(0, SPEED_MAX)]
 """Operations a second; a multiplication and its addition are two."""
 
 _FIRST_GUESS = {DeviceKind.CPU: 20 * 10**9, DeviceKind.NVIDIA: 10**12, DeviceKind.AMD: 10**12}

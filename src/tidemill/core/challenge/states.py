@@ -45,7 +45,7 @@ STATES: Mapping[tuple[State, Happening], State] = {
     (State.DRAWN, Happening.DISPROVED): State.FAILED,
     (State.OPENED, Happening.PROVED): State.PASSED,
     (State.OPENED, Happening.DISPROVED): State.FAILED,
-    (State.OPENED, Happening.TIME_UP): State.EXPIRED,  # only by our own outage
+    (State.OPENED, Happening.TIME_UP): State.EXPIRED,  # by our own outage, or where the link was lost meanwhile
 }
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tidemill.core.challenge.messages import LinkRate
-from tidemill.core.challenge.sizing import Asked, AskedDevice
+from tidemill.core.challenge.sizing import SPEED_MAX, Asked, AskedDevice
 from tidemill.core.clock import SECOND
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings.challenge import ChallengeSettings
@@ -33,6 +33,9 @@ class ChallengeRefusal(Refusal):
     CHALLENGE_IMPOSSIBLE = "The node cannot be challenged: see to the cause, and wait for the next try."
     CHALLENGE_ANSWER_MALFORMED = "This answer cannot be read: run the agent's version that the pool asks for."
     CHALLENGE_ANSWER_STRAY = "Nobody asked for this answer, or it came too late; it was not kept."
+
+
+OF_SPEED = frozenset({ChallengeRefusal.SPEED_BELOW_CATALOGUE, ChallengeRefusal.SPEED_BELOW_EARLIER})
 
 
 @dataclass(frozen=True)
@@ -114,14 +117,14 @@ def impossible(index: int, words: str) -> Finding:
 
 def _figures(device: AskedDevice, held: Held, of_links_ppm: int) -> Figures:
     speed = device.task.speed.operations * SECOND // max(1, held.elapsed_us) if held.product else 0
-    ceiling = device.catalogue_ops_per_s
+    ceiling = device.catalogue_ops_per_s or SPEED_MAX
     return Figures(
         index=device.task.index,
         name=device.name,
         claimed_mib=device.memory_mib,
         measured_mib=device.task.memory.mib if held.memory else 0,
-        measured_ops_per_s=min(speed, ceiling) if ceiling else speed,
-        catalogue_ops_per_s=ceiling,
+        measured_ops_per_s=min(speed, ceiling),
+        catalogue_ops_per_s=device.catalogue_ops_per_s,
         earlier_ops_per_s=device.earlier_ops_per_s,
         elapsed_us=held.elapsed_us,
         nvlink_ppm=of_links_ppm,
