@@ -48,12 +48,11 @@ class Bubblewrap(Sandbox):
         try:
             return await self._run(life, room, user)
         finally:
-            if not life.introduced:  # it was ended so early that its inner process may not know it yet
-                await asyncio.to_thread(sweeping.end_strays, room, self._program)
-            await asyncio.to_thread(sweeping.remove_room, room)
-            del self._lives[order.name]
-            if user is not None:
-                self._users.add(user)
+            try:
+                await asyncio.shield(asyncio.to_thread(self._remove, life, room))
+            finally:
+                del self._lives[order.name]
+                self._users |= set() if user is None else {user}
 
     def cancel(self, name: str) -> bool:
         life = self._lives.get(name)
@@ -63,6 +62,11 @@ class Bubblewrap(Sandbox):
 
     def close(self) -> None:
         os.close(self._lock)
+
+    def _remove(self, life: Life, room: Path) -> None:
+        if not life.introduced:  # it was ended so early that its inner process may not know it yet
+            sweeping.end_strays(room, self._program)
+        sweeping.remove_room(room)
 
     async def _run(self, life: Life, room: Path, user: int | None) -> Outcome:
         work = sweeping.make_room(room, user, life.groups.places)

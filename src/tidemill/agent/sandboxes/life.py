@@ -82,7 +82,7 @@ class Life:
             await asyncio.sleep(WATCH_S)
             if self.groups.ran_out_of_memory():
                 self.stop(Ending.MEMORY)
-            if await asyncio.to_thread(too_much_disk, work, running.processes(), self.order.limits):
+            if await asyncio.to_thread(lambda: too_much_disk(work, running.processes(), self.order.limits)):
                 self.stop(Ending.DISK)
 
     async def _second_look(self, ending: Ending, work: Path) -> Ending:
@@ -173,7 +173,7 @@ class _Running:
         os.write(self._held.gate, b".")
 
     def _move(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError):  # the run may be over before it is moved
             self._life.groups.add(self._held.process.pid)
 
     def _streams(self) -> list[asyncio.Future[None]]:
