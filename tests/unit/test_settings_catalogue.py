@@ -42,6 +42,7 @@ EXAMPLES = {
     "http.trusted_proxies": "10.0.0.0/8,192.0.2.1",
     "agent.home": "/mnt/agent",
     "agent.ca_file": "/ca.pem",
+    "artefacts.place": "/mnt/artefacts",
     "link.urls": "https://a.example.com,https://b.example.com:8420",
     "nodes.agent_oldest": "1.2.3",
     "tracing.endpoint": "https://h/v1",

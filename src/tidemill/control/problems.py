@@ -22,6 +22,7 @@ from tidemill.core.accounts.passwords import PasswordRefusal
 from tidemill.core.accounts.permissions import PermissionRefusal
 from tidemill.core.accounts.second_factor import SecondFactorRefusal
 from tidemill.core.accounts.sessions import SessionRefusal
+from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
 from tidemill.core.challenge.verdict import ChallengeRefusal
 from tidemill.core.faults import DatabaseFault, DiskFull, Fault
 from tidemill.core.hardware import HardwareRefusal
@@ -220,6 +221,23 @@ STATUS: Mapping[Refusal, int] = {
     AdjustmentRefusal.UNKNOWN_ADJUSTMENT: 404,
     AdjustmentRefusal.ALREADY_DECIDED: 409,
     AdjustmentRefusal.SECOND_OPERATOR_NEEDED: 403,
+    ArtefactRefusal.UNKNOWN_ARTEFACT: 404,
+    ArtefactRefusal.DIGEST_MALFORMED: 422,
+    ArtefactRefusal.ARTEFACT_NAME_MALFORMED: 422,
+    ArtefactRefusal.ARTEFACT_TOO_LARGE: 413,
+    ArtefactRefusal.ARTEFACT_QUOTA_REACHED: 409,
+    ArtefactRefusal.ARTEFACT_IN_USE: 409,
+    ArtefactRefusal.RANGE_NOT_THERE: 416,
+    UploadRefusal.UNKNOWN_UPLOAD: 404,
+    UploadRefusal.UPLOAD_LENGTH_MALFORMED: 400,
+    UploadRefusal.UPLOAD_OFFSET_WRONG: 409,
+    UploadRefusal.UPLOAD_BEYOND_LENGTH: 413,
+    UploadRefusal.UPLOAD_INCOMPLETE: 409,
+    UploadRefusal.UPLOAD_EXPIRED: 410,
+    UploadRefusal.UPLOAD_BUSY: 423,
+    UploadRefusal.UPLOAD_CHECKSUM_MALFORMED: 400,
+    UploadRefusal.UPLOAD_CHECKSUM_WRONG: 460,  # a status of tus's own
+    UploadRefusal.UPLOAD_DIGEST_WRONG: 422,
 }
 
 _TITLES = {

@@ -59,6 +59,12 @@ class MailFault(Fault):
     code = "mail_unavailable"
 
 
+class ArtefactFault(Fault):
+    """The place of artefacts cannot be used, or does not hold what it should."""
+
+    code = "artefacts_unavailable"
+
+
 class AgentFault(Fault):
     """The agent cannot use its home, its identity or its spool."""
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tidemill.core.settings.agent import AgentSettings
+from tidemill.core.settings.artefacts import ArtefactsSettings
 from tidemill.core.settings.challenge import ChallengeSettings
 from tidemill.core.settings.definition import (
     OF_POOL,
@@ -132,6 +133,7 @@ class Settings:
     heads: HeadsSettings = field(default_factory=HeadsSettings, metadata=OF_POOL)
     training: TrainingSettings = field(default_factory=TrainingSettings, metadata=OF_POOL)
     containers: ContainersSettings = field(default_factory=ContainersSettings, metadata=OF_POOL)
+    artefacts: ArtefactsSettings = field(default_factory=ArtefactsSettings, metadata=OF_POOL)
 
 
 @cache

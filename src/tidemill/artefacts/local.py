@@ -1,0 +1,194 @@
+"""Artefacts on local disk: what `ArtefactStore` says, with files.
+
+Any number of processes may use one directory, and each may be killed at any moment: what is under way stays an upload,
+which goes on later or is swept, and nothing half done is ever seen under a digest. The disk must know hard links.
+"""
+
+import os
+from collections import OrderedDict
+from collections.abc import AsyncIterable, AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TypeVar
+from uuid import UUID
+
+from tidemill.artefacts.contents import content_size, delete_content, names_in, old_contents, open_content
+from tidemill.artefacts.directories import faults
+from tidemill.artefacts.receiving import PIECE_BYTES, receive
+from tidemill.artefacts.store import Known, Swept
+from tidemill.artefacts.threads import Threads
+from tidemill.artefacts.uploading import (
+    UPLOADS,
+    Hashed,
+    HeldUpload,
+    begin_upload,
+    remove_upload,
+    where_upload_stands,
+)
+from tidemill.core.artefacts.artefact import Digest, checked_range
+from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
+from tidemill.core.artefacts.uploads import Checksum, refused_end, refused_part
+from tidemill.core.clock import Instant
+from tidemill.core.faults import ArtefactFault
+from tidemill.core.ids import made_at
+
+T = TypeVar("T")
+
+_HASH_BYTES = 16 * PIECE_BYTES
+_HASHED_MAX = 1_000
+_BATCH = 1_000
+
+
+class LocalStore:
+    """A directory with artefacts."""
+
+    def __init__(self, root: Path, threads: int, keep_free_bytes: int) -> None:
+        self._root = root
+        self._keep_free_bytes = keep_free_bytes
+        self._threads = Threads(threads)
+        self._hashed: OrderedDict[UUID, Hashed] = OrderedDict()
+
+    async def begin(self, upload_id: UUID, length_bytes: int) -> None:
+        assert length_bytes >= 0
+        assert upload_id.version == 7, "its age is read from its id"
+        await self._threads.run(begin_upload, self._root, upload_id, length_bytes, self._keep_free_bytes)
+
+    async def offset(self, upload_id: UUID) -> int | UploadRefusal:
+        return await self._threads.run(where_upload_stands, self._root, upload_id)
+
+    async def append(
+        self, upload_id: UUID, offset: int, chunks: AsyncIterable[bytes], checksum: Checksum | None = None
+    ) -> int | UploadRefusal:
+        async with self._holding(upload_id) as held:
+            if isinstance(held, UploadRefusal):
+                return held
+            refusal = refused_part(held.length_bytes, held.stands_at, offset)
+            return refusal or await receive(self._threads, held, chunks, checksum)
+
+    async def finish(self, upload_id: UUID, expected: Digest | None, now: Instant) -> Digest | UploadRefusal:
+        async with self._holding(upload_id) as held:
+            if isinstance(held, UploadRefusal):
+                return held
+            if refusal := refused_end(held.length_bytes, held.stands_at):
+                return refusal
+            while held.digest is None and await self._threads.run(held.catch_up, _HASH_BYTES):
+                pass
+            if expected not in (None, held.found()):
+                return UploadRefusal.UPLOAD_DIGEST_WRONG
+            return await self._threads.run(held.give, now)
+
+    async def abandon(self, upload_id: UUID) -> None:
+        self._hashed.pop(upload_id, None)
+        await self._threads.run(remove_upload, self._root, upload_id)
+
+    async def size(self, digest: Digest) -> int | None:
+        return await self._threads.run(content_size, self._root, digest)
+
+    async def open(self, digest: Digest, first: int = 0, end: int | None = None) -> "LocalReading | ArtefactRefusal":
+        reading = LocalReading(self._threads, self._root, digest)
+        refusal: ArtefactRefusal | None = ArtefactRefusal.UNKNOWN_ARTEFACT
+        try:
+            refusal = await self._threads.run(reading.open, first, end)
+        finally:
+            if refusal:
+                await reading.close()
+        return refusal or reading
+
+    async def delete(self, digest: Digest, older_than: Instant) -> bool:
+        return await self._threads.run(delete_content, self._root, digest, older_than)
+
+    async def sweep(self, older_than: Instant, known: Known) -> Swept:
+        uploads = contents = 0
+        async for batch in self._in_thread(_old_uploads(self._root, older_than)):
+            for upload_id in set(batch) - set(await known.uploads(batch)):
+                await self.abandon(upload_id)
+                uploads += 1
+        async for found in self._in_thread(old_contents(self._root, older_than, _BATCH)):
+            for digest in set(found) - set(await known.digests(found)):
+                contents += await self.delete(digest, older_than)
+        return Swept(uploads, contents)
+
+    async def close(self) -> None:
+        self._threads.close()
+
+    @asynccontextmanager
+    async def _holding(self, upload_id: UUID) -> AsyncIterator[HeldUpload | UploadRefusal]:
+        """An upload for one request. How far it is hashed is remembered for the next."""
+        held = HeldUpload(self._root, upload_id, self._hashed.pop(upload_id, None), self._keep_free_bytes)
+        refusal: UploadRefusal | None = None
+        try:
+            refusal = await self._threads.run(held.hold)
+            yield refusal or held
+        finally:
+            hashed = await self._threads.run(held.let_go)
+            if refusal is None:
+                self._remember(upload_id, hashed)
+
+    async def _in_thread(self, batches: Iterator[list[T]]) -> AsyncIterator[list[T]]:
+        nothing: list[T] = []
+        while batch := await self._threads.run(next, batches, nothing):
+            yield batch
+
+    def _remember(self, upload_id: UUID, hashed: Hashed) -> None:
+        self._hashed[upload_id] = hashed
+        if len(self._hashed) > _HASHED_MAX:
+            self._hashed.popitem(last=False)
+
+
+class LocalReading:
+    """A file being read."""
+
+    def __init__(self, threads: Threads, root: Path, digest: Digest) -> None:
+        self._threads = threads
+        self._root = root
+        self._digest = digest
+        self._file = -1
+        self.size_bytes = self.first = self.end = 0
+
+    def open(self, first: int, end: int | None) -> ArtefactRefusal | None:
+        """Works in a thread."""
+        found = open_content(self._root, self._digest)
+        if found is None:
+            return ArtefactRefusal.UNKNOWN_ARTEFACT
+        self._file, self.size_bytes = found
+        there = checked_range(first, end, self.size_bytes)
+        if isinstance(there, ArtefactRefusal):
+            return there
+        self.first, self.end = there
+        return None
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        at = self.first
+        while at < self.end:
+            piece = await self._threads.run(self._read, at)
+            at += len(piece)
+            yield piece
+
+    async def close(self) -> None:
+        file, self._file = self._file, -1
+        if file >= 0:
+            await self._threads.run(os.close, file)
+
+    def _read(self, at: int) -> bytes:
+        with faults(self._root):
+            piece = os.pread(self._file, min(PIECE_BYTES, self.end - at), at)
+        if not piece:
+            raise ArtefactFault(f"{self._digest} below {self._root} is shorter than it was: restore it from a backup.")
+        return piece
+
+
+def _old_uploads(root: Path, older_than: Instant) -> Iterator[list[UUID]]:
+    with faults(root):
+        found = (upload_id for name in names_in(root, UPLOADS) if (upload_id := _read_id(name)))
+        old = (upload_id for upload_id in found if made_at(upload_id) < older_than)
+        while batch := list(islice(old, _BATCH)):
+            yield batch
+
+
+def _read_id(name: str) -> UUID | None:
+    try:
+        read = UUID(name)
+    except ValueError:
+        return None
+    return read if str(read) == name else None

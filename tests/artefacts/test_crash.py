@@ -1,0 +1,129 @@
+"""Processes that are killed and disks that are full: what was confirmed is there, and what is left is swept."""
+
+import hashlib
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from tests.artefacts.places import LATER, NOW, KnownSets, chunks, digest_of, files, get, opened
+from tests.artefacts.uploader import content_of
+from tests.tidy.source import ROOT
+from tidemill.artefacts.local import LocalStore
+from tidemill.core.artefacts.artefact import Digest
+
+Promises = tuple[dict[UUID, int], set[Digest]]
+
+
+async def test_what_was_confirmed_survives_twenty_kills(tmp_path: Path) -> None:
+    await _kill(tmp_path / "artefacts", times=20)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1_800)
+async def test_what_was_confirmed_survives_five_hundred_kills(tmp_path: Path) -> None:
+    await _kill(tmp_path / "artefacts", times=500)
+
+
+async def _kill(root: Path, times: int) -> None:
+    seed = random.SystemRandom().randrange(2**32)
+    dice = random.Random(seed)
+    uploads_seen = contents_seen = 0
+    for number in range(times):
+        where = f"seed {seed}, kill {number}"
+        at, held = _killed_uploaders(root, dice.uniform(0, 0.15))
+        uploads_seen += len(at)
+        contents_seen += len(held)
+        _expect_whole(root, where)
+        async with opened(root) as store:
+            await _expect_kept(store, at, held, where)
+            await _go_on(store, at, where)
+            await store.sweep(LATER, KnownSets())
+        assert files(root) == set(), where
+        assert os.listdir(root / "uploads") == [], where
+    assert uploads_seen
+    assert contents_seen
+
+
+def _killed_uploaders(root: Path, after_s: float) -> Promises:
+    """What two processes in one directory said until they were killed."""
+    command = [sys.executable, "-m", "tests.artefacts.uploader", str(root)]
+    processes = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) for _ in range(2)]
+    begun = [process.stdout.readline() for process in processes]
+    assert all(begun), "an uploader could not begin"
+    time.sleep(after_s)
+    for process in processes:
+        process.kill()
+    said = [first + process.communicate()[0] for first, process in zip(begun, processes, strict=True)]
+    return _promises(
+        [line.split() for text in said for line in text.decode().splitlines(keepends=True) if line[-1] == "\n"]
+    )
+
+
+def _promises(said: list[list[str]]) -> Promises:
+    gone = {UUID(whom) for what, whom, _ in said if what == "gone"}
+    lost = {Digest(whom) for what, whom, _ in said if what == "lost"}
+    at: dict[UUID, int] = {}
+    for what, whom, more in said:
+        if what == "at" and UUID(whom) not in gone:
+            at[UUID(whom)] = int(more)
+    return at, {Digest(whom) for what, whom, _ in said if what == "held"} - lost
+
+
+def _expect_whole(root: Path, where: str) -> None:
+    for file in (root / "content").rglob("*"):
+        if file.is_file():
+            assert hashlib.sha256(file.read_bytes()).hexdigest() == file.name, where
+
+
+async def _expect_kept(store: LocalStore, at: dict[UUID, int], held: set[Digest], where: str) -> None:
+    for digest in held:
+        assert await store.size(digest) is not None, where
+    for upload_id, offset in at.items():
+        stands_at = await store.offset(upload_id)
+        assert isinstance(stands_at, int), where
+        assert stands_at >= offset, where
+
+
+async def _go_on(store: LocalStore, uploads: dict[UUID, int], where: str) -> None:
+    """Every upload that was confirmed can be brought to its end."""
+    for upload_id in uploads:
+        content = content_of(upload_id)
+        stands_at = await store.offset(upload_id)
+        assert await store.append(upload_id, stands_at, chunks(content[stands_at:])) == len(content), where
+        assert await store.finish(upload_id, digest_of(content), NOW) == digest_of(content), where
+        assert await get(store, digest_of(content)) == content, where
+
+
+def test_files_that_may_not_grow_stop_uploads_which_go_on_when_they_may(tmp_path: Path) -> None:
+    _filled_disk("limit", tmp_path / "artefacts")
+
+
+def test_bytes_that_did_not_fit_are_no_part_of_the_digest(tmp_path: Path) -> None:
+    _filled_disk("cut", tmp_path / "artefacts")
+
+
+@pytest.mark.needs("root")
+@pytest.mark.parametrize("how", ["disk", "reserve"])
+def test_a_full_disk_stops_uploads_which_go_on_when_there_is_space(tmp_path: Path, how: str) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    size = {"disk": "8m", "reserve": "200m"}[how]
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)], check=False)
+    if mounted.returncode:
+        pytest.skip("this root may not mount")
+    try:
+        _filled_disk(how, disk / "artefacts")
+    finally:
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def _filled_disk(how: str, root: Path) -> None:
+    command = [sys.executable, "-m", "tests.artefacts.filled_disk", how, str(root)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
