@@ -6,10 +6,13 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from uuid import UUID
 
 import pytest
+import structlog
 
 from tests.agent.test_prover import ASK, CPU, TASK, Desk
+from tidemill.agent.home import Home
 from tidemill.agent.identity import new_membership
 from tidemill.agent.orders import Orders
 from tidemill.agent.reporting import Reporting
@@ -17,12 +20,19 @@ from tidemill.agent.rules_file import RulesFile
 from tidemill.agent.runner import NoRunner
 from tidemill.agent.spool import Spool
 from tidemill.agent.standing import LinkStanding, LinkState, Standing
+from tidemill.cli import agent_service
+from tidemill.cli.logs import configure_logs
+from tidemill.cli.output import Declined
 from tidemill.core.challenge.messages import Step
-from tidemill.core.challenge.multiplication import SpeedTask
+from tidemill.core.challenge.tasks import SpeedTask
 from tidemill.core.clock import Instant
+from tidemill.core.nodes.join_tokens import Shown, read, written
 from tidemill.core.nodes.rule_book import AT_MAX, RuleBook, rules_of
 from tidemill.core.nodes.rules import HeatLimits
 from tidemill.core.pool_urls import is_pool_url
+from tidemill.core.settings.process import LogFormat, LogSettings
+from tidemill.core.signatures import Identity
+from tidemill.wire.handshake import Applicant
 from tidemill.wire.messages import Offer, Receipts, Set
 
 NOW = Instant(1_800_000_000_000_000)
@@ -120,6 +130,37 @@ async def test_a_device_is_not_asked_for_its_memory_many_times_at_once(tasks: tu
     await asyncio.sleep(0.2)
     assert desk.answers == []
     await desk.prover.close()
+
+
+@pytest.mark.needs("root")
+def test_the_installer_gives_away_nothing_that_a_link_leads_to(tmp_path: Path) -> None:
+    treasure = tmp_path / "etc"
+    treasure.mkdir(mode=0o700)
+    (treasure / "shadow").write_text("x")
+    (tmp_path / "home").symlink_to(treasure)
+    with pytest.raises(Declined, match="symbolic link"):
+        agent_service._give(Home(tmp_path / "home"), "nobody")
+    assert {path.stat().st_uid for path in (treasure, treasure / "shadow")} == {0}
+
+
+def test_nothing_that_is_shown_of_an_agent_holds_its_secrets(capsys: pytest.CaptureFixture[str]) -> None:
+    """Not in what values say of themselves, and not in what a log for people says of an error."""
+    shown, seed = read(written(UUID(int=1), b"secret" * 5 + b"!!", "0" * 64)), b"seed" * 8
+    assert isinstance(shown, Shown)
+    applicant = Applicant(Identity(seed), shown.fingerprint, "tidemill/0.1", bytes(16), join_token=shown.secret_part)
+    assert shown.secret_part not in repr((shown, applicant))
+    assert "seedseed" not in repr((applicant, new_membership(seed, "0" * 64, [POOL])))
+    configure_logs(replace(LogSettings(), format=LogFormat.CONSOLE))
+    try:
+        _fails(shown.secret_part)
+    except ValueError:
+        structlog.get_logger().exception("failed")
+    assert "ValueError" in (said := capsys.readouterr().err)
+    assert shown.secret_part not in said
+
+
+def _fails(join_token: str) -> None:
+    raise ValueError(len(join_token))
 
 
 async def test_a_multiplication_that_would_fill_the_memory_is_not_begun() -> None:

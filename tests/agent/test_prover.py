@@ -17,8 +17,7 @@ import numpy as np
 import pytest
 
 from tidemill.agent.challenge import Prover
-from tidemill.core.challenge.judging import Shown, memory_holds, speed_holds
-from tidemill.core.challenge.memory import MemoryTask
+from tidemill.core.challenge.judging import memory_holds, speed_holds
 from tidemill.core.challenge.messages import (
     CHALLENGE,
     Answer,
@@ -26,12 +25,13 @@ from tidemill.core.challenge.messages import (
     Order,
     Pair,
     Part,
+    Shown,
     Step,
     answer_of,
     order_bytes,
 )
-from tidemill.core.challenge.multiplication import SpeedTask
 from tidemill.core.challenge.sizing import device_draw
+from tidemill.core.challenge.tasks import MemoryTask, SpeedTask
 from tidemill.core.hardware import Device, DeviceKind
 from tidemill.wire.messages import Facts, Report
 

@@ -12,8 +12,8 @@ import pytest
 
 from tidemill.agent.challenge import Bench
 from tidemill.core.bounded_json import Malformed
-from tidemill.core.challenge.judging import Shown, memory_holds, speed_holds
-from tidemill.core.challenge.memory import MemoryTask, ancestors, hardened, pages_of
+from tidemill.core.challenge.judging import memory_holds, speed_holds
+from tidemill.core.challenge.memory import ancestors, hardened, pages_of
 from tidemill.core.challenge.merkle import Tree, drawn_places, leaf_hash, shows
 from tidemill.core.challenge.messages import (
     BODY_MAX_BYTES,
@@ -24,6 +24,7 @@ from tidemill.core.challenge.messages import (
     LinkRate,
     Pair,
     Part,
+    Shown,
     Step,
     answer_bytes,
     answer_of,
@@ -33,16 +34,10 @@ from tidemill.core.challenge.messages import (
     page_opening_bytes,
     row_opening_bytes,
 )
-from tidemill.core.challenge.multiplication import (
-    SIDE_MAX,
-    SpeedTask,
-    left_rows,
-    right_matrix,
-    right_times,
-    row_digests,
-)
+from tidemill.core.challenge.multiplication import left_rows, right_matrix, right_times, row_digests
 from tidemill.core.challenge.sizing import Asked, AskedDevice, ask_order, asked, asked_mib, device_draw, draw_order
 from tidemill.core.challenge.states import OVER, STATES, Happening, State, after
+from tidemill.core.challenge.tasks import SIDE_MAX, MemoryTask, SpeedTask
 from tidemill.core.challenge.verdict import ChallengeRefusal, Held, figures, findings, nvlink_ppm
 from tidemill.core.clock import SECOND
 from tidemill.core.freivalds import product, residues

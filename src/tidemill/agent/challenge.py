@@ -23,7 +23,7 @@ import psutil
 import structlog
 
 from tidemill.core.bounded_json import Malformed
-from tidemill.core.challenge.memory import PAGE_BYTES, PAGE_WORDS, MemoryTask, ancestors, filling
+from tidemill.core.challenge.memory import ancestors, filling
 from tidemill.core.challenge.merkle import Tree, leaf_hash
 from tidemill.core.challenge.messages import (
     CHALLENGE,
@@ -40,7 +40,8 @@ from tidemill.core.challenge.messages import (
     as_text,
     order_of,
 )
-from tidemill.core.challenge.multiplication import DIGESTS_IN_LEAF, SpeedTask, digests, shown_row
+from tidemill.core.challenge.multiplication import digests, shown_row
+from tidemill.core.challenge.tasks import DIGESTS_IN_LEAF, PAGE_BYTES, PAGE_WORDS, MemoryTask, SpeedTask
 from tidemill.core.hardware import DEVICES_MAX, Device, DeviceKind
 from tidemill.wire.messages import Facts, Report
 

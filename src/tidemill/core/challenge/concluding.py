@@ -10,8 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tidemill.core.challenge.judging import Shown, memory_holds, speed_holds
-from tidemill.core.challenge.messages import Answer, LinkRate, Part, Step
+from tidemill.core.challenge.messages import Answer, LinkRate, Part, Shown, Step
 from tidemill.core.challenge.sizing import Asked, device_draw
 from tidemill.core.challenge.states import Happening, State, after
 from tidemill.core.challenge.verdict import (
@@ -110,6 +109,9 @@ def _late(evidence: Evidence, measured: Sequence[Figures] = (), found: Sequence[
 
 
 def _held(evidence: Evidence, random: bytes) -> Mapping[int, Held]:
+    # A pool without nodes need not load numpy: it takes a fifth of a second and 25 MiB.
+    from tidemill.core.challenge.judging import memory_holds, speed_holds
+
     assert evidence.draw is not None, "what was opened was drawn"
     assert evidence.sent_at is not None, "what was drawn was sent"
     held = {}

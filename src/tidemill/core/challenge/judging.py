@@ -4,46 +4,24 @@ Cheap for the pool: drawn pages are made once more of the pages shown beside the
 matrix by a vector for all of them together. Nothing here looks at a clock; `verdict` does.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tidemill.core.challenge.memory import (
-    PAGE_BYTES,
-    MemoryTask,
-    ancestors,
-    first_pages,
-    pages_of,
-)
+from tidemill.core.challenge.memory import ancestors, first_pages, pages_of
 from tidemill.core.challenge.merkle import path_bytes, shows
 from tidemill.core.challenge.messages import (
     LEAF_BYTES,
     DeviceDraw,
     DeviceTask,
+    Shown,
     page_opening_bytes,
     row_opening_bytes,
 )
-from tidemill.core.challenge.multiplication import (
-    DIGESTS_IN_LEAF,
-    SpeedTask,
-    left_rows,
-    right_times,
-    row_digests,
-    row_of,
-)
+from tidemill.core.challenge.multiplication import left_rows, right_times, row_digests, row_of
+from tidemill.core.challenge.tasks import DIGESTS_IN_LEAF, PAGE_BYTES, MemoryTask, SpeedTask
 from tidemill.core.freivalds import Residues, residues, rows_agree
-
-
-@dataclass(frozen=True)
-class Shown:
-    """What a device said: its two commitments, and what it opened, by place."""
-
-    speed_root: bytes
-    memory_root: bytes
-    pages: Mapping[int, bytes]
-    rows: Mapping[int, bytes]
 
 
 def memory_holds(task: DeviceTask, draw: DeviceDraw, shown: Shown) -> bool:

@@ -10,18 +10,12 @@ Arithmetic is of 64 bits and wraps. The array module is an argument: numpy on a 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
-from tidemill.core.bounded_json import Whole
-
-PAGE_WORDS = 256
-PAGE_BYTES = PAGE_WORDS * 8
-PARENTS = 8
-PAGES_IN_MIB = 2**20 // PAGE_BYTES
+from tidemill.core.challenge.tasks import PAGE_WORDS, PARENTS, MemoryTask
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _ODD = 0xD6E8FEB86659FD93
@@ -34,24 +28,6 @@ HARDENING = (
     "out = w;"
 )
 """The loop of `hardened` in C, as CuPy's kernels want it."""
-
-
-@dataclass(frozen=True)
-class MemoryTask:
-    """What memory is filled with: so many steps of so many pages. More rounds make each page dearer to make again."""
-
-    seed: Annotated[int, Whole(0, 2**63 - 1)]
-    steps: Annotated[int, Whole(2, 2**32)]
-    width: Annotated[int, Whole(1, 2**16)]
-    rounds: Annotated[int, Whole(1, 2**20)]
-
-    @property
-    def pages(self) -> int:
-        return self.steps * self.width
-
-    @property
-    def mib(self) -> int:
-        return self.pages // PAGES_IN_MIB
 
 
 def filling(task: MemoryTask, pages: Any, xp: Any) -> Iterator[None]:

@@ -6,15 +6,15 @@ An order repeats what the database says, so a node may see it twice. An answer i
 
 import base64
 import binascii
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Annotated
 from uuid import UUID
 
 from tidemill.core.bounded_json import Malformed, Most, Text, Whole, json_bytes, read_json
-from tidemill.core.challenge.memory import PAGE_BYTES, PARENTS, MemoryTask
 from tidemill.core.challenge.merkle import HASH_BYTES, path_bytes
-from tidemill.core.challenge.multiplication import DIGESTS_IN_LEAF, SpeedTask
+from tidemill.core.challenge.tasks import DIGESTS_IN_LEAF, PAGE_BYTES, PARENTS, MemoryTask, SpeedTask
 from tidemill.core.hardware import DEVICES_MAX, LINKS_MAX, WORDS_MAX, Index
 
 CHALLENGE = "challenge"
@@ -172,3 +172,13 @@ def as_text(content: bytes) -> str:
 
 def _is_hex(text: str) -> bool:
     return len(text) == 32 and all(letter in "0123456789abcdef" for letter in text)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a device said: its two commitments, and what it opened, by place."""
+
+    speed_root: bytes
+    memory_root: bytes
+    pages: Mapping[int, bytes]
+    rows: Mapping[int, bytes]

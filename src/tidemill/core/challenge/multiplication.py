@@ -7,20 +7,13 @@ agree with A·(B·r) by Freivalds' check. Entries are from −8 to 7, so sums st
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
-from tidemill.core.bounded_json import Whole
 from tidemill.core.challenge.memory import scrambled
+from tidemill.core.challenge.tasks import SpeedTask
 from tidemill.core.freivalds import Residues, product
-
-DIGESTS_IN_LEAF = 64
-"""So few leaves that hashing them costs nothing beside the products."""
-
-SIDE_MAX = 8192
-"""A row of a product of this side, shown, fits into one report."""
 
 _SLAB_ROWS = 512
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -28,27 +21,6 @@ _ODD_32 = 0x9E3779B1
 _OTHER_ODD_32 = 0x85EBCA6B
 _RIGHT = 2**32 - 1
 """The number that B has among the matrices; no product has it."""
-
-
-@dataclass(frozen=True)
-class SpeedTask:
-    """So many products of square matrices of this side."""
-
-    seed: Annotated[int, Whole(0, 2**63 - 1)]
-    side: Annotated[int, Whole(DIGESTS_IN_LEAF, SIDE_MAX)]
-    products: Annotated[int, Whole(1, 1_000_000)]
-
-    @property
-    def operations(self) -> int:
-        return 2 * self.side**3 * self.products
-
-    @property
-    def rows(self) -> int:
-        return self.products * self.side
-
-    @property
-    def leaves(self) -> int:
-        return self.rows // DIGESTS_IN_LEAF
 
 
 def digests(task: SpeedTask, xp: Any) -> Iterator[Any]:

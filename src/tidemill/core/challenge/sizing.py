@@ -10,10 +10,9 @@ from typing import Annotated
 from uuid import UUID
 
 from tidemill.core.bounded_json import Most, Whole
-from tidemill.core.challenge.memory import PAGE_WORDS, PAGES_IN_MIB, MemoryTask
 from tidemill.core.challenge.merkle import drawn_places
 from tidemill.core.challenge.messages import PAGES_DRAWN, ROWS_DRAWN, DeviceDraw, DeviceTask, Order, Pair
-from tidemill.core.challenge.multiplication import SpeedTask
+from tidemill.core.challenge.tasks import PAGE_WORDS, PAGES_IN_MIB, MemoryTask, SpeedTask
 from tidemill.core.hardware import DEVICES_MAX, LINKS_MAX, Device, DeviceKind, Machine, Mib, Name
 from tidemill.core.settings.challenge import ChallengeSettings
 
