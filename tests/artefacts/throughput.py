@@ -1,6 +1,7 @@
 """How fast an upload is beside plain copying on one disk: `python -m tests.artefacts.throughput DIRECTORY MIB`."""
 
 import asyncio
+import os
 import random
 import shutil
 import subprocess
@@ -43,7 +44,9 @@ async def measure(place: Path, size_mib: int) -> Throughput:
     size = size_mib * 1024 * 1024
     try:
         copy = size / _timed("cp", str(source), str(place / "copy"))
+        (place / "copy").unlink()
         synced = size / _timed("dd", f"if={source}", f"of={place / 'copy'}", "bs=1M", "conv=fsync", "status=none")
+        (place / "copy").unlink()
         upload, digest = await _upload(place / "store", source, restart=False)
         resumed, _ = await _upload(place / "again", source, restart=True)
         read = await _read(place / "store", digest)
@@ -108,6 +111,8 @@ def _make(file: Path, size_mib: int) -> None:
     with file.open("wb") as out:
         for _ in range(size_mib):
             out.write(dice.randbytes(1024 * 1024))
+        out.flush()
+        os.fsync(out.fileno())  # what is not on the disk yet would be written at the cost of whoever syncs next
 
 
 if __name__ == "__main__":
