@@ -26,7 +26,7 @@ pytest_plugins = ("tests.store.embedded_homes",)
 SETTINGS_THAT_HOLD = {
     "listen_addresses": "",
     "max_connections": "60",
-    "shared_buffers": "128MB",
+    "shared_buffers": "256MB",
     "max_wal_size": "512MB",
     "jit": "off",
     "fsync": "on",
