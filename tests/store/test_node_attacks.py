@@ -19,7 +19,7 @@ from tidemill.core.hardware import FACTS_MAX_BYTES, Device, DeviceKind, Engine, 
 from tidemill.core.ids import Ids
 from tidemill.core.nodes.reports import Fact
 from tidemill.core.telemetry import PastBeat
-from tidemill.store import node_reports, presence
+from tidemill.store import challenges, node_reports, node_views, presence
 from tidemill.store.database import Database
 from tidemill.store.node_reports import Reported
 from tidemill.store.presence import HeardBeat, Link
@@ -144,3 +144,15 @@ async def test_a_node_whose_link_was_lost_while_it_was_timed_is_late_and_not_slo
         assert await pool.state(node) == ("failed" if times == LATE_MAX else "expired")
     (event,) = await told(pool.database, "node.challenge_failed")
     assert event.body["codes"] == ["challenge_late", "speed_below_earlier"]
+
+
+async def test_what_was_shown_of_one_device_does_not_stand_for_another(pool: Pool, owner_id: UUID) -> None:
+    """A node that passed with little would claim much as soon as it has."""
+    node = await pool.node(owner_id)
+    await passed(pool, node)
+    claim = Machine("Linux", "6", "x86_64", "A CPU", 8, 64_000, 10**6, (Device(0, DeviceKind.AMD, "X", "u", 9, "d"),))
+    async with pool.database.transaction() as transaction:
+        said = [Reported(Link(node.id, 1), 1, [Fact("machine", facts_of(claim))])]
+        await node_reports.apply(transaction, said, IDS, pool.now)
+        assert not (await challenges.standing(transaction, [node.id]))[node.id].passed
+        assert not (await node_views.readings(transaction, [node.id]))[node.id].challenge_passed

@@ -53,9 +53,10 @@ async def set_up(database: Database, link: Link, now: Instant, **rules: object) 
     """A sound device, a passed challenge, and these rules."""
     async with database.transaction() as transaction:
         await transaction.execute(
-            "INSERT INTO device (node_id, index, kind, name, uuid, memory_mib, driver) "
-            "VALUES ($1, 0, 'nvidia', 'H100', 'A', 1, '1')",
+            "INSERT INTO device (node_id, index, kind, name, uuid, memory_mib, driver, measured_at) "
+            "VALUES ($1, 0, 'nvidia', 'H100', 'A', 1, '1', $2)",
             link.node_id,
+            now,
         )
         await transaction.execute(
             "INSERT INTO node_challenge (node_id, due_at, begun_at, passed_at) VALUES ($1, $2, $2, $2)",

@@ -132,9 +132,12 @@ def _check_program(program: Path, user: str) -> None:
 
 
 def _give(home: Home, user: str) -> None:
-    """A home that root made when it joined becomes the service's. What is in anybody else's is none of root's."""
+    """A home that root made when it joined becomes the service's. What is in anybody else's, or behind a link, is none
+    of root's."""
     found = pwd.getpwnam(user)
     home.place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if home.place.is_symlink():
+        raise Declined(f"{home.place} is a symbolic link: set agent.home to the place itself.")
     if home.place.stat().st_uid != 0:
         return
     for path in (home.place, *home.place.iterdir()):

@@ -36,7 +36,9 @@ def configure_logs(settings: LogSettings) -> Announce:
 
 def _lines_for_people() -> Any:
     colors = sys.stderr.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    render = structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=20)
+    # Where an error came from is shown without the values it was about: there may be secrets among them.
+    plain = structlog.dev.plain_traceback
+    render = structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=20, exception_formatter=plain)
 
     def harmless(logger: Any, name: str, fields: Any) -> Any:
         shown = {key: printable(value) if isinstance(value, str) else value for key, value in fields.items()}

@@ -5,7 +5,7 @@ Both signatures cover both nonces, both keys and all that the hello says, and sa
 signed like a welcome: only the pool itself can send an agent away for good.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -29,7 +29,7 @@ class Applicant:
     agent: str
     instance: bytes
     node_id: bytes | None = None
-    join_token: str | None = None
+    join_token: str | None = field(default=None, repr=False)
 
 
 def shared_version(challenge: Challenge) -> int | None:

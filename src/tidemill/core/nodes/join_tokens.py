@@ -7,7 +7,7 @@ carries the fingerprint of the pool's key, so that a machine knows whom it joins
 import base64
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from tidemill.core.accounts.roles import Role
@@ -63,7 +63,7 @@ class JoinToken:
 class Shown:
     """What a token says to the machine that was given it: what to send, and whose key to expect."""
 
-    secret_part: str
+    secret_part: str = field(repr=False)
     fingerprint: str
 
 
