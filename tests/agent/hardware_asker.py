@@ -9,12 +9,13 @@ import json
 import os
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from tidemill.agent.hardware import Hardware, Patience, beat_of
-from tidemill.core.hardware import facts_of, machine_of, objections, state_objections
+from tidemill.core.hardware import Machine, MachineState, facts_of, machine_of, objections
 
 
 async def answer(hardware: Hardware, order: dict[str, Any], memory: dict[str, Any]) -> dict[str, Any]:
@@ -31,8 +32,16 @@ async def answer(hardware: Hardware, order: dict[str, Any], memory: dict[str, An
         return {"machine": json.loads(facts_of(machine)), "objections": objected}
     state = await hardware.state()
     beat_of(state, 1, None)
-    objected = [one.sentence for one in state_objections(memory["machine"], state)]
-    return {"state": asdict(state), "objections": objected}
+    return {"state": asdict(state), "objections": list(too_much(memory["machine"], state))}
+
+
+def too_much(machine: Machine, state: MachineState) -> Iterator[str]:
+    """What of a state cannot be on its machine."""
+    for device, now in zip(machine.devices, state.devices, strict=True):
+        if device.index != now.index or now.memory_used_mib > device.memory_mib > 0:
+            yield f"Device {device.index} has {device.memory_mib} MiB, and {now.index} uses {now.memory_used_mib} MiB."
+    if state.memory_used_mib > machine.memory_mib or state.disk_free_mib > machine.disk_mib:
+        yield "More is used than there is."
 
 
 async def turn(turns: list[int]) -> None:

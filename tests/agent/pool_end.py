@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
+from tests.receiving import fresh
 from tidemill.agent.times import steady
 from tidemill.core.nodes.join_tokens import written
 from tidemill.core.signatures import Identity, fingerprint
 from tidemill.wire.channels import ChannelEnded, ChannelOpened, ChannelReceived
-from tidemill.wire.delivery import fresh
 from tidemill.wire.framing import Framed, pool_end
 from tidemill.wire.link import Beaten, Closed, Greeted, LinkEvent, PoolLink, Reported, State
 from tidemill.wire.messages import Beat, Facts, Hello, Order, Refused, Report, Set

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
+from tests.receiving import fresh
 from tidemill.core.clock import Instant
 from tidemill.core.faults import Fault
 from tidemill.core.signatures import Identity, fingerprint
@@ -26,7 +27,6 @@ from tidemill.link.registry import (
 from tidemill.link.rules import LinkRules
 from tidemill.link.server import Links
 from tidemill.wire.channels import ChannelEnded, ChannelReceived
-from tidemill.wire.delivery import fresh
 from tidemill.wire.framing import agent_end
 from tidemill.wire.handshake import Applicant
 from tidemill.wire.link import AgentLink, Closed, Joined, LinkEvent

@@ -15,19 +15,16 @@ from tidemill.core.hardware import (
     Device,
     DeviceKind,
     DeviceLink,
-    DeviceState,
     Engine,
     HardwareRefusal,
     LinkKind,
     Machine,
-    MachineState,
     Network,
     Objection,
     Pcie,
     facts_of,
     machine_of,
     objections,
-    state_objections,
 )
 
 
@@ -250,19 +247,3 @@ def test_a_claim_that_cannot_be_is_refused_with_both_figures(
 ) -> None:
     assert objections(one) == (Objection(refusal, figures),)
     assert objections(one)[0].sentence == f"{figures} {refusal.sentence}"
-
-
-def test_a_state_that_cannot_be_on_its_machine_is_refused() -> None:
-    well = MachineState(3, 1_000, 800_000, (DeviceState(0, 7, 512), DeviceState(1, failing="GPU is lost")))
-    assert state_objections(PAIR, well) == ()
-    strange = [
-        (replace(well, devices=well.devices[:1]), "The machine has 2 devices, the state those numbered 0."),
-        (replace(well, memory_used_mib=128_001), "Of memory, 128,001 MiB are claimed and 128,000 MiB are there."),
-        (replace(well, disk_free_mib=900_001), "Of the disk, 900,001 MiB are claimed and 900,000 MiB are there."),
-        (
-            replace(well, devices=(DeviceState(0, 7, 24_577), DeviceState(1))),
-            "Of device 0's memory, 24,577 MiB are claimed and 24,576 MiB are there.",
-        ),
-    ]
-    for state, figures in strange:
-        assert state_objections(PAIR, state) == (Objection(HardwareRefusal.STATE_IMPLAUSIBLE, figures),)

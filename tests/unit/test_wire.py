@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from websockets.frames import Opcode
 
+from tests.receiving import fresh
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.signatures import Identity, fingerprint
 from tidemill.wire import handshake
@@ -25,7 +26,7 @@ from tidemill.wire.channels import (
     ChannelReceived,
     Channels,
 )
-from tidemill.wire.delivery import Outbox, fresh
+from tidemill.wire.delivery import Outbox
 from tidemill.wire.errors import ProtocolError
 from tidemill.wire.framing import Framed, agent_end, pool_end
 from tidemill.wire.handshake import Applicant
@@ -274,15 +275,6 @@ def test_a_frame_with_bytes_changed_never_breaks_more_than_the_link(noise: bytes
     changed = frame[: at % len(frame)] + noise + frame[at % len(frame) + len(noise) :]
     pool.receive(changed, NOW)
     assert pool.state in (State.OPEN, State.CLOSED)
-
-
-def test_reports_that_were_received_are_not_taken_again_and_gaps_are_refused() -> None:
-    batch = Reports(3, [progress(3), progress(4), progress(5)])
-    assert fresh(batch, 2) == (batch.items, 5)
-    assert fresh(batch, 4) == ([progress(5)], 5)
-    assert fresh(batch, 9) == ([], 9)
-    with pytest.raises(ProtocolError, match="missing"):
-        fresh(batch, 1)
 
 
 def test_an_acknowledgement_of_what_was_never_sent_ends_the_link() -> None:

@@ -185,7 +185,6 @@ STATUS: Mapping[Refusal, int] = {
     HardwareRefusal.DEVICE_INCOMPLETE: 422,
     HardwareRefusal.DEVICE_MAKER_WRONG: 422,
     HardwareRefusal.DEVICE_MEMORY_IMPLAUSIBLE: 422,
-    HardwareRefusal.STATE_IMPLAUSIBLE: 422,
     HardwareRefusal.LINK_IMPLAUSIBLE: 422,
     MoneyRefusal.AMOUNT_MALFORMED: 422,
     MoneyRefusal.AMOUNT_NEGATIVE: 422,

@@ -159,7 +159,6 @@ class HardwareRefusal(Refusal):
     DEVICE_INCOMPLETE = "A device that works has a name, a UUID, a driver and memory: run `tidemill agent doctor`."
     DEVICE_MAKER_WRONG = "A device is of another maker than its driver: let the agent detect the hardware again."
     DEVICE_MEMORY_IMPLAUSIBLE = "A device cannot have that much memory: check the card and its driver."
-    STATE_IMPLAUSIBLE = "A machine cannot be in that state: let the agent detect the hardware again."
     LINK_IMPLAUSIBLE = "Devices cannot be linked that way: let the agent detect the hardware again."
 
 
@@ -189,28 +188,6 @@ def machine_of(body: bytes) -> Machine | Objection:
 def objections(machine: Machine) -> tuple[Objection, ...]:
     """Everything about a machine that cannot be, each with its figures."""
     return (*_about_order(machine), *_about_devices(machine), *_about_links(machine))
-
-
-def state_objections(machine: Machine, state: MachineState) -> tuple[Objection, ...]:
-    """Everything about a state that cannot be on this machine."""
-    return tuple(Objection(HardwareRefusal.STATE_IMPLAUSIBLE, figures) for figures in _about_state(machine, state))
-
-
-def _about_state(machine: Machine, state: MachineState) -> Iterator[str]:
-    numbers = [device.index for device in state.devices]
-    if numbers != [device.index for device in machine.devices]:
-        yield f"The machine has {len(machine.devices)} devices, the state those numbered {_listed(numbers)}."
-        return
-    yield from _more("Of memory", state.memory_used_mib, machine.memory_mib)
-    yield from _more("Of the disk", state.disk_free_mib, machine.disk_mib)
-    for device, now in zip(machine.devices, state.devices, strict=True):
-        if device.memory_mib:
-            yield from _more(f"Of device {device.index}'s memory", now.memory_used_mib, device.memory_mib)
-
-
-def _more(what: str, claimed_mib: int, whole_mib: int) -> Iterator[str]:
-    if claimed_mib > whole_mib:
-        yield f"{what}, {claimed_mib:,} MiB are claimed and {whole_mib:,} MiB are there."
 
 
 def _about_order(machine: Machine) -> Iterator[Objection]:

@@ -158,13 +158,6 @@ async def apply_answers(
     return outcomes
 
 
-async def apply_answer(
-    transaction: Connection, node_id: UUID, body: bytes, received_at: Instant
-) -> ChallengeRefusal | None:
-    """The same for one answer."""
-    return (await apply_answers(transaction, [(node_id, body)], received_at))[0]
-
-
 async def undrawn(connection: Connection, limit: int, now: Instant) -> Sequence[UUID]:
     """Rounds that wait for nobody any more."""
     return [row["id"] for row in await _UNDRAWN.rows(connection, limit=limit, now=now)]

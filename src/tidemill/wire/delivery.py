@@ -1,10 +1,10 @@
 """Reports arrive once: numbered by the agent, kept until the pool says they are safe, sent again after a broken link.
 
-Numbers begin at 1 and have no gaps. What the pool has received is one number, kept with the effects of what it counts.
+Numbers begin at 1 and have no gaps. What the pool has received is one number, kept with the effects of what it counts;
+what of a batch is new by it, `core.nodes.reports` says.
 """
 
 from collections import deque
-from collections.abc import Sequence
 
 from tidemill.wire.errors import ProtocolError
 from tidemill.wire.messages import FRAME_MAX, Report, Reports, encoded
@@ -65,11 +65,3 @@ class Outbox:
             self._bytes -= size
             self._first += 1
             self._sent -= 1
-
-
-def fresh(reports: Reports, received: int) -> tuple[Sequence[Report], int]:
-    """The pool's side: what of a batch is new, and what has been received then. A gap is the peer's mistake."""
-    if reports.first > received + 1:
-        raise ProtocolError("reports_missing", f"Reports {received + 1} to {reports.first - 1} are missing.")
-    items = reports.items[received + 1 - reports.first :]
-    return items, received + len(items)

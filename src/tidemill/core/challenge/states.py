@@ -29,8 +29,6 @@ class Happening(StrEnum):
     UNABLE = "unable"
 
 
-OVER = frozenset({State.PASSED, State.FAILED, State.EXPIRED, State.CANNOT})
-
 STATES: Mapping[tuple[State, Happening], State] = {
     (State.ASKED, Happening.COMMITTED_ALL): State.COMMITTED,
     (State.ASKED, Happening.UNABLE): State.CANNOT,

@@ -8,7 +8,7 @@ events by itself: what it changes beyond that is taken all the same, and not tol
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, TypeVar
 from uuid import UUID
 
 from tidemill.core import hardware
@@ -48,6 +48,7 @@ class Dropped:
 
 
 Said: TypeAlias = Fact | PastBeat | Dropped
+One = TypeVar("One")
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class _Leave:
     reason: Annotated[str, Text(300)] = ""
 
 
-def fresh(received: int, first: int, said: Sequence[Said]) -> Sequence[Said] | None:
+def fresh(received: int, first: int, said: Sequence[One]) -> Sequence[One] | None:
     """What of a batch is new, after so many were received. None if reports are missing before it."""
     return None if first > received + 1 else said[received + 1 - first :]
 
