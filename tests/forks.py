@@ -13,6 +13,8 @@ from io import FileIO, TextIOWrapper
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
+from subprocess import CompletedProcess
+from tempfile import TemporaryFile
 
 NOTHING = os.open(os.devnull, os.O_RDWR)
 """A stream that says nothing and keeps nothing."""
@@ -63,10 +65,12 @@ class Forked:
             loop.remove_reader(self._process.sentinel)
         return self.wait_here()
 
-    def wait_here(self) -> int:
-        """As `wait`, where nothing else goes on."""
-        self._process.join()
-        assert self.returncode is not None
+    def wait_here(self, within_s: float | None = None) -> int:
+        """As `wait`, where nothing else goes on. It is killed when its time is over."""
+        self._process.join(within_s)
+        if self.returncode is None:
+            self.kill()
+            raise AssertionError(f"process {self.pid} did not end within {within_s:g} s")
         return self.returncode
 
 
@@ -91,6 +95,19 @@ def tidemill(*arguments: str) -> None:
 
     sys.argv = ["tidemill", *arguments]
     main()
+
+
+def ended(*arguments: str, stdin: str, environment: Mapping[str, str], within_s: float) -> "CompletedProcess[str]":
+    """A command, to its end."""
+    with TemporaryFile("w+") as typed, TemporaryFile("w+") as out, TemporaryFile("w+") as said:
+        typed.write(stdin)
+        typed.seek(0)
+        streams = (typed.fileno(), out.fileno(), said.fileno())
+        process = fork(tidemill, *arguments, streams=streams, environment=environment)
+        code = process.wait_here(within_s)
+        out.seek(0)
+        said.seek(0)
+        return CompletedProcess(arguments, code, out.read(), said.read())
 
 
 def _begin(

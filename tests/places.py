@@ -30,8 +30,8 @@ def processes_in(place: Path) -> list[psutil.Process]:
         try:
             if Path(process.cwd()).is_relative_to(place) and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
-        except psutil.Error:
-            continue
+        except (psutil.Error, OSError):
+            continue  # it is gone, or another's whose place cannot even be named
     return found
 
 

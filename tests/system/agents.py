@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.forks import ended
 from tests.system.people import People, Person
 from tests.system.pool import TIDEMILL, Running, until
 from tidemill.agent.speed import Speed, keep_speed
@@ -30,6 +31,8 @@ class Machine:
     process: "subprocess.Popen[str] | None" = None
 
     def run(self, *arguments: str, stdin: str = "", within_s: float = 60) -> "subprocess.CompletedProcess[str]":
+        if not self.inside:
+            return ended("agent", *arguments, stdin=stdin, environment=self._environment(), within_s=within_s)
         return subprocess.run(
             [*self.inside, TIDEMILL, "agent", *arguments],
             input=stdin,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.forks import ended
 from tests.system.people import PASSWORD, OpenSession, Person
 from tests.system.pool import TIDEMILL, clean_environment
 from tests.system.terminal import Terminal, at_terminal
@@ -33,9 +34,7 @@ class Desk:
         return subprocess.Popen([TIDEMILL, *arguments], env=self.environment(**settings), text=True, **streams)
 
     def run(self, *arguments: str, stdin: str = "", **settings: str) -> "subprocess.CompletedProcess[str]":
-        started = self.start(*arguments, **settings)
-        out, err = started.communicate(stdin, 60)
-        return subprocess.CompletedProcess(arguments, started.returncode, out, err)
+        return ended(*arguments, stdin=stdin, environment=self.environment(**settings), within_s=60)
 
     def json(self, *arguments: str, **settings: str) -> Any:
         done = self.run(*arguments, "--json", **settings)

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +33,14 @@ class Yard:
     owner: dict[str, str]
     desk: Desk
     home: Path
+    started: "list[subprocess.Popen[str]]" = field(default_factory=list)
 
     def agent(self, *arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
         return self.desk.run("agent", *arguments, stdin=stdin, TIDEMILL_AGENT_HOME=str(self.home))
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
-        return self.desk.start("agent", *arguments, TIDEMILL_AGENT_HOME=str(self.home))
+        self.started.append(self.desk.start("agent", *arguments, TIDEMILL_AGENT_HOME=str(self.home)))
+        return self.started[-1]
 
     def shown(self) -> Any:
         """What the agent wrote last, read without a command."""
@@ -57,6 +59,10 @@ class Yard:
         """What the pool knows of the owner's only node."""
         (found,) = self.ask("GET", "")["items"]
         return self.ask("GET", f"/{found['id']}")
+
+    def rule(self, name: str) -> Any:
+        """What the pool says of a rule of that node."""
+        return self.node()["rules"].get(name, {}).get("value")
 
     def token(self) -> str:
         token: str = self.ask("POST", "/join-tokens", json={"name": "rack", "labels": ["rack=7"]})["token"]
@@ -89,7 +95,11 @@ def yard(pool: Pool, tmp_path: Path) -> Iterator[Yard]:
     running = pool.running[-1]
     with people_of(running) as people:
         owner = people.session(people.person(Role.PROVIDER)).bearer
-    yield Yard(pool, running, owner, Desk(pool.home, running.port, tmp_path), tmp_path / "machine")
+    yard = Yard(pool, running, owner, Desk(pool.home, running.port, tmp_path), tmp_path / "machine")
+    yield yard
+    for process in yard.started:
+        process.kill()
+        process.wait()
     assert '"bug"' not in pool.running[-1].said()
 
 
@@ -104,7 +114,7 @@ def test_a_machine_joins_with_one_command_works_by_rules_from_both_sides_and_lea
     until(lambda: yard.node()["life"] == "active", lambda: f"its challenge is passed: {yard.node()}", 90)
 
     assert yard.agent("drain").returncode == 0
-    until(lambda: yard.node()["rules"]["work"]["value"] == "drain", "the pool knows that it drains", 10)
+    until(lambda: yard.rule("work") == "drain", "the pool knows that it drains", 10)
     yard.ask("PUT", f"/{node['id']}/rules", json={"work": "run", "price": "1.5"})
     until(lambda: yard.shown()["rules"]["work"]["value"] == "run", "the machine knows that it runs", 10)
     assert yard.status()["rules"]["price"]["value"] == "1.5"
