@@ -12,7 +12,7 @@ import pytest
 
 from tests.store.node_rows import an_owner, nodes_of, remove, told
 from tests.store.test_loops import parts_of
-from tidemill.agent.challenge import Bench
+from tidemill.agent.bench import Bench
 from tidemill.control.loops.challenges import ChallengeLoop
 from tidemill.control.parts import Parts
 from tidemill.core.challenge.messages import Answer, Order, Part, Step, answer_bytes, as_text, order_of

@@ -10,7 +10,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from tidemill.agent.challenge import Bench
+from tidemill.agent.bench import Bench
 from tidemill.core.bounded_json import Malformed
 from tidemill.core.challenge.judging import memory_holds, speed_holds
 from tidemill.core.challenge.memory import ancestors, hardened, pages_of
