@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Sequence
+from uuid import UUID
 
 import pytest
 
-from tests.link.ends import MemoryRegistry, facts, served, soon
+from tests.link.ends import MemoryRegistry, Trouble, facts, served, soon
 from tests.link.test_hostile_peers import frame, is_cut_off
 from tidemill.core.signatures import Identity
 from tidemill.link.registry import HeardReports, Outcome
@@ -46,6 +47,31 @@ async def test_a_node_that_comes_back_while_its_old_link_lingers_is_heard_on_the
         await soon(lambda: registry.received[node_id] == 1)
         assert not old.lost.is_set()
         old.abort()
+
+
+class Choking(MemoryRegistry):
+    """A registry that cannot answer as long as one node is among those it is asked about."""
+
+    on: UUID | None = None
+
+    async def reported(self, heard: Sequence[HeardReports]) -> Sequence[Outcome]:
+        if any(one.held.node_id == self.on for one in heard):
+            raise Trouble("It took too long.")
+        return await super().reported(heard)
+
+
+async def test_a_node_whose_reports_cannot_be_dealt_with_does_not_stop_the_others() -> None:
+    registry = Choking()
+    async with served(registry=registry) as pool:
+        bad, registry.on = await pool.welcomed()
+        others = [await pool.welcomed() for _ in range(10)]
+        bad.report(facts(1))
+        for agent, _ in others:
+            agent.report(facts(1))
+        await soon(lambda: all(registry.received[node_id] == 1 for _, node_id in others), 20)
+        bad_id, registry.on = registry.on, None
+        assert bad_id
+        await soon(lambda: registry.received[bad_id] == 1)
 
 
 async def test_whoever_has_not_said_who_they_are_is_listened_to_for_a_hello_and_no_more() -> None:

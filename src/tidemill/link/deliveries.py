@@ -1,11 +1,13 @@
 """Reports go to the registry in batches, at most one frame of a node at a time, so that they stay in order.
 
-A registry that cannot answer is asked again with the same; a node whose frames wait is not read, so nothing grows.
+A registry that cannot answer is asked again, with fewer and with others first: should it be for what one node said, the
+others do not wait for that. A node whose frames wait is not read, so nothing grows.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import islice
 from random import Random
 
 from tidemill.core.faults import Fault
@@ -29,6 +31,8 @@ class Deliveries:
         self._answer = answer
         self._chance = chance
         self._waiting: dict[Connection, deque[Reports]] = {}
+        self._most = BATCH_MAX
+        self._failures = 0
         self._wanted = asyncio.Event()
 
     def add(self, connection: Connection, reports: Reports) -> None:
@@ -45,26 +49,31 @@ class Deliveries:
     async def run(self) -> None:
         while True:
             await self._wanted.wait()
-            if batch := [(connection, frames[0]) for connection, frames in self._next()]:
-                outcomes = await self._delivered(batch)
-                for (connection, _), outcome in zip(batch, outcomes, strict=True):
-                    self._done(connection)
-                    self._answer(connection, outcome)
+            if batch := self._next():
+                await self._deliver(batch)
             else:
                 self._wanted.clear()
 
-    def _next(self) -> Sequence[tuple[Connection, deque[Reports]]]:
-        return [item for item, _ in zip(self._waiting.items(), range(BATCH_MAX), strict=False)]
+    def _next(self) -> Sequence[tuple[Connection, Reports]]:
+        return [(connection, frames[0]) for connection, frames in islice(self._waiting.items(), self._most)]
 
-    async def _delivered(self, batch: Sequence[tuple[Connection, Reports]]) -> Sequence[Outcome]:
-        heard = [HeardReports(_held(connection), reports) for connection, reports in batch]
-        failures = 0
-        while True:
-            try:
-                return await self._registry.reported(heard)
-            except Fault:
-                failures += 1
-                await asyncio.sleep(_AGAIN.after(failures, self._chance.random()))
+    async def _deliver(self, batch: Sequence[tuple[Connection, Reports]]) -> None:
+        try:
+            outcomes = await self._registry.reported([HeardReports(_held(one), reports) for one, reports in batch])
+        except Fault:
+            await self._put_back(batch)
+            return
+        self._failures, self._most = 0, min(2 * self._most, BATCH_MAX)
+        for (connection, _), outcome in zip(batch, outcomes, strict=True):
+            self._done(connection)
+            self._answer(connection, outcome)
+
+    async def _put_back(self, batch: Sequence[tuple[Connection, Reports]]) -> None:
+        self._failures, self._most = self._failures + 1, max(1, len(batch) // 2)
+        for connection, _ in batch:
+            if frames := self._waiting.pop(connection, None):
+                self._waiting[connection] = frames
+        await asyncio.sleep(_AGAIN.after(self._failures, self._chance.random()))
 
     def _done(self, connection: Connection) -> None:
         """Its next frame waits behind those of all others."""
