@@ -3,13 +3,14 @@
 Each try is a test; each of them once worked.
 """
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
-from tests.store.node_rows import COOL, IDS, LIMITS, an_owner, told
+from tests.store.node_rows import COOL, IDS, LIMITS, an_owner, nodes_of, told
 from tests.store.test_challenges import HERE, Pool, passed
 from tests.store.test_loops import parts_of
 from tidemill.core.challenge.messages import Answer, LinkRate, Part, Step
@@ -19,7 +20,7 @@ from tidemill.core.hardware import FACTS_MAX_BYTES, Device, DeviceKind, Engine, 
 from tidemill.core.ids import Ids
 from tidemill.core.nodes.reports import Fact
 from tidemill.core.telemetry import PastBeat
-from tidemill.store import challenges, node_reports, node_views, presence
+from tidemill.store import challenges, node_alerts, node_reports, node_views, presence
 from tidemill.store.database import Database
 from tidemill.store.node_reports import Reported
 from tidemill.store.presence import HeardBeat, Link
@@ -156,3 +157,17 @@ async def test_what_was_shown_of_one_device_does_not_stand_for_another(pool: Poo
         await node_reports.apply(transaction, said, IDS, pool.now)
         assert not (await challenges.standing(transaction, [node.id]))[node.id].passed
         assert not (await node_views.readings(transaction, [node.id]))[node.id].challenge_passed
+
+
+async def test_nodes_without_number_that_claim_the_same_do_not_slow_down_reports(pool: Pool, owner_id: UUID) -> None:
+    links = await nodes_of(pool.database, owner_id, 2_000, HERE, pool.now)
+    await pool.run(
+        "INSERT INTO device (node_id, index, kind, name, uuid, memory_mib, driver) "
+        "SELECT n.id, i, 'nvidia', 'x', 'GPU-' || i, 1, 'd' FROM node AS n, generate_series(0, 63) AS i"
+    )
+    began = time.perf_counter()
+    for link in links[:10]:
+        async with pool.database.transaction() as transaction:
+            await node_alerts.raise_claims_of(transaction, [link.node_id], IDS, pool.now)
+    assert (time.perf_counter() - began) / 10 < 0.15
+    assert len(await told(pool.database, "node.alert_raised")) == 640, "on their own devices, and on no others"

@@ -252,8 +252,10 @@ async def test_a_device_that_two_nodes_claim_alerts_both_until_one_lets_go(
     (thief,) = await nodes_of(database, await an_owner(database, now), 1, HERE, now)
     await report(database, now, link, 1, as_fact(machine(gpu(0, "A"), gpu(1, "B"))))
     await report(database, now, thief, 1, as_fact(machine(gpu(0, "B"))))
-    assert await alerts_of(database, link.node_id) == [("device_claimed_twice", 1)]
     assert await alerts_of(database, thief.node_id) == [("device_claimed_twice", 0)]
+    async with database.transaction() as transaction:
+        await node_alerts.raise_claims(transaction, IDS, now)
+    assert await alerts_of(database, link.node_id) == [("device_claimed_twice", 1)]
     await report(database, now, thief, 2, as_fact(machine(gpu(0, "C"))))
     async with database.transaction() as transaction:
         assert await node_alerts.clear_over(transaction, 100, IDS, now) == 0, "an alert lasts a while"
@@ -268,7 +270,7 @@ async def test_a_removed_node_claims_nothing_and_its_alerts_go(database: Databas
     await report(database, now, thief, 1, as_fact(machine(gpu(0, "A"))))
     await remove(database, thief.node_id, now)
     async with database.transaction() as transaction:
-        await node_alerts.raise_claims(transaction, None, IDS, now)
+        await node_alerts.raise_claims(transaction, IDS, now)
         await node_alerts.clear_over(transaction, 100, IDS, Instant(now + LASTS_US))
     assert await alerts_of(database, link.node_id) == await alerts_of(database, thief.node_id) == []
 
@@ -287,8 +289,8 @@ async def test_nodes_that_claim_one_device_at_the_same_moment_are_found_by_the_n
     links = await nodes_of(database, await an_owner(database, now), 4, HERE, now)
     await asyncio.gather(*(report(database, now, link, 1, as_fact(machine(gpu(0, "A")))) for link in links))
     async with database.transaction() as transaction:
-        await node_alerts.raise_claims(transaction, None, IDS, now)
-        await node_alerts.raise_claims(transaction, None, IDS, now)
+        await node_alerts.raise_claims(transaction, IDS, now)
+        await node_alerts.raise_claims(transaction, IDS, now)
     assert len(await told(database, "node.alert_raised")) == 4
 
 

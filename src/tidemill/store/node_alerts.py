@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+import asyncpg
+
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
 from tidemill.core.nodes.alerts import LASTS_US, About, Alert, AlertKind, AlertLimits, claimed_twice, of_beat
@@ -17,6 +19,7 @@ _OPEN = Query("node_alert/open")
 _RAISE = Query("node_alert/raise")
 _CLEAR = Query("node_alert/clear")
 _CLAIMS = Query("node_alert/claims")
+_CLAIMS_OF = Query("node_alert/claims_of")
 _OVER = Query("node_alert/over")
 _FORGET = Query("node_alert/forget")
 
@@ -86,11 +89,14 @@ async def clear(transaction: Connection, alerts: Sequence[tuple[UUID, About]], i
     return len(cleared)
 
 
-async def raise_claims(transaction: Connection, node_ids: Sequence[UUID] | None, ids: Ids, now: Instant) -> None:
-    """Raise an alert for every device of these nodes, or of all, that another node claims too: on both of them."""
-    wanted = None if node_ids is None else list(node_ids)
-    rows = await _CLAIMS.rows(transaction, node_ids=wanted, limit=_CLAIMS_MAX)
-    await raise_(transaction, [(row["node_id"], claimed_twice(row["index"], row["uuid"])) for row in rows], ids, now)
+async def raise_claims_of(transaction: Connection, node_ids: Sequence[UUID], ids: Ids, now: Instant) -> None:
+    """Raise an alert for every device of these nodes that another node claims, too. The others hear of it soon."""
+    await _raise_claimed(transaction, await _CLAIMS_OF.rows(transaction, node_ids=list(node_ids)), ids, now)
+
+
+async def raise_claims(transaction: Connection, ids: Ids, now: Instant) -> None:
+    """Raise an alert for every device that two nodes claim, on both of them; many at a time and not all."""
+    await _raise_claimed(transaction, await _CLAIMS.rows(transaction, limit=_CLAIMS_MAX), ids, now)
 
 
 async def clear_over(transaction: Connection, limit: int, ids: Ids, now: Instant) -> int:
@@ -99,3 +105,7 @@ async def clear_over(transaction: Connection, limit: int, ids: Ids, now: Instant
     rows = await _OVER.rows(transaction, raised_until=now - LASTS_US, limit=limit)
     over = [(row["node_id"], About(AlertKind(row["kind"]), row["device"])) for row in rows]
     return await clear(transaction, over, ids, now)
+
+
+async def _raise_claimed(transaction: Connection, rows: Sequence[asyncpg.Record], ids: Ids, now: Instant) -> None:
+    await raise_(transaction, [(row["node_id"], claimed_twice(row["index"], row["uuid"])) for row in rows], ids, now)

@@ -199,4 +199,4 @@ async def _write_devices(transaction: Connection, machines: Mapping[UUID, Machin
     )
     raised = [(node_id, alert) for node_id, machine in machines.items() for alert in of_machine(machine)]
     await node_alerts.raise_(transaction, raised, ids, now)
-    await node_alerts.raise_claims(transaction, list(machines), ids, now)
+    await node_alerts.raise_claims_of(transaction, list(machines), ids, now)

@@ -55,7 +55,7 @@ class NodeAlertDuty(Duty):
 
     async def perform(self, now: Instant) -> int:
         async with self.parts.database.transaction() as transaction:
-            await node_alerts.raise_claims(transaction, None, self.parts.ids, now)
+            await node_alerts.raise_claims(transaction, self.parts.ids, now)
             return await node_alerts.clear_over(transaction, self.parts.settings.loops.batch_max, self.parts.ids, now)
 
 

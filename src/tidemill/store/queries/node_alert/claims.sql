@@ -1,12 +1,9 @@
--- Devices that two nodes of the pool claim and that no alert tells of yet, among those of some nodes or of all. A CPU has
--- no name of its own, so it is nobody else's. Two who claim one at the same moment do not see each other; so all are
--- looked at again and again.
+-- Devices that two nodes of the pool claim and that no alert tells of yet. A CPU has no name of its own, so it is nobody
+-- else's. Two who claim one at the same moment do not see each other; so all are looked at again and again.
 WITH claimed AS (
     SELECT d.uuid
     FROM device AS d JOIN node AS n ON n.id = d.node_id AND n.life <> 'deregistered'
     WHERE d.uuid <> '' AND d.kind <> 'cpu'
-      AND (:node_ids::uuid[] IS NULL
-           OR d.uuid IN (SELECT m.uuid FROM device AS m WHERE m.node_id = ANY(:node_ids::uuid[])))
     GROUP BY d.uuid
     HAVING count(DISTINCT d.node_id) > 1
 )

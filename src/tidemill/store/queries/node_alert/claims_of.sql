@@ -1,0 +1,14 @@
+-- Devices of some nodes that others claim, too, and that no alert tells of yet. Only theirs, so that it costs as much as
+-- they have, however many others claim the same.
+SELECT d.node_id, d.index, d.uuid
+FROM device AS d
+WHERE d.node_id = ANY(:node_ids::uuid[]) AND d.uuid <> '' AND d.kind <> 'cpu'
+  AND EXISTS (
+      SELECT FROM device AS o JOIN node AS n ON n.id = o.node_id AND n.life <> 'deregistered'
+      WHERE o.uuid = d.uuid AND o.uuid <> '' AND o.kind <> 'cpu' AND o.node_id <> d.node_id
+  )
+  AND NOT EXISTS (
+      SELECT FROM node_alert AS a
+      WHERE a.node_id = d.node_id AND a.kind = 'device_claimed_twice' AND a.device = d.index
+  )
+ORDER BY d.node_id, d.index
