@@ -19,7 +19,7 @@ from tidemill.core.nodes.health import (
     silent_below_us,
 )
 from tidemill.core.nodes.reports import EVENT_EVERY_US, EVENTS_SAVED, tellable
-from tidemill.core.telemetry import PAST_MAX_US, Beat, DeviceBeat, PastBeat, is_believable
+from tidemill.core.telemetry import PAST_MAX_US, Beat, DeviceBeat, PastBeat, spaced
 
 NOW = Instant(1_800_000_000 * SECOND)
 RULES = HealthRules(tick_us=5 * SECOND, beat_us=30 * SECOND, offline_after_us=300 * SECOND)
@@ -183,4 +183,5 @@ def test_over_any_time_a_node_stays_within_its_share(batches: list[tuple[int, in
     ],
 )
 def test_the_past_is_neither_ahead_nor_too_long_ago(at: int, expected: bool) -> None:
-    assert is_believable(PastBeat(Instant(at), BEAT), NOW) is expected
+    past = PastBeat(Instant(at), BEAT)
+    assert list(spaced([past], None, NOW)) == ([past] if expected else [])

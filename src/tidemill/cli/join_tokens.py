@@ -63,11 +63,12 @@ def make(
 
 @app.command()
 def revoke(
-    token: Annotated[str, typer.Argument(metavar="TOKEN", help="The token's id or its name.")], as_json: AsJson = False
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The token's name or its id, never the token itself.")],
+    as_json: AsJson = False,
 ) -> None:
     """Revoke a join token, at once. Machines that joined with it stay."""
     caller = signed_in()
-    found = _found(_listed(caller), token)
+    found = _found(_listed(caller), name)
     caller.ask("DELETE", f"{_ROUTE}/{found['id']}")
     report(f"The join token {found['name']} is revoked.", {"revoked": found["id"]}, as_json=as_json)
 
