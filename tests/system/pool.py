@@ -17,10 +17,14 @@ from typing import Any
 
 import httpx2
 
+from tests.forks import ended
+
 TIDEMILL = Path(sys.executable).with_name("tidemill")
 READY_S = 30.0
 OPERATOR_ADDRESS = "operator@pool.example"
 OPERATOR_PASSWORD = "tide mill wheel 7"
+TRUST = ssl.create_default_context()
+"""Made once: it costs more than ten requests."""
 
 
 def free_port() -> int:
@@ -45,7 +49,7 @@ class Running:
     port: int
     home: Path
     scheme: str = "http"
-    verify: bool | ssl.SSLContext = True
+    verify: bool | ssl.SSLContext = TRUST
 
     @property
     def url(self) -> str:
@@ -124,14 +128,8 @@ class Pool:
     def run(self, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
         """One command, to its end. It talks to the process that was started first."""
         port = self.running[0].port if self.running else free_port()
-        return subprocess.run(
-            [TIDEMILL, *arguments],
-            env=clean_environment(self.home, port, {**self.settings, **settings}),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        environment = clean_environment(self.home, port, {**self.settings, **settings})
+        return ended(*arguments, stdin="", environment=environment, within_s=60)
 
     def json(self, *arguments: str) -> Any:
         done = self.run(*arguments, "--json")

@@ -52,7 +52,7 @@ def refused_soon(running: Running, path: str, headers: dict[str, str]) -> float:
     began = time.monotonic()
     while running.get(path, headers=headers).status_code == 200:
         assert time.monotonic() - began < WITHIN_S, "still let in"
-        time.sleep(0.02)
+        time.sleep(0.05)  # all tests here share an address, and its strangers have 300 requests a minute
     return time.monotonic() - began
 
 

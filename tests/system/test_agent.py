@@ -16,7 +16,7 @@ from tests.places import reachable_directory
 from tests.system.agents import LIGHT
 from tests.system.desk import Desk
 from tests.system.people import MANY, people_of
-from tests.system.pool import Pool, Running, pool_in, until
+from tests.system.pool import TRUST, Pool, Running, pool_in, until
 from tidemill.agent.status_file import read_status
 from tidemill.agent.times import wall
 from tidemill.core.accounts.roles import Role
@@ -51,7 +51,8 @@ class Yard:
         return json.loads(self.agent("status", "--json").stdout)
 
     def ask(self, method: str, path: str, **options: Any) -> Any:
-        answer = httpx2.request(method, f"{self.running.url}/api/v1/nodes{path}", headers=self.owner, **options)
+        url = f"{self.running.url}/api/v1/nodes{path}"
+        answer = httpx2.request(method, url, headers=self.owner, verify=TRUST, **options)
         assert answer.is_success, answer.text
         return answer.json() if answer.content else None
 

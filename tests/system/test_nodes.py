@@ -1,6 +1,7 @@
 """Nodes and join tokens over HTTP and by command: who sees what, who may change what, and what a stranger can spoil."""
 
 import json
+import select
 import signal
 import time
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import pytest
 from tests.places import reachable_directory
 from tests.system.desk import Desk
 from tests.system.people import MANY, People, Person, bearer, code_of, people_of
-from tests.system.pool import Running, pool_in, until
+from tests.system.pool import TRUST, Running, pool_in, until
 from tidemill.core.accounts.roles import Role, Scope
 from tidemill.core.mail import LetterKind
 from tidemill.core.nodes.join_tokens import Shown, read
@@ -31,7 +32,8 @@ class Town:
     people: People
 
     def ask(self, method: str, path: str, shown: dict[str, str], **options: Any) -> httpx2.Response:
-        return httpx2.request(method, f"{self.running.url}/api/v1/nodes{path}", headers=shown, timeout=10, **options)
+        url = f"{self.running.url}/api/v1/nodes{path}"
+        return httpx2.request(method, url, headers=shown, timeout=10, verify=TRUST, **options)
 
     def owner(self, *roles: Role) -> tuple[Person, dict[str, str]]:
         person = self.people.person(*(roles or (Role.PROVIDER,)))
@@ -235,10 +237,9 @@ def test_a_name_that_cannot_be_shown_is_refused(town: Town, name: str) -> None:
 def test_an_account_with_nodes_is_kept_until_they_are_removed(town: Town) -> None:
     person, shown = town.owner()
     node_id = town.people.node(person)
-    url = f"{town.running.url}/api/v1/account/delete"
-    assert code_of(httpx2.post(url, headers=shown, timeout=10)) == "nodes_left"
+    assert code_of(town.running.post("/api/v1/account/delete", headers=shown)) == "nodes_left"
     town.ask("DELETE", f"/{node_id}", shown)
-    assert httpx2.post(url, headers=shown, timeout=10).status_code in (200, 204)
+    assert town.running.post("/api/v1/account/delete", headers=shown).status_code in (200, 204)
 
 
 def test_commands_list_show_change_and_remove_a_node(town: Town, desk: Desk) -> None:
@@ -295,11 +296,17 @@ def test_commands_make_and_revoke_tokens(town: Town, desk: Desk) -> None:
 
 def test_watching_tells_each_change_as_a_line(town: Town, desk: Desk) -> None:
     person = town.people.person(Role.PROVIDER)
-    desk.keep(person, town.people.session(person))
+    session = town.people.session(person)
+    desk.keep(person, session)
     node_id = str(town.people.node(person))
     watching = desk.start("nodes", "watch", "--json")
     assert watching.stdout
-    time.sleep(4)
+
+    def hears() -> bool:
+        town.ask("PATCH", f"/{node_id}", session.bearer, json={"name": f"attic {time.monotonic()}"})
+        return bool(select.select([watching.stdout], [], [], 0.2)[0])
+
+    until(hears, "it watches")
     assert desk.run("nodes", "pause", node_id).returncode == 0
     lines = (json.loads(line) for line in watching.stdout)
     paused = next(line for line in lines if line["kind"] == "node.rules_changed")
