@@ -21,6 +21,9 @@ from tidemill.wire.framing import Framed, pool_end
 from tidemill.wire.link import Beaten, Closed, Greeted, LinkEvent, PoolLink, Reported, State
 from tidemill.wire.messages import Beat, Facts, Hello, Order, Refused, Report, Set
 
+BEAT_MS = 1_000
+"""Links last three beats without a word: long enough for a machine that is busy with other tests."""
+
 
 @dataclass
 class Node:
@@ -40,7 +43,7 @@ class Node:
 class PoolEnd:
     """The pool. It lives in the event loop of its test."""
 
-    def __init__(self, beat_ms: int = 300, trust: ssl.SSLContext | None = None) -> None:
+    def __init__(self, trust: ssl.SSLContext | None = None) -> None:
         self.identity = Identity(secrets.token_bytes(32))
         self.nodes: dict[bytes, Node] = {}
         self.hellos: list[Hello] = []
@@ -52,7 +55,6 @@ class PoolEnd:
         self.removes_leavers = False
         self.serves_speed = True
         self.links: list[_PoolSide] = []
-        self._beat_ms = beat_ms
         self._trust = trust
         self._server: asyncio.Server | None = None
         self.port = 0
@@ -182,6 +184,6 @@ class _PoolSide(asyncio.Protocol):
                 node_id=node.node_id.bytes,
                 generation=node.generation,
                 received=node.received,
-                beat_ms=self.pool._beat_ms,
+                beat_ms=BEAT_MS,
             )
             self.link.order(self.pool.greeting)

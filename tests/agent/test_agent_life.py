@@ -266,8 +266,9 @@ async def test_an_old_agent_is_told_so_and_takes_no_work(pool: PoolEnd, machine:
     pool.order([Offer(b"a" * 16, 1, 10_000, b"{}")])
     await until(lambda: bool(declined(pool)), "it declines")
     assert "upgrade it to 99.1 or newer" in declined(pool)[0].reason
-    status = await machine.status()
-    assert status["versions"] == {"accepted": False, "oldest": "99.1"}
+    told = {"accepted": False, "oldest": "99.1"}
+    await until(lambda: machine.shown()["versions"] == told, "it says so here, too")
+    assert (await machine.status())["versions"] == told
     assert (await machine.do("drain", "--wait")).code == 0
 
 
