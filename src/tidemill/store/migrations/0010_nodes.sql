@@ -220,7 +220,8 @@ BEGIN
         SELECT c.relname, replace(right(c.relname, 10), '_', '-')
         FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
         WHERE i.inhparent = parent::regclass
-          AND to_date(right(c.relname, 10), 'YYYY_MM_DD') < (before AT TIME ZONE 'UTC')::date
+          -- As texts: a planner may look at names of other tables first, which are no dates.
+          AND right(c.relname, 10) < to_char(before AT TIME ZONE 'UTC', 'YYYY_MM_DD')
         ORDER BY 1
     LOOP
         EXECUTE format('DROP TABLE %I', child);
