@@ -144,7 +144,24 @@ def test_no_operators_key_is_made_with_one_factor(pair: Pair) -> None:
     assert code_of(keys_own) == "session_needed", "a key makes no keys"
 
 
+def patiently(running: Running, path: str, headers: dict[str, str]) -> Any:
+    """An answer, asked for as slowly as the limits for this address want it after all that came from there."""
+    for _ in range(5):
+        answer = running.get(path, headers=headers)
+        if answer.status_code != 429:
+            break
+        time.sleep(int(answer.headers["retry-after"]))
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def rest(pair: Pair) -> None:
+    """Wait until what earlier tests tried from this address is forgiven."""
+    patiently(pair.here, f"{API}/account", pair.people.session(pair.people.person()).bearer)
+
+
 def test_a_header_that_no_proxy_wrote_changes_nothing(pair: Pair) -> None:
+    rest(pair)
     person = pair.people.person()
     claimed = {"X-Forwarded-For": "198.51.100.7", "X-Real-Ip": "198.51.100.7", "Forwarded": "for=198.51.100.7"}
     key = pair.people.key(person, Role.CUSTOMER, Scope.ACCOUNT_READ, networks=("198.51.100.0/24",))
@@ -155,12 +172,13 @@ def test_a_header_that_no_proxy_wrote_changes_nothing(pair: Pair) -> None:
     ]
     assert answers[-1].status_code == 429, "all of them came from here"
     assert 1 <= int(answers[-1].headers["retry-after"]) <= 900
-    attempts = pair.here.get(f"{API}/account/logins", headers=pair.people.session(person).bearer).json()["items"]
+    attempts = patiently(pair.here, f"{API}/account/logins", pair.people.session(person).bearer)["items"]
     assert {attempt["address"] for attempt in attempts} == {"127.0.0.1"}
     assert len(attempts) <= 7, "tries beyond the limit are not even looked at"
 
 
 def test_one_address_tries_a_few_times_a_minute_and_others_are_not_bothered(pair: Pair) -> None:
+    rest(pair)
     codes = Counter(pair.post("/auth/confirm", {"link": f"guess-{number}"}).status_code for number in range(15))
     assert codes[429] >= 9
     assert pair.here.get(f"{API}/account", headers=pair.people.session(pair.people.person()).bearer).status_code == 200
