@@ -35,6 +35,7 @@ from tidemill.core.nodes.life import LifeRefusal
 from tidemill.core.nodes.node import NodeRefusal
 from tidemill.core.nodes.rule_book import RulesRefusal
 from tidemill.core.reasons import ReasonRefusal
+from tidemill.core.receipts import ReceiptRefusal
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings.critical import ChangeRefusal
 from tidemill.core.switches import SwitchRefusal
@@ -237,6 +238,7 @@ STATUS: Mapping[Refusal, int] = {
     UploadRefusal.UPLOAD_CHECKSUM_MALFORMED: 400,
     UploadRefusal.UPLOAD_CHECKSUM_WRONG: 460,  # a status of tus's own
     UploadRefusal.UPLOAD_DIGEST_WRONG: 422,
+    **dict.fromkeys(ReceiptRefusal, 422),
 }
 
 _TITLES = {
