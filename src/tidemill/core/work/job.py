@@ -1,0 +1,133 @@
+"""The life of a job: what a customer ordered, quoted, confirmed, and carried out task by task.
+
+Money is held when the job is confirmed, and what is left of the hold goes back when the last task has ended, however
+the job ends. A job that is called off, out of time or out of budget starts nothing more; what was delivered is judged
+and paid, and delivered to the customer.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum, StrEnum
+
+
+class JobState(StrEnum):
+    DRAFT = "draft"
+    QUOTED = "quoted"
+    QUEUED = "queued"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+
+class Closing(StrEnum):
+    """Why a job wants no more of its tasks."""
+
+    CALLED_OFF = "called_off"
+    OUT_OF_TIME = "out_of_time"
+    OUT_OF_BUDGET = "out_of_budget"
+
+
+class JobHappening(StrEnum):
+    QUOTED = "quoted"
+    QUOTE_EXPIRED = "quote_expired"
+    CONFIRMED = "confirmed"
+    STARTED = "started"
+    CALLED_OFF = "called_off"
+    TIME_UP = "time_up"
+    BUDGET_REACHED = "budget_reached"
+
+
+class JobEffect(Enum):
+    HOLD = "The upper end of the quote is held."
+    MAKE_TASKS = "The tasks come into being."
+    CANCEL_TASKS = "Tasks that have not delivered are cancelled."
+    RELEASE = "What is left of the hold goes back."
+
+
+ENDED = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED, JobState.EXPIRED})
+_CONFIRMED = frozenset({JobState.QUEUED, JobState.RUNNING})
+
+JOBS: Mapping[tuple[JobState, JobHappening], JobState] = {
+    (JobState.DRAFT, JobHappening.QUOTED): JobState.QUOTED,
+    (JobState.DRAFT, JobHappening.CALLED_OFF): JobState.CANCELLED,
+    (JobState.QUOTED, JobHappening.QUOTED): JobState.QUOTED,  # anew, at today's prices
+    (JobState.QUOTED, JobHappening.CONFIRMED): JobState.QUEUED,
+    (JobState.QUOTED, JobHappening.QUOTE_EXPIRED): JobState.EXPIRED,
+    (JobState.QUOTED, JobHappening.CALLED_OFF): JobState.CANCELLED,
+    (JobState.QUEUED, JobHappening.STARTED): JobState.RUNNING,
+}
+"""How a job gets to work. From then on it ends when its last task does: see `count`."""
+
+_EFFECTS = {JobHappening.CONFIRMED: (JobEffect.HOLD, JobEffect.MAKE_TASKS)}
+
+_CLOSINGS = {
+    JobHappening.CALLED_OFF: Closing.CALLED_OFF,
+    JobHappening.TIME_UP: Closing.OUT_OF_TIME,
+    JobHappening.BUDGET_REACHED: Closing.OUT_OF_BUDGET,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """How many tasks have ended, by how."""
+
+    completed: int = 0
+    failed: int = 0
+    cancelled: int = 0
+
+    def __add__(self, more: "Ends") -> "Ends":
+        return Ends(self.completed + more.completed, self.failed + more.failed, self.cancelled + more.cancelled)
+
+    @property
+    def total(self) -> int:
+        return self.completed + self.failed + self.cancelled
+
+
+@dataclass(frozen=True, slots=True)
+class JobLife:
+    """Where a job is. `closing` says why it wants no more of its tasks, once it does not."""
+
+    state: JobState = JobState.DRAFT
+    tasks: int = 0
+    ends: Ends = Ends()
+    closing: Closing | None = None
+
+    @property
+    def wants_tasks(self) -> bool:
+        return self.closing is None
+
+
+@dataclass(frozen=True, slots=True)
+class JobStep:
+    job: JobLife
+    effects: tuple[JobEffect, ...] = ()
+
+
+def step(job: JobLife, happening: JobHappening) -> JobStep | None:
+    """What a happening does to a job; None if it changes nothing, because it comes twice, too early or too late."""
+    if onwards := JOBS.get((job.state, happening)):
+        return JobStep(replace(job, state=onwards), _EFFECTS.get(happening, ()))
+    if happening in _CLOSINGS and job.state in _CONFIRMED and job.wants_tasks:
+        return JobStep(replace(job, closing=_CLOSINGS[happening]), (JobEffect.CANCEL_TASKS,))
+    return None
+
+
+def count(job: JobLife, ends: Ends) -> JobStep:
+    """Tasks have ended. When the last one has, so has the job."""
+    assert job.state in _CONFIRMED, "tasks end while their job goes on"
+    counted = replace(job, ends=job.ends + ends)
+    assert counted.ends.total <= job.tasks, "no task ends twice"
+    if counted.ends.total < job.tasks:
+        return JobStep(counted)
+    return JobStep(replace(counted, state=_end(counted)), (JobEffect.RELEASE,))
+
+
+def _end(job: JobLife) -> JobState:
+    """Everything that was wanted is there, or the reason why not."""
+    if job.ends.completed == job.tasks:
+        return JobState.COMPLETED
+    if job.closing is Closing.OUT_OF_TIME:
+        return JobState.EXPIRED
+    return JobState.FAILED if job.closing is None else JobState.CANCELLED

@@ -1,0 +1,161 @@
+"""The life of a task: one schedulable part of a job, tried until a result is verified, or until it is given up.
+
+At most one attempt holds a task at a time. A task is paid once, when a result of its holder passes, and never after
+it has ended. It is given up after a few failures of its own, after many tries of any kind, or when its job wants it no
+more; a node that is lost or declines is no failure of the task. A result that comes late is taken as long as no other
+attempt has delivered.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum, StrEnum
+from uuid import UUID
+
+from tidemill.core.work.attempt import AttemptState, Happening, after
+
+
+class TaskState(StrEnum):
+    PENDING = "pending"
+    ASSIGNED = "assigned"
+    COMPUTING = "computing"
+    PROOF_SUBMITTED = "proof_submitted"
+    VERIFYING = "verifying"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+ENDED = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELLED})
+_OPEN = frozenset({TaskState.PENDING, TaskState.ASSIGNED, TaskState.COMPUTING})
+"""Nothing has been delivered yet."""
+
+
+class Blame(StrEnum):
+    """What an owner's record is told. How much it weighs is for the rules of reputation."""
+
+    LATE = "late"
+    CRASHED = "crashed"
+    BROKE_ITS_WORD = "broke_its_word"  # declined after accepting
+    WRONG = "wrong"
+
+
+class Effect(Enum):
+    """What follows from a step besides the new states."""
+
+    PAY = "The holder's attempt is paid from the job's hold."
+    GIVE_BACK = "The task's part of the job's hold is wanted no more."
+    CALL_OFF = "The attempt that held the task until now is to stop."
+    COUNT_SUCCESS = "The owner's record grows."
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLife:
+    """Where a task is. `failures` are its own, `tries` all attempts made, and the holder is the attempt it has."""
+
+    state: TaskState = TaskState.PENDING
+    failures: int = 0
+    tries: int = 0
+    holder: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    id: UUID
+    state: AttemptState
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """When a task is given up."""
+
+    failures_max: int = 3
+    tries_max: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a happening leads to. `called_off` is the attempt that lost the task to another."""
+
+    task: TaskLife
+    attempt: AttemptState
+    effects: tuple[Effect, ...] = ()
+    blame: Blame | None = None
+    called_off: UUID | None = None
+
+
+_ADVANCES: Mapping[Happening, tuple[TaskState | None, tuple[Effect, ...]]] = {
+    Happening.ACCEPTED: (None, ()),
+    Happening.STARTED: (TaskState.COMPUTING, ()),
+    Happening.DELIVERED: (TaskState.PROOF_SUBMITTED, ()),
+    Happening.PASSED: (TaskState.COMPLETED, (Effect.PAY, Effect.COUNT_SUCCESS)),
+    Happening.FAULTED: (TaskState.FAILED, (Effect.GIVE_BACK,)),
+}
+"""What a happening to the holder makes of its task. All others mean that the attempt came to nothing."""
+
+_BLAMES = {
+    Happening.CRASHED: Blame.CRASHED,
+    Happening.TIME_UP: Blame.LATE,
+    Happening.DECLINED: Blame.BROKE_ITS_WORD,
+    Happening.FAILED: Blame.WRONG,
+}
+
+
+def place(task: TaskLife, attempt_id: UUID) -> TaskLife | None:
+    """The task is offered to a node; None if it is not waiting for one."""
+    if task.state is not TaskState.PENDING:
+        return None
+    return TaskLife(TaskState.ASSIGNED, task.failures, task.tries + 1, attempt_id)
+
+
+def step(
+    task: TaskLife, attempt: Attempt, happening: Happening, patience: Patience, *, wanted: bool = True
+) -> Step | None:
+    """What a happening to one of its attempts does to a task; None if it changes nothing.
+
+    `wanted` is whether the job still wants its unfinished tasks. What is called off is called off by its task: see
+    `cancel` and `called_off`.
+    """
+    assert happening is not Happening.CALLED_OFF, "an attempt is called off by what happens to its task"
+    state = after(attempt.state, happening)
+    if state is None or task.state in ENDED:
+        return None
+    if task.holder != attempt.id:
+        return _late(task, attempt, state) if happening is Happening.DELIVERED and task.state in _OPEN else None
+    if happening in _ADVANCES:
+        onwards, effects = _ADVANCES[happening]
+        return Step(replace(task, state=onwards or task.state), state, effects)
+    return _tried(task, attempt, happening, state, patience, wanted=wanted)
+
+
+def verify(task: TaskLife) -> TaskLife | None:
+    """Verification has taken the result in hand; None if there is none to take."""
+    return replace(task, state=TaskState.VERIFYING) if task.state is TaskState.PROOF_SUBMITTED else None
+
+
+def cancel(task: TaskLife) -> tuple[TaskLife, tuple[Effect, ...]] | None:
+    """The job wants the task no more. What was delivered is still judged, and paid if it is right."""
+    if task.state not in _OPEN:
+        return None
+    effects = (Effect.GIVE_BACK,) if task.holder is None else (Effect.GIVE_BACK, Effect.CALL_OFF)
+    return replace(task, state=TaskState.CANCELLED), effects
+
+
+def _late(task: TaskLife, attempt: Attempt, state: AttemptState) -> Step:
+    """An attempt that was given up delivers after all, before any other: the task is its own again."""
+    taken = TaskLife(TaskState.PROOF_SUBMITTED, task.failures, task.tries, attempt.id)
+    return Step(taken, state, (Effect.CALL_OFF,) if task.holder else (), called_off=task.holder)
+
+
+def _tried(
+    task: TaskLife, attempt: Attempt, happening: Happening, state: AttemptState, patience: Patience, *, wanted: bool
+) -> Step:
+    """The attempt came to nothing: the task waits for another, unless it is given up."""
+    kept_silent = attempt.state is AttemptState.OFFERED and happening in (Happening.TIME_UP, Happening.DECLINED)
+    blame = None if kept_silent else _BLAMES.get(happening)
+    failed = blame is not None and blame is not Blame.BROKE_ITS_WORD
+    left = TaskLife(TaskState.PENDING, task.failures + failed, task.tries)
+    if left.failures >= patience.failures_max or left.tries >= patience.tries_max:
+        return Step(replace(left, state=TaskState.FAILED), state, (Effect.GIVE_BACK,), blame)
+    if not wanted:
+        return Step(replace(left, state=TaskState.CANCELLED), state, (Effect.GIVE_BACK,), blame)
+    return Step(left, state, (), blame)

@@ -1,0 +1,219 @@
+"""The lives of attempts, tasks and jobs, as tables and under any order of happenings."""
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidemill.core.work import attempt as attempts
+from tidemill.core.work import job as jobs
+from tidemill.core.work import task as tasks
+from tidemill.core.work.attempt import AT_WORK, OVER, AttemptState, Happening
+from tidemill.core.work.job import Closing, Ends, JobEffect, JobHappening, JobLife, JobState
+from tidemill.core.work.task import Attempt, Blame, Effect, Patience, TaskLife, TaskState
+
+FIRST, SECOND = UUID(int=1), UUID(int=2)
+PATIENCE = Patience(failures_max=3, tries_max=6)
+
+
+def held(state: TaskState = TaskState.COMPUTING, failures: int = 0, tries: int = 1) -> TaskLife:
+    return TaskLife(state, failures, tries, FIRST)
+
+
+def test_every_attempt_at_work_can_be_ended_by_anybody() -> None:
+    for state in AT_WORK:
+        assert attempts.after(state, Happening.NODE_LOST) is AttemptState.LOST
+        assert attempts.after(state, Happening.TIME_UP) is AttemptState.EXPIRED
+        assert attempts.after(state, Happening.CALLED_OFF) is AttemptState.CANCELLED
+
+
+def test_what_is_over_stays_over_except_for_a_late_result() -> None:
+    moves = {(state, what) for state, what in attempts.ATTEMPTS if state in OVER}
+    assert moves == {
+        (AttemptState.LOST, Happening.DELIVERED),
+        (AttemptState.EXPIRED, Happening.DELIVERED),
+    }
+
+
+@pytest.mark.parametrize(
+    ("state", "happening", "failures", "blame"),
+    [
+        (AttemptState.RUNNING, Happening.CRASHED, 1, Blame.CRASHED),
+        (AttemptState.RUNNING, Happening.TIME_UP, 1, Blame.LATE),
+        (AttemptState.SUBMITTED, Happening.FAILED, 1, Blame.WRONG),
+        (AttemptState.ACCEPTED, Happening.DECLINED, 0, Blame.BROKE_ITS_WORD),
+        (AttemptState.OFFERED, Happening.DECLINED, 0, None),
+        (AttemptState.OFFERED, Happening.TIME_UP, 0, None),
+        (AttemptState.RUNNING, Happening.NODE_LOST, 0, None),
+    ],
+)
+def test_only_its_own_failures_are_counted_against_a_task(
+    state: AttemptState, happening: Happening, failures: int, blame: Blame | None
+) -> None:
+    step = tasks.step(held(), Attempt(FIRST, state), happening, PATIENCE)
+    assert step is not None
+    assert step.task == TaskLife(TaskState.PENDING, failures, 1)
+    assert step.blame is blame
+
+
+def test_a_task_is_given_up_and_its_money_given_back_after_three_failures() -> None:
+    step = tasks.step(held(failures=2), Attempt(FIRST, AttemptState.RUNNING), Happening.CRASHED, PATIENCE)
+    assert step is not None
+    assert (step.task.state, step.effects) == (TaskState.FAILED, (Effect.GIVE_BACK,))
+
+
+def test_a_task_that_every_node_loses_is_given_up_in_the_end() -> None:
+    step = tasks.step(held(tries=6), Attempt(FIRST, AttemptState.RUNNING), Happening.NODE_LOST, PATIENCE)
+    assert step is not None
+    assert step.task.state is TaskState.FAILED
+
+
+def test_a_late_result_takes_the_task_back_from_the_attempt_that_has_it_now() -> None:
+    task = replace(held(), holder=SECOND)
+    step = tasks.step(task, Attempt(FIRST, AttemptState.LOST), Happening.DELIVERED, PATIENCE)
+    assert step is not None
+    assert (step.task.state, step.task.holder) == (TaskState.PROOF_SUBMITTED, FIRST)
+    assert (step.effects, step.called_off) == ((Effect.CALL_OFF,), SECOND)
+
+
+@pytest.mark.parametrize("state", [TaskState.PROOF_SUBMITTED, TaskState.VERIFYING, *tasks.ENDED])
+def test_a_late_result_is_not_taken_when_another_was_delivered(state: TaskState) -> None:
+    task = TaskLife(state, 0, 2, SECOND)
+    assert tasks.step(task, Attempt(FIRST, AttemptState.LOST), Happening.DELIVERED, PATIENCE) is None
+
+
+def test_a_cancelled_job_still_judges_and_pays_what_was_delivered() -> None:
+    assert tasks.cancel(held(TaskState.VERIFYING)) is None
+    delivered = Attempt(FIRST, AttemptState.SUBMITTED)
+    step = tasks.step(held(TaskState.VERIFYING), delivered, Happening.PASSED, PATIENCE, wanted=False)
+    assert step is not None
+    assert step.task.state is TaskState.COMPLETED
+    assert Effect.PAY in step.effects
+
+
+def test_a_wrong_result_of_a_cancelled_job_is_not_tried_again() -> None:
+    delivered = Attempt(FIRST, AttemptState.SUBMITTED)
+    step = tasks.step(held(TaskState.VERIFYING), delivered, Happening.FAILED, PATIENCE, wanted=False)
+    assert step is not None
+    assert (step.task.state, step.effects) == (TaskState.CANCELLED, (Effect.GIVE_BACK,))
+
+
+class Played:
+    """A task, its attempts, and what it led to, driven by what a test draws."""
+
+    def __init__(self) -> None:
+        self.task = TaskLife()
+        self.attempts: dict[UUID, AttemptState] = {}
+        self.effects: list[Effect] = []
+        self.wanted = True
+
+    def place(self) -> None:
+        attempt_id = UUID(int=len(self.attempts) + 1)
+        if placed := tasks.place(self.task, attempt_id):
+            self.task = placed
+            self.attempts[attempt_id] = AttemptState.OFFERED
+
+    def happen(self, number: int, happening: Happening) -> None:
+        attempt_id = UUID(int=number)
+        if attempt_id not in self.attempts:
+            return
+        attempt = Attempt(attempt_id, self.attempts[attempt_id])
+        if step := tasks.step(self.task, attempt, happening, PATIENCE, wanted=self.wanted):
+            self.task, self.attempts[attempt_id] = step.task, step.attempt
+            self.effects += step.effects
+            if step.called_off:
+                self.call_off(step.called_off)
+
+    def cancel(self) -> None:
+        self.wanted = False
+        holder = self.task.holder
+        if cancelled := tasks.cancel(self.task):
+            self.task, effects = cancelled
+            self.effects += effects
+            if Effect.CALL_OFF in effects:
+                assert holder
+                self.call_off(holder)
+
+    def call_off(self, attempt_id: UUID) -> None:
+        state = attempts.after(self.attempts[attempt_id], Happening.CALLED_OFF)
+        assert state, "who holds an open task is at work"
+        self.attempts[attempt_id] = state
+
+    def check(self) -> None:
+        at_work = [one for one, state in self.attempts.items() if state in AT_WORK]
+        settled = self.effects.count(Effect.PAY) + self.effects.count(Effect.GIVE_BACK)
+        assert settled == (self.task.state in tasks.ENDED), "a task is paid or given back once, when it ends"
+        assert len(at_work) <= 1, "at most one node works on a task"
+        assert (Effect.PAY in self.effects) == (self.task.state is TaskState.COMPLETED)
+        assert self.task.tries == len(self.attempts) <= PATIENCE.tries_max
+        if self.task.state in (TaskState.ASSIGNED, TaskState.COMPUTING):
+            assert at_work == [self.task.holder]
+        if self.task.state is TaskState.PENDING or self.task.state in tasks.ENDED:
+            assert not at_work, "nothing is reserved for a task that nobody works on"
+
+
+HAPPENINGS = st.sampled_from([one for one in Happening if one is not Happening.CALLED_OFF])
+MOVES = st.one_of(st.just("place"), st.just("cancel"), st.just("verify"), st.tuples(st.integers(1, 6), HAPPENINGS))
+
+
+@given(st.lists(MOVES, max_size=60))
+def test_no_order_of_happenings_pays_twice_or_leaves_something_reserved(moves: list[object]) -> None:
+    played = Played()
+    for move in moves:
+        match move:
+            case "place":
+                played.place()
+            case "cancel":
+                played.cancel()
+            case "verify":
+                played.task = tasks.verify(played.task) or played.task
+            case (int(number), Happening() as happening):
+                played.happen(number, happening)
+        played.check()
+
+
+def test_a_job_ends_when_its_last_task_does_and_gives_back_what_is_left() -> None:
+    job = JobLife(JobState.RUNNING, tasks=3)
+    first = jobs.count(job, Ends(completed=2))
+    assert (first.job.state, first.effects) == (JobState.RUNNING, ())
+    last = jobs.count(first.job, Ends(completed=1))
+    assert (last.job.state, last.effects) == (JobState.COMPLETED, (JobEffect.RELEASE,))
+
+
+@pytest.mark.parametrize(
+    ("closing", "ends", "state"),
+    [
+        (None, Ends(2, 1, 0), JobState.FAILED),
+        (Closing.CALLED_OFF, Ends(1, 0, 2), JobState.CANCELLED),
+        (Closing.OUT_OF_TIME, Ends(1, 0, 2), JobState.EXPIRED),
+        (Closing.OUT_OF_BUDGET, Ends(1, 0, 2), JobState.CANCELLED),
+        (Closing.CALLED_OFF, Ends(3, 0, 0), JobState.COMPLETED),
+    ],
+)
+def test_how_a_job_ended_says_why(closing: Closing | None, ends: Ends, state: JobState) -> None:
+    job = JobLife(JobState.RUNNING, tasks=3, closing=closing)
+    assert jobs.count(job, ends).job.state is state
+
+
+def test_a_job_is_confirmed_once() -> None:
+    quoted = JobLife(JobState.QUOTED, tasks=1)
+    step = jobs.step(quoted, JobHappening.CONFIRMED)
+    assert step
+    assert step.effects == (JobEffect.HOLD, JobEffect.MAKE_TASKS)
+    assert jobs.step(step.job, JobHappening.CONFIRMED) is None
+
+
+@pytest.mark.parametrize("happening", list(JobHappening))
+@pytest.mark.parametrize("state", sorted(jobs.ENDED))
+def test_an_ended_job_stays_as_it_is(state: JobState, happening: JobHappening) -> None:
+    assert jobs.step(JobLife(state, tasks=1), happening) is None
+
+
+def test_a_job_is_called_off_once_and_cancels_its_tasks() -> None:
+    step = jobs.step(JobLife(JobState.QUEUED, tasks=2), JobHappening.CALLED_OFF)
+    assert step
+    assert step.effects == (JobEffect.CANCEL_TASKS,)
+    assert not step.job.wants_tasks
+    assert jobs.step(step.job, JobHappening.TIME_UP) is None
