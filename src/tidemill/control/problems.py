@@ -33,6 +33,7 @@ from tidemill.core.nodes.admission import AdmissionRefusal
 from tidemill.core.nodes.join_tokens import JoinTokenRefusal
 from tidemill.core.nodes.life import LifeRefusal
 from tidemill.core.nodes.node import NodeRefusal
+from tidemill.core.nodes.passes import PassRefusal
 from tidemill.core.nodes.rule_book import RulesRefusal
 from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.receipts import ReceiptRefusal
@@ -74,6 +75,8 @@ STATUS: Mapping[Refusal, int] = {
     RequestRefusal.WRONG_HOST: 421,
     AnswerRefusal.IDEMPOTENCY_KEY_REUSED: 422,
     PermissionRefusal.UNAUTHENTICATED: 401,
+    PermissionRefusal.NOT_FOR_NODES: 403,
+    PermissionRefusal.NODE_ONLY: 403,
     PermissionRefusal.SECOND_FACTOR_REQUIRED: 403,
     PermissionRefusal.OPERATOR_ONLY: 403,
     PermissionRefusal.ROLE_MISSING: 403,
@@ -153,6 +156,10 @@ STATUS: Mapping[Refusal, int] = {
     AdmissionRefusal.NEWER_HELLO: 409,
     AdmissionRefusal.TOO_MANY_JOINED: 429,
     AdmissionRefusal.JOINED_AT_ONCE: 409,
+    PassRefusal.PASS_MALFORMED: 401,
+    PassRefusal.PASS_OVER: 401,
+    PassRefusal.PASS_TOO_LONG: 401,
+    PassRefusal.PASS_WRONG: 401,
     NodeRefusal.UNKNOWN_NODE: 404,
     NodeRefusal.NODE_NAME_MALFORMED: 422,
     NodeRefusal.NODE_SUSPENDED: 409,
@@ -229,6 +236,11 @@ STATUS: Mapping[Refusal, int] = {
     ArtefactRefusal.ARTEFACT_IN_USE: 409,
     ArtefactRefusal.RANGE_NOT_THERE: 416,
     UploadRefusal.UNKNOWN_UPLOAD: 404,
+    UploadRefusal.TUS_VERSION_WRONG: 412,
+    UploadRefusal.UPLOAD_MEDIA_TYPE_WRONG: 415,
+    UploadRefusal.UPLOAD_METADATA_MALFORMED: 400,
+    UploadRefusal.UPLOAD_NOT_GRANTED: 403,
+    UploadRefusal.UPLOAD_OFFSET_MALFORMED: 400,
     UploadRefusal.UPLOAD_LENGTH_MALFORMED: 400,
     UploadRefusal.UPLOAD_OFFSET_WRONG: 409,
     UploadRefusal.UPLOAD_BEYOND_LENGTH: 413,
@@ -250,10 +262,15 @@ _TITLES = {
     405: ("method_not_allowed", "This address does not take that method."),
     409: ("conflict", "The state does not allow it."),
     410: ("gone", "It is no longer kept here."),
+    412: ("precondition_failed", "The request expects something else than there is."),
+    415: ("unsupported_media_type", "The body is of another kind than is taken here."),
+    416: ("range_not_satisfiable", "There is no such range of bytes."),
     421: ("wrong_host", "The request was meant for somebody else."),
     413: ("body_too_large", "The body is too large."),
     422: ("invalid_request", "Some of the values do not fit."),
+    423: ("busy", "Another request is at work on it."),
     429: ("rate_limited", "Too many requests."),
+    460: ("checksum_mismatch", "The bytes were damaged on the way."),
     500: ("internal", "Something broke on our side."),
     503: ("unavailable", "The pool cannot answer right now."),
 }
@@ -281,10 +298,11 @@ class Problem(BaseModel):
 class Refused(Exception):
     """A route's way to answer with a refusal. A transaction it passes through is rolled back."""
 
-    def __init__(self, refusal: Refusal, retry_after_s: int | None = None) -> None:
-        super().__init__(refusal.sentence)
+    def __init__(self, refusal: Refusal, retry_after_s: int | None = None, sentence: str | None = None) -> None:
+        super().__init__(sentence or refusal.sentence)
         self.refusal = refusal
         self.retry_after_s = retry_after_s
+        self.sentence = sentence or refusal.sentence
 
 
 def unless_refused(answer: T | Refusal) -> T:
@@ -307,7 +325,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(Refused)
     async def refused(request: Request, error: Refused) -> JSONResponse:
-        answer = refusal(request, error.refusal)
+        answer = problem(request, STATUS[error.refusal], error.refusal.code, error.sentence)
         if error.retry_after_s is not None:
             answer.headers["Retry-After"] = str(error.retry_after_s)
         return answer

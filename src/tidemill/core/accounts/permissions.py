@@ -22,6 +22,8 @@ class PermissionRefusal(Refusal):
         "Log in first, or send a token or an API key as `Authorization: Bearer …`; on the pool's own machine "
         "operator.token in its home will do."
     )
+    NOT_FOR_NODES = "A node cannot do this with its pass: ask as its owner, with a token or an API key."
+    NODE_ONLY = "Only a node may do this, with a pass of its own: ask for the artefact by its id instead."
     SECOND_FACTOR_REQUIRED = "Operators use a second factor: switch it on under your account, then log in again."
     OPERATOR_ONLY = "Only an operator may do this."
     ROLE_MISSING = "Your account has no role that may do this: take on the role first, or ask an operator for it."

@@ -19,6 +19,14 @@ class ArtefactRefusal(Refusal):
 
 class UploadRefusal(Refusal):
     UNKNOWN_UPLOAD = "You have no such upload: it was finished or abandoned, or never begun; begin a new one."
+    TUS_VERSION_WRONG = "Uploads speak tus 1.0.0: send `Tus-Resumable: 1.0.0` with every request."
+    UPLOAD_MEDIA_TYPE_WRONG = "The bytes of an upload are sent as `Content-Type: application/offset+octet-stream`."
+    UPLOAD_METADATA_MALFORMED = (
+        "Upload-Metadata is a list of keys with values in Base64: `name` and, if you like, `purpose` (input or model) "
+        "and `sha256`; a node names its `attempt` instead of a purpose."
+    )
+    UPLOAD_NOT_GRANTED = "No attempt of this node waits for a result to be uploaded: upload while its lease lasts."
+    UPLOAD_OFFSET_MALFORMED = "Upload-Offset is where the upload stands, in bytes: ask with HEAD, and send that."
     UPLOAD_LENGTH_MALFORMED = "An upload declares its whole length in bytes, from 0 upwards: send such a number."
     UPLOAD_OFFSET_WRONG = "The upload does not stand at this offset: ask with HEAD where it stands, and go on there."
     UPLOAD_BEYOND_LENGTH = "This is more than the upload's declared length: send what is missing and no more."
