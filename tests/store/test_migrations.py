@@ -121,7 +121,7 @@ async def test_a_pool_that_was_off_for_months_gets_its_partitions_at_the_start(u
 
 
 async def test_an_old_server_is_refused_before_anything_is_touched() -> None:
-    with pytest.raises(WrongVersion, match=r"PostgreSQL 16.*17 or newer"):
+    with pytest.raises(WrongVersion, match=r"PostgreSQL 16.*18 or newer"):
         _check_server(ServerVersion(16, 4, 0, "final", 0))
 
 

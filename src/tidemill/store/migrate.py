@@ -29,7 +29,7 @@ _FIRST_PARTITIONS_US = 92 * DAY
 _NEXT_GENERATION = Query("pool/next_generation")
 
 _PATIENCE_S = 60
-OLDEST_SERVER = 17
+OLDEST_SERVER = 18
 
 
 @dataclass(frozen=True)
