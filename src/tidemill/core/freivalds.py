@@ -15,6 +15,8 @@ MODULUS = 2**MODULUS_BITS - 1
 
 _EXACT_BITS = 53
 _ENTRY_BITS_MAX = 32
+_SLAB_ENTRIES = 2**17
+"""A mebibyte of float64, which stays in the cache of one core."""
 
 Integers: TypeAlias = NDArray[np.integer] | NDArray[np.floating]
 """Whole numbers, also where they are kept as floats."""
@@ -33,19 +35,36 @@ def residues(random: bytes) -> Residues:
 
 def product(matrix: Integers, vector: Residues) -> Residues:
     """The matrix times the vector, modulo the prime."""
-    columns = matrix.shape[1]
-    assert vector.shape == (columns,), "a matrix has as many columns as the vector has numbers"
-    floats = matrix.astype(np.float64)
-    most = int(max(abs(floats.max(initial=0)), abs(floats.min(initial=0))))
-    assert most.bit_length() <= _ENTRY_BITS_MAX, "entries have at most 32 bits"
-    piece_bits = _EXACT_BITS - most.bit_length() - columns.bit_length()
+    numbers: Residues = products(matrix, vector[None, :])[0]
+    return numbers
+
+
+def products(matrix: Integers, vectors: Residues) -> Residues:
+    """The matrix times each of the vectors, a row for each. The matrix becomes floats slab by slab, in a cache."""
+    rows, columns = matrix.shape
+    assert vectors.shape[1:] == (columns,), "a matrix has as many columns as a vector has numbers"
+    piece_bits = _EXACT_BITS - largest(matrix).bit_length() - (columns - 1).bit_length()
     assert piece_bits > 0, "the matrix is too wide to be multiplied exactly"
-    total = np.zeros(matrix.shape[0], dtype=np.int64)
-    for low in range(0, MODULUS_BITS, piece_bits):
-        pieces = (vector >> low) & (2**piece_bits - 1)
-        sums = (floats @ pieces.astype(np.float64)).astype(np.int64) % MODULUS
-        total = (total + _shifted(sums, low)) % MODULUS
-    return total
+    lows = range(0, MODULUS_BITS, piece_bits)
+    pieces = [((vector >> low) & (2**piece_bits - 1)).astype(np.float64) for vector in vectors for low in lows]
+    sums = np.empty((len(pieces), rows))
+    at_once = max(1, _SLAB_ENTRIES // columns)
+    slab = np.empty((min(rows, at_once), columns))
+    for first in range(0, rows, at_once):
+        held = slab[: min(at_once, rows - first)]
+        np.copyto(held, matrix[first : first + at_once])
+        for piece, sum_ in zip(pieces, sums, strict=True):
+            np.dot(held, piece, out=sum_[first : first + at_once])
+    return _joined(sums.reshape(len(vectors), len(lows), rows), lows)
+
+
+def largest(matrix: Integers) -> int:
+    """The largest magnitude among the entries, or a bound of it where the type has a small one."""
+    if matrix.dtype.itemsize == 1:
+        return 2**8 - 1
+    most = max(abs(int(matrix.max())), abs(int(matrix.min())))
+    assert most.bit_length() <= _ENTRY_BITS_MAX, "entries have at most 32 bits"
+    return most
 
 
 def agrees(left: Integers, right: Integers, claimed: Integers, vector: Residues) -> bool:
@@ -56,6 +75,14 @@ def agrees(left: Integers, right: Integers, claimed: Integers, vector: Residues)
 def rows_agree(left: Integers, right_times_vector: Residues, claimed: Integers, vector: Residues) -> bool:
     """The same for some rows of a product, whose right matrix was multiplied by the vector already."""
     return bool(np.array_equal(product(left, right_times_vector), product(claimed, vector)))
+
+
+def _joined(sums: NDArray[np.float64], lows: range) -> Residues:
+    """The sums of the pieces, put together."""
+    total = np.zeros((sums.shape[0], sums.shape[2]), dtype=np.int64)
+    for place, low in enumerate(lows):
+        total = (total + _shifted(sums[:, place].astype(np.int64) % MODULUS, low)) % MODULUS
+    return total
 
 
 def _shifted(numbers: Residues, bits: int) -> Residues:
