@@ -22,6 +22,7 @@ from tidemill.core.accounts.passwords import PasswordRefusal
 from tidemill.core.accounts.permissions import PermissionRefusal
 from tidemill.core.accounts.second_factor import SecondFactorRefusal
 from tidemill.core.accounts.sessions import SessionRefusal
+from tidemill.core.artefacts.models import ModelRefusal
 from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
 from tidemill.core.challenge.verdict import ChallengeRefusal
 from tidemill.core.faults import DatabaseFault, DiskFull, Fault
@@ -228,6 +229,12 @@ STATUS: Mapping[Refusal, int] = {
     AdjustmentRefusal.UNKNOWN_ADJUSTMENT: 404,
     AdjustmentRefusal.ALREADY_DECIDED: 409,
     AdjustmentRefusal.SECOND_OPERATOR_NEEDED: 403,
+    ModelRefusal.UNKNOWN_MODEL: 404,
+    ModelRefusal.MODEL_NAME_MALFORMED: 422,
+    ModelRefusal.MODEL_NAME_TAKEN: 409,
+    ModelRefusal.MODEL_TEXT_MALFORMED: 422,
+    ModelRefusal.MODEL_NEEDS_MALFORMED: 422,
+    ModelRefusal.MODEL_ARTEFACT_WRONG: 422,
     ArtefactRefusal.UNKNOWN_ARTEFACT: 404,
     ArtefactRefusal.DIGEST_MALFORMED: 422,
     ArtefactRefusal.ARTEFACT_NAME_MALFORMED: 422,
@@ -239,6 +246,7 @@ STATUS: Mapping[Refusal, int] = {
     UploadRefusal.TUS_VERSION_WRONG: 412,
     UploadRefusal.UPLOAD_MEDIA_TYPE_WRONG: 415,
     UploadRefusal.UPLOAD_METADATA_MALFORMED: 400,
+    UploadRefusal.TOO_MANY_UPLOADS: 409,
     UploadRefusal.UPLOAD_NOT_GRANTED: 403,
     UploadRefusal.UPLOAD_OFFSET_MALFORMED: 400,
     UploadRefusal.UPLOAD_LENGTH_MALFORMED: 400,

@@ -41,7 +41,12 @@ def refused_reading(
     """Why a caller may not read an artefact; None if it may."""
     if isinstance(caller, AccountCaller):
         return None if _is_theirs(artefact, caller) else ArtefactRefusal.UNKNOWN_ARTEFACT
-    is_needed = any(need.node_id == caller.node_id and now < need.leased_until for need in needs)
+    return refused_node(caller.node_id, needs, now)
+
+
+def refused_node(node_id: UUID, needs: Collection[Need], now: Instant) -> ArtefactRefusal | None:
+    """The same for a node that knows nothing but a digest, with the needs for it."""
+    is_needed = any(need.node_id == node_id and now < need.leased_until for need in needs)
     return None if is_needed else ArtefactRefusal.UNKNOWN_ARTEFACT
 
 

@@ -51,6 +51,7 @@ class Artefact:
     purpose: Purpose
     name: str
     made_at: Instant
+    attempt_id: UUID | None = None
 
 
 def read_digest(text: str) -> Digest | ArtefactRefusal:

@@ -25,6 +25,7 @@ class UploadRefusal(Refusal):
         "Upload-Metadata is a list of keys with values in Base64: `name` and, if you like, `purpose` (input or model) "
         "and `sha256`; a node names its `attempt` instead of a purpose."
     )
+    TOO_MANY_UPLOADS = "Too many of your uploads are under way: finish or abandon some first."
     UPLOAD_NOT_GRANTED = "No attempt of this node waits for a result to be uploaded: upload while its lease lasts."
     UPLOAD_OFFSET_MALFORMED = "Upload-Offset is where the upload stands, in bytes: ask with HEAD, and send that."
     UPLOAD_LENGTH_MALFORMED = "An upload declares its whole length in bytes, from 0 upwards: send such a number."

@@ -19,6 +19,9 @@ from tidemill.core.clock import Instant
 CHECKSUMS = ("sha1", "sha256")
 """tus asks every server for SHA-1: it finds damage on the way. What we rely on is SHA-256 over the whole."""
 
+UPLOADS_MAX = 1_000
+"""So many uploads of one account may be under way: each costs a directory, however small it is."""
+
 _CHECKSUM_BYTES = {"sha1": 20, "sha256": 32}
 
 
@@ -32,7 +35,10 @@ class Hash(Protocol):
 
 @dataclass(frozen=True)
 class Upload:
-    """An upload under way. `begun_by` is the account or the node that began it; nobody else goes on with it."""
+    """An upload. `begun_by` is the account or the node that began it; nobody else goes on with it.
+
+    A result has the attempt it is of. What is finished has the artefact it became.
+    """
 
     id: UUID
     account_id: UUID
@@ -42,6 +48,8 @@ class Upload:
     length_bytes: int
     expected: Digest | None
     expires_at: Instant
+    attempt_id: UUID | None = None
+    artefact_id: UUID | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,5 @@
+-- Bytes that nothing refers to, those idle longest first.
+SELECT digest, size_bytes, refers, idle_since FROM artefact_content
+WHERE idle_since < :before
+ORDER BY idle_since
+LIMIT :limit

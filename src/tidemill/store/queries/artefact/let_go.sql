@@ -1,0 +1,3 @@
+-- One artefact less refers to these bytes; with the last one they are idle.
+UPDATE artefact_content SET refers = refers - 1, idle_since = CASE WHEN refers = 1 THEN :now::timestamptz END
+WHERE digest = :digest
