@@ -1,0 +1,126 @@
+"""Which accepted attempts a node starts now, and which offers it cannot meet. Pure.
+
+A device runs one attempt at a time; attempts on the CPU share its cores; memory and disk are never promised twice.
+Whoever waits longest goes first, and a step of priority is worth a minute of waiting, so nothing waits for ever. A
+small attempt may start past a large one that does not fit yet, but only while the large one has not waited long.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.refusals import Refusal
+
+WAITING_MAX = 256
+PRIORITY_US = 60 * SECOND
+OVERTAKEN_US = 30 * SECOND
+"""An attempt that has waited so long is not overtaken any more."""
+
+
+class QueueRefusal(Refusal):
+    QUEUE_FULL = "So many attempts wait on this machine that it takes no more: offer it again later."
+    DEADLINE_IMPOSSIBLE = "The deadline has passed, or comes before anything could be done: offer it with more time."
+    TOO_FEW_DEVICES = "This machine has not that many working devices with that much memory."
+    TOO_FEW_CORES = "This machine has not that many processor cores."
+    TOO_LITTLE_MEMORY = "This machine has not that much memory for tasks."
+    TOO_LITTLE_DISK = "This machine has not that much free disk space for tasks."
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a machine has for work. `devices` are the working ones, by index, with their memory in MiB."""
+
+    cores: float
+    memory_mib: int
+    disk_mib: int
+    devices: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one attempt takes while it runs. Without devices it runs on the CPU."""
+
+    cores: float
+    memory_mib: int
+    disk_mib: int
+    devices: int = 0
+    gpu_memory_mib: int = 0
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """An attempt that was accepted and has not begun."""
+
+    attempt_id: UUID
+    share: Share
+    priority: int
+    since: Instant
+    deadline_at: Instant
+
+
+@dataclass(frozen=True)
+class Start:
+    """An attempt, and the devices that are its own until it ends."""
+
+    attempt_id: UUID
+    share: Share
+    devices: tuple[int, ...]
+
+
+def objection(share: Share, room: Room, *, waiting: int, left_us: int) -> QueueRefusal | None:
+    """Why this machine could not run an attempt even if it had nothing else to do, or has too much to do."""
+    fitting = [memory for memory in room.devices.values() if memory >= share.gpu_memory_mib]
+    found = {
+        QueueRefusal.QUEUE_FULL: waiting >= WAITING_MAX,
+        QueueRefusal.DEADLINE_IMPOSSIBLE: left_us <= 0,
+        QueueRefusal.TOO_FEW_DEVICES: share.devices > len(fitting),
+        QueueRefusal.TOO_FEW_CORES: share.cores > room.cores,
+        QueueRefusal.TOO_LITTLE_MEMORY: share.memory_mib > room.memory_mib,
+        QueueRefusal.TOO_LITTLE_DISK: share.disk_mib > room.disk_mib,
+    }
+    return next((refusal for refusal, holds in found.items() if holds), None)
+
+
+def starts(waiting: Sequence[Waiting], running: Sequence[Start], room: Room, now: Instant) -> list[Start]:
+    """What starts now, in order."""
+    left = room
+    for start in running:
+        left = _without(left, start)
+    found = []
+    for one in sorted(waiting, key=_turn):
+        devices = _devices_for(one.share, left)
+        if devices is not None:
+            found.append(Start(one.attempt_id, one.share, devices))
+            left = _without(left, found[-1])
+        elif now - one.since >= OVERTAKEN_US:
+            break
+    return found
+
+
+def overdue(waiting: Sequence[Waiting], now: Instant) -> list[UUID]:
+    """Attempts whose deadline has passed while they waited."""
+    return [one.attempt_id for one in waiting if one.deadline_at <= now]
+
+
+def _turn(one: Waiting) -> tuple[int, int, bytes]:
+    return (one.since - one.priority * PRIORITY_US, one.deadline_at, one.attempt_id.bytes)
+
+
+def _devices_for(share: Share, left: Room) -> tuple[int, ...] | None:
+    """The smallest devices that do, so that the larger ones stay for those who need them; None if it does not fit."""
+    if share.cores > left.cores or share.memory_mib > left.memory_mib or share.disk_mib > left.disk_mib:
+        return None
+    fitting = sorted((memory, index) for index, memory in left.devices.items() if memory >= share.gpu_memory_mib)
+    return None if share.devices > len(fitting) else tuple(index for _, index in fitting[: share.devices])
+
+
+def _without(left: Room, start: Start) -> Room:
+    share = start.share
+    return replace(
+        left,
+        cores=left.cores - share.cores,
+        memory_mib=left.memory_mib - share.memory_mib,
+        disk_mib=left.disk_mib - share.disk_mib,
+        devices={index: memory for index, memory in left.devices.items() if index not in start.devices},
+    )

@@ -1,0 +1,121 @@
+"""What a task prints, as lines that can be told: bounded in length, in rate and altogether. Pure.
+
+The first lines are told as they come, and the last ones at the end; a line in between says how many were left out.
+A line keeps the number that it has in the output, so a reader sees where something is missing. Nothing that a task
+prints makes more than so many lines of so many characters, and no line moves a reader's cursor. Lines in which a
+program says how far it is are not told as lines.
+"""
+
+import re
+from collections import deque
+from dataclasses import dataclass, field
+
+WHOLE_PPM = 1_000_000
+LINE_MAX = 4_000
+HEAD_LINES = 2_000
+HEAD_CHARACTERS = 256 * 1024
+TAIL_LINES = 100
+TAIL_CHARACTERS = 64 * 1024
+AT_ONCE = 200
+"""The most lines that are told at once; whoever prints more in that time has its middle left out."""
+
+_CONTROLS = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if code != 9}
+_CUT = "…"
+_PROGRESS = re.compile(rb"tidemill-progress ([0-9]{1,7})\r?")
+
+
+@dataclass(frozen=True)
+class Told:
+    """Lines in a row, the first of which has this number."""
+
+    first: int
+    lines: tuple[str, ...]
+
+
+@dataclass
+class TaskOutput:
+    """One attempt's output. `said` takes what was printed; `due` and `rest` give what is to be told.
+
+    `progress_ppm` is how far the program said that it is, and `last_line` the last that it said besides.
+    """
+
+    progress_ppm: int = 0
+    last_line: str = ""
+    _partial: dict[str, bytearray] = field(default_factory=dict)
+    _count: int = 0
+    _fresh: list[tuple[int, str]] = field(default_factory=list)
+    _head_lines: int = 0
+    _head_characters: int = 0
+    _tail: deque[tuple[int, str]] = field(default_factory=deque)
+    _tail_characters: int = 0
+    _told_up_to: int = 0
+
+    def said(self, stream: str, chunk: bytes) -> None:
+        """Take what was printed on one of the streams, however it was cut."""
+        partial = self._partial.setdefault(stream, bytearray())
+        *whole, last = chunk.split(b"\n")
+        for piece in whole:
+            _extend(partial, piece)
+            self._add(partial)
+            partial.clear()
+        _extend(partial, last)
+
+    def due(self) -> list[Told]:
+        """What can be told by now."""
+        fresh, self._fresh = self._fresh, []
+        if len(fresh) > AT_ONCE:
+            fresh = fresh[: AT_ONCE // 2] + fresh[-AT_ONCE // 2 :]
+        return self._runs(fresh)
+
+    def rest(self) -> list[Told]:
+        """What is left when nothing more will come."""
+        for partial in self._partial.values():
+            if partial:
+                self._add(partial)
+        self._partial.clear()
+        told = self.due()
+        tail, self._tail = list(self._tail), deque()
+        return told + self._runs(tail)
+
+    def _add(self, raw: bytearray) -> None:
+        if said := _PROGRESS.fullmatch(raw):
+            self.progress_ppm = max(self.progress_ppm, min(int(said[1]), WHOLE_PPM))
+            return
+        text = raw.decode(errors="replace").translate(_CONTROLS)
+        line = text if len(text) <= LINE_MAX else text[: LINE_MAX - 1] + _CUT
+        self.last_line = line.strip() or self.last_line
+        number, self._count = self._count, self._count + 1
+        if self._head_lines < HEAD_LINES and self._head_characters + len(line) <= HEAD_CHARACTERS and not self._tail:
+            self._head_lines += 1
+            self._head_characters += len(line)
+            self._fresh.append((number, line))
+        else:
+            self._keep_last(number, line)
+
+    def _keep_last(self, number: int, line: str) -> None:
+        self._tail.append((number, line))
+        self._tail_characters += len(line)
+        while len(self._tail) > TAIL_LINES or self._tail_characters > TAIL_CHARACTERS:
+            self._tail_characters -= len(self._tail.popleft()[1])
+
+    def _runs(self, numbered: list[tuple[int, str]]) -> list[Told]:
+        """Lines in a row together; before a gap a line that says how many are missing, in the place of the first."""
+        runs: list[Told] = []
+        for number, line in numbered:
+            missing = number - self._told_up_to
+            if missing:
+                sentence = f"… {missing:,} {'line was' if missing == 1 else 'lines were'} left out here …"
+                runs.append(Told(self._told_up_to, (sentence,)))
+            if runs and not missing:
+                runs[-1] = Told(runs[-1].first, (*runs[-1].lines, line))
+            else:
+                runs.append(Told(number, (line,)))
+            self._told_up_to = number + 1
+        return runs
+
+
+def _extend(partial: bytearray, piece: bytes) -> None:
+    """Of a line that never ends, only so much is kept. A character has at most four bytes."""
+    room = 4 * LINE_MAX + 4 - len(partial)
+    if room > 0:
+        partial += piece[:room]
