@@ -1,0 +1,107 @@
+-- Jobs, their tasks, and the attempts at them. What is open lives in two small tables whose rows come and go: the queue of
+-- tasks that wait for a node, and the leases of attempts that are at work or being judged. A task is in one of them or
+-- has ended. Tasks and attempts themselves are written once, and closed once.
+
+CREATE TABLE job (
+    id                uuid NOT NULL PRIMARY KEY,
+    account_id        uuid NOT NULL REFERENCES account,
+    state             text NOT NULL
+                      CHECK (state IN ('draft', 'quoted', 'queued', 'running', 'completed', 'failed', 'cancelled', 'expired')),
+    closing           text CHECK (closing IN ('called_off', 'out_of_time', 'out_of_budget')),
+    kind              text NOT NULL,
+    -- As the customer sent it, and as it was understood and priced.
+    asked             jsonb NOT NULL,
+    quote             jsonb,
+    quote_expires_at  timestamptz,
+    budget_uc         bigint CHECK (budget_uc > 0),
+    hold_id           uuid,
+    tasks             integer NOT NULL DEFAULT 0,
+    completed         integer NOT NULL DEFAULT 0,
+    failed            integer NOT NULL DEFAULT 0,
+    cancelled         integer NOT NULL DEFAULT 0,
+    spent_uc          bigint NOT NULL DEFAULT 0,
+    made_at           timestamptz NOT NULL,
+    confirmed_at      timestamptz,
+    deadline_at       timestamptz,
+    ended_at          timestamptz,
+    CHECK (completed + failed + cancelled <= tasks)
+) PARTITION BY RANGE (id);
+CREATE INDEX job_account ON job (account_id, id);
+
+CREATE TABLE task (
+    id           uuid NOT NULL PRIMARY KEY,
+    job_id       uuid NOT NULL,
+    number       integer NOT NULL,
+    -- What a node is told (core.kinds.task), and the most that its provider and the pool get for it.
+    body         bytea NOT NULL,
+    reward_uc    bigint NOT NULL CHECK (reward_uc >= 0),
+    -- None while it is in the queue or has a lease.
+    ended        text CHECK (ended IN ('completed', 'failed', 'cancelled')),
+    attempt_id   uuid,
+    ended_at     timestamptz,
+    CHECK ((ended IS NULL) = (ended_at IS NULL))
+) PARTITION BY RANGE (id);
+CREATE INDEX task_job ON task (job_id, number);
+
+CREATE TABLE task_queue (
+    -- 0 is served first.
+    rank        smallint NOT NULL,
+    task_id     uuid NOT NULL,
+    job_id      uuid NOT NULL,
+    account_id  uuid NOT NULL,
+    failures    smallint NOT NULL DEFAULT 0,
+    tries       smallint NOT NULL DEFAULT 0,
+    since       timestamptz NOT NULL,
+    PRIMARY KEY (rank, task_id)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+
+CREATE TABLE lease (
+    attempt_id   uuid PRIMARY KEY,
+    task_id      uuid NOT NULL UNIQUE,
+    job_id       uuid NOT NULL,
+    account_id   uuid NOT NULL,
+    node_id      uuid NOT NULL,
+    owner_id     uuid NOT NULL,
+    rank         smallint NOT NULL,
+    failures     smallint NOT NULL,
+    -- Also the token: a node that names an older one holds nothing any more.
+    tries        smallint NOT NULL,
+    state        text NOT NULL DEFAULT 'offered',
+    price_uc     bigint NOT NULL,
+    offered_at   timestamptz NOT NULL,
+    deadline_at  timestamptz NOT NULL
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+CREATE INDEX lease_node ON lease (node_id);
+
+CREATE TABLE attempt (
+    id           uuid NOT NULL PRIMARY KEY,
+    task_id      uuid NOT NULL,
+    job_id       uuid NOT NULL,
+    node_id      uuid NOT NULL,
+    owner_id     uuid NOT NULL,
+    lease        smallint NOT NULL,
+    state        text NOT NULL,
+    verdict      text,
+    reason       text NOT NULL,
+    -- What its provider got, and the transfer it is part of: one pays all attempts of an owner at a job in a batch.
+    paid_uc      bigint NOT NULL DEFAULT 0,
+    transfer_id  uuid,
+    -- Which receipt: the batch it came in, and its place there.
+    batch_id     uuid,
+    place        smallint,
+    offered_at   timestamptz NOT NULL,
+    ended_at     timestamptz NOT NULL
+) PARTITION BY RANGE (id);
+CREATE INDEX attempt_task ON attempt (task_id);
+-- By the day, so that only the pages of today change: see the stretches of the ledger.
+CREATE INDEX attempt_node ON attempt (((ended_at AT TIME ZONE 'UTC')::date), node_id);
+
+CREATE TABLE receipt_batch (
+    id         uuid NOT NULL PRIMARY KEY,
+    node_id    uuid NOT NULL,
+    body       bytea NOT NULL,
+    signature  bytea NOT NULL,
+    at         timestamptz NOT NULL
+) PARTITION BY RANGE (id);
+
+INSERT INTO partitioned_table (name) VALUES ('job'), ('task'), ('attempt'), ('receipt_batch');
