@@ -1,0 +1,112 @@
+"""What a verified attempt pays, by the market plan: the provider's price for its time, and the pool's commission.
+
+A job pays min(time used, time quoted at the node's measured speed), so slowness never pays. Who is early gets a bonus
+out of the bonus fund, as far as that goes, and never so much that trading with oneself would not lose. Whole
+micro-credits: what is due to a provider is rounded up, so that no verified work is free, and so is the commission; a
+bonus is rounded down.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from uuid import UUID
+
+HOUR_MS = 3_600_000
+ONE_PPM = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class MarketPlan:
+    """The shares of the plan; each is a setting. What is lost by trading with oneself is a share of the payment."""
+
+    commission_ppm: int = 100_000
+    fund_ppm: int = 200_000
+    burn_ppm: int = 0
+    bonus_ppm: int = 100_000
+    bonus_max_ppm: int = 100_000
+    self_trade_loss_ppm: int = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What one attempt pays."""
+
+    reward_uc: int
+    commission_uc: int
+    bonus_uc: int
+
+    @property
+    def cost_uc(self) -> int:
+        """What the customer pays. The bonus is not theirs to pay."""
+        return self.reward_uc + self.commission_uc
+
+
+def due(plan: MarketPlan, hourly_uc: int, quoted_ms: int, used_ms: int) -> Due:
+    """By an hour's price, the time quoted, and the time used: a claim, which never counts above the quote."""
+    paid_ms = max(1, min(used_ms, quoted_ms))
+    reward_uc = _up(hourly_uc * paid_ms, HOUR_MS)
+    commission_uc = _up(reward_uc * plan.commission_ppm, ONE_PPM)
+    unused_uc = max(0, hourly_uc * (quoted_ms - paid_ms) // HOUR_MS)
+    keeps_uc = (reward_uc + commission_uc) * (ONE_PPM - plan.self_trade_loss_ppm) // ONE_PPM - reward_uc
+    most_uc = min(reward_uc * plan.bonus_max_ppm // ONE_PPM, max(0, keeps_uc))
+    return Due(reward_uc, commission_uc, min(unused_uc * plan.bonus_ppm // ONE_PPM, most_uc))
+
+
+def cost_max_uc(plan: MarketPlan, hourly_uc: int, quoted_ms: int) -> int:
+    """The most that a task can cost at this price."""
+    return due(plan, hourly_uc, quoted_ms, quoted_ms).cost_uc
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """One attempt that passed: whose it was, at which job, and what it pays."""
+
+    job_id: UUID
+    owner_id: UUID
+    due: Due
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What a batch of attempts pays, added up: a transfer each."""
+
+    rewards_uc: dict[tuple[UUID, UUID], int]
+    """By job and owner."""
+
+    commissions_uc: dict[UUID, int]
+    bonuses_uc: dict[UUID, int]
+    """By owner."""
+
+
+def sums(paid: Iterable[Paid], fund_uc: int) -> Sums:
+    """Add up what attempts pay. Bonuses shrink to what the fund has, all by the same share."""
+    rewards: dict[tuple[UUID, UUID], int] = defaultdict(int)
+    commissions: dict[UUID, int] = defaultdict(int)
+    bonuses: dict[UUID, int] = defaultdict(int)
+    for one in paid:
+        rewards[one.job_id, one.owner_id] += one.due.reward_uc
+        commissions[one.job_id] += one.due.commission_uc
+        bonuses[one.owner_id] += one.due.bonus_uc
+    wanted_uc = sum(bonuses.values())
+    share_uc, whole_uc = (min(fund_uc, wanted_uc), wanted_uc) if wanted_uc else (0, 1)
+    shrunk = {owner: bonus * share_uc // whole_uc for owner, bonus in bonuses.items()}
+    return Sums(dict(rewards), dict(commissions), {owner: bonus for owner, bonus in shrunk.items() if bonus})
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Where a commission goes."""
+
+    pool_uc: int
+    fund_uc: int
+    burn_uc: int
+
+
+def split(plan: MarketPlan, commission_uc: int) -> Split:
+    """Divide a commission; what cannot be divided stays with the pool."""
+    fund_uc, burn_uc = commission_uc * plan.fund_ppm // ONE_PPM, commission_uc * plan.burn_ppm // ONE_PPM
+    return Split(commission_uc - fund_uc - burn_uc, fund_uc, burn_uc)
+
+
+def _up(amount: int, by: int) -> int:
+    return -(-amount // by)
