@@ -32,9 +32,10 @@ CREATE TABLE task (
     id           uuid NOT NULL PRIMARY KEY,
     job_id       uuid NOT NULL,
     number       integer NOT NULL,
-    -- What a node is told (core.kinds.task), and the most that its provider and the pool get for it.
+    -- What a node is told (core.kinds.task), the result that the customer expects, and the most that it may cost.
     body         bytea NOT NULL,
-    reward_uc    bigint NOT NULL CHECK (reward_uc >= 0),
+    expected     bytea CHECK (length(expected) = 32),
+    cost_max_uc  bigint NOT NULL CHECK (cost_max_uc > 0),
     -- None while it is in the queue or has a lease.
     ended        text CHECK (ended IN ('completed', 'failed', 'cancelled')),
     attempt_id   uuid,
@@ -66,10 +67,18 @@ CREATE TABLE lease (
     failures     smallint NOT NULL,
     -- Also the token: a node that names an older one holds nothing any more.
     tries        smallint NOT NULL,
-    state        text NOT NULL DEFAULT 'offered',
-    price_uc     bigint NOT NULL,
+    state        text NOT NULL DEFAULT 'offered' CHECK (state IN ('offered', 'accepted', 'running', 'submitted')),
+    -- The receipt that waits to be judged, and who judges it until when.
+    batch_id     uuid,
+    place        smallint,
+    judge        uuid,
+    judge_until  timestamptz,
+    -- The provider's price, and how long the work takes at the node's measured speed: no more is paid.
+    hourly_uc    bigint NOT NULL,
+    quoted_ms    bigint NOT NULL,
     offered_at   timestamptz NOT NULL,
-    deadline_at  timestamptz NOT NULL
+    deadline_at  timestamptz NOT NULL,
+    CHECK ((state = 'submitted') = (batch_id IS NOT NULL))
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 CREATE INDEX lease_node ON lease (node_id);
 
