@@ -8,11 +8,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tidemill.agent.sandboxes import launcher
 from tidemill.agent.sandboxes.bubblewrap import Bubblewrap, open_bubblewrap
+from tidemill.agent.sandboxes.cgroups import PREFIX
 from tidemill.agent.sandboxes.interface import Stream, Told, nothing
+from tidemill.agent.sandboxes.seats import mark
+from tidemill.agent.sandboxes.sweeping import AHEAD, STAGE
 from tidemill.core.sandboxes import MIB, Command, Granted, Limits, Mount, Order, Outcome
 
 PYTHON = "/usr/bin/python3"
+LAUNCHER = os.fsencode(launcher.__file__)
 SMALL = Limits(
     seconds=20,
     memory_bytes=96 * MIB,
@@ -73,29 +78,45 @@ class Cell:
     async def run(self, order: Order, prepared: Any = nothing, collected: Any = nothing) -> Ran:
         said: dict[Stream, bytearray] = {stream: bytearray() for stream in Stream}
         told = Told(lambda stream, chunk: said[stream].extend(chunk), prepared, collected)
-        return Ran(await self.sandbox.run(order, told), said)
+        ended = await self.sandbox.run(order, told)
+        await self.sandbox.settled()
+        return Ran(ended, said)
 
     async def python(self, program: str, **more: Any) -> Ran:
         """Run a program that begins with the tries above."""
         return await self.run(self.order(PYTHON, "-c", TRY + program, **more))
 
     def left_behind(self) -> list[str]:
+        """What is there of runs; seats that wait for a run are not of any. A seat's groups are made after its room."""
+        found = groups(self.place)
+        ahead = {entry.name for entry in self.place.iterdir() if entry.name.startswith(AHEAD)}
+        kept = {"lock", STAGE, *ahead}
+        waiting = {name.removeprefix(AHEAD) for name in ahead}
         return [
-            *(str(entry) for entry in self.place.iterdir() if entry.name != "lock"),
-            *(str(group) for group in Path("/sys/fs/cgroup").rglob(f"tidemill-{self.token}*")),
+            *(str(entry) for entry in self.place.iterdir() if entry.name not in kept),
+            *(group for group in found if group.rpartition(PREFIX)[2] not in waiting),
             *(line for line in Path("/proc/self/mounts").read_text().splitlines() if str(self.place) in line),
             *(f"process {pid}" for pid in processes(self.place)),
         ]
 
 
+def groups(place: Path) -> list[str]:
+    """Control groups of the seats in a place."""
+    return [str(group) for group in Path("/sys/fs/cgroup").rglob(f"{PREFIX}{mark(place)}-*")]
+
+
 def processes(place: Path) -> list[int]:
-    """Processes of runs, by the directory that they were given."""
+    """Processes of runs, by the directory that they were given; the launcher and waiting seats are not of any."""
+    return [pid for pid, words in _started_for(place) if LAUNCHER not in words]
+
+
+def _started_for(place: Path) -> list[tuple[int, bytes]]:
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
             words = Path(f"/proc/{name}/cmdline").read_bytes()
             if os.fsencode(place) + b"/" in words and b"bwrap" in words:
-                found.append(int(name))
+                found.append((int(name), words))
         except OSError:
             continue
     return found
@@ -107,9 +128,12 @@ async def opened_cell(place: Path) -> AsyncIterator[Cell]:
     cell = Cell(await open_bubblewrap(place / "runs"), place / "runs", secrets.token_hex(4))
     try:
         yield cell
+        await cell.sandbox.settled()
         assert cell.left_behind() == []
     finally:
         cell.sandbox.close()
+    assert sorted(os.listdir(cell.place)) == [STAGE, "lock"]
+    assert (groups(cell.place), _started_for(cell.place)) == ([], [])
 
 
 def shown(source: Path, target: str) -> Mount:

@@ -12,7 +12,9 @@ from pathlib import PurePosixPath
 
 MIB = 1024 * 1024
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
-"""A run's name becomes a directory and a control group."""
+"""A run's name becomes a directory, a control group and a container."""
+GPU = re.compile(r"[0-9]{1,2}|(GPU|MIG)-[0-9a-f-]{8,64}")
+REFERENCE = re.compile(r"[a-z0-9][a-z0-9._/:-]{0,200}(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?(@sha256:[0-9a-f]{64})?")
 
 
 class Ability(Enum):
@@ -31,6 +33,8 @@ class Ability(Enum):
     NO_NETWORK = "The network cannot be kept away from it."
     UNPRIVILEGED = "It would run as the agent's own user."
     CALLS = "Dangerous system calls cannot be refused on this processor."
+    GPU_MEMORY = "Memory of its GPUs is not watched."
+    IMAGE = "It cannot run in an image of its own."
 
 
 @dataclass(frozen=True)
@@ -62,9 +66,11 @@ class Limits:
     cpu_share: float = 1.0
     pids: int = 64
     open_files: int = 1024
+    gpu_memory_bytes: int | None = None
+    """Of all its devices together; no driver holds a program to it, so it is watched. None for a run without any."""
 
     def __post_init__(self) -> None:
-        if any(value <= 0 for value in vars(self).values()):
+        if any(value is not None and value <= 0 for value in vars(self).values()):
             raise ValueError("every limit of a run is above zero")
 
 
@@ -82,10 +88,36 @@ class Mount:
 
 @dataclass(frozen=True)
 class Granted:
-    """What is kept from a run unless it is given. `network` is the machine's own network, loopback included."""
+    """What is kept from a run unless it is given.
+
+    `network` is the machine's own network, loopback included; in an engine it is the engine's bridge. `devices` are
+    files of the machine; `gpus` are names that an engine hands to the driver's own tools, which find the files.
+    """
 
     network: bool = False
     devices: tuple[PurePosixPath, ...] = ()
+    gpus: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not all(GPU.fullmatch(gpu) for gpu in self.gpus):
+            raise ValueError("a GPU is named by its number or its UUID")
+
+
+@dataclass(frozen=True)
+class Image:
+    """What a run finds instead of the system's files: an image by its name in a registry, or one in a file.
+
+    The file is one that `docker save` or `docker export` wrote. Exactly one of both is given.
+    """
+
+    reference: str = ""
+    tarball: PurePosixPath | None = None
+
+    def __post_init__(self) -> None:
+        if bool(self.reference) == (self.tarball is not None):
+            raise ValueError("an image is named or lies in a file")
+        if self.reference and not REFERENCE.fullmatch(self.reference):
+            raise ValueError("an image's name is written as name:tag or name@sha256:digest")
 
 
 @dataclass(frozen=True)
@@ -115,6 +147,7 @@ class Order:
     limits: Limits
     inputs: tuple[Mount, ...] = ()
     granted: Granted = Granted()
+    image: Image | None = None
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -130,6 +163,7 @@ class Ending(Enum):
     MEMORY = "It took more memory than it may."
     OUTPUT = "It printed more than it may."
     DISK = "It took more disk space, or made more files, than it may."
+    GPU_MEMORY = "It took more memory of its GPUs than it may."
     CANCELLED = "It was cancelled."
     KILLED = "It was ended from outside."
 
@@ -148,9 +182,18 @@ class Outcome:
 
 
 def outcome(ending: Ending, status: int | None) -> Outcome:
-    """The outcome from the status a shell would show, in which 128 and a signal's number stand for the signal."""
+    """The outcome from the status a shell would show, in which 128 and a signal's number stand for the signal.
+
+    A program may also exit with such a number by itself: where the kernel can tell, use `outcome_of_wait`.
+    """
     if status is None:
         return Outcome(Ending.NOT_STARTED if ending is Ending.DONE else ending)
     if 128 < status <= 128 + 64:
         return Outcome(ending, signal=status - 128)
     return Outcome(ending, exit_code=status)
+
+
+def outcome_of_wait(ending: Ending, wait_status: int) -> Outcome:
+    """The outcome from what the kernel says of an ended process: a signal in the low bits, an exit code above them."""
+    signal = wait_status & 0x7F
+    return Outcome(ending, signal=signal) if signal else Outcome(ending, exit_code=wait_status >> 8 & 0xFF)

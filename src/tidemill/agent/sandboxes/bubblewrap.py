@@ -12,18 +12,24 @@ import shutil
 import time
 from pathlib import Path
 
-from tidemill.agent.sandboxes import cgroups, sweeping, view
-from tidemill.agent.sandboxes.held import front_words
+from tidemill.agent.sandboxes import cgroups, held, sweeping, view
+from tidemill.agent.sandboxes.gpu_memory import GpuMemory, watched_gpu_memory
 from tidemill.agent.sandboxes.interface import Sandbox, SandboxFault, Told
 from tidemill.agent.sandboxes.life import Life
+from tidemill.agent.sandboxes.seats import Seat, Seats
 from tidemill.agent.sandboxes.seccomp import call_filter, this_machine
+from tidemill.agent.sandboxes.wrapped import Wrapped
 from tidemill.core.sandboxes import Ability, Command, Ending, Enforced, Limits, Order, Outcome
 
 FIRST_USER, LAST_USER = 1_900_000_000, 2_000_000_000
 """Users in between are in nobody's range: distributions, containers and directories all end below."""
 USERS = 1000
 LOCK_S = 1.0
-ALWAYS = frozenset(Ability) - {Ability.DISK_QUOTA, Ability.UNPRIVILEGED, Ability.CALLS, *cgroups.CONTROLLERS.values()}
+BY_MACHINE = frozenset(
+    {Ability.DISK_QUOTA, Ability.UNPRIVILEGED, Ability.CALLS, Ability.GPU_MEMORY, Ability.IMAGE}
+    | set(cgroups.CONTROLLERS.values())
+)
+ALWAYS = frozenset(Ability) - BY_MACHINE
 """What namespaces, sized filesystems, resource limits and the agent itself enforce on any machine."""
 
 
@@ -33,26 +39,25 @@ class Bubblewrap(Sandbox):
     def __init__(self, place: Path, program: str, lock: int) -> None:
         self._place, self._program, self._lock = place, program, lock
         self._calls = call_filter(this_machine())
-        self._parents = cgroups.usable_parents(f"trial-{secrets.token_hex(4)}")
+        parents = cgroups.usable_parents(f"trial-{secrets.token_hex(4)}")
         self._system = view.system_options()
-        self._users = _own_users() if os.geteuid() == 0 else set()
+        self._stage = place / sweeping.STAGE if os.geteuid() == 0 else None
+        self._seats = Seats(place, program, parents, _own_users() if os.geteuid() == 0 else set())
         self._lives: dict[str, Life] = {}
-        self.enforced = _enforced(self._parents, self._calls)
+        self._gpu_memory = watched_gpu_memory()
+        self.enforced = _enforced(parents, self._calls, self._gpu_memory)
 
     async def run(self, order: Order, told: Told) -> Outcome:
         if order.name in self._lives:
             raise SandboxFault(f"A run named {order.name} is here already: give each attempt a name of its own.")
-        life = self._lives[order.name] = Life(order, told, cgroups.Groups(self._parents, order.name))
-        user = self._users.pop() if os.geteuid() == 0 else None
-        room = self._place / order.name
+        if order.image is not None or order.granted.gpus:
+            raise SandboxFault("bubblewrap runs no images and hands out no GPUs by name: only an engine does.")
+        life = self._lives[order.name] = Life(order, told, self._gpu_memory)
         try:
-            return await self._run(life, room, user)
+            return await self._run(life)
         finally:
-            try:
-                await asyncio.shield(asyncio.to_thread(self._remove, life, room))
-            finally:
-                del self._lives[order.name]
-                self._users |= set() if user is None else {user}
+            del self._lives[order.name]
+            self._seats.refill()
 
     def cancel(self, name: str) -> bool:
         life = self._lives.get(name)
@@ -60,21 +65,37 @@ class Bubblewrap(Sandbox):
             life.stop(Ending.CANCELLED)
         return life is not None
 
+    async def settled(self) -> None:
+        await self._seats.settled()
+
     def close(self) -> None:
+        self._seats.close()
         os.close(self._lock)
 
-    def _remove(self, life: Life, room: Path) -> None:
-        if not life.introduced:  # it was ended so early that its inner process may not know it yet
-            sweeping.end_strays(room, self._program)
-        sweeping.remove_room(room)
+    async def _run(self, life: Life) -> Outcome:
+        seat = await self._seats.take(life.order.name)
+        try:
+            await life.told.prepared(seat.work)
+            ended = await self._live(life, seat)
+            await life.told.collected(seat.work)
+            return ended
+        finally:
+            self._seats.remove_later(seat)
 
-    async def _run(self, life: Life, room: Path, user: int | None) -> Outcome:
-        work = sweeping.make_room(room, user, life.groups.places)
-        await life.told.prepared(work)
-        front = [*front_words(user, life.order.limits), self._program, "--bind", str(work), view.WORK]
-        ended = await life.live(work, front, view.options(life.order, work, self._system), self._calls)
-        await life.told.collected(work)
-        return ended
+    async def _live(self, life: Life, seat: Seat) -> Outcome:
+        options = view.options(life.order, seat.work, self._system, self._stage)
+        try:
+            seat.groups.limit(life.order.limits)
+            running = Wrapped(life, held.start(life.order, seat, self._program, options, self._calls))
+        except OSError as fault:
+            raise SandboxFault(f"A run could not be started on this machine: {fault}.") from fault
+        try:
+            await running.let_go()
+            return await life.last(seat.work, running)
+        except FileNotFoundError as fault:  # nobody else removes the work directory of a run
+            raise SandboxFault("The sandbox was closed while this run was under way.") from fault
+        finally:
+            running.close()
 
 
 async def open_bubblewrap(place: Path) -> Bubblewrap:
@@ -104,21 +125,30 @@ async def _try_out(sandbox: Bubblewrap) -> None:
 
     order = Order("trial", Command(("/usr/bin/true",)), Limits(seconds=20))
     ended = await sandbox.run(order, Told(lambda _, chunk: said.extend(chunk)))
+    await sandbox.settled()
     if not ended.succeeded:
         words = said.decode(errors="replace").strip() or ended.ending.value
         raise SandboxFault(f"bubblewrap does not work on this machine. It says: {words}")
 
 
-def _enforced(parents: cgroups.Parents, calls: bytes | None) -> Enforced:
-    able = ALWAYS | parents.abilities | {Ability.UNPRIVILEGED if os.geteuid() == 0 else Ability.PIDS}
+def _enforced(parents: cgroups.Parents, calls: bytes | None, gpu_memory: GpuMemory | None) -> Enforced:
+    found = {
+        *parents.abilities,
+        Ability.UNPRIVILEGED if os.geteuid() == 0 else Ability.PIDS,
+        *([Ability.CALLS] if calls else []),
+        *([Ability.GPU_MEMORY] if gpu_memory else []),
+    }
     why_not = dict.fromkeys(cgroups.CONTROLLERS.values(), "Let the agent's service have control groups (Delegate=yes).")
     why_not[Ability.UNPRIVILEGED] = "Only an agent started by root can give each task a user of its own."
-    return Enforced(able | {Ability.CALLS} if calls else able, why_not)
+    why_not[Ability.GPU_MEMORY] = "There is no NVIDIA driver that tells it."
+    why_not[Ability.IMAGE] = "Images need an engine: install Podman or Docker."
+    return Enforced(ALWAYS | found, why_not)
 
 
 def _locked(place: Path) -> int:
     """The place's lock. What a killed agent was just starting holds its lock for a moment: until it can be swept."""
     place.mkdir(mode=0o711, exist_ok=True)
+    (place / sweeping.STAGE).mkdir(mode=0o711, exist_ok=True)
     descriptor = os.open(place / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     until = time.monotonic() + LOCK_S
     while not _taken(descriptor):

@@ -41,25 +41,23 @@ class Groups:
         self._of = {controller: place / f"{PREFIX}{name}" for controller, place in parents.places.items()}
         self.places = sorted(set(self._of.values()))
 
-    def make(self, limits: Limits) -> None:
+    def make(self) -> None:
         for place in self.places:
             place.mkdir()
+
+    def limit(self, limits: Limits) -> None:
         for controller, place in self._of.items():
             _limit(place, controller, controller in self._unified, limits)
-
-    def add(self, pid: int) -> None:
-        """Put a process into those groups that it is not in already: looking is quick, moving takes milliseconds."""
-        for place in self.places:
-            members = place / "cgroup.procs"
-            if str(pid) not in members.read_text().split():
-                members.write_text(str(pid))
 
     def ran_out_of_memory(self) -> bool:
         """Whether the kernel killed a process of this run for its memory."""
         if "memory" not in self._of:
             return False
         file = "memory.events" if "memory" in self._unified else "memory.oom_control"
-        lines = (self._of["memory"] / file).read_text().splitlines()
+        try:
+            lines = (self._of["memory"] / file).read_text().splitlines()
+        except FileNotFoundError:  # the sandbox was closed meanwhile
+            return False
         return any(line.startswith("oom_kill ") and line != "oom_kill 0" for line in lines)
 
 

@@ -9,6 +9,7 @@ import os
 import stat
 from collections import deque
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tidemill.agent.sandboxes.outputs import DEPTH_MAX
 from tidemill.core.sandboxes import MIB, Limits
 
 SPARE_BYTES = 512 * MIB
+FEW = 100
 
 
 def too_much_disk(work: Path, pids: list[int], limits: Limits) -> bool:
@@ -25,6 +27,11 @@ def too_much_disk(work: Path, pids: list[int], limits: Limits) -> bool:
         return True
     seen = _tree_bytes(work, limits)
     return seen is None or seen + _deleted_bytes(work, pids) > limits.disk_bytes
+
+
+def surely_little_disk(work: Path, limits: Limits) -> bool:
+    """Whether a look at no more than a few entries shows that an ended run took no more than it may."""
+    return not too_much_disk(work, [], replace(limits, work_entries=min(FEW, limits.work_entries)))
 
 
 def _tree_bytes(work: Path, limits: Limits) -> int | None:

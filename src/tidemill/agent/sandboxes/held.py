@@ -1,20 +1,21 @@
 """A bubblewrap process that waits at the gate: its namespaces are made, its program is not started yet.
 
-While it waits, the agent puts the first process of the namespace into its control groups and under its limits on
-processes; all that the task will ever start inherits them. Its options travel in a file without a name, so that
-neither the machine's other users nor a library loader outside see the task's environment.
+All that it will ever start inherits the control groups and limits of its seat. Its options travel in a file without a
+name, so that neither the machine's other users nor a library loader outside see the task's environment.
 """
 
 import contextlib
 import os
 import resource
 import signal
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidemill.agent.sandboxes import view
 from tidemill.agent.sandboxes.cgroups import SUPERVISORS
+from tidemill.agent.sandboxes.launcher import CALLS, GATE, OPTIONS, STATUS
+from tidemill.agent.sandboxes.seats import Seat
 from tidemill.core.sandboxes import Limits, Order
 
 
@@ -22,46 +23,47 @@ from tidemill.core.sandboxes import Limits, Order
 class Held:
     """`status` tells the first process's number and at last its exit code; a byte into `gate` lets it go on."""
 
-    process: subprocess.Popen[bytes]
+    seat: Seat
     status: int
     gate: int
+    output: int
+    errors: int
 
 
-def start(order: Order, front: Sequence[str], options: Sequence[str], calls: bytes | None) -> Held:
-    """Start and hold. `front` is the bubblewrap command line so far, `calls` the filter of system calls."""
-    with contextlib.ExitStack() as theirs:
-        status, status_end = os.pipe()
-        theirs.callback(os.close, status_end)
+def start(order: Order, seat: Seat, program: str, options: Sequence[str], calls: bytes | None) -> Held:
+    """Start and hold. `calls` is the filter of system calls."""
+    with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
+        (output, output_end), (errors, errors_end), (status, status_end) = (_pipe(ours, theirs) for _ in range(3))
         gate = _gate()
-        passed = ["--json-status-fd", str(status_end), "--block-fd", str(gate)]
-        descriptors = [status_end, gate]
-        if calls is not None:
-            descriptors.append(_nameless(calls, theirs))
-            passed += ["--seccomp", str(descriptors[-1])]
-        descriptors.append(_nameless("".join(f"{option}\0" for option in [*options, *passed]).encode(), theirs))
-        line = [*front, "--args", str(descriptors[-1]), "--", *order.command.arguments]
-        try:
-            return Held(_spawn(line, descriptors), status, gate)
-        except BaseException:
-            os.close(status)
-            os.close(gate)
-            raise
+        ours.callback(os.close, gate)
+        passed = [
+            "--json-status-fd",
+            str(STATUS),
+            "--block-fd",
+            str(GATE),
+            *(["--seccomp", str(CALLS)] if calls else []),
+        ]
+        written = _nameless("".join(f"{option}\0" for option in [*options, *passed]).encode(), theirs)
+        descriptors = [output_end, errors_end, status_end, gate, written]
+        descriptors += [_nameless(calls, theirs)] if calls else []
+        front = [program, "--bind", str(seat.work), view.WORK, "--args", str(OPTIONS)]
+        mounts = view.sources(order) if seat.user is not None else []
+        seat.order([*front, "--", *order.command.arguments], _resources(order.limits, seat.user), mounts, descriptors)
+        ours.pop_all()
+        return Held(seat, status, gate, output, errors)
 
 
-def front_words(user: int | None, limits: Limits) -> list[str]:
-    """The commands before bubblewrap: resource limits, soft and hard alike, so that none can be raised; then its user.
+def _resources(limits: Limits, user: int | None) -> dict[str, int]:
+    """Resource limits, soft and hard alike, so that none can be raised.
 
     A user of the run's own has no other processes, so that they can be counted from here.
     """
-    own = [] if user is None else ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
-    return [
-        "prlimit",
-        *([] if user is None else [f"--nproc={limits.pids + SUPERVISORS}"]),
-        f"--nofile={limits.open_files}",
-        f"--fsize={min(limits.file_bytes, limits.disk_bytes)}",
-        *("--core=0", "--memlock=0", "--msgqueue=0", "--rtprio=0", "--nice=0", "--sigpending=1024"),
-        *own,
-    ]
+    return {
+        **({} if user is None else {"NPROC": limits.pids + SUPERVISORS}),
+        "NOFILE": limits.open_files,
+        "FSIZE": min(limits.file_bytes, limits.disk_bytes),
+        **{"CORE": 0, "MEMLOCK": 0, "MSGQUEUE": 0, "RTPRIO": 0, "NICE": 0, "SIGPENDING": 1024},
+    }
 
 
 def limit_processes(pid: int, limits: Limits) -> None:
@@ -110,15 +112,8 @@ def _nameless(content: bytes, theirs: contextlib.ExitStack) -> int:
     return descriptor
 
 
-def _spawn(line: list[str], descriptors: list[int]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        line,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        bufsize=0,
-        pass_fds=descriptors,
-        env={},
-        cwd="/",
-        process_group=0,
-    )
+def _pipe(ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int, int]:
+    reading, writing = os.pipe()
+    ours.callback(os.close, reading)
+    theirs.callback(os.close, writing)
+    return reading, writing

@@ -1,4 +1,8 @@
-"""What every sandbox does. A run leaves nothing behind, however it ends: no process, mount, control group or file."""
+"""What every sandbox does. A run leaves nothing behind, however it ends: no process, mount, control group or file.
+
+Its last process has ended before `run` answers; the rest is removed while the next run may already begin, and is gone
+once `settled` answers.
+"""
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable
@@ -48,6 +52,10 @@ class Sandbox(Protocol):
     @abstractmethod
     def cancel(self, name: str) -> bool:
         """Ask a run to end, then end it. False when there is no such run."""
+
+    @abstractmethod
+    async def settled(self) -> None:
+        """Wait until everything of the runs that ended is removed."""
 
     @abstractmethod
     def close(self) -> None:

@@ -53,17 +53,18 @@ def remove_tree(tree: Path) -> None:
     waiting, number = deque([tree]), 0
     while waiting:
         place = waiting.popleft()
-        place.chmod(0o700)
-        for entry in list(os.scandir(place)):
-            if entry.is_dir(follow_symlinks=False):
-                lifted = tree.with_name(f"{tree.name}.{number}")
-                number += 1
-                os.chmod(entry.path, 0o700)
-                os.rename(entry.path, lifted)
-                waiting.append(lifted)
-            else:
-                os.unlink(entry.path)
-        place.rmdir()
+        with suppress(FileNotFoundError):  # somebody else may be removing it, too
+            place.chmod(0o700)
+            for entry in list(os.scandir(place)):
+                if entry.is_dir(follow_symlinks=False):
+                    lifted = tree.with_name(f"{tree.name}.{number}")
+                    number += 1
+                    os.chmod(entry.path, 0o700)
+                    os.rename(entry.path, lifted)
+                    waiting.append(lifted)
+                else:
+                    os.unlink(entry.path)
+            place.rmdir()
 
 
 def _regular(descriptor: int) -> int:

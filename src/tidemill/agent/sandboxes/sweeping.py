@@ -2,7 +2,7 @@
 
 The names of its control groups are written down before they are made. After a kill -9 of the agent the kernel ends
 the run's processes; one that was just being started, before it was bound to the agent, waits at its gate and is found
-by its command line.
+by its command line. Where there are control groups, whatever is in them is ended as well.
 """
 
 import os
@@ -15,6 +15,10 @@ from tidemill.agent.sandboxes.cgroups import PREFIX, remove_group
 from tidemill.agent.sandboxes.outputs import remove_tree
 
 GROUPS_FILE = "groups"
+AHEAD = ".ahead-"
+"""Directories that wait for a run begin so; no run's name does."""
+STAGE = ".stage"
+"""Where a run's inputs are mounted, each run's in a mount namespace of its own: outside it is empty for ever."""
 PATIENCE_S = 5.0
 QUIET_LOOKS = 3
 STAGE_WORDS = 24
@@ -44,7 +48,7 @@ def remove_room(room: Path) -> None:
 
 def sweep(place: Path, program: str) -> int:
     """End and remove every run in a place. The caller holds the place's lock, so none of them is anybody's."""
-    rooms = [entry for entry in place.iterdir() if entry.is_dir() and not entry.is_symlink()]
+    rooms = [room for room in place.iterdir() if room.is_dir() and not room.is_symlink() and room.name != STAGE]
     end_strays(place, program)
     for room in rooms:
         remove_room(room)

@@ -17,9 +17,13 @@ TASK_ID = 1000
 """The user and group that a run sees itself as; outside it is another."""
 
 
-def options(order: Order, work: Path, system: list[str]) -> list[str]:
-    """All options but the descriptors. Later ones cover earlier ones, and the root is closed at the end."""
+def options(order: Order, work: Path, system: list[str], stage: Path | None) -> list[str]:
+    """All options but the descriptors. Later ones cover earlier ones, and the root is closed at the end.
+
+    With a stage, inputs are found there by their number, mounted by somebody who may go where they are.
+    """
     limits = order.limits
+    found = sources(order) if stage is None else [str(stage / str(number)) for number in range(len(order.inputs))]
     return [
         *("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"),
         *("--uid", str(TASK_ID), "--gid", str(TASK_ID), "--hostname", "task"),
@@ -28,11 +32,19 @@ def options(order: Order, work: Path, system: list[str]) -> list[str]:
         *_kernel_files(limits.shared_memory_bytes),
         *("--size", str(limits.temporary_bytes), "--perms", "1777", "--tmpfs", "/tmp"),  # noqa: S108 - the run's own
         *(part for device in order.granted.devices for part in ("--dev-bind", str(device), str(device))),
-        *(part for mount in order.inputs for part in ("--ro-bind", str(mount.source), str(mount.target))),
+        *(
+            part
+            for source, mount in zip(found, order.inputs, strict=True)
+            for part in ("--ro-bind", source, str(mount.target))
+        ),
         *("--bind", str(work), WORK, "--chdir", WORK),
         *("--remount-ro", "/dev", "--remount-ro", "/"),
         *(part for name, value in order.command.environment.items() for part in ("--setenv", name, value)),
     ]
+
+
+def sources(order: Order) -> list[str]:
+    return [str(mount.source) for mount in order.inputs]
 
 
 def system_options() -> list[str]:
