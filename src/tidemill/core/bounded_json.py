@@ -2,8 +2,8 @@
 
 A field's type is its bound: `Annotated[int, Whole(0, 64)]`, `Annotated[str, Text(100)]`, a truth value, an enum,
 another dataclass, any of them or None, and `Annotated[tuple[X, ...], Most(64)]`. What was read fits every bound, and
-can be stored and shown. A field with a default may be missing; fields that we do not know are skipped, since newer
-peers may send them.
+can be stored and, but for `Prose`, shown as it is. A field with a default may be missing; fields that we do not know
+are skipped, since newer peers may send them.
 """
 
 import json
@@ -33,6 +33,13 @@ class Text:
 
 
 @dataclass(frozen=True)
+class Prose:
+    """At most so many bytes in UTF-8, of whatever characters: a program, or somebody's text."""
+
+    most_bytes: int
+
+
+@dataclass(frozen=True)
 class Most:
     """At most so many items."""
 
@@ -53,12 +60,23 @@ class Malformed:
 
 def read_json(kind: type[T], body: bytes, most_bytes: int) -> T | Malformed:
     """The value that a body holds."""
+    parsed = parse_json(body, most_bytes)
+    return parsed if isinstance(parsed, Malformed) else read_value(kind, parsed)
+
+
+def parse_json(body: bytes, most_bytes: int) -> object | Malformed:
+    """What a body says, of whatever shape."""
     if len(body) > most_bytes:
         return Malformed("The body", f"at most {most_bytes:,} bytes")
     try:
-        parsed = json.loads(body.decode("utf-8"), parse_constant=_no_constant)
+        parsed: object = json.loads(body.decode("utf-8"), parse_constant=_no_constant)
     except (ValueError, RecursionError):
         return Malformed("The body", "JSON in UTF-8")
+    return parsed
+
+
+def read_value(kind: type[T], parsed: object) -> T | Malformed:
+    """The value that JSON holds which was parsed already."""
     try:
         value: T = _read(kind, parsed, "")
     except _Misfit as misfit:
@@ -90,7 +108,7 @@ def _read(kind: Any, value: Any, where: str) -> Any:
     return _read_choice(kind, value, where)
 
 
-def _bounded(inner: Any, bound: Whole | Text | Most, value: Any, where: str) -> Any:
+def _bounded(inner: Any, bound: Whole | Text | Prose | Most, value: Any, where: str) -> Any:
     match bound:
         case Whole(low, high):
             fits = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
@@ -98,9 +116,19 @@ def _bounded(inner: Any, bound: Whole | Text | Most, value: Any, where: str) -> 
         case Text(most):
             fits = isinstance(value, str) and len(value) <= most and value.isprintable()
             return _checked(value, fits, where, f"a text of at most {most} printable characters")
+        case Prose(most):
+            return _checked(value, _is_prose(value, most), where, f"a text of at most {most:,} bytes in UTF-8")
         case Most(most):
             _checked(value, isinstance(value, list) and len(value) <= most, where, f"a list of at most {most}")
             return tuple(_read(get_args(inner)[0], item, f"{where}[{place}]") for place, item in enumerate(value))
+
+
+def _is_prose(value: Any, most_bytes: int) -> bool:
+    """Half a pair of surrogates is no character, though JSON can say it."""
+    try:
+        return isinstance(value, str) and len(value) <= most_bytes and len(value.encode()) <= most_bytes
+    except UnicodeEncodeError:
+        return False
 
 
 def _read_fields(kind: Any, value: Any, where: str) -> Any:

@@ -1,0 +1,50 @@
+"""What a task needs of a machine, as its kind estimates it; and the limits of its run that follow.
+
+Estimates serve quotes and placement. What a run may take at the most is more, so that an honest estimate that is a
+little low does not end the run.
+"""
+
+from dataclasses import dataclass
+from math import ceil
+
+from tidemill.core.sandboxes import MIB, Limits
+
+ROOM = 1.25
+"""How much more than its estimate a run may take."""
+
+LITTLE_BYTES = 64 * MIB
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a task takes.
+
+    `devices` is how many GPUs it wants; with none it runs on the processors, `cores` of them. `operations` counts
+    multiplications and additions, for estimates of time by a device's speed. `seconds` is how long the customer says it
+    takes where nobody can count the operations, and zero else.
+    """
+
+    memory_mib: int
+    disk_mib: int
+    operations: float
+    devices: int = 0
+    gpu_memory_mib: int = 0
+    shared_memory_mib: int = 64
+    cores: int = 1
+    seconds: int = 0
+    network: bool = False
+
+
+def limits_of(needs: Needs, seconds: float) -> Limits:
+    """The most that a run with these needs may take, for so many seconds."""
+    disk_bytes = ceil(needs.disk_mib * ROOM) * MIB + LITTLE_BYTES
+    return Limits(
+        seconds=seconds,
+        memory_bytes=ceil(needs.memory_mib * ROOM) * MIB,
+        shared_memory_bytes=max(1, needs.shared_memory_mib) * MIB,
+        disk_bytes=disk_bytes,
+        file_bytes=disk_bytes,
+        cpu_share=float(needs.cores),
+        pids=64 + 16 * needs.cores,
+        gpu_memory_bytes=ceil(needs.gpu_memory_mib * ROOM) * MIB or None,
+    )

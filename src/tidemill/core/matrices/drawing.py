@@ -1,0 +1,57 @@
+"""Matrices drawn from a seed: the same bits on every machine, and any rows without those before them.
+
+Entry number p of a matrix depends on the seed, the matrix's number and p alone. Arithmetic is of 64 bits and wraps.
+Entries of int8 take every value alike; entries of float32 are whole multiples of 2^−23 in [−1, 1), so none is rounded.
+"""
+
+from typing import Any
+
+import numpy as np
+
+LEFT, RIGHT = 0, 1
+"""The numbers that the two factors of a product have."""
+
+SEED_MAX = 2**53 - 1
+"""The largest whole number that every reader of JSON reads exactly."""
+
+ELEMENT_BYTES = {"int8": 1, "float32": 4}
+_PER_WORD = {"int8": 8, "float32": 2}
+_GOLDEN = 0x9E3779B97F4A7C15
+_ODD = 0xBF58476D1CE4E5B9
+_OTHER_ODD = 0x94D049BB133111EB
+_WORD = 2**64
+
+
+def drawn_rows(seed: int, number: int, element: str, columns: int, rows: range) -> Any:
+    """Some rows of a matrix with so many columns, as an array of `int8` or `float32`."""
+    first, last = rows.start * columns, rows.stop * columns
+    per_word = _PER_WORD[element]
+    words = drawn_words(seed, number, range(first // per_word, -(-last // per_word)))
+    skipped = first - first // per_word * per_word
+    entries = _int8(words) if element == "int8" else _float32(words)
+    return entries[skipped : skipped + last - first].reshape(len(rows), columns)
+
+
+def drawn_words(seed: int, number: int, places: range) -> Any:
+    """Random words of 64 bits, each by its place."""
+    base = np.uint64((seed * _ODD + (number + 1) * _GOLDEN) % _WORD)
+    counts = np.arange(places.start, places.stop, dtype=np.uint64)
+    return mixed(counts * np.uint64(_GOLDEN) + mixed(np.array([base]))[0])
+
+
+def mixed(words: Any) -> Any:
+    """Each word scrambled by itself, so that its bits tell nothing of its neighbours'. Words are changed in place."""
+    for shift, odd in ((30, _ODD), (27, _OTHER_ODD)):
+        words ^= words >> np.uint64(shift)
+        words *= np.uint64(odd)
+    words ^= words >> np.uint64(31)
+    return words
+
+
+def _int8(words: Any) -> Any:
+    return words.astype("<u8", copy=False).view(np.int8)
+
+
+def _float32(words: Any) -> Any:
+    halves = words.astype("<u8", copy=False).view("<u4") >> np.uint32(8)
+    return (halves.astype(np.int32) - np.int32(2**23)).astype(np.float32) * np.float32(2**-23)

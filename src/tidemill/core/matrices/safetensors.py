@@ -1,0 +1,91 @@
+"""Files of the safetensors format, read strictly: where each tensor lies, if nothing in the header is a lie.
+
+The tensors of a file cover it from the header's end to its last byte, each once, none over another. Only numbers are
+in such a file, and only types that we know are let through.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from tidemill.core.matrices.npy import Unreadable
+
+LENGTH_BYTES = 8
+HEADER_MAX_BYTES = 2**20
+TENSORS_MAX = 10_000
+DIMENSIONS_MAX = 8
+SIDE_MAX = 2**40
+ITEM_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
+_LIE = "The tensor number {} of the file does not lie where it says."
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor's type, by the format's own name, its sides, and its bytes in the file."""
+
+    element: str
+    shape: tuple[int, ...]
+    begins_at: int
+    ends_at: int
+
+
+def header_bytes(beginning: bytes) -> int | Unreadable:
+    """How many bytes the length and the header take, by the file's first eight."""
+    length = int.from_bytes(beginning[:LENGTH_BYTES], "little")
+    if len(beginning) < LENGTH_BYTES or not 2 <= length <= HEADER_MAX_BYTES:
+        return Unreadable("The file is not of the safetensors format, or its header is longer than a megabyte.")
+    return LENGTH_BYTES + length
+
+
+def read_tensors(beginning: bytes, file_bytes: int) -> Mapping[str, Tensor] | Unreadable:
+    """Every tensor by its name, from the length and the header as they stand in the file."""
+    begins_at = header_bytes(beginning)
+    if isinstance(begins_at, Unreadable):
+        return begins_at
+    try:
+        header = json.loads(beginning[LENGTH_BYTES:begins_at].decode(), object_pairs_hook=_once)
+    except (ValueError, RecursionError):
+        header = None
+    if not isinstance(header, dict) or len(beginning) < begins_at or len(header) > TENSORS_MAX:
+        return Unreadable("The header of the safetensors file cannot be read.")
+    header.pop("__metadata__", None)
+    found: dict[str, Tensor] = {}
+    for number, (name, said) in enumerate(header.items()):
+        tensor = _tensor(said, begins_at)
+        if tensor is None:
+            return Unreadable(_LIE.format(number))
+        found[name] = tensor
+    return _covering(found, begins_at, file_bytes)
+
+
+def _tensor(said: Any, begins_at: int) -> Tensor | None:
+    if not isinstance(said, dict) or said.keys() != {"dtype", "shape", "data_offsets"}:
+        return None
+    element, shape, offsets = said["dtype"], said["shape"], said["data_offsets"]
+    if not isinstance(element, str) or element not in ITEM_BYTES or not _numbers(shape) or not _numbers(offsets):
+        return None
+    if len(shape) > DIMENSIONS_MAX or len(offsets) != 2 or offsets[1] - offsets[0] != prod(shape) * ITEM_BYTES[element]:
+        return None
+    return Tensor(element, tuple(shape), begins_at + offsets[0], begins_at + offsets[1])
+
+
+def _covering(found: dict[str, Tensor], begins_at: int, file_bytes: int) -> Mapping[str, Tensor] | Unreadable:
+    at = begins_at
+    for number, tensor in enumerate(sorted(found.values(), key=lambda one: (one.begins_at, one.ends_at))):
+        if tensor.begins_at != at:
+            return Unreadable(_LIE.format(number))
+        at = tensor.ends_at
+    return found if at == file_bytes else Unreadable("The safetensors file is longer or shorter than its tensors.")
+
+
+def _numbers(value: Any) -> bool:
+    return isinstance(value, list) and all(type(one) is int and 0 <= one <= SIDE_MAX for one in value)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands twice")
+    return found
