@@ -1,26 +1,34 @@
 """A process that uploads and reads back so many MiB, and prints by how much its memory grew at the most.
 
-`python -m tests.artefacts.large DIRECTORY MIB`: half of it after a restart of the store, so that it is read again.
+`python -m tests.artefacts.large MIB DIRECTORY`, or `… MIB ENDPOINT PREFIX` for a bucket: half of it after a restart of
+the store, so that it is read again.
 """
 
 import asyncio
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import psutil
 
-from tests.artefacts.places import NOW, ids, opened
+from tests.artefacts.places import NOW, ids, in_bucket, opened
+from tests.artefacts.s3_server import place_in
+from tidemill.artefacts.store import ArtefactStore
 from tidemill.core.artefacts.artefact import Digest
 
 MIB = 1024 * 1024
 
 
-async def main(root: Path, size_mib: int) -> int:
+async def main(size_mib: int, root: str, prefix: str | None = None) -> int:
     process = psutil.Process()
     over = threading.Event()
-    async with opened(root):
+
+    def again() -> AbstractAsyncContextManager[ArtefactStore]:
+        return opened(Path(root)) if prefix is None else in_bucket(place_in(root, prefix))
+
+    async with again():
         before = peak = process.memory_info().rss
 
     def watch() -> None:
@@ -31,20 +39,20 @@ async def main(root: Path, size_mib: int) -> int:
     watching = threading.Thread(target=watch)
     watching.start()
     try:
-        await _there_and_back(root, size_mib)
+        await _there_and_back(again, size_mib)
     finally:
         over.set()
         watching.join()
     return peak - before
 
 
-async def _there_and_back(root: Path, size_mib: int) -> None:
+async def _there_and_back(again: Callable[[], AbstractAsyncContextManager[ArtefactStore]], size_mib: int) -> None:
     upload_id = ids().new(NOW)
     half = size_mib // 2
-    async with opened(root) as store:
+    async with again() as store:
         await store.begin(upload_id, size_mib * MIB)
         assert await store.append(upload_id, 0, _content(0, half)) == half * MIB
-    async with opened(root) as store:
+    async with again() as store:
         assert await store.append(upload_id, half * MIB, _content(half, size_mib)) == size_mib * MIB
         digest = await store.finish(upload_id, None, NOW)
         assert isinstance(digest, Digest)
@@ -63,4 +71,4 @@ async def _content(first_mib: int, end_mib: int) -> AsyncIterator[bytes]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(str(asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))))
+    sys.stdout.write(str(asyncio.run(main(int(sys.argv[1]), *sys.argv[2:]))))

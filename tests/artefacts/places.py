@@ -9,12 +9,18 @@ from pathlib import Path
 from uuid import UUID
 
 from tidemill.artefacts.local import LocalStore
+from tidemill.artefacts.s3 import S3Store
+from tidemill.artefacts.s3_bucket import Place
+from tidemill.artefacts.s3_uploading import PART_BYTES
+from tidemill.artefacts.store import ArtefactStore
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import HOUR, Instant
 from tidemill.core.ids import Ids
 
 NOW = Instant(1_700_000_000_000_000)
 LATER = Instant(NOW + HOUR)
+LEAST_PART_BYTES = 5 * 1024 * 1024
+"""The smallest part that an S3 server takes."""
 
 
 def ids() -> Ids:
@@ -30,12 +36,21 @@ async def opened(root: Path, keep_free_bytes: int = 0) -> AsyncIterator[LocalSto
         await store.close()
 
 
+@asynccontextmanager
+async def in_bucket(place: Place, part_bytes: int | None = None) -> AsyncIterator[S3Store]:
+    store = S3Store(place, 2, part_bytes or PART_BYTES)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
 async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
     for part in parts:
         yield part
 
 
-async def put(store: LocalStore, content: bytes, now: Instant = NOW) -> Digest:
+async def put(store: ArtefactStore, content: bytes, now: Instant = NOW) -> Digest:
     """Upload at once, and leave no upload."""
     upload_id = ids().new(now)
     await store.begin(upload_id, len(content))
@@ -46,7 +61,7 @@ async def put(store: LocalStore, content: bytes, now: Instant = NOW) -> Digest:
     return digest
 
 
-async def get(store: LocalStore, digest: Digest, first: int = 0, end: int | None = None) -> bytes:
+async def get(store: ArtefactStore, digest: Digest, first: int = 0, end: int | None = None) -> bytes:
     reading = await store.open(digest, first, end)
     try:
         return b"".join([piece async for piece in reading])

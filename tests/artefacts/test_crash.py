@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from uuid import UUID
 
@@ -14,7 +15,7 @@ import pytest
 from tests.artefacts.places import LATER, NOW, KnownSets, chunks, digest_of, files, get, opened
 from tests.artefacts.uploader import content_of
 from tests.tidy.source import ROOT
-from tidemill.artefacts.local import LocalStore
+from tidemill.artefacts.store import ArtefactStore
 from tidemill.core.artefacts.artefact import Digest
 
 Promises = tuple[dict[UUID, int], set[Digest]]
@@ -36,13 +37,13 @@ async def _kill(root: Path, times: int) -> None:
     uploads_seen = contents_seen = 0
     for number in range(times):
         where = f"seed {seed}, kill {number}"
-        at, held = _killed_uploaders(root, dice.uniform(0, 0.15))
+        at, held = killed_uploaders([str(root)], dice.uniform(0, 0.15))
         uploads_seen += len(at)
         contents_seen += len(held)
         _expect_whole(root, where)
         async with opened(root) as store:
-            await _expect_kept(store, at, held, where)
-            await _go_on(store, at, where)
+            await expect_kept(store, at, held, where)
+            await go_on(store, at, where)
             await store.sweep(LATER, KnownSets())
         assert files(root) == set(), where
         assert os.listdir(root / "uploads") == [], where
@@ -50,9 +51,9 @@ async def _kill(root: Path, times: int) -> None:
     assert contents_seen
 
 
-def _killed_uploaders(root: Path, after_s: float) -> Promises:
-    """What two processes in one directory said until they were killed."""
-    command = [sys.executable, "-m", "tests.artefacts.uploader", str(root)]
+def killed_uploaders(place: Sequence[str], after_s: float) -> Promises:
+    """What two processes in one place said until they were killed."""
+    command = [sys.executable, "-m", "tests.artefacts.uploader", *place]
     processes = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) for _ in range(2)]
     begun = [process.stdout.readline() for process in processes]
     assert all(begun), "an uploader could not begin"
@@ -81,7 +82,7 @@ def _expect_whole(root: Path, where: str) -> None:
             assert hashlib.sha256(file.read_bytes()).hexdigest() == file.name, where
 
 
-async def _expect_kept(store: LocalStore, at: dict[UUID, int], held: set[Digest], where: str) -> None:
+async def expect_kept(store: ArtefactStore, at: dict[UUID, int], held: set[Digest], where: str) -> None:
     for digest in held:
         assert await store.size(digest) is not None, where
     for upload_id, offset in at.items():
@@ -90,10 +91,10 @@ async def _expect_kept(store: LocalStore, at: dict[UUID, int], held: set[Digest]
         assert stands_at >= offset, where
 
 
-async def _go_on(store: LocalStore, uploads: dict[UUID, int], where: str) -> None:
+async def go_on(store: ArtefactStore, uploads: dict[UUID, int], where: str, *, in_parts: bool = False) -> None:
     """Every upload that was confirmed can be brought to its end."""
     for upload_id in uploads:
-        content = content_of(upload_id)
+        content = content_of(upload_id, in_parts=in_parts)
         stands_at = await store.offset(upload_id)
         assert await store.append(upload_id, stands_at, chunks(content[stands_at:])) == len(content), where
         assert await store.finish(upload_id, digest_of(content), NOW) == digest_of(content), where

@@ -1,11 +1,32 @@
 """Settings of artefacts: where they are kept, how much of them, and for how long."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from tidemill.core.settings.definition import Scope, optional, setting
+from tidemill.core.settings.kind import Kind, Unreadable
+from tidemill.core.settings.mail import SECRET
 from tidemill.core.settings.quantities import DURATION, INTEGER, SIZE
-from tidemill.core.settings.texts import PATH
+from tidemill.core.settings.texts import PATH, SWITCH, TEXT, WEB_URL
+
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
+_PREFIX = re.compile(r"([A-Za-z0-9._-]+/)*", re.ASCII)
+
+
+def _read_bucket(raw: object) -> str | Unreadable:
+    return raw if isinstance(raw, str) and _BUCKET.fullmatch(raw) else Unreadable()
+
+
+def _read_prefix(raw: object) -> str | Unreadable:
+    fits = isinstance(raw, str) and len(raw) <= 200 and _PREFIX.fullmatch(raw)
+    return raw if isinstance(raw, str) and fits and ".." not in raw else Unreadable()
+
+
+BUCKET: Kind[str] = Kind("bucket", "a bucket's name such as artefacts", _read_bucket, lambda value: value)
+PREFIX: Kind[str] = Kind(
+    "prefix", "plain names, each with a slash behind it, such as pool/", _read_prefix, lambda value: value
+)
 
 
 @dataclass(frozen=True)
@@ -16,6 +37,30 @@ class ArtefactsSettings:
         PATH,
         scope=Scope.PROCESS,
         meaning="The directory of the artefacts; not set uses `artefacts` in the home.",
+    )
+    s3_endpoint: str | None = optional(
+        WEB_URL,
+        scope=Scope.PROCESS,
+        meaning="The S3-compatible server that keeps the artefacts; not set keeps them in `artefacts.place`.",
+    )
+    s3_bucket: str | None = optional(
+        BUCKET, scope=Scope.PROCESS, meaning="The bucket there, which must exist; needed with `artefacts.s3_endpoint`."
+    )
+    s3_prefix: str = setting(
+        PREFIX, "", scope=Scope.PROCESS, meaning="What every key in the bucket begins with, if others use it, too."
+    )
+    s3_region: str = setting(TEXT, "us-east-1", scope=Scope.PROCESS, meaning="The region that requests are signed for.")
+    s3_access_key: str | None = optional(
+        TEXT, scope=Scope.PROCESS, meaning="The name of the key to the bucket; needed with `artefacts.s3_endpoint`."
+    )
+    s3_secret_key: str | None = optional(
+        SECRET, scope=Scope.PROCESS, meaning="The key itself; it signs requests and is never sent."
+    )
+    s3_plain_allowed: bool = setting(
+        SWITCH,
+        False,
+        scope=Scope.PROCESS,
+        meaning="Whether artefacts may leave this machine without TLS, in a network of your own.",
     )
     keep_free_bytes: int = setting(
         SIZE,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import isclose
 from typing import Any
+from urllib.parse import urlsplit
 
 from tidemill.core.pool_urls import is_loopback
 from tidemill.core.settings.kind import shown
@@ -53,6 +54,11 @@ def _is_guarded(host: str, certificate: object, proxies: Collection[str]) -> boo
     return is_loopback(host) or certificate is not None or bool(proxies)
 
 
+def _is_private(url: str) -> bool:
+    parts = urlsplit(url)
+    return parts.scheme == "https" or is_loopback(parts.hostname or "")
+
+
 CHECKS = (
     Check(
         ("host", "http.tls_certificate", "http.trusted_proxies"),
@@ -90,6 +96,18 @@ CHECKS = (
         lambda tls, host, plain: tls != "none" or host is None or is_loopback(host) or plain,
         "Letters leave this machine only inside TLS: set mail.smtp_tls to starttls or tls, "
         "or say mail.smtp_plain_allowed = true if the network between is your own",
+    ),
+    Check(
+        ("artefacts.s3_endpoint", "artefacts.s3_bucket", "artefacts.s3_access_key", "artefacts.s3_secret_key"),
+        lambda *parts: len({part is None for part in parts}) == 1,
+        "artefacts.s3_endpoint, artefacts.s3_bucket, artefacts.s3_access_key and artefacts.s3_secret_key must be set "
+        "together",
+    ),
+    Check(
+        ("artefacts.s3_endpoint", "artefacts.s3_plain_allowed"),
+        lambda endpoint, plain: endpoint is None or _is_private(endpoint) or plain,
+        "Artefacts leave this machine only inside TLS: let artefacts.s3_endpoint begin with https://, "
+        "or say artefacts.s3_plain_allowed = true if the network between is your own",
     ),
     Check(
         ("database.backups_enabled", "database.backup_keep_daily", "database.backup_keep_weekly"),

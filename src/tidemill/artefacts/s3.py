@@ -1,0 +1,284 @@
+"""Artefacts in a bucket of an S3-compatible server: what `ArtefactStore` says, without locks and without copying.
+
+What is held under a digest has a name `contents/<ab>/<digest>/<finished at>-<upload>-<length>`. A small one holds its
+bytes; a large one leaves them where they were uploaded, `wholes/<upload>/bytes`. The time is in the name, and whoever
+finishes the same bytes once more makes another name. So finishing and deleting at once never meet: who deletes removes
+names that are old, who finishes removes only names that are smaller than one that stands.
+
+The bytes of a large one go when neither its upload nor a name needs them: who removes one of the two looks for the
+other afterwards, so that of two at once at least one sees that none is left. What a killed process had begun to
+remove is noted under `leaving/`, for the next sweep. The server must answer what was last written, as they all do.
+"""
+
+from collections import OrderedDict
+from collections.abc import AsyncIterable, Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from uuid import UUID
+
+from tidemill.artefacts.s3_bucket import Bucket, Place
+from tidemill.artefacts.s3_contents import Held, S3Reading, contents_of, read_held
+from tidemill.artefacts.s3_uploading import (
+    PART_BYTES,
+    HashedParts,
+    Receiving,
+    Standing,
+    begin_upload,
+    find_upload,
+    join,
+    read_back,
+    read_begun,
+    record_key,
+    tail,
+    whole_key,
+)
+from tidemill.artefacts.store import Known, Swept
+from tidemill.artefacts.threads import Threads
+from tidemill.core.artefacts.artefact import Digest, checked_range, read_digest
+from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
+from tidemill.core.artefacts.uploads import Checksum, refused_end, refused_part
+from tidemill.core.clock import Instant
+from tidemill.core.ids import made_at
+
+_BATCH = 1_000
+_HASHED_MAX = 1_000
+
+
+class S3Store:
+    """A bucket with artefacts."""
+
+    def __init__(self, place: Place, threads: int, part_bytes: int = PART_BYTES) -> None:
+        self._part_bytes = part_bytes
+        self._threads = Threads(threads)
+        self._bucket = Bucket(place, self._threads)
+        self._busy: set[UUID] = set()
+        self._hashed: OrderedDict[UUID, HashedParts] = OrderedDict()
+
+    async def begin(self, upload_id: UUID, length_bytes: int) -> None:
+        assert length_bytes >= 0
+        assert upload_id.version == 7, "its age is read from its id"
+        await begin_upload(self._bucket, upload_id, length_bytes, self._part_bytes)
+
+    async def offset(self, upload_id: UUID) -> int | UploadRefusal:
+        upload = await find_upload(self._bucket, upload_id)
+        return upload if isinstance(upload, UploadRefusal) else upload.stands_at
+
+    async def append(
+        self, upload_id: UUID, offset: int, chunks: AsyncIterable[bytes], checksum: Checksum | None = None
+    ) -> int | UploadRefusal:
+        with self._alone(upload_id) as free:
+            upload = await find_upload(self._bucket, upload_id) if free else UploadRefusal.UPLOAD_BUSY
+            if isinstance(upload, UploadRefusal):
+                return upload
+            if refusal := refused_part(upload.begun.length_bytes, upload.stands_at, offset):
+                return refusal
+            receiving = Receiving(self._bucket, self._threads, upload, self._hashed_of(upload_id), checksum)
+            try:
+                return await receiving.take(chunks)
+            finally:
+                self._remember(upload_id, receiving.hashed)
+
+    async def finish(self, upload_id: UUID, expected: Digest | None, now: Instant) -> Digest | UploadRefusal:
+        with self._alone(upload_id) as free:
+            upload = await find_upload(self._bucket, upload_id) if free else UploadRefusal.UPLOAD_BUSY
+            if isinstance(upload, UploadRefusal):
+                return upload
+            if refusal := refused_end(upload.begun.length_bytes, upload.stands_at):
+                return refusal
+            if upload.begun.multipart:
+                return await self._finish_large(upload, expected, now)
+            return await self._finish_small(upload, expected, now)
+
+    async def abandon(self, upload_id: UUID) -> None:
+        self._hashed.pop(upload_id, None)
+        begun = await read_begun(self._bucket, upload_id)
+        if begun is None or begun.multipart:
+            await self._note_leaving(upload_id)
+        await self._bucket.delete(record_key(upload_id))
+        async for found in self._bucket.list(f"uploads/{upload_id}/"):
+            await self._bucket.delete(found.key)
+        if begun and begun.multipart:
+            await self._bucket.drop_parts(whole_key(upload_id), begun.multipart)
+        await self._settle(upload_id)
+
+    async def size(self, digest: Digest) -> int | None:
+        for held in await self._held(digest):
+            if held.here or await self._bucket.has(held.bytes_key):
+                return held.length_bytes
+        return None
+
+    async def open(self, digest: Digest, first: int = 0, end: int | None = None) -> S3Reading | ArtefactRefusal:
+        for held in await self._held(digest):
+            there = checked_range(first, end, held.length_bytes)
+            if isinstance(there, ArtefactRefusal):
+                return there
+            reading = S3Reading(self._bucket, held, *there)
+            if await reading.open():
+                return reading
+        return ArtefactRefusal.UNKNOWN_ARTEFACT
+
+    async def delete(self, digest: Digest, older_than: Instant) -> bool:
+        held = await self._held(digest)
+        if not held or held[0].finished_at >= older_than:
+            return False
+        for one in held:
+            await self._drop(one)
+        return True
+
+    async def sweep(self, older_than: Instant, known: Known) -> Swept:
+        uploads = await self._sweep_uploads(older_than, known)
+        contents = await self._sweep_contents(older_than, known)
+        async for found in self._bucket.list("leaving/"):
+            upload_id = _read_id(found.key.removeprefix("leaving/"))
+            if upload_id and made_at(upload_id) < older_than:
+                await self._settle(upload_id)
+        async for key, multipart in self._bucket.uploads_in_parts("wholes/"):
+            upload_id = _read_id(key.split("/")[1])
+            if upload_id and made_at(upload_id) < older_than and not await self._bucket.has(record_key(upload_id)):
+                await self._bucket.drop_parts(key, multipart)
+        return Swept(uploads, contents)
+
+    async def close(self) -> None:
+        await self._bucket.close()
+        self._threads.close()
+
+    async def _finish_small(self, upload: Standing, expected: Digest | None, now: Instant) -> Digest | UploadRefusal:
+        content = await tail(self._bucket, upload)
+        digest = Digest(await self._threads.run(lambda: sha256(content).hexdigest()))
+        if expected not in (None, digest):
+            return UploadRefusal.UPLOAD_DIGEST_WRONG
+        held = Held(now, upload.id, len(content), digest, here=True)
+        await self._bucket.put(held.key, content)
+        await self._drop_smaller(digest)
+        return digest
+
+    async def _finish_large(self, upload: Standing, expected: Digest | None, now: Instant) -> Digest | UploadRefusal:
+        digest = await self._digest_of_whole(upload)
+        if isinstance(digest, UploadRefusal):
+            return digest
+        if expected not in (None, digest):
+            return UploadRefusal.UPLOAD_DIGEST_WRONG
+        held = Held(now, upload.id, upload.begun.length_bytes, digest, here=False)
+        await self._bucket.put(held.key, b"")
+        if not await self._bucket.has(record_key(upload.id)):
+            await self._drop(held)
+            return UploadRefusal.UNKNOWN_UPLOAD  # it was abandoned at this moment
+        await self._drop_smaller(digest)
+        return digest
+
+    async def _digest_of_whole(self, upload: Standing) -> Digest | UploadRefusal:
+        """Of the object that is, or now becomes, the whole upload. It is noted beside it, so that this happens once."""
+        names = await self._bucket.names(f"wholes/{upload.id}/")
+        for name in names:
+            if isinstance(digest := read_digest(name), Digest):
+                return digest
+        text = None if "bytes" in names else await join(self._bucket, upload, self._hashed_of(upload.id))
+        length_bytes = upload.begun.length_bytes
+        text = text or await read_back(self._bucket, self._threads, whole_key(upload.id), length_bytes)
+        if text is None:
+            return UploadRefusal.UPLOAD_BUSY  # its parts changed under our hands
+        await self._bucket.put(f"wholes/{upload.id}/{text}", b"")
+        return Digest(text)
+
+    async def _held(self, digest: Digest) -> Sequence[Held]:
+        """What is held under a digest, the greatest first."""
+        found = [read_held(one.key, one.size_bytes) async for one in self._bucket.list(contents_of(digest))]
+        return sorted((held for held in found if held), reverse=True)
+
+    async def _drop_smaller(self, digest: Digest) -> None:
+        for held in (await self._held(digest))[1:]:
+            await self._drop(held)
+
+    async def _drop(self, held: Held) -> None:
+        if not held.here:
+            await self._note_leaving(held.upload_id)
+        await self._bucket.delete(held.key)
+        if not held.here:
+            await self._settle(held.upload_id)
+
+    async def _note_leaving(self, upload_id: UUID) -> None:
+        await self._bucket.put(f"leaving/{upload_id}", b"")
+
+    async def _settle(self, upload_id: UUID) -> None:
+        """Remove the bytes of a large upload if nothing needs them any more."""
+        if not await self._is_needed(upload_id):
+            async for found in self._bucket.list(f"wholes/{upload_id}/"):
+                await self._bucket.delete(found.key)
+        await self._bucket.delete(f"leaving/{upload_id}")
+
+    async def _is_needed(self, upload_id: UUID) -> bool:
+        if await self._bucket.has(record_key(upload_id)):
+            return True
+        for name in await self._bucket.names(f"wholes/{upload_id}/"):
+            digest = read_digest(name)
+            if isinstance(digest, Digest) and any(h.upload_id == upload_id for h in await self._held(digest)):
+                return True
+        return False
+
+    async def _sweep_uploads(self, older_than: Instant, known: Known) -> int:
+        batch: set[UUID] = set()
+        swept = 0
+        async for found in self._bucket.list("uploads/"):
+            upload_id = _read_id(found.key.split("/")[1])
+            if upload_id and made_at(upload_id) < older_than:
+                batch.add(upload_id)
+            if len(batch) == _BATCH:
+                swept += await self._abandon_unknown(batch, known)
+        return swept + await self._abandon_unknown(batch, known)
+
+    async def _abandon_unknown(self, batch: set[UUID], known: Known) -> int:
+        unknown = batch - set(await known.uploads(sorted(batch)))
+        batch.clear()
+        for upload_id in unknown:
+            await self.abandon(upload_id)
+        return len(unknown)
+
+    async def _sweep_contents(self, older_than: Instant, known: Known) -> int:
+        batch: dict[Digest, int] = {}
+        swept = 0
+        async for found in self._bucket.list("contents/"):
+            held = read_held(found.key, found.size_bytes)
+            if held and held.finished_at < older_than:
+                batch[held.digest] = batch.get(held.digest, 0) + 1
+            if len(batch) == _BATCH:
+                swept += await self._delete_unknown(batch, older_than, known)
+        return swept + await self._delete_unknown(batch, older_than, known)
+
+    async def _delete_unknown(self, batch: dict[Digest, int], older_than: Instant, known: Known) -> int:
+        """And of what is known, names that a killed process has left beside a greater one."""
+        kept = set(await known.digests(sorted(batch)))
+        swept = 0
+        for digest, names in batch.items():
+            if digest not in kept:
+                swept += await self.delete(digest, older_than)
+            elif names > 1:
+                await self._drop_smaller(digest)
+        batch.clear()
+        return swept
+
+    @contextmanager
+    def _alone(self, upload_id: UUID) -> Iterator[bool]:
+        """Whether nobody else in this process has the upload in hand. Other processes do no harm."""
+        free = upload_id not in self._busy
+        self._busy.add(upload_id)
+        try:
+            yield free
+        finally:
+            if free:
+                self._busy.discard(upload_id)
+
+    def _hashed_of(self, upload_id: UUID) -> HashedParts:
+        return self._hashed.get(upload_id) or HashedParts()
+
+    def _remember(self, upload_id: UUID, hashed: HashedParts) -> None:
+        self._hashed[upload_id] = hashed
+        self._hashed.move_to_end(upload_id)
+        if len(self._hashed) > _HASHED_MAX:
+            self._hashed.popitem(last=False)
+
+
+def _read_id(name: str) -> UUID | None:
+    try:
+        return UUID(name)
+    except ValueError:
+        return None

@@ -1,0 +1,293 @@
+"""An upload to an S3-compatible server: where it stands, adding to it, and making one object of it.
+
+`uploads/<id>/begun` says how long it is to be. Parts of one size go to the server as they come, and every confirmed
+offset is an object `uploads/<id>/at-<offset>` with the bytes behind the last whole part: the upload stands at the
+largest. So what was confirmed is never taken back, whoever else writes. A part that was not is sent again; some servers
+keep both, so `uploads/<id>/tags-<part>` says which ones were confirmed.
+
+Servers do not give back the parts of an upload under way. So parts are hashed as they come, in this process, and the
+hash counts only for a whole that is made of the very parts that were hashed. After a restart, or when requests went to
+several processes, the whole is read back once, at the end: one way more than it came, and never a wrong digest.
+"""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncIterable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
+
+from tidemill.artefacts.s3_bucket import Bucket, Part
+from tidemill.artefacts.threads import Threads
+from tidemill.core.artefacts.refusals import UploadRefusal
+from tidemill.core.artefacts.uploads import Checksum, Hash, refused_part
+from tidemill.core.faults import ArtefactFault
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
+
+T = TypeVar("T")
+
+MIB = 1024 * 1024
+PART_BYTES = 8 * MIB
+"""A part is held in memory, and is at least 5 MiB: the server's rule."""
+
+PARTS_MAX = 10_000
+_CONFIRM_EVERY_BYTES = 64 * MIB
+
+
+@dataclass
+class HashedParts:
+    """The parts that were hashed here, from the first on. It may be dropped at any time."""
+
+    tags: list[str] = field(default_factory=list)
+    state: "_Hash" = field(default_factory=hashlib.sha256)
+
+    def copy(self) -> "HashedParts":
+        return HashedParts([*self.tags], self.state.copy())
+
+
+@dataclass(frozen=True)
+class Begun:
+    """What was decided when an upload began. `multipart` is the server's name of an upload in parts, if it has any."""
+
+    length_bytes: int
+    part_bytes: int
+    multipart: str | None
+
+    def tail_of(self, stands_at: int) -> int:
+        """How many bytes stand behind the last whole part."""
+        return stands_at % self.part_bytes if self.multipart else stands_at
+
+
+@dataclass(frozen=True)
+class Standing:
+    """An upload as it is."""
+
+    id: UUID
+    begun: Begun
+    stands_at: int
+
+
+def record_key(upload_id: UUID) -> str:
+    return f"uploads/{upload_id}/begun"
+
+
+def whole_key(upload_id: UUID) -> str:
+    return f"wholes/{upload_id}/bytes"
+
+
+def tags_key(upload_id: UUID, number: int) -> str:
+    return f"uploads/{upload_id}/tags-{number:05}"
+
+
+def at_key(upload_id: UUID, offset: int) -> str:
+    return f"uploads/{upload_id}/at-{offset:020}"
+
+
+async def begin_upload(bucket: Bucket, upload_id: UUID, length_bytes: int, part_bytes: int) -> None:
+    """Make place for an upload, unless there is one."""
+    if await bucket.has(record_key(upload_id)):
+        return
+    part_bytes = max(part_bytes, -(-length_bytes // PARTS_MAX))
+    multipart = await bucket.begin_parts(whole_key(upload_id)) if length_bytes > part_bytes else None
+    record = {"length_bytes": length_bytes, "part_bytes": part_bytes, "multipart": multipart}
+    await bucket.put(record_key(upload_id), json.dumps(record).encode())
+
+
+async def read_begun(bucket: Bucket, upload_id: UUID) -> Begun | None:
+    record = await bucket.get(record_key(upload_id))
+    return None if record is None else Begun(**json.loads(record))
+
+
+async def find_upload(bucket: Bucket, upload_id: UUID) -> Standing | UploadRefusal:
+    """Where an upload stands."""
+    begun = await read_begun(bucket, upload_id)
+    if begun is None:
+        return UploadRefusal.UNKNOWN_UPLOAD
+    names = await bucket.names(f"uploads/{upload_id}/at-")
+    return Standing(upload_id, begun, max(map(int, names), default=0))
+
+
+async def tail(bucket: Bucket, upload: Standing) -> bytes:
+    """The bytes behind the last whole part."""
+    size = upload.begun.tail_of(upload.stands_at)
+    if size == 0:
+        return b""
+    found = await bucket.get(at_key(upload.id, upload.stands_at))
+    if found is None or len(found) != size:
+        raise ArtefactFault(f"The upload {upload.id} is not what it was: somebody else changes the bucket.")
+    return found
+
+
+class Receiving:
+    """A part of an upload as it arrives, from one request. `hashed` is of what is confirmed."""
+
+    def __init__(
+        self, bucket: Bucket, threads: Threads, upload: Standing, hashed: HashedParts, checksum: Checksum | None
+    ) -> None:
+        self._bucket = bucket
+        self._threads = threads
+        self._upload = upload
+        self._begun = upload.begun
+        self.hashed = hashed
+        self._hashing = hashed.copy() if len(hashed.tags) == self._sent(upload.stands_at) else HashedParts()
+        self._tags: list[str] = []
+        self._checksum = checksum
+        self._found: Hash | None = checksum.hash() if checksum else None
+        self._rest = bytearray()
+        self._at = upload.stands_at
+        self._confirmed = [upload.stands_at]
+
+    async def take(self, chunks: AsyncIterable[bytes]) -> int | UploadRefusal:
+        """Add chunks. Answers where the upload stands then; of what is refused, nothing is kept."""
+        self._rest += await tail(self._bucket, self._upload)
+        try:
+            refusal = await self._take(chunks)
+        except BaseException:
+            if not self._checksum:
+                await _through(self._confirm(last=True))
+            raise
+        if not refusal and self._checksum and self._found and not self._checksum.fits(self._found):
+            refusal = UploadRefusal.UPLOAD_CHECKSUM_WRONG
+        if refusal:
+            await self._forget(self._confirmed[1:])
+            return refusal
+        await _through(self._confirm(last=True))
+        return self._at
+
+    async def _take(self, chunks: AsyncIterable[bytes]) -> UploadRefusal | None:
+        async for chunk in chunks:
+            if refusal := refused_part(self._begun.length_bytes, self._at, self._at, len(chunk)):
+                return refusal
+            if self._found:
+                self._found.update(chunk)
+            left = memoryview(chunk)
+            while left:
+                room = self._begun.part_bytes - len(self._rest)
+                self._rest += left[:room]
+                self._at += len(left[:room])
+                left = left[room:]
+                if refusal := await self._send_whole_part():
+                    return refusal
+        return None
+
+    async def _send_whole_part(self) -> UploadRefusal | None:
+        if not self._begun.multipart or len(self._rest) < self._begun.part_bytes:
+            return None
+        number = self._at // self._begun.part_bytes
+        body = bytes(self._rest)
+        key = whole_key(self._upload.id)
+        part = await _through(self._bucket.put_part(key, self._begun.multipart, number, body))
+        if part is None:
+            return UploadRefusal.UNKNOWN_UPLOAD  # it was finished or abandoned meanwhile
+        self._rest.clear()
+        self._tags.append(part.tag)
+        await self._threads.run(_hash, self._hashing, part, body)
+        if not self._checksum and self._at - self._confirmed[-1] >= _CONFIRM_EVERY_BYTES:
+            await _through(self._confirm(last=False))
+        return None
+
+    async def _confirm(self, *, last: bool) -> None:
+        """Let the upload stand here. Where it stood at first is kept until the last: it may be taken back to there."""
+        if len(self._rest) > self._begun.tail_of(self._at):  # a whole part that the server did not take
+            self._at -= len(self._rest)
+            self._rest.clear()
+        if self._at <= self._confirmed[-1]:
+            return
+        if self._tags:
+            first = self._sent(self._at) - len(self._tags) + 1
+            await self._bucket.put(tags_key(self._upload.id, first), json.dumps(self._tags).encode())
+            self._tags.clear()
+        await self._bucket.put(at_key(self._upload.id, self._at), bytes(self._rest))
+        self.hashed = self._hashing.copy()
+        outdated = self._confirmed[0 if last else 1 :]
+        self._confirmed = [*self._confirmed[: 0 if last else 1], self._at]
+        await self._forget(outdated)
+
+    def _sent(self, at: int) -> int:
+        """How many whole parts there are before an offset."""
+        return at // self._begun.part_bytes if self._begun.multipart else 0
+
+    async def _forget(self, offsets: list[int]) -> None:
+        for offset in offsets:
+            await self._bucket.delete(at_key(self._upload.id, offset))
+
+
+async def join(bucket: Bucket, upload: Standing, hashed: HashedParts) -> str | None:
+    """Make one object of a complete upload in parts. Answers its digest's text if that is known without reading."""
+    begun, key = upload.begun, whole_key(upload.id)
+    assert begun.multipart
+    assert upload.stands_at == begun.length_bytes
+    count = -(-begun.length_bytes // begun.part_bytes)
+    rest = await tail(bucket, upload)
+    last = await bucket.put_part(key, begun.multipart, count, rest) if rest else None
+    wanted = hashed.tags if len(hashed.tags) == count - bool(last) else await _confirmed_tags(bucket, upload.id)
+    parts = _chosen(await bucket.parts(key, begun.multipart) or (), wanted, last)
+    if sum(part.size_bytes for part in parts) != begun.length_bytes:
+        return None
+    digest = _digest(hashed, [part.tag for part in parts], last, rest)
+    return digest if await bucket.join_parts(key, begun.multipart, parts) else None
+
+
+async def read_back(bucket: Bucket, threads: Threads, key: str, length_bytes: int) -> str | None:
+    """The digest of an object, from all its bytes; None if it is not there."""
+    answer = await bucket.read(key, 0, length_bytes)
+    if answer is None:
+        return None
+    state, read = hashlib.sha256(), 0
+    try:
+        async for piece in answer.aiter_raw(MIB):
+            await threads.run(state.update, piece)
+            read += len(piece)
+    finally:
+        await answer.aclose()
+    if read != length_bytes:
+        raise ArtefactFault(f"{key} is shorter than it was: look at the server.")
+    return state.hexdigest()
+
+
+async def _through(work: Coroutine[Any, Any, T]) -> T:
+    """Wait for what has begun, also when we are cancelled: else the server might do it after somebody went on."""
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
+async def _confirmed_tags(bucket: Bucket, upload_id: UUID) -> list[str]:
+    """The tags of whole parts from the first on, as they were confirmed."""
+    tags: list[str] = []
+    for name in sorted(await bucket.names(f"uploads/{upload_id}/tags-")):
+        found = await bucket.get(tags_key(upload_id, int(name)))
+        tags[int(name) - 1 :] = json.loads(found or b"[]")
+    return tags
+
+
+def _chosen(parts: Sequence[Part], wanted: Sequence[str], last: Part | None) -> list[Part]:
+    """One part of each number: the one that was confirmed, where a server kept several."""
+    wanted = [*wanted, last.tag] if last else wanted
+    chosen: dict[int, Part] = {}
+    for part in parts:
+        is_wanted = part.number <= len(wanted) and wanted[part.number - 1] == part.tag
+        if is_wanted or part.number not in chosen:
+            chosen[part.number] = part
+    return [chosen[number] for number in sorted(chosen)]
+
+
+def _hash(hashed: HashedParts, part: Part, body: bytes) -> None:
+    if len(hashed.tags) == part.number - 1:
+        hashed.tags.append(part.tag)
+        hashed.state.update(body)
+
+
+def _digest(hashed: HashedParts, tags: list[str], last: Part | None, rest: bytes) -> str | None:
+    """The digest, if what was hashed here is what the server has."""
+    if tags != hashed.tags + ([last.tag] if last else []):
+        return None
+    state = hashed.state.copy()
+    state.update(rest)
+    return state.hexdigest()
