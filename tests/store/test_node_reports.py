@@ -14,6 +14,8 @@ from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.hardware import Device, DeviceKind, Machine, Network, facts_of
 from tidemill.core.nodes import rule_book
 from tidemill.core.nodes.alerts import LASTS_US
+from tidemill.core.nodes.carries import Carries, carries_bytes
+from tidemill.core.nodes.node import Node
 from tidemill.core.nodes.reports import EVENTS_SAVED, Dropped, Fact, Said
 from tidemill.core.nodes.rule_book import Place, RuleBook
 from tidemill.core.telemetry import PastBeat
@@ -38,7 +40,7 @@ def machine(*devices: Device, **fields: object) -> Machine:
 
 NONSENSE = [
     Fact(kind, body)
-    for kind in ("machine", "rules", "clock", "leave", "unheard_of", "", "'; DROP TABLE node; --")
+    for kind in ("machine", "rules", "clock", "leave", "sandbox", "unheard_of", "", "'; DROP TABLE node; --")
     for body in (
         b"",
         b"\xff",
@@ -161,6 +163,17 @@ async def test_a_machine_is_kept_and_only_what_changed_is_told(database: Databas
     assert event.body["changed"] == ["devices"]
     await report(database, now, link, 5, as_fact(machine(gpu(0, "C"))))
     assert await uuids_of(database, link.node_id) == ["C"]
+
+
+async def test_what_a_node_carries_out_is_kept_beside_its_machine(database: Database, now: Instant, link: Link) -> None:
+    body = carries_bytes(Carries(("script", "matmul"), ("TIME",)))
+    await report(database, now, link, 1, as_fact(machine(gpu(0, "A"))), Fact("sandbox", body))
+    await report(database, now, link, 3, Fact("sandbox", b"nonsense"))
+    async with database.connection() as connection:
+        found = await nodes.get(connection, link.node_id, None)
+    assert isinstance(found, Node)
+    assert found.carries == {"kinds": ["script", "matmul"], "abilities": ["TIME"], "why_not": []}
+    assert found.machine is not None
 
 
 async def test_a_device_that_stays_keeps_what_others_wrote_beside_it(

@@ -1,6 +1,7 @@
 """What becomes of reports, whatever is in them: taken, refused or left out, and never more than that."""
 
 import json
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -11,6 +12,7 @@ from tidemill.core.clock import SECOND, Instant
 from tidemill.core.events import Event
 from tidemill.core.hardware import Device, DeviceKind, Machine, facts_of
 from tidemill.core.nodes import rule_book
+from tidemill.core.nodes.carries import Carries, carries_bytes, why_not
 from tidemill.core.nodes.reports import Dropped, Fact, Known, Said, Weighed, fresh, weigh
 from tidemill.core.nodes.rule_book import Place, RuleBook
 from tidemill.core.telemetry import Beat, PastBeat
@@ -20,7 +22,7 @@ MACHINE = Machine(
     "Linux", "6.1", "x86_64", "EPYC", 64, 512_000, 4_000_000, (Device(0, DeviceKind.CPU, "EPYC", "CPU-0", 1, "6.1"),)
 )
 KNOWN = Known(UUID(int=1), UUID(int=2), json.loads(facts_of(MACHINE)), RuleBook(), 0)
-KINDS = st.sampled_from(["machine", "rules", "clock", "leave", "challenge", "", "x" * 100])
+KINDS = st.sampled_from(["machine", "rules", "clock", "leave", "sandbox", "challenge", "", "x" * 100])
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.sampled_from(["devices", "utc_offset_s"]), inner),
@@ -37,7 +39,7 @@ def kinds(events: tuple[Event, ...]) -> list[str]:
 @given(SAID)
 def test_whatever_is_said_is_weighed_and_a_batch_tells_a_handful(said: list[Said]) -> None:
     weighed = weigh(KNOWN, said, NOW)
-    assert len(weighed.events) <= 4
+    assert len(weighed.events) <= 5
     assert all(beat.at <= NOW for beat in weighed.beats)
     assert all(json.dumps(event.body()).isascii() for event in weighed.events)
 
@@ -65,6 +67,31 @@ def test_of_each_kind_the_last_counts() -> None:
     ]
     weighed = weigh(KNOWN, said, NOW)
     assert (weighed.utc_offset_s, weighed.events) == (7200, ())
+
+
+def test_what_a_node_carries_out_is_taken_once_and_within_bounds() -> None:
+    carries = Carries(("script",), ("TIME",), (why_not("DISK_QUOTA", "No\nquota." * 200),))
+    body = carries_bytes(carries)
+    assert weigh(KNOWN, [Fact("sandbox", body)], NOW) == Weighed(carries=carries)
+    assert weigh(replace(KNOWN, carries=json.loads(body)), [Fact("sandbox", body)], NOW) == Weighed()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{}",
+        b"[]",
+        b'{"kinds": "script", "abilities": []}',
+        b'{"kinds": ["\\u0000"], "abilities": []}',
+        json.dumps({"kinds": ["x"] * 65, "abilities": []}).encode(),
+        json.dumps({"kinds": ["x" * 65], "abilities": []}).encode(),
+        json.dumps({"kinds": [], "abilities": [], "more": "x" * 20_000}).encode(),
+    ],
+)
+def test_nonsense_about_what_a_node_carries_out_is_refused(body: bytes) -> None:
+    weighed = weigh(KNOWN, [Fact("sandbox", body)], NOW)
+    assert weighed.carries is None
+    assert kinds(weighed.events) == ["node.facts_refused"]
 
 
 @pytest.mark.parametrize("offset", ["64801", "-64801", "1.5", "true", "null", '"0"'])

@@ -35,7 +35,7 @@ def print_nodes(found: Sequence[_Shown], *, as_json: bool, none: str = NONE_YET)
 
 
 def print_node(node: _Shown) -> None:
-    rows = [*_fields(node), *_machine(node["machine"] or {}), *_devices(node["devices"])]
+    rows = [*_fields(node), *_machine(node["machine"] or {}), *_carries(node["carries"]), *_devices(node["devices"])]
     rows += [*rule_rows(node), *_cares(node)]
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
@@ -103,6 +103,15 @@ def _machine(machine: _Shown) -> Iterator[tuple[str, str]]:
     spoken += [f"{network['latency_ms']} ms to the pool"] if network.get("latency_ms") is not None else []
     if spoken:
         yield "network", ", ".join(spoken)
+
+
+def _carries(carries: _Shown | None) -> Iterator[tuple[str, str]]:
+    if carries is None:
+        return
+    yield "kinds", ", ".join(carries["kinds"]) or "none"
+    yield "sandbox", ", ".join(name.lower() for name in carries["abilities"]) or "none works"
+    for one in carries.get("why_not", ()):
+        yield f"no {one['what'].lower()}", one["why"]
 
 
 def _devices(devices: Sequence[_Shown]) -> Iterator[tuple[str, str]]:

@@ -17,6 +17,7 @@ from tidemill.core.clock import Instant
 from tidemill.core.hardware import Machine, facts_of
 from tidemill.core.ids import Ids
 from tidemill.core.nodes.alerts import of_machine
+from tidemill.core.nodes.carries import carries_bytes
 from tidemill.core.nodes.life import Life
 from tidemill.core.nodes.reports import Fact, Known, Said, Weighed, fresh, tellable, weigh
 from tidemill.core.nodes.rule_book import RuleBook, from_shown, shown
@@ -117,7 +118,15 @@ def _weighed(
         return Missing(link, received + 1, reported.first - 1)
     book = from_shown(node["rules"])
     assert isinstance(book, RuleBook), "a book is checked before it is kept"
-    known = Known(node["account_id"], link.node_id, node["machine"], book, node["utc_offset_s"], presence["past_until"])
+    known = Known(
+        node["account_id"],
+        link.node_id,
+        node["machine"],
+        book,
+        node["utc_offset_s"],
+        presence["past_until"],
+        node["carries"],
+    )
     return _Fresh(reported, received + len(new), presence["told_until"], known, weigh(known, new, now))
 
 
@@ -164,6 +173,7 @@ async def _change(transaction: Connection, todo: Sequence[_Fresh]) -> None:
         transaction,
         node_ids=[node_id for node_id, _ in changed],
         machines=[None if one.machine is None else json.loads(facts_of(one.machine)) for _, one in changed],
+        carried=[None if one.carries is None else json.loads(carries_bytes(one.carries)) for _, one in changed],
         rules=[None if one.rules is None else shown(one.rules) for _, one in changed],
         offsets=[one.utc_offset_s for _, one in changed],
         wishes=[int(one.disagrees) for _, one in changed],
@@ -171,7 +181,8 @@ async def _change(transaction: Connection, todo: Sequence[_Fresh]) -> None:
 
 
 def _is_change(weighed: Weighed) -> bool:
-    return weighed.disagrees or any(part is not None for part in (weighed.machine, weighed.rules, weighed.utc_offset_s))
+    parts = (weighed.machine, weighed.carries, weighed.rules, weighed.utc_offset_s)
+    return weighed.disagrees or any(part is not None for part in parts)
 
 
 async def _write_devices(transaction: Connection, machines: Mapping[UUID, Machine], ids: Ids, now: Instant) -> None:

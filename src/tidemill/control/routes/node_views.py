@@ -81,6 +81,9 @@ class AlertView(BaseModel):
 
 class NodeDetail(NodeSummary):
     machine: dict[str, Any] | None = Field(description="What the machine last said of itself.")
+    carries: dict[str, Any] | None = Field(
+        description="The kinds of tasks that it carries out, what its sandboxes enforce, and why not more."
+    )
     rules: dict[str, Any] = Field(description="Each rule that was set: its value, who set it, where and when.")
     no_work: list[NoWorkView] = Field(description="Why it gets no work, the reason to see to first in front.")
     alerts: list[AlertView] = Field(description="What its owner should see to, oldest first.")
@@ -100,6 +103,7 @@ async def detail(control: Control, connection: Connection, found: Node | Refusal
     return NodeDetail(
         **_fields(node, seen, devices[node.id]),
         machine=None if node.machine is None else dict(node.machine),
+        carries=None if node.carries is None else dict(node.carries),
         rules=rule_book.shown(node.book),
         no_work=[_reason(one) for one in reasons],
         alerts=[_alert(one) for one in (await node_alerts.of_nodes(connection, [node.id])).get(node.id, ())],

@@ -58,6 +58,7 @@ class Node:
     life: Life
     agent: str
     machine: Mapping[str, Any] | None
+    carries: Mapping[str, Any] | None
     book: RuleBook
     utc_offset_s: int
     suspended_reason: str | None

@@ -17,6 +17,7 @@ from tidemill.core.clock import SECOND, Instant
 from tidemill.core.events import Event
 from tidemill.core.hardware import Machine, Objection, facts_of, machine_of
 from tidemill.core.nodes import rule_book
+from tidemill.core.nodes.carries import SANDBOX, Carries, carries_of
 from tidemill.core.nodes.events import NodeRulesChanged
 from tidemill.core.nodes.health_events import NodeFactsRefused, NodeHardwareChanged, NodeReportsDropped
 from tidemill.core.nodes.rule_book import Place, RuleBook, RulesRefusal
@@ -30,6 +31,7 @@ EVENTS_SAVED = 20
 """A node makes so many events at once, and one more each time such a while has passed."""
 
 _SMALL_BYTES_MAX = 4096
+_KNOWN = (MACHINE, RULES, CLOCK, LEAVE, SANDBOX)
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class Known:
     rules: RuleBook
     utc_offset_s: int
     past_until: Instant | None = None
+    carries: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ class Weighed:
     """What is to be done. None where nothing changes; `disagrees` says that the node must be told the rules again."""
 
     machine: Machine | None = None
+    carries: Carries | None = None
     rules: RuleBook | None = None
     disagrees: bool = False
     utc_offset_s: int | None = None
@@ -98,15 +102,17 @@ def weigh(known: Known, said: Sequence[Said], now: Instant) -> Weighed:
     machine, machine_events = _machine(known, last[MACHINE]) if MACHINE in last else (None, ())
     rules, disagrees, rules_events = _rules(known, last[RULES]) if RULES in last else (None, False, ())
     offset_s, clock_events = _offset(known, last[CLOCK]) if CLOCK in last else (None, ())
+    carries, sandbox_events = _carries(known, last[SANDBOX]) if SANDBOX in last else (None, ())
     return Weighed(
         machine=machine,
+        carries=carries,
         rules=rules,
         disagrees=disagrees,
         utc_offset_s=offset_s,
         leaves=_reason(last[LEAVE]) if LEAVE in last else None,
         beats=tuple(spaced((one for one in said if isinstance(one, PastBeat)), known.past_until, now)),
-        events=(*machine_events, *rules_events, *clock_events, *_dropped(known, said)),
-        others=tuple(f for f in said if isinstance(f, Fact) and f.kind not in (MACHINE, RULES, CLOCK, LEAVE)),
+        events=(*machine_events, *rules_events, *clock_events, *sandbox_events, *_dropped(known, said)),
+        others=tuple(fact for fact in said if isinstance(fact, Fact) and fact.kind not in _KNOWN),
     )
 
 
@@ -164,6 +170,15 @@ def _offset(known: Known, body: bytes) -> tuple[int | None, tuple[Event, ...]]:
     if isinstance(clock, Malformed):
         return None, (_refused(known, CLOCK, "clock_malformed", clock.sentence),)
     return (None if clock.utc_offset_s == known.utc_offset_s else clock.utc_offset_s), ()
+
+
+def _carries(known: Known, body: bytes) -> tuple[Carries | None, tuple[Event, ...]]:
+    if _says_the_same(body, known.carries):
+        return None, ()
+    carries = carries_of(body)
+    if isinstance(carries, Malformed):
+        return None, (_refused(known, SANDBOX, "sandbox_malformed", carries.sentence),)
+    return carries, ()
 
 
 def _reason(body: bytes) -> str:

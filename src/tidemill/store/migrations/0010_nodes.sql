@@ -45,6 +45,8 @@ CREATE TABLE node (
     cloned_at         timestamptz,
     -- What the machine said of itself last (core.hardware.Machine), and the rules of its owner (core.nodes.rule_book).
     machine           jsonb,
+    -- What it can carry out (core.nodes.carries.Carries).
+    carries           jsonb,
     rules             jsonb NOT NULL DEFAULT '{}',
     utc_offset_s      integer NOT NULL DEFAULT 0,
     suspended_reason  text CHECK (suspended_reason <> ''),

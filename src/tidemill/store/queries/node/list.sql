@@ -1,5 +1,5 @@
 -- Nodes, newest first: one account's or all, those that are there or those that were removed.
-SELECT n.id, n.account_id, n.name, n.house, n.life, n.agent, n.machine, n.rules, n.utc_offset_s,
+SELECT n.id, n.account_id, n.name, n.house, n.life, n.agent, n.machine, n.carries, n.rules, n.utc_offset_s,
        n.suspended_reason, n.wishes, n.joined_at, n.removed_at, n.removed_reason, p.linked_at, p.heard_at,
        p.offline_since
 FROM node AS n JOIN presence AS p ON p.node_id = n.id
