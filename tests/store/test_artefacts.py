@@ -260,7 +260,7 @@ async def test_what_a_deleted_account_kept_is_found(database: Database, owner: U
         await connection.execute(
             "UPDATE account SET deleted_at = $2, address = '', address_key = id::text WHERE id = $1", owner, now
         )
-        assert await artefacts.of_deleted_accounts(connection, 10) == [artefact_id]
+        assert await artefacts.of_deleted_accounts(connection, 10) == [(artefact_id, owner)]
 
 
 async def test_a_node_reads_what_its_attempts_need_and_nothing_else(

@@ -8,11 +8,11 @@ import asyncio
 import itertools
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import httpx2
@@ -34,11 +34,23 @@ from tidemill.core.accounts.sessions import Device, Session
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.ids import Ids
 from tidemill.core.mail import Letter, LetterKind
+from tidemill.core.nodes import passes
 from tidemill.core.nodes.admission import Applicant, DoorRules
 from tidemill.core.nodes.join_tokens import JoinToken, sha256
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings import build
-from tidemill.store import accounts, admission, api_keys, join_tokens, mail, second_factors, sessions, signing_keys
+from tidemill.core.signatures import Identity, fingerprint
+from tidemill.store import (
+    accounts,
+    admission,
+    api_keys,
+    join_tokens,
+    mail,
+    pool_identity,
+    second_factors,
+    sessions,
+    signing_keys,
+)
 from tidemill.store.accounts import Newcomer
 from tidemill.store.admission import Admitted, Door
 from tidemill.store.clock import read_clock
@@ -58,6 +70,8 @@ MANY: Mapping[str, str] = {
     "TIDEMILL_LIMITS_LOGIN_PER_MINUTE": "1000000",
 }
 """Settings of a pool whose limits are not what a test is about."""
+
+T = TypeVar("T")
 
 _STEP_S = 30
 _numbers = itertools.count(1)
@@ -108,6 +122,20 @@ class OpenSession:
         return bearer(self.access_token)
 
 
+@dataclass(frozen=True)
+class Machine:
+    """A node as its agent knows it."""
+
+    id: UUID
+    identity: Identity
+    pool_fingerprint: str
+
+    def shown(self, lasting_s: float = 300) -> dict[str, str]:
+        """A new pass, as it goes into a request."""
+        until = Instant(time.time_ns() // 1000 + int(lasting_s * SECOND))
+        return {"Authorization": f"Node {passes.written(self.identity, self.pool_fingerprint, self.id, until)}"}
+
+
 class People:
     """The people of one pool. It works in the pool's database, beside its processes."""
 
@@ -132,7 +160,13 @@ class People:
 
     def node(self, person: Person) -> UUID:
         """A machine that joined in somebody's name and is connected."""
-        return self._runner.run(self._node(person))
+        return self._runner.run(self._node(person, secrets.token_bytes(32)))
+
+    def machine(self, person: Person) -> Machine:
+        """The same with its own key."""
+        identity = Identity(secrets.token_bytes(32))
+        node_id = self._runner.run(self._node(person, identity.key))
+        return Machine(node_id, identity, self._runner.run(self._fingerprint()))
 
     def block(self, person: Person) -> None:
         self._runner.run(self._block(person))
@@ -160,6 +194,10 @@ class People:
         claims = {"sub": str(account_id), "sid": str(session_id), "iat": now_s, "exp": now_s + lasting_s, **changed}
         private = Ed25519PrivateKey.from_private_bytes(key.private)
         return jwt.encode(claims, private, "EdDSA", headers={"kid": str(key.id)})
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Something in the pool's database."""
+        return self._runner.run(work)
 
     def rows(self, sql: str) -> list[Any]:
         """What the pool's database says, asked directly."""
@@ -253,7 +291,12 @@ class People:
             since = Instant(await self.now(transaction) - SECOND)
             assert await api_keys.revoke(transaction, person.id, key.id, self.ids, since) is None
 
-    async def _node(self, person: Person) -> UUID:
+    async def _fingerprint(self) -> str:
+        now = Instant(time.time_ns() // 1000)
+        pool = await pool_identity.load(self.database, self.keyring, self.ids, now, secrets.token_bytes)
+        return fingerprint(pool.key)
+
+    async def _node(self, person: Person, key: bytes) -> UUID:
         async with self.database.transaction() as transaction:
             now = await self.now(transaction)
             secret, until = secrets.token_hex(32), Instant(now + DAY)
@@ -261,9 +304,7 @@ class People:
             await join_tokens.make(transaction, token, sha256(secret), by="test", ids=self.ids, now=now)
             rules = DoorRules(beat_us=30 * SECOND, oldest_agent="0.1")
             door = Door(self.ids.new(now), rules, self.keyring, self.ids)
-            caller = Applicant(
-                secrets.token_bytes(32), self.ids.new(now), "tidemill/0.1", "198.51.100.7", None, sha256(secret)
-            )
+            caller = Applicant(key, self.ids.new(now), "tidemill/0.1", "198.51.100.7", None, sha256(secret))
             (answer,) = await admission.admit(transaction, [caller], door, now)
             assert isinstance(answer, Admitted), answer
             return answer.node_id
@@ -311,7 +352,10 @@ def bearer(token: str) -> dict[str, str]:
 def code_of(answer: httpx2.Response) -> str:
     """The code of a problem; of anything else nothing."""
     is_problem = answer.headers.get("content-type", "") == "application/problem+json"
-    return str(answer.json()["code"]) if is_problem else ""
+    if not is_problem or answer.request.method == "HEAD":
+        return answer.headers.get("tidemill-problem", "")
+    assert answer.headers["tidemill-problem"] == answer.json()["code"]
+    return str(answer.json()["code"])
 
 
 def log_in(running: Running, person: Person, *, code: str | None = None, **asked: Any) -> httpx2.Response:

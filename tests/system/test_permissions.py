@@ -21,6 +21,7 @@ from tidemill.control.guard import GuardedRoute
 from tidemill.core.accounts.permissions import RULES, Rule, Whose
 from tidemill.core.accounts.roles import Role, Scope
 from tidemill.core.clock import Instant
+from tidemill.core.signatures import Identity
 
 NOBODY = "0190a000-0000-7000-8000-000000000000"
 
@@ -40,6 +41,11 @@ class Row(Enum):
     TOKENS_WRITE = auto()
     NODES_READ = auto()
     NODES_WRITE = auto()
+    ARTEFACTS_READ = auto()
+    ARTEFACTS_WRITE = auto()
+    UPLOADS = auto()
+    ONLY_NODES = auto()
+    MODELS_READ = auto()
     POOL_READ = auto()
     POOL_WRITE = auto()
     POOL_IN_PERSON = auto()
@@ -107,6 +113,22 @@ ROWS = {
     "POST /api/v1/nodes/{node_id}/resume": Row.NODES_WRITE,
     "POST /api/v1/nodes/{node_id}/suspend": Row.POOL_WRITE,
     "POST /api/v1/nodes/{node_id}/unsuspend": Row.POOL_WRITE,
+    "OPTIONS /api/v1/artefacts/uploads": Row.OPEN,
+    "POST /api/v1/artefacts/uploads": Row.UPLOADS,
+    "HEAD /api/v1/artefacts/uploads/{upload_id}": Row.UPLOADS,
+    "PATCH /api/v1/artefacts/uploads/{upload_id}": Row.UPLOADS,
+    "DELETE /api/v1/artefacts/uploads/{upload_id}": Row.UPLOADS,
+    "GET /api/v1/artefacts/by-digest/{digest}/content": Row.ONLY_NODES,
+    "HEAD /api/v1/artefacts/by-digest/{digest}/content": Row.ONLY_NODES,
+    "GET /api/v1/artefacts": Row.ARTEFACTS_READ,
+    "GET /api/v1/artefacts/{artefact_id}": Row.ARTEFACTS_READ,
+    "GET /api/v1/artefacts/{artefact_id}/content": Row.ARTEFACTS_READ,
+    "HEAD /api/v1/artefacts/{artefact_id}/content": Row.ARTEFACTS_READ,
+    "DELETE /api/v1/artefacts/{artefact_id}": Row.ARTEFACTS_WRITE,
+    "GET /api/v1/models": Row.MODELS_READ,
+    "GET /api/v1/models/{name}": Row.MODELS_READ,
+    "POST /api/v1/models": Row.POOL_WRITE,
+    "DELETE /api/v1/models/{name}": Row.POOL_WRITE,
     "GET /api/v1/admin/accounts": Row.POOL_READ,
     "GET /api/v1/admin/accounts/{account_id}": Row.POOL_READ,
     "POST /api/v1/admin/accounts/{account_id}/block": Row.POOL_IN_PERSON,
@@ -145,6 +167,11 @@ SAYS: dict[Row, Rule] = {
     Row.TOKENS_WRITE: Rule(_EVERYBODY, Whose.OWN, Scope.NODES_WRITE, fresh=False),
     Row.NODES_READ: Rule(_EVERYBODY, Whose.OWN_OR_ALL, Scope.NODES_READ, fresh=False),
     Row.NODES_WRITE: Rule(_EVERYBODY, Whose.OWN_OR_ALL, Scope.NODES_WRITE, fresh=False),
+    Row.ARTEFACTS_READ: Rule(_EVERYBODY, Whose.OWN_OR_ALL, Scope.ARTEFACTS_READ, fresh=False),
+    Row.ARTEFACTS_WRITE: Rule(_EVERYBODY, Whose.OWN_OR_ALL, Scope.ARTEFACTS_WRITE, fresh=False),
+    Row.UPLOADS: Rule(_EVERYBODY, Whose.OWN, Scope.ARTEFACTS_WRITE, fresh=False, nodes=True),
+    Row.ONLY_NODES: Rule(frozenset(), Whose.NOBODYS, None, fresh=False, nodes=True),
+    Row.MODELS_READ: Rule(_EVERYBODY, Whose.ALL, Scope.ARTEFACTS_READ, fresh=False),
     Row.POOL_READ: Rule(_OPERATOR, Whose.ALL, Scope.POOL_READ, fresh=False),
     Row.POOL_WRITE: Rule(_OPERATOR, Whose.ALL, Scope.POOL_WRITE, fresh=False),
     Row.POOL_IN_PERSON: Rule(_OPERATOR, Whose.ALL, None, fresh=False),
@@ -153,8 +180,11 @@ SAYS: dict[Row, Rule] = {
 """The same rows in the product's own form."""
 
 POOL_ROWS = {Row.POOL_READ, Row.POOL_WRITE, Row.POOL_IN_PERSON, Row.POOL_FRESH}
-NODE_ROWS = {Row.NODES_READ, Row.NODES_WRITE}
-"""What acts on one's own nodes, and for operators on all."""
+SHARED_ROWS = {Row.NODES_READ, Row.NODES_WRITE, Row.ARTEFACTS_READ, Row.ARTEFACTS_WRITE, Row.MODELS_READ}
+"""What acts on one's own objects, and for operators on all; and what everybody may see."""
+
+NODES_TOO = {Row.UPLOADS, Row.ONLY_NODES}
+"""Where a node's pass is good."""
 
 SCOPES = {
     Row.OWN_READ: Scope.ACCOUNT_READ,
@@ -162,6 +192,10 @@ SCOPES = {
     Row.TOKENS_WRITE: Scope.NODES_WRITE,
     Row.NODES_READ: Scope.NODES_READ,
     Row.NODES_WRITE: Scope.NODES_WRITE,
+    Row.ARTEFACTS_READ: Scope.ARTEFACTS_READ,
+    Row.ARTEFACTS_WRITE: Scope.ARTEFACTS_WRITE,
+    Row.UPLOADS: Scope.ARTEFACTS_WRITE,
+    Row.MODELS_READ: Scope.ARTEFACTS_READ,
     Row.POOL_READ: Scope.POOL_READ,
     Row.POOL_WRITE: Scope.POOL_WRITE,
 }
@@ -177,7 +211,18 @@ EFFECTS = {
 
 REFUSALS = {
     *("unauthenticated", "second_factor_required", "operator_only", "role_missing", "session_needed", "scope_missing"),
-    *("fresh_login_needed", "token_wrong", "token_unknown", "session_over", "key_unknown", "key_not_from_here"),
+    *(
+        "fresh_login_needed",
+        "not_for_nodes",
+        "node_only",
+        "pass_malformed",
+        "pass_wrong",
+        "token_wrong",
+        "token_unknown",
+        "session_over",
+        "key_unknown",
+        "key_not_from_here",
+    ),
     *("account_blocked", "pool_not_set_up", "foreign_page", "rate_limited"),
 }
 """What only the guard says; whoever hears something else was let in."""
@@ -228,6 +273,10 @@ KINDS = {
     "an operator's key for events": key(Role.OPERATOR, Scope.EVENTS_READ),
     "an operator's key that reads": key(Role.OPERATOR, Scope.POOL_READ),
     "an operator's key that writes": key(Role.OPERATOR, Scope.POOL_WRITE),
+    "a customer's key that looks at artefacts": key(Role.CUSTOMER, Scope.ARTEFACTS_READ),
+    "a customer's key that changes artefacts": key(Role.CUSTOMER, Scope.ARTEFACTS_WRITE),
+    "a node": Kind("pass"),
+    "a wrong pass": Kind("false pass", broken="pass_wrong"),
     "the home": Kind("home", frozenset({Role.OPERATOR})),
     "a blocked account's key": key(Role.OPERATOR, *Scope, broken="account_blocked"),
     "a blocked account's session": session(Role.CUSTOMER, broken="session_over"),
@@ -241,8 +290,10 @@ def expected(row: Row, kind: Kind) -> str | None:
     """What the guard says, worked out from the two tables above; nothing for who is let in."""
     if row is Row.UNGUARDED:
         return None
-    if kind.broken or row in (Row.OPEN, Row.ALWAYS_OPEN):
-        return kind.broken
+    if kind.broken or kind.how == "pass":
+        return kind.broken or (None if row in NODES_TOO else "not_for_nodes")
+    if row in (Row.OPEN, Row.ALWAYS_OPEN):
+        return None
     if row is Row.EVENTS:
         return "scope_missing" if kind.how == "key" and Scope.EVENTS_READ not in kind.scopes else None
     if kind.how == "nothing":
@@ -251,6 +302,8 @@ def expected(row: Row, kind: Kind) -> str | None:
 
 
 def _role(row: Row, kind: Kind) -> str | None:
+    if row is Row.ONLY_NODES:
+        return "node_only"
     if row in POOL_ROWS and Role.OPERATOR not in kind.roles:
         return "operator_only"
     if row is Row.OWN_PROVIDER and Role.PROVIDER not in kind.roles:
@@ -264,7 +317,7 @@ def _narrowing(row: Row, kind: Kind) -> str | None:
         return "session_needed"
     if kind.how == "key":
         return None if SCOPES[row] in kind.scopes else "scope_missing"
-    if kind.how == "home" and row not in POOL_ROWS | NODE_ROWS:
+    if kind.how == "home" and row not in POOL_ROWS | SHARED_ROWS:
         return "session_needed"
     return "fresh_login_needed" if row in (Row.OWN_FRESH, Row.POOL_FRESH) and not kind.fresh else None
 
@@ -281,8 +334,8 @@ class Door:
     def ask(self, route: str, headers: dict[str, str], **ids: str) -> httpx2.Response:
         """A request that nobody could do anything with: what it lacks is looked at behind the guard."""
         method, path = route.split()
-        kinds = ("account", "session", "key", "adjustment", "node", "token")
-        names = {**{f"{kind}_id": NOBODY for kind in kinds}, **ids}
+        kinds = ("account", "session", "key", "adjustment", "node", "token", "artefact", "upload")
+        names = {**{f"{kind}_id": NOBODY for kind in kinds}, "digest": "0" * 64, **ids}
         url = self.running.url + path.format(name="payouts", **names)
         body: Any = [] if method == "POST" else None
         return self.client.request(method, url, json=body, headers={"Accept": "application/json", **headers})
@@ -299,6 +352,9 @@ class Door:
                 return {"Authorization": "Basic b3BlcmF0b3I6"}
             case "home":
                 return self.running.operator
+            case "pass" | "false pass":
+                machine = self.people.machine(self.people.person(Role.PROVIDER))
+                return (machine if kind.how == "pass" else replace(machine, identity=Identity(bytes(32)))).shown()
         person = self.people.person(*kind.roles, second_factor=kind.two_factors)
         return self._session(name, kind, person) if kind.how == "session" else self._key(name, kind, person)
 

@@ -6,18 +6,22 @@ process after the commit, in others as soon as the event reaches them; the few s
 
 import hmac
 from collections.abc import Iterable
+from typing import NamedTuple
 from uuid import UUID
 
 from tidemill.control.parts import Parts
-from tidemill.control.problems import Refused
+from tidemill.control.problems import Refused, unless_refused
 from tidemill.control.tokens import Tokens
 from tidemill.core.accounts.keys import KeyRefusal, looks_like_key, usable
 from tidemill.core.accounts.lockout import LoginRefusal
 from tidemill.core.accounts.roles import HOME_OPERATOR, Caller, Credential
 from tidemill.core.accounts.sessions import SessionRefusal, SessionRules, over
 from tidemill.core.clock import SECOND, Instant
+from tidemill.core.nodes import passes
+from tidemill.core.nodes.life import LifeRefusal
+from tidemill.core.nodes.passes import PassRefusal
 from tidemill.core.refusals import Refusal
-from tidemill.store import api_keys, sessions
+from tidemill.store import api_keys, nodes, sessions
 from tidemill.store.api_keys import KeyHolder
 from tidemill.store.database import Database
 from tidemill.store.sessions import Holder
@@ -27,23 +31,39 @@ _REMEMBERED_MAX = 50_000
 _TOKEN_MAX = 4096
 
 
-class Callers:
-    """Finds callers by their token or key. What is kept in memory is bounded and may be dropped at any moment."""
+class Shown(NamedTuple):
+    """What a request shows: a token or a key, or a node's pass."""
 
-    def __init__(self, parts: Parts, database: Database, tokens: Tokens, rules: SessionRules, home_token: str) -> None:
+    text: str
+    is_pass: bool = False
+
+
+class Callers:
+    """Finds callers by their token, key or pass. What is kept in memory is bounded and may be dropped at any moment."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        database: Database,
+        tokens: Tokens,
+        rules: SessionRules,
+        home_token: str,
+        pool_fingerprint: str,
+    ) -> None:
         self._parts = parts
         self._database = database
         self._tokens = tokens
         self._rules = rules
         self._home_token = home_token.encode()
-        self._remembered: dict[tuple[str, str], tuple[Caller, Instant]] = {}
-        self._of_account: dict[UUID, set[tuple[str, str]]] = {}
+        self._pool_fingerprint = pool_fingerprint
+        self._remembered: dict[tuple[Shown, str], tuple[Caller, Instant]] = {}
+        self._of_account: dict[UUID, set[tuple[Shown, str]]] = {}
         self._changes = 0
         self.keys_used: dict[UUID, Instant] = {}
         """When each key was last used; a loop writes it down now and then."""
 
-    def remembered(self, token: str, address: str, now: Instant) -> Caller | None:
-        found = self._remembered.get((token, address))
+    def remembered(self, shown: Shown, address: str, now: Instant) -> Caller | None:
+        found = self._remembered.get((shown, address))
         if found is None or not now < found[1]:
             return None
         caller = found[0]
@@ -51,26 +71,26 @@ class Callers:
             self.keys_used[caller.key_id] = now
         return caller
 
-    def knew(self, token: str, address: str) -> bool:
+    def knew(self, shown: Shown, address: str) -> bool:
         """Whether this was good from here before. Then it may be looked up however many strangers share the address."""
-        return (token, address) in self._remembered
+        return (shown, address) in self._remembered
 
-    async def find(self, token: str, address: str, now: Instant) -> Caller:
-        """The caller with this token or key, asked of the database. Refuses what is not known or no longer good."""
+    async def find(self, shown: Shown, address: str, now: Instant) -> Caller:
+        """The caller who shows this, asked of the database. Refuses what is not known or no longer good."""
         changes = self._changes
         try:
-            caller, until = await self._look_up(token, address, now)
+            caller, until, account_id = await self._look_up(shown, address, now)
         except Refused:
-            self._remembered.pop((token, address), None)
+            self._remembered.pop((shown, address), None)
             raise
         if changes != self._changes:
             return caller  # something happened while we looked: what we saw may be over by now
         if len(self._remembered) >= _REMEMBERED_MAX:
             self._remembered.clear()
             self._of_account.clear()
-        self._remembered[token, address] = caller, min(until, Instant(now + _REMEMBER_US))
-        if caller.account_id is not None:
-            self._of_account.setdefault(caller.account_id, set()).add((token, address))
+        self._remembered[shown, address] = caller, min(until, Instant(now + _REMEMBER_US))
+        if account_id is not None:
+            self._of_account.setdefault(account_id, set()).add((shown, address))
         return caller
 
     def forget(self, accounts: Iterable[UUID]) -> None:
@@ -80,14 +100,18 @@ class Callers:
             for shown in self._of_account.pop(account_id, ()):
                 self._remembered.pop(shown, None)
 
-    async def _look_up(self, token: str, address: str, now: Instant) -> tuple[Caller, Instant]:
+    async def _look_up(self, shown: Shown, address: str, now: Instant) -> tuple[Caller, Instant, UUID | None]:
+        """The caller, until when that is so, and the account whose changes may end it."""
+        if shown.is_pass:
+            return await self._by_pass(shown.text, now)
+        token = shown.text
         if hmac.compare_digest(token.encode("utf-8", "replace"), self._home_token):
-            return HOME_OPERATOR, Instant(now + _REMEMBER_US)
+            return HOME_OPERATOR, Instant(now + _REMEMBER_US), None
         if len(token) > _TOKEN_MAX:
             raise Refused(SessionRefusal.TOKEN_UNKNOWN)
-        if looks_like_key(token):
-            return await self._by_key(token, address, now)
-        return await self._by_token(token, now)
+        is_key = looks_like_key(token)
+        caller, until = await (self._by_key(token, address, now) if is_key else self._by_token(token, now))
+        return caller, until, caller.account_id
 
     async def still_in(self, caller: Caller, address: str, now: Instant) -> bool:
         """Whether a caller who was let in, and has stayed, would be let in as they are."""
@@ -139,6 +163,20 @@ class Callers:
         )
         ends = [at for at in (key.expires_at, key.revoked_at) if at is not None]
         return caller, min(ends, default=Instant(now + _REMEMBER_US))
+
+    async def _by_pass(self, text: str, now: Instant) -> tuple[Caller, Instant, UUID | None]:
+        """Whether there is such a node is told only to who has its key."""
+        shown = unless_refused(passes.read(text, now))
+        async with self._database.connection() as connection:
+            holder = await nodes.holder(connection, shown.node_id)
+        if holder is None or not passes.is_of(shown, holder.key, self._pool_fingerprint):
+            raise Refused(PassRefusal.PASS_WRONG)
+        if holder.removed:
+            raise Refused(LifeRefusal.NODE_REMOVED)
+        if holder.blocked:
+            raise Refused(LoginRefusal.ACCOUNT_BLOCKED)
+        caller = Caller(name=f"node:{shown.node_id}", credential=Credential.NODE, node_id=shown.node_id)
+        return caller, shown.expires_at, holder.account_id
 
     def _refused_session(self, holder: Holder | None, now: Instant) -> Refusal | None:
         if holder is None or holder.session.ended_at is not None or over(holder.session, self._rules, now):

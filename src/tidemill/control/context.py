@@ -7,6 +7,7 @@ from typing import Annotated
 
 from fastapi import Depends, Query, Request
 
+from tidemill.artefacts.store import ArtefactStore
 from tidemill.control.callers import Callers
 from tidemill.control.denials import Denials
 from tidemill.control.feed import EventFeed
@@ -45,6 +46,7 @@ class Control(Parts):
     denials: Denials
     links: Links
     link_refusals: LinkRefusals
+    artefacts: ArtefactStore
     streams: Counter[str] = field(default_factory=Counter)
     runners: list[LoopRunner] = field(default_factory=list)
     draining: asyncio.Event = field(default_factory=asyncio.Event)

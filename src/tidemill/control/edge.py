@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidemill.control.context import Control
+from tidemill.control.large_bodies import is_of_uploads, may_be_large
 from tidemill.control.limiter import headers as limit_headers
 from tidemill.control.problems import RequestRefusal, refusal
 from tidemill.core.pool_urls import is_loopback
@@ -21,6 +22,9 @@ log = structlog.get_logger()
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _QUIET = {"/healthz", "/readyz", "/metrics"}
 _LOCAL_NAMES = {"127.0.0.1", "localhost", "[::1]"}
+_TUS = [(b"tus-resumable", b"1.0.0"), (b"tus-version", b"1.0.0")]
+"""What tus wants with every answer about uploads, whichever it is."""
+
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -52,6 +56,8 @@ class Edge:
                 headers = [(b"x-request-id", request_id.encode()), *_HEADERS, *message["headers"]]
                 if scope["path"].startswith("/api/") and all(name != b"cache-control" for name, _ in headers):
                     headers.append((b"cache-control", b"no-store"))
+                if is_of_uploads(scope["path"]):
+                    headers += _TUS
                 if (allowance := scope.get("allowance")) is not None:
                     headers += limit_headers(allowance)
                 message = {**message, "headers": headers}
@@ -84,7 +90,9 @@ class Edge:
 
     def _bounded(self, scope: Scope, receive: Receive) -> Receive:
         """The request's body, until it is longer than we accept."""
-        limit = self._control.settings.http.body_limit_bytes
+        settings = self._control.settings
+        large = may_be_large(scope["method"], scope["path"])
+        limit = settings.artefacts.size_max_bytes if large else settings.http.body_limit_bytes
         announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
         received = 0
 

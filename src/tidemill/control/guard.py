@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
+from tidemill.control.callers import Shown
 from tidemill.control.context import Control, address_of
 from tidemill.control.problems import Refused, RequestRefusal, documented
 from tidemill.core.accounts.account import AccountStateRefusal
@@ -54,16 +55,16 @@ async def admit(request: Request, rule: Rule) -> None:
     """Let the request through with its caller known, or refuse it."""
     control: Control = request.app.state.control
     now = control.clock.now()
-    token = _shown(request)
+    shown = _shown(request)
     if request.method not in _SAFE and _is_foreign(request, control):
         raise Refused(RequestRefusal.FOREIGN_PAGE)
     address = address_of(request)
-    caller = STRANGER if token is None else control.callers.remembered(token, address, now)
+    caller = STRANGER if shown is None else control.callers.remembered(shown, address, now)
     if caller is None:
-        assert token is not None
-        if not control.callers.knew(token, address):
+        assert shown is not None
+        if not control.callers.knew(shown, address):
             await _limit(request, control, STRANGER, address, now)
-        caller = await _found(request, control, rule, token, now)
+        caller = await _found(request, control, rule, shown, now)
     request.scope["caller"] = caller
     await _limit(request, control, caller, address, now)
     refusal: Refusal | None = refused(rule, caller, now, control.fresh_us)
@@ -75,14 +76,15 @@ async def admit(request: Request, rule: Rule) -> None:
         raise Refused(refusal)
 
 
-def _shown(request: Request) -> str | None:
-    """The token or key that a request shows."""
+def _shown(request: Request) -> Shown | None:
+    """The token, the key or the pass that a request shows."""
     if authorization := request.headers.get("authorization"):
         scheme, _, token = authorization.partition(" ")
-        if scheme.lower() != "bearer":
+        if scheme.lower() not in ("bearer", "node"):
             raise Refused(RequestRefusal.TOKEN_WRONG)
-        return token.strip()
-    return request.cookies.get(ACCESS_COOKIE) or None
+        return Shown(token.strip(), is_pass=scheme.lower() == "node")
+    cookie = request.cookies.get(ACCESS_COOKIE)
+    return Shown(cookie) if cookie else None
 
 
 def _is_foreign(request: Request, control: Control) -> bool:
@@ -98,11 +100,11 @@ def _is_foreign(request: Request, control: Control) -> bool:
     return origin not in own
 
 
-async def _found(request: Request, control: Control, rule: Rule, token: str, now: Instant) -> Caller:
+async def _found(request: Request, control: Control, rule: Rule, shown: Shown, now: Instant) -> Caller:
     """Whose token it is. A cookie that is no longer good keeps nobody from what is open: browsers send it unasked."""
     address = address_of(request)
     try:
-        return await control.callers.find(token, address, now)
+        return await control.callers.find(shown, address, now)
     except Refused as error:
         if rule.roles is None and "authorization" not in request.headers:
             return STRANGER

@@ -20,6 +20,7 @@ class CallerLimits:
             Role.OPERATOR: self._operator,
         }
         self._customer = Limit("customer", settings.customer_per_minute, _MINUTE)
+        self._node = Limit("node", settings.node_per_minute, _MINUTE)
         self.login = Limit("login", settings.login_per_minute, _MINUTE)
         self.door = Limit("door", settings.login_per_minute, _MINUTE)
         self.mail = Limit("mail", settings.mail_per_hour, HOUR)
@@ -30,6 +31,8 @@ class CallerLimits:
                 return self._stranger
             case Credential.SESSION:
                 return self._session
+            case Credential.NODE:
+                return self._node
             case Credential.HOME:
                 return self._operator
             case Credential.KEY:

@@ -2,6 +2,7 @@
 
 import secrets
 
+from tidemill.artefacts.opening import open_store
 from tidemill.control.callers import Callers
 from tidemill.control.context import Control
 from tidemill.control.denials import Denials
@@ -17,6 +18,7 @@ from tidemill.control.tokens import Tokens
 from tidemill.core.accounts.sessions import SessionRules
 from tidemill.core.clock import SECOND
 from tidemill.core.settings import Settings
+from tidemill.core.signatures import fingerprint
 from tidemill.link.rules import LinkRules
 from tidemill.link.server import Links
 from tidemill.store import pool_identity
@@ -41,7 +43,8 @@ async def make_control(parts: Parts, for_requests: Database) -> Control:
         limits=CallerLimits(settings.limits),
         passwords=Passwords(at_once=settings.login.hashes_at_once, waiting_max=settings.login.hashes_waiting_max),
         tokens=tokens,
-        callers=Callers(parts, for_requests, tokens, rules, operator_token(settings.home)),
+        callers=Callers(parts, for_requests, tokens, rules, operator_token(settings.home), fingerprint(identity.key)),
+        artefacts=open_store(settings.artefacts, settings.home),
         session_rules=rules,
         denials=Denials(),
         links=links,

@@ -27,6 +27,7 @@ from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
 from tidemill.core.challenge.verdict import ChallengeRefusal
 from tidemill.core.faults import DatabaseFault, DiskFull, Fault
 from tidemill.core.hardware import HardwareRefusal
+from tidemill.core.kinds.kind import KindRefusal
 from tidemill.core.ledger import AccountRefusal, AdjustmentRefusal, FreezeRefusal, PostingRefusal
 from tidemill.core.mail import LetterRefusal
 from tidemill.core.money import MoneyRefusal
@@ -195,6 +196,11 @@ STATUS: Mapping[Refusal, int] = {
     HardwareRefusal.DEVICE_MAKER_WRONG: 422,
     HardwareRefusal.DEVICE_MEMORY_IMPLAUSIBLE: 422,
     HardwareRefusal.LINK_IMPLAUSIBLE: 422,
+    KindRefusal.KIND_UNKNOWN: 422,
+    KindRefusal.PARAMETERS_MALFORMED: 422,
+    KindRefusal.INPUTS_WRONG: 422,
+    KindRefusal.WORK_TOO_LARGE: 422,
+    KindRefusal.RESULT_WRONG: 422,
     MoneyRefusal.AMOUNT_MALFORMED: 422,
     MoneyRefusal.AMOUNT_NEGATIVE: 422,
     MoneyRefusal.AMOUNT_TOO_LARGE: 422,
@@ -306,11 +312,18 @@ class Problem(BaseModel):
 class Refused(Exception):
     """A route's way to answer with a refusal. A transaction it passes through is rolled back."""
 
-    def __init__(self, refusal: Refusal, retry_after_s: int | None = None, sentence: str | None = None) -> None:
+    def __init__(
+        self,
+        refusal: Refusal,
+        retry_after_s: int | None = None,
+        *,
+        sentence: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(sentence or refusal.sentence)
         self.refusal = refusal
-        self.retry_after_s = retry_after_s
         self.sentence = sentence or refusal.sentence
+        self.headers = {**(headers or {}), **({} if retry_after_s is None else {"Retry-After": str(retry_after_s)})}
 
 
 def unless_refused(answer: T | Refusal) -> T:
@@ -334,8 +347,7 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(Refused)
     async def refused(request: Request, error: Refused) -> JSONResponse:
         answer = problem(request, STATUS[error.refusal], error.refusal.code, error.sentence)
-        if error.retry_after_s is not None:
-            answer.headers["Retry-After"] = str(error.retry_after_s)
+        answer.headers.update(error.headers)
         return answer
 
     @app.exception_handler(Fault)
@@ -376,7 +388,8 @@ def problem(
         request_id=request.scope.get("request_id", ""),
         errors=errors,
     )
-    headers = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}.get(status)
+    headers = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}.get(status, {})
+    headers["Tidemill-Problem"] = code  # the answer to HEAD has nothing else to say it
     return JSONResponse(content.model_dump(exclude_none=True), status, headers, MEDIA_TYPE)
 
 

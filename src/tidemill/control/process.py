@@ -26,6 +26,7 @@ from tidemill.control.feed import EventFeed
 from tidemill.control.first_steps import FirstStep, first_steps
 from tidemill.control.listening import Server, create_server
 from tidemill.control.loops.accounts import AccountForgettingLoop, KeyUseLoop, SigningKeyLoop
+from tidemill.control.loops.artefacts import ArtefactDuty, SweepDuty
 from tidemill.control.loops.backups import BackupDuty
 from tidemill.control.loops.challenges import ChallengeLoop
 from tidemill.control.loops.frame import Loop, LoopRunner
@@ -170,6 +171,7 @@ class ControlProcess:
                 await poster.close()
                 await control.limiter.close()
                 control.passwords.close()
+                await control.artefacts.close()
             await self._say_goodbye(control)
 
     @asynccontextmanager
@@ -252,6 +254,8 @@ class ControlProcess:
             NodeHealthLoop(control),
             NodeAlertDuty(control),
             TelemetryDuty(control),
+            ArtefactDuty(control, control.artefacts),
+            SweepDuty(control, control.artefacts),
         ]
         if self._backups and self._settings.database.backups_enabled:
             loops.append(BackupDuty(control, self._urls.owner, self._backups))

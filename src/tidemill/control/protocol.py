@@ -1,7 +1,8 @@
 """A deadline for slow clients: uvicorn has none for reading a request, nor for a peer that does not read its answer.
 
 A connection that has not sent a whole request in time, sends headers without end, or stops reading, is closed. It costs
-one timer and a bounded buffer until then.
+one timer and a bounded buffer until then. The body of an upload may take for ever, as long as it comes at some pace and
+somebody takes it.
 """
 
 from asyncio import TimerHandle, Transport
@@ -9,6 +10,7 @@ from http import HTTPStatus
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from tidemill.control.large_bodies import PACE_BYTES_PER_S, may_be_large
 from tidemill.core.settings.edge import HttpSettings
 
 _FRAMING = 8
@@ -26,6 +28,8 @@ class GuardedProtocol(HttpToolsProtocol):
     _writing: TimerHandle | None = None
     _beside: int = 0
     _body: int = 0
+    _body_before: int = 0
+    _large: bool = False
     _handed_over: bool = False
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
@@ -55,6 +59,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._read_within(self.limits.body_deadline_s)
         super().on_headers_complete()
+        self._large = may_be_large(self.scope["method"], self.scope.get("path", ""))
 
     def on_body(self, body: bytes) -> None:
         self._beside -= len(body)
@@ -86,7 +91,8 @@ class GuardedProtocol(HttpToolsProtocol):
         super().resume_writing()
 
     def _await_request(self) -> None:
-        self._body = 0
+        self._body = self._body_before = 0
+        self._large = False
         self._read_within(self.limits.header_deadline_s)
 
     def _is_idle(self) -> bool:
@@ -94,7 +100,17 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _read_within(self, seconds: float) -> None:
         self._stop_reading_timer()
-        self._reading = self.loop.call_later(seconds, self._refuse, HTTPStatus.REQUEST_TIMEOUT)
+        self._reading = self.loop.call_later(seconds, self._time_is_over)
+
+    def _time_is_over(self) -> None:
+        """A large body that is wanted goes on if enough of it came since the last look, or if we did not read it."""
+        enough = PACE_BYTES_PER_S * self.limits.body_deadline_s
+        came_on = self.flow.read_paused or self._body - self._body_before >= enough
+        if self._large and came_on and not self._is_idle():
+            self._body_before = self._body
+            self._read_within(self.limits.body_deadline_s)
+        else:
+            self._refuse(HTTPStatus.REQUEST_TIMEOUT)
 
     def _stop_reading_timer(self) -> None:
         if self._reading is not None:

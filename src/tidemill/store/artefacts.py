@@ -140,9 +140,9 @@ async def delete(
     return artefact
 
 
-async def of_deleted_accounts(connection: Connection, limit: int) -> Sequence[UUID]:
-    """Artefacts that nobody owns any more, and nothing needs."""
-    return [row["id"] for row in await _OF_DELETED_ACCOUNTS.rows(connection, limit=limit)]
+async def of_deleted_accounts(connection: Connection, limit: int) -> Sequence[tuple[UUID, UUID]]:
+    """Artefacts that nobody owns any more, and nothing needs; each with who owned it."""
+    return [(row["id"], row["account_id"]) for row in await _OF_DELETED_ACCOUNTS.rows(connection, limit=limit)]
 
 
 async def use(transaction: Connection, needs: Sequence[tuple[UUID, UUID]]) -> Collection[UUID]:

@@ -34,6 +34,7 @@ _SET_SUSPENDED = Query("node/set_suspended")
 _REMOVE = Query("node/remove")
 _LEFT = Query("node/left")
 _DEVICES = Query("node/devices")
+_CALLER = Query("node/caller")
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,25 @@ class Wanted:
     owner: UUID | None = None
     name: str | None = None
     removed: bool = False
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A node as it shows its pass: its key and owner, and whether either has been shown the door."""
+
+    key: bytes
+    account_id: UUID
+    removed: bool
+    blocked: bool
+
+
+async def holder(connection: Connection, node_id: UUID) -> Holder | None:
+    """Who signs passes as this node."""
+    row = await _CALLER.row(connection, id=node_id)
+    if row is None:
+        return None
+    removed = Life(row["life"]) is Life.DEREGISTERED
+    return Holder(row["key"], row["account_id"], removed, row["blocked_reason"] is not None)
 
 
 async def listed(connection: Connection, wanted: Wanted, after_id: UUID | None, limit: int) -> Sequence[Node]:

@@ -2,8 +2,8 @@
 
 `whose` says on which objects a caller may act: OWN means that another account's object is answered as if it did not
 exist; OWN_OR_ALL that it is so for all but operators. `scope` is what an API key needs; without one no key will do.
-`fresh` asks for a password typed lately. What is unguarded looks at no credentials and counts for no limit: it costs
-nothing and tells nothing.
+`fresh` asks for a password typed lately. `nodes` lets nodes in, with a pass of their own, which is good nowhere else.
+What is unguarded looks at no credentials and counts for no limit: it costs nothing and tells nothing.
 """
 
 from collections.abc import Mapping
@@ -51,6 +51,7 @@ class Rule:
     fresh: bool = False
     before_set_up: bool = False
     unguarded: bool = False
+    nodes: bool = False
 
 
 _ANY_ACCOUNT = frozenset(Role)
@@ -66,6 +67,11 @@ TOKENS_READ = Rule(_ANY_ACCOUNT, Whose.OWN, Scope.NODES_READ)
 TOKENS_WRITE = Rule(_ANY_ACCOUNT, Whose.OWN, Scope.NODES_WRITE)
 NODES_READ = Rule(_ANY_ACCOUNT, Whose.OWN_OR_ALL, Scope.NODES_READ)
 NODES_WRITE = Rule(_ANY_ACCOUNT, Whose.OWN_OR_ALL, Scope.NODES_WRITE)
+ARTEFACTS_READ = Rule(_ANY_ACCOUNT, Whose.OWN_OR_ALL, Scope.ARTEFACTS_READ)
+ARTEFACTS_WRITE = Rule(_ANY_ACCOUNT, Whose.OWN_OR_ALL, Scope.ARTEFACTS_WRITE)
+UPLOADS = Rule(_ANY_ACCOUNT, Whose.OWN, Scope.ARTEFACTS_WRITE, nodes=True)
+ONLY_NODES = Rule(frozenset(), Whose.NOBODYS, nodes=True)
+MODELS_READ = Rule(_ANY_ACCOUNT, Whose.ALL, Scope.ARTEFACTS_READ)
 OPERATOR_READ = Rule(_OPERATORS, Whose.ALL, Scope.POOL_READ)
 OPERATOR_WRITE = Rule(_OPERATORS, Whose.ALL, Scope.POOL_WRITE)
 OPERATOR_PERSON = Rule(_OPERATORS, Whose.ALL)
@@ -133,6 +139,23 @@ RULES: Mapping[str, Rule] = {
     "POST /api/v1/nodes/{node_id}/resume": NODES_WRITE,
     "POST /api/v1/nodes/{node_id}/suspend": OPERATOR_WRITE,
     "POST /api/v1/nodes/{node_id}/unsuspend": OPERATOR_WRITE,
+    # Artefacts
+    "OPTIONS /api/v1/artefacts/uploads": OPEN,
+    "POST /api/v1/artefacts/uploads": UPLOADS,
+    "HEAD /api/v1/artefacts/uploads/{upload_id}": UPLOADS,
+    "PATCH /api/v1/artefacts/uploads/{upload_id}": UPLOADS,
+    "DELETE /api/v1/artefacts/uploads/{upload_id}": UPLOADS,
+    "GET /api/v1/artefacts/by-digest/{digest}/content": ONLY_NODES,
+    "HEAD /api/v1/artefacts/by-digest/{digest}/content": ONLY_NODES,
+    "GET /api/v1/artefacts": ARTEFACTS_READ,
+    "GET /api/v1/artefacts/{artefact_id}": ARTEFACTS_READ,
+    "GET /api/v1/artefacts/{artefact_id}/content": ARTEFACTS_READ,
+    "HEAD /api/v1/artefacts/{artefact_id}/content": ARTEFACTS_READ,
+    "DELETE /api/v1/artefacts/{artefact_id}": ARTEFACTS_WRITE,
+    "GET /api/v1/models": MODELS_READ,
+    "GET /api/v1/models/{name}": MODELS_READ,
+    "POST /api/v1/models": OPERATOR_WRITE,
+    "DELETE /api/v1/models/{name}": OPERATOR_WRITE,
     # The pool
     "GET /api/v1/admin/accounts": OPERATOR_READ,
     "GET /api/v1/admin/accounts/{account_id}": OPERATOR_READ,
@@ -165,6 +188,8 @@ RULES: Mapping[str, Rule] = {
 
 def refused(rule: Rule, caller: Caller, now: Instant, fresh_us: int) -> PermissionRefusal | None:
     """Why this caller may not use a route with this rule; None if they may."""
+    if caller.credential is Credential.NODE:
+        return None if rule.nodes else PermissionRefusal.NOT_FOR_NODES
     if rule.roles is None:
         return _narrowed(rule, caller)
     if caller.credential is Credential.NOTHING:
@@ -178,6 +203,8 @@ def refused(rule: Rule, caller: Caller, now: Instant, fresh_us: int) -> Permissi
 
 
 def _role_missing(roles: frozenset[Role], caller: Caller) -> PermissionRefusal | None:
+    if not roles:
+        return PermissionRefusal.NODE_ONLY
     if not roles & caller.roles:
         return PermissionRefusal.OPERATOR_ONLY if roles == _OPERATORS else PermissionRefusal.ROLE_MISSING
     return PermissionRefusal.SECOND_FACTOR_REQUIRED if roles == _OPERATORS and not caller.is_operator else None

@@ -27,6 +27,8 @@ class Scope(StrEnum):
     """What an API key may be used for."""
 
     ACCOUNT_READ = "account:read"
+    ARTEFACTS_READ = "artefacts:read"
+    ARTEFACTS_WRITE = "artefacts:write"
     EVENTS_READ = "events:read"
     NODES_READ = "nodes:read"
     NODES_WRITE = "nodes:write"
@@ -40,6 +42,7 @@ class Credential(StrEnum):
     NOTHING = "nothing"
     SESSION = "session"
     KEY = "key"
+    NODE = "node"  # a pass that a node has signed
     HOME = "home"  # the token in the pool's home, which only its owner can read
 
 
@@ -47,7 +50,8 @@ class Credential(StrEnum):
 class Caller:
     """Who asks. `name` is what audits and idempotency keys know them by.
 
-    `scopes` is None where there is no key to narrow it. `fresh_at` is when they last typed their password.
+    `scopes` is None where there is no key to narrow it. `fresh_at` is when they last typed their password. A node
+    has an id of its own and no account: its owner's rights are not its.
     """
 
     name: str
@@ -56,6 +60,7 @@ class Caller:
     roles: frozenset[Role] = frozenset()
     session_id: UUID | None = None
     key_id: UUID | None = None
+    node_id: UUID | None = None
     scopes: frozenset[Scope] | None = None
     second_factor: bool = False
     fresh_at: Instant = NEVER

@@ -46,6 +46,11 @@ def read_metadata(header: str, *, by_node: bool) -> Described | ArtefactRefusal 
     return Described(name, purpose, expected, attempt_id)
 
 
+def written_metadata(**said: str) -> str:
+    """The header that says this."""
+    return ",".join(f"{key} {base64.b64encode(value.encode()).decode()}" for key, value in said.items())
+
+
 def read_number(header: str | None) -> int | None:
     """A length or an offset; None for what is neither."""
     if header is None or not (header.isascii() and header.isdigit()) or len(header) > _LENGTH_MAX_DIGITS:

@@ -172,6 +172,14 @@ class LimitsSettings:
         high=COUNT_MAX,
         meaning="The requests a minute of a browser's session.",
     )
+    node_per_minute: int = setting(
+        INTEGER,
+        600,
+        unit="requests/min",
+        low=1,
+        high=COUNT_MAX,
+        meaning="The requests a minute of a node, for artefacts; what goes over its link does not count.",
+    )
     stranger_per_minute: int = setting(
         INTEGER,
         300,

@@ -1,5 +1,5 @@
 -- Artefacts whose owners have left, and that nothing needs any more.
-SELECT a.id
+SELECT a.id, a.account_id
 FROM artefact_usage AS u
 JOIN account AS owner ON owner.id = u.account_id AND owner.deleted_at IS NOT NULL
 JOIN artefact AS a ON a.account_id = u.account_id
