@@ -116,12 +116,16 @@ def step(job: JobLife, happening: JobHappening) -> JobStep | None:
 
 def count(job: JobLife, ends: Ends) -> JobStep:
     """Tasks have ended. When the last one has, so has the job."""
+    return counted(replace(job, ends=job.ends + ends))
+
+
+def counted(job: JobLife) -> JobStep:
+    """What a job is when its ends have been counted."""
     assert job.state in _CONFIRMED, "tasks end while their job goes on"
-    counted = replace(job, ends=job.ends + ends)
-    assert counted.ends.total <= job.tasks, "no task ends twice"
-    if counted.ends.total < job.tasks:
-        return JobStep(counted)
-    return JobStep(replace(counted, state=_end(counted)), (JobEffect.RELEASE,))
+    assert job.ends.total <= job.tasks, "no task ends twice"
+    if job.ends.total < job.tasks:
+        return JobStep(job)
+    return JobStep(replace(job, state=_end(job)), (JobEffect.RELEASE,))
 
 
 def _end(job: JobLife) -> JobState:

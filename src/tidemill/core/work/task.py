@@ -6,7 +6,7 @@ more; a node that is lost or declines is no failure of the task. A result that c
 attempt has delivered.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 from uuid import UUID
@@ -125,6 +125,20 @@ def step(
         onwards, effects = _ADVANCES[happening]
         return Step(replace(task, state=onwards or task.state), state, effects)
     return _tried(task, attempt, happening, state, patience, wanted=wanted)
+
+
+def steps(
+    task: TaskLife, attempt: Attempt, happenings: Sequence[Happening], patience: Patience, *, wanted: bool = True
+) -> Step | None:
+    """The same for happenings known together, as a result and its verdict; None if the first changes nothing."""
+    done = step(task, attempt, happenings[0], patience, wanted=wanted)
+    for happening in happenings[1:]:
+        if done is None:
+            return None
+        more = step(done.task, Attempt(attempt.id, done.attempt), happening, patience, wanted=wanted)
+        assert more, "what is known together happens in order"
+        done = replace(more, effects=(*done.effects, *more.effects), called_off=done.called_off)
+    return done
 
 
 def verify(task: TaskLife) -> TaskLife | None:

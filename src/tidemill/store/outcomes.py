@@ -1,0 +1,207 @@
+"""What happens to attempts, applied: leases go on or end, tasks wait again or end, jobs end, and what passed is paid.
+
+Everything of a batch is one transaction: leases are locked, core decides on what they say then, and all that follows is
+written. A happening that comes twice or too late finds no lease, or one of another try, and changes nothing. Locks:
+leases by id, then jobs, then the ledger.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.clock import Instant
+from tidemill.core.ids import Ids
+from tidemill.core.work import job as lives
+from tidemill.core.work import task as tasks
+from tidemill.core.work.attempt import OVER, AttemptState, Happening
+from tidemill.core.work.job import JobEffect, JobState
+from tidemill.core.work.paying import Due, MarketPlan, due
+from tidemill.core.work.task import ENDED, Attempt, Blame, Effect, Patience, Step, TaskLife, TaskState
+from tidemill.store import settling
+from tidemill.store.arrays import bigint_array, text_array, uuid_array
+from tidemill.store.jobs import life_of
+from tidemill.store.query import Connection, Query
+from tidemill.store.settling import Passed
+from tidemill.store.tasks import find_by_key
+
+_LOCK = Query("lease/lock")
+_CHANGE = Query("lease/change")
+_END_LEASES = Query("lease/end")
+_END_TASKS = Query("task/end")
+_REQUEUE = Query("task/requeue")
+_END_JOBS = Query("job/end")
+
+_TASK_STATES = {
+    AttemptState.OFFERED: TaskState.ASSIGNED,
+    AttemptState.ACCEPTED: TaskState.ASSIGNED,
+    AttemptState.RUNNING: TaskState.COMPUTING,
+    AttemptState.SUBMITTED: TaskState.VERIFYING,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What happened to an attempt of a node, under a lease. What a node says of another's changes nothing.
+
+    `used_ms` is how long it took, and `batch_id` and `place` are where its receipt is.
+    """
+
+    attempt_id: UUID
+    lease: int
+    node_id: UUID
+    happenings: tuple[Happening, ...]
+    reason: str = ""
+    verdict: str = ""
+    used_ms: int = 0
+    batch_id: UUID | None = None
+    place: int = 0
+
+
+@dataclass(frozen=True)
+class Terms:
+    """By which rules: when tasks are given up, and what is paid."""
+
+    patience: Patience
+    plan: MarketPlan
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What came of a batch: the attempts that changed, what owners are blamed for, the jobs that ended."""
+
+    attempts: Mapping[UUID, AttemptState]
+    blames: Sequence[tuple[UUID, Blame]]
+    jobs_ended: Mapping[UUID, JobState]
+
+
+@dataclass(slots=True)
+class _Moved:
+    said: Said
+    lease: asyncpg.Record
+    step: Step
+    due: Due | None
+
+
+async def apply(transaction: Connection, said: Sequence[Said], terms: Terms, ids: Ids, now: Instant) -> Applied:
+    """Do what follows from happenings, once each."""
+    assert len({one.attempt_id for one in said}) == len(said), "what happened to an attempt is said together"
+    await find_by_key(transaction)
+    moved = _decided(said, await _locked(transaction, said), terms)
+    if not moved:
+        return Applied({}, (), {})
+    ended = await _end_tasks(transaction, [one for one in moved if one.step.task.state in ENDED], now)
+    await _requeue(transaction, [one for one in moved if one.step.task.state is TaskState.PENDING], now)
+    passed = [_passed(one) for one in moved if one.due]
+    transfers = await settling.pay(transaction, passed, [hold for _, hold in ended.values()], terms.plan, ids, now)
+    await _change(transaction, [one for one in moved if one.step.attempt not in OVER])
+    await _end_leases(transaction, [one for one in moved if one.step.attempt in OVER], transfers, now)
+    return Applied(
+        {one.said.attempt_id: one.step.attempt for one in moved},
+        [(one.lease["owner_id"], one.step.blame) for one in moved if one.step.blame],
+        {job_id: state for job_id, (state, _) in ended.items()},
+    )
+
+
+async def _locked(transaction: Connection, said: Sequence[Said]) -> Mapping[UUID, asyncpg.Record]:
+    rows = await _LOCK.rows(transaction, attempt_ids=[one.attempt_id for one in said])
+    return {row["attempt_id"]: row for row in rows}
+
+
+def _decided(said: Iterable[Said], leases: Mapping[UUID, asyncpg.Record], terms: Terms) -> list[_Moved]:
+    moved = []
+    for one in said:
+        lease = leases.get(one.attempt_id)
+        if lease is None or (lease["tries"], lease["node_id"]) != (one.lease, one.node_id):
+            continue
+        attempt = Attempt(one.attempt_id, AttemptState(lease["state"]))
+        life = TaskLife(_TASK_STATES[attempt.state], lease["failures"], lease["tries"], attempt.id)
+        step = tasks.steps(life, attempt, one.happenings, terms.patience, wanted=lease["wanted"])
+        if step is not None:
+            moved.append(_Moved(one, lease, step, _due(one, lease, step, terms.plan)))
+    return moved
+
+
+def _due(said: Said, lease: asyncpg.Record, step: Step, plan: MarketPlan) -> Due | None:
+    if Effect.PAY not in step.effects:
+        return None
+    owed = due(plan, lease["hourly_uc"], lease["quoted_ms"], said.used_ms)
+    assert owed.cost_uc <= lease["cost_max_uc"], "no task is placed where it would cost more than was held for it"
+    return owed
+
+
+def _passed(one: _Moved) -> Passed:
+    assert one.due
+    lease = one.lease
+    return Passed(lease["job_id"], lease["account_id"], lease["hold_id"], lease["owner_id"], one.due)
+
+
+async def _end_tasks(
+    transaction: Connection, ending: Sequence[_Moved], now: Instant
+) -> dict[UUID, tuple[JobState, UUID]]:
+    """Close tasks, count them at their jobs, and end the jobs whose last ones they were: how, and what was held."""
+    if not ending:
+        return {}
+    spent: dict[UUID, int] = defaultdict(int)
+    for one in ending:
+        spent[one.lease["job_id"]] += one.due.cost_uc if one.due else 0
+    rows = await _END_TASKS.rows(
+        transaction,
+        now=now,
+        ids=uuid_array([one.lease["task_id"] for one in ending]),
+        ends=text_array([one.step.task.state.value for one in ending]),
+        attempt_ids=uuid_array([one.said.attempt_id for one in ending]),
+        job_ids=uuid_array(list(spent)),
+        spent_uc=bigint_array(list(spent.values())),
+    )
+    steps = [(row, lives.counted(life_of(row))) for row in rows]
+    ended = {row["id"]: (step.job.state, row["hold_id"]) for row, step in steps if JobEffect.RELEASE in step.effects}
+    if ended:
+        states = text_array([state.value for state, _ in ended.values()])
+        await _END_JOBS.run(transaction, ids=uuid_array(list(ended)), states=states, now=now)
+    return ended
+
+
+async def _requeue(transaction: Connection, again: Sequence[_Moved], now: Instant) -> None:
+    if again:
+        await _REQUEUE.run(
+            transaction,
+            now=now,
+            ranks=bigint_array([one.lease["rank"] for one in again]),
+            task_ids=uuid_array([one.lease["task_id"] for one in again]),
+            job_ids=uuid_array([one.lease["job_id"] for one in again]),
+            account_ids=uuid_array([one.lease["account_id"] for one in again]),
+            failures=bigint_array([one.step.task.failures for one in again]),
+            tries=bigint_array([one.step.task.tries for one in again]),
+        )
+
+
+async def _change(transaction: Connection, going_on: Sequence[_Moved]) -> None:
+    if going_on:
+        await _CHANGE.run(
+            transaction,
+            attempt_ids=uuid_array([one.said.attempt_id for one in going_on]),
+            states=text_array([one.step.attempt.value for one in going_on]),
+            batch_ids=uuid_array([one.said.batch_id for one in going_on]),
+            places=bigint_array([one.said.place for one in going_on]),
+        )
+
+
+async def _end_leases(
+    transaction: Connection, over: Sequence[_Moved], transfers: Mapping[tuple[UUID, UUID], UUID], now: Instant
+) -> None:
+    if over:
+        await _END_LEASES.run(
+            transaction,
+            now=now,
+            attempt_ids=uuid_array([one.said.attempt_id for one in over]),
+            states=text_array([one.step.attempt.value for one in over]),
+            verdicts=text_array([one.said.verdict for one in over]),
+            reasons=text_array([one.said.reason for one in over]),
+            paid_uc=bigint_array([one.due.reward_uc if one.due else 0 for one in over]),
+            transfer_ids=uuid_array([transfers.get((one.lease["job_id"], one.lease["owner_id"])) for one in over]),
+            batch_ids=uuid_array([one.said.batch_id or one.lease["batch_id"] for one in over]),
+            places=bigint_array([one.said.place or one.lease["place"] or 0 for one in over]),
+        )

@@ -1,0 +1,22 @@
+-- Tasks leave the queue for a node, and get a lease each. A task that is no longer in the queue, or whose node has no link
+-- any more, is left as it is: of two who place one task only the one that deletes its row does.
+WITH wanted AS (
+    SELECT w.*
+    FROM unnest(
+        :ranks::text::smallint[], :task_ids::text::uuid[], :attempt_ids::text::uuid[], :node_ids::text::uuid[],
+        :owner_ids::text::uuid[], :hourly_uc::text::bigint[], :quoted_ms::text::bigint[], :deadlines_us::text::bigint[]
+    ) AS w (rank, task_id, attempt_id, node_id, owner_id, hourly_uc, quoted_ms, deadline_us)
+    JOIN presence AS p ON p.node_id = w.node_id
+    WHERE p.process_id IS NOT NULL
+), taken AS (
+    DELETE FROM task_queue AS q USING wanted AS w
+    WHERE q.rank = w.rank AND q.task_id = w.task_id
+    RETURNING w.attempt_id, q.task_id, q.job_id, q.account_id, w.node_id, w.owner_id, q.rank, q.failures, q.tries,
+              w.hourly_uc, w.quoted_ms, w.deadline_us
+)
+INSERT INTO lease (attempt_id, task_id, job_id, account_id, node_id, owner_id, rank, failures, tries, hourly_uc, quoted_ms,
+                   offered_at, deadline_at)
+SELECT attempt_id, task_id, job_id, account_id, node_id, owner_id, rank, failures, tries + 1, hourly_uc, quoted_ms,
+       :now, timestamptz 'epoch' + deadline_us * interval '1 microsecond'
+FROM taken
+RETURNING attempt_id

@@ -1,0 +1,118 @@
+"""What passed is paid out of the job's hold: to providers, to the pool, to the bonus fund; in one batch of the ledger.
+
+One transfer pays all attempts of an owner at a job in a batch, and each attempt names it. What is left of the hold of a
+job that ended goes back in the same batch. Nobody is paid what was not held: then nothing of the batch is settled.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from uuid import UUID
+
+from tidemill.core.clock import Instant
+from tidemill.core.faults import Fault
+from tidemill.core.ids import Ids
+from tidemill.core.ledger import Entry, LedgerAccount, PostingRefusal, Release, Transfer
+from tidemill.core.ledger.accounts import AccountKind
+from tidemill.core.work.paying import Due, MarketPlan, Paid, split, sums
+from tidemill.store import ledger
+from tidemill.store.query import Connection, Query
+
+_ACCOUNTS = Query("ledger/accounts")
+_CURRENCY = "credit"
+_COMMISSION, _FUND, _BURN = (
+    LedgerAccount(kind) for kind in (AccountKind.COMMISSION, AccountKind.BONUS_FUND, AccountKind.BURN)
+)
+
+
+class Unpayable(Fault):
+    """The ledger refuses to pay out of holds of some jobs: an account is frozen, or a hold is over."""
+
+    code = "unpayable"
+
+    def __init__(self, refused: Sequence[tuple[Transfer, PostingRefusal]]) -> None:
+        entry, refusal = refused[0]
+        super().__init__(f"{entry.cause} cannot be paid. {refusal.sentence}")
+        self.hold_ids = {entry.hold_id for entry, _ in refused}
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """An attempt that passed: at which job, whose money is held where, whose work it was, and what it pays."""
+
+    job_id: UUID
+    customer_id: UUID
+    hold_id: UUID
+    owner_id: UUID
+    due: Due
+
+
+async def pay(
+    transaction: Connection, passed: Sequence[Passed], over: Iterable[UUID], plan: MarketPlan, ids: Ids, now: Instant
+) -> Mapping[tuple[UUID, UUID], UUID]:
+    """Pay attempts, and give back what is left of the holds of jobs that are over. Answers the transfers of rewards."""
+    jobs = {one.job_id: one for one in passed}
+    fund_uc = await _fund_uc(transaction) if any(one.due.bonus_uc for one in passed) else 0
+    total = sums([Paid(one.job_id, one.owner_id, one.due) for one in passed], fund_uc)
+    rewards = {key: ids.new(now) for key, amount_uc in total.rewards_uc.items() if amount_uc}
+    entries: list[Entry] = [
+        _capture(reward_id, jobs[key[0]], _provider(key[1]), total.rewards_uc[key], "reward")
+        for key, reward_id in rewards.items()
+    ]
+    for job_id, commission_uc in total.commissions_uc.items():
+        entries += [
+            _capture(ids.new(now), jobs[job_id], account_id, amount_uc, "commission")
+            for account_id, amount_uc in _receivers(plan, commission_uc)
+        ]
+    entries += [
+        Transfer(ids.new(now), _FUND.id, _provider(owner_id), amount_uc, _CURRENCY, "early_bonus", f"owner:{owner_id}")
+        for owner_id, amount_uc in total.bonuses_uc.items()
+    ]
+    entries += [Release(ids.new(now), hold_id, "job ended") for hold_id in over]
+    await _post(transaction, entries, {one.owner_id for one in passed}, ids, now)
+    return rewards
+
+
+def _capture(transfer_id: UUID, job: Passed, to_id: UUID, amount_uc: int, kind: str) -> Transfer:
+    from_id = _customer(job.customer_id)
+    return Transfer(transfer_id, from_id, to_id, amount_uc, _CURRENCY, kind, f"job:{job.job_id}", job.hold_id)
+
+
+def _receivers(plan: MarketPlan, commission_uc: int) -> list[tuple[UUID, int]]:
+    """Who gets something of a commission."""
+    parts = split(plan, commission_uc)
+    every = ((_COMMISSION.id, parts.pool_uc), (_FUND.id, parts.fund_uc), (_BURN.id, parts.burn_uc))
+    return [(account_id, amount_uc) for account_id, amount_uc in every if amount_uc]
+
+
+async def _post(
+    transaction: Connection, entries: Sequence[Entry], owners: Iterable[UUID], ids: Ids, now: Instant
+) -> None:
+    """Post what must be posted. A bonus that the fund cannot pay after all is not paid."""
+    if not entries:
+        return
+    unknown = [LedgerAccount(AccountKind.PROVIDER_LOCKED, owner_id) for owner_id in sorted(owners)]
+    await ledger.open_accounts(transaction, [*unknown, _COMMISSION, _FUND, _BURN], now)
+    outcomes = await ledger.post(transaction, entries, ids, now)
+    refused = [
+        (entry, outcome.refusal)
+        for entry, outcome in zip(entries, outcomes, strict=True)
+        if outcome.refusal is not None and isinstance(entry, Transfer) and entry.hold_id is not None
+    ]
+    if refused:
+        raise Unpayable(refused)
+
+
+async def _fund_uc(transaction: Connection) -> int:
+    row = await _ACCOUNTS.row(transaction, ids=[_FUND.id])
+    return max(0, row["available_uc"]) if row else 0
+
+
+@lru_cache(maxsize=100_000)
+def _customer(account_id: UUID) -> UUID:
+    return LedgerAccount(AccountKind.CUSTOMER, account_id).id
+
+
+@lru_cache(maxsize=100_000)
+def _provider(account_id: UUID) -> UUID:
+    return LedgerAccount(AccountKind.PROVIDER_LOCKED, account_id).id
