@@ -22,6 +22,7 @@ from tidemill.cli import (
     mail,
     nodes,
     pool,
+    proof,
     second_factor,
 )
 from tidemill.cli.output import Declined, Exit, exit_code, say
@@ -57,6 +58,7 @@ app.add_typer(database.app, name="db")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(nodes.app, name="nodes")
 app.add_typer(audit.app, name="audit")
+app.add_typer(proof.app, name="proof")
 app.add_typer(admin.app, name="admin")
 admin.app.add_typer(admin_accounts.app)
 app.add_typer(mail.app, name="mail")
