@@ -1,0 +1,288 @@
+"""Checks by kind: what passes, what people look at, what fails; and no trick with what is not a number."""
+
+import dataclasses
+import hashlib
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidemill.core.checks import exact, images, replay, similarity, timing, weights
+from tidemill.core.checks.by_kind import CHECKS
+from tidemill.core.checks.exact import Hashed
+from tidemill.core.checks.images import TILE, Picture, tile_of
+from tidemill.core.checks.replay import Execution
+from tidemill.core.checks.similarity import Measure, Values, judged
+from tidemill.core.checks.timing import Known, Numbers, Told
+from tidemill.core.checks.verdict import Ruling, Verdict, failed, passed, review, together
+from tidemill.core.checks.weights import Expected, Trained
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.gpus import recognised
+from tidemill.core.kinds.kind import Check
+from tidemill.core.receipts import Outcome
+
+PASS, REVIEW, FAIL = Ruling.PASS, Ruling.REVIEW, Ruling.FAIL
+ONE, OTHER = hashlib.sha256(b"1").digest(), hashlib.sha256(b"2").digest()
+
+
+def test_every_way_to_check_that_a_kind_can_name_is_there() -> None:
+    assert set(CHECKS) == set(Check)
+
+
+def test_several_verdicts_are_as_bad_as_the_worst_of_them_and_keep_all_reasons() -> None:
+    both = together(passed(a=1), review("why", b=2), failed("because", c=3), review("and"))
+    assert (both.ruling, both.reasons) == (FAIL, ("why", "because", "and"))
+    assert both.figures == {"a": 1, "b": 2, "c": 3}
+    assert together(passed(), passed()).ruling is PASS
+    with pytest.raises(AssertionError):
+        Verdict(FAIL)
+    with pytest.raises(AssertionError):
+        Verdict(PASS, ("why",))
+
+
+@pytest.mark.parametrize(
+    ("claimed", "other", "ruling"),
+    [
+        (Hashed(ONE, "exact"), Hashed(ONE, "exact"), PASS),
+        (Hashed(ONE, "exact"), Hashed(OTHER, "exact"), FAIL),
+        (Hashed(ONE, "rtx 4090, 570"), Hashed(OTHER, "rtx 4090, 570"), FAIL),
+        (Hashed(ONE, "rtx 4090, 570"), Hashed(OTHER, "rtx 3090, 570"), REVIEW),
+        (Hashed(ONE, "rtx 4090, 570"), Hashed(ONE, "rtx 3090, 570"), REVIEW),
+        (Hashed(ONE, "none"), Hashed(OTHER, "none"), REVIEW),
+        (Hashed(ONE, ""), Hashed(OTHER, ""), REVIEW),
+        (Hashed(b"", "exact"), Hashed(OTHER, "exact"), FAIL),
+    ],
+)
+def test_hashes_are_compared_within_one_numeric_class(claimed: Hashed, other: Hashed, ruling: Ruling) -> None:
+    assert exact.check(claimed, other).ruling is ruling
+
+
+def of(values: Any, measure: Measure = Measure.EMBEDDINGS) -> Values:
+    return Values(measure, np.asarray(values))
+
+
+def turned(cosine: float) -> list[float]:
+    return [cosine, (1 - cosine**2) ** 0.5]
+
+
+@pytest.mark.parametrize(
+    ("cosine", "ruling"), [(1.0, PASS), (0.951, PASS), (0.949, REVIEW), (0.851, REVIEW), (0.849, FAIL), (-1.0, FAIL)]
+)
+def test_embeddings_are_judged_by_their_worst_row(cosine: float, ruling: Ruling) -> None:
+    same = [[1.0, 0.0]] * 999
+    assert similarity.check(of([*same, turned(cosine)]), of([*same, [1.0, 0.0]])).ruling is ruling
+
+
+@pytest.mark.parametrize(
+    ("value", "ruling"), [(0.95, REVIEW), (0.85, FAIL), (np.nan, FAIL), (0.950001, PASS), (0.850001, REVIEW)]
+)
+def test_the_bounds_themselves_belong_to_the_worse_side(value: float, ruling: Ruling) -> None:
+    assert judged(value).ruling is ruling
+
+
+@pytest.mark.parametrize("measure", list(Measure))
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_is_no_number_is_similar_to_nothing_not_even_to_itself(measure: Measure, bad: float) -> None:
+    good, broken = np.ones((3, 4)), np.ones((3, 4))
+    broken[1, 2] = bad
+    assert similarity.check(of(broken, measure), of(good, measure)).ruling is FAIL
+    assert similarity.check(of(good, measure), of(broken, measure)).ruling is REVIEW
+    assert similarity.check(of(broken, measure), of(broken, measure)).ruling is REVIEW
+
+
+@pytest.mark.parametrize("measure", list(Measure))
+def test_zeros_are_like_zeros_and_like_nothing_else(measure: Measure) -> None:
+    zeros, ones = np.zeros((2, 3)), np.ones((2, 3))
+    assert similarity.check(of(zeros, measure), of(zeros, measure)).ruling is PASS
+    assert similarity.check(of(zeros, measure), of(ones, measure)).ruling is FAIL
+    assert similarity.check(of(ones, measure), of(zeros, measure)).ruling is FAIL
+    one_empty_row = np.array([[1.0, 1, 1], [0, 0, 0]])
+    assert similarity.check(of(one_empty_row), of(ones)).ruling is FAIL
+    assert similarity.check(of(one_empty_row), of(one_empty_row)).ruling is PASS
+
+
+@pytest.mark.parametrize("shape", [(3,), (1, 3), (2, 2), (3, 2), (2, 3, 1), (0, 3)])
+def test_another_shape_fails_whatever_would_broadcast(shape: tuple[int, ...]) -> None:
+    assert similarity.check(of(np.ones(shape)), of(np.ones((2, 3)))).ruling is FAIL
+
+
+def test_a_scaled_answer_is_no_right_one_though_its_direction_is() -> None:
+    right = np.random.default_rng(1).standard_normal((5, 8))
+    assert similarity.check(of(right * 1.02), of(right)).ruling is PASS
+    assert similarity.check(of(right * 1000), of(right)).ruling is FAIL
+    assert similarity.check(of(right * 1e-3), of(right)).ruling is FAIL
+    assert similarity.check(of(right * 1.1, Measure.NUMBERS), of(right, Measure.NUMBERS)).ruling is REVIEW
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e-300, 5e-324, 1.7e308])
+def test_huge_and_tiny_numbers_do_not_overflow_or_vanish(scale: float) -> None:
+    right = np.array([[1.0, -1.0, 1.0], [-1.0, 1.0, 0.0]]) * scale
+    for measure in Measure:
+        assert similarity.check(of(right, measure), of(right, measure)).ruling is PASS
+        assert similarity.check(of(-right, measure), of(right, measure)).ruling is FAIL
+
+
+def test_what_holds_no_numbers_at_all_fails() -> None:
+    assert similarity.check(of(np.array([["a"]])), of(np.array([[1.0]]))).ruling is FAIL
+    assert similarity.check(of(np.ones(3)), of(np.ones(3))).ruling is FAIL
+    assert similarity.check(of(np.ones(3), Measure.NUMBERS), of(np.ones(3), Measure.NUMBERS)).ruling is PASS
+    assert similarity.check(of(np.empty((0, 3))), of(np.empty((0, 3)))).ruling is PASS
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 2**32), st.floats(0, 3))
+def test_similarity_is_from_zero_to_one_and_the_same_both_ways(m: int, n: int, seed: int, noise: float) -> None:
+    dice = np.random.default_rng(seed)
+    one = dice.standard_normal((m, n))
+    other = one + noise * dice.standard_normal((m, n))
+    for measure in Measure:
+        there, back = (similarity.check(of(a, measure), of(b, measure)) for a, b in ((one, other), (other, one)))
+        assert there.figures["similarity"] == pytest.approx(back.figures["similarity"])
+        assert 0 <= float(there.figures["similarity"]) <= 1
+
+
+START = {"a": np.ones((2, 3), dtype=np.float32), "b": np.zeros(4, dtype=np.float32)}
+BETTER = {"a": START["a"] * np.float32(1.5), "b": START["b"] + np.float32(0.1)}
+EXPECTED = Expected(START, norm_max=100.0, loss_before=2.0, loss_after=1.5)
+
+
+def with_entry(value: float) -> dict[str, Any]:
+    changed = BETTER["a"].copy()
+    changed[0, 0] = value
+    return {**BETTER, "a": changed}
+
+
+@pytest.mark.parametrize(
+    ("tensors", "ruling"),
+    [
+        (BETTER, PASS),
+        (START, FAIL),
+        ({"a": BETTER["a"]}, FAIL),
+        ({**BETTER, "c": BETTER["a"]}, FAIL),
+        ({**BETTER, "a": BETTER["a"].T}, FAIL),
+        ({**BETTER, "a": BETTER["a"].astype(np.float64)}, FAIL),
+        ({}, FAIL),
+        (with_entry(np.nan), FAIL),
+        (with_entry(np.inf), FAIL),
+        (with_entry(3e38), FAIL),
+        (with_entry(101), FAIL),
+        (with_entry(-99), PASS),
+    ],
+)
+def test_weights_have_shapes_numbers_and_lengths(tensors: dict[str, Any], ruling: Ruling) -> None:
+    assert weights.check(Trained(tensors), EXPECTED).ruling is ruling
+
+
+@pytest.mark.parametrize(
+    ("after", "ruling"),
+    [(1.99, PASS), (2.0, REVIEW), (2.1, REVIEW), (2.11, FAIL), (np.nan, FAIL), (np.inf, FAIL), (-np.inf, FAIL)],
+)
+def test_weights_must_lower_the_held_out_loss(after: float, ruling: Ruling) -> None:
+    assert weights.check(Trained(BETTER), dataclasses.replace(EXPECTED, loss_after=after)).ruling is ruling
+
+
+def a_picture(height: int = 200, width: int = 150) -> Picture:
+    return Picture(np.random.default_rng(3).integers(0, 256, (height, width, 3), dtype=np.uint8))
+
+
+def test_pictures_are_equal_in_every_pixel_or_the_tile_is_named() -> None:
+    right = a_picture()
+    assert images.check(a_picture(), right).ruling is PASS
+    for row, column in [(0, 0), (199, 149), (64, 63), (130, 70)]:
+        wrong = Picture(right.pixels.copy())
+        wrong.pixels[row, column, 2] ^= 1
+        verdict = images.check(wrong, right)
+        assert verdict.ruling is FAIL
+        assert (verdict.figures["tile_row"], verdict.figures["tile_column"]) == (row // TILE, column // TILE)
+        assert verdict.figures["pixels_differing"] == 1
+        assert verdict.figures["largest_difference"] == 1
+        shown = tile_of(wrong, row // TILE, column // TILE)
+        assert not np.array_equal(shown, tile_of(right, row // TILE, column // TILE))
+
+
+def test_the_tile_with_most_differences_is_named() -> None:
+    right = a_picture()
+    wrong = Picture(right.pixels.copy())
+    wrong.pixels[0:5, 0:5] ^= 255
+    wrong.pixels[64:128, 64:128] ^= 255
+    verdict = images.check(wrong, right)
+    assert (verdict.figures["tile_row"], verdict.figures["tile_column"]) == (1, 1)
+    assert "2 tiles" in verdict.reasons[0]
+
+
+@pytest.mark.parametrize("pixels", [np.zeros((200, 149, 3), np.uint8), np.zeros((200, 150), np.uint8)])
+def test_a_picture_of_another_size_fails(pixels: Any) -> None:
+    assert images.check(Picture(pixels), a_picture()).ruling is FAIL
+
+
+def test_a_picture_of_another_type_fails_though_its_numbers_are_equal() -> None:
+    right = a_picture()
+    assert images.check(Picture(right.pixels.astype(np.float32)), right).ruling is FAIL  # type: ignore[arg-type]
+
+
+def ran(outcome: Outcome = Outcome.DONE, code: int = 0, of_class: str = "exact", **files: bytes) -> Execution:
+    return Execution(outcome, code, files, of_class)
+
+
+@pytest.mark.parametrize(
+    ("claimed", "other", "ruling"),
+    [
+        (ran(a=ONE, b=OTHER), ran(b=OTHER, a=ONE), PASS),
+        (ran(a=ONE), ran(a=OTHER), FAIL),
+        (ran(a=ONE), ran(a=ONE, b=ONE), FAIL),
+        (ran(a=ONE, b=ONE), ran(a=ONE), FAIL),
+        (ran(a=ONE, of_class="none"), ran(a=OTHER, of_class="none"), REVIEW),
+        (ran(a=ONE, of_class="x"), ran(a=OTHER, of_class="y"), REVIEW),
+        (ran(a=ONE, of_class="x"), ran(a=ONE, of_class="y"), PASS),
+        (ran(), ran(Outcome.FAILED, 1), REVIEW),
+        (ran(Outcome.FAILED, 1), ran(), REVIEW),
+        (ran(Outcome.FAILED, 1), ran(Outcome.FAILED, 1), PASS),
+        (ran(Outcome.FAILED, 1), ran(Outcome.FAILED, -9), REVIEW),
+    ],
+)
+def test_an_execution_is_compared_with_another(claimed: Execution, other: Execution, ruling: Ruling) -> None:
+    assert replay.check(claimed, other).ruling is ruling
+
+
+GPU = recognised("NVIDIA GeForce RTX 3090", 24_576)
+
+
+def known(**changes: Any) -> Known:
+    made = Known(
+        operations=1e13,
+        numbers=Numbers.FLOAT32,
+        devices=1,
+        gpu=GPU,
+        measured_ops_per_s=0,
+        offered_at=Instant(0),
+        received_at=Instant(100 * SECOND),
+    )
+    return dataclasses.replace(made, **changes)
+
+
+def told(took_s: float, device_ms: int | None = None) -> Told:
+    return Told(Instant(0), Instant(int(took_s * SECOND)), int(took_s * 1000) if device_ms is None else device_ms)
+
+
+@pytest.mark.parametrize(
+    ("claim", "evidence", "ruling"),
+    [
+        (told(10), known(), PASS),
+        (told(0.01), known(), REVIEW),
+        (told(0), known(), REVIEW),
+        (told(0.01), known(gpu=None), PASS),
+        (told(0.01), known(gpu=None, measured_ops_per_s=10**12), REVIEW),
+        (told(0.1), known(devices=8), PASS),
+        (told(0.1), known(measured_ops_per_s=10**12), REVIEW),
+        (told(10), known(received_at=Instant(SECOND)), REVIEW),
+        (told(10), known(operations=1e16, received_at=Instant(10 * SECOND)), REVIEW),
+        (told(10, device_ms=30_000), known(), REVIEW),
+        (told(10, device_ms=30_000), known(devices=4), PASS),
+    ],
+)
+def test_times_that_cannot_be_true_are_looked_at_and_never_fail_alone(
+    claim: Told, evidence: Known, ruling: Ruling
+) -> None:
+    assert timing.check(claim, evidence).ruling is ruling
