@@ -26,7 +26,7 @@ def main(wanted: str) -> None:
         if not usable():
             create()
         say(f"Installing what {'the pool' if wanted == 'server' else 'development'} needs; a minute, the first time …")
-        pip("--require-hashes", "-r", str(ROOT / "requirements" / f"{wanted}.txt"))
+        pip("--no-deps", "--require-hashes", "-r", str(ROOT / "requirements" / f"{wanted}.txt"))
         pip("--no-deps", "--no-build-isolation", "--editable", str(ROOT))
         stamp(wanted).write_text(state(wanted))
 

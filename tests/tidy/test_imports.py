@@ -51,7 +51,10 @@ OWNED = {
 }
 """Libraries that only some packages may use, and why."""
 
-BROUGHT_BY_OWNERS = {"cupy": "its package has another name for every version of the driver"}
+BROUGHT_BY_OWNERS = {
+    "cupy": "its package has another name for every version of the driver",
+    "torch": "it is gigabytes, and its build must fit the driver",
+}
 """Libraries that are used where an owner has installed them, and why they cannot be declared."""
 
 NOWHERE = {

@@ -1,7 +1,7 @@
 """An image and a command of the customer's. The image has a name in a registry, or is the input `image`, a tarball.
 
-It runs in an engine only. The command finds its inputs below /inputs, starts in /work, and its result is what it writes
-below /work/out. It has a network only if the customer asks for one and the node's owner allows it.
+It runs in an engine only. The command finds its inputs below /inputs, and its result is what it writes below out/ in
+the directory where it starts. It has a network only if the customer asks for one and the node's owner allows it.
 """
 
 import re

@@ -1,0 +1,50 @@
+"""C = A·B, slab by slab: the right matrix is held, the left one and the product pass through."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tidemill.agent.inside.matrices import mapped
+from tidemill.agent.inside.multipliers import multiplier
+from tidemill.agent.inside.telling import Progress, carry_out
+from tidemill.core.matrices.drawing import LEFT, RIGHT, drawn_rows
+from tidemill.core.matrices.multiplying import RESULTS, blocks, product_rows, slabs
+from tidemill.core.matrices.npy import Layout, header_of
+
+
+def matmul(told: dict[str, Any], progress: Progress) -> None:
+    work = told["work"]
+    m, n, k, element = work["m"], work["n"], work["k"], work["element"]
+    left = _rows(told, "a", LEFT, (m, k))
+    right = _rows(told, "b", RIGHT, (k, n))
+    on = multiplier(work["devices"])
+    rights = [on.held(_whole(right, block, n)) for block in blocks(element, k)]
+    with open("out/c.npy", "wb") as out:
+        out.write(header_of(Layout(RESULTS[element], m, n)))
+        for rows in slabs(m, max(n, k)):
+            made = product_rows(left(rows), rights, element, on.multiply)
+            out.write(made.astype(np.dtype(made.dtype).newbyteorder("<"), copy=False).data)
+            progress.at(rows.stop, m)
+
+
+def _rows(told: dict[str, Any], name: str, number: int, shape: tuple[int, int]) -> Callable[[range], Any]:
+    """How to have some rows of a factor."""
+    work = told["work"]
+    if (seed := work.get("seed")) is not None:
+        return lambda rows: drawn_rows(seed, number, work["element"], shape[1], rows)
+    entries = mapped(name, told["inputs"][name], work["element"], shape)
+    return lambda rows: entries[rows.start : rows.stop]
+
+
+def _whole(right: Callable[[range], Any], block: slice, columns: int) -> Any:
+    """A block of the right matrix as float32, filled slab by slab."""
+    rows = block.stop - block.start
+    entries = np.empty((rows, columns), dtype=np.float32)
+    for some in slabs(rows, columns):
+        entries[some.start : some.stop] = right(range(block.start + some.start, block.start + some.stop))
+    return entries
+
+
+if __name__ == "__main__":
+    carry_out(matmul)

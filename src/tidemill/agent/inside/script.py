@@ -1,0 +1,36 @@
+"""A customer's program, as if it had been started by itself: with its own arguments, name and traceback."""
+
+import sys
+from types import CodeType, ModuleType
+from typing import Any
+
+from tidemill.agent.inside.telling import Unfit, in_sentences, told
+
+
+def compiled(asked: dict[str, Any]) -> CodeType:
+    """The program that was asked for."""
+    try:
+        return compile(_text(asked), "program.py", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as wrong:
+        raise Unfit(f"The program is not Python {sys.version_info.major}.{sys.version_info.minor}: {wrong}") from None
+
+
+def run(program: CodeType, arguments: list[str]) -> None:
+    """What it raises is its own, and ends it as Python always does."""
+    sys.argv = ["program.py", *arguments]
+    module = sys.modules["__main__"] = ModuleType("__main__")
+    exec(program, module.__dict__)  # noqa: S102 - a sandbox is where this is done
+
+
+def _text(asked: dict[str, Any]) -> bytes:
+    if (given := asked["work"].get("program")) is not None:
+        return bytes(given.encode())
+    with open(asked["inputs"]["program"], "rb") as file:
+        return file.read()
+
+
+if __name__ == "__main__":
+    with in_sentences():
+        asked = told()
+        program = compiled(asked)
+    run(program, asked["work"]["arguments"])

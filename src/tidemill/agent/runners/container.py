@@ -1,0 +1,41 @@
+"""A customer's image, in an engine. Nothing of ours is in it: its command is started as it is, in /work."""
+
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from tidemill.agent.runners.interface import Result, Runner
+from tidemill.agent.runners.orders import checked_work, input_mounts
+from tidemill.agent.runners.results import any_files
+from tidemill.agent.sandboxes.runtime import PythonRuntime
+from tidemill.core.hardware import Machine
+from tidemill.core.kinds import container
+from tidemill.core.kinds.kind import Objection
+from tidemill.core.kinds.task import Task
+from tidemill.core.sandboxes import Command, Granted, Image, Order
+
+ENGINES = {"docker", "podman"}
+MISSING = "There is no engine for images on this machine: install Podman or Docker, and start the agent again."
+
+
+class ContainerRunner(Runner):
+    kind = container.KIND
+
+    def order(self, task: Task, name: str, inputs: Mapping[str, Path], python: PythonRuntime) -> Order:
+        """An image that comes as an input is for the engine, and not shown to the command."""
+        asked = checked_work(task)
+        shown = tuple(mount for mount in input_mounts(task, inputs) if asked.image or mount.target.name != "image")
+        return Order(
+            name,
+            Command(asked.command, {variable.name: variable.value for variable in asked.environment}),
+            task.limits,
+            shown,
+            Granted(network=asked.network),
+            Image(asked.image) if asked.image else Image(tarball=PurePosixPath(inputs["image"])),
+        )
+
+    def check(self, task: Task, work: Path) -> Result | Objection:
+        [output] = self.kind.outputs(checked_work(task))
+        return any_files(work, output.most_bytes, task.limits.work_entries)
+
+    def why_not(self, machine: Machine) -> str | None:
+        return None if ENGINES & {engine.name for engine in machine.engines} else MISSING

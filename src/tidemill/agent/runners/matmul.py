@@ -1,0 +1,35 @@
+"""Matrix products: numpy on the processors, CuPy or torch on a GPU."""
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from tidemill.agent.inside.multipliers import MISSING
+from tidemill.agent.runners.interface import Result, Runner
+from tidemill.agent.runners.orders import checked_work, program_order
+from tidemill.agent.runners.results import begins_with, one_file
+from tidemill.agent.sandboxes.runtime import PythonRuntime
+from tidemill.core.kinds import matmul
+from tidemill.core.kinds.kind import Objection
+from tidemill.core.kinds.task import Task
+from tidemill.core.matrices.multiplying import RESULTS
+from tidemill.core.matrices.npy import Layout, header_of
+from tidemill.core.sandboxes import Order
+
+
+class MatmulRunner(Runner):
+    kind = matmul.KIND
+
+    def order(self, task: Task, name: str, inputs: Mapping[str, Path], python: PythonRuntime) -> Order:
+        return program_order(task, name, inputs, python, "matmul")
+
+    def check(self, task: Task, work: Path) -> Result | Objection:
+        """Any entry may be a float32's infinity or no number: a customer's matrices may lead there."""
+        asked = checked_work(task)
+        [output] = self.kind.outputs(asked)
+        return one_file(work, output, begins_with(header_of(Layout(RESULTS[asked.element], asked.m, asked.n))))
+
+    def declines(self, task: Task) -> str | None:
+        """A library for GPUs is the owner's to install."""
+        has_library = any(find_spec(name) is not None for name in ("cupy", "torch"))
+        return MISSING if checked_work(task).devices and not has_library else None

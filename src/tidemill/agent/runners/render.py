@@ -1,0 +1,26 @@
+"""Tiles of pictures, by our own tracer of light."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tidemill.agent.runners.interface import Result, Runner
+from tidemill.agent.runners.orders import checked_work, program_order
+from tidemill.agent.runners.results import begins_with, one_file
+from tidemill.agent.sandboxes.runtime import PythonRuntime
+from tidemill.core.kinds import render
+from tidemill.core.kinds.kind import Objection
+from tidemill.core.kinds.task import Task
+from tidemill.core.pictures import png_header
+from tidemill.core.sandboxes import Order
+
+
+class RenderRunner(Runner):
+    kind = render.KIND
+
+    def order(self, task: Task, name: str, inputs: Mapping[str, Path], python: PythonRuntime) -> Order:
+        return program_order(task, name, inputs, python, "render")
+
+    def check(self, task: Task, work: Path) -> Result | Objection:
+        asked = checked_work(task)
+        [output] = self.kind.outputs(asked)
+        return one_file(work, output, begins_with(png_header(asked.part.width, asked.part.height)))

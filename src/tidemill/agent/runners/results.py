@@ -1,0 +1,71 @@
+"""What a run left below `out`, looked at before anything is hashed or sent: which files, how large, of what form.
+
+Where a kind says which files it makes, there are those and no others. Nothing that the task made is trusted: a link is
+no file, and `out` itself must be a directory.
+"""
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from tidemill.agent.runners.interface import OUT, Result
+from tidemill.agent.sandboxes.outputs import open_output, regular_files
+from tidemill.core.kinds.kind import KindRefusal, Objection, Output
+
+Look = Callable[[BinaryIO], str | None]
+"""What is wrong with an open file, in a sentence; None if nothing is."""
+
+
+def one_file(work: Path, output: Output, look: Look) -> Result | Objection:
+    """The result of a kind that makes one file, which is this one."""
+    if _is_directory(work) and (names := sorted(os.listdir(work / OUT))) != [output.name]:
+        return _wrong(f"The result must be the file {output.name} alone; there are {len(names):,} entries.")
+    try:
+        descriptor = open_output(work, PurePosixPath(OUT, output.name))
+    except OSError:
+        return _wrong(f"The result has no regular file {output.name}.")
+    with os.fdopen(descriptor, "rb") as file:
+        size_bytes = os.fstat(descriptor).st_size
+        if size_bytes != output.exact_bytes:
+            return _wrong(f"{output.name} has {size_bytes:,} bytes, and must have {output.exact_bytes:,}.")
+        sentence = look(file)
+    return _wrong(sentence) if sentence else Result((PurePosixPath(output.name),), size_bytes)
+
+
+def any_files(work: Path, most_bytes: int, entries_max: int) -> Result | Objection:
+    """The result of a customer's own program: the regular files below `out`, be it none."""
+    if not os.path.lexists(work / OUT):
+        return Result((), 0)
+    if not _is_directory(work):
+        return _wrong(f"{OUT} must be a directory.")
+    files = tuple(regular_files(work / OUT, entries_max))
+    size_bytes = sum(_size_bytes(work, path) for path in files)
+    if size_bytes > most_bytes:
+        return _wrong(f"The result has {size_bytes:,} bytes, and may have {most_bytes:,}.")
+    return Result(files, size_bytes)
+
+
+def begins_with(header: bytes) -> Look:
+    """For files whose first bytes are known."""
+    return lambda file: None if file.read(len(header)) == header else "The result's header is not what it must be."
+
+
+def _size_bytes(work: Path, path: PurePosixPath) -> int:
+    descriptor = open_output(work, OUT / path)
+    try:
+        return os.fstat(descriptor).st_size
+    finally:
+        os.close(descriptor)
+
+
+def _is_directory(work: Path) -> bool:
+    try:
+        return stat.S_ISDIR(os.lstat(work / OUT).st_mode)
+    except OSError:
+        return False
+
+
+def _wrong(figures: str) -> Objection:
+    return Objection(KindRefusal.RESULT_WRONG, figures)
