@@ -1,5 +1,6 @@
 """A customer's program, as if it had been started by itself: with its own arguments, name and traceback."""
 
+import site
 import sys
 from types import CodeType, ModuleType
 from typing import Any
@@ -17,6 +18,7 @@ def compiled(asked: dict[str, Any]) -> CodeType:
 
 def run(program: CodeType, arguments: list[str]) -> None:
     """What it raises is its own, and ends it as Python always does."""
+    site.setquit()  # programs call exit(), which Python has by this alone
     sys.argv = ["program.py", *arguments]
     module = sys.modules["__main__"] = ModuleType("__main__")
     exec(program, module.__dict__)  # noqa: S102 - a sandbox is where this is done

@@ -16,8 +16,9 @@ from tidemill.core.sandboxes import Command, Mount
 
 ROOT = PurePosixPath("/runtime")
 SYSTEM = Path("/usr")
-OPTIONS = ("-B", "-s", "-P")
-"""It writes no bytecode, knows no user's packages, and finds no module in the task's own directory."""
+OPTIONS = ("-B", "-s", "-S", "-P")
+"""It writes no bytecode, knows no user's packages, runs nothing that an owner's packages run at every start, and finds
+no module in the task's own directory."""
 
 
 @dataclass(frozen=True)
