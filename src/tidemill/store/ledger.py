@@ -117,6 +117,12 @@ async def look(transaction: Connection, batch: Sequence[Entry], books: Books) ->
         books.holds[row["id"]] = HoldState(row["account_id"], row["left_uc"], row["expires_at"])
 
 
+async def available_uc(connection: Connection, account: LedgerAccount) -> int:
+    """What an account that never goes below zero has to spend; nothing if it is not open."""
+    row = await _ACCOUNTS.row(connection, ids=[account.id])
+    return row["available_uc"] if row else 0
+
+
 def missing(batch: Sequence[Entry], books: Books) -> tuple[set[UUID], set[UUID]]:
     """The accounts and holds that a batch names and the books do not have."""
     known, held = books.accounts, books.holds

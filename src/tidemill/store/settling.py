@@ -16,9 +16,8 @@ from tidemill.core.ledger import Entry, LedgerAccount, PostingRefusal, Release, 
 from tidemill.core.ledger.accounts import AccountKind
 from tidemill.core.work.paying import Due, MarketPlan, Paid, split, sums
 from tidemill.store import ledger
-from tidemill.store.query import Connection, Query
+from tidemill.store.query import Connection
 
-_ACCOUNTS = Query("ledger/accounts")
 _CURRENCY = "credit"
 _COMMISSION, _FUND, _BURN = (
     LedgerAccount(kind) for kind in (AccountKind.COMMISSION, AccountKind.BONUS_FUND, AccountKind.BURN)
@@ -52,7 +51,7 @@ async def pay(
 ) -> Mapping[tuple[UUID, UUID], UUID]:
     """Pay attempts, and give back what is left of the holds of jobs that are over. Answers the transfers of rewards."""
     jobs = {one.job_id: one for one in passed}
-    fund_uc = await _fund_uc(transaction) if any(one.due.bonus_uc for one in passed) else 0
+    fund_uc = await ledger.available_uc(transaction, _FUND) if any(one.due.bonus_uc for one in passed) else 0
     total = sums([Paid(one.job_id, one.owner_id, one.due) for one in passed], fund_uc)
     rewards = {key: ids.new(now) for key, amount_uc in total.rewards_uc.items() if amount_uc}
     entries: list[Entry] = [
@@ -101,11 +100,6 @@ async def _post(
     ]
     if refused:
         raise Unpayable(refused)
-
-
-async def _fund_uc(transaction: Connection) -> int:
-    row = await _ACCOUNTS.row(transaction, ids=[_FUND.id])
-    return max(0, row["available_uc"]) if row else 0
 
 
 @lru_cache(maxsize=100_000)
