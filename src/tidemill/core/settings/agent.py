@@ -24,3 +24,9 @@ class AgentSettings:
         low="1MiB",
         meaning="What may wait for the pool; above it, old log lines, progress and telemetry are dropped.",
     )
+    cache_bytes: int = setting(
+        SIZE,
+        "50GiB",
+        low="1MiB",
+        meaning="What inputs and models may take on the disk; the least recently used go first, and 1 GiB stays free.",
+    )
