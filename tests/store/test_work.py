@@ -11,11 +11,11 @@ from tests.store.node_rows import IDS, an_owner, nodes_of, now_of
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.ledger import AccountKind, LedgerAccount, PostingRefusal, Transfer
 from tidemill.core.work.attempt import AttemptState, Happening
-from tidemill.core.work.job import JobState
+from tidemill.core.work.job import JobHappening, JobState
 from tidemill.core.work.paying import MarketPlan
 from tidemill.core.work.refusals import JobRefusal
 from tidemill.core.work.task import Blame, Patience
-from tidemill.store import books, jobs, ledger, outcomes, tasks
+from tidemill.store import books, closing, jobs, ledger, outcomes, tasks
 from tidemill.store.database import Database
 from tidemill.store.jobs import Draft, Plan
 from tidemill.store.outcomes import Applied, Said, Terms
@@ -75,6 +75,10 @@ class Pool:
         async with self.database.connection() as connection:
             [balance] = await books.balances(connection, ids=[account.id])
             return balance.posted_uc
+
+    async def database_lease(self, attempt_id: UUID) -> int:
+        async with self.database.connection() as connection:
+            return await connection.fetchval("SELECT tries FROM lease WHERE attempt_id = $1", attempt_id) or 0
 
     async def state(self, job_id: UUID) -> JobState:
         async with self.database.connection() as connection:
@@ -216,3 +220,47 @@ async def test_an_expired_quote_is_not_confirmed(pool: Pool) -> None:
         await jobs.make(transaction, Draft(job_id, pool.customer, "matmul", {}), pool.now)
         await jobs.set_quote(transaction, job_id, {}, pool.now)
         assert await jobs.confirm(transaction, job_id, pool.plan(1), IDS, pool.now) is JobRefusal.QUOTE_EXPIRED
+
+
+async def test_a_job_that_is_called_off_pays_what_was_delivered_and_stops_the_rest(pool: Pool) -> None:
+    job_id = await pool.job(4)
+    first, second = await pool.place(limit=2)
+    await pool.apply([Said(first.attempt_id, 1, first.node_id, (Happening.DELIVERED,), batch_id=IDS.new(pool.now))])
+    async with pool.database.transaction() as transaction:
+        assert await closing.close(transaction, job_id, JobHappening.CALLED_OFF) is None
+        assert await closing.close(transaction, job_id, JobHappening.CALLED_OFF) is JobRefusal.JOB_OVER
+    async with pool.database.transaction() as transaction:
+        swept = await closing.sweep(transaction, 100, IDS, pool.now)
+    assert swept.attempts == {second.attempt_id: AttemptState.CANCELLED}
+    assert await pool.state(job_id) is JobState.QUEUED
+    judged = await pool.apply([said(first, Happening.PASSED)])
+    assert judged.jobs_ended == {job_id: JobState.CANCELLED}
+    assert await pool.balance(LedgerAccount(AccountKind.CUSTOMER, pool.customer)) == 99 * COST_UC
+
+
+async def test_jobs_called_off_while_their_tasks_are_placed_judged_and_put_back_all_end(pool: Pool) -> None:
+    made = [await pool.job(6) for _ in range(5)]
+
+    async def work() -> None:
+        for _ in range(12):
+            for one in await pool.place(limit=3):
+                what = secrets.choice([DELIVERED_AND_RIGHT, (Happening.NODE_LOST,), (Happening.CRASHED,)])
+                lease = await pool.database_lease(one.attempt_id)
+                await pool.apply([Said(one.attempt_id, lease, one.node_id, what, used_ms=QUOTED_MS)])
+
+    async def call_off() -> None:
+        for job_id in made:
+            async with pool.database.transaction() as transaction:
+                await closing.close(transaction, job_id, JobHappening.CALLED_OFF)
+            await sweep()
+
+    async def sweep() -> None:
+        async with pool.database.transaction() as transaction:
+            await closing.sweep(transaction, 100, IDS, pool.now)
+
+    await asyncio.gather(work(), work(), call_off(), work())
+    await sweep()
+    assert {await pool.state(job_id) for job_id in made} <= {JobState.CANCELLED, JobState.COMPLETED, JobState.FAILED}
+    async with pool.database.connection() as connection:
+        assert await connection.fetchval("SELECT count(*) FROM hold WHERE captured_uc + released_uc < amount_uc") == 0
+        assert await connection.fetchval("SELECT (SELECT count(*) FROM lease) + (SELECT count(*) FROM task_queue)") == 0

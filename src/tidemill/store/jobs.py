@@ -66,7 +66,7 @@ async def confirm(
     transaction: Connection, job_id: UUID, plan: Plan, ids: Ids, now: Instant
 ) -> JobRefusal | PostingRefusal | None:
     """Hold the money and make the tasks, or say why not; then nothing has changed."""
-    row = await _LOCK.row(transaction, id=job_id)
+    row = await locked(transaction, job_id)
     if row is None:
         return JobRefusal.UNKNOWN_JOB
     step = lives.step(life_of(row), JobHappening.CONFIRMED)
@@ -86,6 +86,11 @@ async def confirm(
     )
     await tasks.make(transaction, job_id, account_id, plan.tasks, rank=plan.rank, now=now)
     return None
+
+
+async def locked(transaction: Connection, job_id: UUID) -> asyncpg.Record | None:
+    """A job's row, which nobody else changes until the transaction ends."""
+    return await _LOCK.row(transaction, id=job_id)
 
 
 def life_of(row: asyncpg.Record) -> JobLife:

@@ -5,7 +5,6 @@ written. A happening that comes twice or too late finds no lease, or one of anot
 leases by id, then jobs, then the ledger.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -14,25 +13,22 @@ import asyncpg
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
-from tidemill.core.work import job as lives
 from tidemill.core.work import task as tasks
 from tidemill.core.work.attempt import OVER, AttemptState, Happening
-from tidemill.core.work.job import JobEffect, JobState
+from tidemill.core.work.job import JobState
 from tidemill.core.work.paying import Due, MarketPlan, due
 from tidemill.core.work.task import ENDED, Attempt, Blame, Effect, Patience, Step, TaskLife, TaskState
-from tidemill.store import settling
+from tidemill.store import settling, task_ends
 from tidemill.store.arrays import bigint_array, text_array, uuid_array
-from tidemill.store.jobs import life_of
 from tidemill.store.query import Connection, Query
 from tidemill.store.settling import Passed
+from tidemill.store.task_ends import TaskEnd
 from tidemill.store.tasks import find_by_key
 
 _LOCK = Query("lease/lock")
 _CHANGE = Query("lease/change")
 _END_LEASES = Query("lease/end")
-_END_TASKS = Query("task/end")
 _REQUEUE = Query("task/requeue")
-_END_JOBS = Query("job/end")
 
 _TASK_STATES = {
     AttemptState.OFFERED: TaskState.ASSIGNED,
@@ -77,12 +73,14 @@ class Applied:
     jobs_ended: Mapping[UUID, JobState]
 
 
-@dataclass(slots=True)
-class _Moved:
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A lease that is locked, what becomes of it, and what it pays."""
+
     said: Said
     lease: asyncpg.Record
     step: Step
-    due: Due | None
+    due: Due | None = None
 
 
 async def apply(transaction: Connection, said: Sequence[Said], terms: Terms, ids: Ids, now: Instant) -> Applied:
@@ -90,12 +88,18 @@ async def apply(transaction: Connection, said: Sequence[Said], terms: Terms, ids
     assert len({one.attempt_id for one in said}) == len(said), "what happened to an attempt is said together"
     await find_by_key(transaction)
     moved = _decided(said, await _locked(transaction, said), terms)
-    if not moved:
-        return Applied({}, (), {})
-    ended = await _end_tasks(transaction, [one for one in moved if one.step.task.state in ENDED], now)
+    ends = [_task_end(one) for one in moved if one.step.task.state in ENDED]
+    return await write(transaction, moved, ends, terms.plan, ids, now)
+
+
+async def write(
+    transaction: Connection, moved: Sequence[Moved], ends: Sequence[TaskEnd], plan: MarketPlan, ids: Ids, now: Instant
+) -> Applied:
+    """Write down what becomes of leases and of tasks, pay, and give back what is left of jobs that ended with them."""
+    ended = await task_ends.write(transaction, ends, now)
     await _requeue(transaction, [one for one in moved if one.step.task.state is TaskState.PENDING], now)
     passed = [_passed(one) for one in moved if one.due]
-    transfers = await settling.pay(transaction, passed, [hold for _, hold in ended.values()], terms.plan, ids, now)
+    transfers = await settling.pay(transaction, passed, [hold for _, hold in ended.values()], plan, ids, now)
     await _change(transaction, [one for one in moved if one.step.attempt not in OVER])
     await _end_leases(transaction, [one for one in moved if one.step.attempt in OVER], transfers, now)
     return Applied(
@@ -110,17 +114,16 @@ async def _locked(transaction: Connection, said: Sequence[Said]) -> Mapping[UUID
     return {row["attempt_id"]: row for row in rows}
 
 
-def _decided(said: Iterable[Said], leases: Mapping[UUID, asyncpg.Record], terms: Terms) -> list[_Moved]:
+def _decided(said: Iterable[Said], leases: Mapping[UUID, asyncpg.Record], terms: Terms) -> list[Moved]:
     moved = []
     for one in said:
         lease = leases.get(one.attempt_id)
         if lease is None or (lease["tries"], lease["node_id"]) != (one.lease, one.node_id):
             continue
         attempt = Attempt(one.attempt_id, AttemptState(lease["state"]))
-        life = TaskLife(_TASK_STATES[attempt.state], lease["failures"], lease["tries"], attempt.id)
-        step = tasks.steps(life, attempt, one.happenings, terms.patience, wanted=lease["wanted"])
+        step = tasks.steps(life_of(lease), attempt, one.happenings, terms.patience, wanted=lease["wanted"])
         if step is not None:
-            moved.append(_Moved(one, lease, step, _due(one, lease, step, terms.plan)))
+            moved.append(Moved(one, lease, step, _due(one, lease, step, terms.plan)))
     return moved
 
 
@@ -132,39 +135,24 @@ def _due(said: Said, lease: asyncpg.Record, step: Step, plan: MarketPlan) -> Due
     return owed
 
 
-def _passed(one: _Moved) -> Passed:
+def _task_end(one: Moved) -> TaskEnd:
+    lease, cost_uc = one.lease, one.due.cost_uc if one.due else 0
+    return TaskEnd(lease["task_id"], lease["job_id"], one.step.task.state, one.said.attempt_id, cost_uc)
+
+
+def life_of(lease: asyncpg.Record) -> TaskLife:
+    """Where the task of a lease is."""
+    state = _TASK_STATES[AttemptState(lease["state"])]
+    return TaskLife(state, lease["failures"], lease["tries"], lease["attempt_id"])
+
+
+def _passed(one: Moved) -> Passed:
     assert one.due
     lease = one.lease
     return Passed(lease["job_id"], lease["account_id"], lease["hold_id"], lease["owner_id"], one.due)
 
 
-async def _end_tasks(
-    transaction: Connection, ending: Sequence[_Moved], now: Instant
-) -> dict[UUID, tuple[JobState, UUID]]:
-    """Close tasks, count them at their jobs, and end the jobs whose last ones they were: how, and what was held."""
-    if not ending:
-        return {}
-    spent: dict[UUID, int] = defaultdict(int)
-    for one in ending:
-        spent[one.lease["job_id"]] += one.due.cost_uc if one.due else 0
-    rows = await _END_TASKS.rows(
-        transaction,
-        now=now,
-        ids=uuid_array([one.lease["task_id"] for one in ending]),
-        ends=text_array([one.step.task.state.value for one in ending]),
-        attempt_ids=uuid_array([one.said.attempt_id for one in ending]),
-        job_ids=uuid_array(list(spent)),
-        spent_uc=bigint_array(list(spent.values())),
-    )
-    steps = [(row, lives.counted(life_of(row))) for row in rows]
-    ended = {row["id"]: (step.job.state, row["hold_id"]) for row, step in steps if JobEffect.RELEASE in step.effects}
-    if ended:
-        states = text_array([state.value for state, _ in ended.values()])
-        await _END_JOBS.run(transaction, ids=uuid_array(list(ended)), states=states, now=now)
-    return ended
-
-
-async def _requeue(transaction: Connection, again: Sequence[_Moved], now: Instant) -> None:
+async def _requeue(transaction: Connection, again: Sequence[Moved], now: Instant) -> None:
     if again:
         await _REQUEUE.run(
             transaction,
@@ -178,7 +166,7 @@ async def _requeue(transaction: Connection, again: Sequence[_Moved], now: Instan
         )
 
 
-async def _change(transaction: Connection, going_on: Sequence[_Moved]) -> None:
+async def _change(transaction: Connection, going_on: Sequence[Moved]) -> None:
     if going_on:
         await _CHANGE.run(
             transaction,
@@ -190,7 +178,7 @@ async def _change(transaction: Connection, going_on: Sequence[_Moved]) -> None:
 
 
 async def _end_leases(
-    transaction: Connection, over: Sequence[_Moved], transfers: Mapping[tuple[UUID, UUID], UUID], now: Instant
+    transaction: Connection, over: Sequence[Moved], transfers: Mapping[tuple[UUID, UUID], UUID], now: Instant
 ) -> None:
     if over:
         await _END_LEASES.run(

@@ -27,6 +27,7 @@ CREATE TABLE job (
     CHECK (completed + failed + cancelled <= tasks)
 ) PARTITION BY RANGE (id);
 CREATE INDEX job_account ON job (account_id, id);
+CREATE INDEX job_closing ON job (id) WHERE closing IS NOT NULL AND ended_at IS NULL;
 
 CREATE TABLE task (
     id           uuid NOT NULL PRIMARY KEY,

@@ -1,0 +1,59 @@
+"""Jobs that want no more of their tasks: called off, out of time, out of budget.
+
+Closing a job is one change of its row. What it leaves open is swept after it, at once and again and again: a task that
+was being placed or put back just then is found by the next sweep. What was delivered is judged, and paid if right.
+"""
+
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.clock import Instant
+from tidemill.core.ids import Ids
+from tidemill.core.work import job as lives
+from tidemill.core.work import task as tasks
+from tidemill.core.work.attempt import AttemptState, Happening, after
+from tidemill.core.work.job import JobHappening
+from tidemill.core.work.paying import MarketPlan
+from tidemill.core.work.refusals import JobRefusal
+from tidemill.core.work.task import Effect, Step, TaskState
+from tidemill.store import jobs, outcomes
+from tidemill.store.outcomes import Applied, Moved, Said
+from tidemill.store.query import Connection, Query
+from tidemill.store.task_ends import TaskEnd
+
+_CLOSE = Query("job/close")
+_LEASES = Query("lease/unwanted")
+_TASKS = Query("task/unwanted")
+
+_WANTED_NO_MORE = "The job wants no more of its tasks."
+
+
+async def close(transaction: Connection, job_id: UUID, why: JobHappening) -> JobRefusal | None:
+    """A job that is at work starts nothing more. Sweep after it."""
+    row = await jobs.locked(transaction, job_id)
+    if row is None:
+        return JobRefusal.UNKNOWN_JOB
+    step = lives.step(jobs.life_of(row), why)
+    if step is None or step.job.closing is None:
+        return JobRefusal.JOB_OVER
+    await _CLOSE.run(transaction, id=job_id, closing=step.job.closing.value)
+    return None
+
+
+async def sweep(transaction: Connection, limit: int, ids: Ids, now: Instant) -> Applied:
+    """End what jobs that are closing have left open. The attempts that it answers are to be told to their nodes."""
+    moved = [_called_off(row) for row in await _LEASES.rows(transaction, limit=limit)]
+    waiting = await _TASKS.rows(transaction, limit=limit)
+    ends = [TaskEnd(row["task_id"], row["job_id"], TaskState.CANCELLED) for row in waiting]
+    ends += [TaskEnd(one.lease["task_id"], one.lease["job_id"], one.step.task.state) for one in moved]
+    return await outcomes.write(transaction, moved, ends, MarketPlan(), ids, now)
+
+
+def _called_off(row: asyncpg.Record) -> Moved:
+    cancelled = tasks.cancel(outcomes.life_of(row))
+    state = after(AttemptState(row["state"]), Happening.CALLED_OFF)
+    assert cancelled, "what has not delivered can be cancelled"
+    assert state, "and is at work"
+    said = Said(row["attempt_id"], row["tries"], row["node_id"], (Happening.CALLED_OFF,), _WANTED_NO_MORE)
+    return Moved(said, row, Step(cancelled[0], state, (Effect.GIVE_BACK,)))

@@ -1,0 +1,8 @@
+-- Leases of jobs that want no more of their tasks, as long as nothing was delivered; locked in the order of their ids.
+SELECT l.attempt_id, l.task_id, l.job_id, l.account_id, l.node_id, l.owner_id, l.rank, l.failures, l.tries, l.state,
+       l.batch_id, l.place, l.hourly_uc, l.quoted_ms, l.offered_at
+FROM lease AS l
+WHERE l.state <> 'submitted' AND l.job_id IN (SELECT id FROM job WHERE closing IS NOT NULL AND ended_at IS NULL)
+ORDER BY l.attempt_id
+LIMIT :limit
+FOR UPDATE OF l

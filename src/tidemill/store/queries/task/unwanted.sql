@@ -1,0 +1,9 @@
+-- Tasks of jobs that want no more of them leave the queue.
+DELETE FROM task_queue AS q
+USING (
+    SELECT rank, task_id FROM task_queue
+    WHERE job_id IN (SELECT id FROM job WHERE closing IS NOT NULL AND ended_at IS NULL)
+    ORDER BY rank, task_id LIMIT :limit FOR UPDATE SKIP LOCKED
+) AS u
+WHERE q.rank = u.rank AND q.task_id = u.task_id
+RETURNING q.task_id, q.job_id

@@ -1,0 +1,51 @@
+"""Tasks end, and their jobs count it. A job ends with its last task, in the same transaction."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from tidemill.core.clock import Instant
+from tidemill.core.work.job import JobEffect, JobState, counted
+from tidemill.core.work.task import TaskState
+from tidemill.store.arrays import bigint_array, text_array, uuid_array
+from tidemill.store.jobs import life_of
+from tidemill.store.query import Connection, Query
+
+_END_TASKS = Query("task/end")
+_END_JOBS = Query("job/end")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEnd:
+    """How a task ended, by which attempt if by one, and what its customer pays for it."""
+
+    task_id: UUID
+    job_id: UUID
+    state: TaskState
+    attempt_id: UUID | None = None
+    cost_uc: int = 0
+
+
+async def write(transaction: Connection, ends: Sequence[TaskEnd], now: Instant) -> dict[UUID, tuple[JobState, UUID]]:
+    """Close tasks and count them. Answers the jobs whose last ones they were: how they ended, and what was held."""
+    if not ends:
+        return {}
+    spent: dict[UUID, int] = defaultdict(int)
+    for one in ends:
+        spent[one.job_id] += one.cost_uc
+    rows = await _END_TASKS.rows(
+        transaction,
+        now=now,
+        ids=uuid_array([one.task_id for one in ends]),
+        ends=text_array([one.state.value for one in ends]),
+        attempt_ids=uuid_array([one.attempt_id for one in ends]),
+        job_ids=uuid_array(list(spent)),
+        spent_uc=bigint_array(list(spent.values())),
+    )
+    steps = [(row, counted(life_of(row))) for row in rows]
+    ended = {row["id"]: (step.job.state, row["hold_id"]) for row, step in steps if JobEffect.RELEASE in step.effects}
+    if ended:
+        states = text_array([state.value for state, _ in ended.values()])
+        await _END_JOBS.run(transaction, ids=uuid_array(list(ended)), states=states, now=now)
+    return ended
