@@ -37,11 +37,17 @@ from tidemill.core.nodes.life import LifeRefusal
 from tidemill.core.nodes.node import NodeRefusal
 from tidemill.core.nodes.passes import PassRefusal
 from tidemill.core.nodes.rule_book import RulesRefusal
+from tidemill.core.proofs.refusals import ProofRefusal
 from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.receipts import ReceiptRefusal
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings.critical import ChangeRefusal
 from tidemill.core.switches import SwitchRefusal
+from tidemill.core.verification.answers import AnswersRefusal
+from tidemill.core.verification.auditors import AuditorRefusal
+from tidemill.core.verification.disputes import DisputeRefusal
+from tidemill.core.verification.exposure import ExposureRefusal
+from tidemill.core.verification.findings import CaseRefusal
 from tidemill.store.answers import AnswerRefusal
 from tidemill.store.archive import ArchiveRefusal
 from tidemill.store.books import PastRefusal
@@ -265,6 +271,18 @@ STATUS: Mapping[Refusal, int] = {
     UploadRefusal.UPLOAD_CHECKSUM_WRONG: 460,  # a status of tus's own
     UploadRefusal.UPLOAD_DIGEST_WRONG: 422,
     **dict.fromkeys(ReceiptRefusal, 422),
+    **dict.fromkeys(AnswersRefusal, 409),
+    **dict.fromkeys(CaseRefusal, 409),
+    AuditorRefusal.NO_INDEPENDENT_AUDITOR: 409,
+    ExposureRefusal.EXPOSURE_REACHED: 409,
+    DisputeRefusal.DISPUTE_NO_PARTY: 403,
+    DisputeRefusal.DISPUTE_TOO_LATE: 409,
+    DisputeRefusal.DISPUTED_ALREADY: 409,
+    DisputeRefusal.DISPUTE_DEPOSIT_SHORT: 402,
+    DisputeRefusal.DISPUTE_STATE: 409,
+    DisputeRefusal.JURY_INCOMPLETE: 409,
+    DisputeRefusal.APPEALS_USED_UP: 409,
+    **dict.fromkeys(ProofRefusal, 422),
 }
 
 _TITLES = {

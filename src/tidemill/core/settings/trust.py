@@ -25,6 +25,18 @@ class ReputationSettings:
     medium_penalty_points: int = setting(POINTS, 15, meaning="The penalty for a wrong result.")
     severe_penalty_points: int = setting(POINTS, 30, meaning="The penalty for a severe finding.")
     repaid_points: int = setting(POINTS, 0.1, meaning="What each verified success repays of penalties.")
+    prior_results: int = setting(
+        INTEGER, 50, unit="results", low=1, meaning="How many results the start counts for, against the own record."
+    )
+    suspended_below_points: int = setting(
+        POINTS, 10, critical=True, meaning="An owner with less than this gets no work until an operator has looked."
+    )
+    customer_share: float = setting(
+        SHARE,
+        "20%",
+        low="1%",
+        meaning="The most that one customer counts for, as a share of an owner's record by value.",
+    )
 
 
 @dataclass(frozen=True)
@@ -75,6 +87,9 @@ class AuditSettings:
         SHARE, "10%", critical=True, meaning="The share of the whole pool's work that audits may take."
     )
     auditor_floor_points: int = setting(POINTS, 60, meaning="The least reputation of an auditor.")
+    canary_rate: float = setting(
+        SHARE, "0.2%", high="10%", meaning="Tasks whose answer is known, as a share of the tasks an owner gets."
+    )
 
 
 @dataclass(frozen=True)
@@ -94,6 +109,13 @@ class FindingsSettings:
     )
     severe_stake_ppm: int = setting(
         SHARE_PPM, "50%", critical=True, meaning="The share of the stake that a severe finding takes."
+    )
+    repaid_ppm: int = setting(
+        SHARE_PPM,
+        "50%",
+        low="1%",
+        critical=True,
+        meaning="The share of each settled reward that repays what a wrong result was charged.",
     )
 
 
@@ -130,6 +152,14 @@ class DisputesSettings:
         high=99,
         critical=True,
         meaning="The jurors that re-execute a disputed attempt; an odd number.",
+    )
+    deposit_ppm: int = setting(
+        FACTOR_PPM,
+        1,
+        low=1,
+        high=100,
+        critical=True,
+        meaning="The deposit of a dispute, as a multiple of what the jury's executions cost.",
     )
     appeals: int = setting(INTEGER, 1, unit="appeals", high=1, meaning="The appeals to the operator after a ruling.")
 
