@@ -6,7 +6,8 @@ Nothing is sent on to another address, whatever an answer says.
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 _API = "/api/v1"
 _DEADLINE_S = 30.0
+_LONG_S = 600.0
+"""A pool may have to read again what it has of an upload before it answers."""
+
 _PORTS = {"http": 80, "https": 443}
 _USER_AGENT = f"tidemill command line ({os.uname().sysname})"
 """Without a version: a pool may end sessions that go on from another program."""
@@ -84,6 +88,34 @@ class Pool:
         except ValueError as error:
             raise _no_pool(self.url, answer) from error
 
+    def exchange(
+        self, method: str, path: str, *, token: str, headers: Mapping[str, str], content: Iterable[bytes] | bytes = b""
+    ) -> "httpx2.Headers":
+        """What a route says in the headers of its answer; raises if it is no. Bytes are sent as they are read."""
+        import httpx2
+
+        told = {**headers, "Authorization": f"Bearer {token}"}
+        patient = httpx2.Timeout(_DEADLINE_S, read=_LONG_S)
+        answer = self._send(method, _API + path, headers=told, content=content, timeout=patient)
+        if not answer.is_success:
+            raise _no(self.url, answer)
+        return answer.headers
+
+    @contextmanager
+    def opened(self, path: str, *, token: str, headers: Mapping[str, str]) -> "Iterator[httpx2.Response]":
+        """A route's answer, to be read piece by piece; raises if it is no."""
+        import httpx2
+
+        told = {**headers, "Authorization": f"Bearer {token}"}
+        try:
+            with self._client.stream("GET", _API + path, headers=told) as answer:
+                if not answer.is_success:
+                    answer.read()
+                    raise _no(self.url, answer)
+                yield answer
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise _unreachable(self.url, error) from error
+
     def _send(self, method: str, path: str, **parts: Any) -> "httpx2.Response":
         import httpx2
 
@@ -138,7 +170,10 @@ def _no(url: str, answer: "httpx2.Response") -> Exception:
         problem = answer.json()
         code, detail = str(problem["code"]), str(problem["detail"])
     except (ValueError, KeyError, TypeError):
-        return _no_pool(url, answer)
+        code = answer.headers.get("tidemill-problem", "")
+        if not code:
+            return _no_pool(url, answer)
+        detail = f"The pool says no ({code})."  # to HEAD it says nothing more
     sentence = _SENTENCES.get(code, detail)
     if answer.status_code == 429:
         sentence += f" Try again in {answer.headers.get('retry-after', 'some')} s."

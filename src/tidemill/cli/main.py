@@ -13,6 +13,7 @@ from tidemill.cli import (
     admin_accounts,
     agent,
     api_keys,
+    artefacts,
     audit,
     config,
     database,
@@ -20,6 +21,7 @@ from tidemill.cli import (
     joining,
     ledger,
     mail,
+    models,
     nodes,
     pool,
     proof,
@@ -57,6 +59,8 @@ app.add_typer(second_factor.app, name="second-factor")
 app.add_typer(database.app, name="db")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(nodes.app, name="nodes")
+app.add_typer(artefacts.app, name="artefacts")
+app.add_typer(models.app, name="models")
 app.add_typer(audit.app, name="audit")
 app.add_typer(proof.app, name="proof")
 app.add_typer(admin.app, name="admin")

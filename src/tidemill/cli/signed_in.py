@@ -5,9 +5,9 @@ by one command at a time. When the pool wants a fresh password, it is asked for,
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from tidemill.cli.asking import ask_password, with_code
 from tidemill.cli.calling import Pool, PoolRefused, pool_address
@@ -20,6 +20,8 @@ from tidemill.core.accounts.sessions import SessionRefusal
 from tidemill.core.faults import NotRunning
 from tidemill.core.settings.reaching import own_address, public_url
 from tidemill.store.embedded import owner_pid
+
+T = TypeVar("T")
 
 _OVER = {SessionRefusal.SESSION_OVER.code, SessionRefusal.TOKEN_UNKNOWN.code}
 _PAGE_MAX = 500
@@ -39,7 +41,11 @@ class SignedIn:
         body: Mapping[str, object] | None = None,
         query: Mapping[str, str] | None = None,
     ) -> Any:
-        return self.pool.ask(method, path, body, token=self._token, query=query)
+        return self.acting(lambda token: self.pool.ask(method, path, body, token=token, query=query))
+
+    def acting(self, act: Callable[[str], T]) -> T:
+        """Do something with the token that says who we are. It may be done again with a newer one."""
+        return act(self._token)
 
     def listed(self, path: str, query: Mapping[str, str], most: int) -> list[dict[str, Any]]:
         """The first rows of a list, page by page."""
@@ -61,20 +67,14 @@ class LoggedIn(SignedIn):
         self.stored = stored
         self._credentials = credentials
 
-    def ask(
-        self,
-        method: str,
-        path: str,
-        body: Mapping[str, object] | None = None,
-        query: Mapping[str, str] | None = None,
-    ) -> Any:
+    def acting(self, act: Callable[[str], T]) -> T:
         try:
-            return self._ask(method, path, body, query)
+            return self._refreshed(act)
         except PoolRefused as refused:
             if refused.code != PermissionRefusal.FRESH_LOGIN_NEEDED.code:
                 raise
         self._reauthenticate()
-        return self._ask(method, path, body, query)
+        return self._refreshed(act)
 
     def forget(self) -> None:
         """The session is over: its tokens leave the disk, unless there are newer ones of another session."""
@@ -83,16 +83,16 @@ class LoggedIn(SignedIn):
             if stored is not None and stored.session_id == self.stored.session_id:
                 self._credentials.remove()
 
-    def _ask(self, method: str, path: str, body: Mapping[str, object] | None, query: Mapping[str, str] | None) -> Any:
+    def _refreshed(self, act: Callable[[str], T]) -> T:
         try:
-            return super().ask(method, path, body, query)
+            return act(self._token)
         except PoolRefused as refused:
             if refused.code == SessionRefusal.SESSION_OVER.code:
                 self.forget()
             if refused.code != SessionRefusal.TOKEN_UNKNOWN.code:
                 raise
         self._refresh()
-        return super().ask(method, path, body, query)
+        return act(self._token)
 
     def _refresh(self) -> None:
         """Get the next tokens. Whoever had the lock before us may have done it already."""
@@ -118,7 +118,10 @@ class LoggedIn(SignedIn):
 
     def _reauthenticate(self) -> None:
         password = ask_password("This needs your password again", otherwise="Run `tidemill login` first.")
-        with_code(lambda code: self._ask("POST", "/auth/reauthenticate", {"password": password, "code": code}, None))
+        path, body = "/auth/reauthenticate", {"password": password}
+        with_code(
+            lambda code: self._refreshed(lambda token: self.pool.ask("POST", path, {**body, "code": code}, token=token))
+        )
 
 
 def pool_named(url: str | None) -> Pool:
