@@ -12,13 +12,14 @@ from tidemill.core.clock import SECOND, Instant
 from tidemill.core.nodes import join_tokens
 from tidemill.core.nodes.admission import Applicant, DoorRules, TurnedAway
 from tidemill.core.nodes.alerts import AlertLimits
+from tidemill.core.nodes.cached import CACHE
 from tidemill.core.nodes.events import LinkRefused
 from tidemill.core.nodes.life import LifeRefusal
 from tidemill.core.nodes.reports import CHALLENGE, RULES
 from tidemill.core.settings import Settings
 from tidemill.link import registry
 from tidemill.link.registry import Caller, HeardBeat, HeardReports, Held, Misreported, Received
-from tidemill.store import admission, challenges, node_reports, presence
+from tidemill.store import admission, challenges, node_cache, node_reports, presence
 from tidemill.store.admission import Admitted, Door
 from tidemill.store.node_reports import Applied, Missing, Outdated, Reported
 from tidemill.store.presence import Link
@@ -134,10 +135,13 @@ def _read(one: HeardReports) -> Reported | Misreported:
 
 
 async def _hand_on(transaction: Connection, applied: Sequence[Applied], now: Instant) -> None:
-    """What reports say about challenges. An answer that comes to nothing is the challenge's affair, not the link's."""
+    """What reports say about challenges and caches. An answer that comes to nothing is not the link's affair."""
     said = [(one.link.node_id, fact.body) for one in applied for fact in one.others if fact.kind == CHALLENGE]
     if said:
         await challenges.apply_answers(transaction, said, now)
+    cached = [(one.link.node_id, fact.body) for one in applied for fact in one.others if fact.kind == CACHE]
+    if cached:
+        await node_cache.apply(transaction, cached)
 
 
 def _outcome(outcome: node_reports.Outcome) -> registry.Outcome:

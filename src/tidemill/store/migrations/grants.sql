@@ -52,6 +52,7 @@ GRANT SELECT, INSERT, UPDATE (name), DELETE ON artefact TO {program};  -- who ma
 GRANT SELECT, INSERT, UPDATE (expires_at, artefact_id), DELETE ON upload TO {program};
 GRANT SELECT, INSERT, UPDATE, DELETE ON artefact_grant TO {program};
 GRANT SELECT, INSERT, DELETE ON artefact_use, model TO {program};
+GRANT SELECT, INSERT, DELETE ON node_cache TO {program};
 GRANT SELECT, INSERT, UPDATE (state, closing, quote, quote_expires_at, budget_uc, hold_id, tasks, completed, failed, cancelled,
             spent_uc, confirmed_at, deadline_at, ended_at) ON job TO {program};
 GRANT SELECT, INSERT, UPDATE (ended, attempt_id, ended_at) ON task TO {program};
