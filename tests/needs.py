@@ -17,6 +17,8 @@ REASONS: dict[str, Callable[[], str | None]] = {
     "gcc": _program("gcc", "gcc"),
     "python3": lambda: None if os.path.exists("/usr/bin/python3") else "/usr/bin/python3 is not installed",
     "podman": _program("podman", "podman"),
+    "busybox": _program("busybox", "busybox-static"),
+    "runc": _program("runc", "runc"),
     "systemd": _program("systemd-analyze", "systemd"),
     "root": lambda: None if os.geteuid() == 0 else "only root can mount, change users or make network namespaces",
 }

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tidemill.agent.sandboxes import launcher
-from tidemill.agent.sandboxes.bubblewrap import Bubblewrap, open_bubblewrap
+from tidemill.agent.sandboxes import engine_keeper, launcher
+from tidemill.agent.sandboxes.bubblewrap import open_bubblewrap
 from tidemill.agent.sandboxes.cgroups import PREFIX
-from tidemill.agent.sandboxes.interface import Stream, Told, nothing
+from tidemill.agent.sandboxes.engine import CALLS_FILE, open_engine
+from tidemill.agent.sandboxes.interface import Sandbox, Stream, Told, nothing
 from tidemill.agent.sandboxes.seats import mark
 from tidemill.agent.sandboxes.sweeping import AHEAD, STAGE
 from tidemill.core.sandboxes import MIB, Command, Granted, Limits, Mount, Order, Outcome
@@ -64,7 +65,7 @@ class Ran:
 
 @dataclass
 class Cell:
-    sandbox: Bubblewrap
+    sandbox: Sandbox
     place: Path
     token: str
     runs: int = 0
@@ -90,7 +91,7 @@ class Cell:
         """What is there of runs; seats that wait for a run are not of any. A seat's groups are made after its room."""
         found = groups(self.place)
         ahead = {entry.name for entry in self.place.iterdir() if entry.name.startswith(AHEAD)}
-        kept = {"lock", STAGE, *ahead}
+        kept = {"lock", STAGE, CALLS_FILE, *ahead}
         waiting = {name.removeprefix(AHEAD) for name in ahead}
         return [
             *(str(entry) for entry in self.place.iterdir() if entry.name not in kept),
@@ -102,7 +103,9 @@ class Cell:
 
 def groups(place: Path) -> list[str]:
     """Control groups of the seats in a place."""
-    return [str(group) for group in Path("/sys/fs/cgroup").rglob(f"{PREFIX}{mark(place)}-*")]
+    begin = f"{PREFIX}{mark(place)}-"
+    walked = os.walk("/sys/fs/cgroup")  # which does not mind that others' groups come and go
+    return [f"{parent}/{name}" for parent, names, _ in walked for name in names if name.startswith(begin)]
 
 
 def processes(place: Path) -> list[int]:
@@ -134,6 +137,24 @@ async def opened_cell(place: Path) -> AsyncIterator[Cell]:
         cell.sandbox.close()
     assert sorted(os.listdir(cell.place)) == [STAGE, "lock"]
     assert (groups(cell.place), _started_for(cell.place)) == ([], [])
+
+
+@asynccontextmanager
+async def opened_engine_cell(place: Path, path: Path) -> AsyncIterator[Cell]:
+    """The same in an engine, whose containers and images are gone at the end as well."""
+    cell = Cell(await open_engine(place / "runs", path), place / "runs", secrets.token_hex(4))
+    try:
+        yield cell
+        assert (cell.left_behind(), containers(path)) == ([], [])
+    finally:
+        cell.sandbox.close()
+    assert [*engine_keeper._marked(str(path), mark(cell.place))] == []
+
+
+def containers(path: Path) -> list[Any]:
+    """All containers that an engine has."""
+    found: list[Any] = engine_keeper._ask(str(path), "GET", "/containers/json?all=true")
+    return found
 
 
 def shown(source: Path, target: str) -> Mount:

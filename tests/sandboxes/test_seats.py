@@ -9,11 +9,11 @@ import pytest
 
 from tests.sandboxes.cell import LAUNCHER, PYTHON, Cell, groups, processes, shown
 from tidemill.agent.sandboxes.bubblewrap import open_bubblewrap
-from tidemill.agent.sandboxes.choosing import CannotHold, choose, reasons
+from tidemill.agent.sandboxes.choosing import choose, reasons
 from tidemill.agent.sandboxes.exits import wait_status
 from tidemill.agent.sandboxes.interface import SandboxFault
 from tidemill.agent.sandboxes.runtime import python_runtime
-from tidemill.core.sandboxes import Ability, Command, Ending, Image, Limits, Order, Outcome
+from tidemill.core.sandboxes import Ability, CannotHold, Command, Ending, Image, Limits, Order, Outcome
 
 pytestmark = pytest.mark.needs("bubblewrap", "python3")
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import PurePosixPath
 
+from tidemill.core.refusals import Refusal
+
 MIB = 1024 * 1024
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 """A run's name becomes a directory, a control group and a container."""
@@ -35,6 +37,15 @@ class Ability(Enum):
     CALLS = "Dangerous system calls cannot be refused on this processor."
     GPU_MEMORY = "Memory of its GPUs is not watched."
     IMAGE = "It cannot run in an image of its own."
+
+
+class CannotHold(Refusal):
+    """Why no sandbox of a machine takes a task."""
+
+    NO_SANDBOX = "No sandbox works on this machine: install bubblewrap, or a Docker-compatible engine for images."
+    NO_IMAGES = "Images cannot be run on this machine: install Podman or Docker and start the agent again."
+    DEMANDS_UNMET = "No sandbox of this machine enforces all that the task demands: `tidemill agent doctor` says why."
+    IMAGE_UNFIT = "The image is no file that `docker export` wrote, or unpacks to more than it may: export a smaller one."
 
 
 @dataclass(frozen=True)
@@ -107,7 +118,8 @@ class Granted:
 class Image:
     """What a run finds instead of the system's files: an image by its name in a registry, or one in a file.
 
-    The file is one that `docker save` or `docker export` wrote. Exactly one of both is given.
+    The file is one that `docker export` wrote; one of `docker save` brings names of its own, with which it could
+    replace the owner's images. Exactly one of both is given.
     """
 
     reference: str = ""

@@ -42,7 +42,7 @@ class Bubblewrap(Sandbox):
         parents = cgroups.usable_parents(f"trial-{secrets.token_hex(4)}")
         self._system = view.system_options()
         self._stage = place / sweeping.STAGE if os.geteuid() == 0 else None
-        self._seats = Seats(place, program, parents, _own_users() if os.geteuid() == 0 else set())
+        self._seats = Seats(place, program, parents, own_users() if os.geteuid() == 0 else set())
         self._lives: dict[str, Life] = {}
         self._gpu_memory = watched_gpu_memory()
         self.enforced = _enforced(parents, self._calls, self._gpu_memory)
@@ -103,7 +103,7 @@ async def open_bubblewrap(place: Path) -> Bubblewrap:
     program = shutil.which("bwrap")
     if program is None:
         raise SandboxFault("bubblewrap is not installed: install the package bubblewrap, then start the agent again.")
-    lock = await asyncio.to_thread(_locked, place)
+    lock = await asyncio.to_thread(place_lock, place)
     try:
         await asyncio.to_thread(sweeping.sweep, place, program)
         sandbox = Bubblewrap(place, program, lock)
@@ -114,7 +114,7 @@ async def open_bubblewrap(place: Path) -> Bubblewrap:
     return sandbox
 
 
-def _own_users() -> set[int]:
+def own_users() -> set[int]:
     """Users for this agent's runs: drawn, so that two agents on one machine do not share any."""
     first = FIRST_USER + USERS * secrets.randbelow((LAST_USER - FIRST_USER) // USERS)
     return set(range(first, first + USERS))
@@ -145,7 +145,7 @@ def _enforced(parents: cgroups.Parents, calls: bytes | None, gpu_memory: GpuMemo
     return Enforced(ALWAYS | found, why_not)
 
 
-def _locked(place: Path) -> int:
+def place_lock(place: Path) -> int:
     """The place's lock. What a killed agent was just starting holds its lock for a moment: until it can be swept."""
     place.mkdir(mode=0o711, exist_ok=True)
     (place / sweeping.STAGE).mkdir(mode=0o711, exist_ok=True)

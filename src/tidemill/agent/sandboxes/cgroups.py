@@ -51,14 +51,20 @@ class Groups:
 
     def ran_out_of_memory(self) -> bool:
         """Whether the kernel killed a process of this run for its memory."""
-        if "memory" not in self._of:
-            return False
-        file = "memory.events" if "memory" in self._unified else "memory.oom_control"
-        try:
-            lines = (self._of["memory"] / file).read_text().splitlines()
-        except FileNotFoundError:  # the sandbox was closed meanwhile
-            return False
-        return any(line.startswith("oom_kill ") and line != "oom_kill 0" for line in lines)
+        return "memory" in self._of and _oom_kills(self._of["memory"], "memory" in self._unified) > 0
+
+
+def oom_kills(pid: int) -> int:
+    """How many processes the kernel killed for memory in the group of a process."""
+    return sum(_oom_kills(place, is_unified) for place, is_unified in _own_groups("memory", str(pid)))
+
+
+def _oom_kills(place: Path, is_unified: bool) -> int:
+    try:
+        lines = (place / ("memory.events" if is_unified else "memory.oom_control")).read_text().splitlines()
+    except FileNotFoundError:  # nothing is counted there, or the group is gone
+        return 0
+    return sum(int(line.removeprefix("oom_kill ")) for line in lines if line.startswith("oom_kill "))
 
 
 def usable_parents(name: str) -> Parents:
@@ -89,9 +95,15 @@ def remove_group(place: Path) -> bool:
     return True
 
 
-def _own_groups(controller: str) -> Iterator[tuple[Path, bool]]:
-    """Where the agent's own group of a controller is, and whether it is of the unified kind."""
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
+def _own_groups(controller: str, pid: str = "self") -> Iterator[tuple[Path, bool]]:
+    """Where the agent's own group of a controller is, or another process's, and whether it is of the unified kind."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+        yield from _groups_in(lines, controller)
+
+
+def _groups_in(lines: list[str], controller: str) -> Iterator[tuple[Path, bool]]:
+    for line in lines:
         _, controllers, path = line.split(":", 2)
         if controllers and controller not in controllers.split(","):
             continue

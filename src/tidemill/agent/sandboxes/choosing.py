@@ -7,16 +7,7 @@ kept, so that the pool and the owner learn what is missing on this machine.
 from collections.abc import Sequence
 
 from tidemill.agent.sandboxes.interface import Sandbox
-from tidemill.core.refusals import Refusal
-from tidemill.core.sandboxes import Ability, unmet
-
-
-class CannotHold(Refusal):
-    """Why no sandbox of this machine takes a task."""
-
-    NO_SANDBOX = "No sandbox works on this machine: install bubblewrap, or a Docker-compatible engine for images."
-    NO_IMAGES = "Images cannot be run on this machine: install Podman or Docker and start the agent again."
-    DEMANDS_UNMET = "No sandbox of this machine enforces all that the task demands: `tidemill agent doctor` says why."
+from tidemill.core.sandboxes import Ability, CannotHold, unmet
 
 
 def choose(available: Sequence[Sandbox], demands: frozenset[Ability], needs_image: bool) -> Sandbox | CannotHold:

@@ -107,9 +107,14 @@ class Processor:
     column: int
     audit: int
     """The kernel's mark of a call made by this processor's own numbers."""
+    engine: str
+    """How engines call it."""
 
 
-PROCESSORS = {"x86_64": Processor(0, 0xC000003E), "aarch64": Processor(1, 0xC00000B7)}
+PROCESSORS = {
+    "x86_64": Processor(0, 0xC000003E, "SCMP_ARCH_X86_64"),
+    "aarch64": Processor(1, 0xC00000B7, "SCMP_ARCH_AARCH64"),
+}
 
 
 def call_filter(machine: str) -> bytes | None:
@@ -129,6 +134,38 @@ def call_filter(machine: str) -> bytes | None:
         _step(_ANSWER, _ALLOW),
     ]
     return b"".join(steps)
+
+
+def call_profile(machine: str) -> dict[str, object] | None:
+    """The same refusals in the form that engines read, as far as it can say them.
+
+    It knows calls by name and one comparison an argument: newer calls than the engine's library knows are not refused,
+    and no personality but the default one can be asked for.
+    """
+    processor = PROCESSORS.get(machine)
+    if processor is None:
+        return None
+    bits = [1 << place for place in range(32) if NAMESPACES >> place & 1]
+    families = [("SCMP_CMP_EQ", one) for one in range(max(FAMILIES)) if one not in FAMILIES]
+    rules = [
+        {"names": sorted(REFUSED), **_refusal(errno.EPERM)},
+        {"names": ["clone3"], **_refusal(errno.ENOSYS)},
+        *(_compared("clone", 0, "SCMP_CMP_MASKED_EQ", bit, errno.EPERM) for bit in bits),
+        *(_compared("socket", 0, test, one, errno.EAFNOSUPPORT) for test, one in families),
+        _compared("socket", 0, "SCMP_CMP_GT", max(FAMILIES), errno.EAFNOSUPPORT),
+        _compared("personality", 0, "SCMP_CMP_GT", 0, errno.EPERM),
+        *(_compared("ioctl", 1, "SCMP_CMP_EQ", code, errno.EPERM) for code in TERMINAL_INPUT),
+    ]
+    return {"defaultAction": "SCMP_ACT_ALLOW", "architectures": [processor.engine], "syscalls": rules}
+
+
+def _refusal(number: int) -> dict[str, object]:
+    return {"action": "SCMP_ACT_ERRNO", "errnoRet": number}
+
+
+def _compared(name: str, index: int, test: str, value: int, number: int) -> dict[str, object]:
+    argument = {"index": index, "value": value, "valueTwo": value, "op": test}
+    return {"names": [name], "args": [argument], **_refusal(number)}
 
 
 def this_machine() -> str:

@@ -1,0 +1,36 @@
+"""How much an archive unpacks to, found out before anybody unpacks it.
+
+Inputs are mounted as they are: a task unpacks its own archives under its own limits. Only an image is unpacked
+outside, by an engine that has no limit of its own, so it is read through first, in bounded memory, and what counts is
+what would lie on disk afterwards.
+"""
+
+import tarfile
+from pathlib import Path
+
+from tidemill.core.sandboxes import CannotHold
+
+NAME_BYTES_MAX = 4096
+PADDING = 4096
+"""A file takes whole blocks, and a name takes room, however little is in it."""
+
+
+def unfit_image(tarball: Path, bytes_max: int, entries_max: int) -> CannotHold | None:
+    """Why a root filesystem's archive may not be unpacked, or None. It may be compressed."""
+    total = 0
+    try:
+        with tarfile.open(tarball, "r|*", errorlevel=2) as archive:
+            for count, entry in enumerate(archive, start=1):
+                total += entry.size + PADDING
+                if total > bytes_max or count > entries_max or _odd(entry):
+                    return CannotHold.IMAGE_UNFIT
+                archive.members = []  # type: ignore[attr-defined]  # it would keep them all
+    except (tarfile.TarError, OSError, EOFError, ValueError, MemoryError):
+        return CannotHold.IMAGE_UNFIT
+    return None if total else CannotHold.IMAGE_UNFIT
+
+
+def _odd(entry: tarfile.TarInfo) -> bool:
+    """A file with holes unpacks to more than is written, and a name may lead out of the root."""
+    outside = entry.name.startswith("/") or ".." in Path(entry.name).parts
+    return entry.issparse() or outside or entry.isdev() or len(entry.name.encode(errors="replace")) > NAME_BYTES_MAX
