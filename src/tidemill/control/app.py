@@ -41,7 +41,6 @@ ROUTERS = (
     nodes.router,
     node_telemetry.router,
     uploads.router,
-    uploads.asking_router,
     artefacts.router,
     models.router,
     admin.router,

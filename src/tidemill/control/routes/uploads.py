@@ -31,6 +31,12 @@ async def _speaks_tus(tus_resumable: Annotated[str | None, Header(description=VE
         raise Refused(UploadRefusal.TUS_VERSION_WRONG)
 
 
+async def _named(upload_id: UUID, tus_resumable: Annotated[str | None, Header(description=VERSION)] = None) -> UUID:
+    """Which upload is meant; what is no id is told first."""
+    await _speaks_tus(tus_resumable)
+    return upload_id
+
+
 async def _checksum(
     upload_checksum: Annotated[
         str | None, Header(description="Of this request's bytes: `sha1` or `sha256`, a space, and Base64.")
@@ -39,13 +45,13 @@ async def _checksum(
     return None if upload_checksum is None else unless_refused(read_checksum(upload_checksum))
 
 
-router = APIRouter(prefix=UPLOADS, tags=["artefacts"], route_class=GuardedRoute, dependencies=[Depends(_speaks_tus)])
-asking_router = APIRouter(prefix=UPLOADS, tags=["artefacts"], route_class=GuardedRoute)
+router = APIRouter(prefix=UPLOADS, tags=["artefacts"], route_class=GuardedRoute)
 
+NamedPart = Annotated[UUID, Depends(_named)]
 ChecksumPart = Annotated[Checksum | None, Depends(_checksum)]
 
 
-@asking_router.options("", status_code=204, response_class=Response, responses=documented(429))
+@router.options("", status_code=204, response_class=Response, responses=documented(429))
 async def ask(control: ControlPart) -> Response:
     """What of tus is understood here."""
     headers = {
@@ -57,7 +63,11 @@ async def ask(control: ControlPart) -> Response:
 
 
 @router.post(
-    "", status_code=201, response_class=Response, responses=documented(400, 403, 409, 412, 413, 415, 422, 423, 460)
+    "",
+    status_code=201,
+    response_class=Response,
+    responses=documented(400, 403, 409, 412, 413, 415, 422, 423, 460),
+    dependencies=[Depends(_speaks_tus)],
 )
 async def begin(
     request: Request,
@@ -84,7 +94,7 @@ async def begin(
 
 
 @router.head("/{upload_id}", response_class=Response, responses=documented(404, 410, 412, 422))
-async def look(upload_id: UUID, control: ControlPart, caller: CallerPart) -> Response:
+async def look(upload_id: NamedPart, control: ControlPart, caller: CallerPart) -> Response:
     """Where an upload stands."""
     upload = await uploading.of_caller(control, upload_id, caller)
     return _answer(200, upload, *await uploading.standing(control, upload), {"Upload-Length": str(upload.length_bytes)})
@@ -97,7 +107,7 @@ async def look(upload_id: UUID, control: ControlPart, caller: CallerPart) -> Res
     responses=documented(400, 404, 409, 410, 412, 413, 415, 422, 423, 460),
 )
 async def add(
-    upload_id: UUID,
+    upload_id: NamedPart,
     request: Request,
     control: ControlPart,
     caller: CallerPart,
@@ -115,7 +125,7 @@ async def add(
 
 
 @router.delete("/{upload_id}", status_code=204, responses=documented(404, 410, 412, 422))
-async def end(upload_id: UUID, control: ControlPart, caller: CallerPart) -> None:
+async def end(upload_id: NamedPart, control: ControlPart, caller: CallerPart) -> None:
     """End an upload. What it has become, if it is finished, stays."""
     await uploading.end(control, await uploading.of_caller(control, upload_id, caller))
 
