@@ -1,6 +1,8 @@
 """Products of matrices, in the sandbox and against plain Python."""
 
 import io
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,9 @@ from tests.sandboxes.cell import Cell
 from tidemill.agent.inside.multipliers import ArrayModule
 from tidemill.agent.inside.telling import EXIT_UNABLE, EXIT_UNFIT
 from tidemill.agent.runners import RUNNERS, Result
+from tidemill.agent.runners.orders import checked_work
+from tidemill.agent.sandboxes.runtime import python_runtime
+from tidemill.core.kinds import KINDS
 from tidemill.core.matrices.drawing import LEFT, RIGHT, drawn_rows
 from tidemill.core.matrices.multiplying import blocks, product_rows
 
@@ -63,6 +68,24 @@ async def test_a_drawn_product_is_what_its_seed_says(cell: Cell, element: str) -
         assert made.dtype == np.float32
         assert np.allclose(made, left.astype(np.float64) @ right.astype(np.float64), atol=1e-3)
     assert "tidemill-progress 1000000\n" in done.errors
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(3000, 3000, 3000), (6000, 3000, 100), (100, 200, 65_536)])
+@pytest.mark.parametrize("element", ["int8", "float32"])
+def test_a_product_takes_no_more_memory_than_its_estimate(tmp_path: Path, m: int, n: int, k: int, element: str) -> None:
+    task = task_of("matmul", {"m": m, "n": n, "k": k, "element": element, "seed": 1})
+    order = RUNNERS["matmul"].order(task, "a", {}, python_runtime())
+    code = (
+        "import resource, sys\n"
+        "from tidemill.agent.inside.matmul import matmul\n"
+        "from tidemill.agent.inside.telling import carry_out\n"
+        "carry_out(matmul)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)\n"
+    )
+    command = [sys.executable, "-c", code, order.command.arguments[-1]]
+    environment = {"OPENBLAS_NUM_THREADS": "1"}
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert int(ran.stdout) <= KINDS["matmul"].needs(checked_work(task)).memory_mib
 
 
 @sandboxed

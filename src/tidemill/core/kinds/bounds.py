@@ -6,8 +6,8 @@ from tidemill.core.bounded_json import Text, Whole
 from tidemill.core.kinds.kind import Form, Output
 from tidemill.core.sandboxes import MIB
 
-OPERATIONS_PER_CORE_S = 1e9
-"""What a second of one core counts as in an estimate. Time is what the customer said."""
+OPERATIONS_PER_CORE_S = 5e10
+"""What a second of one core counts as in an estimate: a core multiplies about so much. Time is what they said."""
 
 Seconds = Annotated[int, Whole(1, 7 * 24 * 3600)]
 Mib = Annotated[int, Whole(16, 4 * 1024 * 1024)]

@@ -19,7 +19,7 @@ SIDE_MAX = 65_536
 ALL_MAX_BYTES = 32 * 1024 * MIB
 SEED_MAX = 2**53 - 1
 HEADERS_BYTES = 4096
-PROGRAM_MIB = 160
+PROGRAM_MIB = 224
 """What the interpreter, its libraries and the slabs in hand take."""
 
 Side = Annotated[int, Whole(1, SIDE_MAX)]

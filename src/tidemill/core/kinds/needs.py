@@ -19,9 +19,10 @@ LITTLE_BYTES = 64 * MIB
 class Needs:
     """What a task takes.
 
-    `devices` is how many GPUs it wants; with none it runs on the processors, `cores` of them. `operations` counts
-    multiplications and additions, for estimates of time by a device's speed. `seconds` is how long the customer says it
-    takes where nobody can count the operations, and zero else.
+    `devices` is how many GPUs it wants; with none it runs on the processors, `cores` of them. `operations` is for
+    estimates of time by a device's speed: as many multiplications and additions of a large product of matrices as take
+    about the same time, within a factor of three. `seconds` is how long the customer says that it takes where nobody
+    can count anything, and zero else.
     """
 
     memory_mib: int

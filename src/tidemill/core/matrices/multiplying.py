@@ -37,11 +37,13 @@ def blocks(element: str, k: int) -> list[slice]:
 
 def product_rows(left: Any, rights: list[Any], element: str, multiply: Multiply) -> Any:
     """Rows of the product: `left` as it was read, and the right matrix as float32, in the blocks that K has."""
-    parts = zip(blocks(element, left.shape[1]), rights, strict=True)
-    first, *others = (multiply(left[:, block].astype(np.float32), right) for block, right in parts)
-    total = first.astype(RESULTS[element], copy=False)
-    for part in others:
-        total += part.astype(np.int32)
+    total: Any = None
+    for block, right in zip(blocks(element, left.shape[1]), rights, strict=True):
+        part = multiply(left[:, block].astype(np.float32), right).astype(RESULTS[element], copy=False)
+        if total is None:
+            total = part
+        else:
+            total += part
     return total
 
 
