@@ -95,10 +95,14 @@ def test_one_wrong_entry_cannot_be_proved(m: int, k: int, n: int, seed: int, dat
 
 def forgeries(of: Statement, left: Any, right: Any, product: Any) -> list[bytes]:
     """What a prover does who knows the rules: claims C's own value, spreads the lie over rounds, and hides it last."""
-    return [forged(of, left, right, product, lie_in) for lie_in in ("first", "every", "last")]
+    return [
+        forged(of, left, right, product, lie_in, hide_in)
+        for lie_in in ("first", "every", "last")
+        for hide_in in ("left", "right")
+    ]
 
 
-def forged(of: Statement, left: Any, right: Any, product: Any, lie_in: str) -> bytes:
+def forged(of: Statement, left: Any, right: Any, product: Any, lie_in: str, hide_in: str) -> bytes:
     transcript = sumcheck._Transcript(of)
     rows, columns = sumcheck._points(transcript, of)
     lefts = sumcheck.products(left.T, weights(rows, of.m))
@@ -117,12 +121,12 @@ def forged(of: Statement, left: Any, right: Any, product: Any, lie_in: str) -> b
         claim = sumcheck._at(claim, at_zero, square, drawn)
         lefts = sumcheck._folded(lefts, left_step, drawn)
         rights = sumcheck._folded(rights, right_step, drawn)
-    value = summed(rights)
-    if value == (0, 0):
-        value = (1, 0)
+    true = summed(rights if hide_in == "left" else lefts)
+    value = (1, 0) if true == (0, 0) else true
     length = pow(value[0] ** 2 + value[1] ** 2, -1, MODULUS)
-    inverse = (value[0] * length % MODULUS, -value[1] * length % MODULUS)
-    return b"\x01" + b"".join(map(element_bytes, [*said, times(claim, inverse), value]))
+    hidden = times(claim, (value[0] * length % MODULUS, -value[1] * length % MODULUS))
+    last = (hidden, value) if hide_in == "left" else (value, hidden)
+    return b"\x01" + b"".join(map(element_bytes, [*said, *last]))
 
 
 def test_every_flipped_bit_is_refused() -> None:
