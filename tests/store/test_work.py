@@ -15,7 +15,7 @@ from tidemill.core.work.job import JobHappening, JobState
 from tidemill.core.work.paying import MarketPlan
 from tidemill.core.work.refusals import JobRefusal
 from tidemill.core.work.task import Blame, Patience
-from tidemill.store import books, closing, jobs, ledger, outcomes, tasks
+from tidemill.store import books, closing, jobs, leases, ledger, outcomes, tasks
 from tidemill.store.database import Database
 from tidemill.store.jobs import Draft, Plan
 from tidemill.store.outcomes import Applied, Said, Terms
@@ -23,6 +23,7 @@ from tidemill.store.tasks import NewTask, Placement
 
 TERMS = Terms(Patience(), MarketPlan())
 DELIVERED_AND_RIGHT = (Happening.DELIVERED, Happening.PASSED)
+PROCESS = UUID(int=7)
 HOURLY_UC = 3_600_000_000
 QUOTED_MS = 1_000
 COST_UC = 1_100_000
@@ -91,7 +92,7 @@ async def pool(database: Database) -> Pool:
     customer, *owners = [await an_owner(database, now) for _ in range(3)]
     made = Pool(database, now, customer, owners, [])
     for owner_id in owners:
-        for link in await nodes_of(database, owner_id, 2, UUID(int=7), now):
+        for link in await nodes_of(database, owner_id, 2, PROCESS, now):
             made.nodes.append(link.node_id)
             made.whose[link.node_id] = owner_id
     bank, account = LedgerAccount(AccountKind.EXTERNAL, name="bank"), LedgerAccount(AccountKind.CUSTOMER, customer)
@@ -232,6 +233,10 @@ async def test_a_job_that_is_called_off_pays_what_was_delivered_and_stops_the_re
     async with pool.database.transaction() as transaction:
         swept = await closing.sweep(transaction, 100, IDS, pool.now)
     assert swept.attempts == {second.attempt_id: AttemptState.CANCELLED}
+    async with pool.database.connection() as connection:
+        [told] = await leases.called_off(connection, PROCESS)
+        assert (told.attempt_id, told.node_id, told.lease) == (second.attempt_id, second.node_id, 1)
+        assert await leases.called_off(connection, PROCESS) == []
     assert await pool.state(job_id) is JobState.QUEUED
     judged = await pool.apply([said(first, Happening.PASSED)])
     assert judged.jobs_ended == {job_id: JobState.CANCELLED}
@@ -264,3 +269,48 @@ async def test_jobs_called_off_while_their_tasks_are_placed_judged_and_put_back_
     async with pool.database.connection() as connection:
         assert await connection.fetchval("SELECT count(*) FROM hold WHERE captured_uc + released_uc < amount_uc") == 0
         assert await connection.fetchval("SELECT (SELECT count(*) FROM lease) + (SELECT count(*) FROM task_queue)") == 0
+
+
+async def listen(pool: Pool, listened_s: int) -> None:
+    async with pool.database.connection() as connection:
+        await connection.execute("UPDATE listening SET listened_us = listened_us + $1", listened_s * SECOND)
+
+
+async def given_up(pool: Pool) -> list[Said]:
+    async with pool.database.connection() as connection:
+        return await leases.given_up(connection, 100)
+
+
+async def test_an_attempt_is_late_only_by_time_in_which_we_listened(pool: Pool) -> None:
+    await pool.job(1)
+    [one] = await pool.place()
+    await listen(pool, 59)
+    assert await given_up(pool) == []
+    await listen(pool, 2)
+    assert [(late.attempt_id, late.happenings) for late in await given_up(pool)] == [
+        (one.attempt_id, (Happening.TIME_UP,))
+    ]
+
+
+async def test_the_attempts_of_a_node_that_is_offline_are_given_up(pool: Pool) -> None:
+    await pool.job(1)
+    [one] = await pool.place()
+    await listen(pool, 100)
+    async with pool.database.connection() as connection:
+        await connection.execute("UPDATE presence SET offline_since = $1", pool.now)
+    [lost] = await given_up(pool)
+    assert lost.happenings == (Happening.NODE_LOST,)
+    assert (await pool.apply([lost])).attempts == {one.attempt_id: AttemptState.LOST}
+
+
+async def test_offers_are_found_by_number_and_whole_for_who_is_newly_linked(pool: Pool) -> None:
+    await pool.job(8)
+    placed = await pool.place()
+    async with pool.database.connection() as connection:
+        every = await leases.offers(connection, PROCESS, 0, [], 100)
+        assert [one.attempt_id for one in every] == [one.attempt_id for one in placed]
+        last = every[-1].number
+        assert await leases.offers(connection, PROCESS, last, [], 100) == []
+        again = await leases.offers(connection, PROCESS, last, [pool.nodes[0]], 100)
+        assert [one.node_id for one in again] == [pool.nodes[0]] * 2
+        assert await leases.offers(connection, UUID(int=8), 0, [], 100) == []

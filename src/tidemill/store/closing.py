@@ -17,7 +17,7 @@ from tidemill.core.work.job import JobHappening
 from tidemill.core.work.paying import MarketPlan
 from tidemill.core.work.refusals import JobRefusal
 from tidemill.core.work.task import Effect, Step, TaskState
-from tidemill.store import jobs, outcomes
+from tidemill.store import jobs, leases, outcomes
 from tidemill.store.outcomes import Applied, Moved, Said
 from tidemill.store.query import Connection, Query
 from tidemill.store.task_ends import TaskEnd
@@ -42,11 +42,12 @@ async def close(transaction: Connection, job_id: UUID, why: JobHappening) -> Job
 
 
 async def sweep(transaction: Connection, limit: int, ids: Ids, now: Instant) -> Applied:
-    """End what jobs that are closing have left open. The attempts that it answers are to be told to their nodes."""
+    """End what jobs that are closing have left open, and have nodes told that they are to stop."""
     moved = [_called_off(row) for row in await _LEASES.rows(transaction, limit=limit)]
     waiting = await _TASKS.rows(transaction, limit=limit)
     ends = [TaskEnd(row["task_id"], row["job_id"], TaskState.CANCELLED) for row in waiting]
     ends += [TaskEnd(one.lease["task_id"], one.lease["job_id"], one.step.task.state) for one in moved]
+    await leases.call_off(transaction, [one.said for one in moved], _WANTED_NO_MORE, now)
     return await outcomes.write(transaction, moved, ends, MarketPlan(), ids, now)
 
 

@@ -57,6 +57,8 @@ CREATE TABLE task_queue (
     PRIMARY KEY (rank, task_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 
+CREATE SEQUENCE lease_number;
+
 CREATE TABLE lease (
     attempt_id   uuid PRIMARY KEY,
     task_id      uuid NOT NULL UNIQUE,
@@ -79,9 +81,22 @@ CREATE TABLE lease (
     quoted_ms    bigint NOT NULL,
     offered_at   timestamptz NOT NULL,
     deadline_at  timestamptz NOT NULL,
+    -- The deadline by how long the pool has listened: our own outage makes nobody late.
+    due_us       bigint NOT NULL,
+    -- In the order of placing, so that whoever holds a node's link finds what is new.
+    number       bigint NOT NULL DEFAULT nextval('lease_number'),
     CHECK ((state = 'submitted') = (batch_id IS NOT NULL))
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 CREATE INDEX lease_node ON lease (node_id);
+
+-- Attempts that are wanted no more, until whoever holds the node's link has told it.
+CREATE TABLE call_off (
+    attempt_id  uuid PRIMARY KEY,
+    node_id     uuid NOT NULL,
+    lease       smallint NOT NULL,
+    reason      text NOT NULL,
+    at          timestamptz NOT NULL
+);
 
 CREATE TABLE attempt (
     id           uuid NOT NULL PRIMARY KEY,

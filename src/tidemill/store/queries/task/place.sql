@@ -15,8 +15,9 @@ WITH wanted AS (
               w.hourly_uc, w.quoted_ms, w.deadline_us
 )
 INSERT INTO lease (attempt_id, task_id, job_id, account_id, node_id, owner_id, rank, failures, tries, hourly_uc, quoted_ms,
-                   offered_at, deadline_at)
+                   offered_at, deadline_at, due_us)
 SELECT attempt_id, task_id, job_id, account_id, node_id, owner_id, rank, failures, tries + 1, hourly_uc, quoted_ms,
-       :now, timestamptz 'epoch' + deadline_us * interval '1 microsecond'
-FROM taken
+       :now, timestamptz 'epoch' + t.deadline_us * interval '1 microsecond',
+       l.listened_us + t.deadline_us - (extract(epoch FROM :now::timestamptz) * 1000000)::bigint
+FROM taken AS t, listening AS l
 RETURNING attempt_id

@@ -1,0 +1,91 @@
+"""Leases as the rest of the pool sees them: what nodes are to be told, and which attempts have come to nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.clock import Instant
+from tidemill.core.work.attempt import Happening
+from tidemill.store.arrays import bigint_array, uuid_array
+from tidemill.store.outcomes import Said
+from tidemill.store.query import Connection, Query
+
+_OVERDUE = Query("lease/overdue")
+_LOST = Query("lease/lost")
+_OFFERS = Query("lease/offers")
+_CALL_OFF = Query("lease/call_off")
+_CALLED_OFF = Query("lease/called_off")
+_FORGET = Query("lease/forget")
+
+LATE = "The deadline passed before the node delivered."
+LOST = "The node is offline."
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What a node is offered. Offers have numbers in the order of placing."""
+
+    number: int
+    attempt_id: UUID
+    node_id: UUID
+    lease: int
+    deadline_at: Instant
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CalledOff:
+    """An attempt that its node is to stop."""
+
+    attempt_id: UUID
+    node_id: UUID
+    lease: int
+    reason: str
+
+
+async def given_up(connection: Connection, limit: int) -> list[Said]:
+    """Attempts that came to nothing: their nodes are lost, or late. To be applied as what happened to them."""
+    lost = [_said(row, Happening.NODE_LOST, LOST) for row in await _LOST.rows(connection, limit=limit)]
+    known = {one.attempt_id for one in lost}
+    late = [_said(row, Happening.TIME_UP, LATE) for row in await _OVERDUE.rows(connection, limit=limit)]
+    return [*lost, *(one for one in late if one.attempt_id not in known)]
+
+
+async def offers(
+    connection: Connection, process_id: UUID, after: int, newly_linked: Sequence[UUID], limit: int
+) -> list[Offered]:
+    """What the nodes of a process are offered behind a number; of those who are newly linked, all that they hold."""
+    rows = await _OFFERS.rows(connection, process_id=process_id, after=after, node_ids=list(newly_linked), limit=limit)
+    return [
+        Offered(row["number"], row["attempt_id"], row["node_id"], row["tries"], row["deadline_at"], row["body"])
+        for row in rows
+    ]
+
+
+async def call_off(connection: Connection, attempts: Sequence[Said], reason: str, now: Instant) -> None:
+    """Have nodes told that they are to stop."""
+    if attempts:
+        await _CALL_OFF.run(
+            connection,
+            attempt_ids=uuid_array([one.attempt_id for one in attempts]),
+            node_ids=uuid_array([one.node_id for one in attempts]),
+            leases=bigint_array([one.lease for one in attempts]),
+            reason=reason,
+            now=now,
+        )
+
+
+async def called_off(connection: Connection, process_id: UUID) -> list[CalledOff]:
+    """What the nodes of a process are to stop; told once."""
+    return [CalledOff(**row) for row in await _CALLED_OFF.rows(connection, process_id=process_id)]
+
+
+async def forget(connection: Connection, until: Instant) -> None:
+    """Call-offs of nodes that never came back."""
+    await _FORGET.run(connection, until=until)
+
+
+def _said(row: asyncpg.Record, happening: Happening, reason: str) -> Said:
+    return Said(row["attempt_id"], row["tries"], row["node_id"], (happening,), reason)
