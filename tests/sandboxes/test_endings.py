@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import signal
 import sys
 import time
@@ -175,3 +176,18 @@ async def test_the_kernel_ends_a_killed_agents_tasks_before_any_other_agent_star
     assert processes(place / "runs") == []
     async with opened_cell(place):
         pass
+
+
+KILLS = 50
+
+
+async def test_fifty_agents_killed_at_random_moments_leave_nothing(place: Path) -> None:
+    """Each starts where the one before was killed; a failure tells its seed."""
+    seed = random.SystemRandom().getrandbits(32)
+    moments = random.Random(seed)
+    for number in range(KILLS):
+        agent = await started_agent(place / "runs", f"random{number}")
+        await asyncio.sleep(moments.uniform(0, 0.15))
+        await kill_outright(agent)
+    async with opened_cell(place) as cell:
+        assert cell.left_behind() == [], f"seed {seed}"
