@@ -41,6 +41,7 @@ from tidemill.core.proofs.refusals import ProofRefusal
 from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.receipts import ReceiptRefusal
 from tidemill.core.refusals import Refusal
+from tidemill.core.sandboxes import CannotHold
 from tidemill.core.settings.critical import ChangeRefusal
 from tidemill.core.switches import SwitchRefusal
 from tidemill.core.verification.answers import AnswersRefusal
@@ -283,6 +284,7 @@ STATUS: Mapping[Refusal, int] = {
     DisputeRefusal.JURY_INCOMPLETE: 409,
     DisputeRefusal.APPEALS_USED_UP: 409,
     **dict.fromkeys(ProofRefusal, 422),
+    **dict.fromkeys(CannotHold, 409),
 }
 
 _TITLES = {
