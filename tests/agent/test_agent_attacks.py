@@ -10,13 +10,16 @@ from uuid import UUID
 
 import pytest
 
+from tests.agent.shelf import ShelfOfArtefacts
 from tests.agent.test_prover import ASK, CPU, TASK, Desk
 from tidemill.agent.home import Home
 from tidemill.agent.identity import new_membership
 from tidemill.agent.orders import Orders
 from tidemill.agent.reporting import Reporting
 from tidemill.agent.rules_file import RulesFile
-from tidemill.agent.runner import NoRunner
+from tidemill.agent.running.attempts import Attempts
+from tidemill.agent.running.work import Work
+from tidemill.agent.running.workshop import Workshop
 from tidemill.agent.spool import Spool
 from tidemill.agent.standing import LinkStanding, LinkState, Standing
 from tidemill.cli import agent_service
@@ -64,8 +67,14 @@ async def agent(tmp_path: Path) -> AsyncIterator[Obeying]:
         moves.append(urls)
 
     desk = Desk(CPU)
-    orders = Orders(standing, reporting, rules, NoRunner(), desk.prover, changed=lambda: None, moved=moved)
+    workshop, kept = Workshop(tmp_path, (), ("No sandbox works here.",)), Attempts(tmp_path / "attempts")
+    shelf = ShelfOfArtefacts(tmp_path / "artefacts")
+    work = Work(workshop, kept, (shelf, shelf), standing, reporting)
+    working = asyncio.create_task(work.run())
+    orders = Orders(standing, reporting, rules, work, desk.prover, changed=lambda: None, moved=moved)
     yield Obeying(orders, standing, reporting, rules, moves)
+    working.cancel()
+    await asyncio.wait([working])
     await desk.prover.close()
     await spool.close()
 

@@ -26,8 +26,9 @@ async def findings(machine: OwnersMachine) -> tuple[int, dict[str, tuple[bool, s
     return done.code, {one["check"]: (one["ok"], one["detail"]) for one in json.loads(done.out)}
 
 
-async def test_a_machine_that_works_is_well_and_looking_does_not_disturb_it(pool: PoolEnd, tmp_path: Path) -> None:
-    async with machine_in(tmp_path) as machine:
+@pytest.mark.needs("bubblewrap")
+async def test_a_machine_that_works_is_well_and_looking_does_not_disturb_it(pool: PoolEnd, place: Path) -> None:
+    async with machine_in(place) as machine:
         await machine.join(pool.url, pool.token)
         await until(lambda: bool(pool.nodes and pool.node.beats), "it works")
         code, found = await findings(machine)

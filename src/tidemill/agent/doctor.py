@@ -10,11 +10,12 @@ import socket
 import ssl
 import subprocess
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
+from typing import Any
 
 from tidemill.agent.connection import DIAL_S, PoolUnreachable, place_of, trust_of, why_unreachable
 from tidemill.agent.hardware import Hardware
@@ -92,6 +93,18 @@ def _about_running(home: Home, membership: Membership | None) -> Iterator[Findin
     link = found.fields.get("link", {})
     state, sentence = link.get("state"), link.get("sentence") or "The pool is being called."
     yield Finding("link", state == "linked", "It is linked to the pool." if state == "linked" else str(sentence))
+    yield from _about_work(found.fields.get("work", {}).get("can"))
+
+
+def _about_work(can: Mapping[str, Any] | None) -> Iterator[Finding]:
+    """What the agent that runs can carry out, and what its sandboxes cannot enforce."""
+    if can is None:
+        return
+    kinds = can["kinds"]
+    yield Finding("kinds", bool(kinds), f"It carries out {', '.join(kinds)}." if kinds else "It carries out nothing.")
+    for one in can["why_not"]:
+        # What one machine lacks and others have keeps it from some work, and not from working.
+        yield Finding(one["what"].lower(), bool(kinds), one["why"])
 
 
 def _about_disk(home: Home, settings: AgentSettings) -> Iterator[Finding]:

@@ -61,8 +61,37 @@ class Home:
         return self.place / "leave.json"
 
     @property
+    def attempts(self) -> Path:
+        """What was accepted, until the pool has its receipt."""
+        return self.place / "attempts"
+
+    @property
+    def runs(self) -> Path:
+        """Where tasks run in bubblewrap."""
+        return self._passable("runs")
+
+    @property
+    def images(self) -> Path:
+        """Where tasks run in an engine."""
+        return self._passable("images")
+
+    @property
+    def cache(self) -> Path:
+        """Inputs and models, kept while there is room."""
+        return self.place / "cache"
+
+    @property
+    def uploads(self) -> Path:
+        """Where the results are that are on their way to the pool."""
+        return self.place / "uploads"
+
+    @property
     def lock(self) -> Path:
         return self.place / "agent.lock"
+
+    def _passable(self, name: str) -> Path:
+        """Root's agent gives each task a user of its own, who could not pass through a closed home."""
+        return self.place.with_name(f"{self.place.name}-{name}") if os.geteuid() == 0 else self.place / name
 
 
 class HomeLock:

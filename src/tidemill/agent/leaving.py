@@ -11,6 +11,7 @@ from pathlib import Path
 from tidemill.agent.home import Home
 from tidemill.agent.identity import forget_membership
 from tidemill.agent.private_files import replace_private_file, sync_directory
+from tidemill.agent.sandboxes.outputs import remove_tree
 from tidemill.core.faults import AgentFault
 
 REASON_MAX = 200
@@ -56,9 +57,18 @@ def forget_pool(home: Home) -> None:
             _remove(home.place / f"{name}{end}")
     for file in (home.status, home.speed, home.authority):
         _remove(file)
+    for place in (home.attempts, home.uploads, home.cache, home.runs, home.images):
+        _remove_tree(place)
     forget_membership(home.membership)
     _remove(home.leave)
     sync_directory(home.place)
+
+
+def _remove_tree(place: Path) -> None:
+    try:
+        remove_tree(place)
+    except OSError as error:
+        raise AgentFault(f"{place} cannot be removed ({error.strerror}): look at who may write there.") from None
 
 
 def _remove(file: Path) -> None:

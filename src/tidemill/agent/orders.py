@@ -28,6 +28,7 @@ log = structlog.get_logger()
 
 _ANSWERED_MAX = 1_000
 _OLDEST_MAX = 50
+_READ_BYTES = 512 * 1024
 
 RULES = "rules"
 _THEIR_RULES = "the pool's rules"
@@ -61,6 +62,16 @@ class Orders:
             "addresses": self._take_addresses,
             CHALLENGE: prover.take,
         }
+
+    async def remember(self) -> None:
+        """What an earlier run of this agent answered, as far as the pool may not know it: it would be offered again."""
+        spool = self._reporting.spool
+        after = spool.first_number - 1
+        while page := await spool.read(after, _READ_BYTES):
+            for number, report in page:
+                after = number
+                if isinstance(report, Accepted | Declined):
+                    self._answered[report.attempt_id, report.lease] = None
 
     async def obey(self, order: Order) -> None:
         match order:

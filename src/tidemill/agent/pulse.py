@@ -79,7 +79,8 @@ class Pulse:
         standing, now = self._standing, wall()
         standing.state = await self._hardware.state()
         rules = rules_of(standing.book)
-        standing.senses = sense(standing.senses, reading_of(standing.state), rules, standing.limits, now)
+        reading = reading_of(standing.state, self._runner.own_uses_pct)
+        standing.senses = sense(standing.senses, reading, rules, standing.limits, now)
         standing.round_trip_us = self._session.round_trip_us if self._session else None
         await self.obey_rules()
         await self._reporting.tell("clock", as_json({"utc_offset_s": utc_offset_s()}))

@@ -7,7 +7,7 @@ disk. A bug in any of its parts ends it, since an agent that limps is worse than
 import asyncio
 import secrets
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from random import Random
@@ -28,7 +28,9 @@ from tidemill.agent.orders import RULES, Orders
 from tidemill.agent.pulse import Pulse
 from tidemill.agent.reporting import Reporting, as_json
 from tidemill.agent.rules_file import RulesFile
-from tidemill.agent.runner import Runner
+from tidemill.agent.running.attempts import Attempts
+from tidemill.agent.running.work import Work
+from tidemill.agent.running.workshop import Inputs, Uploads, Workshop
 from tidemill.agent.session import Session
 from tidemill.agent.standing import LinkStanding, LinkState, Standing
 from tidemill.agent.status_file import write_status
@@ -72,7 +74,8 @@ class Equipment:
     reporting: Reporting
     hardware: Hardware
     rules: RulesFile
-    runner: Runner
+    workshop: Workshop
+    ways: Callable[[Standing], tuple[Inputs, Uploads]]
     limits: HeatLimits
     trust: ssl.SSLContext
     dice: Random
@@ -102,14 +105,16 @@ class Agent:
         self._ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         parts = (self.standing, self._reporting, equipment.hardware)
         self._machine = MachineWatch(*parts, equipment.dice, equipment.home.speed)
-        self._pulse = Pulse(*parts, equipment.runner, equipment.dice, self._machine.look_again)
+        kept, ways = Attempts(equipment.home.attempts), equipment.ways(self.standing)
+        self._work = Work(equipment.workshop, kept, ways, self.standing, self._reporting)
+        self._pulse = Pulse(*parts, self._work, equipment.dice, self._machine.look_again)
         self._rules_changed = asyncio.Event()
         self._prover = Prover(self._devices, self._reporting.report)
         self._orders = Orders(
             self.standing,
             self._reporting,
             equipment.rules,
-            equipment.runner,
+            self._work,
             self._prover,
             changed=self._rules_changed.set,
             moved=self._moved,
@@ -117,11 +122,13 @@ class Agent:
 
     async def run(self) -> Ending:
         """Work until something ends it, and leave in order."""
+        await self._orders.remember()
         parts = (
             self._keep_calling(),
             self._machine.detecting(),
             self._machine.measuring(),
             self._beating(),
+            self._working(),
             self._watching(),
             self._obeying_rules(),
             self._showing(),
@@ -247,6 +254,10 @@ class Agent:
         await self._machine.detected.wait()
         await self._pulse.run()
 
+    async def _working(self) -> None:
+        await self._machine.detected.wait()
+        await self._work.run()
+
     async def _obeying_rules(self) -> None:
         """Act on rules that changed, and tell the pool of those that were changed here."""
         while True:
@@ -294,7 +305,7 @@ class Agent:
         reporting = self._reporting
         fields = self.standing.shown(
             wall(),
-            running=self._equipment.runner.running,
+            work=self._work.shown(),
             waiting=reporting.waiting,
             complaint=reporting.complaint,
         )

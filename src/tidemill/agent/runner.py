@@ -1,8 +1,6 @@
-"""What runs work on this machine: an agent passes it the pool's offers, and asks what is in hand.
+"""What runs work on this machine: an agent passes it the pool's offers, and asks what is in hand."""
 
-An agent without a runner stays in touch, is measured, and declines what it is offered.
-"""
-
+from collections.abc import Mapping
 from typing import Protocol
 
 from tidemill.core.nodes.reasons import InHand
@@ -13,8 +11,8 @@ class Runner(Protocol):
     """Runs what it accepts, and reports by itself."""
 
     @property
-    def running(self) -> int:
-        """How many attempts are in hand."""
+    def own_uses_pct(self) -> Mapping[int, float]:
+        """How much of each device, by its index, the attempts in hand may use."""
         ...
 
     async def offered(self, offer: Offer) -> Accepted | Declined:
@@ -28,18 +26,3 @@ class Runner(Protocol):
     async def held_back(self, in_hand: InHand) -> None:
         """The machine may not work now: finish what is in hand, or stop it at once."""
         ...
-
-
-class NoRunner:
-    """No kind of work is set up on this machine."""
-
-    running = 0
-
-    async def offered(self, offer: Offer) -> Declined:
-        return Declined(offer.attempt_id, offer.lease, "No runner for any kind of work is installed on this machine.")
-
-    async def cancelled(self, cancel: Cancel) -> None:
-        """Nothing is in hand."""
-
-    async def held_back(self, in_hand: InHand) -> None:
-        """Nothing is in hand."""

@@ -4,7 +4,7 @@ One value that the parts of an agent write to and that is shown to the machine's
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -70,8 +70,10 @@ class Standing:
         found = [*self._own_reasons(), *self._rule_reasons(now)]
         return sorted(found, key=lambda reason: list(Why).index(reason.why))
 
-    def shown(self, now: Instant, *, running: int, waiting: int, complaint: str | None) -> dict[str, object]:
-        """As JSON."""
+    def shown(
+        self, now: Instant, *, work: Mapping[str, object], waiting: int, complaint: str | None
+    ) -> dict[str, object]:
+        """As JSON. `work` is what is in hand."""
         return {
             "version": __version__,
             "node_id": None if self.membership.node_id is None else str(self.membership.node_id),
@@ -79,7 +81,7 @@ class Standing:
             "started_at": as_datetime(self.started_at).isoformat(),
             "link": self._link_shown(),
             "work": {
-                "running": running,
+                **work,
                 "may_take": not self.reasons(now),
                 "reasons": [{"code": one.why.value, "sentence": one.sentence} for one in self.reasons(now)],
             },
@@ -139,12 +141,13 @@ class Standing:
         return shown_devices
 
 
-def reading_of(state: MachineState) -> Reading:
-    """What rules look at. All use of the devices is others' as long as no work of ours runs."""
+def reading_of(state: MachineState, own_uses_pct: Mapping[int, float]) -> Reading:
+    """What rules look at. What of a device our own work may use is not others'."""
     temperatures = [device.temperature_c for device in state.devices if device.temperature_c is not None]
     powers = [device.power_w for device in state.devices if device.power_w is not None]
     uses = [None if device.failing else device.utilisation_pct for device in state.devices]
-    known = [use for use in uses if use is not None]
+    ours = [own_uses_pct.get(device.index, 0.0) for device in state.devices]
+    known = [max(0.0, use - own) for use, own in zip(uses, ours, strict=True) if use is not None]
     return Reading(
         temperature_c=max(temperatures, default=None),
         power_w=max(powers, default=None),

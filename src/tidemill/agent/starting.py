@@ -13,6 +13,7 @@ from random import SystemRandom
 
 import structlog
 
+from tidemill.agent.artefact_ways import opened_ways
 from tidemill.agent.connection import PoolUnreachable, trust_of
 from tidemill.agent.hardware import Hardware
 from tidemill.agent.home import Home, prepare, take_lock
@@ -30,7 +31,7 @@ from tidemill.agent.private_files import replace_private_file
 from tidemill.agent.reporting import Reporting
 from tidemill.agent.rules_file import RulesFile
 from tidemill.agent.run import Agent, Ending, Equipment
-from tidemill.agent.runner import NoRunner
+from tidemill.agent.running.opening import opened_workshop
 from tidemill.agent.spool import Spool
 from tidemill.core.faults import AgentFault
 from tidemill.core.nodes.join_tokens import Shown
@@ -61,16 +62,23 @@ async def equipped(home: Home, settings: Settings) -> AsyncIterator[Equipment]:
         if spool.set_aside:
             log.warning("spool was damaged", set_aside=str(spool.set_aside))
         try:
-            yield Equipment(
-                home=home,
-                reporting=Reporting(spool),
-                hardware=Hardware(home.place),
-                rules=RulesFile(home.rules),
-                runner=NoRunner(),
-                limits=HeatLimits(settings.nodes.pause_above_c, settings.nodes.resume_at_c),
-                trust=trust_of(_authority(home, settings.agent.ca_file)),
-                dice=SystemRandom(),
-            )
+            trust = trust_of(_authority(home, settings.agent.ca_file))
+            reporting, dice = Reporting(spool), SystemRandom()
+            async with (
+                opened_workshop(home) as workshop,
+                opened_ways(home, settings.agent.cache_bytes, trust, dice, reporting) as ways,
+            ):
+                yield Equipment(
+                    home=home,
+                    reporting=reporting,
+                    hardware=Hardware(home.place),
+                    rules=RulesFile(home.rules),
+                    workshop=workshop,
+                    ways=ways,
+                    limits=HeatLimits(settings.nodes.pause_above_c, settings.nodes.resume_at_c),
+                    trust=trust,
+                    dice=dice,
+                )
         finally:
             await spool.close()
     finally:

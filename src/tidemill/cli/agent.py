@@ -217,7 +217,7 @@ def _wait_until_idle(home: Home) -> None:
         found = read_status(home.status, wall())
         if found:
             work = found.fields.get("rules", {}).get("work", {}).get("value")
-            if work == Work.DRAIN.value and found.fields.get("work", {}).get("running") == 0:
+            if work == Work.DRAIN.value and found.fields.get("work", {}).get("in_hand") == 0:
                 return
         time.sleep(_POLL_S)
 

@@ -36,6 +36,8 @@ def _lines(fields: Mapping[str, Any]) -> dict[str, str]:
     if "link" not in fields:
         return {**shown, "pool": "joined: run `tidemill agent run`"}
     shown |= {"node": str(fields["node_id"]), "link": _link(fields["link"]), "work": _work(fields["work"])}
+    shown |= {f"attempt {one['attempt']}": _attempt(one) for one in fields["work"]["attempts"]}
+    shown |= {"kinds": _kinds(fields["work"]["can"])}
     shown |= {f"device {place}": _device(one) for place, one in enumerate(fields["devices"])}
     shown["rules"] = _rules(fields["rules"])
     shown["reports"] = f"{fields['reports_waiting'] or 'none'} wait for the pool"
@@ -56,8 +58,22 @@ def _link(link: Mapping[str, Any]) -> str:
 
 def _work(work: Mapping[str, Any]) -> str:
     reasons = " ".join(reason["sentence"] for reason in work["reasons"])
-    running = f"{work['running'] or 'nothing'} runs; "
-    return running + (f"no new work is taken: {reasons}" if reasons else "new work is taken")
+    waiting = f", {work['waiting']} waiting" if work["waiting"] else ""
+    uploading = f", {work['uploading']} uploading" if work["uploading"] else ""
+    in_hand = f"{work['running'] or 'nothing'} runs{waiting}{uploading}; "
+    return in_hand + (f"no new work is taken: {reasons}" if reasons else "new work is taken")
+
+
+def _attempt(one: Mapping[str, Any]) -> str:
+    devices = f" on device {', '.join(map(str, one['devices']))}" if one["devices"] else ""
+    progress = f", {one['progress_pct']:g} %" if one["progress_pct"] else ""
+    return f"{one['kind'] or 'finished'}: {one['stage']}{devices}{progress}"
+
+
+def _kinds(can: Mapping[str, Any] | None) -> str:
+    if can is None:
+        return "not known yet"
+    return ", ".join(can["kinds"]) or "none: `tidemill agent doctor` says why"
 
 
 def _rules(rules: Mapping[str, Any]) -> str:

@@ -157,10 +157,13 @@ class Reports(Message, frozen=True, tag=6):
 
 
 class Offer(Message, frozen=True, tag=20):
+    """Do this within so many milliseconds of hearing of it. Attempts of one task say the same in `task`."""
+
     attempt_id: Id
     lease: Count
     deadline_ms: Count
     task: Annotated[bytes, Meta(max_length=64 * 1024)]
+    task_id: Id = bytes(16)
 
 
 class Cancel(Message, frozen=True, tag=21):
