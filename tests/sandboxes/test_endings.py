@@ -3,6 +3,7 @@
 import asyncio
 import os
 import random
+import shutil
 import signal
 import sys
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sandboxes.cell import PYTHON, Cell, opened_cell, processes, shown
+from tests.sandboxes.cell import PYTHON, Cell, groups, opened_cell, processes, shown
 from tidemill.agent.sandboxes.bubblewrap import open_bubblewrap
 from tidemill.agent.sandboxes.interface import SandboxFault
 from tidemill.core.sandboxes import Ability, Ending
@@ -191,3 +192,15 @@ async def test_fifty_agents_killed_at_random_moments_leave_nothing(place: Path) 
         await kill_outright(agent)
     async with opened_cell(place) as cell:
         assert cell.left_behind() == [], f"seed {seed}"
+
+
+async def test_a_killed_agents_control_groups_go_even_if_its_place_is_gone(place: Path) -> None:
+    agent = await started_agent(place / "runs", "placeless")
+    await asyncio.sleep(0.3)
+    assert groups(place / "runs")
+    await kill_outright(agent)
+    shutil.rmtree(place / "runs", ignore_errors=True)
+    until = time.monotonic() + 10
+    while groups(place / "runs") and time.monotonic() < until:
+        await asyncio.sleep(0.05)
+    assert groups(place / "runs") == []

@@ -4,10 +4,12 @@ Such a process is a seat. It is forked when the agent asks for one, moves itself
 is ready, and becomes bubblewrap when its order comes. Forking from here is cheap because this program has nothing in
 it, and a seat that is already in its groups saves a run the milliseconds in which the kernel moves a process.
 
-It imports the standard library alone, and it ends when the agent does: its seats see the end of their socket, and
-what became bubblewrap is ended by the kernel. It is started with the words that the sweep looks for.
+It imports the standard library alone, and it ends when the agent does, with its seats and what became of them, and
+removes their control groups: the agent's place may be gone by then, and nobody else would know of them. It is started
+with the words that the sweep looks for.
 """
 
+import contextlib
 import ctypes
 import fcntl
 import gc
@@ -18,6 +20,7 @@ import select
 import signal
 import socket
 import stat
+import time
 from typing import Any, NoReturn
 
 CONTROL = 0
@@ -25,6 +28,9 @@ MESSAGE_BYTES = 16384
 OUTPUT, ERRORS, STATUS, GATE, OPTIONS, CALLS, AFTER = 1, 2, 3, 4, 5, 6, 7
 """Where bubblewrap finds its descriptors."""
 HIGH = 100
+LEAVING_TRIES = 300
+_groups: set[str] = set()
+"""Of the seats that were asked for, as far as they are still there."""
 _NEW_MOUNTS = 0x00020000
 _BIND, _RECURSIVE, _PRIVATE = 4096, 16384, 1 << 18
 _INERT = 2 | 4 | 8
@@ -54,11 +60,35 @@ def main() -> None:
 def _serve(control: socket.socket) -> None:
     message, descriptors, _, _ = socket.recv_fds(control, MESSAGE_BYTES, 1)
     if not message:
-        os._exit(0)
+        raise ConnectionResetError
+    groups = json.loads(message)
     if os.fork() == 0:
         control.detach()
-        _sit(socket.socket(fileno=descriptors[0]), json.loads(message))
+        _sit(socket.socket(fileno=descriptors[0]), groups)
     os.close(descriptors[0])
+    _groups.difference_update([group for group in _groups if not os.path.isdir(group)])
+    _groups.update(groups)
+
+
+def _leave() -> None:
+    """End everything in the groups of our seats and remove them, for as long as that may take a dying process."""
+    for _ in range(LEAVING_TRIES):
+        for group in [*_groups]:
+            try:
+                with open(f"{group}/cgroup.procs") as members:
+                    for pid in members.read().split():
+                        os.kill(int(pid), signal.SIGKILL)
+                os.rmdir(group)
+            except ProcessLookupError:
+                continue
+            except FileNotFoundError:
+                pass
+            except OSError:
+                continue
+            _groups.discard(group)
+        if not _groups:
+            return
+        time.sleep(0.01)
 
 
 def _tell_ended(control: socket.socket) -> None:
@@ -85,9 +115,13 @@ def _sit(agent: socket.socket, groups: list[str]) -> NoReturn:
             os.close(members)
         socket.send_fds(agent, [str(os.getpid()).encode()], [os.pidfd_open(os.getpid())])
     except OSError as fault:
-        agent.send(f"{fault}".encode())
+        with contextlib.suppress(OSError):
+            agent.send(f"{fault}".encode())
         os._exit(1)
-    message, descriptors, _, _ = socket.recv_fds(agent, 16, AFTER)
+    try:
+        message, descriptors, _, _ = socket.recv_fds(agent, 16, AFTER)
+    except ConnectionError:
+        os._exit(0)
     if not message:
         os._exit(0)
     order = json.loads(os.read(descriptors[0], os.fstat(descriptors[0]).st_size))
@@ -147,4 +181,5 @@ if __name__ == "__main__":
     try:
         main()
     except ConnectionError:  # the agent has ended
+        _leave()
         os._exit(0)
