@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.core.archives import (
-    ArchiveRefusal,
+    ResultFilesRefusal,
     archive,
     archived_bytes,
     fits,
@@ -73,7 +73,7 @@ def test_names_that_no_archive_keeps_are_told(name: str) -> None:
 
 @given(st.binary(max_size=3_000))
 def test_what_is_no_archive_is_refused(junk: bytes) -> None:
-    assert read_archive(junk) is ArchiveRefusal.ARCHIVE_MALFORMED
+    assert read_archive(junk) is ResultFilesRefusal.ARCHIVE_MALFORMED
 
 
 @given(st.integers(0, 3_071), st.integers(1, 255))

@@ -22,6 +22,7 @@ from tidemill.core.accounts.passwords import PasswordRefusal
 from tidemill.core.accounts.permissions import PermissionRefusal
 from tidemill.core.accounts.second_factor import SecondFactorRefusal
 from tidemill.core.accounts.sessions import SessionRefusal
+from tidemill.core.archives import ResultFilesRefusal
 from tidemill.core.artefacts.models import ModelRefusal
 from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
 from tidemill.core.challenge.verdict import ChallengeRefusal
@@ -36,11 +37,13 @@ from tidemill.core.nodes.join_tokens import JoinTokenRefusal
 from tidemill.core.nodes.life import LifeRefusal
 from tidemill.core.nodes.node import NodeRefusal
 from tidemill.core.nodes.passes import PassRefusal
+from tidemill.core.nodes.queue import QueueRefusal
 from tidemill.core.nodes.rule_book import RulesRefusal
 from tidemill.core.proofs.refusals import ProofRefusal
 from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.receipts import ReceiptRefusal
 from tidemill.core.refusals import Refusal
+from tidemill.core.results import ResultRefusal
 from tidemill.core.sandboxes import CannotHold
 from tidemill.core.settings.critical import ChangeRefusal
 from tidemill.core.switches import SwitchRefusal
@@ -272,6 +275,8 @@ STATUS: Mapping[Refusal, int] = {
     UploadRefusal.UPLOAD_CHECKSUM_WRONG: 460,  # a status of tus's own
     UploadRefusal.UPLOAD_DIGEST_WRONG: 422,
     **dict.fromkeys(ReceiptRefusal, 422),
+    **dict.fromkeys(QueueRefusal, 409),
+    **dict.fromkeys((*ResultFilesRefusal, *ResultRefusal), 422),
     **dict.fromkeys(AnswersRefusal, 409),
     **dict.fromkeys(CaseRefusal, 409),
     AuditorRefusal.NO_INDEPENDENT_AUDITOR: 409,

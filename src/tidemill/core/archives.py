@@ -18,7 +18,7 @@ _OCTAL_MAX = 8**11
 _SIZE = slice(124, 136)
 
 
-class ArchiveRefusal(Refusal):
+class ResultFilesRefusal(Refusal):
     FILE_NAME_UNFIT = (
         "A file of the result has a name that no archive keeps: use at most 100 printable characters for a file, and "
         "155 for the directories around it."
@@ -75,18 +75,18 @@ def archive(files: Mapping[PurePosixPath, bytes]) -> bytes:
     return b"".join(head(path, len(body)) + body + padding(len(body)) for path, body in entries) + END
 
 
-def read_archive(archived: bytes) -> dict[PurePosixPath, bytes] | ArchiveRefusal:
+def read_archive(archived: bytes) -> dict[PurePosixPath, bytes] | ResultFilesRefusal:
     """The files of a small archive. Whatever `archive` would not have written is refused."""
     files: dict[PurePosixPath, bytes] = {}
     at, last = 0, len(archived) - len(END)
     while at < last:
         entry = _entry(archived, at)
         if entry is None:
-            return ArchiveRefusal.ARCHIVE_MALFORMED
+            return ResultFilesRefusal.ARCHIVE_MALFORMED
         path, body = entry
         files[path] = body
         at += _BLOCK + len(body) + len(padding(len(body)))
-    return files if archive(files) == archived else ArchiveRefusal.ARCHIVE_MALFORMED
+    return files if archive(files) == archived else ResultFilesRefusal.ARCHIVE_MALFORMED
 
 
 def _entry(archived: bytes, at: int) -> tuple[PurePosixPath, bytes] | None:

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from tidemill.agent.sandboxes.outputs import open_output
 from tidemill.core import archives
-from tidemill.core.archives import ArchiveRefusal
+from tidemill.core.archives import ResultFilesRefusal
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.faults import AgentFault
 from tidemill.core.results import INLINE_MAX_BYTES, Bound, envelope, seal
@@ -46,10 +46,10 @@ class SealingStopped(Exception):
 
 def seal_files(
     out: Path, files: Sequence[PurePosixPath], to: Recipients, into: Path, is_wanted: Callable[[], bool]
-) -> Sealed | ArchiveRefusal:
+) -> Sealed | ResultFilesRefusal:
     """Seal the files below a directory. A result that is too large for a receipt is written to `into`."""
     if not all(map(archives.fits, files)):
-        return ArchiveRefusal.FILE_NAME_UNFIT
+        return ResultFilesRefusal.FILE_NAME_UNFIT
     sizes = {path: _size(out, path) for path in files}
     plain = hashlib.sha256()
     chunks = _hashed(_archive(out, sizes), plain.update)

@@ -22,7 +22,7 @@ from tidemill.core.kinds import KINDS, work_of
 from tidemill.core.kinds.kind import Objection
 from tidemill.core.kinds.task import Priority, Task, read_task
 from tidemill.core.nodes.carries import Carries, carries_bytes, why_not
-from tidemill.core.nodes.queue import Room, Share
+from tidemill.core.nodes.queue import QueueRefusal, Room, Share
 from tidemill.core.refusals import Refusal
 from tidemill.core.results import is_reader
 from tidemill.core.sandboxes import MIB, Ability
@@ -48,12 +48,6 @@ class Uploads(Protocol):
     async def upload(self, path: Path, purpose: Purpose, attempt_id: UUID, digest: Digest) -> UUID | Refusal:
         """Bring a file to the pool, going on where an earlier try ended. A fault passes, a refusal does not."""
         ...
-
-
-class RunnerRefusal(Refusal):
-    RUNNER_MISSING = "No runner for this kind of task is installed on this machine."
-    READER_UNFIT = "The result would be sealed to a key that everybody can open: give a real public key."
-    TASK_UNNAMED = "The offer does not say which task it is of: offer it with the task's id."
 
 
 @dataclass(frozen=True)
@@ -131,12 +125,12 @@ class Workshop:
         return {name: lacking.get(name) or unheld.get(name) for name in RUNNERS}
 
 
-def _unfit(task: Task, task_id: bytes, runner: Runner | None) -> RunnerRefusal | None:
+def _unfit(task: Task, task_id: bytes, runner: Runner | None) -> QueueRefusal | None:
     if not any(task_id):
-        return RunnerRefusal.TASK_UNNAMED
+        return QueueRefusal.TASK_UNNAMED
     if runner is None:
-        return RunnerRefusal.RUNNER_MISSING
-    return None if all(map(is_reader, task.seal_to)) else RunnerRefusal.READER_UNFIT
+        return QueueRefusal.RUNNER_MISSING
+    return None if all(map(is_reader, task.seal_to)) else QueueRefusal.READER_UNFIT
 
 
 def _share(task: Task) -> Share:

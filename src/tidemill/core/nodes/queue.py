@@ -25,6 +25,9 @@ class QueueRefusal(Refusal):
     TOO_FEW_CORES = "This machine has not that many processor cores."
     TOO_LITTLE_MEMORY = "This machine has not that much memory for tasks."
     TOO_LITTLE_DISK = "This machine has not that much free disk space for tasks."
+    RUNNER_MISSING = "No runner for this kind of task is installed on this machine."
+    READER_UNFIT = "The result would be sealed to a key that everybody can open: give a real public key."
+    TASK_UNNAMED = "The offer does not say which task it is of: offer it with the task's id."
 
 
 @dataclass(frozen=True)
