@@ -28,6 +28,7 @@ from tidemill.core.verification.exposure import Holdings
 from tidemill.core.verification.findings import (
     Case,
     CaseRefusal,
+    Charge,
     Offence,
     Severity,
     WrongResult,
@@ -52,6 +53,10 @@ def attempt(number: int) -> UUID:
 WRONG = WrongResult(attempt(0), PROVIDER, 100, 0.02)
 
 
+def charged(*wrong: WrongResult) -> dict[WrongResult, Charge]:
+    return {one: charge(one, 0.2, AUDIT) for one in wrong}
+
+
 def followed(case: Case, *wrong: bool) -> Case:
     for attempt_id, is_wrong in zip(sorted(case.sampled), wrong, strict=False):
         after = checked(case, attempt_id, wrong=is_wrong, rules=FINDINGS)
@@ -62,7 +67,7 @@ def followed(case: Case, *wrong: bool) -> Case:
 
 def test_a_case_looks_at_forty_of_the_unsettled_results_and_not_at_the_wrong_one_again() -> None:
     case = open_case(WRONG, [attempt(at) for at in range(100)], SECRET, FINDINGS)
-    assert len(case.sampled) == 40
+    assert len(case.sampled) == len(case.further) == 40
     assert WRONG.attempt_id not in case.sampled
     assert not case.closed
 
@@ -70,10 +75,10 @@ def test_a_case_looks_at_forty_of_the_unsettled_results_and_not_at_the_wrong_one
 def test_one_wrong_result_among_right_ones_touches_no_stake() -> None:
     case = followed(open_case(WRONG, [attempt(at) for at in range(11)], SECRET, FINDINGS), *[False] * 10)
     assert case.severity is Severity.ISOLATED
-    found = consequences(case, Holdings(5000, 0, 700), charge(WRONG, 0.2, AUDIT), FINDINGS, FUND)
+    found = consequences(case, charged(WRONG), Holdings(5000, 0, 700), FINDINGS, FUND)
     assert AccountKind.STAKE_ASSIGNED not in {movement.debit for movement in found.movements}
     assert sum(movement.amount_uc for movement in found.movements) == 700
-    assert found.owed_uc == 9375 - 700
+    assert found.owed_uc == charge(WRONG, 0.2, AUDIT).amount_uc - 600
     assert "stake is not touched" in found.because
 
 
@@ -81,13 +86,13 @@ def test_an_owner_without_other_unsettled_results_has_nothing_to_look_at() -> No
     assert open_case(WRONG, [WRONG.attempt_id], SECRET, FINDINGS).severity is Severity.ISOLATED
 
 
-def test_one_more_wrong_result_is_severe_wherever_it_was_found() -> None:
-    case = open_case(WRONG, [attempt(at) for at in range(100)], SECRET, FINDINGS)
+def test_one_more_wrong_result_of_a_small_owner_is_severe_wherever_it_was_found() -> None:
+    case = open_case(WRONG, [attempt(at) for at in range(41)], SECRET, FINDINGS)
     for found_in in (min(case.sampled), attempt(5000)):
         after = checked(case, found_in, wrong=True, rules=FINDINGS)
         assert isinstance(after, Case)
         assert after.severity is Severity.SEVERE
-    taken = consequences(after, Holdings(5001, 30, 700), charge(WRONG, 0.2, AUDIT), FINDINGS, FUND)
+    taken = consequences(after, charged(WRONG), Holdings(5001, 30, 700), FINDINGS, FUND)
     by_debit = {
         kind: sum(one.amount_uc for one in taken.movements if one.debit is kind)
         for kind in (AccountKind.STAKE_ASSIGNED, AccountKind.PROVIDER_LOCKED)
@@ -96,12 +101,33 @@ def test_one_more_wrong_result_is_severe_wherever_it_was_found() -> None:
     assert taken.owed_uc == 0
 
 
+def test_of_an_owner_with_more_results_as_many_again_are_looked_at_before_it_is_severe() -> None:
+    case = open_case(WRONG, [attempt(at) for at in range(1000)], SECRET, FINDINGS)
+    first, last = sorted(case.sampled)[0], sorted(case.further)[0]
+    once = checked(case, first, wrong=True, rules=FINDINGS)
+    assert isinstance(once, Case)
+    assert not once.closed
+    assert len(once.sampled) == 80
+    twice = checked(once, last, wrong=True, rules=FINDINGS)
+    assert isinstance(twice, Case)
+    assert twice.severity is Severity.SEVERE
+    for attempt_id in sorted(once.sampled - {first}):
+        after = checked(once, attempt_id, wrong=False, rules=FINDINGS)
+        assert isinstance(after, Case)
+        once = after
+    assert once.severity is Severity.ISOLATED
+    other = WrongResult(first, PROVIDER, 100, 0.02)
+    found = consequences(once, charged(WRONG, other), Holdings(5000, 0, 700), FINDINGS, FUND)
+    assert sum(movement.amount_uc for movement in found.movements) == 700
+    assert found.owed_uc == 2 * charge(WRONG, 0.2, AUDIT).amount_uc - 500
+
+
 @pytest.mark.parametrize("offence", Offence)
 def test_what_cannot_be_an_accident_is_severe_at_once(offence: Offence) -> None:
     case = severe_at_once(WRONG, offence)
     assert case.closed
     assert offence.value in case.because
-    assert consequences(case, Holdings(10), charge(WRONG, 0.2, AUDIT), FINDINGS, FUND).movements
+    assert consequences(case, charged(WRONG), Holdings(10), FINDINGS, FUND).movements
 
 
 def test_a_closed_case_stays_closed_and_nothing_counts_twice() -> None:
@@ -286,7 +312,10 @@ class AnyOrder(RuleBasedStateMachine):
         if self.case is None or not self.case.closed:
             return
         holdings = Holdings(self.money[AccountKind.STAKE_ASSIGNED], 0, self.unsettled, self.owed)
-        self.apply(consequences(self.case, holdings, charge(self.case.found, 0.2, AUDIT), FINDINGS, FUND))
+        others = [
+            WrongResult(one, PROVIDER, self.paid.pop(one), 0.5) for one in sorted(self.case.wrong & set(self.paid))
+        ]
+        self.apply(consequences(self.case, charged(self.case.found, *others), holdings, FINDINGS, FUND))
         if self.case.severity is not Severity.ISOLATED:
             self.paid.clear()
         self.closed.append(self.case)

@@ -26,6 +26,7 @@ from tidemill.cli import (
     pool,
     proof,
     second_factor,
+    sim,
 )
 from tidemill.cli.output import Declined, Exit, exit_code, say
 from tidemill.core.faults import Fault
@@ -68,6 +69,7 @@ admin.app.add_typer(admin_accounts.app)
 app.add_typer(mail.app, name="mail")
 app.add_typer(api_keys.app, name="keys")
 app.add_typer(agent.app, name="agent")
+app.add_typer(sim.app, name="sim")
 
 
 def _print_version(wanted: bool) -> None:

@@ -4,6 +4,7 @@ Nothing is printed and nothing vanishes: every amount leaves one account and ent
 that does not have it. What a charge cannot take from unsettled rewards is owed.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidemill.core.ledger.accounts import AccountKind
@@ -12,7 +13,7 @@ from tidemill.core.settings.money import BonusFundSettings
 from tidemill.core.settings.quantities import ONE_PPM
 from tidemill.core.settings.trust import FindingsSettings
 from tidemill.core.verification.exposure import Holdings
-from tidemill.core.verification.findings import Case, Charge, Severity, slashed_uc
+from tidemill.core.verification.findings import Case, Charge, Severity, WrongResult, slashed_uc
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,20 @@ class Consequences:
 
 
 def consequences(
-    case: Case, holdings: Holdings, charge: Charge, findings: FindingsSettings, fund: BonusFundSettings
+    case: Case,
+    wrong: Mapping[WrongResult, Charge],
+    holdings: Holdings,
+    findings: FindingsSettings,
+    fund: BonusFundSettings,
 ) -> Consequences:
-    """What a closed case costs its owner. The unsettled rewards include that of the wrong result."""
+    """What a closed case costs its owner, for the result that was found and every other wrong one, with its charge.
+
+    The unsettled rewards include those of the wrong results.
+    """
     assert case.closed, "a case that is open has no consequences yet"
+    assert case.found in wrong, "what was found is among the wrong results"
     if case.severity is Severity.ISOLATED:
-        return _isolated(case, holdings, charge)
+        return _isolated(case, wrong, holdings)
     return _severe(case, holdings, findings, fund)
 
 
@@ -52,15 +61,17 @@ def on_leaving(holdings: Holdings) -> Consequences:
     return Consequences(_real(movement), left_uc, f"{credits_of(taken_uc)} was still owed when the stake left.")
 
 
-def _isolated(case: Case, holdings: Holdings, charge: Charge) -> Consequences:
-    lost_uc = min(case.found.reward_uc, holdings.unsettled_uc)
-    taken_uc = min(charge.amount_uc, holdings.unsettled_uc - lost_uc)
+def _isolated(case: Case, wrong: Mapping[WrongResult, Charge], holdings: Holdings) -> Consequences:
+    lost_uc = min(sum(one.reward_uc for one in wrong), holdings.unsettled_uc)
+    charged_uc = sum(charge.amount_uc for charge in wrong.values())
+    taken_uc = min(charged_uc, holdings.unsettled_uc - lost_uc)
     movements = _real(
         Movement(AccountKind.PROVIDER_LOCKED, AccountKind.CUSTOMER, lost_uc, "the reward of a wrong result"),
         Movement(AccountKind.PROVIDER_LOCKED, AccountKind.AUDIT_BUDGET, taken_uc, "what a wrong result stands for"),
     )
-    owed_uc = charge.amount_uc - taken_uc
-    because = f"{case.because} {charge.because} Of that, {credits_of(owed_uc)} is owed; the stake is not touched."
+    owed_uc = charged_uc - taken_uc
+    told = " ".join(charge.because for charge in wrong.values())
+    because = f"{case.because} {told} Of that, {credits_of(owed_uc)} is owed; the stake is not touched."
     return Consequences(movements, owed_uc, because)
 
 

@@ -7,7 +7,9 @@ hardware errs, and pays in expectation a fraction of a percent of its rewards. I
 rewards; the stake only stands for it when its owner leaves.
 
 While a case is open the unsettled rewards are frozen and a sample of their results is checked. One more wrong one and
-the finding is severe: the unsettled rewards are void and part of the stake is gone. A closed case stays closed.
+the finding is severe: the unsettled rewards are void and part of the stake is gone. But of an owner with more results
+than the sample, one more may still be an error, and with many machines sooner or later is: then as many again are
+looked at, and it takes yet another. A closed case stays closed.
 """
 
 from collections.abc import Sequence
@@ -32,8 +34,8 @@ class CaseRefusal(Refusal):
 
 
 class Severity(Enum):
-    ISOLATED = "One wrong result and no other among those looked at: an error, not a fraud."
-    SEVERE = "More than one result was wrong."
+    ISOLATED = "So few wrong results among those looked at are errors, not a fraud."
+    SEVERE = "More results were wrong than errors explain."
     AT_ONCE = "What was found cannot be an accident."
 
 
@@ -57,10 +59,13 @@ class WrongResult:
 
 @dataclass(frozen=True)
 class Case:
-    """One finding against one owner. `sampled` are the results to check; `right` and `wrong` those that were."""
+    """One finding against one owner. `sampled` are the results to check, `further` those to check if one is wrong;
+    `right` and `wrong` are those that were checked."""
 
     found: WrongResult
     sampled: frozenset[UUID]
+    further: frozenset[UUID] = frozenset()
+    looked_further: bool = False
     right: frozenset[UUID] = frozenset()
     wrong: frozenset[UUID] = frozenset()
     severity: Severity | None = None
@@ -109,8 +114,9 @@ def charge(found: WrongResult, collusion: float, rules: AuditSettings) -> Charge
 def open_case(found: WrongResult, unsettled: Sequence[UUID], secret: bytes, rules: FindingsSettings) -> Case:
     """The case of a wrong result, with a sample of the owner's other unsettled results to look at."""
     others = (attempt_id for attempt_id in unsettled if attempt_id != found.attempt_id)
-    chosen = sample(secret, Purpose.LOOK_BACK, others, rules.look_back_results)
-    return _weighed(Case(found, frozenset(chosen)), rules)
+    most = rules.look_back_results
+    chosen = sample(secret, Purpose.LOOK_BACK, others, 2 * most)
+    return _weighed(Case(found, frozenset(chosen[:most]), frozenset(chosen[most:])), rules)
 
 
 def severe_at_once(found: WrongResult, offence: Offence) -> Case:
@@ -131,9 +137,9 @@ def checked(case: Case, attempt_id: UUID, *, wrong: bool, rules: FindingsSetting
     return _weighed(replace(case, right=case.right | {attempt_id}), rules)
 
 
-def is_severe(others_wrong: int, rules: FindingsSettings) -> bool:
-    """Whether so many more wrong results make a finding severe."""
-    return others_wrong >= rules.severe_wrong_results
+def is_severe(others_wrong: int, rules: FindingsSettings, *, more_unseen: bool) -> bool:
+    """Whether so many more wrong results make a finding severe. Where more could be looked at, one more is too few."""
+    return others_wrong >= rules.severe_wrong_results + more_unseen
 
 
 def slashed_uc(stake_uc: int, rules: FindingsSettings) -> int:
@@ -148,8 +154,11 @@ def repaid_uc(released_uc: int, owed_uc: int, rules: FindingsSettings) -> int:
 
 def _weighed(case: Case, rules: FindingsSettings) -> Case:
     """Closed as soon as nothing that can still be found would change the outcome."""
-    if is_severe(len(case.wrong), rules):
+    more_unseen = bool(case.further) or case.looked_further
+    if is_severe(len(case.wrong), rules, more_unseen=more_unseen):
         return replace(case, severity=Severity.SEVERE)
+    if case.further and is_severe(len(case.wrong), rules, more_unseen=False):
+        case = replace(case, sampled=case.sampled | case.further, further=frozenset(), looked_further=True)
     if case.sampled <= case.right | case.wrong:
         return replace(case, severity=Severity.ISOLATED)
     return case

@@ -1,0 +1,114 @@
+"""What everybody answers, and which answers are compared.
+
+An answer is a number: zero is the right one, every other is wrong. Two wrong answers are the same only when those who
+give them arranged it: everybody of a strategy whose wrong answers are alike, or a ring whose members say the same as
+the one of them whom they check.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidemill.sim.economy.interface import Choices, Flags, Floats, Integers
+from tidemill.sim.economy.population import NO_RING, Population
+
+RIGHT = 0
+HOUSE = -1
+"""Stands for a row where the operator's own node executed."""
+
+
+@dataclass
+class Execution:
+    """Who executed what, and what they said, one element a task. `cheated`: without computing it."""
+
+    rows: Integers
+    answers: Integers
+    cheated: Flags
+    copied: Flags
+
+
+class Executions:
+    """Makes answers. Wrong ones of their own get numbers that are never used twice."""
+
+    def __init__(self, population: Population, choices: Choices, draws: np.random.Generator) -> None:
+        self.population, self.choices, self.draws = population, choices, draws
+        self.next_answer = 1
+        self.left = choices.cheat_at_most.copy()
+        self.alike = np.array([strategy.alike for strategy in population.strategies])
+
+    def execute(self, rows: Integers, rewards_uc: Integers) -> Execution:
+        """Everybody computes, or does not, by their own choice; hardware errs."""
+        house = rows == HOUSE
+        choices, draws = self.choices, self.draws
+        cheated = ~house & (draws.random(len(rows)) < choices.cheat[rows])
+        cheated &= rewards_uc >= choices.cheat_from_uc[rows]
+        self._stop_in_time(rows, cheated)
+        erred = draws.random(len(rows)) < self.population.scenario.hardware_error
+        answers = np.where(cheated | erred, self._own_wrong(len(rows)), RIGHT)
+        codes = self.population.strategy[rows]
+        answers = np.where(cheated & self.alike[codes], -1 - codes, answers)
+        return Execution(rows, answers, cheated, np.zeros(len(rows), dtype=bool))
+
+    def say_the_same(self, made: Execution, friends_of: Execution) -> Execution:
+        """Members of a ring who check one of their own say what that one said, and compute nothing."""
+        population = self.population
+        rings = np.where(made.rows == HOUSE, NO_RING, population.ring[made.rows])
+        others = np.where(friends_of.rows == HOUSE, NO_RING, population.ring[friends_of.rows])
+        same = (rings != NO_RING) & (rings == others)
+        answers = np.where(same, friends_of.answers, made.answers)
+        return Execution(made.rows, answers, made.cheated & ~same, made.copied | same)
+
+    def _stop_in_time(self, rows: Integers, cheated: Flags) -> None:
+        """Unmark what goes beyond how often an account wants to cheat in this step, later ones first."""
+        marked = np.flatnonzero(cheated & (self.left[rows] < np.inf))
+        if not len(marked):
+            return
+        order = marked[np.argsort(rows[marked], kind="stable")]
+        firsts = np.searchsorted(rows[order], rows[order])
+        cheated[order[np.arange(len(order)) - firsts >= self.left[rows[order]]]] = False
+        self.left -= np.bincount(rows[order][cheated[order]], minlength=len(self.left))
+
+    def _own_wrong(self, many: int) -> Integers:
+        numbers = np.arange(self.next_answer, self.next_answer + many)
+        self.next_answer += many
+        return numbers
+
+
+class Auditors:
+    """Who checks: drawn by reputation and capacity among those with a record, or the house."""
+
+    def __init__(
+        self, population: Population, reputations: Integers, appetite: Floats, draws: np.random.Generator
+    ) -> None:
+        rules, scenario = population.scenario.rules.audit, population.scenario
+        eligible = population.active & (reputations >= rules.auditor_floor_points)
+        self.weights = np.where(eligible, reputations * population.devices * np.minimum(1, appetite), 0.0)
+        total = float(self.weights.sum())
+        everyone = float((population.active * population.devices).sum()) * 1000
+        self.house = max(scenario.house_share * everyone, 1.0)
+        self.sums = np.cumsum(self.weights)
+        self.total, self.draws = total, draws
+        self.largest_share = float(self.weights.max()) / (total + self.house)
+
+    def draw(self, *involved: Integers) -> Integers:
+        """One auditor for each element, none of them involved. Who is drawn twice in vain leaves it to the house."""
+        rows = self._any(len(involved[0]))
+        for last in (False, True):
+            clash = np.zeros(len(rows), dtype=bool)
+            for others in involved:
+                clash |= (rows == others) & (rows != HOUSE)
+            rows = np.where(clash, HOUSE if last else self._any(len(rows)), rows)
+        return rows
+
+    def side_with(self, population: Population) -> Floats:
+        """For each account, the share of auditors that would say the same as it: those of its ring."""
+        in_rings = population.ring != NO_RING
+        by_ring = np.bincount(population.ring[in_rings], self.weights[in_rings], minlength=max(1, population.rings))
+        shares = np.zeros(population.rows)
+        shares[in_rings] = by_ring[population.ring[in_rings]] / (self.total + self.house)
+        return shares
+
+    def _any(self, many: int) -> Integers:
+        places = self.draws.random(many) * (self.total + self.house)
+        rows: Integers = np.where(places < self.total, np.searchsorted(self.sums, places, side="right"), HOUSE)
+        return rows

@@ -1,0 +1,88 @@
+"""The checks of a step: who is drawn, what the second and third executions say, and who is found wrong.
+
+The rate of each task is production's, for what its owner has to lose at that moment. Of two answers that differ a third
+decides; whoever stands alone is wrong, and three different answers are nobody's fault.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidemill.core.verification.rates import assumed_collusion, audit_rates
+from tidemill.sim.economy.answering import HOUSE, RIGHT, Auditors, Execution, Executions
+from tidemill.sim.economy.interface import Flags, Floats, Integers
+from tidemill.sim.economy.placing import Work
+from tidemill.sim.economy.population import Population
+
+
+@dataclass
+class Checked:
+    """What the checks of a step said. Flags have one element a task; `audits` are the executions that checked them."""
+
+    first: Execution
+    rates: Floats
+    audited: Flags
+    wrong: Flags
+    auditor: Execution
+    auditor_rewards_uc: Integers
+    auditor_wrong: Flags
+    third: Execution
+    third_rewards_uc: Integers
+    collusion: float
+
+
+def check(population: Population, work: Work, executions: Executions, auditors: Auditors) -> Checked:
+    """Execute the tasks of a step, and some of them again."""
+    first = executions.execute(np.where(work.ours, HOUSE, work.rows), work.rewards_uc)
+    first.answers[work.ours] = RIGHT  # an accomplice orders what costs nothing to get right
+    first.rows = work.rows
+    collusion = assumed_collusion(auditors.largest_share, population.scenario.rules.audit)
+    rates = _rates(population, work, collusion)
+    audited = (executions.draws.random(len(rates)) < rates) & ~work.canary
+    second = _audit(executions, auditors, first, work, audited)
+    differ = second.answers != first.answers[audited]
+    one, other, rewards = _part(_part(first, audited), differ), _part(second, differ), work.rewards_uc[audited]
+    third = _tie(executions, auditors, one, other, rewards[differ])
+    first_wrong, second_wrong = outvoted(one.answers, other.answers, third.answers)
+    wrong = work.canary & (first.answers != RIGHT)
+    wrong[np.flatnonzero(audited)[differ]] = first_wrong
+    auditor_wrong = np.zeros(len(differ), dtype=bool)
+    auditor_wrong[differ] = second_wrong
+    return Checked(first, rates, audited, wrong, second, rewards, auditor_wrong, third, rewards[differ], collusion)
+
+
+def outvoted(first: Integers, second: Integers, third: Integers) -> tuple[Flags, Flags]:
+    """Of answers of which the first two differ: whether the first stands alone, and whether the second does."""
+    return third == second, third == first
+
+
+def _rates(population: Population, work: Work, collusion: float) -> Floats:
+    at_risk = population.deposit_uc() + population.unsettled_uc()
+    return audit_rates(
+        population.right_in_a_row[work.rows],
+        population.failures[work.rows],
+        work.rewards_uc,
+        at_risk[work.rows],
+        collusion,
+        population.scenario.rules.audit,
+    )
+
+
+def _audit(executions: Executions, auditors: Auditors, first: Execution, work: Work, audited: Flags) -> Execution:
+    of = _part(first, audited)
+    made = executions.execute(auditors.draw(of.rows), work.rewards_uc[audited])
+    return executions.say_the_same(made, of)
+
+
+def _tie(
+    executions: Executions, auditors: Auditors, one: Execution, other: Execution, rewards_uc: Integers
+) -> Execution:
+    """The third execution where two differ, by the house or by a third owner."""
+    drawn = auditors.draw(one.rows, other.rows)
+    by_house = executions.draws.random(len(drawn)) < executions.population.scenario.house_ties
+    made = executions.execute(np.where(by_house, HOUSE, drawn), rewards_uc)
+    return executions.say_the_same(executions.say_the_same(made, other), one)
+
+
+def _part(whole: Execution, mask: Flags) -> Execution:
+    return Execution(whole.rows[mask], whole.answers[mask], whole.cheated[mask], whole.copied[mask])

@@ -1,0 +1,69 @@
+"""What costs others more than it brings: false disputes, and tasks that have no single answer.
+
+Whoever disputes pays a deposit that the jury's executions use up. A jury errs only when its majority is of the ring
+that opened the dispute. A task without a single answer is paid for by whoever ordered it, with every execution it took.
+"""
+
+import numpy as np
+
+from tidemill.core.settings.quantities import ONE_PPM
+from tidemill.core.verification.disputes import deposit_uc
+from tidemill.core.verification.findings import charges_uc
+from tidemill.sim.economy.answering import Auditors
+from tidemill.sim.economy.books import Purse
+from tidemill.sim.economy.interface import Choices, Integers
+from tidemill.sim.economy.judging import Found
+from tidemill.sim.economy.population import Population
+from tidemill.sim.economy.settling import payment_uc_of
+
+
+def dispute(
+    population: Population,
+    choices: Choices,
+    auditors: Auditors,
+    usual_uc: int,
+    found: Found,
+    draws: np.random.Generator,
+) -> int:
+    """Open false disputes, as many as can be paid for. Answers what the juries' executions cost."""
+    rules = population.scenario.rules
+    deposit = deposit_uc(usual_uc, rules.disputes)
+    wanted = draws.poisson(choices.disputes) * population.open
+    opened = np.minimum(wanted, population.books[Purse.AVAILABLE] // max(1, deposit)).astype(np.int64)
+    if not opened.any():
+        return 0
+    side = auditors.side_with(population)
+    won = draws.binomial(opened, 3 * side**2 - 2 * side**3)
+    population.books.move(Purse.AVAILABLE, Purse.AUDIT_BUDGET, (opened - won) * deposit)
+    executions = int(opened.sum()) * rules.disputes.jurors * usual_uc
+    population.books.move_one(Purse.AUDIT_BUDGET, Purse.EXTERNAL, executions)
+    _frame(population, int(won.sum()), usual_uc, found, draws)
+    return executions
+
+
+def poison(
+    population: Population, choices: Choices, usual_uc: int, rate: float, line_ppm: int, draws: np.random.Generator
+) -> int:
+    """Order tasks without a single answer. Answers what checking them cost. Nobody is blamed for them."""
+    ordered = draws.poisson(choices.poisoned) * population.open
+    price = ordered * usual_uc
+    checks = draws.binomial(ordered, rate) * 2 * usual_uc
+    bill = payment_uc_of(population, price) + price * line_ppm // ONE_PPM + checks
+    books = population.books
+    books.move(Purse.EXTERNAL, Purse.CUSTOMER, bill)
+    books.move(Purse.CUSTOMER, Purse.COMMISSION, bill - price - checks)
+    books.move(Purse.CUSTOMER, Purse.AUDIT_BUDGET, price + checks)
+    books.move_one(Purse.AUDIT_BUDGET, Purse.EXTERNAL, int((price + checks).sum()))
+    return int(checks.sum())
+
+
+def _frame(population: Population, many: int, usual_uc: int, found: Found, draws: np.random.Generator) -> None:
+    """Right results that a bought jury called wrong: their owners are treated as if they were."""
+    if not many:
+        return
+    rules = population.scenario.rules.audit
+    working = np.flatnonzero(population.active)
+    victims: Integers = draws.choice(working, many)
+    charged = charges_uc(np.full(many, usual_uc), np.full(many, rules.rate_floor), rules.collusion_floor, rules)
+    found.wrong += population.sums(victims)
+    found.charged_uc += population.sums(victims, charged)

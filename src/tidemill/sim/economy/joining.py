@@ -1,0 +1,116 @@
+"""Who joins the simulated pool: at the beginning, in the place of those who left, and once more after being found."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tidemill.sim.economy.books import Purse
+from tidemill.sim.economy.interface import Choices, Integers, Strategy
+from tidemill.sim.economy.population import HONEST, NO_RING, Arrivals, Population
+from tidemill.sim.economy.scenario import DAYS_A_MONTH, DEVICES, STEPS_A_DAY, Scenario
+
+ROWS_SPARE = 2.5
+"""Rows for those who come later, as a multiple of those who are there first: churn, and many new beginnings."""
+
+
+def first_population(scenario: Scenario, strategies: Sequence[Strategy], draws: np.random.Generator) -> Population:
+    """Everybody who is there on the first day. Strategy 0 is honest work; the others share the cheaters evenly."""
+    sizes = _devices(scenario.nodes, draws)
+    people = int(np.searchsorted(np.cumsum(sizes), scenario.nodes)) + 1
+    codes = np.zeros(people, dtype=np.int64)
+    others = len(strategies) - 1
+    dishonest = int(people * scenario.cheaters) if others else 0
+    codes[:dishonest] = np.arange(dishonest) % max(1, others) + 1
+    accounts = sum(strategies[code].accounts for code in codes.tolist())
+    population = Population(scenario, strategies, int(accounts * ROWS_SPARE) + 100)
+    admit_people(population, codes, sizes[:people], 0, draws)
+    return population
+
+
+def admit_people(
+    population: Population, codes: Integers, devices: Integers, step: int, draws: np.random.Generator
+) -> Integers:
+    """New people, each with as many accounts as their strategy opens, in rings of those who know each other."""
+    many = len(codes)
+    people = population.people + np.arange(many)
+    population.people += many
+    rings = _rings(population, codes)
+    copies = np.array([strategy.accounts for strategy in population.strategies])[codes]
+    size = draws.choice(len(DEVICES), many, p=[device.share for device in DEVICES])
+    which = np.repeat(np.arange(many), copies)
+    real = np.diff(which, prepend=-1) > 0
+    began = np.full(len(which), step)
+    coming = Arrivals(codes[which], people[which], rings[which], devices[which], size[which], real, began)
+    return population.admit(coming, step, draws)
+
+
+def churn(population: Population, step: int, draws: np.random.Generator) -> None:
+    """Some honest owners leave, and as many other honest ones come."""
+    rate = population.scenario.churn_a_month / (DAYS_A_MONTH * STEPS_A_DAY)
+    honest = np.flatnonzero(population.open & (population.strategy == HONEST))
+    going = honest[draws.random(len(honest)) < rate]
+    leave(population, going, step)
+    admit_people(population, np.zeros(len(going), dtype=np.int64), population.devices[going], step, draws)
+
+
+def leave(population: Population, rows: Integers, step: int) -> None:
+    """Close accounts: their stake begins its way back."""
+    population.open[rows] = population.active[rows] = False
+    population.left[rows] = step
+    moved = np.zeros(population.rows, dtype=np.int64)
+    moved[rows] = population.books[Purse.STAKE][rows]
+    population.books.move(Purse.STAKE, Purse.UNLOCKING, moved)
+
+
+def come_and_go(
+    population: Population, choices: Choices, rows: Integers, step: int, draws: np.random.Generator
+) -> None:
+    """Those whose strategy says so leave; some of them begin anew, as strangers with a stake of their own."""
+    going = choices.leave & population.open[rows]
+    again = going & choices.rejoin
+    leave(population, rows[going], step)
+    old = rows[again]
+    if not len(old):
+        return
+    size = np.searchsorted([device.price_uc for device in DEVICES], population.price_uc[old])
+    coming = Arrivals(
+        strategy=population.strategy[old],
+        person=population.person[old],
+        ring=population.ring[old],
+        devices=population.devices[old],
+        size=size,
+        real=population.real[old],
+        began=population.began[old],
+    )
+    population.admit(coming, step, draws)
+
+
+def unlock(population: Population, step: int) -> None:
+    """Stakes whose time is over go back to their owners, less what they still owe."""
+    due = (population.left >= 0) & (step - population.left == population.scenario.timelock_steps)
+    unlocking = np.where(due, population.books[Purse.UNLOCKING], 0)
+    kept = np.minimum(unlocking, population.owed_uc)
+    population.books.move(Purse.UNLOCKING, Purse.AUDIT_BUDGET, kept)
+    population.books.move(Purse.UNLOCKING, Purse.EXTERNAL, unlocking - kept)
+    population.owed_uc -= kept
+    population.stake_lost += kept > 0
+    population.stake_lost_uc += kept
+
+
+def _devices(nodes: int, draws: np.random.Generator) -> Integers:
+    """How many devices each owner has: most one, some a few, few a rack."""
+    kind = draws.random(nodes)
+    few, rack = draws.integers(2, 5, nodes), draws.integers(5, 21, nodes)
+    devices: Integers = np.where(kind < 0.8, 1, np.where(kind < 0.97, few, rack))
+    return devices
+
+
+def _rings(population: Population, codes: Integers) -> Integers:
+    """The ring of each new person: those of one strategy who come together, in groups of the strategy's size."""
+    rings = np.full(len(codes), NO_RING)
+    for code, strategy in enumerate(population.strategies):
+        members = np.flatnonzero(codes == code)
+        if strategy.ring > 1 and len(members):
+            rings[members] = population.rings + np.arange(len(members)) // strategy.ring
+            population.rings = int(rings[members].max()) + 1
+    return rings

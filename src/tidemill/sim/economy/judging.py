@@ -1,0 +1,137 @@
+"""What the checks of a step lead to: records, charges, looks back, severe findings. Production's rules, row by row."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidemill.core.reputation import Misstep, penalty_points
+from tidemill.core.settings.quantities import ONE_PPM
+from tidemill.core.verification.findings import charges_uc
+from tidemill.core.verification.rates import audit_rates
+from tidemill.sim.economy.answering import HOUSE, Auditors
+from tidemill.sim.economy.books import Purse
+from tidemill.sim.economy.checking import Checked
+from tidemill.sim.economy.interface import Flags, Floats, Integers
+from tidemill.sim.economy.placing import Work
+from tidemill.sim.economy.population import Population
+
+
+@dataclass
+class Found:
+    """One element an account: wrong results confirmed in this step, and what they are charged."""
+
+    wrong: Integers
+    charged_uc: Integers
+
+
+@dataclass
+class Verdicts:
+    """What a step came to. Costs are what checks took, in micro-credits of work."""
+
+    found: Found
+    severe: Flags
+    look_back_uc: int
+
+
+def found_wrong(population: Population, work: Work, checked: Checked) -> Found:
+    """Every wrong result that was confirmed, of those who worked and of those who checked."""
+    rules = population.scenario.rules.audit
+    rows, rewards, rates = work.rows[checked.wrong], work.rewards_uc[checked.wrong], checked.rates[checked.wrong]
+    by_owner = checked.auditor_wrong & (checked.auditor.rows != HOUSE)
+    audit_rows, audit_rewards = checked.auditor.rows[by_owner], checked.auditor_rewards_uc[by_owner]
+    own_rates = audit_rates(
+        population.right_in_a_row[audit_rows],
+        population.failures[audit_rows],
+        audit_rewards,
+        (population.deposit_uc() + population.unsettled_uc())[audit_rows],
+        checked.collusion,
+        rules,
+    )
+    all_rows = np.concatenate([rows, audit_rows])
+    all_rewards, all_rates = np.concatenate([rewards, audit_rewards]), np.concatenate([rates, own_rates])
+    charged = charges_uc(all_rewards, all_rates, checked.collusion, rules)
+    return Found(population.sums(all_rows), population.sums(all_rows, charged))
+
+
+def judge(
+    population: Population,
+    found: Found,
+    implausible: Flags,
+    auditors: Auditors,
+    *,
+    step: int,
+    draws: np.random.Generator,
+) -> Verdicts:
+    """Open a case against everyone found wrong, look back, and take what the rules take."""
+    rules = population.scenario.rules
+    looked = (found.wrong > 0) | implausible
+    unseen, wrong = population.unseen.sum(axis=0), population.unseen_wrong.sum(axis=0)
+    size = np.where(looked, np.minimum(unseen, rules.findings.look_back_results), 0)
+    siding = auditors.side_with(population)
+    seen_wrong = _seen(wrong, unseen, size, siding, draws)
+    # Without a wrong result to begin with, the first one that the look back finds is the finding.
+    others = found.wrong + seen_wrong - 1
+    further = np.where(
+        looked & (others == rules.findings.severe_wrong_results),
+        np.minimum(unseen - size, rules.findings.look_back_results),
+        0,
+    )
+    more_unseen = unseen > size
+    seen_wrong += (again := _seen(wrong - seen_wrong, unseen - size, further, siding, draws))
+    severe = looked & (others + again >= rules.findings.severe_wrong_results + more_unseen)
+    usual_uc = population.unsettled_uc() // np.maximum(1, unseen)
+    look_back_uc = int(((size + further) * usual_uc).sum())
+    _remember(population, found, looked, severe, step)
+    per_wrong = found.charged_uc // np.maximum(1, found.wrong)
+    _charge(population, np.where(severe, 0, found.charged_uc + seen_wrong * per_wrong))
+    _slash(population, severe)
+    return Verdicts(found, severe, look_back_uc)
+
+
+def _seen(wrong: Integers, unseen: Integers, size: Integers, siding: Floats, draws: np.random.Generator) -> Integers:
+    """How many wrong results a look at so many finds, when some who look side with the owner."""
+    there = np.clip(wrong, 0, unseen)
+    seen: Integers = draws.binomial(draws.hypergeometric(there, unseen - there, size), 1 - siding)
+    return seen
+
+
+def _remember(population: Population, found: Found, looked: Flags, severe: Flags, step: int) -> None:
+    rules = population.scenario.rules.reputation
+    guilty = looked & (severe | (found.wrong > 0))
+    population.right_in_a_row[guilty] = 0
+    population.penalties += found.wrong * penalty_points(Misstep.MEDIUM, rules)
+    population.penalties += severe * penalty_points(Misstep.SEVERE, rules)
+    population.found += guilty
+    population.severe += severe
+    first = guilty & (population.first_found < 0) & (population.cheated > 0)
+    population.first_found[first] = step
+
+
+def _charge(population: Population, charged_uc: Integers) -> None:
+    """Take charges from unsettled rewards, the newest first; the rest is owed."""
+    left = charged_uc.copy()
+    for window in range(len(population.locked_uc)):
+        taken = np.minimum(left, population.locked_uc[window])
+        population.locked_uc[window] -= taken
+        left -= taken
+    population.books.move(Purse.LOCKED, Purse.AUDIT_BUDGET, charged_uc - left)
+    population.owed_uc += left
+
+
+def _slash(population: Population, severe: Flags) -> None:
+    """Void everything unsettled and held back, and take part of the stake."""
+    rules, books = population.scenario.rules, population.books
+    void = np.where(severe, population.unsettled_uc(), 0)
+    books.move(Purse.LOCKED, Purse.CROWD, void)
+    population.locked_uc[:, severe] = 0
+    population.unseen[:, severe] = population.unseen_wrong[:, severe] = 0
+    held = np.where(severe, population.held_back_uc, 0)
+    population.held_back_uc -= held
+    slashed = np.where(severe, books[Purse.STAKE] * rules.findings.severe_stake_ppm // ONE_PPM, 0)
+    for purse, amounts in ((Purse.LOCKED, held), (Purse.STAKE, slashed)):
+        to_fund = amounts * rules.fund.slashes_ppm // ONE_PPM
+        books.move(purse, Purse.BONUS_FUND, to_fund)
+        books.move(purse, Purse.AUDIT_BUDGET, amounts - to_fund)
+    population.stake_lost += severe & (slashed > 0)
+    population.stake_lost_uc += slashed
+    population.active[severe] = False

@@ -1,0 +1,97 @@
+"""Small plots as SVG: intervals, lines and a map. Every text is escaped; nothing is fetched from anywhere."""
+
+from collections.abc import Sequence
+from html import escape
+from math import log10
+
+from tidemill.sim.economy.interface import Floats
+
+WIDTH = 860
+LEFT = 150
+COLOURS = ("#1b6ca8", "#c8553d", "#588157", "#8e5aa5")
+
+
+def intervals(rows: Sequence[tuple[str, float, float, float]]) -> str:
+    """A row each: a name, a value and the interval around it, on a scale that shows small and large ones."""
+    height, step = 26 * len(rows) + 40, 26
+    reach = max([1.0, *(abs(bound) for row in rows for bound in row[1:])])
+
+    def at(value: float) -> float:
+        sign = 1 if value >= 0 else -1
+        return LEFT + 20 + (WIDTH - LEFT - 40) * (0.75 + sign * 0.75 * log10(1 + 99 * abs(value) / reach) / 2)
+
+    def inside(value: float) -> float:
+        return min(WIDTH - 10, at(value))
+
+    parts = [_line(at(0), 10, at(0), height - 25, "#444")]
+    ticks = (-reach, -reach / 10, -reach / 100, 0)
+    parts += [_text(at(tick), height - 8, f"{tick:+.2f}" if tick else "honest", "middle") for tick in ticks]
+    for number, (name, value, low, high) in enumerate(rows):
+        y = 22 + number * step
+        colour = COLOURS[0] if high < 0 else COLOURS[1]
+        parts += [_text(LEFT, y + 4, name, "end"), _line(inside(low), y, inside(high), y, colour, 5)]
+        parts.append(f'<circle cx="{inside(value):.1f}" cy="{y}" r="5" fill="{colour}"/>')
+    return _svg(height, parts)
+
+
+def lines(series: Sequence[tuple[str, Sequence[float]]], unit: str) -> str:
+    """Lines over time, all on one scale from zero."""
+    height = 240
+    top = max([1e-9, *(value for _, values in series for value in values)])
+    parts = []
+    for share in (0, 0.25, 0.5, 0.75, 1):
+        y = height - 30 - share * (height - 50)
+        parts += [_line(LEFT, y, WIDTH - 10, y, "#ddd"), _text(LEFT - 8, y + 4, f"{share * top:.3g}{unit}", "end")]
+    for number, (name, values) in enumerate(series):
+        points = " ".join(
+            f"{LEFT + (WIDTH - LEFT - 10) * at / max(1, len(values) - 1):.1f},"
+            f"{height - 30 - value / top * (height - 50):.1f}"
+            for at, value in enumerate(values)
+        )
+        colour = COLOURS[number % len(COLOURS)]
+        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
+        parts.append(_text(LEFT + 10 + 200 * number, height - 8, name, "start", colour))
+    return _svg(height, parts)
+
+
+def heat(columns: Floats, rows: Floats, values: Floats, curve: Floats) -> str:
+    """A map with logarithmic scales: red where a value is above zero; and a curve of rows over columns."""
+    height, bottom = 420, 370
+    wide, tall = (WIDTH - LEFT - 20) / len(columns), (bottom - 10) / len(rows)
+    parts = [
+        f'<rect x="{LEFT + column * wide:.1f}" y="{bottom - (row + 1) * tall:.1f}" width="{wide + 0.4:.1f}" '
+        f'height="{tall + 0.4:.1f}" fill="{_shade(float(values[row, column]))}"/>'
+        for row in range(len(rows))
+        for column in range(len(columns))
+    ]
+
+    def y_of(rate: float) -> float:
+        share = log10(rate / rows[0]) / log10(rows[-1] / rows[0])
+        return bottom - min(1.0, max(0.0, share)) * (bottom - 10)
+
+    points = " ".join(f"{LEFT + (at + 0.5) * wide:.1f},{y_of(float(rate)):.1f}" for at, rate in enumerate(curve))
+    parts.append(f'<polyline points="{points}" fill="none" stroke="#000" stroke-width="2.5"/>')
+    parts += [_text(LEFT - 8, y_of(rate) + 4, f"{rate:.1%}", "end") for rate in (0.001, 0.01, 0.02, 0.1, 1)]
+    for stake in (1, 10, 100, 1000):
+        x = LEFT + log10(stake / columns[0]) / log10(columns[-1] / columns[0]) * wide * len(columns)
+        parts.append(_text(x, bottom + 18, f"{stake}×", "middle"))
+    parts.append(_text((LEFT + WIDTH) / 2, bottom + 40, "stake ÷ reward; the line is the rate of the rules", "middle"))
+    return _svg(height, parts)
+
+
+def _shade(value: float) -> str:
+    strength = min(1.0, abs(value)) ** 0.5
+    light = int(96 - 46 * strength)
+    return f"hsl({8 if value > 0 else 205},70%,{light}%)"
+
+
+def _svg(height: float, parts: Sequence[str]) -> str:
+    return f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img">{"".join(parts)}</svg>'
+
+
+def _line(x: float, y: float, to_x: float, to_y: float, colour: str, width: float = 1) -> str:
+    return f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{to_x:.1f}" y2="{to_y:.1f}" stroke="{colour}" stroke-width="{width}"/>'
+
+
+def _text(x: float, y: float, text: str, anchor: str, colour: str = "#222") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{escape(text)}</text>'

@@ -1,0 +1,105 @@
+"""The report of a run as one HTML page that needs nothing else."""
+
+from collections.abc import Sequence
+from html import escape
+
+from tidemill.sim.economy import plots
+from tidemill.sim.economy.paying_map import paying_map
+from tidemill.sim.economy.scenario import STEPS_A_DAY
+from tidemill.sim.economy.tally import Outcome, Tally
+
+_STYLE = """
+body{font:16px/1.5 system-ui,sans-serif;max-width:900px;margin:2rem auto;padding:0 1rem;color:#222}
+table{border-collapse:collapse;font-size:14px}td,th{padding:.2rem .7rem;text-align:right;border-bottom:1px solid #ddd}
+td:first-child,th:first-child{text-align:left}svg{width:100%;font:12px system-ui,sans-serif}
+.no{color:#b3261e;font-weight:600}
+"""
+
+
+def page(tally: Tally) -> str:
+    """Everything a run showed."""
+    found, scenario = tally.as_json(), tally.scenario
+    cheaters = {name: one for name, one in tally.outcomes.items() if name != "honest"}
+    sections = [
+        f"<h1>Does cheating pay?</h1><p>{scenario.nodes:,} nodes, {scenario.months} months, seed {scenario.seed}; "
+        f"{tally.delivered:,} results delivered. Every profit is compared with that of honest owners who had the same "
+        "devices at the same age of membership.</p>",
+        _table(("what must hold", "found", "asked"), _goals(tally)),
+        "<h2>Profit against honest work</h2>"
+        + plots.intervals([(name, one.profit_vs_honest, *one.ci95) for name, one in cheaters.items()]),
+        _table(
+            ("strategy", "profit", "95 % interval", "ahead", "people", "cheated", "found", "days to finding"),
+            [_row(name, one) for name, one in tally.outcomes.items()],
+        ),
+        "<h2>What checks take of all work</h2>" + plots.lines([("checks ÷ work", _days(tally, 0))], "%"),
+        "<h2>Wrong results delivered</h2>" + plots.lines([("wrong ÷ delivered", _days(tally, 1))], "%"),
+        f"<p>{found['wrong_results_delivered_ppm']:,} of a million results were wrong, "
+        f"{found['wrong_by_cheating_ppm']:,} by cheating; the rest are errors of hardware.</p>",
+        "<h2>Where cheating begins to pay</h2><p>Red: at this stake and this audit rate, one answer that was not "
+        "computed is worth more than it must expect to lose.</p>" + _map(tally),
+    ]
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Tidemill: does cheating pay?</title>'
+        f"<style>{_STYLE}</style>{''.join(sections)}</html>\n"
+    )
+
+
+def shortcomings(tally: Tally) -> list[str]:
+    """Every sentence about what must hold and does not."""
+    return [f"{what}: {found}, and {wanted} is asked." for what, found, wanted, holds in _judged(tally) if not holds]
+
+
+def _judged(tally: Tally) -> list[tuple[str, str, str, bool]]:
+    found = tally.as_json()
+    cheaters = [(name, one) for name, one in tally.outcomes.items() if name != "honest"]
+    overhead, losses = found["audit_overhead_pct"], found["honest_stake_losses_per_100k"]
+    profits = [
+        (f"the upper end of {name}'s profit", f"{one.ci95[1]:+.4f}", "below 0", one.ci95[1] < 0)
+        for name, one in cheaters
+    ]
+    counted = sum(one.qualified + one.stopped for _, one in cheaters)
+    ahead = sum(one.share_ahead * (one.qualified + one.stopped) for _, one in cheaters) / max(1, counted)
+    return [
+        *profits,
+        ("those ahead who cheat on a fifth", f"{ahead:.3%} of {counted}", "at most 0.1 %", ahead <= 0.001),
+        ("checks, as a share of all work", f"{overhead} %", "at most 5 %", overhead <= 5),
+        ("honest stakes lost in 100,000 results", str(losses), "at most 1", losses <= 1),
+    ]
+
+
+def _goals(tally: Tally) -> list[tuple[str, ...]]:
+    return [(what, found if holds else f"!{found}", wanted) for what, found, wanted, holds in _judged(tally)]
+
+
+def _row(name: str, one: Outcome) -> tuple[str, ...]:
+    low, high = one.ci95
+    return (
+        name,
+        f"{one.profit_vs_honest:+.2%}",
+        f"{low:+.2%} … {high:+.2%}",
+        f"{one.share_ahead:.2%}",
+        f"{one.people:,}",
+        f"{one.cheated:,} of {one.tasks:,}",
+        f"{one.found_share:.0%}",
+        "–" if one.detection_days is None else f"{one.detection_days:g}",
+    )
+
+
+def _days(tally: Tally, column: int) -> list[float]:
+    """Means over days, in percent, without the first, in which everything is new."""
+    values = [100 * step[column] for step in tally.daily]
+    return [sum(values[at : at + STEPS_A_DAY]) / STEPS_A_DAY for at in range(STEPS_A_DAY, len(values), STEPS_A_DAY)]
+
+
+def _map(tally: Tally) -> str:
+    made = paying_map(tally.scenario.rules)
+    return plots.heat(made.stakes, made.rates, made.profits, made.in_force)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    def cell(text: str) -> str:
+        return f'<td class="no">{escape(text[1:])}</td>' if text.startswith("!") else f"<td>{escape(text)}</td>"
+
+    top = "".join(f"<th>{escape(text)}</th>" for text in head)
+    body = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
+    return f"<table><tr>{top}</tr>{body}</table>"

@@ -1,0 +1,172 @@
+"""What is counted during a run, and what it says in the end: profits against honest work, with their intervals."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tidemill.sim.economy.answering import RIGHT
+from tidemill.sim.economy.checking import Checked
+from tidemill.sim.economy.interface import Floats, Integers
+from tidemill.sim.economy.placing import Work
+from tidemill.sim.economy.population import HONEST, Population
+from tidemill.sim.economy.scenario import DAYS_A_MONTH, STEPS_A_DAY, Scenario
+
+RESAMPLES = 2000
+CHEATED_SHARE = 0.2
+CHEATED_TASKS = 2000
+
+
+@dataclass
+class Outcome:
+    """How those who followed one strategy fared, against honest owners with the same devices over the same time.
+
+    `share_ahead` is among those who cheated on at least a fifth of at least 2,000 tasks (`qualified`), and those who
+    were found severely and stopped before they had so many (`stopped`).
+    """
+
+    people: int
+    profit_vs_honest: float
+    ci95: tuple[float, float]
+    share_ahead: float
+    qualified: int
+    stopped: int
+    tasks: int
+    cheated: int
+    found_share: float
+    detection_days: float | None
+    relative: Floats = field(repr=False)
+
+
+@dataclass
+class Tally:
+    """Sums over a run. Work and checks are in micro-credits of execution, by month."""
+
+    scenario: Scenario
+    work_uc: list[int] = field(default_factory=list)
+    checks_uc: list[int] = field(default_factory=list)
+    delivered: int = 0
+    delivered_wrong: int = 0
+    delivered_cheated: int = 0
+    daily: list[tuple[float, float]] = field(default_factory=list)
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    honest_results: int = 0
+    honest_stake_losses: int = 0
+    honest_stake_lost_share: float = 0.0
+
+    def add(
+        self, population: Population, work: Work, checked: Checked, other_checks_uc: int, step: int
+    ) -> tuple[int, int]:
+        """Count one step. Answers what checks and work came to."""
+        month = step // (DAYS_A_MONTH * STEPS_A_DAY)
+        while len(self.work_uc) <= month:
+            self.work_uc.append(0)
+            self.checks_uc.append(0)
+        canaries = int(work.rewards_uc[work.canary].sum())
+        checks = (
+            int(checked.auditor_rewards_uc.sum()) + int(checked.third_rewards_uc.sum()) + canaries + other_checks_uc
+        )
+        useful = int(work.rewards_uc.sum()) - canaries
+        self.work_uc[month] += useful
+        self.checks_uc[month] += checks
+        delivered = ~work.canary & ~work.ours & ~checked.wrong
+        wrong = delivered & (checked.first.answers != RIGHT)
+        self.delivered += int(delivered.sum())
+        self.delivered_wrong += int(wrong.sum())
+        self.delivered_cheated += int((wrong & checked.first.cheated).sum())
+        self.daily.append((checks / max(1, useful), float(wrong.sum()) / max(1, int(delivered.sum()))))
+        return checks, useful
+
+    def finish(self, population: Population) -> None:
+        """Compare everybody with honest work."""
+        honest = population.strategy[: population.many] == HONEST
+        self.honest_results = int(population.tasks[: population.many][honest].sum())
+        self.honest_stake_losses = int(population.stake_lost[: population.many][honest].sum())
+        made = population.worth_uc()[: population.many][honest].sum()
+        self.honest_stake_lost_share = float(population.stake_lost_uc[: population.many][honest].sum() / max(1, made))
+        draws = np.random.default_rng(self.scenario.seed)
+        for code, strategy in enumerate(population.strategies):
+            rows = np.flatnonzero(population.strategy[: population.many] == code)
+            if len(rows):
+                self.outcomes[strategy.name] = _outcome(population, rows, draws)
+
+    @property
+    def overhead(self) -> float:
+        """What checks took of all work after the first month, or in all where there is no second."""
+        from_month = 1 if len(self.work_uc) > 1 else 0
+        return sum(self.checks_uc[from_month:]) / max(1, sum(self.work_uc[from_month:]))
+
+    def as_json(self) -> dict[str, Any]:
+        """What the command prints for programs."""
+        strategies = {
+            name: {
+                "profit_vs_honest": round(one.profit_vs_honest, 6),
+                "ci95": [round(bound, 6) for bound in one.ci95],
+                "share_ahead": round(one.share_ahead, 6),
+                "qualified": one.qualified,
+                "stopped": one.stopped,
+                "people": one.people,
+                "tasks": one.tasks,
+                "cheated": one.cheated,
+                "found_share": round(one.found_share, 4),
+                "detection_days": one.detection_days,
+            }
+            for name, one in self.outcomes.items()
+        }
+        return {
+            "strategies": strategies,
+            "audit_overhead_pct": round(100 * self.overhead, 3),
+            "honest_stake_losses_per_100k": round(1e5 * self.honest_stake_losses / max(1, self.honest_results), 4),
+            "honest_stake_lost_pct_of_profit": round(100 * self.honest_stake_lost_share, 4),
+            "wrong_results_delivered_ppm": round(1e6 * self.delivered_wrong / max(1, self.delivered), 1),
+            "wrong_by_cheating_ppm": round(1e6 * self.delivered_cheated / max(1, self.delivered), 1),
+            "overhead_by_month_pct": [
+                round(100 * checks / max(1, work), 3) for checks, work in zip(self.checks_uc, self.work_uc, strict=True)
+            ],
+            "honest_results": self.honest_results,
+            "delivered": self.delivered,
+            "nodes": self.scenario.nodes,
+            "months": self.scenario.months,
+            "seed": self.scenario.seed,
+        }
+
+
+def _outcome(population: Population, rows: Integers, draws: np.random.Generator) -> Outcome:
+    people, place = np.unique(population.person[rows], return_inverse=True)
+
+    def of_person(values: Integers | Floats) -> Floats:
+        return np.bincount(place, values[rows].astype(np.float64), minlength=len(people)).astype(np.float64)
+
+    ahead, yardstick = of_person(population.worth_uc()), of_person(population.baseline_uc)
+    differences = ahead - yardstick
+    tasks, cheated = of_person(population.tasks), of_person(population.cheated)
+    many = (cheated >= CHEATED_SHARE * tasks) & (cheated > 0)
+    qualified = many & (tasks >= CHEATED_TASKS)
+    stopped = many & ~qualified & (of_person(population.severe) > 0)
+    counted = qualified | stopped
+    caught = rows[(population.first_found[rows] >= 0) & (population.first_cheat[rows] >= 0)]
+    waits = (population.first_found[caught] - population.first_cheat[caught]) / STEPS_A_DAY
+    return Outcome(
+        people=len(people),
+        profit_vs_honest=float(differences.sum() / max(1.0, yardstick.sum())),
+        ci95=_interval(differences, yardstick, draws),
+        share_ahead=float((differences[counted] > 0).mean()) if counted.any() else 0.0,
+        qualified=int(qualified.sum()),
+        stopped=int(stopped.sum()),
+        tasks=int(tasks.sum()),
+        cheated=int(cheated.sum()),
+        found_share=float((of_person(population.found) > 0).mean()),
+        detection_days=round(float(np.median(waits)), 2) if len(waits) else None,
+        relative=differences / np.maximum(1.0, yardstick),
+    )
+
+
+def _interval(differences: Floats, yardstick: Floats, draws: np.random.Generator) -> tuple[float, float]:
+    """The middle 95 % of what the mean is when people are drawn anew, as many and with repetition."""
+    many = len(differences)
+    means = np.empty(RESAMPLES)
+    for turn in range(RESAMPLES):
+        drawn = draws.integers(0, many, many)
+        means[turn] = differences[drawn].sum() / max(1.0, yardstick[drawn].sum())
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(low), float(high)

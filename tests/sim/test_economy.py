@@ -1,0 +1,259 @@
+"""The simulated economy: what the books always hold, what the rules show, and strategies that do not play fair."""
+
+import json
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from tidemill.cli.main import app, run
+from tidemill.core.ids import Ids
+from tidemill.core.settings.trust import FindingsSettings, ReputationSettings, VerificationSettings
+from tidemill.core.verification.answers import Answer, AnswersRefusal, judge
+from tidemill.sim.economy import report
+from tidemill.sim.economy.books import Books, Purse
+from tidemill.sim.economy.checking import outvoted
+from tidemill.sim.economy.choosing import chosen, known
+from tidemill.sim.economy.interface import Choices, Strategy, StrategyFault, View
+from tidemill.sim.economy.paying_map import paying_map
+from tidemill.sim.economy.run import Economy
+from tidemill.sim.economy.scenario import Rules, Scenario
+from tidemill.sim.economy.strategies import Honest, Random, SelfTrading, Spaced
+from tidemill.sim.economy.tally import Tally
+
+SMALL = Scenario(nodes=800, months=1, seed=5)
+
+
+def fare(*strategies: Strategy, scenario: Scenario = SMALL) -> Tally:
+    """A small pool in which four of ten owners follow the strategies."""
+    return Economy(scenario, [Honest(), *strategies]).run()
+
+
+@pytest.fixture(scope="module")
+def quick() -> Tally:
+    return Economy(Scenario(nodes=1500, months=2, seed=1), chosen([], [])).run()
+
+
+def test_every_strategy_of_ours_loses_against_honest_work(quick: Tally) -> None:
+    """Two months are too short for some to begin, or to cheat on a hundredth; whoever did lost by it."""
+    griefing = {"self_trading", "false_disputes", "poisoning"}
+    began = {name: one for name, one in quick.outcomes.items() if name in griefing or one.cheated > one.tasks / 100}
+    assert len(began) >= len(known()) - 5
+    assert not {name: one.ci95 for name, one in began.items() if one.ci95[1] >= 0}
+
+
+def test_nobody_who_cheats_on_a_fifth_is_ahead(quick: Tally) -> None:
+    assert sum(one.qualified + one.stopped for one in quick.outcomes.values()) > 50
+    assert not any(one.share_ahead for one in quick.outcomes.values())
+
+
+def test_checks_are_cheap_and_honest_stakes_are_safe(quick: Tally) -> None:
+    found = quick.as_json()
+    assert found["audit_overhead_pct"] <= 5
+    assert found["honest_stake_losses_per_100k"] <= 1
+    assert set(found) >= {"strategies", "wrong_results_delivered_ppm"}
+    assert set(found["strategies"]["lazy"]) >= {"profit_vs_honest", "ci95", "share_ahead"}
+    json.dumps(found, allow_nan=False)
+
+
+def test_the_report_is_one_page_that_fetches_nothing(quick: Tally) -> None:
+    page = report.page(quick)
+    assert page.count("<svg") == 4
+    assert "<script" not in page
+    assert "http" not in page
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    one, other = (fare(Random()).as_json() for _ in range(2))
+    assert one == other
+    assert fare(Random(), scenario=replace(SMALL, seed=6)).as_json() != one
+
+
+def test_those_who_do_as_the_honest_do_fare_as_the_honest_do() -> None:
+    class Same(Strategy):
+        name = "same"
+
+    assert abs(fare(Same()).outcomes["same"].profit_vs_honest) < 0.03
+
+
+def test_who_keeps_cheating_on_thousands_of_tasks_is_never_ahead() -> None:
+    """Nobody lasts so long by the rules; here nobody is suspended."""
+    rules = Rules(reputation=ReputationSettings(suspended_below_points=0))
+    tally = fare(Random(), scenario=replace(SMALL, months=3, rules=rules))
+    assert tally.outcomes["random"].qualified > 20
+    assert tally.outcomes["random"].share_ahead == 0
+
+
+def test_trading_with_oneself_loses_more_than_the_work_that_was_not_sold() -> None:
+    """Half of the capacity is sold to oneself: whoever left it idle would lose a half, and this loses more."""
+
+    class Half(Strategy):
+        name = "half"
+
+        def choose(self, view: View, draws: np.random.Generator) -> Choices:
+            choices = Choices.honest(view)
+            choices.appetite[:] = 0.5
+            return choices
+
+    tally = fare(SelfTrading(), Half())
+    assert tally.outcomes["self_trading"].ci95[1] < tally.outcomes["half"].profit_vs_honest < 0
+
+
+def test_spacing_cheats_out_does_not_pay() -> None:
+    class Eager(Spaced):
+        name = "eager"
+        rare_after = 400
+
+    assert fare(Eager(), scenario=replace(SMALL, months=3)).outcomes["eager"].ci95[1] < 0
+
+
+class Overclaiming(Strategy):
+    """Says it can take more than its devices can do, and computes honestly what it can."""
+
+    name = "overclaiming"
+
+    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+        choices = Choices.honest(view)
+        choices.appetite[:] = 2
+        return choices
+
+
+class ManyAccounts(Strategy):
+    """Three accounts at full load for one device."""
+
+    name = "many_accounts"
+    accounts = 3
+
+
+@pytest.mark.parametrize("kind", [Overclaiming, ManyAccounts])
+def test_nobody_computes_more_than_their_devices_can(kind: type[Strategy]) -> None:
+    outcome = fare(kind()).outcomes[kind.name]
+    assert outcome.cheated > 0
+    assert outcome.ci95[1] < 0
+
+
+def test_a_strategy_is_told_nothing_of_others_and_cannot_change_what_it_sees() -> None:
+    class Meddling(Strategy):
+        name = "meddling"
+
+        def choose(self, view: View, draws: np.random.Generator) -> Choices:
+            for values in vars(view).values():
+                if isinstance(values, np.ndarray):
+                    values[:] = 1
+            return Choices.honest(view)
+
+    assert abs(fare(Meddling()).outcomes["meddling"].profit_vs_honest) < 0.03
+
+
+def test_impossible_choices_are_brought_within_bounds() -> None:
+    class Wild(Strategy):
+        name = "wild"
+
+        def choose(self, view: View, draws: np.random.Generator) -> Choices:
+            choices = Choices.honest(view)
+            choices.cheat[:], choices.saved[:] = -5, 99
+            choices.self_traded[:] = np.nan
+            choices.disputes[:] = 1e300
+            choices.poisoned[:] = -1
+            choices.appetite[:] = -np.inf
+            return choices
+
+    assert fare(Wild()).outcomes["wild"].profit_vs_honest <= -1
+
+
+@pytest.mark.parametrize("answer", ["steal everything", np.zeros(3), [[]]])
+def test_a_strategy_that_answers_nonsense_is_named(answer: object) -> None:
+    class Broken(Strategy):
+        name = "broken"
+
+        def choose(self, view: View, draws: np.random.Generator) -> Choices:
+            choices = Choices.honest(view)
+            choices.cheat = answer  # type: ignore[assignment]
+            return choices
+
+    with pytest.raises(StrategyFault, match="broken"):
+        fare(Broken())
+
+
+def test_the_simulator_finds_the_same_ones_wrong_as_production() -> None:
+    """Of three answers, for every way in which they can be alike."""
+    ids = [Ids(lambda _, at=at: at).new(1) for at in range(6)]  # type: ignore[misc, arg-type]
+    for keys in product((0, 1, 2), repeat=3):
+        if keys[0] == keys[1]:
+            continue
+        given = [Answer(ids[at], ids[3 + at], bytes([key])) for at, key in enumerate(keys)]
+        ruling = judge(given, VerificationSettings())
+        assert not isinstance(ruling, AnswersRefusal)
+        first, second = outvoted(*(np.array([key]) for key in keys))
+        assert (ids[0] in ruling.wrong, ids[1] in ruling.wrong) == (bool(first[0]), bool(second[0]))
+
+
+def test_books_refuse_what_would_make_money() -> None:
+    books = Books(3)
+    books.move(Purse.EXTERNAL, Purse.STAKE, np.array([5, 0, 7]))
+    books.check()
+    with pytest.raises(AssertionError, match="forwards"):
+        books.move(Purse.STAKE, Purse.AVAILABLE, np.array([-1, 0, 0]))
+    with pytest.raises(AssertionError, match="whole"):
+        books.move(Purse.STAKE, Purse.AVAILABLE, np.array([0.5, 0, 0]))  # type: ignore[arg-type]
+    books.move(Purse.STAKE, Purse.AVAILABLE, np.array([6, 0, 0]))
+    with pytest.raises(AssertionError, match="below zero"):
+        books.check()
+    books.pool[Purse.COMMISSION] += 1
+    with pytest.raises(AssertionError, match="off by 1"):
+        books.check()
+
+
+def test_by_the_rules_cheating_pays_at_no_stake() -> None:
+    made = paying_map(Rules())
+    for column, rate in enumerate(made.in_force):
+        row = int(np.searchsorted(made.rates, rate * 0.9999))
+        assert made.profits[min(row, len(made.rates) - 1), column] < 0
+    assert made.profits[0, 0] > 0, "the map has a part where it would"
+
+
+def test_without_a_stake_that_can_be_taken_cheating_would_pay() -> None:
+    """The map is not a picture of the same colour whatever the rules are."""
+    toothless = Rules(findings=FindingsSettings(severe_stake_ppm=0))
+    assert (paying_map(toothless).profits[:30] > 0).all()
+
+
+STRATEGY_FILE = """
+from tidemill.sim.economy.interface import Choices, Strategy
+
+class Mine(Strategy):
+    name = "mine"
+
+    def choose(self, view, draws):
+        choices = Choices.honest(view)
+        choices.cheat[:] = 0.5
+        return choices
+"""
+
+
+def test_the_command_tries_strategies_that_it_has_not_seen(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(STRATEGY_FILE)
+    options = ["--strategy-file", str(file), "--html", str(tmp_path / "page.html")]
+    words = ["sim", "economy", "--nodes", "300", "--months", "1", "--strategies", "lazy", "--json"]
+    done = CliRunner().invoke(app, [*words, *options])
+    found = json.loads(done.stdout)
+    assert set(found["strategies"]) == {"honest", "lazy", "mine"}
+    assert found["strategies"]["mine"]["profit_vs_honest"] < -1
+    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize("text", ["x = 1", "class Nothing:\n    pass", STRATEGY_FILE.replace('"mine"', '"honest"')])
+def test_a_file_without_a_strategy_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(text)
+    with pytest.raises(StrategyFault):
+        chosen([], [file])
+
+
+def test_an_unknown_strategy_is_named_with_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sim", "economy", "--strategies", "nonsense"]) == 5
+    assert "lazy" in capsys.readouterr().err
