@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tidemill.cli import sim_economy
 from tidemill.cli.output import AsJson, Declined, print_json, print_table
 
 if TYPE_CHECKING:
     from tidemill.core.placement.policies import Policy
     from tidemill.sim.openb import Allocated, Cluster
 
-app = typer.Typer(help="Try placement in a simulated world.", no_args_is_help=True)
+app = typer.Typer(help="Try the pool's rules in simulated worlds.", no_args_is_help=True)
+app.command("economy")(sim_economy.economy)
 
 NodesFile = Annotated[Path, typer.Option("--nodes", exists=True, dir_okay=False, help="The list of nodes, as CSV.")]
 PodsFile = Annotated[Path, typer.Option("--pods", exists=True, dir_okay=False, help="The list of pods, as CSV.")]
