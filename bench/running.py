@@ -4,7 +4,7 @@
 bubblewrap started directly with the same flags by whoever runs this, measured in turns. It is what a task waits: a
 seat is ready, and removing comes after. `overhead_busy_ms_p50` is the same without a pause for the next seat and until
 everything is removed. `tasks_per_s_bubblewrap` counts runs with as many at once as there are processors, until
-everything of them is removed.
+everything of them is removed. What uploads cost is told in `uploading.py`.
 
 All of it runs in one processor group. A kernel that shares processors by session or group would otherwise give a run
 more of a busy machine than bubblewrap alone gets, and the overhead comes out too small, even below zero.
@@ -22,6 +22,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from uploading import upload_figures
 
 from tidemill.agent.sandboxes import cgroups, view
 from tidemill.agent.sandboxes.bubblewrap import open_bubblewrap
@@ -130,9 +132,11 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="the default, and the only way to answer")
     parser.add_argument("--turns", type=int, default=200)
     parser.add_argument("--runs", type=int, default=400)
+    parser.add_argument("--upload-mib", type=int, default=1024)
     given = parser.parse_args()
     with _one_group():
-        print(json.dumps(asyncio.run(measured(given.turns, given.runs))))  # noqa: T201
+        figures = asyncio.run(measured(given.turns, given.runs))
+    print(json.dumps({**figures, **upload_figures(given.upload_mib)}))  # noqa: T201
 
 
 if __name__ == "__main__":
