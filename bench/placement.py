@@ -1,0 +1,170 @@
+"""How quickly and how well tasks are placed: on 100,000 nodes of mixed kinds, on one core, in processor time.
+
+Prints one line of JSON. `placements_per_s` counts placements in a pool that is kept half full: for each there is also a
+release, and requests differ in models, numbers of devices, prices and reputations. `exact_ms` is one placement and its
+release by the exact path, which holds the request against every node. `optimal_pct` is what our assignment of 1,000
+requests to 5,000 nodes is worth, as a share of the best there is, which scipy finds. The other figures say the same
+by the clock on the wall, and what else was measured on the way.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections import deque
+from collections.abc import Sequence
+from random import Random
+from uuid import UUID
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from tidemill.core.clock import Instant
+from tidemill.core.placement.assignment import assign
+from tidemill.core.placement.candidate import Candidate, Device, Market
+from tidemill.core.placement.policies.value import Value
+from tidemill.core.placement.pool import Placed, Pool
+from tidemill.core.placement.request import Request
+
+NODES = 100_000
+OWNERS = 20_000
+MODELS = {
+    "RTX 3060": (12_288, 90_000), "RTX 3090": (24_576, 220_000), "RTX 4090": (24_576, 400_000),
+    "RTX A6000": (49_152, 500_000), "L4": (23_034, 450_000), "L40S": (46_068, 900_000), "T4": (15_360, 150_000),
+    "V100": (32_768, 300_000), "A100": (81_920, 1_300_000), "H100": (81_559, 2_400_000),
+}  # fmt: skip
+KIND = "matmul"
+NOW = Instant(0)
+REQUESTS = 5_000
+
+
+def nodes(dice: Random, count: int) -> list[Candidate]:
+    return [_node(dice, number) for number in range(count)]
+
+
+def requests(dice: Random, count: int) -> list[Request]:
+    """Mostly one device of one model; some of several models, several devices, a price limit or a trusted owner."""
+    names = list(MODELS)
+    return [
+        Request(
+            KIND,
+            devices=dice.choices((1, 2, 4, 8), (80, 10, 6, 4))[0],
+            models=frozenset(dice.sample(names, dice.choices((1, 2, 3), (70, 20, 10))[0])),
+            cpu_milli=dice.choice((1000, 2000, 4000)),
+            memory_mib=dice.choice((2048, 8192)),
+            price_max_uc=dice.choice((None, None, 3_000_000)),
+            reputation_floor=dice.choice((0, 0, 300)),
+            customer_id=UUID(int=dice.randrange(OWNERS)),
+        )
+        for _ in range(count)
+    ]
+
+
+def churn(pool: Pool, asked: Sequence[Request], running: deque[Placed], dice: Random) -> int:
+    """Every request is placed, and what began first is released."""
+    placed = 0
+    for request in asked:
+        one = pool.place(request, NOW, dice.random())
+        if one is not None:
+            placed += 1
+            running.append(one)
+            pool.release(running.popleft())
+    return placed
+
+
+def quick(pool: Pool, dice: Random, rounds: int) -> dict[str, float]:
+    running: deque[Placed] = deque()
+    for request in requests(dice, NODES):  # filled about halfway, and every lane opened
+        if (one := pool.place(request, NOW, dice.random())) is not None:
+            running.append(one)
+    best_cpu = best_wall = 0.0
+    for _ in range(rounds):
+        asked = requests(dice, 50_000)
+        cpu, wall = time.process_time(), time.perf_counter()
+        placed = churn(pool, asked, running, dice)
+        best_cpu = max(best_cpu, placed / (time.process_time() - cpu))
+        best_wall = max(best_wall, placed / (time.perf_counter() - wall))
+    return {
+        "placements_per_s": round(best_cpu),
+        "placements_per_s_wall": round(best_wall),
+        "running": len(running),
+    }
+
+
+def exact(pool: Pool, dice: Random, rounds: int) -> dict[str, float]:
+    times = []
+    for request in requests(dice, 200 * rounds):
+        began = time.perf_counter()
+        one = pool.place_exactly(request, NOW)
+        if one is not None:
+            pool.release(one)
+        times.append(time.perf_counter() - began)
+    return {
+        "exact_ms": round(float(np.median(times)) * 1000, 4),
+        "exact_best_ms": round(min(times) * 1000, 4),
+    }
+
+
+def optimal(dice: Random) -> dict[str, float]:
+    """Scores as the value policy has them, on nodes that a request may use; unplaced is worth nothing."""
+    candidates, policy = nodes(dice, 5_000), Value()
+    market = Market.of(candidates)
+    base = np.array([sum(policy.terms(one, market).values()) for one in candidates])
+    models = np.array([one.model for one in candidates])
+    rows = []
+    for request in requests(dice, 1_000):
+        eligible = np.isin(models, sorted(request.models))
+        near = np.array([dice.random() for _ in candidates]) * 0.1  # what holding its inputs would be worth
+        rows.append(np.where(eligible, base + near, -np.inf))
+    values = np.array(rows)
+    began = time.process_time()
+    chosen = assign(values)
+    ours_ms = (time.process_time() - began) * 1000
+    worth = sum(values[row, column] for row, column in enumerate(chosen.tolist()) if column >= 0)
+    finite = np.where(np.isfinite(values), values, 0.0)
+    began = time.process_time()
+    best = linear_sum_assignment(finite, maximize=True)
+    scipy_ms = (time.process_time() - began) * 1000
+    return {
+        "optimal_pct": round(100 * float(worth / finite[best].sum()), 3),
+        "assign_ms": round(ours_ms, 1),
+        "scipy_ms": round(scipy_ms, 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="one line of JSON, which is what is printed anyway")
+    parser.add_argument("--rounds", type=int, default=5, help="how often each measurement is taken")
+    options = parser.parse_args()
+    dice = Random(1)
+    candidates = nodes(dice, NODES)
+    pool = Pool({"value": Value()}, Market.of(candidates))
+    for candidate in candidates:
+        pool.put(candidate)
+    figures = quick(pool, dice, options.rounds) | exact(pool, dice, options.rounds) | optimal(dice)
+    sys.stdout.write(json.dumps(figures) + "\n")
+
+
+def _node(dice: Random, number: int) -> Candidate:
+    model = dice.choice(list(MODELS))
+    memory_mib, price_uc = MODELS[model]
+    count = dice.choices((1, 2, 4, 8), (70, 15, 8, 7))[0]
+    return Candidate(
+        UUID(int=number + 1),
+        UUID(int=dice.randrange(OWNERS)),
+        tuple(Device(model, memory_mib, nvlink_group=int(count == 8)) for _ in range(count)),
+        cpu_milli=16_000 * count,
+        memory_mib=65_536 * count,
+        price_uc=int(price_uc * dice.uniform(0.6, 1.7)),
+        reputation=dice.randrange(200, 1001),
+        success=dice.uniform(0.7, 1.0),
+        nvlink_pct=140 if count == 8 else 100,
+        latency_ms=dice.randrange(5, 300),
+        kinds=frozenset({KIND}),
+        newcomer=dice.random() < 0.1,
+    )
+
+
+if __name__ == "__main__":
+    main()

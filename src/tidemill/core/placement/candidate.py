@@ -1,0 +1,79 @@
+"""A node as placement sees it: what it has, what is free of it, what it costs, and what is known of its owner.
+
+A candidate is a value: the caller makes it from the registry, and makes a new one when something has changed.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import median
+from uuid import UUID
+
+from tidemill.core.clock import Instant
+from tidemill.core.placement.request import WHOLE_MILLI
+
+NVLINK_NONE_PCT = 100
+NVLINK_MAX_PCT = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One device. Devices of one NVLink group talk to each other directly; group 0 is none."""
+
+    model: str
+    memory_mib: int
+    free_milli: int = WHOLE_MILLI
+    nvlink_group: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node that may get work now. The quantities of the machine are what is free of them."""
+
+    node_id: UUID
+    owner_id: UUID
+    devices: tuple[Device, ...]
+    cpu_milli: int
+    memory_mib: int
+    disk_mib: int = 0
+    price_uc: int = 0
+    reputation: int = 300
+    success: float = 0.0
+    stake_uc: int = 0
+    capability: float = 0.0
+    nvlink_pct: int = NVLINK_NONE_PCT
+    latency_ms: int = 0
+    region: str = ""
+    domain: str = ""
+    labels: frozenset[str] = frozenset()
+    kinds: frozenset[str] = frozenset()
+    cached: frozenset[str] = frozenset()
+    attested: bool = False
+    newcomer: bool = False
+    available_until: Instant | None = None
+
+    @property
+    def model(self) -> str:
+        """The model of its devices; empty for a node without any, and of a node that mixes them."""
+        models = {device.model for device in self.devices}
+        return models.pop() if len(models) == 1 else ""
+
+
+@dataclass(frozen=True)
+class Market:
+    """What devices cost: the median price of each model, with which a node's price is compared."""
+
+    medians_uc: dict[str, float]
+
+    @classmethod
+    def of(cls, candidates: Iterable[Candidate]) -> "Market":
+        prices: dict[str, list[int]] = {}
+        for candidate in candidates:
+            prices.setdefault(candidate.model, []).append(candidate.price_uc)
+        return cls({model: median(asked) for model, asked in prices.items()})
+
+    def median_over(self, candidate: Candidate, low: float, high: float) -> float:
+        """The median price of its model over its own, between two bounds. Nothing is as cheap as what is free."""
+        median_uc = self.medians_uc.get(candidate.model, candidate.price_uc)
+        if candidate.price_uc <= 0:
+            return high if median_uc > 0 else min(high, max(low, 1.0))
+        return min(high, max(low, median_uc / candidate.price_uc))

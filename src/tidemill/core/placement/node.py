@@ -1,0 +1,139 @@
+"""A node inside the pool of candidates: what is free of it now, and which of its devices a request gets.
+
+The facts of a node stand; its free devices, processor, memory and disk change with every placement and release. Each
+change gives the node a new version, by which everything that was remembered of it is known to be stale.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from tidemill.core.placement.candidate import Candidate, Device
+from tidemill.core.placement.request import WHOLE_MILLI, Request
+
+
+class PoolNode:
+    """One candidate in its slot."""
+
+    __slots__ = (
+        "attested", "candidate", "cpu_milli", "cpu_total", "device_memory_mib", "disk_mib", "domain", "free",
+        "is_grouped", "is_plain", "kinds", "labels", "memory_mib", "model", "newcomer", "node_id", "owner_id",
+        "price_uc", "region", "reputation", "slot", "total_milli", "until", "used_milli", "version", "whole",
+    )  # fmt: skip
+
+    def __init__(self, slot: int, candidate: Candidate, version: int) -> None:
+        self.slot, self.version, self.candidate = slot, version, candidate
+        self.node_id, self.owner_id = candidate.node_id, candidate.owner_id
+        self.price_uc, self.reputation, self.attested = candidate.price_uc, candidate.reputation, candidate.attested
+        self.region, self.domain, self.labels = candidate.region, candidate.domain, candidate.labels
+        self.kinds, self.newcomer, self.until = candidate.kinds, candidate.newcomer, candidate.available_until
+        self.cpu_milli, self.memory_mib, self.disk_mib = candidate.cpu_milli, candidate.memory_mib, candidate.disk_mib
+        self.cpu_total = max(1, candidate.cpu_milli)
+        self.model = candidate.model
+        memories = {device.memory_mib for device in candidate.devices}
+        self.device_memory_mib = max(memories, default=0)
+        self.is_plain = (bool(self.model) and len(memories) == 1) or not candidate.devices
+        """All devices are alike, so that counting the free ones is enough."""
+        self.is_grouped = any(device.nvlink_group for device in candidate.devices)
+        self.free = [device.free_milli for device in candidate.devices]
+        self.whole = self.free.count(WHOLE_MILLI)
+        self.total_milli = max(1, WHOLE_MILLI * len(self.free))
+        self.used_milli = WHOLE_MILLI * len(self.free) - sum(self.free)
+
+    @property
+    def load(self) -> float:
+        """The share of it that is busy: of its devices or of its processor, whichever is more."""
+        of_devices = self.used_milli / self.total_milli
+        of_processor = 1.0 - self.cpu_milli / self.cpu_total
+        return of_devices if of_devices > of_processor else of_processor
+
+    def holds(self, request: Request) -> bool:
+        """Whether what is free is enough, whoever asks."""
+        if (
+            self.cpu_milli < request.cpu_milli
+            or self.memory_mib < request.memory_mib
+            or self.disk_mib < request.disk_mib
+        ):
+            return False
+        devices = request.devices
+        if not devices:
+            return True
+        if not self.is_plain or request.milli < WHOLE_MILLI:
+            return self.free_for(request) >= devices and self.joined_for(request)
+        return (
+            self.whole >= devices
+            and (not request.models or self.model in request.models)
+            and self.device_memory_mib >= request.gpu_memory_mib
+            and (not request.nvlink or self.joined_for(request))
+        )
+
+    def free_for(self, request: Request) -> int:
+        """How many of its devices are of the right kind, and free enough."""
+        return len(self._fitting(request))
+
+    def joined_for(self, request: Request) -> bool:
+        """Whether enough of them are joined by NVLink, where the request asks for that."""
+        if not request.nvlink or request.devices < 2:
+            return True
+        groups = Counter(self.candidate.devices[index].nvlink_group for index in self._fitting(request))
+        return any(count >= request.devices for group, count in groups.items() if group)
+
+    def devices_for(self, request: Request) -> tuple[int, ...]:
+        """The devices that the request gets here: the fullest that will do for a part of one, and for whole ones those
+        whose taking breaks up the fewest NVLink groups. The request must suit."""
+        if request.devices == 0:
+            return ()
+        if request.devices == 1 and request.milli == WHOLE_MILLI and self.is_plain and not self.is_grouped:
+            return (self.free.index(WHOLE_MILLI),)
+        fitting = self._fitting(request)
+        assert len(fitting) >= request.devices
+        if request.milli < WHOLE_MILLI:
+            return (min(fitting, key=lambda index: (self.free[index], index)),)
+        if len(fitting) == request.devices or not self.is_grouped:
+            return tuple(fitting[: request.devices])
+        return _from_groups(self.candidate.devices, fitting, request.devices)
+
+    def take(self, request: Request, devices: Sequence[int], sign: int = 1) -> None:
+        """What the request needs is taken, or given back where the sign is -1."""
+        free, milli = self.free, sign * request.milli
+        for index in devices:
+            before = free[index]
+            free[index] = after = before - milli
+            assert 0 <= after <= WHOLE_MILLI, "a device has been given twice, or given back twice"
+            if after == WHOLE_MILLI:
+                self.whole += 1
+            elif before == WHOLE_MILLI:
+                self.whole -= 1
+        self.used_milli += milli * len(devices)
+        self.cpu_milli -= sign * request.cpu_milli
+        self.memory_mib -= sign * request.memory_mib
+        self.disk_mib -= sign * request.disk_mib
+
+    def _fitting(self, request: Request) -> list[int]:
+        """The indexes of devices that could be among those it gets."""
+        free, milli = self.free, request.milli
+        if self.is_plain:
+            if (request.models and self.model not in request.models) or self.device_memory_mib < request.gpu_memory_mib:
+                return []
+            return [index for index, left in enumerate(free) if left >= milli]
+        return [
+            index
+            for index, device in enumerate(self.candidate.devices)
+            if free[index] >= milli
+            and device.memory_mib >= request.gpu_memory_mib
+            and (not request.models or device.model in request.models)
+        ]
+
+
+def _from_groups(devices: Sequence[Device], fitting: Sequence[int], count: int) -> tuple[int, ...]:
+    """Devices of the smallest group that has enough; else of the largest groups, so that few are needed.
+
+    A device without a group is a group of its own.
+    """
+    groups: dict[int, list[int]] = {}
+    for index in fitting:
+        groups.setdefault(devices[index].nvlink_group or -1 - index, []).append(index)
+    enough = [group for group in groups.values() if len(group) >= count]
+    if enough:
+        return tuple(min(enough, key=lambda group: (len(group), group[0]))[:count])
+    by_size = sorted(groups.values(), key=lambda group: (-len(group), group[0]))
+    return tuple(sorted([index for group in by_size for index in group][:count]))

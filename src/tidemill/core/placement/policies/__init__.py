@@ -1,0 +1,81 @@
+"""Policies: which of the nodes that could take a task gets it.
+
+A policy is one file and one entry point of the group `tidemill.placement_policies`: a function from the settings to the
+policy. There are two kinds. A `RankPolicy` weighs a node by itself, as a sum of named terms, higher first; the pool
+keeps its scores up to date node by node. A `FitPolicy` weighs what a request would leave behind, lower first; the pool
+asks it anew about the nodes that have changed. Both see only nodes to which there is no objection.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidemill.core.placement.candidate import Candidate, Market
+from tidemill.core.placement.request import Request
+
+if TYPE_CHECKING:
+    from tidemill.core.placement.columns import Columns
+
+Floats = NDArray[np.float64]
+Slots = NDArray[np.intp]
+Numbers = NDArray[Any]
+"""Whole numbers of any width."""
+
+
+@runtime_checkable
+class RankPolicy(Protocol):
+    """A node's score is the sum of its terms, less `load_weight` times the share of it that is busy.
+
+    Scores lie between -0.5 and 1.5; what is beyond counts as that."""
+
+    @property
+    def load_weight(self) -> float: ...
+
+    @property
+    def steps(self) -> int:
+        """Into so many steps a unit of score is divided. Who differs by less is equal, and equals take turns."""
+        ...
+
+    def terms(self, candidate: Candidate, market: Market) -> Mapping[str, float]:
+        """What speaks for a node, each term under its name. Must not depend on what is free of it."""
+        ...
+
+
+class Fitting(Protocol):
+    """A fit policy at work on the columns of one pool."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The terms' names, in the order of the columns that `costs` answers."""
+        ...
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the costs of a node that has not changed may be remembered."""
+        ...
+
+    def refresh(self, slots: Slots) -> None:
+        """These nodes have changed, come or gone."""
+        ...
+
+    def costs(self, request: Request, slots: Slots) -> tuple[Floats, Slots]:
+        """For each of these nodes, which all have room: its terms in a row, and the device for a part of one.
+
+        The device is -1 where the node itself is to choose."""
+        ...
+
+    def prices(self) -> Floats:
+        """What each term weighs at this moment; a node's cost is the sum of its terms times these."""
+        ...
+
+
+@runtime_checkable
+class FitPolicy(Protocol):
+    """What a placement costs depends on the request and on everything that is left."""
+
+    def begin(self, columns: "Columns") -> Fitting: ...
+
+
+Policy = RankPolicy | FitPolicy

@@ -1,0 +1,29 @@
+"""The policy `trusted`: the best reputation first, among equals the largest stake, and less of those who are busy."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidemill.core.placement.candidate import Candidate, Market
+from tidemill.core.settings.tree import Settings
+
+STAKE_WEIGHT = 0.0009
+"""Less than one point of reputation, so that stake decides between equals only."""
+
+LOAD_WEIGHT = 0.1
+
+
+@dataclass(frozen=True)
+class Trusted:
+    """`stake_scale_uc` is the stake at which half of its weight is reached."""
+
+    stake_scale_uc: float
+    load_weight: float = LOAD_WEIGHT
+    steps: int = 8000
+
+    def terms(self, candidate: Candidate, market: Market) -> Mapping[str, float]:
+        stake = candidate.stake_uc / (candidate.stake_uc + self.stake_scale_uc)
+        return {"reputation": candidate.reputation / 1000, "stake": STAKE_WEIGHT * stake}
+
+
+def from_settings(settings: Settings) -> Trusted:
+    return Trusted(float(max(1, settings.stake.large_uc)))

@@ -1,0 +1,303 @@
+"""The pool of candidates: where each request goes, what is then left, and why.
+
+A pool is a cache. It is filled with candidates, told of changes, and may be dropped and filled again at any moment. A
+request goes to the best node under its policy to which there is no objection; the quick path and the exact path give
+the same answer. A gang is placed whole or not at all. The caller brings time and chance.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+from uuid import UUID
+
+import numpy as np
+
+from tidemill.core.clock import Instant
+from tidemill.core.placement.candidate import Candidate, Market
+from tidemill.core.placement.columns import Columns, Mask
+from tidemill.core.placement.fits import FitIndex
+from tidemill.core.placement.node import PoolNode
+from tidemill.core.placement.policies import Floats, Policy, RankPolicy
+from tidemill.core.placement.ranking import Ranking, Unsure
+from tidemill.core.placement.request import Apart, Request
+from tidemill.core.placement.why_not import WhyNot, objections
+
+LOCALITY_WEIGHT = 0.1
+"""What holding all inputs is worth in a rank policy, whose scores are between 0 and 1."""
+
+LOCALITY_MILLI = 20
+"""What it is worth in a fit policy, in thousandths of a device."""
+
+NEWCOMERS_SHARE = 0.05
+
+_ROOM_TO_GROW = 64
+
+
+class Placed(NamedTuple):
+    """A request on its node. `node` is the pool's own; a release is recognised by it."""
+
+    node_id: UUID
+    devices: tuple[int, ...]
+    request: Request
+    node: PoolNode
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a policy says of one node: the objections, or the terms of its score. Of a fit policy they are costs."""
+
+    node_id: UUID
+    objections: tuple[WhyNot, ...]
+    terms: Mapping[str, float]
+
+    @property
+    def score(self) -> float:
+        return sum(self.terms.values())
+
+
+class Pool:
+    """Candidates and what is free of them."""
+
+    def __init__(
+        self, policies: Mapping[str, Policy], market: Market, newcomers_share: float = NEWCOMERS_SHARE
+    ) -> None:
+        self._market, self._newcomers_share = market, newcomers_share
+        self._rank_policies = {name: one for name, one in policies.items() if isinstance(one, RankPolicy)}
+        self._fit_policies = {name: one for name, one in policies.items() if not isinstance(one, RankPolicy)}
+        self._columns = Columns(_ROOM_TO_GROW, 8)
+        self._by_id: dict[UUID, PoolNode] = {}
+        self._holders: dict[str, set[int]] = {}
+        self._vacant = list(range(_ROOM_TO_GROW - 1, -1, -1))
+        self._version = 0
+        self._changed: set[int] = set()
+        self._rankings: dict[str, Ranking] = {}
+        self._fits: dict[str, FitIndex] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def put(self, candidate: Candidate) -> None:
+        """A node comes, or comes anew: the candidate says what is free of it, whatever was placed here before."""
+        before = self._by_id.get(candidate.node_id)
+        if before is None and (not self._vacant or len(candidate.devices) > self._columns.width):
+            self._grow(len(candidate.devices))
+        if before is not None and len(candidate.devices) > self._columns.width:
+            self.remove(candidate.node_id)
+            return self.put(candidate)
+        self._forget_cached(before)
+        node = PoolNode(self._vacant.pop() if before is None else before.slot, candidate, self._next())
+        self._by_id[node.node_id] = node
+        self._columns.put(node)
+        for digest in candidate.cached:
+            self._holders.setdefault(digest, set()).add(node.slot)
+        for ranking in self._rankings.values():
+            ranking.put(node)
+        self._changed.add(node.slot)
+        return None
+
+    def remove(self, node_id: UUID) -> None:
+        """A node goes; a node that is not there is gone already."""
+        node = self._by_id.pop(node_id, None)
+        if node is None:
+            return
+        self._forget_cached(node)
+        self._columns.drop(node.slot)
+        for ranking in self._rankings.values():
+            ranking.remove(node.slot)
+        self._changed.add(node.slot)
+        self._vacant.append(node.slot)
+
+    def place(self, request: Request, now: Instant, draw: float = 1.0) -> Placed | None:
+        """Take what one part of the request needs, on the best node. `draw`, from 0 to 1, says whether this placement
+        is one of those kept for newcomers; when none of them can take it, anybody may."""
+        if draw < self._newcomers_share:
+            found = self._best(request, now, newcomers=True)
+            if found is not None:
+                return self._take(*found, request)
+        found = self._best(request, now, newcomers=False)
+        return None if found is None else self._take(*found, request)
+
+    def place_exactly(self, request: Request, now: Instant) -> Placed | None:
+        """As `place` without newcomers, by holding the request against every node."""
+        found = self._exactly(request, now, newcomers=False)
+        return None if found is None else self._take(*found, request)
+
+    def place_gang(self, request: Request, now: Instant) -> tuple[Placed, ...] | None:
+        """All parts of a gang, or nothing. Its parts are equal, so going on with the best for each finds room if there
+        is any, also where they must be apart."""
+        placed: list[Placed] = []
+        rest = request
+        while len(placed) < request.gang:
+            one = self.place(rest, now)
+            if one is None:
+                for part in reversed(placed):
+                    self.release(part)
+                return None
+            placed.append(one)
+            rest = _apart_from(rest, one)
+        return tuple(placed)
+
+    def release(self, placed: Placed) -> bool:
+        """Give back what a placement took. False when its node has gone or come anew: then that says what is free."""
+        node = placed.node
+        if self._columns.nodes[node.slot] is not node:
+            return False
+        node.take(placed.request, placed.devices, -1)
+        self._note(node)
+        return True
+
+    def why_nowhere(self, request: Request, now: Instant) -> Counter[WhyNot]:
+        """How many nodes there is each objection to."""
+        return Counter(why for node in self._by_id.values() for why in objections(node, request, now))
+
+    def explain(self, request: Request, now: Instant, node_id: UUID) -> Explanation | None:
+        """What the request's policy says of a node; None if there is no such node."""
+        node = self._by_id.get(node_id)
+        if node is None:
+            return None
+        against = tuple(objections(node, request, now))
+        return Explanation(node_id, against, {} if against else self._terms(node, request))
+
+    def _best(self, request: Request, now: Instant, *, newcomers: bool) -> tuple[PoolNode, int] | None:
+        if request.policy in self._rank_policies:
+            local = list(self._local(request, LOCALITY_WEIGHT)) if request.inputs else ()
+            ranking = self._rankings.get(request.policy) or self._ranking(request.policy)
+            node = ranking.best(request, now, newcomers=newcomers, local=local)
+            if not isinstance(node, Unsure):
+                return None if node is None else (node, -1)
+        return self._exactly(request, now, newcomers=newcomers)
+
+    def _exactly(self, request: Request, now: Instant, *, newcomers: bool) -> tuple[PoolNode, int] | None:
+        ranking = self._ranking(request.policy) if request.policy in self._rank_policies else None
+        fits = self._fit(request.policy) if ranking is None else None
+        self._flush()
+        excluded = (self._by_id[one].slot for one in request.excluded_nodes if one in self._by_id)
+        mask = self._columns.allowed(request, now, excluded)
+        if newcomers:
+            mask &= self._columns.newcomer
+        if fits is not None:
+            found = fits.best(request, mask, self._bonus(request, LOCALITY_MILLI))
+            return None if found is None else (self._node(found[0]), found[1])
+        assert ranking is not None
+        mask &= self._columns.room(request)
+        return self._highest(ranking, mask, request)
+
+    def _highest(self, ranking: Ranking, mask: Mask, request: Request) -> tuple[PoolNode, int] | None:
+        """The highest rank, and among equals the one that was changed longest ago."""
+        ranks = np.where(mask, ranking.column, -1)
+        for node, bonus in self._local(request, LOCALITY_WEIGHT):
+            if mask[node.slot]:
+                ranks[node.slot] = ranking.rank(node, bonus)
+        highest = ranks.max()
+        if highest < 0:
+            return None
+        slots = np.flatnonzero(ranks == highest)
+        return self._node(int(slots[np.argmin(self._columns.version[slots])])), -1
+
+    def _take(self, node: PoolNode, device: int, request: Request) -> Placed:
+        devices = (device,) if device >= 0 else node.devices_for(request)
+        node.take(request, devices)
+        self._note(node)
+        return Placed(node.node_id, devices, request, node)
+
+    def _note(self, node: PoolNode) -> None:
+        self._version = node.version = self._version + 1
+        self._changed.add(node.slot)
+        for ranking in self._rankings.values():
+            ranking.change(node)
+
+    def _flush(self) -> None:
+        """Bring the columns up to date with the nodes."""
+        if not self._changed:
+            return
+        nodes = self._columns.nodes
+        changed = [node for slot in self._changed if (node := nodes[slot]) is not None]
+        if changed:
+            self._columns.change(changed)
+        for ranking in self._rankings.values():
+            ranking.column[[node.slot for node in changed]] = [ranking.rank(node) for node in changed]
+        slots = np.fromiter(self._changed, np.intp, len(self._changed))
+        for fits in self._fits.values():
+            fits.change(slots)
+        self._changed.clear()
+
+    def _ranking(self, name: str) -> Ranking:
+        if name not in self._rankings:
+            self._rankings[name] = Ranking(self._rank_policies[name], self._columns.nodes, self._market)
+        return self._rankings[name]
+
+    def _fit(self, name: str) -> FitIndex:
+        if name not in self._fits:
+            self._flush()
+            self._fits[name] = FitIndex(self._fit_policies[name], self._columns)
+        return self._fits[name]
+
+    def _terms(self, node: PoolNode, request: Request) -> dict[str, float]:
+        policy = self._rank_policies.get(request.policy)
+        if policy is None:
+            fits = self._fit(request.policy)
+            self._flush()
+            return fits.terms(request, node.slot) | self._locality(node, request, -LOCALITY_MILLI)
+        terms = {**policy.terms(node.candidate, self._market), "load": -policy.load_weight * node.load}
+        return terms | self._locality(node, request, LOCALITY_WEIGHT)
+
+    def _locality(self, node: PoolNode, request: Request, weight: float) -> dict[str, float]:
+        bonus = next((bonus for one, bonus in self._local(request, weight) if one is node), None)
+        return {} if bonus is None else {"locality": bonus}
+
+    def _local(self, request: Request, weight: float) -> Iterator[tuple[PoolNode, float]]:
+        """The nodes that hold some of a request's inputs, and what that is worth: by the share of the bytes."""
+        total = max(1, request.input_bytes)
+        held: Counter[int] = Counter()
+        for digest, size_bytes in request.inputs:
+            for slot in self._holders.get(digest, ()):
+                held[slot] += size_bytes
+        for slot, size_bytes in held.items():
+            yield self._node(slot), weight * (size_bytes / total)
+
+    def _bonus(self, request: Request, weight: float) -> Floats | None:
+        if not request.inputs:
+            return None
+        bonus = np.zeros(self._columns.capacity)
+        for node, worth in self._local(request, weight):
+            bonus[node.slot] = worth
+        return bonus
+
+    def _node(self, slot: int) -> PoolNode:
+        node = self._columns.nodes[slot]
+        assert node is not None
+        return node
+
+    def _next(self) -> int:
+        self._version += 1
+        return self._version
+
+    def _forget_cached(self, node: PoolNode | None) -> None:
+        if node is None:
+            return
+        for digest in node.candidate.cached:
+            self._holders[digest].discard(node.slot)
+            if not self._holders[digest]:
+                del self._holders[digest]
+
+    def _grow(self, width: int) -> None:
+        """Twice as many slots; what was worked out for fewer is dropped."""
+        grown = Columns(2 * self._columns.capacity, max(width, self._columns.width))
+        self._vacant.extend(range(grown.capacity - 1, self._columns.capacity - 1, -1))
+        for node in self._by_id.values():
+            grown.put(node)
+        self._columns = grown
+        self._rankings.clear()
+        self._fits.clear()
+        self._changed.clear()
+
+
+def _apart_from(rest: Request, one: Placed) -> Request:
+    match rest.apart:
+        case Apart.NODES:
+            return replace(rest, excluded_nodes=rest.excluded_nodes | {one.node_id})
+        case Apart.OWNERS:
+            return replace(rest, excluded_owners=rest.excluded_owners | {one.node.owner_id})
+        case Apart.NOTHING:
+            return rest

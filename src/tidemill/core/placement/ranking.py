@@ -1,0 +1,191 @@
+"""The common case, quickly: nodes wait in lanes, the best in front, and a request looks at the front of a few.
+
+A node's rank is its score in the policy's steps: who differs by less is equal, and equals take turns, so that who was
+changed longest ago comes first. There is a lane for each model and each number of whole devices that was asked for;
+a node stands in every lane that it has enough free devices for, in the bucket of its rank. Whoever comes first is asked
+whether it suits, so the answer is that of the exact path. After too many that do not suit, the exact path is asked.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidemill.core.clock import Instant
+from tidemill.core.placement.candidate import Market
+from tidemill.core.placement.node import PoolNode
+from tidemill.core.placement.policies import RankPolicy
+from tidemill.core.placement.request import WHOLE_MILLI, Request
+from tidemill.core.placement.why_not import suits
+
+SCORE_LOW, SCORE_HIGH = -0.5, 1.5
+"""Scores beyond these count as these."""
+
+STEPS_MAX = 16_000
+"""So that every rank fits into the columns."""
+
+SKIPPED_MAX = 64
+
+Nodes = Sequence[PoolNode | None]
+
+
+class Unsure:
+    """The front of the lanes holds too many nodes that do not suit."""
+
+
+UNSURE = Unsure()
+
+
+class _Lane:
+    """Slots by rank, in the order of their last changes. Bit n of `ranks` is set when somebody has the rank n."""
+
+    __slots__ = ("buckets", "devices", "ranks")
+
+    def __init__(self, devices: int) -> None:
+        self.devices, self.ranks = devices, 0
+        self.buckets: dict[int, OrderedDict[int, None]] = {}
+
+    def enter(self, slot: int, rank: int) -> None:
+        bucket = self.buckets.get(rank)
+        if bucket is None:
+            bucket = self.buckets[rank] = OrderedDict()
+            self.ranks |= 1 << rank
+        bucket[slot] = None
+
+    def leave(self, slot: int, rank: int) -> None:
+        bucket = self.buckets[rank]
+        del bucket[slot]
+        if not bucket:
+            del self.buckets[rank]
+            self.ranks ^= 1 << rank
+
+
+class Ranking:
+    """The ranks of all nodes under one policy. `nodes` is the pool's own list."""
+
+    def __init__(self, policy: RankPolicy, nodes: Nodes, market: Market) -> None:
+        self._policy, self._nodes, self._market = policy, nodes, market
+        self._weight, self._steps = policy.load_weight, policy.steps
+        assert 0 < self._steps <= STEPS_MAX
+        self._rank_max = int((SCORE_HIGH - SCORE_LOW) * self._steps)
+        self._bases = [0.0] * len(nodes)
+        self._standing: list[tuple[PoolNode, int, int] | None] = [None] * len(nodes)
+        """Who stands in the lanes from each slot, with how many whole devices, and with which rank if in any."""
+        self.column: NDArray[np.int16] = np.zeros(len(nodes), np.int16)
+        self._lanes: dict[str, list[_Lane]] = {}
+        self._newcomers: dict[str, list[_Lane]] = {}
+        for node in sorted(filter(None, nodes), key=lambda node: node.version):
+            self.put(node)
+            self.column[node.slot] = self.rank(node)
+
+    def rank(self, node: PoolNode, bonus: float = 0.0) -> int:
+        """What counts of a score; `bonus` is what holding a request's inputs is worth."""
+        of_devices, of_processor = node.used_milli / node.total_milli, 1.0 - node.cpu_milli / node.cpu_total
+        load = of_devices if of_devices > of_processor else of_processor
+        rank = int((self._bases[node.slot] - self._weight * load + bonus - SCORE_LOW) * self._steps + 0.5)
+        return 0 if rank < 0 else self._rank_max if rank > self._rank_max else rank
+
+    def put(self, node: PoolNode) -> None:
+        """A node has come, or its facts have changed."""
+        self.remove(node.slot)
+        self._bases[node.slot] = sum(self._policy.terms(node.candidate, self._market).values())
+        if node.model not in self._lanes:
+            self._lanes[node.model], self._newcomers[node.model] = [], []
+        self.change(node)
+
+    def remove(self, slot: int) -> None:
+        standing = self._standing[slot]
+        if standing is not None:
+            node, whole, rank = standing
+            for lane in self._lanes[node.model] + (self._newcomers[node.model] if node.newcomer else []):
+                if lane.devices <= whole:
+                    lane.leave(slot, rank)
+            self._standing[slot] = None
+
+    def change(self, node: PoolNode) -> None:
+        """What is free of a node has changed: it leaves the lanes and enters them anew, behind its equals."""
+        slot, whole, rank = node.slot, node.whole, -1
+        standing = self._standing[slot]
+        before, rank_before = (-1, -1) if standing is None else standing[1:]
+        lanes = self._lanes[node.model]
+        for lane in lanes + self._newcomers[node.model] if node.newcomer else lanes:
+            devices = lane.devices
+            if devices <= before:
+                lane.leave(slot, rank_before)
+            if devices <= whole:
+                if rank < 0:
+                    rank = self.rank(node)
+                lane.enter(slot, rank)
+        self._standing[slot] = (node, whole, rank)
+
+    def best(
+        self, request: Request, now: Instant, *, newcomers: bool, local: Sequence[tuple[PoolNode, float]]
+    ) -> PoolNode | Unsure | None:
+        """The node that gets the request. `local` are nodes with what holding its inputs is worth to each."""
+        if request.milli < WHOLE_MILLI:
+            return UNSURE
+        nodes, skipped = self._nodes, 0
+        best, best_rank = _of_local(self.rank, request, now, local, newcomers=newcomers) if local else (None, -1)
+        for lane in self._fronts(request, newcomers=newcomers):
+            ranks = lane.ranks
+            while (rank := ranks.bit_length() - 1) >= best_rank and ranks:
+                for slot in lane.buckets[rank]:
+                    node = nodes[slot]
+                    assert node is not None
+                    if rank == best_rank and best is not None and node.version > best.version:
+                        break
+                    if suits(node, request, now):
+                        best, best_rank = node, rank
+                        break
+                    skipped += 1
+                    if skipped > SKIPPED_MAX:
+                        return UNSURE
+                if rank == best_rank:
+                    break
+                ranks ^= 1 << rank
+        return best
+
+    def _fronts(self, request: Request, *, newcomers: bool) -> list[_Lane]:
+        """The lanes in which a node for this request may stand. Nodes that mix models stand in those of no model."""
+        lanes, devices = self._newcomers if newcomers else self._lanes, request.devices
+        models: Iterable[str] = (*request.models, "") if request.models and devices else tuple(lanes)
+        found = []
+        for model in models:
+            for lane in lanes.get(model, ()):
+                if lane.devices == devices:
+                    found.append(lane)
+                    break
+            else:
+                if model in lanes:
+                    found.append(self._open(model, devices, newcomers=newcomers))
+        return found
+
+    def _open(self, model: str, devices: int, *, newcomers: bool) -> _Lane:
+        lane = _Lane(devices)
+        standing = [one for one in self._standing if one and one[0].model == model and one[1] >= devices]
+        for node, whole, _ in sorted(standing, key=lambda one: one[0].version):
+            rank = self.rank(node)
+            self._standing[node.slot] = (node, whole, rank)
+            if node.newcomer or not newcomers:
+                lane.enter(node.slot, rank)
+        (self._newcomers if newcomers else self._lanes)[model].append(lane)
+        return lane
+
+
+def _of_local(
+    rank_of: Callable[[PoolNode, float], int],
+    request: Request,
+    now: Instant,
+    local: Iterable[tuple[PoolNode, float]],
+    *,
+    newcomers: bool,
+) -> tuple[PoolNode | None, int]:
+    """The best of the nodes that hold inputs, and its rank."""
+    best, best_rank = None, -1
+    for node, bonus in local:
+        if (node.newcomer or not newcomers) and suits(node, request, now):
+            rank = rank_of(node, bonus)
+            if best is None or (rank, -node.version) > (best_rank, -best.version):
+                best, best_rank = node, rank
+    return best, best_rank

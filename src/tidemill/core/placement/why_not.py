@@ -1,0 +1,124 @@
+"""Why a node cannot take a task: one name and one sentence for each reason, shown to whoever asks.
+
+`suits` and `objections` say the same, the one quickly for a choice among many, the other in full for people.
+"""
+
+from collections.abc import Iterator
+from enum import Enum
+
+from tidemill.core.clock import Instant
+from tidemill.core.placement.node import PoolNode
+from tidemill.core.placement.request import Request
+
+
+class WhyNot(Enum):
+    """The value is the sentence; the name in lower case is the code that programs read."""
+
+    KIND_NOT_OFFERED = "The node cannot carry out this kind of task: its sandbox or its owner's rules do not allow it."
+    MODEL_DIFFERS = "None of its devices is of a model that the job asks for."
+    DEVICE_MEMORY_TOO_SMALL = "Its devices have less memory than the job asks for."
+    DEVICES_BUSY = "Too few of its devices are free."
+    NVLINK_MISSING = "Too few of its free devices are joined by NVLink."
+    PROCESSOR_BUSY = "Too little of its processor is free."
+    MEMORY_BUSY = "Too little of its memory is free."
+    DISK_FULL = "Too little of its disk is free."
+    TOO_DEAR = "It costs more than the job's limit."
+    REPUTATION_TOO_LOW = "Its owner's reputation is below what the job asks for."
+    NOT_ATTESTED = "The job asks for attested nodes, and this one is not."
+    REGION_DIFFERS = "It is in a region that the job does not allow."
+    DOMAIN_DIFFERS = "It is in a domain that the job does not allow."
+    LABELS_MISSING = "It lacks a label that the job asks for."
+    EXCLUDED = "It is excluded from this task: it failed it already, or an operator or the customer said so."
+    OWNER_EXCLUDED = "Its owner is excluded from this task: another part of it, or what it checks, is theirs."
+    OWN_NODE = "It belongs to the customer, who cannot be paid for their own work."
+    WINDOW_TOO_SHORT = "Its owner's hours end before the task would."
+    NOT_A_NEWCOMER = "This placement is kept for newcomers."
+
+    @property
+    def code(self) -> str:
+        return self.name.lower()
+
+    @property
+    def sentence(self) -> str:
+        sentence: str = self.value
+        return sentence
+
+
+def suits(node: PoolNode, request: Request, now: Instant) -> bool:
+    """Whether there is no objection; everything that most requests do not ask for is looked at last."""
+    limit_uc = request.price_max_uc
+    return (
+        node.holds(request)
+        and (limit_uc is None or node.price_uc <= limit_uc)
+        and node.reputation >= request.reputation_floor
+        and request.kind in node.kinds
+        and node.owner_id != request.customer_id
+        and (node.until is None or node.until >= now + request.duration_us)
+        and not (request.excluded_nodes and node.node_id in request.excluded_nodes)
+        and not (request.excluded_owners and node.owner_id in request.excluded_owners)
+        and (not request.attested or node.attested)
+        and (not request.regions or node.region in request.regions)
+        and (not request.domains or node.domain in request.domains)
+        and (not request.labels or request.labels <= node.labels)
+    )
+
+
+def objections(node: PoolNode, request: Request, now: Instant) -> Iterator[WhyNot]:
+    """Every reason there is."""
+    if request.kind not in node.kinds:
+        yield WhyNot.KIND_NOT_OFFERED
+    yield from _of_devices(node, request)
+    yield from _of_machine(node, request)
+    if request.price_max_uc is not None and node.price_uc > request.price_max_uc:
+        yield WhyNot.TOO_DEAR
+    if node.reputation < request.reputation_floor:
+        yield WhyNot.REPUTATION_TOO_LOW
+    if request.attested and not node.attested:
+        yield WhyNot.NOT_ATTESTED
+    yield from _of_places(node, request)
+    yield from _of_people(node, request)
+    if node.until is not None and node.until < now + request.duration_us:
+        yield WhyNot.WINDOW_TOO_SHORT
+
+
+def _of_devices(node: PoolNode, request: Request) -> Iterator[WhyNot]:
+    if not request.devices:
+        return
+    right = [device for device in node.candidate.devices if not request.models or device.model in request.models]
+    if not right:
+        yield WhyNot.MODEL_DIFFERS
+        return
+    if not any(device.memory_mib >= request.gpu_memory_mib for device in right):
+        yield WhyNot.DEVICE_MEMORY_TOO_SMALL
+        return
+    if node.free_for(request) < request.devices:
+        yield WhyNot.DEVICES_BUSY
+    elif not node.joined_for(request):
+        yield WhyNot.NVLINK_MISSING
+
+
+def _of_machine(node: PoolNode, request: Request) -> Iterator[WhyNot]:
+    if node.cpu_milli < request.cpu_milli:
+        yield WhyNot.PROCESSOR_BUSY
+    if node.memory_mib < request.memory_mib:
+        yield WhyNot.MEMORY_BUSY
+    if node.disk_mib < request.disk_mib:
+        yield WhyNot.DISK_FULL
+
+
+def _of_places(node: PoolNode, request: Request) -> Iterator[WhyNot]:
+    if request.regions and node.region not in request.regions:
+        yield WhyNot.REGION_DIFFERS
+    if request.domains and node.domain not in request.domains:
+        yield WhyNot.DOMAIN_DIFFERS
+    if not request.labels <= node.labels:
+        yield WhyNot.LABELS_MISSING
+
+
+def _of_people(node: PoolNode, request: Request) -> Iterator[WhyNot]:
+    if node.node_id in request.excluded_nodes:
+        yield WhyNot.EXCLUDED
+    if node.owner_id in request.excluded_owners:
+        yield WhyNot.OWNER_EXCLUDED
+    if node.owner_id == request.customer_id:
+        yield WhyNot.OWN_NODE

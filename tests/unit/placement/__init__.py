@@ -1,0 +1,1 @@
+"""Placement, as tables and as properties."""

@@ -1,0 +1,214 @@
+"""The pool of candidates: both paths agree, nothing is given twice, gangs are whole, and all can be explained."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.placement.worlds import NOW, ask, candidates, node, pool_of, requests, uuid
+from tidemill.core.placement.candidate import Candidate, Device
+from tidemill.core.placement.node import PoolNode
+from tidemill.core.placement.pool import Placed, Pool
+from tidemill.core.placement.request import Apart, Request, Wanted
+from tidemill.core.placement.why_not import WhyNot, objections, suits
+
+ALL_NODES = st.tuples(*(candidates(number) for number in range(1, 7)))
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["place", "place", "place", "release", "put", "remove"]), st.integers(0, 50))
+)
+
+
+@given(ALL_NODES, st.lists(requests(), min_size=1, max_size=8), STEPS, st.sampled_from(["value", "trusted", "fast"]))
+@settings(max_examples=120, deadline=None)
+def test_the_quick_path_and_the_exact_path_give_the_same_answer(
+    nodes: tuple[Candidate, ...], asked: list[Request], steps: list[tuple[str, int]], policy: str
+) -> None:
+    quick, exact = pool_of(*nodes), pool_of(*nodes)
+    running: list[tuple[Placed, Placed]] = []
+    for step, number in [*(("place", place) for place in range(len(asked))), *steps]:
+        one = nodes[number % len(nodes)]
+        if step == "place":
+            request = replace(asked[number % len(asked)], policy=policy)
+            here, there = quick.place(request, NOW), exact.place_exactly(request, NOW)
+            assert (here and here[:2]) == (there and there[:2])
+            running += [(here, there)] if here and there else []
+        elif step == "release" and running:
+            here, there = running.pop(number % len(running))
+            assert quick.release(here) == exact.release(there)
+        elif step == "put":
+            quick.put(one)
+            exact.put(one)
+        elif step == "remove":
+            quick.remove(one.node_id)
+            exact.remove(one.node_id)
+
+
+@given(candidates(1), requests())
+@settings(max_examples=200, deadline=None)
+def test_a_node_suits_when_there_is_no_objection(candidate: Candidate, request: Request) -> None:
+    one = PoolNode(0, candidate, 1)
+    assert suits(one, request, NOW) == (not list(objections(one, request, NOW)))
+
+
+@given(ALL_NODES, st.lists(requests(), max_size=12))
+@settings(max_examples=50, deadline=None)
+def test_what_cannot_be_placed_there_are_objections_to_everywhere(
+    nodes: tuple[Candidate, ...], asked: list[Request]
+) -> None:
+    for policy in ("value", "packed"):
+        pool = pool_of(*nodes)
+        for request in asked:
+            named = replace(request, policy=policy)
+            explained = [pool.explain(named, NOW, one.node_id) for one in nodes]
+            placed = pool.place(named, NOW)
+            assert (placed is None) == all(one and one.objections for one in explained)
+
+
+@given(ALL_NODES, st.lists(requests(), max_size=12))
+@settings(max_examples=50, deadline=None)
+def test_placing_and_releasing_leaves_everything_as_it_was(nodes: tuple[Candidate, ...], asked: list[Request]) -> None:
+    """A device that was given twice or given back twice is an assertion in the node."""
+    pool = pool_of(*nodes)
+    placed = [one for number, request in enumerate(asked) if (one := _placed(pool, request, number))]
+    for one in placed:
+        for index in one.devices:
+            assert one.node.free[index] + one.request.milli <= 1000
+    for one in placed:
+        assert pool.release(one)
+    for one in placed:
+        assert one.node.free == [device.free_milli for device in one.node.candidate.devices]
+        assert one.node.cpu_milli == one.node.candidate.cpu_milli
+        assert one.node.whole == one.node.free.count(1000)
+
+
+def test_a_placement_cannot_be_released_twice() -> None:
+    pool = pool_of(node(1))
+    placed = pool.place(ask(), NOW)
+    assert placed
+    assert pool.release(placed)
+    with pytest.raises(AssertionError):
+        pool.release(placed)
+
+
+def test_a_release_of_a_node_that_came_anew_changes_nothing() -> None:
+    pool = pool_of(node(1))
+    placed = pool.place(ask(), NOW)
+    assert placed
+    pool.put(node(1, devices=(Device("A100", 81920, free_milli=0),)))
+    assert not pool.release(placed)
+    assert pool.place(ask(), NOW) is None
+    pool.remove(uuid(1))
+    assert not pool.release(placed)
+
+
+def test_equals_take_turns() -> None:
+    pool = pool_of(*(node(number) for number in range(1, 4)))
+    turns = []
+    for _ in range(6):
+        placed = pool.place(ask(), NOW)
+        assert placed
+        turns.append(placed.node_id.int)
+        pool.release(placed)
+    assert turns == [1, 2, 3, 1, 2, 3]
+
+
+@pytest.mark.parametrize("policy", ["value", "packed"])
+def test_many_nodes_that_do_not_suit_do_not_hide_the_one_that_does(policy: str) -> None:
+    good = node(500, reputation=10)
+    pool = pool_of(*(node(number, owner_id=uuid(7), reputation=900) for number in range(1, 400)), good)
+    placed = pool.place(ask(customer_id=uuid(7), policy=policy), NOW)
+    assert placed
+    assert placed.node_id == good.node_id
+
+
+def test_a_gang_is_placed_whole_or_not_at_all() -> None:
+    pool = pool_of(*(node(number, devices=(Device("A100", 81920),) * 2) for number in range(1, 4)))
+    assert pool.place_gang(ask(gang=7), NOW) is None
+    whole = pool.place_gang(ask(gang=6), NOW)
+    assert whole
+    assert len({(one.node_id, one.devices) for one in whole}) == 6
+    assert pool.place(ask(), NOW) is None
+
+
+@pytest.mark.parametrize("policy", ["value", "packed"])
+def test_the_parts_of_a_gang_keep_apart(policy: str) -> None:
+    twins = [node(number, owner_id=uuid(50 + number // 2), devices=(Device("A100", 81920),) * 4) for number in range(4)]
+    pool = pool_of(*twins)
+    by_nodes = pool.place_gang(ask(gang=4, apart=Apart.NODES, policy=policy), NOW)
+    assert by_nodes
+    assert len({one.node_id for one in by_nodes}) == 4
+    by_owners = pool.place_gang(ask(gang=2, apart=Apart.OWNERS, policy=policy), NOW)
+    assert by_owners
+    assert len({one.node.owner_id for one in by_owners}) == 2
+    assert pool.place_gang(ask(gang=3, apart=Apart.OWNERS, policy=policy), NOW) is None
+
+
+def test_some_placements_are_kept_for_newcomers_and_anybody_takes_them_when_no_newcomer_can() -> None:
+    pool = pool_of(node(1, reputation=900), node(2, reputation=300, newcomer=True))
+    kept = pool.place(ask(), NOW, draw=0.04)
+    assert kept
+    assert kept.node_id == uuid(2)
+    anybody = pool.place(ask(), NOW, draw=0.04)
+    assert anybody
+    assert anybody.node_id == uuid(1)
+
+
+@pytest.mark.parametrize("policy", ["value", "packed"])
+def test_a_node_that_holds_the_inputs_is_preferred(policy: str) -> None:
+    pool = pool_of(node(1), node(2, cached=frozenset({"model"})))
+    wanted = (Wanted("model", 900), Wanted("text", 100))
+    request = ask(inputs=wanted, policy=policy)
+    explained = pool.explain(request, NOW, uuid(2))
+    assert explained
+    assert "locality" in explained.terms
+    placed = pool.place(request, NOW)
+    assert placed
+    assert placed.node_id == uuid(2)
+    pool.put(node(2))  # without it now
+    without = pool.explain(request, NOW, uuid(2))
+    assert without
+    assert "locality" not in without.terms
+
+
+def test_whole_devices_come_from_the_smallest_nvlink_group_that_has_enough() -> None:
+    devices = tuple(Device("A100", 81920, nvlink_group=group) for group in (1, 1, 1, 1, 2, 2))
+    pool = pool_of(node(1, devices=devices))
+    pair = pool.place(ask(devices=2, nvlink=True), NOW)
+    assert pair
+    assert pair.devices == (4, 5)
+    four = pool.place(ask(devices=4, nvlink=True), NOW)
+    assert four
+    assert four.devices == (0, 1, 2, 3)
+
+
+def test_devices_that_are_not_joined_are_no_nvlink_group() -> None:
+    pool = pool_of(node(1, devices=(Device("A100", 81920),) * 4))
+    assert pool.place(ask(devices=2, nvlink=True), NOW) is None
+    assert pool.why_nowhere(ask(devices=2, nvlink=True), NOW) == {WhyNot.NVLINK_MISSING: 1}
+
+
+def test_a_part_of_a_device_goes_to_the_fullest_that_will_do() -> None:
+    devices = (Device("A100", 81920), Device("A100", 81920, free_milli=400), Device("A100", 81920, free_milli=300))
+    pool = pool_of(node(1, devices=devices))
+    assert [placed.devices for _ in range(4) if (placed := pool.place(ask(milli=300), NOW))] == [(2,), (1,), (0,), (0,)]
+
+
+def test_a_pool_grows_and_a_node_may_get_more_devices_than_any_had() -> None:
+    pool = pool_of(*(node(number) for number in range(1, 200)))
+    assert pool.place(ask(policy="packed"), NOW)
+    pool.put(node(7, devices=(Device("A100", 81920),) * 16))
+    placed = pool.place(ask(devices=16, policy="packed"), NOW)
+    assert placed
+    assert placed.node_id == uuid(7)
+    assert len(pool) == 199
+    assert pool.place(ask(devices=16), NOW) is None
+
+
+def test_every_reason_has_a_sentence_of_its_own() -> None:
+    assert len({why.sentence for why in WhyNot}) == len(WhyNot.__members__)
+    assert all(why.sentence.endswith(".") and why.sentence[0].isupper() for why in WhyNot)
+
+
+def _placed(pool: Pool, request: Request, number: int) -> Placed | None:
+    return pool.place(replace(request, policy=("value", "packed")[number % 2]), NOW)
