@@ -150,6 +150,7 @@ CHECKS = (
     rising("offers.coefficient_low", "offers.low_demand", "offers.high_demand", "offers.coefficient_high"),
     rising("stake.small_memory_mib", "stake.medium_memory_mib", "stake.large_memory_mib"),
     rising("stake.small", "stake.medium", "stake.large", "stake.largest"),
+    rising("reputation.suspended_below", "reputation.start"),
     rising("reputation.light_penalty", "reputation.medium_penalty", "reputation.severe_penalty"),
     rising("audit.rate_floor", "audit.budget"),
     rising("verification.similarity_review", "verification.similarity_pass"),

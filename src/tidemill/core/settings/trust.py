@@ -29,7 +29,7 @@ class ReputationSettings:
         INTEGER, 50, unit="results", low=1, meaning="How many results the start counts for, against the own record."
     )
     suspended_below_points: int = setting(
-        POINTS, 10, critical=True, meaning="An owner with less than this gets no work until an operator has looked."
+        POINTS, 10, meaning="An owner with less than this gets no work until an operator has looked."
     )
     customer_share: float = setting(
         SHARE,

@@ -24,15 +24,6 @@ class Found:
     charged_uc: Integers
 
 
-@dataclass
-class Verdicts:
-    """What a step came to. Costs are what checks took, in micro-credits of work."""
-
-    found: Found
-    severe: Flags
-    look_back_uc: int
-
-
 def found_wrong(population: Population, work: Work, checked: Checked) -> Found:
     """Every wrong result that was confirmed, of those who worked and of those who checked."""
     rules = population.scenario.rules.audit
@@ -61,8 +52,11 @@ def judge(
     *,
     step: int,
     draws: np.random.Generator,
-) -> Verdicts:
-    """Open a case against everyone found wrong, look back, and take what the rules take."""
+) -> int:
+    """Open a case against everyone found wrong, look back, and take what the rules take.
+
+    Answers what the looks back cost, in micro-credits of work.
+    """
     rules = population.scenario.rules
     looked = (found.wrong > 0) | implausible
     unseen, wrong = population.unseen.sum(axis=0), population.unseen_wrong.sum(axis=0)
@@ -85,7 +79,7 @@ def judge(
     per_wrong = found.charged_uc // np.maximum(1, found.wrong)
     _charge(population, np.where(severe, 0, found.charged_uc + seen_wrong * per_wrong))
     _slash(population, severe)
-    return Verdicts(found, severe, look_back_uc)
+    return look_back_uc
 
 
 def _seen(wrong: Integers, unseen: Integers, size: Integers, siding: Floats, draws: np.random.Generator) -> Integers:

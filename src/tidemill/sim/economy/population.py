@@ -5,7 +5,7 @@ closes; what was not audited among them can still be looked at.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,7 @@ from tidemill.sim.economy.scenario import DEVICES, STEPS_A_DAY, Scenario
 
 HONEST = 0
 NO_RING = -1
-
-
-def _zeros(rows: int, kind: type = np.int64) -> NDArray[np.generic]:
-    return np.zeros(rows, dtype=kind)
+NEVER = -1
 
 
 @dataclass
@@ -39,95 +36,51 @@ class Arrivals:
     began: Integers
 
 
-@dataclass
 class Population:
-    """All accounts, open and closed. `many` is how many rows are in use."""
+    """All accounts, open and closed. `many` is how many rows are in use; the others wait for those who come."""
 
-    scenario: Scenario
-    strategies: Sequence[Strategy]
-    rows: int
-    many: int = 0
-    people: int = 0
-    rings: int = 0
-    books: Books = field(init=False)
-
-    def __post_init__(self) -> None:
-        rows, window = self.rows, self.scenario.window_steps
+    def __init__(self, scenario: Scenario, strategies: Sequence[Strategy], rows: int) -> None:
+        self.scenario, self.strategies, self.rows = scenario, strategies, rows
+        self.many = self.people = self.rings = 0
         self.books = Books(rows)
-        whole = (
-            "strategy",
-            "person",
-            "ring",
-            "devices",
-            "joined",
-            "began",
-            "left",
-            "right_in_a_row",
-            "verified",
-            "penalties",
-        )
-        counted = ("price_uc", "least_stake_uc", "held_back_uc", "owed_uc", "tasks", "cheated", "spent_uc", "found")
-        for name in (
-            *whole,
-            *counted,
-            "severe",
-            "first_cheat",
-            "first_found",
-            "tasks_last",
-            "cheated_last",
-            "stake_lost",
-            "stake_lost_uc",
-        ):
-            setattr(self, name, _zeros(rows))
-        for name in ("right_value", "all_value", "evidence", "failures", "uptime", "speed", "baseline_uc", "presence"):
-            setattr(self, name, _zeros(rows, np.float64))
-        for name in ("active", "open", "real"):
-            setattr(self, name, _zeros(rows, np.bool_))
-        self.locked_uc = np.zeros((window, rows), dtype=np.int64)
-        self.unseen = np.zeros((window, rows), dtype=np.int64)
-        self.unseen_wrong = np.zeros((window, rows), dtype=np.int64)
-        self.left[:] = -1
-        self.first_cheat[:] = self.first_found[:] = -1
+        self._open_membership()
+        self._open_record()
+        self._open_money()
 
-    strategy: Integers = field(init=False)
-    person: Integers = field(init=False)
-    ring: Integers = field(init=False)
-    devices: Integers = field(init=False)
-    joined: Integers = field(init=False)
-    began: Integers = field(init=False)
-    left: Integers = field(init=False)
-    right_in_a_row: Integers = field(init=False)
-    verified: Integers = field(init=False)
-    penalties: Integers = field(init=False)
-    price_uc: Integers = field(init=False)
-    least_stake_uc: Integers = field(init=False)
-    held_back_uc: Integers = field(init=False)
-    owed_uc: Integers = field(init=False)
-    tasks: Integers = field(init=False)
-    cheated: Integers = field(init=False)
-    spent_uc: Integers = field(init=False)
-    found: Integers = field(init=False)
-    severe: Integers = field(init=False)
-    stake_lost: Integers = field(init=False)
-    stake_lost_uc: Integers = field(init=False)
-    first_cheat: Integers = field(init=False)
-    first_found: Integers = field(init=False)
-    tasks_last: Integers = field(init=False)
-    cheated_last: Integers = field(init=False)
-    right_value: Floats = field(init=False)
-    all_value: Floats = field(init=False)
-    evidence: Floats = field(init=False)
-    failures: Floats = field(init=False)
-    uptime: Floats = field(init=False)
-    speed: Floats = field(init=False)
-    baseline_uc: Floats = field(init=False)
-    presence: Floats = field(init=False)
-    active: Flags = field(init=False)
-    open: Flags = field(init=False)
-    real: Flags = field(init=False)
-    locked_uc: NDArray[np.int64] = field(init=False)
-    unseen: NDArray[np.int64] = field(init=False)
-    unseen_wrong: NDArray[np.int64] = field(init=False)
+    def _open_membership(self) -> None:
+        """Whose account it is, since when, with which devices. `real` is the one account that a person's devices do
+        the work of; `began` is when the person first came."""
+        self.strategy, self.person, self.ring = self._counts(), self._counts(), self._counts(NO_RING)
+        self.devices, self.price_uc, self.least_stake_uc = self._counts(), self._counts(), self._counts()
+        self.joined, self.began, self.left = self._counts(), self._counts(), self._counts(NEVER)
+        self.active, self.open, self.real = self._flags(), self._flags(), self._flags()
+        self.uptime, self.speed = self._numbers(), self._numbers()
+
+    def _open_record(self) -> None:
+        """What production knows of an owner, and what only the simulator does: who cheated when."""
+        self.right_in_a_row, self.verified, self.penalties = self._counts(), self._counts(), self._counts()
+        self.right_value, self.all_value = self._numbers(), self._numbers()
+        self.evidence, self.failures = self._numbers(), self._numbers()
+        self.found, self.severe, self.first_found = self._counts(), self._counts(), self._counts(NEVER)
+        self.tasks, self.tasks_last = self._counts(), self._counts()
+        self.cheated, self.cheated_last, self.first_cheat = self._counts(), self._counts(), self._counts(NEVER)
+
+    def _open_money(self) -> None:
+        """Besides the books: which part of what is locked waits for what. Windows are newest first."""
+        shape = (self.scenario.window_steps, self.rows)
+        self.locked_uc, self.unseen, self.unseen_wrong = (np.zeros(shape, dtype=np.int64) for _ in range(3))
+        self.held_back_uc, self.owed_uc, self.spent_uc = self._counts(), self._counts(), self._counts()
+        self.stake_lost, self.stake_lost_uc = self._counts(), self._counts()
+        self.baseline_uc = self._numbers()
+
+    def _counts(self, value: int = 0) -> Integers:
+        return np.full(self.rows, value, dtype=np.int64)
+
+    def _numbers(self) -> Floats:
+        return np.zeros(self.rows)
+
+    def _flags(self) -> Flags:
+        return np.zeros(self.rows, dtype=np.bool_)
 
     def admit(self, coming: Arrivals, step: int, draws: np.random.Generator) -> Integers:
         """Open accounts with the least stake paid in. Answers their rows; fewer when there is no place left."""

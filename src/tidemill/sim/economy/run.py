@@ -67,10 +67,10 @@ class Economy:
         self._pay(work, checked, choices)
         found = found_wrong(population, work, checked)
         griefed = self._grief(work, checked, choices, auditors, found)
-        verdicts = judge(population, found, self._implausible(work), auditors, step=step, draws=draws)
-        population.books.move_one(Purse.AUDIT_BUDGET, Purse.EXTERNAL, verdicts.look_back_uc)
-        self._record(work, checked, found, choices, step)
-        self.lately.append(self.tally.add(population, work, checked, griefed + verdicts.look_back_uc, step))
+        look_back_uc = judge(population, found, self._implausible(work), auditors, step=step, draws=draws)
+        population.books.move_one(Purse.AUDIT_BUDGET, Purse.EXTERNAL, look_back_uc)
+        self._record(work, checked, found, step)
+        self.lately.append(self.tally.add(population, work, checked, griefed + look_back_uc, step))
         settle(population, new)
         self._compare(before, present, step)
         self._move_on(choices, step)
@@ -164,7 +164,7 @@ class Economy:
         implausible: Flags = done > IMPLAUSIBLE * can + 5
         return implausible
 
-    def _record(self, work: Work, checked: Checked, found: Found, choices: Choices, step: int) -> None:
+    def _record(self, work: Work, checked: Checked, found: Found, step: int) -> None:
         """What everybody's record says after the step."""
         population, rules = self.population, self.scenario.rules.reputation
         passed = ~checked.wrong

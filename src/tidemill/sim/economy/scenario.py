@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 
-from tidemill.core.clock import HOUR
 from tidemill.core.money import CREDIT_UC
 from tidemill.core.settings.money import BonusFundSettings, MoneySettings, PlansSettings, StakeSettings
 from tidemill.core.settings.trust import (
@@ -16,7 +15,6 @@ from tidemill.core.settings.trust import (
 from tidemill.core.work.paying import MarketPlan
 
 STEP_HOURS = 6
-STEP_US = STEP_HOURS * HOUR
 STEPS_A_DAY = 24 // STEP_HOURS
 DAYS_A_MONTH = 30
 
