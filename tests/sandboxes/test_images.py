@@ -8,6 +8,7 @@ import signal
 import sys
 import tarfile
 import time
+import tracemalloc
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path, PurePosixPath
 
@@ -169,6 +170,37 @@ def test_a_bomb_is_looked_through_in_little_time_and_memory(tmp_path: Path) -> N
     began = time.monotonic()
     assert unfit_image(bomb, 64 * MIB, 10) is CannotHold.IMAGE_UNFIT
     assert time.monotonic() - began < 1
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_SPARSE])
+def test_a_header_without_end_takes_no_memory(tmp_path: Path, kind: bytes) -> None:
+    """Attributes and long names are read whole: a small file could fill the memory of the agent itself."""
+    bomb = tmp_path / "bomb.gz"
+    entry = tarfile.TarInfo("x")
+    entry.type, entry.size = kind, 16 * MIB
+    with gzip.open(bomb, "wb", compresslevel=1) as file:
+        file.write(entry.tobuf(tarfile.GNU_FORMAT) + bytes(16 * MIB))
+    tracemalloc.start()
+    try:
+        assert unfit_image(bomb, 1024 * MIB, 10) is CannotHold.IMAGE_UNFIT
+        assert tracemalloc.get_traced_memory()[1] < 4 * MIB
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_list_of_holes_without_end_takes_no_memory(tmp_path: Path) -> None:
+    bomb = tmp_path / "bomb.gz"
+    entry = tarfile.TarInfo("x")
+    entry.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "x"}
+    entry.size = 16 * MIB
+    with gzip.open(bomb, "wb", compresslevel=1) as file:
+        file.write(entry.tobuf(tarfile.PAX_FORMAT) + b"1" * 16 * MIB)
+    tracemalloc.start()
+    try:
+        assert unfit_image(bomb, 1024 * MIB, 10) is CannotHold.IMAGE_UNFIT
+        assert tracemalloc.get_traced_memory()[1] < 4 * MIB
+    finally:
+        tracemalloc.stop()
 
 
 SETTING = Setting("mark", Path("/place/work"), 1_900_000_000, "image", ("/data", "/work"), None, is_podman=False)

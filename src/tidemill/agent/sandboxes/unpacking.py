@@ -2,7 +2,7 @@
 
 Inputs are mounted as they are: a task unpacks its own archives under its own limits. Only an image is unpacked
 outside, by an engine that has no limit of its own, so it is read through first, in bounded memory, and what counts is
-what would lie on disk afterwards.
+what would lie on disk afterwards. A header that goes on without end is not read to its end.
 """
 
 import tarfile
@@ -13,13 +13,22 @@ from tidemill.core.sandboxes import CannotHold
 NAME_BYTES_MAX = 4096
 PADDING = 4096
 """A file takes whole blocks, and a name takes room, however little is in it."""
+HEADER_BYTES_MAX = 1024 * 1024
+"""Long names and attributes come in a body of their own, which is held in memory to be understood."""
+_IN_MEMORY = {
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+}
 
 
 def unfit_image(tarball: Path, bytes_max: int, entries_max: int) -> CannotHold | None:
     """Why a root filesystem's archive may not be unpacked, or None. It may be compressed."""
     total = 0
     try:
-        with tarfile.open(tarball, "r|*", errorlevel=2) as archive:
+        with tarfile.open(tarball, "r|*", errorlevel=2, tarinfo=_Bounded) as archive:
             for count, entry in enumerate(archive, start=1):
                 total += entry.size + PADDING
                 if total > bytes_max or count > entries_max or _odd(entry):
@@ -28,6 +37,18 @@ def unfit_image(tarball: Path, bytes_max: int, entries_max: int) -> CannotHold |
     except (tarfile.TarError, OSError, EOFError, ValueError, MemoryError):
         return CannotHold.IMAGE_UNFIT
     return None if total else CannotHold.IMAGE_UNFIT
+
+
+class _Bounded(tarfile.TarInfo):
+    """An entry that is refused before its headers take more memory than they may, compressed however well."""
+
+    def _proc_member(self, tarfile_: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.type == tarfile.GNUTYPE_SPARSE or (self.type in _IN_MEMORY and self.size > HEADER_BYTES_MAX):
+            raise tarfile.ReadError("a header without end")
+        return super()._proc_member(tarfile_)  # type: ignore[misc,no-any-return]
+
+    def _proc_gnusparse_10(self, *_: object) -> None:
+        raise tarfile.ReadError("a file with holes")
 
 
 def _odd(entry: tarfile.TarInfo) -> bool:
