@@ -24,7 +24,7 @@ from tidemill.cli.main import app
 from tidemill.cli.output import Exit
 from tidemill.control import routes
 from tidemill.control.app import create_api
-from tidemill.control.problems import STATUS
+from tidemill.control.statuses import STATUS
 from tidemill.core import settings
 from tidemill.core.accounts.permissions import RULES, Rule, Whose
 from tidemill.core.accounts.roles import Role

@@ -14,7 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tidemill.control.context import Control
 from tidemill.control.large_bodies import is_of_uploads, may_be_large
 from tidemill.control.limiter import headers as limit_headers
-from tidemill.control.problems import RequestRefusal, refusal
+from tidemill.control.problems import refusal
+from tidemill.control.statuses import RequestRefusal
 from tidemill.core.pool_urls import is_loopback
 
 log = structlog.get_logger()

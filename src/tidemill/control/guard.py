@@ -13,7 +13,8 @@ from fastapi.routing import APIRoute
 
 from tidemill.control.callers import Shown
 from tidemill.control.context import Control, address_of
-from tidemill.control.problems import Refused, RequestRefusal, documented
+from tidemill.control.problems import Refused, documented
+from tidemill.control.statuses import RequestRefusal
 from tidemill.core.accounts.account import AccountStateRefusal
 from tidemill.core.accounts.permissions import RULES, Rule, refused
 from tidemill.core.accounts.roles import STRANGER, Caller, Credential

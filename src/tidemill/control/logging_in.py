@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tidemill.control.context import Control
-from tidemill.control.problems import Refused, RequestRefusal, unless_refused
+from tidemill.control.problems import Refused, unless_refused
 from tidemill.control.sending import tell
+from tidemill.control.statuses import RequestRefusal
 from tidemill.core.accounts.account import Account
 from tidemill.core.accounts.addresses import Address
 from tidemill.core.accounts.lockout import Failures, LockRules, LoginRefusal, locked_until

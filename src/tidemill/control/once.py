@@ -9,7 +9,8 @@ from fastapi import Depends, Header, Request
 from fastapi.responses import Response
 
 from tidemill.control.context import CallerPart, ControlPart
-from tidemill.control.problems import Refused, RequestRefusal
+from tidemill.control.problems import Refused
+from tidemill.control.statuses import RequestRefusal
 from tidemill.core.clock import Instant
 from tidemill.store import answers
 from tidemill.store.answers import Answer, AnswerRefusal, Scope

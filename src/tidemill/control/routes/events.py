@@ -13,8 +13,9 @@ from pydantic import BaseModel, BeforeValidator
 
 from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit, device_of
 from tidemill.control.guard import GuardedRoute
-from tidemill.control.problems import Refused, RequestRefusal, documented
+from tidemill.control.problems import Refused, documented
 from tidemill.control.routes import API, Timestamp, View
+from tidemill.control.statuses import RequestRefusal
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.accounts.sessions import Device
 from tidemill.core.events import LOG_START, Cursor, Reader, Recorded, may_read

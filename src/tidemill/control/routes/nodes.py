@@ -9,10 +9,11 @@ from pydantic import BaseModel, Field
 
 from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit
 from tidemill.control.exact import ExactRoute
-from tidemill.control.problems import Refused, RequestRefusal, documented, unless_refused
+from tidemill.control.problems import Refused, documented, unless_refused
 from tidemill.control.routes import API, Reason
 from tidemill.control.routes.events import EventView
 from tidemill.control.routes.node_views import NodeDetail, NodePage, detail, summaries
+from tidemill.control.statuses import RequestRefusal
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.events import Cursor
 from tidemill.core.nodes.node import NAME_MAX, Node, NodeRefusal, checked_name
