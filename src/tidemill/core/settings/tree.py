@@ -30,6 +30,7 @@ from tidemill.core.settings.definition import (
 )
 from tidemill.core.settings.edge import HttpSettings, LimitsSettings, LoginSettings
 from tidemill.core.settings.mail import MailSettings
+from tidemill.core.settings.market import MarketSettings
 from tidemill.core.settings.money import (
     BonusFundSettings,
     ContributionSettings,
@@ -113,6 +114,7 @@ class Settings:
     nvlink: NvlinkSettings = field(default_factory=NvlinkSettings, metadata=OF_POOL)
     contribution: ContributionSettings = field(default_factory=ContributionSettings, metadata=OF_POOL)
     epochs: EpochsSettings = field(default_factory=EpochsSettings, metadata=OF_POOL)
+    market: MarketSettings = field(default_factory=MarketSettings, metadata=OF_POOL)
     offers: OffersSettings = field(default_factory=OffersSettings, metadata=OF_POOL)
     stake: StakeSettings = field(default_factory=StakeSettings, metadata=OF_POOL)
     reputation: ReputationSettings = field(default_factory=ReputationSettings, metadata=OF_POOL)
