@@ -122,6 +122,12 @@ def test_many_nodes_that_do_not_suit_do_not_hide_the_one_that_does(policy: str) 
     assert placed.node_id == good.node_id
 
 
+def test_nodes_that_claim_models_without_number_neither_break_nor_slow_the_pool() -> None:
+    pool = pool_of(*(node(number, devices=(Device(f"model {number}", 1),)) for number in range(1, 1000)))
+    assert all(pool.place(ask(), NOW) for _ in range(999))
+    assert pool.place(ask(), NOW) is None
+
+
 def test_a_gang_is_placed_whole_or_not_at_all() -> None:
     pool = pool_of(*(node(number, devices=(Device("A100", 81920),) * 2) for number in range(1, 4)))
     assert pool.place_gang(ask(gang=7), NOW) is None

@@ -4,7 +4,7 @@ This is the exact path: `room` and `allowed` say of every slot what `suits` says
 for is compared. Nodes that mix models are rare; they are asked one by one.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Generic, TypeVar
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tidemill.core.clock import Instant
 from tidemill.core.placement.node import PoolNode
-from tidemill.core.placement.policies import Slots
+from tidemill.core.placement.policies import Numbers, Slots
 from tidemill.core.placement.request import WHOLE_MILLI, Request
 
 T = TypeVar("T")
@@ -48,6 +48,7 @@ class Columns:
         self.models, self.kind_sets, self.label_sets = _Names[str](), _Names[frozenset[str]](), _Names[frozenset[str]]()
         self.owners, self.regions, self.domains = _Names[UUID](), _Names[str](), _Names[str]()
         self._mixed: set[int] = set()
+        self._windowed: set[int] = set()
 
     def put(self, node: PoolNode) -> None:
         """A node comes into its slot, or comes anew with other facts."""
@@ -55,6 +56,7 @@ class Columns:
         self.nodes[slot] = node
         self.alive[slot], self.plain[slot] = True, node.is_plain
         (self._mixed.discard if node.is_plain else self._mixed.add)(slot)
+        (self._windowed.discard if node.until is None else self._windowed.add)(slot)
         self.model[slot] = self.models.number(node.model)
         self.kinds[slot], self.labels[slot] = self.kind_sets.number(node.kinds), self.label_sets.number(node.labels)
         self.owner[slot] = self.owners.number(node.owner_id)
@@ -85,6 +87,7 @@ class Columns:
         self.whole[slot] = self.largest[slot] = 0
         self.free[slot] = 0
         self._mixed.discard(slot)
+        self._windowed.discard(slot)
 
     def room(self, request: Request, slots: Slots | None = None) -> Mask:
         """Where enough is free, of all slots or of these."""
@@ -110,8 +113,8 @@ class Columns:
         self._ask_mixed(request, slots, mask)
         return mask
 
-    def allowed(self, request: Request, now: Instant, holders: Iterable[int]) -> Mask:
-        """Where the request may go, room or no room. `holders` are the slots of excluded nodes."""
+    def allowed(self, request: Request, now: Instant, excluded: list[int]) -> Mask:
+        """Where the request may go, room or no room. `excluded` are the slots of excluded nodes."""
         mask: Mask = _within(self.kinds, self.kind_sets, request.kind)
         if request.price_max_uc is not None:
             mask &= self.price <= request.price_max_uc
@@ -128,8 +131,10 @@ class Columns:
         barred = request.excluded_owners | ({request.customer_id} if request.customer_id else set())
         for number in self.owners.known(barred):
             mask &= self.owner != number
-        mask &= self.until >= now + request.duration_us
-        mask[list(holders)] = False
+        if self._windowed:
+            mask &= self.until >= now + request.duration_us
+        if excluded:
+            mask[excluded] = False
         return mask
 
     def _ask_mixed(self, request: Request, slots: Slots | None, mask: Mask) -> None:
@@ -155,11 +160,13 @@ class _Names(Generic[T]):
         return [self.numbers[value] for value in values if value in self.numbers]
 
 
-def _is_one_of(column: NDArray[np.int32], numbers: Sequence[int]) -> Mask:
+def _is_one_of(column: Numbers, numbers: Sequence[int]) -> Mask:
     if len(numbers) > _FEW_MODELS:
         return np.isin(column, numbers)
-    mask: Mask = np.zeros(len(column), np.bool_)
-    for number in numbers:
+    if not numbers:
+        return np.zeros(len(column), np.bool_)
+    mask: Mask = column == numbers[0]
+    for number in numbers[1:]:
         mask |= column == number
     return mask
 

@@ -172,7 +172,7 @@ class Pool:
         ranking = self._ranking(request.policy) if request.policy in self._rank_policies else None
         fits = self._fit(request.policy) if ranking is None else None
         self._flush()
-        excluded = (self._by_id[one].slot for one in request.excluded_nodes if one in self._by_id)
+        excluded = [self._by_id[one].slot for one in request.excluded_nodes if one in self._by_id]
         mask = self._columns.allowed(request, now, excluded)
         if newcomers:
             mask &= self._columns.newcomer
@@ -185,14 +185,13 @@ class Pool:
 
     def _highest(self, ranking: Ranking, mask: Mask, request: Request) -> tuple[PoolNode, int] | None:
         """The highest rank, and among equals the one that was changed longest ago."""
-        ranks = np.where(mask, ranking.column, -1)
-        for node, bonus in self._local(request, LOCALITY_WEIGHT):
-            if mask[node.slot]:
-                ranks[node.slot] = ranking.rank(node, bonus)
-        highest = ranks.max()
-        if highest < 0:
+        slots = np.flatnonzero(mask)
+        if not len(slots):
             return None
-        slots = np.flatnonzero(ranks == highest)
+        ranks = ranking.column[slots]
+        for node, bonus in self._local(request, LOCALITY_WEIGHT):
+            ranks[slots == node.slot] = ranking.rank(node, bonus)
+        slots = slots[ranks == ranks.max()]
         return self._node(int(slots[np.argmin(self._columns.version[slots])])), -1
 
     def _take(self, node: PoolNode, device: int, request: Request) -> Placed:

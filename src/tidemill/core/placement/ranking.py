@@ -26,6 +26,8 @@ STEPS_MAX = 16_000
 """So that every rank fits into the columns."""
 
 SKIPPED_MAX = 64
+MODELS_MAX = 256
+"""A request that may go to more models than this is held against all nodes at once."""
 
 Nodes = Sequence[PoolNode | None]
 
@@ -70,7 +72,8 @@ class Ranking:
         assert 0 < self._steps <= STEPS_MAX
         self._rank_max = int((SCORE_HIGH - SCORE_LOW) * self._steps)
         self._bases = [0.0] * len(nodes)
-        self._standing: list[tuple[PoolNode, int, int] | None] = [None] * len(nodes)
+        self._standing: list[PoolNode | None] = [None] * len(nodes)
+        self._wholes, self._ranks = [-1] * len(nodes), [-1] * len(nodes)
         """Who stands in the lanes from each slot, with how many whole devices, and with which rank if in any."""
         self.column: NDArray[np.int16] = np.zeros(len(nodes), np.int16)
         self._lanes: dict[str, list[_Lane]] = {}
@@ -95,35 +98,34 @@ class Ranking:
         self.change(node)
 
     def remove(self, slot: int) -> None:
-        standing = self._standing[slot]
-        if standing is not None:
-            node, whole, rank = standing
+        node = self._standing[slot]
+        if node is not None:
             for lane in self._lanes[node.model] + (self._newcomers[node.model] if node.newcomer else []):
-                if lane.devices <= whole:
-                    lane.leave(slot, rank)
+                if lane.devices <= self._wholes[slot]:
+                    lane.leave(slot, self._ranks[slot])
             self._standing[slot] = None
+            self._wholes[slot] = -1
 
     def change(self, node: PoolNode) -> None:
         """What is free of a node has changed: it leaves the lanes and enters them anew, behind its equals."""
         slot, whole, rank = node.slot, node.whole, -1
-        standing = self._standing[slot]
-        before, rank_before = (-1, -1) if standing is None else standing[1:]
+        before = self._wholes[slot]
         lanes = self._lanes[node.model]
         for lane in lanes + self._newcomers[node.model] if node.newcomer else lanes:
             devices = lane.devices
             if devices <= before:
-                lane.leave(slot, rank_before)
+                lane.leave(slot, self._ranks[slot])
             if devices <= whole:
                 if rank < 0:
                     rank = self.rank(node)
                 lane.enter(slot, rank)
-        self._standing[slot] = (node, whole, rank)
+        self._standing[slot], self._wholes[slot], self._ranks[slot] = node, whole, rank
 
     def best(
         self, request: Request, now: Instant, *, newcomers: bool, local: Sequence[tuple[PoolNode, float]]
     ) -> PoolNode | Unsure | None:
         """The node that gets the request. `local` are nodes with what holding its inputs is worth to each."""
-        if request.milli < WHOLE_MILLI:
+        if request.milli < WHOLE_MILLI or len(request.models or self._lanes) > MODELS_MAX:
             return UNSURE
         nodes, skipped = self._nodes, 0
         best, best_rank = _of_local(self.rank, request, now, local, newcomers=newcomers) if local else (None, -1)
@@ -163,12 +165,11 @@ class Ranking:
 
     def _open(self, model: str, devices: int, *, newcomers: bool) -> _Lane:
         lane = _Lane(devices)
-        standing = [one for one in self._standing if one and one[0].model == model and one[1] >= devices]
-        for node, whole, _ in sorted(standing, key=lambda one: one[0].version):
-            rank = self.rank(node)
-            self._standing[node.slot] = (node, whole, rank)
+        able = [one for one in self._standing if one and one.model == model and self._wholes[one.slot] >= devices]
+        for node in sorted(able, key=lambda one: one.version):
+            self._ranks[node.slot] = self.rank(node)
             if node.newcomer or not newcomers:
-                lane.enter(node.slot, rank)
+                lane.enter(node.slot, self._ranks[node.slot])
         (self._newcomers if newcomers else self._lanes)[model].append(lane)
         return lane
 

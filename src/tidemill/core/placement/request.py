@@ -4,7 +4,7 @@
 devices asks for the processor only. Everything that is not set is not asked for.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from functools import cached_property
 from typing import NamedTuple
@@ -70,12 +70,17 @@ class Request:
     priority: Priority = Priority.NORMAL
     submitted_at: Instant = _LONG_AGO
     policy: str = "value"
+    is_choosy: bool = field(init=False, repr=False, compare=False)
+    """Whether it asks for something that few requests ask for, which then need not be looked at one by one."""
 
     def __post_init__(self) -> None:
         assert self.devices >= 0
         assert 0 < self.milli <= WHOLE_MILLI
         assert self.milli == WHOLE_MILLI or self.devices == 1, "only one device can be shared"
         assert self.gang >= 1
+        places = self.regions or self.domains or self.labels
+        choosy = bool(self.excluded_nodes or self.excluded_owners or self.attested or places)
+        object.__setattr__(self, "is_choosy", choosy)
 
     @cached_property
     def shape(self) -> Shape:

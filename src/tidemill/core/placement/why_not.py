@@ -45,7 +45,7 @@ class WhyNot(Enum):
 
 
 def suits(node: PoolNode, request: Request, now: Instant) -> bool:
-    """Whether there is no objection; everything that most requests do not ask for is looked at last."""
+    """Whether there is no objection."""
     limit_uc = request.price_max_uc
     return (
         node.holds(request)
@@ -54,12 +54,7 @@ def suits(node: PoolNode, request: Request, now: Instant) -> bool:
         and request.kind in node.kinds
         and node.owner_id != request.customer_id
         and (node.until is None or node.until >= now + request.duration_us)
-        and not (request.excluded_nodes and node.node_id in request.excluded_nodes)
-        and not (request.excluded_owners and node.owner_id in request.excluded_owners)
-        and (not request.attested or node.attested)
-        and (not request.regions or node.region in request.regions)
-        and (not request.domains or node.domain in request.domains)
-        and (not request.labels or request.labels <= node.labels)
+        and not (request.is_choosy and _is_barred(node, request))
     )
 
 
@@ -79,6 +74,17 @@ def objections(node: PoolNode, request: Request, now: Instant) -> Iterator[WhyNo
     yield from _of_people(node, request)
     if node.until is not None and node.until < now + request.duration_us:
         yield WhyNot.WINDOW_TOO_SHORT
+
+
+def _is_barred(node: PoolNode, request: Request) -> bool:
+    return (
+        node.node_id in request.excluded_nodes
+        or node.owner_id in request.excluded_owners
+        or (request.attested and not node.attested)
+        or (bool(request.regions) and node.region not in request.regions)
+        or (bool(request.domains) and node.domain not in request.domains)
+        or not request.labels <= node.labels
+    )
 
 
 def _of_devices(node: PoolNode, request: Request) -> Iterator[WhyNot]:
