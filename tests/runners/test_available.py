@@ -46,21 +46,27 @@ def test_an_image_by_its_name_is_ordered_with_its_inputs(tmp_path: Path) -> None
     (tmp_path / "image").write_bytes(b"not an image, but a file of that name")
     files = {"image": tmp_path / "image"}
     parameters = {
-        "image": "registry.example/tools/blender:4.2",
+        "image": "ghcr.io/tools/blender:4.2",
         "command": ["blender", "-b", "/inputs/image"],
         "environment": [{"name": "THREADS", "value": "2"}],
         "seconds": 60,
-        "network": True,
         "devices": 2,
         "gpu_memory_mib": 1024,
     }
     order = RUNNERS["container"].order(task_of("container", parameters, files), "a", files, python_runtime())
-    assert order.image == Image("registry.example/tools/blender:4.2")
-    assert order.granted == Granted(network=True)
+    assert order.image == Image("ghcr.io/tools/blender:4.2")
+    assert order.granted == Granted()
     assert order.command.arguments == ("blender", "-b", "/inputs/image")
     assert order.command.environment == {"THREADS": "2"}
     assert [mount.target for mount in order.inputs] == [PurePosixPath("/inputs/image")]
     assert order.limits.gpu_memory_bytes == 1280 * 2**20
+
+
+def test_a_task_that_wants_a_network_is_declined() -> None:
+    """An engine's network leads into the owner's, and to the addresses by which a cloud tells a machine's secrets."""
+    asked = {"image": "busybox", "command": ["true"], "seconds": 5}
+    assert RUNNERS["container"].declines(task_of("container", asked)) is None
+    assert "no network" in str(RUNNERS["container"].declines(task_of("container", {**asked, "network": True})))
 
 
 def test_an_image_in_a_file_is_the_engines_and_is_not_shown_to_the_command(tmp_path: Path) -> None:

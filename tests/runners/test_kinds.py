@@ -15,11 +15,13 @@ from tidemill.core.kinds.needs import Needs, limits_of
 from tidemill.core.kinds.task import TASK_MAX_BYTES, Input, Priority, Task, read_task, task_bytes
 from tidemill.core.sandboxes import MIB, Ability, Limits
 
+ELSEWHERE = ("169.254.169.254/x", "localhost/x", "localhost:5000/x", "nas.lan/x", "ghcr.io:8080/x", "10.0.0.1:80/x/y")
+"""From these an engine would fetch inside the network of a machine's owner."""
 GOOD: dict[str, dict[str, Any]] = {
     "matmul": {"m": 64, "n": 32, "k": 16, "element": "int8", "seed": 7},
     "embed": {"texts": ["A tide mill.", "Ein Gezeitenkraftwerk."]},
     "script": {"program": "print('hello')\n", "seconds": 10, "arguments": ["--fast"]},
-    "container": {"image": "registry.example/tools/blender:4.2", "command": ["blender", "-b"], "seconds": 60},
+    "container": {"image": "ghcr.io/tools/blender:4.2", "command": ["blender", "-b"], "seconds": 60},
     "render": {"scene": SCENE, "width": 320, "height": 200, "samples": 4},
 }
 DIGEST = Digest("ab" * 32)
@@ -97,6 +99,8 @@ def test_no_parameters_break_a_kind(name: str, value: Any, which: int) -> None:
         ("script", {"seconds": 0}, "seconds must be a whole number"),
         ("script", {"arguments": ["a\0b"]}, "arguments[0] must be a text"),
         ("container", {"image": "Registry/Name; rm -rf /"}, "image must be a name"),
+        ("container", {"image": "ghcr.io/a/../../containers/b"}, "image must be a name"),
+        *(("container", {"image": one}, "image must be in one of these registries") for one in ELSEWHERE),
         ("container", {"command": []}, "command must begin with a program"),
         ("container", {"environment": [{"name": "A=B", "value": ""}]}, "environment must hold each name once"),
         ("container", {"environment": [{"name": "A", "value": ""}] * 2}, "environment must hold each name once"),

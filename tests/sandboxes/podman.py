@@ -21,14 +21,30 @@ events_logger="file"
 """
 
 
+PASSWORDS = ".docker/config.json"
+"""Where a user of Podman may have them, from the home directory."""
+REGISTRY = '[[registry]]\nlocation = "{registry}"\ninsecure = true\n'
+
+
 @contextmanager
-def podman_service() -> Iterator[Path]:
-    """The socket of a service that ends, with all that it has, after the test."""
+def podman_service(registry: str = "", passwords: str = "{}") -> Iterator[Path]:
+    """The socket of a service that ends, with all that it has, after the test.
+
+    It fetches from one registry without TLS, for which its owner has these passwords.
+    """
     with reachable_directory() as home:
         (home / "containers.conf").write_text(SETTINGS)
+        (home / "registries.conf").write_text(REGISTRY.format(registry=registry) if registry else "")
+        (home / PASSWORDS).parent.mkdir()
+        (home / PASSWORDS).write_text(passwords)
         own = ["--root", str(home / "root"), "--runroot", str(home / "run"), "--tmpdir", str(home / "tmp")]
         podman = ["podman", *own, "--storage-driver", "vfs"]
-        variables = {**os.environ, "CONTAINERS_CONF": str(home / "containers.conf")}
+        variables = {
+            **os.environ,
+            "CONTAINERS_CONF": str(home / "containers.conf"),
+            "CONTAINERS_REGISTRIES_CONF": str(home / "registries.conf"),
+            "HOME": str(home),
+        }
         line = [*podman, "system", "service", "--time=0", f"unix://{home}/socket"]
         with (home / "log").open("wb") as log:
             service = subprocess.Popen(line, env=variables, cwd=home, stdout=log, stderr=log)

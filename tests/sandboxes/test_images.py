@@ -25,6 +25,7 @@ from tidemill.agent.sandboxes.engine_api import EngineFault, tell_apart
 from tidemill.agent.sandboxes.interface import Stream
 from tidemill.agent.sandboxes.seats import mark
 from tidemill.agent.sandboxes.unpacking import unfit_image
+from tidemill.core.image_names import full_name
 from tidemill.core.sandboxes import MIB, CannotHold, Command, Ending, Granted, Image, Order
 
 BUSYBOX = Path("/usr/bin/busybox")
@@ -234,7 +235,23 @@ def test_gpus_are_asked_for_as_each_engine_wants() -> None:
         Granted(gpus=("all",))
 
 
-@pytest.mark.parametrize("wrong", ["", "UPPER", "a b", "../x", "a@sha256:1", "-x"])
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("busybox", "docker.io/library/busybox:latest"),
+        ("docker.io/busybox:1", "docker.io/library/busybox:1"),
+        ("tide/mill", "docker.io/tide/mill:latest"),
+        ("quay.io/tide/mill", "quay.io/tide/mill:latest"),
+        ("localhost/mill:New", "localhost/mill:New"),
+        (f"tide/mill@sha256:{'0' * 64}", f"docker.io/tide/mill@sha256:{'0' * 64}"),
+    ],
+)
+def test_a_name_says_one_image_of_one_registry(said: str, meant: str) -> None:
+    """An engine that is told no tag fetches all of them; one that is told no registry asks the owner's first."""
+    assert full_name(said) == full_name(meant) == meant
+
+
+@pytest.mark.parametrize("wrong", ["", "UPPER", "a b", "../x", "a@sha256:1", "-x", "a/../b", "a//b", "a/", "a:b:c"])
 def test_a_name_that_is_none_is_no_image(wrong: str) -> None:
     with pytest.raises(ValueError, match="image"):
         Image(wrong)

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import PurePosixPath
 
+from tidemill.core.image_names import REFERENCE
 from tidemill.core.refusals import Refusal
 
 MIB = 1024 * 1024
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 """A run's name becomes a directory, a control group and a container."""
 GPU = re.compile(r"[0-9]{1,2}|(GPU|MIG)-[0-9a-f-]{8,64}")
-REFERENCE = re.compile(r"[a-z0-9][a-z0-9._/:-]{0,200}(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?(@sha256:[0-9a-f]{64})?")
 
 
 class Ability(Enum):

@@ -47,17 +47,17 @@ class Engine(Sandbox):
         self._calls = _calls(place, self._is_podman)
         self._gpu_memory = watched_gpu_memory()
         self._lives: dict[str, Life] = {}
-        self.images = Images(api, self._mark)
+        self.images = Images(api, self._mark, place, self._is_podman)
         self.enforced = _enforced(told["info"], self._calls is not None, self._gpu_memory is not None)
 
     async def run(self, order: Order, told: Told) -> Outcome:
         if order.name in self._lives:
             raise SandboxFault(f"A run named {order.name} is here already: give each attempt a name of its own.")
         life = self._lives[order.name] = Life(order, told, self._gpu_memory)
-        user = self._users.pop() if self._users else None
+        user = self._users.pop() if os.geteuid() == 0 else None
         room = self._place / order.name
         try:
-            async with self.images.used(order.image) as image:
+            async with self.images.used(order.image, order.limits.seconds) as image:
                 return await self._run(life, room, user, image)
         except UnfitImage as unfit:
             life.hear(Stream.ERRORS, f"{unfit}\n".encode())
@@ -210,6 +210,7 @@ async def open_engine(place: Path, path: Path) -> Engine:
         raise
     engine = Engine(place, lock, api, _keeper(path, mark(place)), told)
     try:
+        await engine.images.sweep()
         await engine.images.bring_empty()
         await _try_out(engine)
     except BaseException:

@@ -32,6 +32,8 @@ class EngineFault(SandboxFault):
 class CannotStart(EngineFault):
     """A program that is not there, or not one: the task's own fault, in the engine's words."""
 
+    code = "program_cannot_start"
+
 
 class EngineApi:
     def __init__(self, path: Path) -> None:

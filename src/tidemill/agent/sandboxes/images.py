@@ -1,35 +1,49 @@
 """Images for runs in an engine: brought when a run needs one, removed when no run does.
 
-An image in a file is looked through before the engine unpacks it, and is known by the file's content under a name of
-ours, so that no customer's image ever takes a name that the owner uses. An image that was there before stays.
+Whatever a run uses has a name of ours, so that no customer's image ever takes a name that the owner uses, and all of
+them are found again. An image in a file is looked through before the engine unpacks it. One in a registry is fetched as
+anybody could fetch it. What the owner has is the owner's: a task that names it is not shown it.
 """
 
 import asyncio
 import io
 import tarfile
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from hashlib import file_digest
+from hashlib import file_digest, sha256
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from tidemill.agent.sandboxes.engine_api import EngineApi, EngineFault
 from tidemill.agent.sandboxes.engine_keeper import REPOSITORY
 from tidemill.agent.sandboxes.unpacking import unfit_image
 from tidemill.agent.sandboxes.view import LINKS, WORK
+from tidemill.core.image_names import full_name
 from tidemill.core.sandboxes import MIB, Image
 
 UNPACKED_BYTES_MAX = 64 * 1024 * MIB
 ENTRIES_MAX = 2_000_000
 NOT_THERE = 404
 EMPTY = "empty"
+FETCHING = "fetching-"
+"""A file that begins so names an image while it may be in the engine under its own name."""
+PASSWORDS = (
+    Path("/run/containers/0/auth.json"),
+    Path("/root/.config/containers/auth.json"),
+    Path("/root/.docker/config.json"),
+    Path("/root/.dockercfg"),
+)
+"""Where Podman looks for passwords of registries, whoever asks it to fetch. Docker has none but those it is given."""
 
 
 class UnfitImage(EngineFault):
     """The image cannot be used: the task's own fault."""
+
+    code = "image_unfit"
 
 
 @dataclass(frozen=True)
@@ -39,11 +53,18 @@ class Brought:
 
 
 class Images:
-    def __init__(self, api: EngineApi, mark: str) -> None:
-        self._api, self._own = api, f"{REPOSITORY}/{mark}"
+    """`place` is the sandbox's, for notes of what is being fetched."""
+
+    def __init__(self, api: EngineApi, mark: str, place: Path, is_podman: bool) -> None:
+        self._api, self._own, self._place, self._is_podman = api, f"{REPOSITORY}/{mark}", place, is_podman
         self._users: Counter[str] = Counter()
-        self._ours: set[str] = set()
-        self._bringing = asyncio.Lock()
+        self._bringing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def sweep(self) -> None:
+        """Remove what a killed agent was just fetching."""
+        for note in self._place.glob(f"{FETCHING}*"):
+            await self._remove(note.read_text())
+            note.unlink()
 
     async def bring_empty(self) -> None:
         """An image with nothing but places to mount at, for runs that use the machine's own programs."""
@@ -53,51 +74,87 @@ class Images:
             await self._import(Path(file.name), await self._name(None))
 
     @asynccontextmanager
-    async def used(self, image: Image | None) -> AsyncIterator[Brought]:
-        """The image, in the engine for as long as somebody uses it."""
+    async def used(self, image: Image | None, within_s: float) -> AsyncIterator[Brought]:
+        """The image, in the engine for as long as somebody uses it. A registry may take its time, but not for ever."""
         name = await self._name(image)
         self._users[name] += 1
         try:
-            async with self._bringing:
-                volumes = await self._there(name, image)
+            try:
+                async with asyncio.timeout(within_s), self._bringing[name]:
+                    volumes = await self._there(name, image)
+            except TimeoutError:
+                raise UnfitImage("The image did not come before the deadline: name a smaller one.") from None
             yield Brought(name, volumes)
         finally:
             self._users[name] -= 1
-            if not self._users[name] and name in self._ours:
-                self._ours.discard(name)
-                with suppress(EngineFault):  # the sweep at the next start removes it
-                    await self._api.ask("DELETE", _place(name), force="true")
+            await asyncio.shield(self._let_go(name, image))
+
+    async def _let_go(self, name: str, image: Image | None) -> None:
+        """Remove it with its last user. Whoever wants it meanwhile waits, and brings it again."""
+        async with self._bringing[name]:
+            if not self._users[name] and image is not None:
+                await self._remove(name)
+        if not self._users[name]:
+            del self._users[name], self._bringing[name]
 
     async def _name(self, image: Image | None) -> str:
         if image is None:
             return f"{self._own}/{EMPTY}:latest"
         if image.tarball is None:
-            return image.reference
+            return f"{self._own}/{sha256(full_name(image.reference).encode()).hexdigest()}:latest"
         return f"{self._own}/{await asyncio.to_thread(_digest, Path(image.tarball))}:latest"
 
     async def _there(self, name: str, image: Image | None) -> tuple[str, ...]:
         """The volumes of an image, brought if need be."""
-        try:
-            found = await self._api.ask("GET", f"{_place(name)}/json")
-        except EngineFault as fault:
-            if fault.status != NOT_THERE or image is None:
-                raise
+        found = await self._found(name)
+        if found is None and image is not None:
             await self._bring(name, image)
-            self._ours.add(name)
-            found = await self._api.ask("GET", f"{_place(name)}/json")
+            found = await self._found(name)
+        if found is None:
+            raise EngineFault(f"The container engine has lost the image {name}: start the agent again.")
         return tuple((found.get("Config") or {}).get("Volumes") or {})
+
+    async def _found(self, name: str) -> Any:
+        try:
+            return await self._api.ask("GET", f"{_place(name)}/json")
+        except EngineFault as fault:
+            if fault.status != NOT_THERE:
+                raise
+        return None
+
+    async def _remove(self, name: str) -> None:
+        """Its last name takes the image with it; of one that has others, too, only the name goes."""
+        with suppress(EngineFault):  # the sweep at the next start removes it
+            await self._api.ask("DELETE", _place(name), force="true")
 
     async def _bring(self, name: str, image: Image) -> None:
         if image.tarball is None:
-            try:
-                await self._api.send("/images/create", None, fromImage=name)
-            except EngineFault as fault:
-                raise UnfitImage(f"The image {name} could not be fetched: {fault}", fault.status) from fault
+            await self._fetch(name, full_name(image.reference))
             return
         tarball = Path(image.tarball)
         if unfit := await asyncio.to_thread(unfit_image, tarball, UNPACKED_BYTES_MAX, ENTRIES_MAX):
             raise UnfitImage(unfit.sentence)
         await self._import(tarball, name)
+
+    async def _fetch(self, name: str, source: str) -> None:
+        """From its registry, to be renamed. Of the same name there may be one that the owner keeps to themselves."""
+        if await self._found(source) is not None:
+            raise EngineFault(f"The owner of this machine has {source} already, and tasks see nothing of the owner's.")
+        if self._is_podman and (file := next(filter(Path.exists, PASSWORDS), None)):
+            raise EngineFault(
+                f"Podman would fetch images for tasks with the owner's passwords in {file}: remove it, or use Docker."
+            )
+        note = self._place / f"{FETCHING}{sha256(source.encode()).hexdigest()}"
+        note.write_text(source)
+        try:
+            await self._api.send("/images/create", None, fromImage=source)
+            repository, _, tag = name.rpartition(":")
+            await self._api.ask("POST", f"{_place(source)}/tag", repo=repository, tag=tag)
+        except EngineFault as fault:
+            raise UnfitImage(f"The image {source} could not be fetched: {fault}", fault.status) from fault
+        finally:
+            await asyncio.shield(self._remove(source))
+            note.unlink()
 
     async def _import(self, tarball: Path, name: str) -> None:
         """Podman knows no tag here but the latest, so that names differ before the colon."""

@@ -1,7 +1,7 @@
 """An image and a command of the customer's. The image has a name in a registry, or is the input `image`, a tarball.
 
 It runs in an engine only. The command finds its inputs below /inputs, and its result is what it writes below out/ in
-the directory where it starts. It has a network only if the customer asks for one and the node's owner allows it.
+the directory where it starts. A registry is one of those that are open to everybody.
 """
 
 import re
@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from tidemill.core.bounded_json import Most, Text, Whole
+from tidemill.core.image_names import NAME_MAX, PUBLIC, REFERENCE, is_public
 from tidemill.core.kinds.bounds import OPERATIONS_PER_CORE_S, Argument, Cores, Devices, Mib, Seconds, SomeMib, any_files
 from tidemill.core.kinds.kind import Check, Expected, Kind, NumericClass, Objection
 from tidemill.core.kinds.needs import Needs
 from tidemill.core.kinds.reading import malformed, read_parameters
-from tidemill.core.sandboxes import MIB, REFERENCE
+from tidemill.core.sandboxes import MIB
 
 IMAGE_MAX_BYTES = 64 * 1024 * MIB
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}", re.ASCII)
@@ -34,7 +35,7 @@ class Container:
 
     command: Annotated[tuple[Argument, ...], Most(64)]
     seconds: Seconds
-    image: Annotated[str, Text(400)] | None = None
+    image: Annotated[str, Text(NAME_MAX)] | None = None
     environment: Annotated[tuple[Variable, ...], Most(64)] = ()
     memory_mib: Mib = 1024
     shared_memory_mib: Annotated[int, Whole(1, 1024 * 1024)] = 64
@@ -72,6 +73,8 @@ def _objection(work: Container) -> Objection | None:
     names = [variable.name for variable in work.environment]
     if work.image is not None and not REFERENCE.fullmatch(work.image):
         return malformed("image must be a name such as registry/name:tag or registry/name@sha256:…")
+    if work.image is not None and not is_public(work.image):
+        return malformed(f"image must be in one of these registries: {', '.join(PUBLIC)}; or be the input image.")
     if not work.command or not work.command[0]:
         return malformed("command must begin with a program.")
     if len(set(names)) < len(names) or not all(VARIABLE.fullmatch(name) for name in names):
