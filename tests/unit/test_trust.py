@@ -24,7 +24,7 @@ from tidemill.core.verification.auditors import AuditorRefusal, Candidate, choos
 from tidemill.core.verification.draws import Purpose
 from tidemill.core.verification.exposure import ExposureRefusal, Holdings, Room, at_risk_uc, room, take_on
 from tidemill.core.verification.findings import WrongResult, charge
-from tidemill.core.verification.newcomers import held_back_uc, is_kept_for_newcomers, is_new, throttle
+from tidemill.core.verification.newcomers import held_back_uc, is_new, looks_among_newcomers, throttle
 from tidemill.core.verification.rates import Standing, after_audit, assumed_collusion, audit_rate
 from tidemill.core.work.paying import MarketPlan, due
 
@@ -228,8 +228,18 @@ def test_an_owner_is_new_until_both_time_and_results_are_enough(days: int, resul
 def test_half_of_a_newcomers_reward_is_held_back() -> None:
     assert held_back_uc(101, new=True, rules=NewcomersSettings()) == 50
     assert held_back_uc(101, new=False, rules=NewcomersSettings()) == 0
-    assert is_kept_for_newcomers(0.049, NewcomersSettings())
-    assert not is_kept_for_newcomers(0.05, NewcomersSettings())
+
+
+@pytest.mark.parametrize(
+    ("had", "capacity", "first"),
+    [(0, 0.5, True), (0.049, 0.5, True), (0.05, 0.5, False), (0.01, 0.01, False), (0, 0, False)],
+)
+def test_newcomers_come_first_until_they_had_their_share_and_never_for_more_than_they_can_do(
+    had: float, capacity: float, first: bool
+) -> None:
+    found = looks_among_newcomers(had, capacity, NewcomersSettings())
+    assert found.on is first
+    assert found.because.endswith(".")
 
 
 @pytest.mark.parametrize(("checks", "work", "on"), [(0, 0, False), (10, 100, False), (11, 100, True), (5, 0, False)])

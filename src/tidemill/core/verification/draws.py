@@ -23,7 +23,6 @@ class Purpose(StrEnum):
     TIE = "tie"
     LOOK_BACK = "look back"
     JURY = "jury"
-    NEWCOMER = "newcomer"
     CANARY = "canary"
 
 

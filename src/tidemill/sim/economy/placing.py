@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tidemill.core.reputation import suspended
 from tidemill.core.settings.work import ValuePolicySettings
+from tidemill.core.verification.newcomers import kept_share
 from tidemill.sim.economy.interface import Choices, Flags, Floats, Integers
 from tidemill.sim.economy.population import Population
 from tidemill.sim.economy.scenario import STEP_HOURS
@@ -46,7 +47,8 @@ def place(
     demand = scenario.demand * float(capacity.sum())
     weights = wanted * (1 - REPUTATION_WEIGHT + REPUTATION_WEIGHT * reputations / 1000)
     held_up = population.unproven() if throttled else np.zeros(population.rows, dtype=bool)
-    expected = _shares(weights, wanted, new, held_up, demand, scenario.rules.newcomers.placements)
+    kept = kept_share(float(wanted[new].sum()) / max(1.0, float(wanted.sum())), scenario.rules.newcomers)
+    expected = _shares(weights, wanted, new, held_up, demand, kept)
     orders = draws.poisson(expected), draws.poisson(capacity * choices.self_traded)
     rows = np.concatenate([np.repeat(np.arange(population.rows), many) for many in orders])
     ours = np.arange(len(rows)) >= orders[0].sum()
@@ -57,9 +59,12 @@ def place(
 
 
 def _shares(weights: Floats, wanted: Floats, new: Flags, held_up: Flags, demand: float, kept: float) -> Floats:
-    """How much of the demand each account is expected to get: the newcomers' share, the rest, and what is left."""
-    given = _poured(np.where(new, weights, 0), wanted, demand * kept)
-    given += _poured(np.where(held_up, 0, weights), wanted - given, demand - float(given.sum()))
+    """How much of the demand each account is expected to get: by weight, but newcomers what is kept for them."""
+    given = _poured(np.where(held_up, 0, weights), wanted, demand)
+    for_new = kept * demand - float(given[new].sum())
+    if for_new > 0:
+        given = np.where(new, 0, _poured(np.where(new | held_up, 0, weights), wanted, demand * (1 - kept)))
+        given += _poured(np.where(new, weights, 0), wanted, demand * kept)
     return given + _poured(np.where(held_up, weights, 0), wanted - given, demand - float(given.sum()))
 
 

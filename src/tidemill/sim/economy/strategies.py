@@ -179,6 +179,18 @@ class Whitewashing(Strategy):
         return choices
 
 
+class Renewing(Strategy):
+    """Works honestly and begins anew every ten days, for what is kept for newcomers."""
+
+    name = "renewing"
+
+    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+        choices = Choices.honest(view)
+        choices.leave = view.age_days >= 10
+        choices.rejoin = choices.leave
+        return choices
+
+
 class Oscillating(Strategy):
     """Three weeks of honest work, four days of cheating, and again."""
 
@@ -263,6 +275,7 @@ OURS: Sequence[type[Strategy]] = (
     Accomplice,
     Sybil,
     Whitewashing,
+    Renewing,
     Oscillating,
     Bursting,
     OneShot,
