@@ -2,8 +2,8 @@
 
 An owner is new until both enough time has passed and enough results were verified. A share of placements is kept for
 newcomers, so that a record can be earned, but never more than their share of the pool's capacity: if being new brought
-more work than a record does, owners would begin anew again and again. When audits cost more than their budget, newcomers get that share and what
-nobody else can take, and no more.
+more work than a record does, owners would begin anew again and again. When audits cost more than their budget,
+newcomers get that share and what nobody else can take, and no more.
 """
 
 from dataclasses import dataclass
