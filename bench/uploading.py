@@ -1,6 +1,6 @@
 """What bringing a large artefact to a pool costs beside copying the file on the same disk.
 
-`upload_ratio` is the time that a copy on the disk takes, `cp` and then `sync` of the new file, over the time of an upload
+`upload_ratio` is the time of a copy that is on the disk, `cp` and then `sync` of the new file, over that of an upload
 through the pool's own route, as an agent sends a result: received, hashed, made durable and held under its digest.
 `cp` alone leaves its copy in memory, which no upload does; beside it the figure is `upload_ratio_in_memory`.
 `upload_memory_mib` is by how much the process that receives grew. All files are new, and nothing waits to be written

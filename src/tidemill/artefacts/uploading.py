@@ -77,7 +77,7 @@ class HeldUpload:
                 return UploadRefusal.UNKNOWN_UPLOAD
         return None
 
-    def write(self, piece: bytes | memoryview) -> None:
+    def write(self, piece: bytes) -> None:
         """Add bytes at the end. The caller has looked whether they may be added."""
         assert self.digest is None, "nothing is added to what is finished"
         with faults(self._root):
@@ -88,7 +88,7 @@ class HeldUpload:
                 self.stands_at += written
                 left = left[written:]
 
-    def hash(self, piece: bytes | memoryview, at: int, checksum: Hash | None) -> None:
+    def hash(self, piece: bytes, at: int, checksum: Hash | None) -> None:
         """Hash a piece that is being written at this offset, or some of what is missing before it."""
         if checksum:
             checksum.update(piece)
