@@ -94,22 +94,15 @@ async def _over(under_way: _UnderWay | None) -> None:
             raise answer
 
 
-async def _pieces(chunks: AsyncIterable[bytes]) -> AsyncIterator[memoryview]:
-    """The same bytes in pieces of one size, so that small chunks do not cost a thread's turn each.
-
-    They lie in two buffers that are used in turns: whoever asks for the next piece is done with the one before the last.
-    To allocate each piece anew would cost more than to write it.
-    """
-    buffers = [memoryview(bytearray(PIECE_BYTES)) for _ in range(2)]
-    turn = filled = 0
+async def _pieces(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """The same bytes in pieces of one size or a little more, so that small chunks do not cost a thread's turn each."""
+    gathered: list[bytes] = []
+    size = 0
     async for chunk in chunks:
-        rest = memoryview(chunk)
-        while rest:
-            taken = min(len(rest), PIECE_BYTES - filled)
-            buffers[turn][filled : filled + taken] = rest[:taken]
-            filled, rest = filled + taken, rest[taken:]
-            if filled == PIECE_BYTES:
-                yield buffers[turn]
-                turn, filled = 1 - turn, 0
-    if filled:
-        yield buffers[turn][:filled]
+        gathered.append(chunk)
+        size += len(chunk)
+        if size >= PIECE_BYTES:
+            yield b"".join(gathered)
+            gathered, size = [], 0
+    if size:
+        yield b"".join(gathered)
