@@ -94,6 +94,7 @@ def test_a_service_is_started_again_unless_its_end_was_final() -> None:
     assert "User=tidemill-agent" in lines
     assert "Restart=always" in lines
     assert "RestartPreventExitStatus=1 2 3 6" in lines
+    assert "KillMode=mixed" in lines, "its tasks are not ended before it has heard of it"
     assert "NoNewPrivileges=yes" in lines
     assert "SupplementaryGroups=video render" in lines
     assert not any(line.startswith(("PrivateDevices", "DeviceAllow")) for line in lines), "GPUs must be readable"

@@ -1,6 +1,8 @@
 """Customers' programs: the same each time, and kept to their sandbox."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -142,3 +144,19 @@ async def test_a_program_of_the_largest_size_is_run(cell: Cell) -> None:
 def test_no_directory_is_an_empty_result(tmp_path: Path) -> None:
     task = task_of("script", {"program": "pass", "seconds": 1})
     assert RUNNERS["script"].check(task, tmp_path) == Result((), 0)
+
+
+def test_a_file_that_the_task_closed_is_the_tasks_own_fault(place: Path) -> None:
+    """It would look like a fault of the machine, and the task would be tried on one after the other."""
+    closed = place / "work" / "out" / "closed"
+    closed.parent.mkdir(parents=True)
+    closed.touch(mode=0o000)
+    program = (
+        "import os, sys\nfrom pathlib import Path\nfrom tidemill.agent.runners.results import any_files\n"
+        "if os.geteuid() == 0: os.setgroups([]); os.setresuid(65534, 65534, 65534)\n"
+        "print(any_files(Path(sys.argv[1]), 10, 10).sentence)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, closed.parents[1]], capture_output=True, text=True, check=False
+    )
+    assert "readable" in ran.stdout, ran.stderr

@@ -54,6 +54,24 @@ async def test_a_launcher_that_somebody_ended_takes_its_runs_with_it_and_is_repl
     assert (await cell.run(cell.order("/usr/bin/true"))).outcome.succeeded
 
 
+async def test_a_signal_that_means_the_agent_ends_neither_the_launcher_nor_its_runs(cell: Cell) -> None:
+    """A terminal and a service send it to all processes; the launcher has to remove groups behind the agent."""
+    await asyncio.sleep(0.3)
+    first = launchers(cell.place)[0]
+    running = asyncio.create_task(cell.run(cell.order("/usr/bin/sleep", "1")))
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        await asyncio.sleep(0.1)
+        os.kill(first, number)
+    assert (await running).outcome.succeeded
+    assert launchers(cell.place)[0] == first
+
+
+async def test_a_task_gets_the_signals_that_the_launcher_does_not_mind(cell: Cell) -> None:
+    program = "import signal\nprint([s for s in signal.valid_signals() if signal.getsignal(s) is signal.SIG_IGN])"
+    ran = await cell.run(cell.order(PYTHON, "-I", "-S", "-c", program))
+    assert ran.out == f"{[signal.SIGPIPE, signal.SIGXFSZ]}\n", "those that Python itself ignores"
+
+
 async def test_a_waiting_seat_that_somebody_ended_is_not_used(cell: Cell) -> None:
     await asyncio.sleep(0.3)
     for pid in launchers(cell.place)[1:]:

@@ -35,6 +35,7 @@ def unit_text(
         "Restart=always",
         "RestartSec=5",
         f"RestartPreventExitStatus={' '.join(map(str, final))}",
+        "KillMode=mixed",  # the agent ends its tasks itself, and tells the pool
         "TimeoutStopSec=30",
         *_state_lines(home),
         *_HARDENING,

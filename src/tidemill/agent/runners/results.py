@@ -41,7 +41,10 @@ def any_files(work: Path, most_bytes: int, entries_max: int) -> Result | Objecti
     if not _is_directory(work):
         return _wrong(f"{OUT} must be a directory.")
     files = tuple(regular_files(work / OUT, entries_max))
-    size_bytes = sum(_size_bytes(work, path) for path in files)
+    try:
+        size_bytes = sum(_size_bytes(work, path) for path in files)
+    except PermissionError:  # an agent that is not root reads only what the task lets it
+        return _wrong(f"Every file below {OUT} must be readable for its owner.")
     if size_bytes > most_bytes:
         return _wrong(f"The result has {size_bytes:,} bytes, and may have {most_bytes:,}.")
     return Result(files, size_bytes)

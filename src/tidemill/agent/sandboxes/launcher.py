@@ -5,8 +5,9 @@ is ready, and becomes bubblewrap when its order comes. Forking from here is chea
 it, and a seat that is already in its groups saves a run the milliseconds in which the kernel moves a process.
 
 It imports the standard library alone, and it ends when the agent does, with its seats and what became of them, and
-removes their control groups: the agent's place may be gone by then, and nobody else would know of them. It is started
-with the words that the sweep looks for.
+removes their control groups: the agent's place may be gone by then, and nobody else would know of them. Signals that
+mean the agent, and come to all of its processes, do not end it before. It is started with the words that the sweep
+looks for.
 """
 
 import contextlib
@@ -28,6 +29,7 @@ MESSAGE_BYTES = 16384
 OUTPUT, ERRORS, STATUS, GATE, OPTIONS, CALLS, AFTER = 1, 2, 3, 4, 5, 6, 7
 """Where bubblewrap finds its descriptors."""
 HIGH = 100
+FOR_THE_AGENT = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 LEAVING_TRIES = 300
 _groups: set[str] = set()
 """Of the seats that were asked for, as far as they are still there."""
@@ -44,7 +46,8 @@ def main() -> None:
     control = socket.socket(fileno=CONTROL)
     woken, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(waker)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
+    for number in (signal.SIGCHLD, *FOR_THE_AGENT):
+        signal.signal(number, lambda *_: None)  # unlike ignoring it, this ends where a seat becomes bubblewrap
     watched = select.poll()
     for descriptor in (control.fileno(), woken):
         watched.register(descriptor, select.POLLIN)
