@@ -40,6 +40,7 @@ from tidemill.core.verification.auditors import AuditorRefusal
 from tidemill.core.verification.disputes import DisputeRefusal
 from tidemill.core.verification.exposure import ExposureRefusal
 from tidemill.core.verification.findings import CaseRefusal
+from tidemill.core.work.refusals import JobRefusal
 from tidemill.store.answers import AnswerRefusal
 from tidemill.store.archive import ArchiveRefusal
 from tidemill.store.books import PastRefusal
@@ -272,4 +273,7 @@ STATUS: Mapping[Refusal, int] = {
     DisputeRefusal.APPEALS_USED_UP: 409,
     **dict.fromkeys(ProofRefusal, 422),
     **dict.fromkeys(CannotHold, 409),
+    **dict.fromkeys(JobRefusal, 409),
+    JobRefusal.UNKNOWN_JOB: 404,
+    JobRefusal.NOTHING_TO_EXTEND: 422,
 }

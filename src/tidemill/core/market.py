@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil
 from uuid import UUID
 
-from tidemill.core.kinds.needs import Needs
+from tidemill.core.kinds.needs import ROOM, Needs
 from tidemill.core.nodes.rules import Rules
 from tidemill.core.settings import Settings
 from tidemill.core.work.paying import MarketPlan, cost_max_uc, due
@@ -21,21 +21,25 @@ SPREAD = 3.0
 START_MS = 2_000
 """What it takes to fetch a task, to start its sandbox and to send its result off."""
 
+SANDBOX_MIB = 128
+"""What a sandbox takes besides: shared memory and temporary files."""
+
 PLAUSIBLE_MS = 366 * 24 * 3_600_000
 """Nothing is quoted for longer than a year."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForSale:
-    """A node that may get work: its price per device-hour, its devices and the slowest measured speed of one.
+    """A node that may get work: its price per device-hour, the speed of its processors, and of its slowest GPU.
 
-    `devices` counts GPUs; a node without any works with its processors. Memory is one device's and the machine's.
+    `devices` counts GPUs; a task that asks for none works with the processors. Memory is one GPU's and the machine's.
     """
 
     node_id: UUID
     owner_id: UUID
     price_uc: int
-    operations_per_s: float
+    cpu_operations_per_s: float
+    gpu_operations_per_s: float = 0.0
     devices: int = 0
     gpu_memory_mib: int = 0
     memory_mib: int = 0
@@ -44,7 +48,6 @@ class ForSale:
     model: str = ""
     region: str = ""
     house: bool = False
-    busy: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ def least_ms(needs: Needs, operations_per_s: float) -> int:
 def terms(needs: Needs, node: ForSale) -> Terms:
     """What a task with these needs would be on a node that holds it."""
     price_uc = node.price_uc * max(1, needs.devices)
-    speed = node.operations_per_s * max(1, needs.devices)
+    speed = node.gpu_operations_per_s * needs.devices if needs.devices else node.cpu_operations_per_s
     return Terms(price_uc, least_ms(needs, speed), quoted_ms(needs, speed))
 
 
@@ -95,10 +98,10 @@ def holds(node: ForSale, kind: str, needs: Needs) -> bool:
     """Whether a node is large enough for a task, and carries out its kind."""
     return (
         kind in node.kinds
-        and node.memory_mib >= needs.memory_mib
+        and node.memory_mib >= needs.memory_mib * ROOM + SANDBOX_MIB
         and node.cores >= needs.cores
         and node.devices >= needs.devices
-        and (needs.devices == 0 or node.gpu_memory_mib * needs.devices >= needs.gpu_memory_mib)
+        and (needs.devices == 0 or node.gpu_memory_mib >= needs.gpu_memory_mib)
     )
 
 

@@ -28,6 +28,7 @@ MEMORY_MAX_MIB = 4 * 1024 * 1024
 _SHARED = frozenset({"name", "priority", "max_budget", "deadline"})
 _OF_TASKS = frozenset({"kind", "parameters", "inputs", "tasks", "memory", "hourly", "expected"})
 _OF_TRAINING = frozenset({"type", "framework", "dataset_size", "model_params"})
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
@@ -64,12 +65,23 @@ def understand(body: Mapping[str, object], tasks_max: int = 1_000) -> Order | Ob
     known = _SHARED | (_OF_TRAINING if of_training else _OF_TASKS)
     if body.keys() - known:
         return malformed(f"The job has a field that is not known; it may have {', '.join(sorted(known))}.")
+    if _has_zero(body):
+        return malformed("A text of the job holds a zero character, which cannot be kept.")
     order = _training(body) if of_training else _tasks(body, tasks_max)
     return order if isinstance(order, Objection) else _shared(order, body)
 
 
+def _has_zero(value: object) -> bool:
+    """Whether any text in it holds a zero, which no database keeps."""
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, dict):
+        return any(_has_zero(one) for pair in value.items() for one in pair)
+    return isinstance(value, list) and any(map(_has_zero, value))
+
+
 def _training(body: Mapping[str, object]) -> Order | Objection:
-    if body["type"] not in training.TYPES:
+    if not isinstance(body["type"], str) or body["type"] not in training.TYPES:
         return Objection(
             KindRefusal.KIND_UNKNOWN,
             f"type must be one of {', '.join(sorted(training.TYPES))}; other work has a kind: {', '.join(KINDS)}.",
@@ -161,10 +173,9 @@ def _hint(kind: str) -> str:
 def _inputs(raw: object) -> tuple[tuple[str, UUID], ...] | Objection:
     if not isinstance(raw, dict) or len(raw) > INPUTS_MAX:
         return malformed(f"inputs must be an object of at most {INPUTS_MAX} names, each with an artefact's id.")
-    try:
-        found = tuple((str(name), UUID(str(one)[:36])) for name, one in raw.items())
-    except ValueError:
+    if not all(isinstance(one, str) and _ID.fullmatch(one) for one in raw.values()):
         return malformed("Each input must be an artefact's id: `tidemill artefacts list` shows yours.")
+    found = tuple((str(name), UUID(one)) for name, one in raw.items())
     if not all(NAME.fullmatch(name) for name, _ in found):
         return malformed("An input's name must be 1 to 100 letters, digits, dots, hyphens and underscores.")
     return found

@@ -7,7 +7,7 @@ make the price. Where none fits, the pool's usual price and a usual speed stand 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import ceil
+from math import ceil, inf
 from typing import Any
 from uuid import UUID
 
@@ -17,13 +17,13 @@ from tidemill.core.kinds import KINDS
 from tidemill.core.kinds.bounds import OPERATIONS_PER_CORE_S
 from tidemill.core.kinds.kind import Check
 from tidemill.core.kinds.needs import Needs
-from tidemill.core.market import ForSale, Market
+from tidemill.core.market import ForSale, Market, Terms
 from tidemill.core.money import AMOUNT_MAX_UC, credits_of
 from tidemill.core.quotes import training
 from tidemill.core.quotes.order import Order
 from tidemill.core.quotes.tasks import Part
 from tidemill.core.settings import Settings
-from tidemill.core.work.paying import MarketPlan, due
+from tidemill.core.work.paying import MarketPlan, cost_max_uc, due
 
 COVERED = 0.8
 """The share of fitting nodes, the cheapest first, that the upper end pays for."""
@@ -163,18 +163,43 @@ def _affordable(
 def _usual(market: Market, order: Order, needs: Needs) -> ForSale:
     """What stands for a node where none fits."""
     price_uc = market.default_uc if order.hourly_max_uc is None else min(market.default_uc, order.hourly_max_uc)
-    speed = USUAL_GPU_OPERATIONS_PER_S if needs.devices else OPERATIONS_PER_CORE_S
-    return ForSale(UUID(int=0), UUID(int=0), price_uc, speed, needs.devices)
+    speeds = OPERATIONS_PER_CORE_S, USUAL_GPU_OPERATIONS_PER_S
+    return ForSale(UUID(int=0), UUID(int=0), price_uc, *speeds, devices=needs.devices)
 
 
 def _prices(nodes: Sequence[ForSale], needs: Sequence[Needs], plan: MarketPlan) -> tuple[list[int], list[int]]:
     """The least and the most that each task costs on these nodes."""
     classes = _classes(needs)
+    cheapest, dearest = _front(nodes, needs[0], -1), _front(nodes, needs[0], 1)
     priced: dict[Needs, tuple[int, int]] = {}
     for one in set(classes):
-        costs = [markets.costs_uc(plan, markets.terms(one, node)) for node in nodes]
-        priced[one] = max(1, min(low for low, _ in costs)), max(1, *(high for _, high in costs))
+        low = min(markets.costs_uc(plan, markets.terms(one, node))[0] for node in cheapest)
+        high = max(_most_uc(plan, markets.terms(one, node)) for node in dearest)
+        priced[one] = max(1, low), max(1, high)
     return [priced[one][0] for one in classes], [priced[one][1] for one in classes]
+
+
+def _front(nodes: Sequence[ForSale], needs: Needs, sign: int) -> list[ForSale]:
+    """The dearest nodes for tasks of any size, or the cheapest: no other is more so by the hour and by work."""
+    ranked = sorted((sign * node.price_uc, sign * _by_work(node, needs), node.node_id, node) for node in nodes)
+    kept: list[ForSale] = []
+    reached = -inf
+    for _, by_work, _, node in reversed(ranked):
+        if by_work > reached or not kept:
+            kept.append(node)
+            reached = by_work
+    return kept
+
+
+def _by_work(node: ForSale, needs: Needs) -> float:
+    """What a node asks for an operation, in a unit of its own."""
+    speed = node.gpu_operations_per_s if needs.devices else node.cpu_operations_per_s
+    return node.price_uc / max(1.0, speed)
+
+
+def _most_uc(plan: MarketPlan, found: Terms) -> int:
+    """Times are whole milliseconds: one more, so that rounding puts no other node above it."""
+    return cost_max_uc(plan, found.hourly_uc, found.quoted_ms + 1)
 
 
 def _classes(needs: Sequence[Needs]) -> list[Needs]:
