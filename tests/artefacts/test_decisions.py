@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tidemill.core.artefacts.access import AccountCaller, Need, NodeCaller, refused_deleting, refused_reading
 from tidemill.core.artefacts.artefact import Artefact, Digest, Purpose, checked_name, checked_range, read_digest
-from tidemill.core.artefacts.keeping import Content, OverQuota, Room, deletable, refused_room
+from tidemill.core.artefacts.keeping import SMALLEST_BYTES, Content, OverQuota, Room, deletable, refused_room
 from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
 from tidemill.core.artefacts.uploads import (
     Checksum,
@@ -86,14 +86,20 @@ def test_nothing_has_a_range_as_well() -> None:
 
 
 def test_a_quota_counts_what_is_kept_and_what_is_under_way() -> None:
-    room = Room(used_bytes=50, reserved_bytes=30, quota_bytes=100)
-    assert room.free_bytes == 20
-    assert refused_room(room, 20, 1_000) is None
-    over = refused_room(room, 21, 1_000)
+    room = Room(used_bytes=50_000, reserved_bytes=30_000, quota_bytes=100_000)
+    assert room.free_bytes == 20_000
+    assert refused_room(room, 20_000, 100_000) is None
+    over = refused_room(room, 20_001, 100_000)
     assert isinstance(over, OverQuota)
     assert over.refusal is ArtefactRefusal.ARTEFACT_QUOTA_REACHED
-    for figure in ("21", "50", "30", "100"):
+    for figure in ("20001", "50000", "30000", "100000"):
         assert figure in over.sentence.split(), over.sentence
+
+
+@pytest.mark.parametrize("size", [0, 1, SMALLEST_BYTES])
+def test_the_smallest_artefact_counts_what_it_costs(size: int) -> None:
+    assert refused_room(Room(0, 0, SMALLEST_BYTES), size, 10_000) is None
+    assert isinstance(refused_room(Room(0, 1, SMALLEST_BYTES), size, 10_000), OverQuota)
 
 
 def test_a_quota_that_was_lowered_below_what_is_kept_lets_nothing_in() -> None:

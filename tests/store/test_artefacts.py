@@ -12,7 +12,7 @@ from tests.store.node_rows import IDS, an_owner, now_of
 from tidemill.core.artefacts.access import AccountCaller
 from tidemill.core.artefacts.artefact import Artefact, Digest, Purpose
 from tidemill.core.artefacts.grants import Access, Grant
-from tidemill.core.artefacts.keeping import OverQuota
+from tidemill.core.artefacts.keeping import SMALLEST_BYTES, OverQuota
 from tidemill.core.artefacts.models import Model, ModelRefusal, WantedModel
 from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
 from tidemill.core.artefacts.uploads import UPLOADS_MAX, Upload
@@ -38,9 +38,9 @@ def an_upload(owner: UUID, now: Instant, length_bytes: int = MIB, purpose: Purpo
     return Upload(IDS.new(now), owner, owner, purpose, "numbers.bin", length_bytes, None, Instant(now + HOUR))
 
 
-async def begin(database: Database, upload: Upload) -> BeginRefusal | None:
+async def begin(database: Database, upload: Upload, rules: SizeRules = RULES) -> BeginRefusal | None:
     async with database.transaction() as transaction:
-        return await uploads.begin(transaction, upload, RULES)
+        return await uploads.begin(transaction, upload, rules)
 
 
 async def keep(database: Database, upload: Upload, digest: Digest, now: Instant) -> UUID | UploadRefusal:
@@ -82,8 +82,9 @@ async def expect_sums(database: Database) -> None:
     wrong = await rows(
         database,
         "SELECT u.account_id FROM artefact_usage u WHERE used_bytes <> "
-        "(SELECT coalesce(sum(size_bytes), 0) FROM artefact a WHERE a.account_id = u.account_id) OR reserved_bytes <> "
-        "(SELECT coalesce(sum(length_bytes), 0) FROM upload p "
+        "(SELECT coalesce(sum(greatest(size_bytes, 4096)), 0) FROM artefact a "
+        "WHERE a.account_id = u.account_id) OR reserved_bytes <> "
+        "(SELECT coalesce(sum(greatest(length_bytes, 4096)), 0) FROM upload p "
         "WHERE p.account_id = u.account_id AND artefact_id IS NULL)",
     )
     unlike = await rows(
@@ -110,6 +111,21 @@ async def test_a_hundred_uploads_at_once_do_not_pass_the_quota(database: Databas
     refused = next(answer for answer in answers if answer)
     assert isinstance(refused, OverQuota)
     assert refused.room.free_bytes == 0
+    await expect_sums(database)
+
+
+async def test_artefacts_without_bytes_fill_a_quota_too(database: Database, owner: UUID, now: Instant) -> None:
+    """Each costs a file and rows: whoever makes millions of them fills a disk, and would be told of no quota."""
+    rules = SizeRules(size_max_bytes=MIB, quota_bytes=3 * SMALLEST_BYTES)
+    for _ in range(3):
+        upload = an_upload(owner, now, 0)
+        assert await begin(database, upload, rules) is None
+        kept = await keep(database, upload, digest_of(b""), now)
+        assert isinstance(kept, UUID)
+    assert isinstance(await begin(database, an_upload(owner, now, 0), rules), OverQuota)
+    await expect_sums(database)
+    await delete(database, kept, owner, now)
+    assert await begin(database, an_upload(owner, now, 0), rules) is None
     await expect_sums(database)
 
 

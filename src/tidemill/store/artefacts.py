@@ -14,7 +14,7 @@ import asyncpg
 from tidemill.core.artefacts.access import AccountCaller, refused_deleting
 from tidemill.core.artefacts.artefact import Artefact, Digest, Purpose
 from tidemill.core.artefacts.events import ArtefactDeleted, ArtefactMade, ArtefactRemoved
-from tidemill.core.artefacts.keeping import Content
+from tidemill.core.artefacts.keeping import Content, counted_bytes
 from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
 from tidemill.core.artefacts.uploads import Upload
 from tidemill.core.clock import Instant
@@ -93,7 +93,8 @@ async def keep(transaction: Connection, upload: Upload, digest: Digest, ids: Ids
         again = await uploads.get(transaction, upload.id)
         return again.artefact_id if again and again.artefact_id else UploadRefusal.UNKNOWN_UPLOAD
     size_bytes = finished.length_bytes
-    await artefact_usage.count(transaction, finished.account_id, used=size_bytes, reserved=-size_bytes)
+    counted = counted_bytes(size_bytes)
+    await artefact_usage.count(transaction, finished.account_id, used=counted, reserved=-counted)
     await _HOLD.run(transaction, digest=digest.text, size_bytes=size_bytes)
     await _MAKE.run(
         transaction,
@@ -184,7 +185,7 @@ async def _needed(transaction: Connection, artefact_id: UUID) -> int:
 async def _deleted(transaction: Connection, artefact: Artefact, now: Instant) -> None:
     await _DELETE.run(transaction, id=artefact.id)
     await _LET_GO.run(transaction, digest=artefact.digest.text, now=now)
-    await artefact_usage.count(transaction, artefact.account_id, used=-artefact.size_bytes)
+    await artefact_usage.count(transaction, artefact.account_id, used=-counted_bytes(artefact.size_bytes))
 
 
 def _artefact(row: asyncpg.Record) -> Artefact:

@@ -13,7 +13,7 @@ import asyncpg
 
 from tidemill.core.artefacts.artefact import Digest, Purpose
 from tidemill.core.artefacts.grants import refused_result
-from tidemill.core.artefacts.keeping import OverQuota, refused_room
+from tidemill.core.artefacts.keeping import OverQuota, counted_bytes, refused_room
 from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
 from tidemill.core.artefacts.uploads import UPLOADS_MAX, Upload
 from tidemill.core.clock import Instant
@@ -109,7 +109,7 @@ async def known(connection: Connection, among: Sequence[UUID]) -> Collection[UUI
 
 
 async def _begun(transaction: Connection, upload: Upload) -> None:
-    await artefact_usage.count(transaction, upload.account_id, reserved=upload.length_bytes)
+    await artefact_usage.count(transaction, upload.account_id, reserved=counted_bytes(upload.length_bytes))
     await _BEGIN.run(
         transaction,
         id=upload.id,
@@ -129,7 +129,7 @@ async def _ended(transaction: Connection, upload_id: UUID, *, overdue_at: Instan
     if row is None:
         return False
     if row["artefact_id"] is None:
-        await artefact_usage.count(transaction, row["account_id"], reserved=-row["length_bytes"])
+        await artefact_usage.count(transaction, row["account_id"], reserved=-counted_bytes(row["length_bytes"]))
     return True
 
 

@@ -11,6 +11,9 @@ from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
 from tidemill.core.clock import Instant
 
+SMALLEST_BYTES = 4096
+"""What the smallest artefact counts: a file, a name and rows cost so much, even if nothing is in it."""
+
 
 @dataclass(frozen=True)
 class Room:
@@ -51,6 +54,11 @@ class Content:
     idle_since: Instant
 
 
+def counted_bytes(size_bytes: int) -> int:
+    """What an artefact of this size counts in its account's quota."""
+    return max(SMALLEST_BYTES, size_bytes)
+
+
 def refused_room(
     room: Room, wanted_bytes: int, size_max_bytes: int
 ) -> OverQuota | ArtefactRefusal | UploadRefusal | None:
@@ -59,7 +67,7 @@ def refused_room(
         return UploadRefusal.UPLOAD_LENGTH_MALFORMED
     if wanted_bytes > size_max_bytes:
         return ArtefactRefusal.ARTEFACT_TOO_LARGE
-    if room.used_bytes + room.reserved_bytes + wanted_bytes > room.quota_bytes:
+    if room.used_bytes + room.reserved_bytes + counted_bytes(wanted_bytes) > room.quota_bytes:
         return OverQuota(room, wanted_bytes)
     return None
 
