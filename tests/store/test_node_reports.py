@@ -19,6 +19,7 @@ from tidemill.core.nodes.node import Node
 from tidemill.core.nodes.reports import EVENTS_SAVED, Dropped, Fact, Said
 from tidemill.core.nodes.rule_book import Place, RuleBook
 from tidemill.core.telemetry import PastBeat
+from tidemill.core.work.reports import OfAttempt, Progress
 from tidemill.store import node_alerts, node_reports, nodes, telemetry
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import Database, connect
@@ -374,7 +375,7 @@ def test_what_the_wire_carries_becomes_what_is_kept() -> None:
     ]
     assert said_in(reports) == [
         Fact("machine", b"{}"),
-        Fact("", b""),
+        Progress(OfAttempt(UUID(bytes=b"0" * 16), 1), 5),
         PastBeat(Instant(7), COOL),
         Dropped(damaged=True),
     ]

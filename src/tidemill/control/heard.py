@@ -1,16 +1,15 @@
 """What agents say over the link, as the registry keeps it: the wire's messages become core's values."""
 
 from collections.abc import Sequence
+from uuid import UUID
 
 from tidemill.core import telemetry
 from tidemill.core.clock import Instant
 from tidemill.core.nodes.reports import Dropped, Fact, Said
 from tidemill.core.telemetry import PastBeat
+from tidemill.core.work import reports as work
 from tidemill.wire import spooled
-from tidemill.wire.messages import Beat, Facts, Report
-
-_NOTHING = Fact("", b"")
-"""A report that nobody asks for yet: it is counted as received, and nothing follows from it."""
+from tidemill.wire.messages import Accepted, Beat, Declined, Facts, LogLines, Progress, Receipts, Report
 
 
 def beat_of(beat: Beat) -> telemetry.Beat:
@@ -28,10 +27,25 @@ def said_in(reports: Sequence[Report]) -> list[Said]:
 
 def _said(report: Report) -> Said:
     if not isinstance(report, Facts):
-        return _NOTHING
+        return _of_work(report)
     about = spooled.said_in(report)
     if isinstance(about, spooled.Dropped):
         return Dropped(damaged=about.why == "damaged")
     if isinstance(about, spooled.PastBeat):
         return PastBeat(Instant(about.at), beat_of(about.beat))
     return Fact(report.kind, report.body)
+
+
+def _of_work(report: Accepted | Declined | Progress | LogLines | Receipts) -> work.WorkSaid:
+    if isinstance(report, Receipts):
+        return work.Receipts(report.batch, report.signature)
+    attempt = work.OfAttempt(UUID(bytes=report.attempt_id), report.lease)
+    match report:
+        case Accepted():
+            return work.Accepted(attempt)
+        case Declined():
+            return work.Declined(attempt, report.reason)
+        case Progress():
+            return work.Progress(attempt, report.share_ppm)
+        case LogLines():
+            return work.Lines(attempt, report.first, tuple(report.lines))

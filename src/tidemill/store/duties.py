@@ -5,7 +5,7 @@ from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.store.database import Database
-from tidemill.store.query import Query
+from tidemill.store.query import Connection, Query
 
 _TAKE = Query("duty/take")
 _EXTEND = Query("duty/extend")
@@ -41,6 +41,11 @@ async def extend(database: Database, held: Held, *, lease_us: int, now: Instant)
     """Hold on. False: somebody else has taken over, and we must stop."""
     async with database.connection() as connection:
         return bool(await _EXTEND.row(connection, name=held.name, token=held.token, expires_at=now + lease_us))
+
+
+async def keep(transaction: Connection, held: Held, *, lease_us: int, now: Instant) -> bool:
+    """Hold on, for what else the transaction changes: whoever takes over waits for its end. False: it is not ours."""
+    return bool(await _EXTEND.row(transaction, name=held.name, token=held.token, expires_at=now + lease_us))
 
 
 async def finish(database: Database, held: Held, *, done_at: Instant) -> bool:

@@ -15,6 +15,8 @@ from tidemill.store.query import Connection, Query
 _OVERDUE = Query("lease/overdue")
 _LOST = Query("lease/lost")
 _OFFERS = Query("lease/offers")
+_AT_WORK = Query("lease/at_work")
+_RESERVED = Query("lease/reserved")
 _CALL_OFF = Query("lease/call_off")
 _CALLED_OFF = Query("lease/called_off")
 _FORGET = Query("lease/forget")
@@ -29,6 +31,7 @@ class Offered:
 
     number: int
     attempt_id: UUID
+    task_id: UUID
     node_id: UUID
     lease: int
     deadline_at: Instant
@@ -58,10 +61,21 @@ async def offers(
 ) -> list[Offered]:
     """What the nodes of a process are offered behind a number; of those who are newly linked, all that they hold."""
     rows = await _OFFERS.rows(connection, process_id=process_id, after=after, node_ids=list(newly_linked), limit=limit)
-    return [
-        Offered(row["number"], row["attempt_id"], row["node_id"], row["tries"], row["deadline_at"], row["body"])
-        for row in rows
-    ]
+    return [Offered(**row) for row in rows]
+
+
+async def at_work(connection: Connection) -> set[UUID]:
+    """The attempts for which something of a node is reserved."""
+    row = await _AT_WORK.row(connection)
+    assert row, "an aggregate has a row"
+    packed: bytes = row["attempt_ids"]
+    return {UUID(bytes=packed[at : at + 16]) for at in range(0, len(packed), 16)}
+
+
+async def reserved(connection: Connection, attempt_ids: Sequence[UUID]) -> list[tuple[UUID, UUID, bytes]]:
+    """Of attempts at work: where they are, and what they were told."""
+    rows = await _RESERVED.rows(connection, attempt_ids=uuid_array(attempt_ids))
+    return [(row["attempt_id"], row["node_id"], row["body"]) for row in rows]
 
 
 async def call_off(connection: Connection, attempts: Sequence[Said], reason: str, now: Instant) -> None:

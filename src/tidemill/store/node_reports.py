@@ -22,6 +22,7 @@ from tidemill.core.nodes.life import Life
 from tidemill.core.nodes.reports import Fact, Known, Said, Weighed, fresh, tellable, weigh
 from tidemill.core.nodes.rule_book import RuleBook, from_shown, shown
 from tidemill.core.refusals import Refusal
+from tidemill.core.work.reports import WorkSaid
 from tidemill.store import events, node_alerts, nodes, telemetry
 from tidemill.store.presence import Link
 from tidemill.store.query import Connection, Query
@@ -48,13 +49,15 @@ class Reported:
 class Applied:
     """Reports up to this number are safe. `left` says that the node removed itself with them.
 
-    `others` are fresh ones of kinds that nobody here knows, to be handed on in the same transaction.
+    `others` are fresh ones of kinds that nobody here knows, and `works` those about attempts, to be handed on in the
+    same transaction.
     """
 
     link: Link
     received: int
     left: bool = False
     others: tuple[Fact, ...] = ()
+    works: tuple[WorkSaid, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,8 @@ def _weighed(
 
 
 def _applied(one: _Fresh) -> Applied:
-    return Applied(one.reported.link, one.received, one.weighed.leaves is not None, one.weighed.others)
+    weighed = one.weighed
+    return Applied(one.reported.link, one.received, weighed.leaves is not None, weighed.others, weighed.works)
 
 
 async def _write(transaction: Connection, todo: Sequence[_Fresh], ids: Ids, now: Instant) -> None:

@@ -25,6 +25,7 @@ from tidemill.store import events
 from tidemill.store.query import Connection, Query
 
 _LIST = Query("node/list")
+_LINKED = Query("node/linked")
 _FIND = Query("node/find")
 _LOCK = Query("node/lock")
 _LOCK_PRESENCE = Query("node/lock_presence")
@@ -70,6 +71,14 @@ async def listed(connection: Connection, wanted: Wanted, after_id: UUID | None, 
     rows = await _LIST.rows(
         connection, owner=wanted.owner, name=wanted.name, removed=wanted.removed, after=after_id, limit=limit
     )
+    return [_node(row) for row in rows]
+
+
+async def linked(
+    connection: Connection, only: Sequence[UUID] | None, after_id: UUID | None, limit: int
+) -> Sequence[Node]:
+    """Nodes that some process has a link of, or those among these, in the order of their ids."""
+    rows = await _LINKED.rows(connection, only=None if only is None else list(only), after=after_id, limit=limit)
     return [_node(row) for row in rows]
 
 

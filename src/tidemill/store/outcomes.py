@@ -5,6 +5,7 @@ written. A happening that comes twice or too late finds no lease, or one of anot
 leases by id, then jobs, then the ledger.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -12,17 +13,20 @@ from uuid import UUID
 import asyncpg
 
 from tidemill.core.clock import Instant
+from tidemill.core.dispatch.events import AttemptsPaid, TasksEnded
+from tidemill.core.events import Event
 from tidemill.core.ids import Ids
 from tidemill.core.work import task as tasks
 from tidemill.core.work.attempt import OVER, AttemptState, Happening
+from tidemill.core.work.events import JobEnded
 from tidemill.core.work.job import JobState
 from tidemill.core.work.paying import Due, MarketPlan, due
 from tidemill.core.work.task import ENDED, Attempt, Blame, Effect, Patience, Step, TaskLife, TaskState
-from tidemill.store import settling, task_ends
+from tidemill.store import events, settling, task_ends
 from tidemill.store.arrays import bigint_array, text_array, uuid_array
 from tidemill.store.query import Connection, Query
 from tidemill.store.settling import Passed
-from tidemill.store.task_ends import TaskEnd
+from tidemill.store.task_ends import JobEnd, TaskEnd
 from tidemill.store.tasks import find_by_key
 
 _LOCK = Query("lease/lock")
@@ -99,13 +103,15 @@ async def write(
     ended = await task_ends.write(transaction, ends, now)
     await _requeue(transaction, [one for one in moved if one.step.task.state is TaskState.PENDING], now)
     passed = [_passed(one) for one in moved if one.due]
-    transfers = await settling.pay(transaction, passed, [hold for _, hold in ended.values()], plan, ids, now)
+    transfers = await settling.pay(transaction, passed, [job.hold_id for job in ended.values()], plan, ids, now)
     await _change(transaction, [one for one in moved if one.step.attempt not in OVER])
     await _end_leases(transaction, [one for one in moved if one.step.attempt in OVER], transfers, now)
+    if told := _told(moved, ends, ended):
+        await events.append(transaction, told, ids, now)
     return Applied(
         {one.said.attempt_id: one.step.attempt for one in moved},
         [(one.lease["owner_id"], one.step.blame) for one in moved if one.step.blame],
-        {job_id: state for job_id, (state, _) in ended.items()},
+        {job_id: job.state for job_id, job in ended.items()},
     )
 
 
@@ -150,6 +156,36 @@ def _passed(one: Moved) -> Passed:
     assert one.due
     lease = one.lease
     return Passed(lease["job_id"], lease["account_id"], lease["hold_id"], lease["owner_id"], one.due)
+
+
+def _told(moved: Sequence[Moved], ends: Sequence[TaskEnd], ended: Mapping[UUID, JobEnd]) -> list[Event]:
+    """One event for each job whose tasks ended, for each owner who was paid, and for each job that is over."""
+    whose = {one.lease["job_id"]: one.lease["account_id"] for one in moved}
+    counts = Counter((one.job_id, one.state) for one in ends if one.job_id in whose)
+    jobs = {job_id for job_id, _ in counts}
+    paid: dict[UUID, list[int]] = defaultdict(list)
+    for one in moved:
+        if one.due:
+            paid[one.lease["owner_id"]].append(one.due.reward_uc)
+    return [
+        *(
+            TasksEnded(whose[job_id], job_id, counts[job_id, TaskState.COMPLETED], counts[job_id, TaskState.FAILED])
+            for job_id in jobs
+        ),
+        *(AttemptsPaid(owner_id, len(rewards_uc), sum(rewards_uc)) for owner_id, rewards_uc in paid.items()),
+        *(
+            JobEnded(
+                job.account_id,
+                job_id,
+                job.state.value,
+                job.ends.completed,
+                job.ends.failed,
+                job.ends.cancelled,
+                job.spent_uc,
+            )
+            for job_id, job in ended.items()
+        ),
+    ]
 
 
 async def _requeue(transaction: Connection, again: Sequence[Moved], now: Instant) -> None:

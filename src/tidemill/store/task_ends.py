@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.work.job import JobEffect, JobState, counted
+from tidemill.core.work.job import Ends, JobEffect, JobState, counted
 from tidemill.core.work.task import TaskState
 from tidemill.store.arrays import bigint_array, text_array, uuid_array
 from tidemill.store.jobs import life_of
@@ -27,8 +27,19 @@ class TaskEnd:
     cost_uc: int = 0
 
 
-async def write(transaction: Connection, ends: Sequence[TaskEnd], now: Instant) -> dict[UUID, tuple[JobState, UUID]]:
-    """Close tasks and count them. Answers the jobs whose last ones they were: how they ended, and what was held."""
+@dataclass(frozen=True, slots=True)
+class JobEnd:
+    """A job whose last task has ended: how, whose it is, what was held, and what came of it."""
+
+    state: JobState
+    account_id: UUID
+    hold_id: UUID
+    ends: Ends
+    spent_uc: int
+
+
+async def write(transaction: Connection, ends: Sequence[TaskEnd], now: Instant) -> dict[UUID, JobEnd]:
+    """Close tasks and count them. Answers the jobs whose last ones they were."""
     if not ends:
         return {}
     spent: dict[UUID, int] = defaultdict(int)
@@ -44,8 +55,12 @@ async def write(transaction: Connection, ends: Sequence[TaskEnd], now: Instant) 
         spent_uc=bigint_array(list(spent.values())),
     )
     steps = [(row, counted(life_of(row))) for row in rows]
-    ended = {row["id"]: (step.job.state, row["hold_id"]) for row, step in steps if JobEffect.RELEASE in step.effects}
+    ended = {
+        row["id"]: JobEnd(step.job.state, row["account_id"], row["hold_id"], step.job.ends, row["spent_uc"])
+        for row, step in steps
+        if JobEffect.RELEASE in step.effects
+    }
     if ended:
-        states = text_array([state.value for state, _ in ended.values()])
+        states = text_array([one.state.value for one in ended.values()])
         await _END_JOBS.run(transaction, ids=uuid_array(list(ended)), states=states, now=now)
     return ended

@@ -23,6 +23,7 @@ from tidemill.core.nodes.health_events import NodeFactsRefused, NodeHardwareChan
 from tidemill.core.nodes.rule_book import Place, RuleBook, RulesRefusal
 from tidemill.core.nodes.windows import OFFSET_MAX_S
 from tidemill.core.telemetry import PastBeat, spaced
+from tidemill.core.work.reports import WorkSaid
 
 MACHINE, RULES, CLOCK, LEAVE, CHALLENGE = "machine", "rules", "clock", "leave", "challenge"
 
@@ -49,7 +50,7 @@ class Dropped:
     damaged: bool
 
 
-Said: TypeAlias = Fact | PastBeat | Dropped
+Said: TypeAlias = Fact | PastBeat | Dropped | WorkSaid
 One = TypeVar("One")
 
 
@@ -79,6 +80,7 @@ class Weighed:
     beats: tuple[PastBeat, ...] = ()
     events: tuple[Event, ...] = ()
     others: tuple[Fact, ...] = ()
+    works: tuple[WorkSaid, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,7 @@ def weigh(known: Known, said: Sequence[Said], now: Instant) -> Weighed:
         beats=tuple(spaced((one for one in said if isinstance(one, PastBeat)), known.past_until, now)),
         events=(*machine_events, *rules_events, *clock_events, *sandbox_events, *_dropped(known, said)),
         others=tuple(fact for fact in said if isinstance(fact, Fact) and fact.kind not in _KNOWN),
+        works=tuple(one for one in said if isinstance(one, WorkSaid)),
     )
 
 

@@ -16,4 +16,4 @@ SET completed = j.completed + c.completed, failed = j.failed + c.failed, cancell
     spent_uc = j.spent_uc + coalesce(s.spent_uc, 0)
 FROM counted AS c LEFT JOIN spent AS s USING (job_id)
 WHERE j.id = c.job_id
-RETURNING j.id, j.account_id, j.state, j.closing, j.hold_id, j.tasks, j.completed, j.failed, j.cancelled
+RETURNING j.id, j.account_id, j.state, j.closing, j.hold_id, j.tasks, j.completed, j.failed, j.cancelled, j.spent_uc

@@ -1,0 +1,96 @@
+"""Tells nodes whose links this process holds what they are offered, and what they are to stop.
+
+Offers have numbers in the order of placing, so what is new is behind the last one that was told. A node whose link is
+new is told all that it holds: what comes twice changes nothing there.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from uuid import UUID
+
+from tidemill.control.loops.frame import Loop, Tick
+from tidemill.control.parts import Parts
+from tidemill.core.clock import DAY, SECOND, Instant
+from tidemill.link.server import Links
+from tidemill.store import leases
+from tidemill.store.leases import CalledOff, Offered
+from tidemill.wire.messages import FRAME_MAX, Cancel, Offer, Order
+
+AT_ONCE = 5_000
+ORDERS_MAX = 500
+_ORDER_BYTES, _REASON_BYTES = 64, 2_000
+_NO_NUMBER = 2**62
+_KEPT_US = DAY
+_FORGET_US = 600 * SECOND
+
+
+class OfferingLoop(Loop):
+    """Looks every second, and at once when an event speaks of a job."""
+
+    name = "offering"
+
+    def __init__(self, parts: Parts, links: Links) -> None:
+        super().__init__(parts, every_s=parts.settings.loops.poll_s)
+        self._links = links
+        self._told: dict[UUID, int] = {}
+        self._after = 0
+        self._forgot_at = Instant(0)
+
+    async def tick(self, now: Instant) -> Tick:
+        await self._forget(now)
+        held = dict(self._links.held())
+        if not held:
+            self._told = {}
+            return Tick()
+        newly_linked = [node_id for node_id, generation in held.items() if self._told.get(node_id) != generation]
+        async with self.parts.database.connection() as connection:
+            fresh = await leases.offers(connection, self.parts.process_id, self._after, [], AT_ONCE)
+            again = []
+            if newly_linked:
+                again = await leases.offers(connection, self.parts.process_id, _NO_NUMBER, newly_linked, 20 * AT_ONCE)
+            called_off = await leases.called_off(connection, self.parts.process_id)
+        self._order(again, fresh, called_off, now)
+        self._told = held
+        if fresh:
+            self._after = fresh[-1].number
+        told = len(fresh) + len(again) + len(called_off)
+        return Tick(seen=told, applied=told, more=len(fresh) == AT_ONCE)
+
+    def _order(
+        self, again: Iterable[Offered], fresh: Iterable[Offered], called_off: Iterable[CalledOff], now: Instant
+    ) -> None:
+        orders: dict[UUID, list[Order]] = defaultdict(list)
+        for one in {offer.attempt_id: offer for offer in (*again, *fresh)}.values():
+            orders[one.node_id].append(_offer(one, now))
+        for stop in called_off:
+            orders[stop.node_id].append(Cancel(stop.attempt_id.bytes, stop.lease, stop.reason))
+        for node_id, wanted in orders.items():
+            for frame in _frames(wanted):
+                self._links.order(node_id, frame)
+
+    async def _forget(self, now: Instant) -> None:
+        """Call-offs that nobody could be told."""
+        if now - self._forgot_at >= _FORGET_US:
+            self._forgot_at = now
+            async with self.parts.database.connection() as connection:
+                await leases.forget(connection, Instant(now - _KEPT_US))
+
+
+def _frames(orders: Iterable[Order]) -> Iterator[list[Order]]:
+    """As many orders at once as a frame holds for sure."""
+    frame: list[Order] = []
+    size_bytes = 0
+    for order in orders:
+        order_bytes = _ORDER_BYTES + (len(order.task) if isinstance(order, Offer) else _REASON_BYTES)
+        if frame and (size_bytes + order_bytes > FRAME_MAX - _ORDER_BYTES or len(frame) == ORDERS_MAX):
+            yield frame
+            frame, size_bytes = [], 0
+        frame.append(order)
+        size_bytes += order_bytes
+    if frame:
+        yield frame
+
+
+def _offer(one: Offered, now: Instant) -> Offer:
+    left_ms = max(0, one.deadline_at - now) // 1_000
+    return Offer(one.attempt_id.bytes, one.lease, left_ms, one.body, one.task_id.bytes)

@@ -1,0 +1,163 @@
+"""Placing: tasks that wait go to nodes, in batches. One process of the pool places at a time.
+
+The others look whether it still does, so that another goes on within a second when it dies. Candidates are kept in
+memory while the duty is held: filled from the database when it is taken and every so often, told of changes by events,
+and corrected by the leases there are. What was decided is checked again when it is applied, in a transaction that shows
+that the duty is still ours.
+"""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+import structlog
+
+from tidemill.control.loops.frame import Loop, Tick
+from tidemill.control.parts import Parts
+from tidemill.control.placement_policies import placement_policies
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.dispatch.placer import Decided, Placer, Want
+from tidemill.core.dispatch.selling import Terms
+from tidemill.core.events import Recorded
+from tidemill.core.market import plan_of
+from tidemill.core.nodes.rules import HeatLimits
+from tidemill.core.settings import Settings
+from tidemill.core.switches import Switch
+from tidemill.store import duties, leases, placing, sellers, tasks
+from tidemill.store.duties import Held
+from tidemill.store.placing import Decision
+from tidemill.store.tasks import Waiting
+
+log = structlog.get_logger()
+
+EVERY_S = 0.2
+LEASE_US = 700_000
+REFILL_US = 60 * SECOND
+BATCH = 2_000
+PAGES = 5
+"""A queue whose front finds no room is read so far behind it, and no further."""
+
+_NODE = "node:"
+_FIRST = (-1, UUID(int=0))
+
+
+class PlacingLoop(Loop):
+    """Places what waits, as long as this process has the duty."""
+
+    name = "placing"
+    obeys = Switch.PLACEMENT
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts, every_s=EVERY_S)
+        self._policies = placement_policies(parts.settings)
+        self._plan = plan_of(parts.settings)
+        self._terms = selling_terms(parts.settings)
+        self._oldest = parts.settings.nodes.agent_oldest
+        self._factor = parts.settings.jobs.deadline_factor
+        self._held: Held | None = None
+        self._placer = self._new_placer()
+        self._filled_at: Instant | None = None
+        self._changed: set[UUID] = set()
+
+    def heard(self, batch: Sequence[Recorded]) -> bool:
+        """Events tell of nodes that are no longer as they were. Answers whether there may be something to place."""
+        self._changed.update(UUID(one.subject.removeprefix(_NODE)) for one in batch if one.subject.startswith(_NODE))
+        if any(one.subject.startswith("account:") for one in batch):
+            self._filled_at = None  # whoever is blocked gets no work on any node
+        return any(one.subject.startswith(("job:", _NODE)) for one in batch)
+
+    async def tick(self, now: Instant) -> Tick:
+        if not await self._is_in_charge(now):
+            return Tick()
+        await self._catch_up(now)
+        return await self._place(now)
+
+    async def _is_in_charge(self, now: Instant) -> bool:
+        database = self.parts.database
+        if self._held and await duties.extend(database, self._held, lease_us=LEASE_US, now=now):
+            return True
+        self._held = await duties.take(
+            database, self.name, self.parts.process_id, every_us=0, lease_us=LEASE_US, now=now
+        )
+        if self._held:
+            log.info("placing here", token=self._held.token)
+            self._placer, self._filled_at = self._new_placer(), None
+        return self._held is not None
+
+    async def _catch_up(self, now: Instant) -> None:
+        """Candidates as they are now, and of each what no attempt has."""
+        changed, self._changed = sorted(self._changed), set()
+        if self._filled_at is None or not 0 <= now - self._filled_at <= REFILL_US:
+            self._placer.refill(await sellers.every(self.parts.database, self._terms, self._oldest, self._keep, now))
+            self._filled_at = now
+        elif changed:
+            found = await sellers.some(self.parts.database, changed, self._terms, self._oldest, now)
+            for node_id, seller in found.items():
+                self._placer.know(node_id, seller)
+        async with self.parts.database.connection() as connection:
+            at_work = await leases.at_work(connection)
+            for attempt_id in self._placer.attempts - at_work:
+                self._placer.release(attempt_id)
+            if strange := at_work - self._placer.attempts:
+                for reserved in await leases.reserved(connection, list(strange)):
+                    self._placer.reserve(*reserved)
+
+    async def _place(self, now: Instant) -> Tick:
+        seen = applied = 0
+        after, page = _FIRST, BATCH
+        for _ in range(PAGES):
+            waiting, tried = await self._waiting(after, now)
+            decided = self._placer.decide([_want(one, tried) for one in waiting], now)
+            seen, page = seen + len(waiting), len(waiting)
+            applied += await self._apply(decided, {one.task_id: one for one in waiting}, now)
+            if page < BATCH:
+                break
+            after = (waiting[-1].rank, waiting[-1].task_id)
+        return Tick(seen=seen, applied=applied, more=applied > 0 and page == BATCH)
+
+    async def _waiting(
+        self, after: tuple[int, UUID], now: Instant
+    ) -> tuple[list[Waiting], Mapping[UUID, frozenset[UUID]]]:
+        async with self.parts.database.transaction() as transaction:
+            waiting = await tasks.waiting(transaction, BATCH, after)
+            again = [one.task_id for one in waiting if one.tries]
+            return waiting, await sellers.tried(transaction, again, now) if again else {}
+
+    async def _apply(self, decided: Decided, waiting: Mapping[UUID, Waiting], now: Instant) -> int:
+        assert self._held, "only who is in charge decides"
+        decisions = []
+        for found in decided.found:
+            deadline_at = Instant(now + found.asked.within_us(found.quoted_ms, self._factor))
+            decisions.append(Decision(waiting[found.want.task_id], found, self.parts.ids.new(now), deadline_at))
+        if not decisions:
+            return 0
+        async with self.parts.database.transaction() as transaction:
+            placed = await placing.apply(
+                transaction, self._held, decisions, lease_us=LEASE_US, ids=self.parts.ids, now=now
+            )
+        if placed is None:
+            self._held = None
+        for one in decisions:
+            if placed and one.attempt_id in placed:
+                self._placer.keep(one.attempt_id, one.found)
+            else:
+                self._placer.take_back(one.found)
+                self._changed.add(one.found.seller.node_id)
+        return len(placed or ())
+
+    async def _keep(self) -> None:
+        """Filling takes long where nodes are many; the duty is ours meanwhile."""
+        if self._held:
+            await duties.extend(self.parts.database, self._held, lease_us=LEASE_US, now=self.parts.clock.now())
+
+    def _new_placer(self) -> Placer:
+        return Placer(self._policies, self._plan, self.parts.settings.scheduling.policy.value)
+
+
+def selling_terms(settings: Settings) -> Terms:
+    heat = HeatLimits(settings.nodes.pause_above_c, settings.nodes.resume_at_c)
+    return Terms(settings.market.default_hourly_uc, settings.reputation.start_points, heat)
+
+
+def _want(one: Waiting, tried: Mapping[UUID, frozenset[UUID]]) -> Want:
+    excluded = tried.get(one.task_id, frozenset())
+    return Want(one.task_id, one.account_id, one.body, one.cost_max_uc, one.since, excluded)

@@ -1,0 +1,129 @@
+"""What nodes say about their attempts, taken in: signatures checked before anything is locked, then one transaction.
+
+That an attempt was accepted or has begun is remembered here, and written only when it is not over soon: most are over
+before anybody asks. What is forgotten with this process costs nobody anything.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+from uuid import UUID
+
+from tidemill.control.parts import Parts
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.dispatch.events import ReceiptsRefused
+from tidemill.core.events import Event
+from tidemill.core.market import plan_of
+from tidemill.core.receipts import ReceiptRefusal, read_batch
+from tidemill.core.settings import Settings
+from tidemill.core.work.attempt import Happening
+from tidemill.core.work.reports import Accepted, Declined, OfAttempt, Progress, Receipts
+from tidemill.core.work.task import Patience
+from tidemill.store import deliveries, events, outcomes
+from tidemill.store.deliveries import Delivered, Signer
+from tidemill.store.node_reports import Applied, Reported
+from tidemill.store.outcomes import Said, Terms
+from tidemill.store.query import Connection
+
+WRITTEN_AFTER_US = 2 * SECOND
+KEPT_MAX = 100_000
+SEVERE = frozenset({ReceiptRefusal.RECEIPTS_FORGED, ReceiptRefusal.RECEIPT_MOVED})
+
+
+Opened: TypeAlias = Mapping[tuple[UUID, Receipts], Delivered | ReceiptRefusal]
+"""By who sent it: what one node signed is no receipt of another."""
+
+
+class Receiving:
+    """Takes what nodes say of their attempts, for one control process."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._terms = work_terms(parts.settings)
+        self._signers: dict[UUID, Signer] = {}
+        self._begun: dict[tuple[UUID, OfAttempt], tuple[Instant, tuple[Happening, ...]]] = {}
+
+    async def read(self, reported: Sequence[Reported]) -> Opened:
+        """Check the signatures of what was reported. Done before the transaction, so that nobody waits for it."""
+        opened: dict[tuple[UUID, Receipts], Delivered | ReceiptRefusal] = {}
+        sent = [(one.link.node_id, said) for one in reported for said in one.said if isinstance(said, Receipts)]
+        await self._know({node_id for node_id, _ in sent})
+        for node_id, batch in sent:
+            if signer := self._signers.get(node_id):
+                found = read_batch(batch.batch, batch.signature, signer.key, node_id)
+                opened[node_id, batch] = (
+                    found
+                    if isinstance(found, ReceiptRefusal)
+                    else Delivered(node_id, signer.house, batch.batch, batch.signature, found)
+                )
+        return opened
+
+    async def apply(self, transaction: Connection, applied: Sequence[Applied], opened: Opened, now: Instant) -> None:
+        """Do what follows from fresh reports, in the transaction that counts them as received."""
+        delivered, said, refused = [], [], []
+        for one in applied:
+            for work in one.works:
+                match work:
+                    case Receipts():
+                        found = opened[one.link.node_id, work]
+                        if isinstance(found, Delivered):
+                            delivered.append(found)
+                        else:
+                            refused.append(self._refused(one.link.node_id, found))
+                    case Declined(of, reason):
+                        said.append(Said(of.attempt_id, of.lease, one.link.node_id, (Happening.DECLINED,), reason))
+                    case Accepted(of):
+                        self._note(one.link.node_id, of, (Happening.ACCEPTED,), now)
+                    case Progress(of):
+                        self._note(one.link.node_id, of, (Happening.STARTED,), now)
+        if refused:
+            await events.append(transaction, refused, self._parts.ids, now)
+        if delivered or said:
+            said = [self._with_acceptance(one) for one in said]
+            self._forget(delivered)
+            await deliveries.apply(transaction, delivered, said, self._terms, self._parts.ids, now)
+
+    async def write_begun(self, now: Instant) -> int:
+        """Write down what was accepted or begun a while ago, and is not over yet. Answers how much."""
+        due = [key for key, (since, _) in self._begun.items() if now - since >= WRITTEN_AFTER_US]
+        said = [Said(of.attempt_id, of.lease, node_id, self._begun[node_id, of][1]) for node_id, of in due]
+        for key in due:
+            del self._begun[key]
+        once = {one.attempt_id: one for one in said}
+        if once:
+            async with self._parts.database.transaction() as transaction:
+                await outcomes.apply(transaction, list(once.values()), self._terms, self._parts.ids, now)
+        return len(once)
+
+    async def _know(self, node_ids: set[UUID]) -> None:
+        unknown = [node_id for node_id in node_ids if node_id not in self._signers]
+        if unknown:
+            if len(self._signers) > KEPT_MAX:
+                self._signers.clear()
+                unknown = list(node_ids)
+            async with self._parts.database.connection() as connection:
+                self._signers.update(await deliveries.signers(connection, unknown))
+
+    def _refused(self, node_id: UUID, refusal: ReceiptRefusal) -> Event:
+        owner_id = self._signers[node_id].owner_id
+        return ReceiptsRefused(owner_id, node_id, refusal.code, refusal.sentence, refusal in SEVERE)
+
+    def _note(self, node_id: UUID, of: OfAttempt, happened: tuple[Happening, ...], now: Instant) -> None:
+        if len(self._begun) < KEPT_MAX or (node_id, of) in self._begun:
+            since, before = self._begun.get((node_id, of), (now, ()))
+            self._begun[node_id, of] = (since, before if happened[0] in before else (*before, *happened))
+
+    def _with_acceptance(self, one: Said) -> Said:
+        """Whoever declines what it accepted breaks its word, also when the word was not written down yet."""
+        _, before = self._begun.pop((one.node_id, OfAttempt(one.attempt_id, one.lease)), (None, ()))
+        return replace(one, happenings=(*before, *one.happenings)) if before else one
+
+    def _forget(self, delivered: Iterable[Delivered]) -> None:
+        for batch in delivered:
+            for receipt in batch.receipts:
+                self._begun.pop((batch.node_id, OfAttempt(receipt.attempt_id, receipt.lease)), None)
+
+
+def work_terms(settings: Settings) -> Terms:
+    """By which rules attempts are judged and paid in this pool."""
+    return Terms(Patience(failures_max=settings.jobs.attempts_max), plan_of(settings))

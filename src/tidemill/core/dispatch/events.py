@@ -1,0 +1,50 @@
+"""What happens to tasks and to what nodes deliver, as events: one for each job and batch, with counts."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from tidemill.core.events import Event
+from tidemill.core.nodes.events import OfNode
+from tidemill.core.work.events import OfJob
+
+
+@dataclass(frozen=True)
+class TasksPlaced(OfJob, Event, kind="tasks.placed"):
+    """Tasks of a job went to nodes."""
+
+    count: int
+    nodes: int
+
+
+@dataclass(frozen=True)
+class TasksEnded(OfJob, Event, kind="tasks.ended"):
+    """Tasks of a job have ended, by how."""
+
+    completed: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class AttemptsPaid(Event, kind="attempts.paid"):
+    """Attempts of an owner's nodes passed, and were paid together."""
+
+    account_id: UUID
+    count: int
+    paid_uc: int
+
+    @property
+    def subject(self) -> str:
+        return f"account:{self.account_id}"
+
+    @property
+    def accounts(self) -> tuple[UUID, ...]:
+        return (self.account_id,)
+
+
+@dataclass(frozen=True)
+class ReceiptsRefused(OfNode, Event, kind="node.receipts_refused", audited=True):
+    """A node sent receipts that cannot be taken. Forged and moved ones are nobody's accident."""
+
+    code: str
+    sentence: str
+    severe: bool

@@ -1,0 +1,51 @@
+"""What can be said of a receipt at once, by the one who takes it: a failure, or a result whose hash is known before.
+
+Everything else waits for a check. A result of a house node is the pool's own.
+"""
+
+import hmac
+from dataclasses import dataclass
+
+from tidemill.core.checks.verdict import Ruling
+from tidemill.core.receipts import Outcome, Receipt
+from tidemill.core.work.attempt import Happening
+
+EXPECTED = "The result has the hash that the customer expects."
+UNEXPECTED = "The result has not the hash that the customer expects."
+HOUSE = "The result was computed on a house node."
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What happened to an attempt, with the verdict and its reason."""
+
+    happenings: tuple[Happening, ...]
+    verdict: str
+    reason: str
+
+
+DELIVERED = Judged((Happening.DELIVERED,), "", "")
+"""It waits to be checked."""
+
+
+def judged_at_once(receipt: Receipt, expected: bytes | None, *, house: bool) -> Judged:
+    """The verdict where it costs nothing."""
+    if receipt.outcome is Outcome.FAILED:
+        return Judged((Happening.CRASHED,), "", receipt.reason or "The task failed on its node.")
+    if expected is not None:
+        is_right = hmac.compare_digest(receipt.result_sha256, expected)
+        return passed(EXPECTED) if is_right else failed(UNEXPECTED)
+    return passed(HOUSE) if house else DELIVERED
+
+
+def passed(reason: str) -> Judged:
+    return Judged((Happening.DELIVERED, Happening.PASSED), Ruling.PASS.value, reason)
+
+
+def failed(reason: str) -> Judged:
+    return Judged((Happening.DELIVERED, Happening.FAILED), Ruling.FAIL.value, reason)
+
+
+def used_ms(receipt: Receipt) -> int:
+    """How long it took, as the node says; never paid beyond what was quoted."""
+    return (receipt.finished_at - receipt.started_at) // 1_000

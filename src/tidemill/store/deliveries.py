@@ -1,0 +1,136 @@
+"""What nodes deliver: receipts kept as they were signed, and judged at once where that costs nothing.
+
+A receipt counts for the one lease that it names, and only from the node that holds it; what others say of an attempt
+keeps nobody from delivering it. A receipt that comes again finds its lease over, and changes nothing. Where the ledger
+refuses to pay, what was delivered is kept all the same, and settled later.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.clock import Instant
+from tidemill.core.dispatch.judging import judged_at_once, used_ms
+from tidemill.core.ids import Ids
+from tidemill.core.receipts import Receipt
+from tidemill.core.work.attempt import Happening
+from tidemill.store import outcomes
+from tidemill.store.arrays import uuid_array
+from tidemill.store.outcomes import Applied, Said, Terms
+from tidemill.store.query import Connection, Query
+from tidemill.store.settling import Unpayable
+from tidemill.store.tasks import find_by_key
+
+_KEYS = Query("node/keys")
+_FACTS = Query("lease/facts")
+_KEEP_BATCHES = Query("lease/keep_batches")
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """Whose signature a batch must have, and whose node it is. What a house node computes is the pool's own."""
+
+    key: bytes
+    owner_id: UUID
+    house: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """A batch of receipts whose signature is the node's."""
+
+    node_id: UUID
+    house: bool
+    body: bytes
+    signature: bytes
+    receipts: tuple[Receipt, ...]
+
+
+async def signers(connection: Connection, node_ids: Sequence[UUID]) -> Mapping[UUID, Signer]:
+    rows = await _KEYS.rows(connection, ids=list(node_ids))
+    return {row["id"]: Signer(row["key"], row["account_id"], row["house"]) for row in rows}
+
+
+async def apply(
+    transaction: Connection,
+    delivered: Sequence[Delivered],
+    others: Iterable[Said],
+    terms: Terms,
+    ids: Ids,
+    now: Instant,
+) -> Applied:
+    """Take receipts, and what else nodes say of their attempts; the first that is said of an attempt counts."""
+    await find_by_key(transaction)
+    others = list(others)
+    claimed = [receipt.attempt_id for batch in delivered for receipt in batch.receipts]
+    facts = await _facts(transaction, [*claimed, *(one.attempt_id for one in others)])
+    said = {one.attempt_id: one for one in reversed(others) if _holds(facts, one.attempt_id, one.node_id, one.lease)}
+    kept = [(ids.new(now), batch) for batch in delivered]
+    for batch_id, batch in kept:
+        for place, receipt in enumerate(batch.receipts):
+            if _holds(facts, receipt.attempt_id, receipt.node_id, receipt.lease):
+                fact = facts[receipt.attempt_id]
+                if fact["task_id"] == receipt.task_id:
+                    said.setdefault(receipt.attempt_id, _said(receipt, fact["expected"], batch, batch_id, place))
+    await _keep(transaction, kept, {one.batch_id for one in said.values()}, now)
+    return await _settled(transaction, list(said.values()), terms, ids, now)
+
+
+async def _facts(transaction: Connection, attempt_ids: Sequence[UUID]) -> Mapping[UUID, asyncpg.Record]:
+    if not attempt_ids:
+        return {}
+    rows = await _FACTS.rows(transaction, attempt_ids=uuid_array(attempt_ids))
+    return {row["attempt_id"]: row for row in rows}
+
+
+def _holds(facts: Mapping[UUID, asyncpg.Record], attempt_id: UUID, node_id: UUID, lease: int) -> bool:
+    """Whether it is this node's attempt, under this lease."""
+    fact = facts.get(attempt_id)
+    return fact is not None and (fact["node_id"], fact["tries"]) == (node_id, lease)
+
+
+def _said(receipt: Receipt, expected: bytes | None, batch: Delivered, batch_id: UUID, place: int) -> Said:
+    judged = judged_at_once(receipt, expected, house=batch.house)
+    return Said(
+        receipt.attempt_id,
+        receipt.lease,
+        receipt.node_id,
+        judged.happenings,
+        judged.reason,
+        judged.verdict,
+        used_ms(receipt),
+        batch_id,
+        place,
+    )
+
+
+async def _keep(
+    transaction: Connection, kept: Sequence[tuple[UUID, Delivered]], named: set[UUID | None], now: Instant
+) -> None:
+    """Only batches that an attempt names: a node cannot fill the disk with receipts of nothing."""
+    batches = [(batch_id, batch) for batch_id, batch in kept if batch_id in named]
+    if batches:
+        await _KEEP_BATCHES.run(
+            transaction,
+            ids=[batch_id for batch_id, _ in batches],
+            node_ids=[batch.node_id for _, batch in batches],
+            bodies=[batch.body for _, batch in batches],
+            signatures=[batch.signature for _, batch in batches],
+            now=now,
+        )
+
+
+async def _settled(transaction: Connection, said: Sequence[Said], terms: Terms, ids: Ids, now: Instant) -> Applied:
+    try:
+        async with transaction.transaction():
+            return await outcomes.apply(transaction, said, terms, ids, now)
+    except Unpayable:
+        waiting = [_undecided(one) for one in said]
+        return await outcomes.apply(transaction, waiting, terms, ids, now)
+
+
+def _undecided(one: Said) -> Said:
+    is_right = Happening.PASSED in one.happenings
+    return replace(one, happenings=(Happening.DELIVERED,), verdict="", reason="") if is_right else one

@@ -1,0 +1,256 @@
+"""Dispatch on a real server: what waits is placed, what is delivered is judged and paid, whoever lies or dies."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.store.dispatch_world import COST_MAX_UC, Node, World, make_world, signed_by
+from tests.store.node_rows import told
+from tidemill.control.loops.placing import LEASE_US, PlacingLoop
+from tidemill.control.loops.reaping import ReapingLoop
+from tidemill.core.clock import SECOND
+from tidemill.core.ledger import AccountKind, LedgerAccount
+from tidemill.store import adjustments, duties
+from tidemill.store.database import Database
+from tidemill.wire.messages import Accepted, Declined
+
+
+@pytest.fixture
+async def world(database: Database, tmp_path: Path) -> AsyncIterator[World]:
+    made = await make_world(database, tmp_path)
+    yield made
+    await made.parts.poster.close()
+
+
+async def open_work(world: World) -> tuple[object, object]:
+    return await world.value("SELECT count(*) FROM task_queue"), await world.value("SELECT count(*) FROM lease")
+
+
+async def test_a_job_is_placed_delivered_judged_and_paid(world: World) -> None:
+    node = await world.node()
+    job_id = await world.job(3)
+    offers = await world.place()
+    assert len(offers) == 3
+    assert await world.value("SELECT state FROM job WHERE id = $1", job_id) == "running"
+    await world.deliver(*offers)
+    assert await world.value("SELECT state FROM job WHERE id = $1", job_id) == "completed"
+    assert await open_work(world) == (0, 0)
+    spent = await world.value("SELECT spent_uc FROM job WHERE id = $1", job_id)
+    assert isinstance(spent, int)
+    assert 0 < await world.earned(node) < spent <= 3 * COST_MAX_UC
+    events = await told(world.parts.database, "tasks.placed", "tasks.ended", "attempts.paid", "job.ended")
+    assert [one.kind for one in events] == ["tasks.placed", "tasks.ended", "attempts.paid", "job.ended"]
+    assert events[-1].body["completed"] == 3
+
+
+async def test_what_is_delivered_twice_is_paid_once(world: World) -> None:
+    node = await world.node()
+    await world.job(1)
+    [offer] = await world.place()
+    await world.deliver(offer)
+    earned = await world.earned(node)
+    await world.deliver(offer)
+    assert await world.earned(node) == earned > 0
+    assert await world.value("SELECT count(*) FROM receipt_batch") == 1, "receipts of nothing are not kept"
+
+
+async def test_a_result_that_the_customer_does_not_expect_is_not_paid_and_another_node_tries(world: World) -> None:
+    liar = await world.node(price_uc=1)
+    await world.job(1)
+    [offer] = await world.place()
+    await world.say(liar, signed_by(liar, world.receipt(offer, sha256=bytes(32))))
+    assert await world.earned(liar) == 0
+    honest = await world.node()
+    [again] = await world.place()
+    assert (again.node_id, again.lease) == (honest.id, 2)
+    await world.deliver(again)
+    assert await world.earned(honest) > 0
+
+
+async def test_what_another_node_signed_is_no_receipt_and_harms_nobody(world: World) -> None:
+    honest = await world.node()
+    await world.job(1)
+    [offer] = await world.place()
+    thief = await world.node()
+    stolen = signed_by(honest, world.receipt(offer))
+    await world.say(thief, stolen)
+    [event] = await told(world.parts.database, "node.receipts_refused")
+    assert event.subject == f"node:{thief.id}"
+    assert event.body["severe"]
+    moved = signed_by(thief, replace(world.receipt(offer), node_id=thief.id))
+    await world.say(thief, moved, Declined(offer.attempt_id.bytes, offer.lease, "not mine"))
+    await world.say(honest, stolen)
+    assert (await world.earned(honest) > 0, await world.earned(thief)) == (True, 0)
+
+
+async def test_a_receipt_of_another_task_under_the_own_lease_counts_for_nothing(world: World) -> None:
+    node = await world.node()
+    await world.job(2)
+    one, other = await world.place()
+    await world.say(node, signed_by(node, replace(world.receipt(one), task_id=other.task_id)))
+    assert await world.earned(node) == 0
+    assert await open_work(world) == (0, 2)
+
+
+async def test_nobody_is_offered_their_own_job(world: World) -> None:
+    await world.node(owner_id=world.customer)
+    await world.job(1)
+    assert await world.place() == []
+
+
+async def test_a_task_never_goes_where_it_would_cost_more_than_was_held(world: World) -> None:
+    await world.node(price_uc=10**12)
+    cheap = await world.node()
+    await world.job(2)
+    assert {one.node_id for one in await world.place()} == {cheap.id}
+
+
+async def test_a_node_is_never_promised_twice_and_gets_more_when_it_has_delivered(world: World) -> None:
+    await world.node()
+    await world.job(20)
+    placing = world.placing()
+    await placing.tick(world.later(1))
+    first = await world.offers()
+    assert len(first) == 8, "it has eight cores"
+    assert (await placing.tick(world.later(0.1))).applied == 0
+    await world.deliver(*first[:5])
+    assert (await placing.tick(world.later(0.1))).applied == 5
+
+
+async def test_a_successor_knows_what_is_reserved(world: World) -> None:
+    await world.node()
+    await world.job(20)
+    await world.placing().tick(world.later(1))
+    successor = world.placing()
+    assert (await successor.tick(world.later(1))).applied == 0
+    await world.deliver(*(await world.offers())[:3])
+    assert (await successor.tick(world.later(0.1))).applied == 3
+
+
+async def test_one_places_at_a_time_and_another_goes_on_within_a_second(world: World) -> None:
+    await world.node()
+    first, second = world.placing(), world.placing()
+    await world.job(1)
+    assert (await first.tick(world.later(1))).applied == 1
+    await world.job(1)
+    assert (await second.tick(world.now)).applied == 0
+    assert LEASE_US < SECOND
+    assert (await second.tick(world.later(LEASE_US / SECOND + 0.01))).applied == 1
+    await world.job(1)
+    assert (await first.tick(world.now)).applied == 0, "whoever was away is no longer in charge"
+
+
+async def test_many_placers_at_once_place_each_task_once(world: World) -> None:
+    for _ in range(4):
+        await world.node()
+    await world.job(30)
+    loops = [world.placing() for _ in range(5)]
+    now = world.later(1)
+    ticks = await asyncio.gather(*(loop.tick(now) for loop in loops))
+    assert sum(tick.applied for tick in ticks) == 30
+
+
+async def test_a_placer_whose_duty_was_taken_changes_nothing(world: World) -> None:
+    await world.node()
+    sleeper = world.placing()
+    await sleeper.tick(world.later(1))
+    await world.job(1)
+    now = world.later(2)
+    taken = await duties.take(
+        world.parts.database, PlacingLoop.name, world.parts.ids.new(now), every_us=0, lease_us=LEASE_US, now=now
+    )
+    assert taken
+    assert (await sleeper.tick(now)).applied == 0
+
+
+async def test_who_declines_is_not_asked_again_at_once(world: World) -> None:
+    node = await world.node()
+    await world.job(1)
+    [offer] = await world.place()
+    await world.say(node, Declined(offer.attempt_id.bytes, offer.lease, "The queue is full."))
+    assert await open_work(world) == (1, 0)
+    assert await world.place() == []
+    world.later(60)
+    assert len(await world.place()) == 1
+
+
+async def test_what_is_accepted_is_written_only_when_it_lasts(world: World) -> None:
+    node = await world.node()
+    await world.job(1)
+    [offer] = await world.place()
+    await world.say(node, Accepted(offer.attempt_id.bytes, offer.lease))
+    reaping = ReapingLoop(world.parts, world.receiving)
+    await reaping.tick(world.now)
+    assert await world.value("SELECT state FROM lease") == "offered"
+    await reaping.tick(world.later(3))
+    assert await world.value("SELECT state FROM lease") == "accepted"
+
+
+async def test_a_late_node_loses_its_task_to_another(world: World) -> None:
+    node = await world.node()
+    await world.job(1)
+    assert len(await world.place()) == 1
+    world.later(3_000)
+    async with world.parts.database.connection() as connection:
+        await connection.execute("UPDATE listening SET listened_us = listened_us + 3000000000")
+    await ReapingLoop(world.parts, world.receiving).tick(world.now)
+    assert await open_work(world) == (1, 0)
+    other = await world.node()
+    [again] = await world.place()
+    assert (again.node_id, again.lease) == (other.id, 2)
+    assert node.id != other.id
+
+
+async def test_a_job_whose_time_is_up_is_closed_and_its_money_goes_back(world: World) -> None:
+    await world.node()
+    job_id = await world.job(20)
+    await world.place()
+    reaping = ReapingLoop(world.parts, world.receiving)
+    world.later(3_601)
+    await reaping.tick(world.now)
+    assert await world.value("SELECT state FROM job WHERE id = $1", job_id) == "expired"
+    assert await open_work(world) == (0, 0)
+    assert await world.value("SELECT count(*) FROM hold WHERE captured_uc + released_uc < amount_uc") == 0
+    assert await world.value("SELECT count(*) FROM call_off") == 8
+
+
+async def test_a_customer_whose_account_is_frozen_blocks_no_node(world: World) -> None:
+    node = await world.node()
+    await world.job(2)
+    offers = await world.place()
+    account = LedgerAccount(AccountKind.CUSTOMER, world.customer)
+    await freeze(world, account)
+    await world.deliver(*offers)
+    assert await world.earned(node) == 0
+    assert await world.value("SELECT count(*) FROM lease WHERE state = 'submitted'") == 2
+
+
+async def freeze(world: World, account: LedgerAccount) -> None:
+    async with world.parts.database.transaction() as transaction:
+        await adjustments.set_frozen(
+            transaction,
+            account.id,
+            frozen=True,
+            reason="A test asks for it.",
+            by="test",
+            ids=world.parts.ids,
+            now=world.now,
+        )
+
+
+async def test_a_house_node_is_believed(world: World) -> None:
+    node: Node = await world.node(house=True)
+    await world.job(1, expected=False)
+    await world.deliver(*await world.place())
+    assert await world.earned(node) > 0
+
+
+async def test_a_result_that_nobody_knows_waits_to_be_checked(world: World) -> None:
+    node = await world.node()
+    await world.job(1, expected=False)
+    await world.deliver(*await world.place())
+    assert await world.earned(node) == 0
+    assert await world.value("SELECT state FROM lease") == "submitted"
