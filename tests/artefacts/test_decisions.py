@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -94,6 +95,15 @@ def test_a_quota_counts_what_is_kept_and_what_is_under_way() -> None:
     assert over.refusal is ArtefactRefusal.ARTEFACT_QUOTA_REACHED
     for figure in ("20001", "50000", "30000", "100000"):
         assert figure in over.sentence.split(), over.sentence
+
+
+def test_what_was_deleted_makes_room_at_once_but_for_one_quota_only() -> None:
+    room = Room(used_bytes=0, reserved_bytes=0, quota_bytes=100_000, leaving_bytes=100_000)
+    assert refused_room(room, 100_000, 100_000) is None
+    over = refused_room(replace(room, leaving_bytes=100_001), 100_000, 100_000)
+    assert isinstance(over, OverQuota)
+    assert "100001 that were deleted" in over.sentence
+    assert refused_room(replace(room, leaving_bytes=100_001), 99_999, 100_000) is None
 
 
 @pytest.mark.parametrize("size", [0, 1, SMALLEST_BYTES])

@@ -129,6 +129,37 @@ async def test_artefacts_without_bytes_fill_a_quota_too(database: Database, owne
     await expect_sums(database)
 
 
+async def test_whoever_uploads_and_deletes_in_turns_fills_no_disk(
+    database: Database, owner: UUID, now: Instant
+) -> None:
+    """Bytes stay in storage for a day after the last artefact of them went."""
+    half = SizeRules(size_max_bytes=MIB, quota_bytes=MIB)
+    for number in range(2):
+        upload = an_upload(owner, now)
+        assert await begin(database, upload, half) is None
+        kept = await keep(database, upload, digest_of(b"%d" % number), now)
+        assert isinstance(kept, UUID)
+        await delete(database, kept, owner, now)
+    assert isinstance(await begin(database, an_upload(owner, now), half), OverQuota)
+    async with database.connection() as connection:
+        await artefacts.forget(connection, digest_of(b"0"), Instant(now + 1))
+    assert await begin(database, an_upload(owner, now), half) is None
+    await expect_sums(database)
+
+
+async def test_what_somebody_else_keeps_too_is_not_counted_when_one_deletes_it(
+    database: Database, owner: UUID, now: Instant
+) -> None:
+    other = await an_owner(database, now)
+    mine, theirs = await made(database, owner, now, b"same"), await made(database, other, now, b"same")
+    await delete(database, mine, owner, now)
+    assert await rows(database, "SELECT left_by FROM artefact_content") == [{"left_by": None}]
+    await delete(database, theirs, other, now)
+    assert await rows(database, "SELECT left_by FROM artefact_content") == [{"left_by": other}]
+    await made(database, owner, now, b"same")
+    assert await rows(database, "SELECT left_by FROM artefact_content") == [{"left_by": None}]
+
+
 async def test_uploads_that_are_begun_finished_and_ended_at_once_leave_true_sums(
     database: Database, owner: UUID, now: Instant
 ) -> None:

@@ -14,7 +14,7 @@ async def room(transaction: Connection, account_id: UUID, quota_bytes: int = 0) 
     """How an account stands; nobody else changes it meanwhile."""
     row = await _ROOM.row(transaction, account_id=account_id)
     assert row
-    return Room(row["used_bytes"], row["reserved_bytes"], quota_bytes)
+    return Room(row["used_bytes"], row["reserved_bytes"], quota_bytes, row["leaving_bytes"])
 
 
 async def count(transaction: Connection, account_id: UUID, *, used: int = 0, reserved: int = 0) -> None:

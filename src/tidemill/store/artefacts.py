@@ -184,7 +184,7 @@ async def _needed(transaction: Connection, artefact_id: UUID) -> int:
 
 async def _deleted(transaction: Connection, artefact: Artefact, now: Instant) -> None:
     await _DELETE.run(transaction, id=artefact.id)
-    await _LET_GO.run(transaction, digest=artefact.digest.text, now=now)
+    await _LET_GO.run(transaction, digest=artefact.digest.text, account_id=artefact.account_id, now=now)
     await artefact_usage.count(transaction, artefact.account_id, used=-counted_bytes(artefact.size_bytes))
 
 

@@ -1,7 +1,9 @@
 """How much an account may keep, and what is kept no longer. Pure: the caller brings the sums and the time.
 
 Whatever is under way is counted as if it were there already, so that many uploads at once do not pass a quota that each
-of them alone would respect. Nothing that something refers to is ever deleted.
+of them alone would respect. What is deleted makes room at once, though its bytes stay in storage for a while: but not
+for more than one quota, or whoever uploads and deletes in turns would fill the disk. Nothing that something refers to
+is ever deleted.
 """
 
 from collections.abc import Iterable
@@ -17,11 +19,15 @@ SMALLEST_BYTES = 4096
 
 @dataclass(frozen=True)
 class Room:
-    """What an account has kept, what its uploads under way will need, and what it may keep in all."""
+    """What an account has kept, what its uploads under way will need, and what it may keep in all.
+
+    `leaving_bytes` were deleted by it, and are still in storage.
+    """
 
     used_bytes: int
     reserved_bytes: int
     quota_bytes: int
+    leaving_bytes: int = 0
 
     @property
     def free_bytes(self) -> int:
@@ -38,6 +44,11 @@ class OverQuota:
 
     @property
     def sentence(self) -> str:
+        if self.wanted_bytes <= self.room.free_bytes:
+            return (
+                f"{self.wanted_bytes} bytes do not fit: {self.room.leaving_bytes} that were deleted are still being "
+                "removed from storage: try again when they are gone."
+            )
         return (
             f"{self.wanted_bytes} bytes do not fit: {self.room.used_bytes} are kept and {self.room.reserved_bytes} "
             f"under way, of {self.room.quota_bytes} in your quota: delete artefacts that you no longer need."
@@ -67,8 +78,9 @@ def refused_room(
         return UploadRefusal.UPLOAD_LENGTH_MALFORMED
     if wanted_bytes > size_max_bytes:
         return ArtefactRefusal.ARTEFACT_TOO_LARGE
-    if room.used_bytes + room.reserved_bytes + counted_bytes(wanted_bytes) > room.quota_bytes:
-        return OverQuota(room, wanted_bytes)
+    after_bytes = room.used_bytes + room.reserved_bytes + counted_bytes(wanted_bytes)
+    if after_bytes > room.quota_bytes or after_bytes + room.leaving_bytes > 2 * room.quota_bytes:
+        return OverQuota(room, counted_bytes(wanted_bytes))
     return None
 
 

@@ -8,15 +8,19 @@ CREATE TABLE artefact_usage (
     reserved_bytes  bigint NOT NULL DEFAULT 0 CHECK (reserved_bytes >= 0)
 );
 
--- Bytes in storage, held once however many artefacts refer to them. One that nothing refers to is idle.
+-- Bytes in storage, held once however many artefacts refer to them. One that nothing refers to is idle, and counts for the
+-- account that was the last to refer to it until it is gone from storage.
 CREATE TABLE artefact_content (
     digest      text PRIMARY KEY CHECK (digest ~ '^[0-9a-f]{64}$'),
     size_bytes  bigint NOT NULL CHECK (size_bytes >= 0),
     refers      bigint NOT NULL CHECK (refers >= 0),
     idle_since  timestamptz,
+    left_by     uuid,
+    CHECK ((idle_since IS NULL) = (left_by IS NULL)),
     CHECK ((refers = 0) = (idle_since IS NOT NULL))
 );
 CREATE INDEX artefact_content_idle ON artefact_content (idle_since) WHERE idle_since IS NOT NULL;
+CREATE INDEX artefact_content_left ON artefact_content (left_by) WHERE left_by IS NOT NULL;
 
 CREATE TABLE artefact (
     id          uuid PRIMARY KEY,
