@@ -45,7 +45,9 @@ class CannotHold(Refusal):
     NO_SANDBOX = "No sandbox works on this machine: install bubblewrap, or a Docker-compatible engine for images."
     NO_IMAGES = "Images cannot be run on this machine: install Podman or Docker and start the agent again."
     DEMANDS_UNMET = "No sandbox of this machine enforces all that the task demands: `tidemill agent doctor` says why."
-    IMAGE_UNFIT = "The image is no file that `docker export` wrote, or unpacks to more than it may: export a smaller one."
+    IMAGE_UNFIT = (
+        "The image is no file that `docker export` wrote, or unpacks to more than it may: export a smaller one."
+    )
 
 
 @dataclass(frozen=True)
