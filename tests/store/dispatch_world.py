@@ -69,12 +69,16 @@ class World:
     def now(self) -> Instant:
         return self.parts.clock.now()
 
-    async def job(self, count: int, *, expected: bool = True, cost_max_uc: int = COST_MAX_UC) -> UUID:
+    async def job(
+        self, count: int, *, expected: bool = True, cost_max_uc: int = COST_MAX_UC, body: bytes | None = None
+    ) -> UUID:
         """A confirmed job of so many small products."""
         job_id, now = self.parts.ids.new(self.now), self.now
         later = Instant(now + 3_600 * SECOND)
         new = [
-            NewTask(self.parts.ids.new(now), body_of(seed), cost_max_uc, result_sha256(seed) if expected else None)
+            NewTask(
+                self.parts.ids.new(now), body or body_of(seed), cost_max_uc, result_sha256(seed) if expected else None
+            )
             for seed in range(count)
         ]
         plan = Plan(new, cost_max_uc * count, rank=1, deadline_at=later, hold_until=later)

@@ -1,18 +1,27 @@
 """Dispatch on a real server: what waits is placed, what is delivered is judged and paid, whoever lies or dies."""
 
 import asyncio
+import hashlib
+import secrets
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.store.dispatch_world import COST_MAX_UC, Node, World, make_world, signed_by
+from tests.store.dispatch_world import COST_MAX_UC, Node, World, make_world, result_of, signed_by
 from tests.store.node_rows import told
+from tidemill.artefacts.opening import open_store
+from tidemill.artefacts.store import ArtefactStore
 from tidemill.control.loops.placing import LEASE_US, PlacingLoop
 from tidemill.control.loops.reaping import ReapingLoop
+from tidemill.control.loops.verifying import VerifyingLoop
 from tidemill.core.clock import SECOND
+from tidemill.core.dispatch.asking import asked
+from tidemill.core.kinds.task import Task, task_bytes
 from tidemill.core.ledger import AccountKind, LedgerAccount
+from tidemill.core.sandboxes import Limits
+from tidemill.core.settings.artefacts import ArtefactsSettings
 from tidemill.store import adjustments, duties
 from tidemill.store.database import Database
 from tidemill.wire.messages import Accepted, Declined
@@ -23,6 +32,17 @@ async def world(database: Database, tmp_path: Path) -> AsyncIterator[World]:
     made = await make_world(database, tmp_path)
     yield made
     await made.parts.poster.close()
+
+
+@pytest.fixture
+async def artefacts(tmp_path: Path) -> AsyncIterator[ArtefactStore]:
+    opened = open_store(ArtefactsSettings(), tmp_path)
+    yield opened
+    await opened.close()
+
+
+def verifying(world: World, artefacts: ArtefactStore) -> VerifyingLoop:
+    return VerifyingLoop(world.parts, artefacts, secrets.token_bytes)
 
 
 async def open_work(world: World) -> tuple[object, object]:
@@ -228,12 +248,12 @@ async def test_a_customer_whose_account_is_frozen_blocks_no_node(world: World) -
     assert await world.value("SELECT count(*) FROM lease WHERE state = 'submitted'") == 2
 
 
-async def freeze(world: World, account: LedgerAccount) -> None:
+async def freeze(world: World, account: LedgerAccount, *, frozen: bool = True) -> None:
     async with world.parts.database.transaction() as transaction:
         await adjustments.set_frozen(
             transaction,
             account.id,
-            frozen=True,
+            frozen=frozen,
             reason="A test asks for it.",
             by="test",
             ids=world.parts.ids,
@@ -248,9 +268,61 @@ async def test_a_house_node_is_believed(world: World) -> None:
     assert await world.earned(node) > 0
 
 
-async def test_a_result_that_nobody_knows_waits_to_be_checked(world: World) -> None:
+async def test_a_product_that_nobody_knows_is_checked_and_paid(world: World, artefacts: ArtefactStore) -> None:
+    node = await world.node()
+    await world.job(2, expected=False)
+    await world.deliver(*await world.place())
+    assert (await world.earned(node), await open_work(world)) == (0, (0, 2))
+    tick = await verifying(world, artefacts).tick(world.now)
+    assert (tick.applied, await open_work(world)) == (2, (0, 0))
+    assert await world.earned(node) > 0
+
+
+async def test_copies_of_the_check_pay_a_result_once(world: World, artefacts: ArtefactStore) -> None:
+    await world.node()
+    job_id = await world.job(6, expected=False)
+    await world.deliver(*await world.place())
+    ticks = await asyncio.gather(*(verifying(world, artefacts).tick(world.now) for _ in range(4)))
+    assert sum(tick.applied for tick in ticks) == 6
+    assert await world.value("SELECT state FROM job WHERE id = $1", job_id) == "completed"
+
+
+@pytest.mark.parametrize("seed", [1, None])
+async def test_a_wrong_product_is_not_paid(world: World, artefacts: ArtefactStore, seed: int | None) -> None:
+    """Another task's right result, signed with its own hash; and a hash without a result."""
     node = await world.node()
     await world.job(1, expected=False)
-    await world.deliver(*await world.place())
+    [offer] = await world.place()
+    wrong = b"" if seed is None else result_of(seed)
+    receipt = replace(world.receipt(offer), inline=wrong, result_sha256=hashlib.sha256(wrong).digest())
+    await world.say(node, signed_by(node, receipt))
+    await verifying(world, artefacts).tick(world.now)
     assert await world.earned(node) == 0
-    assert await world.value("SELECT state FROM lease") == "submitted"
+    assert await world.value("SELECT verdict FROM attempt") == "fail"
+    assert await open_work(world) == (1, 0)
+
+
+async def test_what_the_pool_cannot_check_goes_to_house_nodes_only(world: World) -> None:
+    await world.node()
+    script = Task("script", {"program": "print(1)", "seconds": 1}, Limits(seconds=10))
+    assert asked(task_bytes(script)), "the task is one that nodes take"
+    await world.job(1, expected=False, body=task_bytes(script))
+    assert await world.place() == []
+    house = await world.node(house=True)
+    [offer] = await world.place()
+    assert offer.node_id == house.id
+
+
+async def test_what_could_not_be_paid_is_paid_when_the_account_is_free_again(
+    world: World, artefacts: ArtefactStore
+) -> None:
+    node = await world.node()
+    await world.job(2)
+    offers = await world.place()
+    account = LedgerAccount(AccountKind.CUSTOMER, world.customer)
+    await freeze(world, account)
+    await world.deliver(*offers)
+    assert (await verifying(world, artefacts).tick(world.now)).applied == 0
+    await freeze(world, account, frozen=False)
+    assert (await verifying(world, artefacts).tick(world.later(301))).applied == 2
+    assert await world.earned(node) > 0

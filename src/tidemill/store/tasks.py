@@ -42,6 +42,7 @@ class Waiting:
     since: Instant
     body: bytes
     cost_max_uc: int
+    has_expected: bool
 
 
 @dataclass(frozen=True, slots=True)

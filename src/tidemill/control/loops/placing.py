@@ -160,4 +160,4 @@ def selling_terms(settings: Settings) -> Terms:
 
 def _want(one: Waiting, tried: Mapping[UUID, frozenset[UUID]]) -> Want:
     excluded = tried.get(one.task_id, frozenset())
-    return Want(one.task_id, one.account_id, one.body, one.cost_max_uc, one.since, excluded)
+    return Want(one.task_id, one.account_id, one.body, one.cost_max_uc, one.since, excluded, one.has_expected)

@@ -9,6 +9,7 @@ from math import ceil
 
 from tidemill.core.archives import archived_bytes
 from tidemill.core.clock import SECOND
+from tidemill.core.dispatch.checking import is_checkable
 from tidemill.core.kinds import KINDS, work_of
 from tidemill.core.kinds.kind import Form, Objection
 from tidemill.core.kinds.needs import Needs
@@ -20,6 +21,9 @@ from tidemill.core.sandboxes import MIB
 
 ABILITY = "can:"
 """Stands before the name of what a sandbox must enforce, among the labels that a task asks for."""
+
+HOUSE = "node=house"
+"""The label of the operator's own nodes, whose results the pool trusts."""
 
 SLACK_MS = 30_000
 """For the way there and back, and for sealing."""
@@ -45,6 +49,7 @@ class Asked:
     needs: Needs
     run_ms: int
     inputs: tuple[Input, ...]
+    is_checkable: bool
     result_max_bytes: int
     """Of what is uploaded; zero where the result fits into its receipt."""
 
@@ -72,6 +77,7 @@ def asked(body: bytes) -> Asked | None:
         needs=kind.needs(work),
         run_ms=ceil(task.limits.seconds * 1_000),
         inputs=task.inputs,
+        is_checkable=is_checkable(task),
         result_max_bytes=sealed_bytes(plain_bytes) if plain_bytes > INLINE_MAX_BYTES else 0,
     )
 

@@ -46,6 +46,11 @@ def failed(reason: str) -> Judged:
     return Judged((Happening.DELIVERED, Happening.FAILED), Ruling.FAIL.value, reason)
 
 
+def faulted(reason: str) -> Judged:
+    """Nobody can do it, or nobody can tell: the customer gets the money back, and no node is blamed."""
+    return Judged((Happening.DELIVERED, Happening.FAULTED), Ruling.REVIEW.value, reason)
+
+
 def used_ms(receipt: Receipt) -> int:
     """How long it took, as the node says; never paid beyond what was quoted."""
     return (receipt.finished_at - receipt.started_at) // 1_000

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.dispatch.asking import Asked, asked
+from tidemill.core.dispatch.asking import HOUSE, Asked, asked
 from tidemill.core.dispatch.selling import Seller, left_of
 from tidemill.core.placement.candidate import Market
 from tidemill.core.placement.order import in_turn
@@ -35,6 +35,8 @@ class Want:
     cost_max_uc: int
     since: Instant
     excluded: frozenset[UUID] = _NOBODY
+    has_expected: bool = False
+    """Whether its customer knows the result, so that anybody's can be judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +185,10 @@ class Placer:
         return [alike[_turn(request)].popleft() for request in in_turn(requests, {}, now)]
 
     def _request(self, want: Want, known: Asked) -> Request:
+        trusted = known.request.labels if known.is_checkable or want.has_expected else known.request.labels | {HOUSE}
         return replace(
             known.request,
+            labels=trusted,
             customer_id=want.account_id,
             excluded_nodes=want.excluded,
             submitted_at=want.since,

@@ -4,13 +4,13 @@ Whether it may work at all is said by `core.nodes.no_work`, by the same rules th
 GPU is one device, its processors; many tasks may share them, and each pays for the work that it does.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.dispatch.asking import ABILITY, Asked
+from tidemill.core.dispatch.asking import ABILITY, HOUSE, Asked
 from tidemill.core.kinds.bounds import OPERATIONS_PER_CORE_S
 from tidemill.core.market import hourly_uc, quoted_ms
 from tidemill.core.nodes import windows
@@ -80,7 +80,7 @@ def seller_of(
         reputation=terms.reputation,
         nvlink_pct=max((one.nvlink_ppm or 0 for one in gpus), default=0) // 10_000 or NVLINK_NONE_PCT,
         region=view.rules.region or "",
-        labels=frozenset({*view.rules.labels, *(ABILITY + name for name in carries.get("abilities", ()))}),
+        labels=frozenset({*(one for one in view.rules.labels if one != HOUSE), *_own_labels(node, carries)}),
         kinds=frozenset(carries.get("kinds", ())),
         cached=cached,
         available_until=windows.closes_at(view.rules.windows, now, node.utc_offset_s) if view.rules.windows else None,
@@ -107,6 +107,13 @@ def left_of(seller: Seller, taken: Iterable[tuple[Request, tuple[int, ...]]]) ->
         memory_mib=max(0, memory_mib),
         disk_mib=max(0, disk_mib),
     )
+
+
+def _own_labels(node: Node, carries: Mapping[str, Any]) -> Iterator[str]:
+    """What the pool itself says of a node."""
+    yield from (ABILITY + name for name in carries.get("abilities", ()))
+    if node.house:
+        yield HOUSE
 
 
 def _first_free(free: Sequence[int], request: Request) -> list[int]:
