@@ -40,6 +40,7 @@ class Bubblewrap(Sandbox):
         self._place, self._program, self._lock = place, program, lock
         self._calls = call_filter(this_machine())
         parents = cgroups.usable_parents(f"trial-{secrets.token_hex(4)}")
+        cgroups.remove_abandoned(parents, time.time())
         self._system = view.system_options()
         self._stage = place / sweeping.STAGE if os.geteuid() == 0 else None
         self._seats = Seats(place, program, parents, own_users() if os.geteuid() == 0 else set())

@@ -2,10 +2,12 @@
 
 A run's groups are made below the agent's own, so that a limit set on the agent binds its tasks as well. Which
 controllers can be used is tried once, at the start, by making a group and setting a limit in it. Both versions of
-the kernel's interface are used, each controller where it is.
+the kernel's interface are used, each controller where it is. In the unified one a group with processes hands nothing
+down, so there the agent steps aside into a group of its own, beside those of its runs.
 """
 
 import contextlib
+import errno
 import os
 import signal
 from collections.abc import Iterator
@@ -16,6 +18,9 @@ from tidemill.core.sandboxes import MIB, Ability, Limits
 
 CONTROLLERS = {"memory": Ability.MEMORY, "pids": Ability.PIDS, "cpu": Ability.CPU}
 PREFIX = "tidemill-"
+ASIDE = f"{PREFIX}agent"
+"""Where the agent itself is, when it had to step aside."""
+ABANDONED_S = 3600.0
 PERIOD_US = 100_000
 SUPERVISORS = 2
 """The sandbox's own: one outside the namespaces, and the first inside."""
@@ -80,6 +85,21 @@ def usable_parents(name: str) -> Parents:
     return Parents(places, frozenset(unified))
 
 
+def remove_abandoned(parents: Parents, now_s: float) -> int:
+    """Remove old groups without a process: of an agent that was killed with its launcher, and whose place is gone.
+
+    A seat that waits for a run is a process in its groups, and the kernel removes no group that has one.
+    """
+    removed = 0
+    for parent in set(parents.places.values()):
+        for group in parent.glob(f"{PREFIX}*"):
+            with contextlib.suppress(OSError):
+                if now_s - group.stat().st_mtime > ABANDONED_S:
+                    group.rmdir()
+                    removed += 1
+    return removed
+
+
 def remove_group(place: Path) -> bool:
     """Kill what is in a group and remove it. False while a dying process still holds it."""
     with contextlib.suppress(FileNotFoundError):
@@ -109,7 +129,8 @@ def _groups_in(lines: list[str], controller: str) -> Iterator[tuple[Path, bool]]
             continue
         for root, point in _mounted(controller if controllers else None):
             if path == root or path.startswith(root.rstrip("/") + "/"):
-                yield Path(point) / path[len(root) :].lstrip("/"), not controllers
+                group = Path(point) / path[len(root) :].lstrip("/")
+                yield group.parent if group.name == ASIDE else group, not controllers
 
 
 def _mounted(controller: str | None) -> Iterator[tuple[str, str]]:
@@ -146,11 +167,25 @@ def _handed_down(place: Path, controller: str) -> bool:
     """Whether groups below this one have the controller, asking for it if need be."""
     file = place / "cgroup.subtree_control"
     try:
-        if controller not in file.read_text().split():
+        if controller in file.read_text().split():
+            return True
+        try:
+            file.write_text(f"+{controller}")
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                return False
+            step_aside(place)
             file.write_text(f"+{controller}")
     except OSError:
         return False
     return True
+
+
+def step_aside(place: Path) -> None:
+    """Move this process out of a group, into one below it. Whoever else is in there stays."""
+    aside = place / ASIDE
+    aside.mkdir(exist_ok=True)
+    (aside / "cgroup.procs").write_text(str(os.getpid()))
 
 
 def _limit(place: Path, controller: str, is_unified: bool, limits: Limits) -> None:

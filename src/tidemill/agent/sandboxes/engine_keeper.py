@@ -6,6 +6,7 @@ at the agent's end, however that came, removes what has its mark. It imports the
 
 import http.client
 import json
+import signal
 import socket
 import sys
 import time
@@ -60,7 +61,9 @@ def _ask(path: str, method: str, place: str) -> Any:
 
 
 def main() -> None:
-    """Wait until the agent's end of our input closes."""
+    """Wait until the agent's end of our input closes. Signals that mean the agent come to us as well."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     path, mark = sys.argv[1:3]
     while sys.stdin.buffer.read(1):
         pass
