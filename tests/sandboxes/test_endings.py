@@ -179,14 +179,12 @@ async def test_the_kernel_ends_a_killed_agents_tasks_before_any_other_agent_star
         pass
 
 
-KILLS = 50
-
-
-async def test_fifty_agents_killed_at_random_moments_leave_nothing(place: Path) -> None:
+@pytest.mark.parametrize("kills", [12, pytest.param(50, marks=pytest.mark.soak)])
+async def test_agents_killed_at_random_moments_leave_nothing(place: Path, kills: int) -> None:
     """Each starts where the one before was killed; a failure tells its seed."""
     seed = random.SystemRandom().getrandbits(32)
     moments = random.Random(seed)
-    for number in range(KILLS):
+    for number in range(kills):
         agent = await started_agent(place / "runs", f"random{number}")
         await asyncio.sleep(moments.uniform(0, 0.15))
         await kill_outright(agent)

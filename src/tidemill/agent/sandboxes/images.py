@@ -7,6 +7,7 @@ anybody could fetch it. What the owner has is the owner's: a task that names it 
 
 import asyncio
 import io
+import pwd
 import tarfile
 import tempfile
 from collections import Counter, defaultdict
@@ -31,11 +32,12 @@ NOT_THERE = 404
 EMPTY = "empty"
 FETCHING = "fetching-"
 """A file that begins so names an image while it may be in the engine under its own name."""
+_ENGINES_HOME = Path(pwd.getpwuid(0).pw_dir)
 PASSWORDS = (
     Path("/run/containers/0/auth.json"),
-    Path("/root/.config/containers/auth.json"),
-    Path("/root/.docker/config.json"),
-    Path("/root/.dockercfg"),
+    _ENGINES_HOME / ".config/containers/auth.json",
+    _ENGINES_HOME / ".docker/config.json",
+    _ENGINES_HOME / ".dockercfg",
 )
 """Where Podman looks for passwords of registries, whoever asks it to fetch. Docker has none but those it is given."""
 
