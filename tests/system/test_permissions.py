@@ -46,6 +46,10 @@ class Row(Enum):
     UPLOADS = auto()
     ONLY_NODES = auto()
     MODELS_READ = auto()
+    JOBS_READ = auto()
+    JOBS_WRITE = auto()
+    JOBS_ORDER = auto()
+    MARKET_READ = auto()
     POOL_READ = auto()
     POOL_WRITE = auto()
     POOL_IN_PERSON = auto()
@@ -129,6 +133,19 @@ ROWS = {
     "GET /api/v1/models/{name}": Row.MODELS_READ,
     "POST /api/v1/models": Row.POOL_WRITE,
     "DELETE /api/v1/models/{name}": Row.POOL_WRITE,
+    "GET /api/v1/marketplace/jobs": Row.JOBS_READ,
+    "POST /api/v1/marketplace/jobs": Row.JOBS_ORDER,
+    "GET /api/v1/marketplace/jobs/{job_id}": Row.JOBS_READ,
+    "GET /api/v1/marketplace/jobs/{job_id}/quote": Row.JOBS_READ,
+    "POST /api/v1/marketplace/jobs/{job_id}/confirm": Row.JOBS_ORDER,
+    "GET /api/v1/marketplace/jobs/{job_id}/logs": Row.JOBS_READ,
+    "GET /api/v1/marketplace/jobs/{job_id}/resources": Row.JOBS_READ,
+    "GET /api/v1/marketplace/jobs/{job_id}/result": Row.JOBS_READ,
+    "POST /api/v1/marketplace/jobs/{job_id}/cancel": Row.JOBS_WRITE,
+    "POST /api/v1/marketplace/jobs/{job_id}/extend": Row.JOBS_WRITE,
+    "GET /api/v1/marketplace/cluster/status": Row.MARKET_READ,
+    "GET /api/v1/marketplace/pricing": Row.MARKET_READ,
+    "GET /api/v1/marketplace/queue": Row.MARKET_READ,
     "GET /api/v1/admin/accounts": Row.POOL_READ,
     "GET /api/v1/admin/accounts/{account_id}": Row.POOL_READ,
     "POST /api/v1/admin/accounts/{account_id}/block": Row.POOL_IN_PERSON,
@@ -172,6 +189,10 @@ SAYS: dict[Row, Rule] = {
     Row.UPLOADS: Rule(_EVERYBODY, Whose.OWN, Scope.ARTEFACTS_WRITE, fresh=False, nodes=True),
     Row.ONLY_NODES: Rule(frozenset(), Whose.NOBODYS, None, fresh=False, nodes=True),
     Row.MODELS_READ: Rule(_EVERYBODY, Whose.ALL, Scope.ARTEFACTS_READ, fresh=False),
+    Row.JOBS_READ: Rule(_EVERYBODY, Whose.OWN_OR_ALL, Scope.JOBS_READ, fresh=False),
+    Row.JOBS_WRITE: Rule(_EVERYBODY, Whose.OWN_OR_ALL, Scope.JOBS_WRITE, fresh=False),
+    Row.JOBS_ORDER: Rule(_EVERYBODY, Whose.OWN, Scope.JOBS_WRITE, fresh=False),
+    Row.MARKET_READ: Rule(_EVERYBODY, Whose.ALL, Scope.JOBS_READ, fresh=False),
     Row.POOL_READ: Rule(_OPERATOR, Whose.ALL, Scope.POOL_READ, fresh=False),
     Row.POOL_WRITE: Rule(_OPERATOR, Whose.ALL, Scope.POOL_WRITE, fresh=False),
     Row.POOL_IN_PERSON: Rule(_OPERATOR, Whose.ALL, None, fresh=False),
@@ -180,7 +201,10 @@ SAYS: dict[Row, Rule] = {
 """The same rows in the product's own form."""
 
 POOL_ROWS = {Row.POOL_READ, Row.POOL_WRITE, Row.POOL_IN_PERSON, Row.POOL_FRESH}
-SHARED_ROWS = {Row.NODES_READ, Row.NODES_WRITE, Row.ARTEFACTS_READ, Row.ARTEFACTS_WRITE, Row.MODELS_READ}
+SHARED_ROWS = {
+    *(Row.NODES_READ, Row.NODES_WRITE, Row.ARTEFACTS_READ, Row.ARTEFACTS_WRITE, Row.MODELS_READ),
+    *(Row.JOBS_READ, Row.JOBS_WRITE, Row.MARKET_READ),
+}
 """What acts on one's own objects, and for operators on all; and what everybody may see."""
 
 NODES_TOO = {Row.UPLOADS, Row.ONLY_NODES}
@@ -196,6 +220,10 @@ SCOPES = {
     Row.ARTEFACTS_WRITE: Scope.ARTEFACTS_WRITE,
     Row.UPLOADS: Scope.ARTEFACTS_WRITE,
     Row.MODELS_READ: Scope.ARTEFACTS_READ,
+    Row.JOBS_READ: Scope.JOBS_READ,
+    Row.JOBS_WRITE: Scope.JOBS_WRITE,
+    Row.JOBS_ORDER: Scope.JOBS_WRITE,
+    Row.MARKET_READ: Scope.JOBS_READ,
     Row.POOL_READ: Scope.POOL_READ,
     Row.POOL_WRITE: Scope.POOL_WRITE,
 }
@@ -275,6 +303,8 @@ KINDS = {
     "an operator's key that writes": key(Role.OPERATOR, Scope.POOL_WRITE),
     "a customer's key that looks at artefacts": key(Role.CUSTOMER, Scope.ARTEFACTS_READ),
     "a customer's key that changes artefacts": key(Role.CUSTOMER, Scope.ARTEFACTS_WRITE),
+    "a customer's key that looks at jobs": key(Role.CUSTOMER, Scope.JOBS_READ),
+    "a customer's key that orders jobs": key(Role.CUSTOMER, Scope.JOBS_WRITE),
     "a node": Kind("pass"),
     "a wrong pass": Kind("false pass", broken="pass_wrong"),
     "the home": Kind("home", frozenset({Role.OPERATOR})),
@@ -334,7 +364,7 @@ class Door:
     def ask(self, route: str, headers: dict[str, str], **ids: str) -> httpx2.Response:
         """A request that nobody could do anything with: what it lacks is looked at behind the guard."""
         method, path = route.split()
-        kinds = ("account", "session", "key", "adjustment", "node", "token", "artefact", "upload")
+        kinds = ("account", "session", "key", "adjustment", "node", "token", "artefact", "upload", "job")
         names = {**{f"{kind}_id": NOBODY for kind in kinds}, "digest": "0" * 64, **ids}
         url = self.running.url + path.format(name="payouts", **names)
         body: Any = [] if method == "POST" else None

@@ -14,6 +14,7 @@ from tidemill.control.feed import EventFeed
 from tidemill.control.limiter import Limiter
 from tidemill.control.limits import CallerLimits
 from tidemill.control.loops.frame import LoopRunner
+from tidemill.control.market_now import MarketNow
 from tidemill.control.node_registry import LinkRefusals
 from tidemill.control.parts import Parts
 from tidemill.control.passwords import Passwords
@@ -47,6 +48,7 @@ class Control(Parts):
     links: Links
     link_refusals: LinkRefusals
     artefacts: ArtefactStore
+    market: MarketNow = field(default_factory=MarketNow)
     streams: Counter[str] = field(default_factory=Counter)
     runners: list[LoopRunner] = field(default_factory=list)
     draining: asyncio.Event = field(default_factory=asyncio.Event)

@@ -4,7 +4,9 @@ Each is one change of the job's row under its lock, so that of two who change a 
 first has done. Whoever's job it is not is told that there is none.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import asyncpg
@@ -35,17 +37,32 @@ class More:
     margin_us: int = 0
 
 
-async def owned(transaction: Connection, job_id: UUID, owner: UUID | None) -> asyncpg.Record | JobRefusal:
-    """A job's row, locked until the transaction ends; only for its owner, or for an operator who names none."""
-    row = await jobs.locked(transaction, job_id)
-    return row if row is not None and owner in (None, row["account_id"]) else JobRefusal.UNKNOWN_JOB
+@dataclass(frozen=True)
+class Wanted:
+    """A job that somebody wants to confirm, as it was sent and quoted."""
+
+    account_id: UUID
+    state: JobState
+    asked: Mapping[str, Any]
+    quote: Mapping[str, Any]
+    quote_expires_at: Instant
+    budget_uc: int | None
+
+
+async def wanted(transaction: Connection, job_id: UUID, owner: UUID | None) -> Wanted | JobRefusal:
+    """A job for its owner, locked until the transaction ends."""
+    row = await _owned(transaction, job_id, owner)
+    if isinstance(row, JobRefusal):
+        return row
+    names = ("account_id", "asked", "quote", "quote_expires_at", "budget_uc")
+    return Wanted(state=JobState(row["state"]), **{name: row[name] for name in names})
 
 
 async def call_off(
     transaction: Connection, job_id: UUID, owner: UUID | None, ids: Ids, now: Instant
 ) -> JobRefusal | None:
     """The job starts nothing more; one that was never confirmed is over at once. Sweep after it."""
-    row = await owned(transaction, job_id, owner)
+    row = await _owned(transaction, job_id, owner)
     if isinstance(row, JobRefusal):
         return row
     step = lives.step(jobs.life_of(row), JobHappening.CALLED_OFF)
@@ -63,7 +80,7 @@ async def extend(
     transaction: Connection, job_id: UUID, owner: UUID | None, more: More, ids: Ids, now: Instant
 ) -> JobRefusal | None:
     """More time for a confirmed job, as far as its money is held, or a larger budget before it is confirmed."""
-    row = await owned(transaction, job_id, owner)
+    row = await _owned(transaction, job_id, owner)
     if isinstance(row, JobRefusal):
         return row
     refusal = _refused(row, more)
@@ -77,6 +94,12 @@ async def extend(
     extended = JobExtended(row["account_id"], job_id, deadline_at, more.budget_uc)
     await events.append(transaction, [extended], ids, now)
     return None
+
+
+async def _owned(transaction: Connection, job_id: UUID, owner: UUID | None) -> asyncpg.Record | JobRefusal:
+    """A job's row, locked until the transaction ends; only for its owner, or for an operator who names none."""
+    row = await jobs.locked(transaction, job_id)
+    return row if row is not None and owner in (None, row["account_id"]) else JobRefusal.UNKNOWN_JOB
 
 
 def _refused(row: asyncpg.Record, more: More) -> JobRefusal | None:

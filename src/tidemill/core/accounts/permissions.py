@@ -71,6 +71,10 @@ ARTEFACTS_READ = Rule(_ANY_ACCOUNT, Whose.OWN_OR_ALL, Scope.ARTEFACTS_READ)
 ARTEFACTS_WRITE = Rule(_ANY_ACCOUNT, Whose.OWN_OR_ALL, Scope.ARTEFACTS_WRITE)
 UPLOADS = Rule(_ANY_ACCOUNT, Whose.OWN, Scope.ARTEFACTS_WRITE, nodes=True)
 ONLY_NODES = Rule(frozenset(), Whose.NOBODYS, nodes=True)
+JOBS_READ = Rule(_ANY_ACCOUNT, Whose.OWN_OR_ALL, Scope.JOBS_READ)
+JOBS_WRITE = Rule(_ANY_ACCOUNT, Whose.OWN_OR_ALL, Scope.JOBS_WRITE)
+JOBS_ORDER = Rule(_ANY_ACCOUNT, Whose.OWN, Scope.JOBS_WRITE)
+MARKET_READ = Rule(_ANY_ACCOUNT, Whose.ALL, Scope.JOBS_READ)
 MODELS_READ = Rule(_ANY_ACCOUNT, Whose.ALL, Scope.ARTEFACTS_READ)
 OPERATOR_READ = Rule(_OPERATORS, Whose.ALL, Scope.POOL_READ)
 OPERATOR_WRITE = Rule(_OPERATORS, Whose.ALL, Scope.POOL_WRITE)
@@ -156,6 +160,20 @@ RULES: Mapping[str, Rule] = {
     "GET /api/v1/models/{name}": MODELS_READ,
     "POST /api/v1/models": OPERATOR_WRITE,
     "DELETE /api/v1/models/{name}": OPERATOR_WRITE,
+    # Jobs
+    "GET /api/v1/marketplace/jobs": JOBS_READ,
+    "POST /api/v1/marketplace/jobs": JOBS_ORDER,
+    "GET /api/v1/marketplace/jobs/{job_id}": JOBS_READ,
+    "GET /api/v1/marketplace/jobs/{job_id}/quote": JOBS_READ,
+    "POST /api/v1/marketplace/jobs/{job_id}/confirm": JOBS_ORDER,
+    "GET /api/v1/marketplace/jobs/{job_id}/logs": JOBS_READ,
+    "GET /api/v1/marketplace/jobs/{job_id}/resources": JOBS_READ,
+    "GET /api/v1/marketplace/jobs/{job_id}/result": JOBS_READ,
+    "POST /api/v1/marketplace/jobs/{job_id}/cancel": JOBS_WRITE,
+    "POST /api/v1/marketplace/jobs/{job_id}/extend": JOBS_WRITE,
+    "GET /api/v1/marketplace/cluster/status": MARKET_READ,
+    "GET /api/v1/marketplace/pricing": MARKET_READ,
+    "GET /api/v1/marketplace/queue": MARKET_READ,
     # The pool
     "GET /api/v1/admin/accounts": OPERATOR_READ,
     "GET /api/v1/admin/accounts/{account_id}": OPERATOR_READ,

@@ -30,6 +30,8 @@ class Scope(StrEnum):
     ARTEFACTS_READ = "artefacts:read"
     ARTEFACTS_WRITE = "artefacts:write"
     EVENTS_READ = "events:read"
+    JOBS_READ = "jobs:read"
+    JOBS_WRITE = "jobs:write"
     NODES_READ = "nodes:read"
     NODES_WRITE = "nodes:write"
     POOL_READ = "pool:read"

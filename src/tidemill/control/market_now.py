@@ -1,0 +1,34 @@
+"""What is for sale, as quotes and prices see it: read from the registry, and kept for a few seconds.
+
+A quote that is a few seconds old is still a quote; placement looks for itself what is there.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from tidemill.control.loops.placing import selling_terms
+from tidemill.control.parts import Parts
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.market import Market
+from tidemill.store import market
+from tidemill.store.database import Database
+
+KEPT_US = 3 * SECOND
+
+
+@dataclass
+class MarketNow:
+    """One reading for all who ask at the same time."""
+
+    _read: Market | None = None
+    _read_at: Instant | None = None
+    _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def look(self, parts: Parts, requests: Database) -> Market:
+        async with self._reading:
+            now = parts.clock.now()
+            if self._read is None or self._read_at is None or not 0 <= now - self._read_at <= KEPT_US:
+                settings = parts.settings
+                self._read = await market.read(requests, selling_terms(settings), settings.nodes.agent_oldest, now)
+                self._read_at = now
+            return self._read
