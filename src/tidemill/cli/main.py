@@ -18,6 +18,7 @@ from tidemill.cli import (
     config,
     database,
     events,
+    jobs,
     joining,
     ledger,
     mail,
@@ -27,7 +28,9 @@ from tidemill.cli import (
     proof,
     second_factor,
     sim,
+    top,
 )
+from tidemill.cli import run as one_line
 from tidemill.cli.output import Declined, Exit, exit_code, say
 from tidemill.core.faults import Fault
 
@@ -60,6 +63,9 @@ app.add_typer(second_factor.app, name="second-factor")
 app.add_typer(database.app, name="db")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(nodes.app, name="nodes")
+app.add_typer(jobs.app, name="jobs")
+app.add_typer(one_line.app, name="run")
+app.command()(top.top)
 app.add_typer(artefacts.app, name="artefacts")
 app.add_typer(models.app, name="models")
 app.add_typer(audit.app, name="audit")

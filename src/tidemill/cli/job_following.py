@@ -1,0 +1,130 @@
+"""A job from its order to its end, as somebody waits for it: the plan, the question, progress, and what came of it."""
+
+import base64
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import typer
+
+from tidemill.cli.artefact_downloads import download
+from tidemill.cli.job_view import progress_of, say_plan, state_of
+from tidemill.cli.output import Declined, say
+from tidemill.cli.signed_in import SignedIn
+from tidemill.core.archives import read_archive
+from tidemill.core.refusals import Refusal
+
+ROUTE = "/marketplace/jobs"
+POLL_S = 1.0
+RESULTS_MAX = 100_000
+
+
+def ordered(caller: SignedIn, body: dict[str, Any]) -> dict[str, Any]:
+    """A new job, with its quote."""
+    made: dict[str, Any] = caller.ask("POST", ROUTE, body)
+    return made
+
+
+def confirmed(caller: SignedIn, job: dict[str, Any]) -> dict[str, Any]:
+    """Confirm at the price that was shown, and at no other."""
+    quote = job["quote"]
+    if not quote["can_confirm"]:
+        raise Declined(quote["why_not"])
+    made: dict[str, Any] = caller.ask("POST", f"{ROUTE}/{job['id']}/confirm", {"at_most": quote["high"]})
+    return made
+
+
+def asked_and_confirmed(caller: SignedIn, job: dict[str, Any], *, yes: bool) -> dict[str, Any]:
+    """Show the plan, ask, and confirm."""
+    say_plan(job)
+    if job["quote"]["can_confirm"] and not yes:
+        _ask(job)
+    return confirmed(caller, job)
+
+
+def until_over(caller: SignedIn, job_id: str) -> dict[str, Any]:
+    """Wait until a job is over, and tell how far it is whenever that has changed. Ctrl-C leaves it running."""
+    told = ""
+    try:
+        while True:
+            job: dict[str, Any] = caller.ask("GET", f"{ROUTE}/{job_id}")
+            line = f"{state_of(job)}: {progress_of(job)}"
+            if line != told:
+                say(line)
+                told = line
+            if job["ended_at"] is not None:
+                return job
+            time.sleep(POLL_S)
+    except KeyboardInterrupt:
+        raise Declined(f"The job goes on without you: `tidemill jobs show {job_id}` tells how far it is.") from None
+
+
+def results_of(caller: SignedIn, job_id: str) -> list[dict[str, Any]]:
+    return caller.listed(f"{ROUTE}/{job_id}/result", {}, RESULTS_MAX)
+
+
+def kept(caller: SignedIn, results: Sequence[dict[str, Any]], folder: Path) -> list[Path]:
+    """Put the results into a folder, those of each task into one of its own. Nothing is written over."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return [file for result in results for file in _kept(caller, result, folder)]
+
+
+def printed(caller: SignedIn, job_id: str, *, follow: bool) -> Iterator[dict[str, Any]]:
+    """What a job has printed; with `follow` until it is over, or until Ctrl-C."""
+    after: dict[str, str] = {}
+    with suppress(KeyboardInterrupt):
+        while True:
+            over = not follow or caller.ask("GET", f"{ROUTE}/{job_id}")["ended_at"] is not None
+            page: dict[str, Any] = {"has_more": True}
+            while page["has_more"]:
+                page = caller.ask("GET", f"{ROUTE}/{job_id}/logs", query={"limit": "500", **after})
+                after = {"after": page["after"]} if page["after"] else {}
+                yield from page["items"]
+            if over:
+                return
+            time.sleep(POLL_S)
+
+
+def _ask(job: dict[str, Any]) -> None:
+    if not sys.stdin.isatty():
+        raise Declined(f"Nobody is here to ask: add --yes, or run `tidemill jobs confirm {job['id']} --yes`.")
+    if not typer.confirm(f"Confirm, and hold {job['quote']['high']} {job['currency']}s?", err=True):
+        raise Declined(f"Nothing is held. The quote can be confirmed later: `tidemill jobs confirm {job['id']}`.")
+
+
+def _kept(caller: SignedIn, result: dict[str, Any], folder: Path) -> list[Path]:
+    name = f"task-{result['task']}"
+    if result["artefact_id"]:
+        artefact = caller.ask("GET", f"/artefacts/{result['artefact_id']}")
+        target = folder / f"{name}.{'sealed' if result['envelopes'] else 'tar'}"
+        download(caller, artefact, target, lambda _: None)
+        return [target]
+    if not result["inline"]:
+        return []
+    content = base64.b64decode(result["inline"])
+    if result["envelopes"]:
+        return [_written(folder / f"{name}.sealed", content)]
+    files = read_archive(content)
+    if isinstance(files, Refusal):
+        raise Declined(files.sentence)
+    return [_written(folder / name / _inside(path), body) for path, body in files.items()]
+
+
+def _inside(path: PurePosixPath) -> Path:
+    """A file of a result stays in its folder; an archive that could be read has no other names."""
+    assert not path.is_absolute()
+    assert ".." not in path.parts
+    return Path(path)
+
+
+def _written(target: Path, content: bytes) -> Path:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with target.open("xb") as opened:
+            opened.write(content)
+    except FileExistsError:
+        raise Declined(f"{target} is there already: move it away, or choose another folder with --output.") from None
+    return target
