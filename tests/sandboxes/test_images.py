@@ -127,8 +127,9 @@ class TestInAnEngine:
             while [*engine_keeper._marked(str(service), own)] and time.monotonic() < until:
                 await asyncio.sleep(0.1)
             assert [*engine_keeper._marked(str(service), own)] == []
-            async with opened_engine_cell(home, service):
-                pass
+            async with opened_engine_cell(home, service) as cell:
+                ran = await cell.run(cell.order("/usr/bin/sleep", "3"))
+                assert ran.outcome.succeeded, "the old keeper does not take the new agent's containers for the old ones"
 
 
 async def test_an_engine_that_is_not_there_is_said(place: Path) -> None:

@@ -60,6 +60,9 @@ async def test_images_of_a_registry(place: Path, monkeypatch: pytest.MonkeyPatch
                 patched.setattr("tidemill.agent.sandboxes.images.PASSWORDS", (service.parent / PASSWORDS,))
                 await _what_the_owner_has_a_password_for_is_not_fetched(cell, registry)
             await _a_registry_that_never_answers_holds_nobody(cell, registry)
+            with monkeypatch.context() as patched:
+                patched.setattr("tidemill.agent.sandboxes.images.SPARE_BYTES", 2**60)
+                await _an_image_that_leaves_too_little_disk_is_given_up(cell, registry)
             await _an_image_of_the_owner_is_not_shown(cell, registry, service)
         await _what_a_killed_agent_was_fetching_is_removed(place, registry, service)
 
@@ -87,6 +90,12 @@ async def _a_registry_that_never_answers_holds_nobody(cell: Cell, registry: Regi
     late = await slow
     assert (late.outcome.ending, time.monotonic() - began < 15) == (Ending.NOT_STARTED, True)
     assert "deadline" in late.errors
+
+
+async def _an_image_that_leaves_too_little_disk_is_given_up(cell: Cell, registry: Registry) -> None:
+    ran = await cell.run(run_of(f"{registry.name}/slow/mill:2"))
+    assert ran.outcome.ending is Ending.NOT_STARTED
+    assert "too little disk" in ran.errors
 
 
 async def _an_image_of_the_owner_is_not_shown(cell: Cell, registry: Registry, service: Path) -> None:

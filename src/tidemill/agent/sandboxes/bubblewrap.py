@@ -146,12 +146,12 @@ def _enforced(parents: cgroups.Parents, calls: bytes | None, gpu_memory: GpuMemo
     return Enforced(ALWAYS | found, why_not)
 
 
-def place_lock(place: Path) -> int:
+def place_lock(place: Path, patience_s: float = LOCK_S) -> int:
     """The place's lock. What a killed agent was just starting holds its lock for a moment: until it can be swept."""
     place.mkdir(mode=0o711, exist_ok=True)
     (place / sweeping.STAGE).mkdir(mode=0o711, exist_ok=True)
     descriptor = os.open(place / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    until = time.monotonic() + LOCK_S
+    until = time.monotonic() + patience_s
     while not _taken(descriptor):
         if time.monotonic() > until:
             os.close(descriptor)

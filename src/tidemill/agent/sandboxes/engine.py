@@ -34,6 +34,8 @@ from tidemill.core.sandboxes import Ability, Command, Ending, Enforced, Limits, 
 SOCKETS = (Path("/run/docker.sock"), Path("/var/run/docker.sock"), Path("/run/podman/podman.sock"))
 CALLS_FILE = "calls.json"
 KILL = 137
+KEEPER_S = 20.0
+"""What the keeper of a killed agent may take to remove all that it had."""
 TOLD_BY_ENGINE = {Ability.MEMORY: "MemoryLimit", Ability.PIDS: "PidsLimit", Ability.CPU: "CpuCfsQuota"}
 
 
@@ -47,7 +49,7 @@ class Engine(Sandbox):
         self._calls = _calls(place, self._is_podman)
         self._gpu_memory = watched_gpu_memory()
         self._lives: dict[str, Life] = {}
-        self.images = Images(api, self._mark, place, self._is_podman)
+        self.images = Images(api, self._mark, place, Path(told["info"].get("DockerRootDir") or "/"), self._is_podman)
         self.enforced = _enforced(told["info"], self._calls is not None, self._gpu_memory is not None)
 
     async def run(self, order: Order, told: Told) -> Outcome:
@@ -198,7 +200,7 @@ async def _heard(chunks: AsyncIterator[bytes], life: Life) -> None:
 
 async def open_engine(place: Path, path: Path) -> Engine:
     """Take a place for runs, remove what a killed agent left in it and in the engine, and try a run."""
-    lock = await asyncio.to_thread(place_lock, place)
+    lock = await asyncio.to_thread(place_lock, place, KEEPER_S)
     api = EngineApi(path)
     try:
         told = await _told(api)
@@ -208,7 +210,7 @@ async def open_engine(place: Path, path: Path) -> Engine:
         await api.close()
         os.close(lock)
         raise
-    engine = Engine(place, lock, api, _keeper(path, mark(place)), told)
+    engine = Engine(place, lock, api, _keeper(path, mark(place), lock), told)
     try:
         await engine.images.sweep()
         await engine.images.bring_empty()
@@ -227,9 +229,10 @@ async def _told(api: EngineApi) -> dict[str, Any]:
     return told
 
 
-def _keeper(path: Path, own_mark: str) -> subprocess.Popen[bytes]:
+def _keeper(path: Path, own_mark: str, lock: int) -> subprocess.Popen[bytes]:
+    """It holds the place as well: a new agent's containers have the same mark, and would be removed with the old."""
     line = [sys.executable, "-I", "-S", engine_keeper.__file__, str(path), own_mark]
-    return subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env={}, cwd="/")
+    return subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env={}, cwd="/", pass_fds=(lock,))
 
 
 async def _try_out(engine: Engine) -> None:

@@ -2,11 +2,12 @@
 
 Whatever a run uses has a name of ours, so that no customer's image ever takes a name that the owner uses, and all of
 them are found again. An image in a file is looked through before the engine unpacks it. One in a registry is fetched as
-anybody could fetch it. What the owner has is the owner's: a task that names it is not shown it.
+anybody could fetch it, while the disk has room. What the owner has is the owner's: no task that names it is shown it.
 """
 
 import asyncio
 import io
+import os
 import pwd
 import tarfile
 import tempfile
@@ -19,12 +20,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from tidemill.agent.sandboxes.disk import SPARE_BYTES
 from tidemill.agent.sandboxes.engine_api import EngineApi, EngineFault
 from tidemill.agent.sandboxes.engine_keeper import REPOSITORY
+from tidemill.agent.sandboxes.life import WATCH_S
 from tidemill.agent.sandboxes.unpacking import unfit_image
 from tidemill.agent.sandboxes.view import LINKS, WORK
 from tidemill.core.image_names import full_name
-from tidemill.core.sandboxes import MIB, Image
+from tidemill.core.sandboxes import MIB, CannotHold, Image
 
 UNPACKED_BYTES_MAX = 64 * 1024 * MIB
 ENTRIES_MAX = 2_000_000
@@ -55,10 +58,11 @@ class Brought:
 
 
 class Images:
-    """`place` is the sandbox's, for notes of what is being fetched."""
+    """`place` is the sandbox's, for notes of what is being fetched; `root` is where the engine keeps images."""
 
-    def __init__(self, api: EngineApi, mark: str, place: Path, is_podman: bool) -> None:
-        self._api, self._own, self._place, self._is_podman = api, f"{REPOSITORY}/{mark}", place, is_podman
+    def __init__(self, api: EngineApi, mark: str, place: Path, root: Path, is_podman: bool) -> None:
+        self._api, self._own, self._place = api, f"{REPOSITORY}/{mark}", place
+        self._root, self._is_podman = root, is_podman
         self._users: Counter[str] = Counter()
         self._bringing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
@@ -114,6 +118,8 @@ class Images:
             found = await self._found(name)
         if found is None:
             raise EngineFault(f"The container engine has lost the image {name}: start the agent again.")
+        if found.get("Size", 0) > UNPACKED_BYTES_MAX:
+            raise UnfitImage(CannotHold.IMAGE_UNFIT.sentence)
         return tuple((found.get("Config") or {}).get("Volumes") or {})
 
     async def _found(self, name: str) -> Any:
@@ -149,7 +155,7 @@ class Images:
         note = self._place / f"{FETCHING}{sha256(source.encode()).hexdigest()}"
         note.write_text(source)
         try:
-            await self._api.send("/images/create", None, fromImage=source)
+            await self._pull(source)
             repository, _, tag = name.rpartition(":")
             await self._api.ask("POST", f"{_place(source)}/tag", repo=repository, tag=tag)
         except EngineFault as fault:
@@ -158,10 +164,29 @@ class Images:
             await asyncio.shield(self._remove(source))
             note.unlink()
 
+    async def _pull(self, source: str) -> None:
+        """No registry says how much an image unpacks to: it is given up when it leaves the machine too little disk."""
+        pulling = asyncio.ensure_future(self._api.send("/images/create", None, fromImage=source))
+        try:
+            while not (await asyncio.wait({pulling}, timeout=WATCH_S))[0]:
+                if await asyncio.to_thread(_is_full, self._root):
+                    raise EngineFault("it leaves this machine too little disk.")
+            await pulling
+        finally:
+            pulling.cancel()
+
     async def _import(self, tarball: Path, name: str) -> None:
         """Podman knows no tag here but the latest, so that names differ before the colon."""
         repository, _, tag = name.rpartition(":")
         await self._api.send("/images/create", tarball, fromSrc="-", repo=repository, tag=tag)
+
+
+def _is_full(root: Path) -> bool:
+    try:
+        disk = os.statvfs(root)
+    except OSError:  # an engine in a machine of its own fills that one
+        return False
+    return disk.f_bavail * disk.f_frsize < SPARE_BYTES
 
 
 def _place(name: str) -> str:
