@@ -37,8 +37,10 @@ class Columns:
         self.model, self.kinds, self.labels, self.owner, self.region, self.domain = (
             np.full(capacity, -1, np.int32) for _ in range(6)
         )
-        self.whole, self.largest, self.joined = (np.zeros(capacity, np.int16) for _ in range(3))
-        self.device_memory, self.cpu, self.memory, self.disk = (np.zeros(capacity, np.int32) for _ in range(4))
+        self._changing = np.zeros((6, capacity), np.int32)
+        self.whole, self.largest, self.joined, self.cpu, self.memory, self.disk = self._changing
+        """Rows of one array, so that what has changed is written at once."""
+        self.device_memory = np.zeros(capacity, np.int32)
         self.reputation = np.zeros(capacity, np.int16)
         self.price, self.until, self.version = (np.zeros(capacity, np.int64) for _ in range(3))
         self.attested, self.newcomer = np.zeros(capacity, np.bool_), np.zeros(capacity, np.bool_)
@@ -74,12 +76,7 @@ class Columns:
         self.free[slots] = [node.free + [0] * (width - len(node.free)) for node in nodes]
         self.first[slots] = [_firsts(node.free, width) for node in nodes]
         self.version[slots] = [node.version for node in nodes]
-        self.whole[slots] = [node.whole for node in nodes]
-        self.largest[slots] = [max(node.free, default=0) for node in nodes]
-        self.joined[slots] = [_largest_group(node) if node.is_grouped else 0 for node in nodes]
-        self.cpu[slots] = [min(node.cpu_milli, _INT32_MAX) for node in nodes]
-        self.memory[slots] = [min(node.memory_mib, _INT32_MAX) for node in nodes]
-        self.disk[slots] = [min(node.disk_mib, _INT32_MAX) for node in nodes]
+        self._changing[:, slots] = np.array([_quantities(node) for node in nodes]).T
 
     def drop(self, slot: int) -> None:
         self.nodes[slot] = None
@@ -115,7 +112,8 @@ class Columns:
 
     def allowed(self, request: Request, now: Instant, excluded: list[int]) -> Mask:
         """Where the request may go, room or no room. `excluded` are the slots of excluded nodes."""
-        mask: Mask = _within(self.kinds, self.kind_sets, request.kind)
+        mask: Mask = self.alive.copy()
+        self._restrict(mask, self.kinds, self.kind_sets, request.kind)
         if request.price_max_uc is not None:
             mask &= self.price <= request.price_max_uc
         if request.reputation_floor:
@@ -127,7 +125,7 @@ class Columns:
         if request.domains:
             mask &= _is_one_of(self.domain, self.domains.known(request.domains))
         for label in request.labels:
-            mask &= _within(self.labels, self.label_sets, label)
+            self._restrict(mask, self.labels, self.label_sets, label)
         barred = request.excluded_owners | ({request.customer_id} if request.customer_id else set())
         for number in self.owners.known(barred):
             mask &= self.owner != number
@@ -136,6 +134,11 @@ class Columns:
         if excluded:
             mask[excluded] = False
         return mask
+
+    def _restrict(self, mask: Mask, column: Numbers, names: "_Names[frozenset[str]]", wanted: str) -> None:
+        """To where the set that a number stands for contains what is wanted; mostly all sets do."""
+        if lacking := [number for held, number in names.numbers.items() if wanted not in held]:
+            mask &= ~_is_one_of(column, lacking)
 
     def _ask_mixed(self, request: Request, slots: Slots | None, mask: Mask) -> None:
         if not self._mixed:
@@ -171,12 +174,16 @@ def _is_one_of(column: Numbers, numbers: Sequence[int]) -> Mask:
     return mask
 
 
-def _within(column: NDArray[np.int32], names: _Names[frozenset[str]], wanted: str) -> Mask:
-    """Where the set that a number stands for contains this; mostly either all sets do or none does."""
-    lacking = [number for held, number in names.numbers.items() if wanted not in held]
-    if len(lacking) == len(names.numbers):
-        return np.zeros(len(column), np.bool_)
-    return ~_is_one_of(column, lacking) if lacking else np.ones(len(column), np.bool_)
+def _quantities(node: PoolNode) -> tuple[int, ...]:
+    """In the order of the rows."""
+    return (
+        node.whole,
+        max(node.free, default=0),
+        _largest_group(node) if node.is_grouped else 0,
+        min(node.cpu_milli, _INT32_MAX),
+        min(node.memory_mib, _INT32_MAX),
+        min(node.disk_mib, _INT32_MAX),
+    )
 
 
 def _firsts(free: list[int], width: int) -> list[bool]:

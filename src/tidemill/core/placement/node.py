@@ -16,8 +16,9 @@ class PoolNode:
 
     __slots__ = (
         "attested", "candidate", "cpu_milli", "cpu_total", "device_memory_mib", "disk_mib", "domain", "free",
-        "is_grouped", "is_plain", "kinds", "labels", "memory_mib", "model", "newcomer", "node_id", "owner_id",
-        "price_uc", "region", "reputation", "slot", "total_milli", "until", "used_milli", "version", "whole",
+        "is_divided", "is_grouped", "is_plain", "kinds", "labels", "memory_mib", "model", "newcomer", "node_id",
+        "owner_id", "price_uc", "region", "reputation", "slot", "total_milli", "until", "used_milli", "version",
+        "whole",
     )  # fmt: skip
 
     def __init__(self, slot: int, candidate: Candidate, version: int) -> None:
@@ -33,7 +34,8 @@ class PoolNode:
         self.device_memory_mib = max(memories, default=0)
         self.is_plain = (bool(self.model) and len(memories) == 1) or not candidate.devices
         """All devices are alike, so that counting the free ones is enough."""
-        self.is_grouped = any(device.nvlink_group for device in candidate.devices)
+        groups = {device.nvlink_group for device in candidate.devices}
+        self.is_grouped, self.is_divided = any(groups), len(groups) > 1
         self.free = [device.free_milli for device in candidate.devices]
         self.whole = self.free.count(WHOLE_MILLI)
         self.total_milli = max(1, WHOLE_MILLI * len(self.free))
@@ -48,23 +50,19 @@ class PoolNode:
 
     def holds(self, request: Request) -> bool:
         """Whether what is free is enough, whoever asks."""
-        if (
-            self.cpu_milli < request.cpu_milli
-            or self.memory_mib < request.memory_mib
-            or self.disk_mib < request.disk_mib
-        ):
+        if self.memory_mib < request.memory_mib or self.cpu_milli < request.cpu_milli:
             return False
-        devices = request.devices
-        if not devices:
-            return True
-        if not self.is_plain or request.milli < WHOLE_MILLI:
-            return self.free_for(request) >= devices and self.joined_for(request)
-        return (
-            self.whole >= devices
-            and (not request.models or self.model in request.models)
-            and self.device_memory_mib >= request.gpu_memory_mib
-            and (not request.nvlink or self.joined_for(request))
-        )
+        if self.disk_mib < request.disk_mib:
+            return False
+        if self.is_plain and request.milli == WHOLE_MILLI and not request.nvlink:
+            return self.whole >= request.devices and (
+                not request.devices
+                or (
+                    self.device_memory_mib >= request.gpu_memory_mib
+                    and (not request.models or self.model in request.models)
+                )
+            )
+        return self.free_for(request) >= request.devices and self.joined_for(request)
 
     def free_for(self, request: Request) -> int:
         """How many of its devices are of the right kind, and free enough."""
@@ -82,13 +80,13 @@ class PoolNode:
         whose taking breaks up the fewest NVLink groups. The request must suit."""
         if request.devices == 0:
             return ()
-        if request.devices == 1 and request.milli == WHOLE_MILLI and self.is_plain and not self.is_grouped:
+        if request.devices == 1 and request.milli == WHOLE_MILLI and self.is_plain and not self.is_divided:
             return (self.free.index(WHOLE_MILLI),)
         fitting = self._fitting(request)
         assert len(fitting) >= request.devices
         if request.milli < WHOLE_MILLI:
             return (min(fitting, key=lambda index: (self.free[index], index)),)
-        if len(fitting) == request.devices or not self.is_grouped:
+        if len(fitting) == request.devices or not self.is_divided:
             return tuple(fitting[: request.devices])
         return _from_groups(self.candidate.devices, fitting, request.devices)
 
@@ -103,10 +101,13 @@ class PoolNode:
                 self.whole += 1
             elif before == WHOLE_MILLI:
                 self.whole -= 1
-        self.used_milli += milli * len(devices)
-        self.cpu_milli -= sign * request.cpu_milli
-        self.memory_mib -= sign * request.memory_mib
-        self.disk_mib -= sign * request.disk_mib
+            self.used_milli += milli
+        if request.cpu_milli:
+            self.cpu_milli -= sign * request.cpu_milli
+        if request.memory_mib:
+            self.memory_mib -= sign * request.memory_mib
+        if request.disk_mib:
+            self.disk_mib -= sign * request.disk_mib
 
     def _fitting(self, request: Request) -> list[int]:
         """The indexes of devices that could be among those it gets."""

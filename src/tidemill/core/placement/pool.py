@@ -31,6 +31,9 @@ LOCALITY_MILLI = 20
 
 NEWCOMERS_SHARE = 0.05
 
+GONE = -1
+"""The version of a node that is in the pool no more."""
+
 _ROOM_TO_GROW = 64
 
 
@@ -86,6 +89,8 @@ class Pool:
             self.remove(candidate.node_id)
             return self.put(candidate)
         self._forget_cached(before)
+        if before is not None:
+            before.version = GONE
         node = PoolNode(self._vacant.pop() if before is None else before.slot, candidate, self._next())
         self._by_id[node.node_id] = node
         self._columns.put(node)
@@ -103,19 +108,17 @@ class Pool:
             return
         self._forget_cached(node)
         self._columns.drop(node.slot)
-        for ranking in self._rankings.values():
-            ranking.remove(node.slot)
+        node.version = GONE
         self._changed.add(node.slot)
         self._vacant.append(node.slot)
 
     def place(self, request: Request, now: Instant, draw: float = 1.0) -> Placed | None:
         """Take what one part of the request needs, on the best node. `draw`, from 0 to 1, says whether this placement
         is one of those kept for newcomers; when none of them can take it, anybody may."""
-        if draw < self._newcomers_share:
-            found = self._best(request, now, newcomers=True)
-            if found is not None:
-                return self._take(*found, request)
-        found = self._best(request, now, newcomers=False)
+        newcomers = draw < self._newcomers_share
+        found = self._best(request, now, newcomers=newcomers)
+        if found is None and newcomers:
+            found = self._best(request, now, newcomers=False)
         return None if found is None else self._take(*found, request)
 
     def place_exactly(self, request: Request, now: Instant) -> Placed | None:
@@ -201,7 +204,8 @@ class Pool:
         return Placed(node.node_id, devices, request, node)
 
     def _note(self, node: PoolNode) -> None:
-        self._version = node.version = self._version + 1
+        self._version += 1
+        node.version = self._version
         self._changed.add(node.slot)
         for ranking in self._rankings.values():
             ranking.change(node)

@@ -6,7 +6,7 @@ a node stands in every lane that it has enough free devices for, in the bucket o
 whether it suits, so the answer is that of the exact path. After too many that do not suit, the exact path is asked.
 """
 
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -26,10 +26,17 @@ STEPS_MAX = 16_000
 """So that every rank fits into the columns."""
 
 SKIPPED_MAX = 64
+FRONTS_MAX = 10_000
+"""So many combinations of models and numbers are remembered with their lanes."""
+
 MODELS_MAX = 256
 """A request that may go to more models than this is held against all nodes at once."""
 
+_SLACK = 1024
+
 Nodes = Sequence[PoolNode | None]
+Entry = tuple[PoolNode, int]
+Bucket = deque[Entry]
 
 
 class Unsure:
@@ -40,27 +47,39 @@ UNSURE = Unsure()
 
 
 class _Lane:
-    """Slots by rank, in the order of their last changes. Bit n of `ranks` is set when somebody has the rank n."""
+    """Nodes with their versions by rank, in the order of their last changes. Bit n of `ranks` is set when the bucket of
+    rank n may hold somebody. An entry whose node has changed since is stale."""
 
-    __slots__ = ("buckets", "devices", "ranks")
+    __slots__ = ("buckets", "count", "count_max", "devices", "ranks")
 
     def __init__(self, devices: int) -> None:
         self.devices, self.ranks = devices, 0
-        self.buckets: dict[int, OrderedDict[int, None]] = {}
+        self.buckets: dict[int, Bucket] = {}
+        self.count, self.count_max = 0, _SLACK
 
-    def enter(self, slot: int, rank: int) -> None:
+    def enter(self, entry: Entry, rank: int) -> None:
         bucket = self.buckets.get(rank)
-        if bucket is None:
-            bucket = self.buckets[rank] = OrderedDict()
+        if bucket:
+            bucket.append(entry)
+        else:
+            self.buckets[rank] = deque((entry,))
             self.ranks |= 1 << rank
-        bucket[slot] = None
+        self.count += 1
+        if self.count > self.count_max:
+            self._sweep()
 
-    def leave(self, slot: int, rank: int) -> None:
-        bucket = self.buckets[rank]
-        del bucket[slot]
-        if not bucket:
-            del self.buckets[rank]
-            self.ranks ^= 1 << rank
+    def _sweep(self) -> None:
+        """Let go of what is stale, when there is more of it than of anything else."""
+        self.ranks, self.count = 0, 0
+        for rank, bucket in list(self.buckets.items()):
+            fresh = deque(entry for entry in bucket if entry[0].version == entry[1])
+            if fresh:
+                self.buckets[rank] = fresh
+                self.ranks |= 1 << rank
+                self.count += len(fresh)
+            else:
+                del self.buckets[rank]
+        self.count_max = 2 * self.count + _SLACK
 
 
 class Ranking:
@@ -72,13 +91,11 @@ class Ranking:
         assert 0 < self._steps <= STEPS_MAX
         self._rank_max = int((SCORE_HIGH - SCORE_LOW) * self._steps)
         self._bases = [0.0] * len(nodes)
-        self._standing: list[PoolNode | None] = [None] * len(nodes)
-        self._wholes, self._ranks = [-1] * len(nodes), [-1] * len(nodes)
-        """Who stands in the lanes from each slot, with how many whole devices, and with which rank if in any."""
         self.column: NDArray[np.int16] = np.zeros(len(nodes), np.int16)
         self._lanes: dict[str, list[_Lane]] = {}
         self._newcomers: dict[str, list[_Lane]] = {}
-        for node in sorted(filter(None, nodes), key=lambda node: node.version):
+        self._fronts: dict[tuple[frozenset[str], int, bool], list[_Lane]] = {}
+        for node in filter(None, nodes):
             self.put(node)
             self.column[node.slot] = self.rank(node)
 
@@ -91,35 +108,21 @@ class Ranking:
 
     def put(self, node: PoolNode) -> None:
         """A node has come, or its facts have changed."""
-        self.remove(node.slot)
         self._bases[node.slot] = sum(self._policy.terms(node.candidate, self._market).values())
         if node.model not in self._lanes:
             self._lanes[node.model], self._newcomers[node.model] = [], []
+            self._fronts.clear()
         self.change(node)
 
-    def remove(self, slot: int) -> None:
-        node = self._standing[slot]
-        if node is not None:
-            for lane in self._lanes[node.model] + (self._newcomers[node.model] if node.newcomer else []):
-                if lane.devices <= self._wholes[slot]:
-                    lane.leave(slot, self._ranks[slot])
-            self._standing[slot] = None
-            self._wholes[slot] = -1
-
     def change(self, node: PoolNode) -> None:
-        """What is free of a node has changed: it leaves the lanes and enters them anew, behind its equals."""
-        slot, whole, rank = node.slot, node.whole, -1
-        before = self._wholes[slot]
+        """What is free of a node has changed, and its version with it: it enters its lanes anew, behind its equals."""
+        whole, rank = node.whole, -1
         lanes = self._lanes[node.model]
         for lane in lanes + self._newcomers[node.model] if node.newcomer else lanes:
-            devices = lane.devices
-            if devices <= before:
-                lane.leave(slot, self._ranks[slot])
-            if devices <= whole:
+            if lane.devices <= whole:
                 if rank < 0:
-                    rank = self.rank(node)
-                lane.enter(slot, rank)
-        self._standing[slot], self._wholes[slot], self._ranks[slot] = node, whole, rank
+                    rank, entry = self.rank(node), (node, node.version)
+                lane.enter(entry, rank)
 
     def best(
         self, request: Request, now: Instant, *, newcomers: bool, local: Sequence[tuple[PoolNode, float]]
@@ -127,17 +130,22 @@ class Ranking:
         """The node that gets the request. `local` are nodes with what holding its inputs is worth to each."""
         if request.milli < WHOLE_MILLI or len(request.models or self._lanes) > MODELS_MAX:
             return UNSURE
-        nodes, skipped = self._nodes, 0
+        skipped = 0
         best, best_rank = _of_local(self.rank, request, now, local, newcomers=newcomers) if local else (None, -1)
-        for lane in self._fronts(request, newcomers=newcomers):
+        fronts = self._fronts.get((request.models, request.devices, newcomers))
+        for lane in self._lanes_for(request, newcomers=newcomers) if fronts is None else fronts:
             ranks = lane.ranks
             while (rank := ranks.bit_length() - 1) >= best_rank and ranks:
-                for slot in lane.buckets[rank]:
-                    node = nodes[slot]
-                    assert node is not None
-                    if rank == best_rank and best is not None and node.version > best.version:
+                bucket = lane.buckets[rank]
+                while bucket and bucket[0][0].version != bucket[0][1]:
+                    bucket.popleft()
+                    lane.count -= 1
+                if not bucket:
+                    lane.ranks ^= 1 << rank
+                for node, version in bucket:
+                    if rank == best_rank and best is not None and version > best.version:
                         break
-                    if suits(node, request, now):
+                    if node.version == version and suits(node, request, now):
                         best, best_rank = node, rank
                         break
                     skipped += 1
@@ -148,28 +156,26 @@ class Ranking:
                 ranks ^= 1 << rank
         return best
 
-    def _fronts(self, request: Request, *, newcomers: bool) -> list[_Lane]:
+    def _lanes_for(self, request: Request, *, newcomers: bool) -> list[_Lane]:
         """The lanes in which a node for this request may stand. Nodes that mix models stand in those of no model."""
         lanes, devices = self._newcomers if newcomers else self._lanes, request.devices
-        models: Iterable[str] = (*request.models, "") if request.models and devices else tuple(lanes)
+        models = (*request.models, "") if request.models and devices else tuple(lanes)
         found = []
         for model in models:
-            for lane in lanes.get(model, ()):
-                if lane.devices == devices:
-                    found.append(lane)
-                    break
-            else:
-                if model in lanes:
-                    found.append(self._open(model, devices, newcomers=newcomers))
+            if model in lanes:
+                lane = next((one for one in lanes[model] if one.devices == devices), None)
+                found.append(lane or self._open(model, devices, newcomers=newcomers))
+        if len(self._fronts) >= FRONTS_MAX:
+            self._fronts.clear()
+        self._fronts[request.models, devices, newcomers] = found
         return found
 
     def _open(self, model: str, devices: int, *, newcomers: bool) -> _Lane:
         lane = _Lane(devices)
-        able = [one for one in self._standing if one and one.model == model and self._wholes[one.slot] >= devices]
+        able = [one for one in self._nodes if one and one.model == model and one.whole >= devices]
         for node in sorted(able, key=lambda one: one.version):
-            self._ranks[node.slot] = self.rank(node)
             if node.newcomer or not newcomers:
-                lane.enter(node.slot, self._ranks[node.slot])
+                lane.enter((node, node.version), self.rank(node))
         (self._newcomers if newcomers else self._lanes)[model].append(lane)
         return lane
 

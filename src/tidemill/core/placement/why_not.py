@@ -46,15 +46,15 @@ class WhyNot(Enum):
 
 def suits(node: PoolNode, request: Request, now: Instant) -> bool:
     """Whether there is no objection."""
-    limit_uc = request.price_max_uc
+    limit_uc, until = request.price_max_uc, node.until
     return (
-        node.holds(request)
-        and (limit_uc is None or node.price_uc <= limit_uc)
+        (limit_uc is None or node.price_uc <= limit_uc)
         and node.reputation >= request.reputation_floor
+        and node.holds(request)
         and request.kind in node.kinds
-        and node.owner_id != request.customer_id
-        and (node.until is None or node.until >= now + request.duration_us)
+        and (until is None or until >= now + request.duration_us)
         and not (request.is_choosy and _is_barred(node, request))
+        and node.owner_id != request.customer_id
     )
 
 
