@@ -1,6 +1,6 @@
 """How quickly and how well tasks are placed: on 100,000 nodes of mixed kinds, on one core, in processor time.
 
-Prints one line of JSON. `placements_per_s` counts placements in a pool that is kept half full: for each there is also a
+Prints one line of JSON. `placements_per_s` counts placements in a pool that is kept four fifths full; for each there is a
 release, and requests differ in models, numbers of devices, prices and reputations. `exact_ms` is one placement and its
 release by the exact path, which holds the request against every node. `optimal_pct` is what our assignment of 1,000
 requests to 5,000 nodes is worth, as a share of the best there is, which scipy finds. Turns are short, and the best of
@@ -73,7 +73,7 @@ def churn(pool: Pool, asked: Sequence[Request], running: deque[Placed], dice: Ra
 
 def quick(pool: Pool, dice: Random, rounds: int) -> dict[str, float]:
     running: deque[Placed] = deque()
-    for request in requests(dice, NODES):  # filled about halfway, and every lane opened
+    for request in requests(dice, NODES):  # until four fifths of the devices are busy, and every lane is open
         if (one := pool.place(request, NOW, dice.random())) is not None:
             running.append(one)
     speeds = []

@@ -32,7 +32,6 @@ class WhyNot(Enum):
     OWNER_EXCLUDED = "Its owner is excluded from this task: another part of it, or what it checks, is theirs."
     OWN_NODE = "It belongs to the customer, who cannot be paid for their own work."
     WINDOW_TOO_SHORT = "Its owner's hours end before the task would."
-    NOT_A_NEWCOMER = "This placement is kept for newcomers."
 
     @property
     def code(self) -> str:
