@@ -1,7 +1,7 @@
 """How quickly and how well tasks are placed: on 100,000 nodes of mixed kinds, on one core, in processor time.
 
-Prints one line of JSON. `placements_per_s` counts placements in a pool that is kept four fifths full; for each there is a
-release, and requests differ in models, numbers of devices, prices and reputations. `exact_ms` is one placement and its
+Prints one line of JSON. `placements_per_s` counts placements in a pool that is kept four fifths full; for each there is
+a release, and requests differ in models, device counts, prices and reputations. `exact_ms` is one placement and its
 release by the exact path, which holds the request against every node. `optimal_pct` is what our assignment of 1,000
 requests to 5,000 nodes is worth, as a share of the best there is, which scipy finds. Turns are short, and the best of
 them (the best tenth of exact ones) counts, since nobody has interrupted those; medians are told, too.
