@@ -458,3 +458,35 @@ def test_an_upload_goes_on_after_the_process_was_killed(place: Path) -> None:
             assert 4 * MIB <= stands_at <= 5 * MIB
             done = client.add(path, stands_at, content[stands_at:])
             assert client.content(UUID(done.headers["tidemill-artefact"])).content == content
+
+
+ONE_BYTE = {**VERSION, "Upload-Length": "1"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers"),
+    [
+        ("GET", "/api/v1/models/%00", {}),
+        ("GET", "/api/v1/models/a%00b", {}),
+        ("GET", "/api/v1/models?after=%00", {}),
+        ("GET", "/api/v1/models/%ff%fe", {}),
+        ("GET", "/api/v1/artefacts?digest=%00", {}),
+        ("GET", "/api/v1/artefacts/by-digest/%00/content", {}),
+        ("POST", UPLOADS, {**VERSION, "Upload-Length": "9" * 5000}),
+        ("POST", UPLOADS, {**ONE_BYTE, "Upload-Metadata": "name YQBi"}),
+        ("POST", UPLOADS, {**ONE_BYTE, "Upload-Metadata": "name /w=="}),
+        ("POST", UPLOADS, {**ONE_BYTE, "Upload-Metadata": ",".join(f"k{number}" for number in range(2000))}),
+        ("POST", UPLOADS, {**ONE_BYTE, "Upload-Metadata": "name YQ==", "Upload-Checksum": "md5 " * 99 + "x"}),
+    ],
+)
+def test_text_that_no_database_holds_is_refused_and_breaks_nothing(
+    here: Here, method: str, path: str, headers: dict[str, str]
+) -> None:
+    assert 400 <= here.client().ask(method, path, headers=headers).status_code < 500
+
+
+@pytest.mark.parametrize("wish", ["bytes=" + "0-0," * 1000, "bytes=" + "9" * 4000 + "-", "bytes=--1", "bytes=x-"])
+def test_many_ranges_and_ranges_that_are_none_cost_one_answer(here: Here, wish: str) -> None:
+    client = here.client()
+    answer = client.ask("GET", f"/api/v1/artefacts/{client.put(TEXT)}/content", headers={"Range": wish})
+    assert (answer.status_code, answer.content) == (200, TEXT)

@@ -3,14 +3,14 @@
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, BeforeValidator, Field
 
 from tidemill.control.context import CallerPart, ControlPart, PageLimit
 from tidemill.control.guard import GuardedRoute
-from tidemill.control.problems import documented, unless_refused
+from tidemill.control.problems import Refused, documented, unless_refused
 from tidemill.control.routes import API, Timestamp, View
-from tidemill.core.artefacts.models import MEMORY_MAX_MIB, NAME_MAX, TEXT_MAX, ModelRefusal, WantedModel
+from tidemill.core.artefacts.models import MEMORY_MAX_MIB, NAME_MAX, TEXT_MAX, ModelRefusal, WantedModel, is_name
 from tidemill.store import models
 
 router = APIRouter(prefix=f"{API}/models", tags=["models"], route_class=GuardedRoute)
@@ -45,11 +45,27 @@ class ModelPage(BaseModel):
     after: str | None
 
 
-After = Annotated[str | None, Query(max_length=NAME_MAX, description="Behind the model of this name.")]
+async def _named(name: str) -> str:
+    """What could be a model's name; the database is asked for nothing else."""
+    if not is_name(name):
+        raise Refused(ModelRefusal.UNKNOWN_MODEL)
+    return name
+
+
+async def _behind(
+    after: Annotated[str | None, Query(max_length=NAME_MAX, description="Behind the model of this name.")] = None,
+) -> str | None:
+    if after is not None and not is_name(after):
+        raise Refused(ModelRefusal.MODEL_NAME_MALFORMED)
+    return after
+
+
+NamePart = Annotated[str, Depends(_named)]
+After = Annotated[str | None, Depends(_behind)]
 
 
 @router.get("", responses=documented(422))
-async def list_models(control: ControlPart, most: PageLimit, after: After = None) -> ModelPage:
+async def list_models(control: ControlPart, most: PageLimit, after: After) -> ModelPage:
     """The models of the pool, by name."""
     async with control.requests.connection() as connection:
         found = await models.listed(connection, after, most + 1)
@@ -58,7 +74,7 @@ async def list_models(control: ControlPart, most: PageLimit, after: After = None
 
 
 @router.get("/{name}", responses=documented(404, 422))
-async def show(name: str, control: ControlPart) -> ModelView:
+async def show(name: NamePart, control: ControlPart) -> ModelView:
     """One model, by its name."""
     async with control.requests.connection() as connection:
         model = await models.get(connection, name)
@@ -77,7 +93,7 @@ async def add(asked: ModelRequest, control: ControlPart, caller: CallerPart) -> 
 
 
 @router.delete("/{name}", responses=documented(404, 422))
-async def remove(name: str, control: ControlPart, caller: CallerPart) -> ModelView:
+async def remove(name: NamePart, control: ControlPart, caller: CallerPart) -> ModelView:
     """Remove a model from the pool. Its artefact stays."""
     async with control.requests.transaction() as transaction:
         removed = await models.remove(transaction, name, by=caller.name, ids=control.ids, now=control.clock.now())

@@ -58,9 +58,14 @@ class WantedModel:
     gpu_memory_mib: int
 
 
+def is_name(text: str) -> bool:
+    """Whether a model could have this name."""
+    return _NAME.fullmatch(text) is not None
+
+
 def checked_model(wanted: WantedModel, artefact: Artefact | None) -> ModelRefusal | None:
     """Why the pool may not have such a model of this artefact; None if it may."""
-    if not _NAME.fullmatch(wanted.name):
+    if not is_name(wanted.name):
         return ModelRefusal.MODEL_NAME_MALFORMED
     if not (_is_shown(wanted.source) and _is_shown(wanted.licence)):
         return ModelRefusal.MODEL_TEXT_MALFORMED
