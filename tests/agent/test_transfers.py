@@ -1,6 +1,7 @@
 """Artefacts between a node and its pool: whatever happens on the way, nothing wrong arrives and nothing goes twice."""
 
 import asyncio
+import contextlib
 import os
 import random
 import ssl
@@ -241,3 +242,27 @@ async def _uploaded(transfers: Transfers, place: Path, attempt_id=None):
     file = place / "result"
     file.write_bytes(CONTENT)
     return await transfers.upload(file, Purpose.RESULT, attempt_id or uuid4(), DIGEST)
+
+
+async def test_a_refusal_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
+    """Nobody announced how long it is; it would have been kept in memory as far as it came."""
+    most = 0
+
+    async def endless(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal most
+        sent = 0
+        writer.write(b"HTTP/1.1 503 Busy\r\nTransfer-Encoding: chunked\r\n\r\n")
+        with contextlib.suppress(ConnectionError):
+            while sent < 64 * 2**20:
+                writer.write(b"10000\r\n" + bytes(0x10000) + b"\r\n")
+                await writer.drain()
+                sent += 0x10000
+        most = max(most, sent)
+        writer.close()
+
+    async with await asyncio.start_server(endless, "127.0.0.1", 0) as server:
+        transfers = transfers_to((f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}",), tmp_path)
+        with pytest.raises(TransferFault, match="503"):
+            await fetched(transfers, tmp_path / "file")
+        await transfers.close()
+    assert 0 < most < 32 * 2**20, "what is on the way is in the kernel's hands"

@@ -4,10 +4,11 @@ The pool's time counts, not this machine's: when a pass is refused, the answer s
 pass is written for that. An address that fails gives its turn to the next one.
 """
 
+import asyncio
 import json
 import ssl
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Collection, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from email.utils import parsedate_to_datetime
 
 import httpx2
@@ -23,6 +24,8 @@ _PASS_US = 300 * SECOND
 _RENEW_US = 60 * SECOND
 _RETRY_MOST_S = 600.0
 _PROBLEM_MAX = 64 * 1024
+_PROBLEM_S = 60.0
+_PROBLEM = "tidemill.problem"
 _KNOWN: Mapping[str, Refusal] = {refusal.code: refusal for kind in (ArtefactRefusal, UploadRefusal) for refusal in kind}
 
 
@@ -77,7 +80,7 @@ class PoolRequests:
         """An answer; the body of a good one is still to be read. What the network does wrong is `Passing`."""
         urls = self._urls()
         url = urls[self._turn % len(urls)]
-        told = {**headers, "Authorization": f"Node {self._current_pass()}"}
+        told = {**headers, "Accept-Encoding": "identity", "Authorization": f"Node {self._current_pass()}"}
         try:
             async with self._client.stream(method, f"{url}{path}", headers=told, content=content) as answer:
                 if answer.status_code not in (200, 206):
@@ -123,18 +126,23 @@ class PoolRequests:
 
 
 async def _read_problem(answer: httpx2.Response) -> None:
-    """Read a short body whole; leave a long one, which explains nothing."""
-    length = answer.headers.get("content-length", "0")
-    if length.isdigit() and int(length) <= _PROBLEM_MAX:
-        await answer.aread()
+    """Read a short body whole; leave a long one, which explains nothing, whatever length was announced."""
+    said = bytearray()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_PROBLEM_S):
+            async for piece in answer.aiter_raw():
+                said += piece
+                if len(said) > _PROBLEM_MAX:
+                    return
+        answer.extensions[_PROBLEM] = bytes(said)
 
 
 def _problem(answer: httpx2.Response) -> tuple[str, str]:
     """Code and sentence of a problem; of anything else nothing that a stranger wrote."""
     try:
-        said = json.loads(answer.content)
+        said = json.loads(answer.extensions[_PROBLEM])
         return str(said["code"])[:100], str(said["detail"])[:300]
-    except (httpx2.ResponseNotRead, ValueError, LookupError, TypeError, RecursionError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         return "", "no reason was given."
 
 
