@@ -20,6 +20,8 @@ from tidemill.core.refusals import Refusal
 ROUTE = "/marketplace/jobs"
 POLL_S = 1.0
 RESULTS_MAX = 100_000
+UNPACKED_MAX_BYTES = 64 * 1024 * 1024
+"""A larger archive is left as it is: any tar reads it."""
 
 
 def ordered(caller: SignedIn, body: dict[str, Any]) -> dict[str, Any]:
@@ -101,16 +103,22 @@ def _kept(caller: SignedIn, result: dict[str, Any], folder: Path) -> list[Path]:
         artefact = caller.ask("GET", f"/artefacts/{result['artefact_id']}")
         target = folder / f"{name}.{'sealed' if result['envelopes'] else 'tar'}"
         download(caller, artefact, target, lambda _: None)
-        return [target]
+        if result["envelopes"] or artefact["size_bytes"] > UNPACKED_MAX_BYTES:
+            return [target]
+        unpacked = _unpacked(target.read_bytes(), folder / name)
+        target.unlink()
+        return unpacked
     if not result["inline"]:
         return []
     content = base64.b64decode(result["inline"])
-    if result["envelopes"]:
-        return [_written(folder / f"{name}.sealed", content)]
-    files = read_archive(content)
+    return [_written(folder / f"{name}.sealed", content)] if result["envelopes"] else _unpacked(content, folder / name)
+
+
+def _unpacked(archived: bytes, folder: Path) -> list[Path]:
+    files = read_archive(archived)
     if isinstance(files, Refusal):
         raise Declined(files.sentence)
-    return [_written(folder / name / _inside(path), body) for path, body in files.items()]
+    return [_written(folder / _inside(path), body) for path, body in files.items()]
 
 
 def _inside(path: PurePosixPath) -> Path:
