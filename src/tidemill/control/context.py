@@ -18,6 +18,7 @@ from tidemill.control.market_now import MarketNow
 from tidemill.control.node_registry import LinkRefusals
 from tidemill.control.parts import Parts
 from tidemill.control.passwords import Passwords
+from tidemill.control.receiving import Receiving
 from tidemill.control.tokens import Tokens
 from tidemill.core.accounts.roles import STRANGER, Caller
 from tidemill.core.accounts.sessions import USER_AGENT_MAX, Device, SessionRules
@@ -46,6 +47,7 @@ class Control(Parts):
     session_rules: SessionRules
     denials: Denials
     links: Links
+    receiving: Receiving
     link_refusals: LinkRefusals
     artefacts: ArtefactStore
     market: MarketNow = field(default_factory=MarketNow)

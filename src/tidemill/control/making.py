@@ -14,6 +14,7 @@ from tidemill.control.node_registry import LinkRefusals, NodeRegistry
 from tidemill.control.operator import operator_token
 from tidemill.control.parts import Parts
 from tidemill.control.passwords import Passwords
+from tidemill.control.receiving import Receiving
 from tidemill.control.tokens import Tokens
 from tidemill.core.accounts.sessions import SessionRules
 from tidemill.core.clock import SECOND
@@ -33,7 +34,8 @@ async def make_control(parts: Parts, for_requests: Database) -> Control:
     identity = await pool_identity.load(
         parts.database, parts.keyring, parts.ids, parts.clock.now(), secrets.token_bytes
     )
-    links = Links(NodeRegistry(parts, link_refusals), identity, parts.clock, _link_rules(settings))
+    receiving = Receiving(parts)
+    links = Links(NodeRegistry(parts, link_refusals, receiving), identity, parts.clock, _link_rules(settings))
     parts.metrics.registry.register(LinkMetrics(links))
     return Control(
         **vars(parts),
@@ -48,6 +50,7 @@ async def make_control(parts: Parts, for_requests: Database) -> Control:
         session_rules=rules,
         denials=Denials(),
         links=links,
+        receiving=receiving,
         link_refusals=link_refusals,
     )
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from tidemill.control import heard
 from tidemill.control.parts import Parts
+from tidemill.control.receiving import Receiving
 from tidemill.control.tallies import Tally, TallyLoop
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.nodes import join_tokens
@@ -51,9 +52,10 @@ class LinkRefusalLoop(TallyLoop[_Refused]):
 class NodeRegistry:
     """The registry of one control process."""
 
-    def __init__(self, parts: Parts, refusals: LinkRefusals) -> None:
+    def __init__(self, parts: Parts, refusals: LinkRefusals, receiving: Receiving) -> None:
         self._parts = parts
         self._refusals = refusals
+        self._receiving = receiving
         rules = DoorRules(int(parts.settings.link.heartbeat_s * SECOND), parts.settings.nodes.agent_oldest)
         self._door = Door(parts.process_id, rules, parts.keyring, parts.ids)
         self._urls = parts.settings.link.urls
@@ -81,10 +83,13 @@ class NodeRegistry:
     async def reported(self, heard: Sequence[HeardReports]) -> Sequence[registry.Outcome]:
         read = [_read(one) for one in heard]
         sound = [one for one in read if isinstance(one, Reported)]
+        opened = await self._receiving.read(sound)
         now = self._parts.clock.now()
         async with self._parts.database.transaction() as transaction:
             outcomes = await node_reports.apply(transaction, sound, self._parts.ids, now)
-            await _hand_on(transaction, [one for one in outcomes if isinstance(one, Applied)], now)
+            applied = [one for one in outcomes if isinstance(one, Applied)]
+            await _hand_on(transaction, applied, now)
+            await self._receiving.apply(transaction, applied, opened, now)
         told = iter(outcomes)
         return [one if isinstance(one, Misreported) else _outcome(next(told)) for one in read]
 

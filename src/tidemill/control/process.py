@@ -43,8 +43,12 @@ from tidemill.control.loops.ledger import CheckpointDuty, HoldExpiryLoop
 from tidemill.control.loops.limits import LimitsLoop
 from tidemill.control.loops.mail import MailForgettingLoop, MailLoop
 from tidemill.control.loops.nodes import NodeAlertDuty, NodeHealthLoop, TelemetryDuty
+from tidemill.control.loops.offering import OfferingLoop
+from tidemill.control.loops.placing import PlacingLoop
+from tidemill.control.loops.reaping import ReapingLoop
 from tidemill.control.loops.telling import TellingLoop
 from tidemill.control.loops.trail import HeadDuty, TrailLoop
+from tidemill.control.loops.verifying import VerifyingLoop
 from tidemill.control.making import make_control
 from tidemill.control.master_key import open_keyring
 from tidemill.control.metrics import Metrics
@@ -248,6 +252,10 @@ class ControlProcess:
             DenialLoop(control, control.denials),
             LinkRefusalLoop(control, control.link_refusals),
             TellingLoop(control, control.links),
+            PlacingLoop(control),
+            OfferingLoop(control, control.links),
+            ReapingLoop(control, control.receiving),
+            VerifyingLoop(control, control.artefacts, secrets.token_bytes),
             AccountForgettingLoop(control),
             ChallengeLoop(control, secrets.token_bytes, SystemRandom()),
             PartitionDuty(control),
@@ -281,6 +289,7 @@ async def _listening(control: Control) -> AsyncIterator[None]:
     """Local commits wake the announcer; announcements, ours or others', wake the feed. A poll stands behind both."""
     by_name = {runner.loop.name: runner for runner in control.runners}
     announcer, feed, telling = by_name[AnnounceLoop.name], by_name[EventFeed.name], by_name[TellingLoop.name]
+    placing, offering = by_name[PlacingLoop.name], by_name[OfferingLoop.name]
 
     def appended(accounts: Sequence[UUID]) -> None:
         assert isinstance(announcer.loop, AnnounceLoop)
@@ -292,6 +301,10 @@ async def _listening(control: Control) -> AsyncIterator[None]:
         control.callers.forget(account for event in batch for account in event.accounts)
         if any(event.subject.startswith(("node:", "account:")) for event in batch):
             telling.wake()
+        assert isinstance(placing.loop, PlacingLoop)
+        if placing.loop.heard(batch):
+            placing.wake()
+            offering.wake()
 
     control.feed.on_events = arrived
     control.database.on_appended = control.requests.on_appended = appended

@@ -31,7 +31,7 @@ log = structlog.get_logger()
 
 EVERY_S = 0.2
 LEASE_US = 700_000
-REFILL_US = 60 * SECOND
+REFILL_US = 15 * SECOND
 BATCH = 2_000
 PAGES = 5
 """A queue whose front finds no room is read so far behind it, and no further."""

@@ -3,6 +3,7 @@
 The bytes of a task are the pool's own. A task that this version cannot read asks nothing, and waits for one that can.
 """
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
@@ -34,6 +35,9 @@ FETCHED_BYTES_A_MS = 1_000
 NAMES_BYTES = 64 * MIB
 """What the names of a program's own files may add to a result."""
 
+_SEED = re.compile(rb'"seed":\d+')
+_ANY_SEED = b'"seed":0'
+
 _PRIORITIES = {
     Priority.LOW: placement.Priority.LOW,
     Priority.NORMAL: placement.Priority.NORMAL,
@@ -43,8 +47,9 @@ _PRIORITIES = {
 
 @dataclass(frozen=True)
 class Asked:
-    """One task."""
+    """One task; `like` is the body of any that asks the same."""
 
+    like: bytes
     request: Request
     needs: Needs
     run_ms: int
@@ -59,9 +64,16 @@ class Asked:
         return (max(int(quoted_ms * factor), self.run_ms) + fetching_ms + SLACK_MS) * SECOND // 1_000
 
 
-@lru_cache(maxsize=20_000)
 def asked(body: bytes) -> Asked | None:
-    """What a task asks; None if this version knows no such task."""
+    """What a task asks; None if this version knows no such task.
+
+    The thousands of tasks of a job often differ in a seed alone, which changes nothing of what they ask.
+    """
+    return _asked(_SEED.sub(_ANY_SEED, body))
+
+
+@lru_cache(maxsize=20_000)
+def _asked(body: bytes) -> Asked | None:
     task = read_task(body)
     if isinstance(task, Objection):
         return None
@@ -73,6 +85,7 @@ def asked(body: bytes) -> Asked | None:
     has_names = any(output.form is Form.FILES for output in kind.outputs(work))
     plain_bytes = archived_bytes(sizes) + (NAMES_BYTES if has_names else 0)
     return Asked(
+        like=body,
         request=_request(task),
         needs=kind.needs(work),
         run_ms=ceil(task.limits.seconds * 1_000),

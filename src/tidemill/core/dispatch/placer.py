@@ -22,6 +22,7 @@ from tidemill.core.placement.why_not import WhyNot
 from tidemill.core.work.paying import MarketPlan, cost_max_uc
 
 EXPLAINED_MAX = 10
+PRICES_MAX = 100_000
 _NOBODY: frozenset[UUID] = frozenset()
 
 
@@ -76,6 +77,7 @@ class Placer:
         self._taken: dict[UUID, dict[UUID, tuple[Request, tuple[int, ...]]]] = {}
         self._attempts: dict[UUID, tuple[UUID, Placed | None]] = {}
         self._too_dear: dict[tuple[float, int, int, int], set[UUID]] = {}
+        self._prices: dict[tuple[UUID, bytes], tuple[int, int, int]] = {}
 
     def __len__(self) -> int:
         return len(self._sellers)
@@ -91,6 +93,7 @@ class Placer:
         market = Market.of(seller.candidate for seller in self._sellers.values())
         self._pool = Pool(self._policies, market, newcomers_share=0.0)
         self._too_dear.clear()
+        self._prices.clear()
         for seller in self._sellers.values():
             self._put(seller)
 
@@ -99,6 +102,7 @@ class Placer:
         if self._sellers.get(node_id) == seller:
             return
         self._too_dear.clear()
+        self._prices.clear()
         if seller is None:
             del self._sellers[node_id]
             self._pool.remove(node_id)
@@ -175,11 +179,13 @@ class Placer:
     def _in_turn(self, wants: Sequence[Want], now: Instant) -> list[tuple[Want, Asked, Request]]:
         """What can be read of these, in its turn. Requests of one customer and moment are alike in turn."""
         alike: dict[Hashable, deque[tuple[Want, Asked, Request]]] = defaultdict(deque)
+        made: dict[Hashable, Request] = {}
         requests = []
         for want in wants:
             known = asked(want.body)
             if known is not None:
-                request = self._request(want, known)
+                key = (known.like, want.account_id, want.since, want.excluded, want.has_expected)
+                request = made.get(key) or made.setdefault(key, self._request(want, known))
                 alike[_turn(request)].append((want, known, request))
                 requests.append(request)
         return [alike[_turn(request)].popleft() for request in in_turn(requests, {}, now)]
@@ -204,11 +210,22 @@ class Placer:
             if placed is None:
                 return None
             seller = self._sellers[placed.node_id]
-            hourly_uc, quoted_ms = seller.hourly_uc(known), seller.quoted_ms(known)
-            if cost_max_uc(self._plan, hourly_uc, quoted_ms) <= want.cost_max_uc:
+            hourly_uc, quoted_ms, cost_uc = self._terms(seller, known)
+            if cost_uc <= want.cost_max_uc:
                 return Found(want, known, seller, hourly_uc, quoted_ms, placed)
             self._pool.release(placed)
             too_dear.add(placed.node_id)
+
+    def _terms(self, seller: Seller, known: Asked) -> tuple[int, int, int]:
+        """The price an hour, the time quoted, and the most that it costs there."""
+        terms = self._prices.get((seller.node_id, known.like))
+        if terms is None:
+            hourly_uc, quoted_ms = seller.hourly_uc(known), seller.quoted_ms(known)
+            if len(self._prices) >= PRICES_MAX:
+                self._prices.clear()
+            terms = hourly_uc, quoted_ms, cost_max_uc(self._plan, hourly_uc, quoted_ms)
+            self._prices[seller.node_id, known.like] = terms
+        return terms
 
     def _put(self, seller: Seller) -> None:
         taken = self._taken.get(seller.node_id, {})
