@@ -213,6 +213,13 @@ def test_a_confirmation_that_is_sent_again_with_its_key_has_one_effect(shop: Sho
     assert answers[1].headers["Idempotency-Replayed"] == "true"
 
 
+def test_many_who_order_at_once_are_all_answered(shop: Shop) -> None:
+    several = [shop.customer() for _ in range(4)]
+    with ThreadPoolExecutor(40) as crowd:
+        done = list(crowd.map(lambda number: several[number % 4].post("", MATMUL).status_code, range(120)))
+    assert set(done) == {201}
+
+
 def test_whoever_confirms_and_calls_off_at_once_loses_nothing(shop: Shop) -> None:
     ann = shop.customer()
     before_uc = ann.available_uc

@@ -19,6 +19,7 @@ from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.kinds.kind import Objection
 from tidemill.core.kinds.task import Input, Priority
 from tidemill.core.ledger import AccountKind, LedgerAccount
+from tidemill.core.market import Market
 from tidemill.core.quotes import Order, Quote, quote, tasks_of, understand
 from tidemill.core.quotes.order import DEADLINE_S
 from tidemill.core.quotes.quote import from_shown, rules_of, shown
@@ -28,6 +29,7 @@ from tidemill.core.work.job import JobState
 from tidemill.core.work.refusals import JobRefusal
 from tidemill.store import api_keys, artefacts, events, job_changes, jobs, ledger
 from tidemill.store.job_changes import Wanted
+from tidemill.store.job_views import Job
 from tidemill.store.jobs import Draft, Plan
 from tidemill.store.query import Connection
 from tidemill.store.tasks import NewTask
@@ -57,11 +59,14 @@ def understood(body: Mapping[str, Any], tasks_max: int) -> Order:
     return _unless_objected(understand(body, tasks_max))
 
 
-async def priced(control: Control, connection: Connection, order: Order, account_id: UUID, now: Instant) -> Priced:
-    """What an order costs now. Thinking about many nodes takes a moment, in which others are served."""
-    parts = await _parts(connection, order, account_id)
-    market = await control.market.look(control, control.requests)
-    made = await asyncio.to_thread(quote, order, parts, market, rules_of(control.settings), account_id, now)
+async def priced(control: Control, connection: Connection, order: Order, market: Market, who: UUID) -> Priced:
+    """What an order costs now. Thinking about many nodes takes a moment, in which others are served.
+
+    The caller has looked at the market before it took a connection: who waits for a second one while holding a first
+    could wait for ever.
+    """
+    parts, now = await _parts(connection, order, who), control.clock.now()
+    made = await asyncio.to_thread(quote, order, parts, market, rules_of(control.settings), who, now)
     if parts:
         _unless_objected(tasks_of(order, parts, made.costs_max_uc, made.limit_s))  # what does not fit is told at once
     return Priced(order, parts, made)
@@ -75,6 +80,16 @@ async def draft(transaction: Connection, control: Control, body: Mapping[str, An
     await jobs.make(transaction, Draft(job_id, who, order.kind, body, order.budget_uc), now)
     await keep_quote(transaction, control, who, job_id, found.quote, now)
     return job_id
+
+
+async def quoted_anew(control: Control, job: Job) -> Quote:
+    """The price of a job whose quote has expired, from now on."""
+    order = understood(job.asked, control.settings.market.tasks_max)
+    market = await control.market.look(control, control.requests)
+    async with control.requests.transaction() as transaction:
+        found = await priced(control, transaction, order, market, job.account_id)
+        await keep_quote(transaction, control, job.account_id, job.id, found.quote, control.clock.now())
+    return found.quote
 
 
 async def keep_quote(

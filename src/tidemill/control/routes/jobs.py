@@ -102,9 +102,10 @@ async def _cursor(
 async def order(asked: Asked, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
     """Order a job. It is quoted at once, and nothing is paid before it is confirmed."""
     found, who = job_orders.understood(asked, control.settings.market.tasks_max), _account(caller)
+    market = await control.market.look(control, control.requests)
 
     async def effect(transaction: Connection, now: Instant) -> Answer:
-        priced = await job_orders.priced(control, transaction, found, who, now)
+        priced = await job_orders.priced(control, transaction, found, market, who)
         job_id = await job_orders.draft(transaction, control, asked, priced, who)
         return await _answer(transaction, job_id, now, status=201)
 
@@ -142,10 +143,7 @@ async def show_quote(job_id: UUID, control: ControlPart, caller: CallerPart) -> 
     assert job.quote_expires_at is not None
     made = from_shown(job.quote)
     if job.state is JobState.QUOTED and now >= job.quote_expires_at:
-        async with control.requests.transaction() as transaction:
-            found = job_orders.understood(job.asked, control.settings.market.tasks_max)
-            made = (await job_orders.priced(control, transaction, found, job.account_id, now)).quote
-            await job_orders.keep_quote(transaction, control, job.account_id, job_id, made, now)
+        made = await job_orders.quoted_anew(control, job)
     return quote_view(made, job.budget_uc)
 
 
