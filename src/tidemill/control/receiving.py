@@ -27,6 +27,8 @@ from tidemill.store.query import Connection
 
 WRITTEN_AFTER_US = 2 * SECOND
 KEPT_MAX = 100_000
+BEGUN_MAX = 1_000
+"""Of one node: whoever says more than it can have in hand pushes nobody else out."""
 SEVERE = frozenset({ReceiptRefusal.RECEIPTS_FORGED, ReceiptRefusal.RECEIPT_MOVED})
 
 
@@ -41,7 +43,7 @@ class Receiving:
         self._parts = parts
         self._terms = work_terms(parts.settings)
         self._signers: dict[UUID, Signer] = {}
-        self._begun: dict[tuple[UUID, OfAttempt], tuple[Instant, tuple[Happening, ...]]] = {}
+        self._begun: dict[UUID, dict[OfAttempt, tuple[Instant, tuple[Happening, ...]]]] = {}
 
     async def read(self, reported: Sequence[Reported]) -> Opened:
         """Check the signatures of what was reported. Done before the transaction, so that nobody waits for it."""
@@ -65,10 +67,10 @@ class Receiving:
             for work in one.works:
                 match work:
                     case Receipts():
-                        found = opened[one.link.node_id, work]
+                        found = opened.get((one.link.node_id, work))
                         if isinstance(found, Delivered):
                             delivered.append(found)
-                        else:
+                        elif found is not None:  # else the node is no longer known: its receipts are worth nothing
                             refused.append(self._refused(one.link.node_id, found))
                     case Declined(of, reason):
                         said.append(Said(of.attempt_id, of.lease, one.link.node_id, (Happening.DECLINED,), reason))
@@ -85,10 +87,12 @@ class Receiving:
 
     async def write_begun(self, now: Instant) -> int:
         """Write down what was accepted or begun a while ago, and is not over yet. Answers how much."""
-        due = [key for key, (since, _) in self._begun.items() if now - since >= WRITTEN_AFTER_US]
-        said = [Said(of.attempt_id, of.lease, node_id, self._begun[node_id, of][1]) for node_id, of in due]
-        for key in due:
-            del self._begun[key]
+        said = []
+        for node_id, begun in list(self._begun.items()):
+            due = [of for of, (since, _) in begun.items() if now - since >= WRITTEN_AFTER_US]
+            said += [Said(of.attempt_id, of.lease, node_id, begun.pop(of)[1]) for of in due]
+            if not begun:
+                del self._begun[node_id]
         once = {one.attempt_id: one for one in said}
         if once:
             async with self._parts.database.transaction() as transaction:
@@ -109,19 +113,22 @@ class Receiving:
         return ReceiptsRefused(owner_id, node_id, refusal.code, refusal.sentence, refusal in SEVERE)
 
     def _note(self, node_id: UUID, of: OfAttempt, happened: tuple[Happening, ...], now: Instant) -> None:
-        if len(self._begun) < KEPT_MAX or (node_id, of) in self._begun:
-            since, before = self._begun.get((node_id, of), (now, ()))
-            self._begun[node_id, of] = (since, before if happened[0] in before else (*before, *happened))
+        begun = self._begun.setdefault(node_id, {})
+        if len(begun) < BEGUN_MAX or of in begun:
+            since, before = begun.get(of, (now, ()))
+            begun[of] = (since, before if happened[0] in before else (*before, *happened))
 
     def _with_acceptance(self, one: Said) -> Said:
         """Whoever declines what it accepted breaks its word, also when the word was not written down yet."""
-        _, before = self._begun.pop((one.node_id, OfAttempt(one.attempt_id, one.lease)), (None, ()))
+        begun = self._begun.get(one.node_id, {})
+        _, before = begun.pop(OfAttempt(one.attempt_id, one.lease), (None, ()))
         return replace(one, happenings=(*before, *one.happenings)) if before else one
 
     def _forget(self, delivered: Iterable[Delivered]) -> None:
         for batch in delivered:
+            begun = self._begun.get(batch.node_id, {})
             for receipt in batch.receipts:
-                self._begun.pop((batch.node_id, OfAttempt(receipt.attempt_id, receipt.lease)), None)
+                begun.pop(OfAttempt(receipt.attempt_id, receipt.lease), None)
 
 
 def work_terms(settings: Settings) -> Terms:
