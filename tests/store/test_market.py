@@ -189,6 +189,18 @@ async def test_a_job_that_was_never_confirmed_is_called_off_at_once(shop: Shop) 
     assert event.body["state"] == "cancelled"
 
 
+async def test_an_account_has_so_many_unconfirmed_jobs_and_forgotten_ones_do_not_count(shop: Shop) -> None:
+    parts, now, customer = shop.world.parts, shop.world.now, shop.world.customer
+    forgotten, _, _ = await shop.quoted()
+    async with parts.database.transaction() as transaction:
+        assert await job_changes.room_for_another(transaction, customer, 1, now) is JobRefusal.TOO_MANY_UNCONFIRMED
+        assert await job_changes.room_for_another(transaction, customer, 2, now) is None
+        assert await job_changes.room_for_another(transaction, UUID(int=5), 1, now) is None
+    async with parts.database.transaction() as transaction:
+        assert await job_changes.room_for_another(transaction, customer, 1, Instant(now + 8 * DAY)) is None
+    assert (await shop.job(forgotten)).state is JobState.EXPIRED
+
+
 async def test_jobs_are_listed_newest_first_and_counted_in_the_queue(shop: Shop) -> None:
     waiting, _ = await shop.confirmed()
     quoted, _, _ = await shop.quoted()

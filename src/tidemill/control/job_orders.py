@@ -74,7 +74,8 @@ async def priced(control: Control, connection: Connection, order: Order, market:
 
 async def draft(transaction: Connection, control: Control, body: Mapping[str, Any], found: Priced, who: UUID) -> UUID:
     """Keep a new job with its quote."""
-    now = control.clock.now()
+    now, most = control.clock.now(), control.settings.market.unconfirmed_max
+    unless_refused(await job_changes.room_for_another(transaction, who, most, now))
     job_id = control.ids.new(now)
     order = found.order
     await jobs.make(transaction, Draft(job_id, who, order.kind, body, order.budget_uc), now)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import asyncpg
 
-from tidemill.core.clock import Instant
+from tidemill.core.clock import DAY, Instant
 from tidemill.core.ids import Ids
 from tidemill.core.work import job as lives
 from tidemill.core.work.events import JobEnded, JobExtended
@@ -22,7 +22,13 @@ from tidemill.store.query import Connection, Query
 
 _CALL_OFF = Query("job/call_off")
 _EXTEND = Query("job/extend")
+_EXPIRE_QUOTES = Query("job/expire_quotes")
+_UNCONFIRMED = Query("job/unconfirmed")
 _HELD_UNTIL = Query("job/held_until")
+
+
+FORGOTTEN_US = 7 * DAY
+"""A quote that expired so long ago can no longer be made anew: the job is over."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,16 @@ class Wanted:
     quote: Mapping[str, Any]
     quote_expires_at: Instant
     budget_uc: int | None
+
+
+async def room_for_another(transaction: Connection, account_id: UUID, most: int, now: Instant) -> JobRefusal | None:
+    """Whether an account may order another job. Quotes that expired long ago are over, and do not count.
+
+    Two who order at once may both be let in, and so exceed the bound by what is under way; it is there against floods.
+    """
+    await _EXPIRE_QUOTES.run(transaction, account_id=account_id, before=Instant(now - FORGOTTEN_US), now=now)
+    row = await _UNCONFIRMED.row(transaction, account_id=account_id)
+    return JobRefusal.TOO_MANY_UNCONFIRMED if row and row["unconfirmed"] >= most else None
 
 
 async def wanted(transaction: Connection, job_id: UUID, owner: UUID | None) -> Wanted | JobRefusal:

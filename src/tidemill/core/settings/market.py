@@ -19,6 +19,9 @@ class MarketSettings:
     tasks_max: int = setting(
         INTEGER, 1_000, unit="tasks", low=1, high=10_000, meaning="The most tasks that one job is divided into."
     )
+    unconfirmed_max: int = setting(
+        INTEGER, 1_000, unit="jobs", low=1, meaning="The most jobs of one account that wait to be confirmed."
+    )
     deadline_s: float = setting(
         DURATION, "24h", low="1m", high="90d", meaning="The deadline of a job that has none of its own, at the least."
     )

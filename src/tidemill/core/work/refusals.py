@@ -9,6 +9,7 @@ class JobRefusal(Refusal):
     QUOTE_EXPIRED = "The quote has expired: ask for a new one, and confirm that."
     JOB_OVER = "The job is over; nothing was changed."
     BUDGET_TOO_SMALL = "The quote's upper end is above your budget: raise max_budget, or order less."
+    TOO_MANY_UNCONFIRMED = "You have as many unconfirmed jobs as there may be: confirm some, or call them off."
     NO_RUNNER = "No node carries out this kind of work yet: it can be quoted, and not confirmed. Order another kind."
     PRICE_ABOVE_CONFIRMED = "The quote's upper end is above the price that you confirm: look at the quote again first."
     RESULT_NOT_READY = "The job is not over: its results are there once it is. Ask for the job to see how far it is."
