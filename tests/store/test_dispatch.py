@@ -23,6 +23,8 @@ from tidemill.core.ledger import AccountKind, LedgerAccount
 from tidemill.core.sandboxes import Limits
 from tidemill.core.settings.artefacts import ArtefactsSettings
 from tidemill.store import adjustments, duties
+from tidemill.store.address import DatabaseUrls
+from tidemill.store.check import checks
 from tidemill.store.database import Database
 from tidemill.wire.messages import Accepted, Declined
 
@@ -326,3 +328,21 @@ async def test_what_could_not_be_paid_is_paid_when_the_account_is_free_again(
     await freeze(world, account, frozen=False)
     assert (await verifying(world, artefacts).tick(world.later(301))).applied == 2
     assert await world.earned(node) > 0
+
+
+async def test_the_check_of_the_database_finds_what_is_stuck(world: World, urls: DatabaseUrls) -> None:
+    await world.node()
+    await world.job(12)
+    await world.deliver(*(await world.place())[:3])
+    assert await work_check(urls) == (True, "9 tasks are open, each in one place.")
+    async with world.parts.database.connection() as connection:
+        await connection.execute("DELETE FROM lease WHERE attempt_id = (SELECT min(attempt_id::text)::uuid FROM lease)")
+        await connection.execute("UPDATE job SET completed = 4")
+    ok, told = await work_check(urls)
+    assert not ok
+    assert told == "1 tasks are neither waiting nor anybody's, or both; 1 jobs have counted their tasks wrongly."
+
+
+async def work_check(urls: DatabaseUrls) -> tuple[bool, str]:
+    [found] = [one for one in await checks(urls) if one.name == "work"]
+    return found.ok, found.detail

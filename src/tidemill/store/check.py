@@ -19,6 +19,7 @@ _PARTITIONS = Query("check/missing_partitions")
 _INDEXES = Query("check/invalid_indexes")
 _RIGHTS = Query("check/forbidden_rights")
 _ORDER = Query("check/event_order")
+_WORK = Query("check/work")
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ async def checks(urls: DatabaseUrls) -> list[Check]:
             await _checked("rights", lambda: _rights(connection, urls)),
             await _checked("tables", lambda: _tables(connection)),
             await _checked("events", lambda: _events(connection)),
+            await _checked("work", lambda: _work(connection)),
         ]
     finally:
         await connection.close()
@@ -99,3 +101,16 @@ async def _events(connection: Connection) -> tuple[bool, str]:
         not wrong,
         f"{wrong} events are numbered against their generation." if wrong else f"{row['events']} in order.",
     )
+
+
+async def _work(connection: Connection) -> tuple[bool, str]:
+    """Nothing of a job is stuck: what is open waits or is somebody's, and what is over holds no money."""
+    row = await _WORK.row(connection)
+    assert row
+    wrong = {
+        "tasks are neither waiting nor anybody's, or both": row["adrift"],
+        "jobs have counted their tasks wrongly": row["miscounted"],
+        "jobs are over and still hold money": row["held"],
+    }
+    told = [f"{count} {what}" for what, count in wrong.items() if count]
+    return not told, f"{'; '.join(told)}." if told else f"{row['opened']} tasks are open, each in one place."
