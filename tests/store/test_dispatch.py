@@ -215,15 +215,56 @@ async def test_a_late_node_loses_its_task_to_another(world: World) -> None:
     node = await world.node()
     await world.job(1)
     assert len(await world.place()) == 1
-    world.later(3_000)
-    async with world.parts.database.connection() as connection:
-        await connection.execute("UPDATE listening SET listened_us = listened_us + 3000000000")
-    await ReapingLoop(world.parts, world.receiving).tick(world.now)
+    await too_late(world)
     assert await open_work(world) == (1, 0)
     other = await world.node()
     [again] = await world.place()
     assert (again.node_id, again.lease) == (other.id, 2)
     assert node.id != other.id
+
+
+async def too_late(world: World) -> None:
+    """So much time passes while we listen that whoever has a task is late."""
+    world.later(3_000)
+    async with world.parts.database.connection() as connection:
+        await connection.execute("UPDATE listening SET listened_us = listened_us + 3000000000")
+    await ReapingLoop(world.parts, world.receiving).tick(world.now)
+
+
+@pytest.mark.parametrize("placed_again", [False, True])
+async def test_a_late_result_is_taken_until_another_has_delivered(
+    world: World, artefacts: ArtefactStore, placed_again: bool
+) -> None:
+    late = await world.node()
+    await world.job(1)
+    [offer] = await world.place()
+    await too_late(world)
+    if placed_again:
+        other = await world.node()
+        [again] = await world.place()
+        assert again.node_id == other.id
+    await world.deliver(offer)
+    assert await open_work(world) == (0, 1)
+    assert await world.value("SELECT count(*) FROM call_off") == int(placed_again)
+    await verifying(world, artefacts).tick(world.now)
+    earned = await world.earned(late)
+    assert earned > 0
+    if placed_again:
+        await world.deliver(again)
+        assert (await world.earned(other), await world.earned(late)) == (0, earned)
+    assert await open_work(world) == (0, 0)
+
+
+async def test_a_late_result_is_worth_nothing_when_another_was_first(world: World) -> None:
+    late = await world.node()
+    await world.job(1)
+    [offer] = await world.place()
+    await too_late(world)
+    other = await world.node()
+    [again] = await world.place()
+    await world.deliver(again)
+    await world.deliver(offer)
+    assert (await world.earned(other) > 0, await world.earned(late)) == (True, 0)
 
 
 async def test_a_job_whose_time_is_up_is_closed_and_its_money_goes_back(world: World) -> None:

@@ -18,6 +18,7 @@ from tidemill.core.receipts import Receipt
 from tidemill.core.work.attempt import Happening
 from tidemill.store import outcomes
 from tidemill.store.arrays import uuid_array
+from tidemill.store.late import take as take_late
 from tidemill.store.outcomes import Applied, Said, Terms
 from tidemill.store.query import Connection, Query
 from tidemill.store.settling import Unpayable
@@ -68,13 +69,17 @@ async def apply(
     facts = await _facts(transaction, [*claimed, *(one.attempt_id for one in others)])
     said = {one.attempt_id: one for one in reversed(others) if _holds(facts, one.attempt_id, one.node_id, one.lease)}
     kept = [(ids.new(now), batch) for batch in delivered]
+    late: dict[UUID, tuple[Receipt, UUID, int]] = {}
     for batch_id, batch in kept:
         for place, receipt in enumerate(batch.receipts):
             if _holds(facts, receipt.attempt_id, receipt.node_id, receipt.lease):
                 fact = facts[receipt.attempt_id]
                 if fact["task_id"] == receipt.task_id:
                     said.setdefault(receipt.attempt_id, _said(receipt, fact["expected"], batch, batch_id, place))
-    await _keep(transaction, kept, {one.batch_id for one in said.values()}, now)
+            elif receipt.attempt_id not in facts:
+                late.setdefault(receipt.attempt_id, (receipt, batch_id, place))
+    resumed = await take_late(transaction, late, terms.patience, now)
+    await _keep(transaction, kept, {*resumed, *(one.batch_id for one in said.values())}, now)
     return await _settled(transaction, list(said.values()), terms, ids, now)
 
 

@@ -7,13 +7,13 @@ WITH said AS (
     ) AS s (attempt_id, state, verdict, reason, paid_uc, transfer_id, batch_id, place)
 ), ended AS (
     DELETE FROM lease AS l USING said AS s WHERE l.attempt_id = s.attempt_id
-    RETURNING l.attempt_id, l.task_id, l.job_id, l.node_id, l.owner_id, l.tries, l.offered_at,
+    RETURNING l.attempt_id, l.task_id, l.job_id, l.node_id, l.owner_id, l.tries, l.offered_at, l.hourly_uc, l.quoted_ms,
               s.state, s.verdict, s.reason, s.paid_uc, s.transfer_id, s.batch_id, s.place
 )
 INSERT INTO attempt (id, task_id, job_id, node_id, owner_id, lease, state, verdict, reason, paid_uc, transfer_id, batch_id,
-                     place, offered_at, ended_at)
+                     place, offered_at, ended_at, hourly_uc, quoted_ms)
 SELECT attempt_id, task_id, job_id, node_id, owner_id, tries, state, nullif(verdict, ''), reason, paid_uc, transfer_id,
-       batch_id, place, offered_at, :now
+       batch_id, place, offered_at, :now, hourly_uc, quoted_ms
 FROM ended
 ON CONFLICT (id) DO UPDATE
 SET state = excluded.state, verdict = excluded.verdict, reason = excluded.reason, paid_uc = excluded.paid_uc,

@@ -1,0 +1,109 @@
+"""Results that come late: an attempt that was given up delivers after all, before any other has.
+
+The task is its own again, and whoever else was at it is called off. Whoever takes the task's row from the queue, or
+locks the other's lease, decides; a task that has ended, or that another has delivered, is left as it is.
+"""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.clock import Instant
+from tidemill.core.receipts import Outcome, Receipt
+from tidemill.core.work import task as tasks
+from tidemill.core.work.attempt import AttemptState, Happening
+from tidemill.core.work.task import Attempt, Patience, TaskLife, TaskState
+from tidemill.store import leases
+from tidemill.store.arrays import bigint_array, text_array, uuid_array
+from tidemill.store.outcomes import Said
+from tidemill.store.query import Connection, Query
+
+_FIND = Query("late/find")
+_UNQUEUE = Query("late/unqueue")
+_HOLDERS = Query("late/holders")
+_RESUME = Query("late/resume")
+_END_LEASES = Query("lease/end")
+
+RANKS = (0, 1, 2)
+_OVERTAKEN = "Another node delivered this task after all."
+
+
+async def take(
+    transaction: Connection, late: Mapping[UUID, tuple[Receipt, UUID, int]], patience: Patience, now: Instant
+) -> set[UUID]:
+    """Take late receipts, each with its batch and place, where they are still wanted. Answers their batches."""
+    done = {attempt_id for attempt_id, (receipt, _, _) in late.items() if receipt.outcome is Outcome.DONE}
+    rows = await _FIND.rows(transaction, attempt_ids=uuid_array(sorted(done))) if done else []
+    wanted = {row["task_id"]: row for row in rows if _is_of(row, late[row["attempt_id"]][0])}
+    if not wanted:
+        return set()
+    task_ids = sorted(wanted)
+    waiting = await _UNQUEUE.rows(transaction, ranks=list(RANKS), task_ids=task_ids)
+    holders = await _HOLDERS.rows(transaction, task_ids=task_ids)
+    lives = {row["task_id"]: (row, _life(row)) for row in (*waiting, *holders)}
+    taken = [
+        (wanted[task_id], row)
+        for task_id, (row, life) in lives.items()
+        if tasks.step(life, _attempt(wanted[task_id]), Happening.DELIVERED, patience)
+    ]
+    assert len(taken) == len(lives), "what waits or is at work takes whatever comes first"
+    await _overtake(transaction, holders, now)
+    await _resume(transaction, taken, late, now)
+    return {late[row["attempt_id"]][1] for row, _ in taken}
+
+
+def _is_of(row: asyncpg.Record, receipt: Receipt) -> bool:
+    return (row["task_id"], row["node_id"], row["lease"]) == (receipt.task_id, receipt.node_id, receipt.lease)
+
+
+def _attempt(row: asyncpg.Record) -> Attempt:
+    return Attempt(row["attempt_id"], AttemptState(row["state"]))
+
+
+def _life(row: asyncpg.Record) -> TaskLife:
+    holder = row.get("attempt_id")
+    return TaskLife(TaskState.PENDING if holder is None else TaskState.ASSIGNED, row["failures"], row["tries"], holder)
+
+
+async def _overtake(transaction: Connection, holders: Sequence[asyncpg.Record], now: Instant) -> None:
+    """Whoever else is at the task stops, and is not blamed."""
+    if not holders:
+        return
+    said = [Said(row["attempt_id"], row["tries"], row["node_id"], (Happening.CALLED_OFF,)) for row in holders]
+    await leases.call_off(transaction, said, _OVERTAKEN, now)
+    await _END_LEASES.run(
+        transaction,
+        now=now,
+        attempt_ids=uuid_array([one.attempt_id for one in said]),
+        states=text_array([AttemptState.CANCELLED.value for _ in said]),
+        verdicts=text_array(["" for _ in said]),
+        reasons=text_array([_OVERTAKEN for _ in said]),
+        paid_uc=bigint_array([0 for _ in said]),
+        transfer_ids=uuid_array([None for _ in said]),
+        batch_ids=uuid_array([None for _ in said]),
+        places=bigint_array([0 for _ in said]),
+    )
+
+
+async def _resume(
+    transaction: Connection,
+    taken: Sequence[tuple[asyncpg.Record, asyncpg.Record]],
+    late: Mapping[UUID, tuple[Receipt, UUID, int]],
+    now: Instant,
+) -> None:
+    given_up = [row for row, _ in taken]
+    same = ("attempt_id", "task_id", "job_id", "account_id", "node_id", "owner_id")
+    await _RESUME.run(
+        transaction,
+        **{f"{name}s": [row[name] for row in given_up] for name in same},
+        ranks=[row["rank"] for _, row in taken],
+        failures=[row["failures"] for _, row in taken],
+        tries=[row["lease"] for row in given_up],
+        batch_ids=[late[row["attempt_id"]][1] for row in given_up],
+        places=[late[row["attempt_id"]][2] for row in given_up],
+        hourly_uc=[row["hourly_uc"] for row in given_up],
+        quoted_ms=[row["quoted_ms"] for row in given_up],
+        offered_at=[row["offered_at"] for row in given_up],
+        now=now,
+    )
