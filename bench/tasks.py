@@ -1,0 +1,420 @@
+"""Tasks a second through a whole pool, beside a warmed-up Ray's no-op tasks on the same machine in the same run.
+
+Prints one line of JSON. A task goes all the way: submitted with its money held, placed, offered over the link, its
+receipt signed by the node and checked, judged, and paid; each step durable in PostgreSQL. Agents are simulated at the
+wire, over real sockets with real signatures; what they would compute is known before. `tasks_per_s` counts tasks that
+were paid while the queue was never empty, `p99_ms` is the time from placing to being paid, and `receipts_per_frame`
+says how many receipts share a signature and a frame. `ratio_one_receipt_a_frame` is the same pool with agents that send
+every receipt by itself. Ray is installed into an environment of its own, under the user's cache directory; where that
+cannot be done its figures are null.
+"""
+
+import argparse
+import asyncio
+import hashlib
+import json
+import multiprocessing
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import uvloop
+from link import Agent, Crowd, await_links, join_token, started
+
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.hardware import Device, DeviceKind, Machine, facts_of
+from tidemill.core.ids import Ids
+from tidemill.core.kinds import matmul
+from tidemill.core.kinds.matmul import Element, Matmul
+from tidemill.core.kinds.needs import limits_of
+from tidemill.core.kinds.task import Task, task_bytes
+from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
+from tidemill.core.nodes.carries import Carries, carries_bytes
+from tidemill.core.receipts import Outcome, Receipt, batch, signed
+from tidemill.store import jobs, ledger
+from tidemill.store.clock import read_clock
+from tidemill.store.database import Database, Limits, connect
+from tidemill.store.embedded.attach import attach
+from tidemill.store.jobs import Draft, Plan
+from tidemill.store.tasks import NewTask
+from tidemill.wire.link import Joined, LinkEvent, Ordered
+from tidemill.wire.messages import Facts, Offer, Receipts
+
+AGENTS = 40
+CORES = 128
+SIDE = 4
+JOB_TASKS = 1_000
+WAITING_MAX = 12_000
+COST_MAX_UC = 2_000_000
+OPS_PER_S = 10**12
+PRICE_UC = 200_000
+GATHERED_MAX = 64
+GATHER_S = 0.02
+WARM_S = 4.0
+RAY_TASKS = 5_000
+
+RAY = """
+import json, sys, time, ray
+ray.init(num_cpus=2, include_dashboard=False, logging_level="error", log_to_driver=False)
+
+@ray.remote
+def nothing():
+    return None
+
+ray.get([nothing.remote() for _ in range(2_000)])
+best = []
+for _ in range(3):
+    began = time.perf_counter()
+    ray.get([nothing.remote() for _ in range(int(sys.argv[1]))])
+    best.append(int(sys.argv[1]) / (time.perf_counter() - began))
+ray.shutdown()
+print(json.dumps(sorted(best)[1]))
+"""
+
+
+# What the tasks are
+
+
+def body_of(seed: int) -> bytes:
+    work = Matmul(SIDE, SIDE, SIDE, Element.INT8, seed)
+    parameters = {"m": SIDE, "n": SIDE, "k": SIDE, "element": "int8", "seed": seed}
+    return task_bytes(Task("matmul", parameters, limits_of(matmul.needs(work), 60.0)))
+
+
+def result_sha256(seed: int) -> bytes:
+    """What stands for the hash of the result, which the customer knows beforehand and agents need not compute."""
+    return hashlib.sha256(b"result %d" % seed).digest()
+
+
+CARRIES = carries_bytes(Carries(("matmul",), ()))
+
+
+# The agents
+
+
+def machine(number: int) -> bytes:
+    """A machine of many processors."""
+    device = Device(0, DeviceKind.CPU, "a simulated processor", f"simulated-{number}", 4_000_000, "6.1")
+    sizes = (CORES, 4_000_000, 4_000_000)
+    return facts_of(Machine("Linux", "6.1", "x86_64", "a simulated processor", *sizes, (device,)))
+
+
+class Working(Agent):
+    """An agent that is done with a task as soon as it hears of it, and delivers what has gathered."""
+
+    def __init__(self, crowd: Crowd, number: int) -> None:
+        super().__init__(crowd, number)
+        self.number = number
+        self.offers: list[Offer] = []
+        self.gathering: asyncio.TimerHandle | None = None
+
+    def meant(self, event: LinkEvent) -> None:
+        super().meant(event)
+        match event:
+            case Joined():
+                assert self.link
+                self.link.report(Facts("machine", machine(self.number)))
+                self.link.report(Facts("sandbox", CARRIES))
+            case Ordered(orders):
+                self.offers += [order for order in orders if isinstance(order, Offer)]
+                if self.offers and self.gathering is None:
+                    self.gathering = asyncio.get_running_loop().call_later(GATHER_S, self.deliver)
+
+    def deliver(self) -> None:
+        assert self.link
+        self.gathering = None
+        offers, self.offers = self.offers, []
+        assert isinstance(self.crowd, Workers)
+        most = 1 if self.crowd.alone else GATHERED_MAX
+        self.crowd.frames += -(-len(offers) // most)
+        self.crowd.receipts += len(offers)
+        for start in range(0, len(offers), most):
+            sent = batch([self.receipt(offer) for offer in offers[start : start + most]])
+            self.link.report(Receipts(sent, signed(self.identity, sent)))
+            if most == 1:
+                self.flush()
+        self.flush()
+
+    def receipt(self, offer: Offer) -> Receipt:
+        assert self.node_id
+        seed = int(offer.task[offer.task.rindex(b'"seed":') + 7 :].split(b"}")[0])
+        at = Instant(time.time_ns() // 1_000)
+        return Receipt(
+            task_id=UUID(bytes=offer.task_id),
+            attempt_id=UUID(bytes=offer.attempt_id),
+            node_id=UUID(bytes=self.node_id),
+            lease=offer.lease,
+            result_sha256=result_sha256(seed),
+            artefact=None,
+            inline=b"",
+            envelopes=(),
+            started_at=Instant(at - 1_000),
+            finished_at=at,
+            device_ms=1,
+            numeric_class="exact",
+            proof=b"",
+            outcome=Outcome.DONE,
+            exit_code=0,
+            reason="",
+        )
+
+
+class Workers(Crowd):
+    """The agents of one client process. `alone` says that each receipt is sent by itself."""
+
+    def __init__(self, port: int, known_by: str, token: str, numbers: range) -> None:
+        super().__init__(port, known_by, token, range(0))
+        self.agents = [Working(self, number) for number in numbers]
+        self.alone = False
+        self.frames = self.receipts = 0
+
+
+def run_client(pipe: Connection, port: int, known_by: str, token: str, numbers: range) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    async def run() -> None:
+        crowd, loop = Workers(port, known_by, token, numbers), asyncio.get_running_loop()
+        while asked := await loop.run_in_executor(None, pipe.recv):
+            match asked:
+                case ("join",):
+                    pipe.send(await crowd.join(1.0))
+                case ("alone", alone):
+                    crowd.alone, crowd.frames, crowd.receipts = alone, 0, 0
+                    pipe.send(None)
+                case ("frames",):
+                    pipe.send((crowd.receipts, crowd.frames))
+        crowd.stopping = True
+        for agent in crowd.agents:
+            if agent.transport:
+                agent.transport.abort()
+
+    uvloop.run(run())
+
+
+# The customer
+
+
+@dataclass
+class Customer:
+    """Orders jobs so that the queue is never empty, and never long."""
+
+    database: Database
+    account_id: UUID
+    ids: Ids
+    seed: int = 0
+
+    async def earn(self) -> None:
+        """Money from outside, so that every task can be paid."""
+        bank, account = LedgerAccount(AccountKind.EXTERNAL, name="bank"), self._account
+        async with self.database.transaction() as transaction:
+            now = await read_clock(transaction)
+            await ledger.open_accounts(transaction, [bank, account], now)
+            deposit = Transfer(self.ids.new(now), bank.id, account.id, 10**15, "credit", "deposit", "bench")
+            await ledger.post(transaction, [deposit], self.ids, now)
+
+    @property
+    def _account(self) -> LedgerAccount:
+        return LedgerAccount(AccountKind.CUSTOMER, self.account_id)
+
+    async def order(self) -> None:
+        """One job of many tasks, quoted and confirmed."""
+        async with self.database.transaction() as transaction:
+            now = await read_clock(transaction)
+            later, job_id = Instant(now + 3_600 * SECOND), self.ids.new(now)
+            new = [self._task(now) for _ in range(JOB_TASKS)]
+            plan = Plan(new, COST_MAX_UC * JOB_TASKS, rank=1, deadline_at=later, hold_until=later)
+            await jobs.make(transaction, Draft(job_id, self.account_id, "matmul", {}), now)
+            await jobs.set_quote(transaction, job_id, {}, later)
+            refused = await jobs.confirm(transaction, job_id, plan, self.ids, now)
+            assert refused is None, refused
+
+    def _task(self, now: Instant) -> NewTask:
+        self.seed += 1
+        return NewTask(self.ids.new(now), body_of(self.seed), COST_MAX_UC, result_sha256(self.seed))
+
+    async def keep_ordering(self, enough: asyncio.Event) -> None:
+        while not enough.is_set():
+            async with self.database.connection() as connection:
+                waiting = await connection.fetchval("SELECT count(*) FROM task_queue")
+            if waiting < WAITING_MAX:
+                await self.order()
+            else:
+                await asyncio.sleep(0.05)
+
+
+async def paid(database: Database) -> int:
+    async with database.connection() as connection:
+        return int(await connection.fetchval("SELECT coalesce(sum(completed), 0) FROM job"))
+
+
+async def p99_ms(database: Database, since: Instant) -> float:
+    async with database.connection() as connection:
+        return float(
+            await connection.fetchval(
+                "SELECT percentile_disc(0.99) WITHIN GROUP (ORDER BY extract(epoch FROM ended_at - offered_at) * 1000) "
+                "FROM attempt WHERE ended_at >= $1",
+                since,
+            )
+        )
+
+
+# The pool
+
+
+async def activate(home: Path) -> None:
+    """The agents hold no hardware, so nobody can challenge it: as if each had shown what it claims."""
+    owner = await connect(attach(home).owner)
+    try:
+        await owner.execute("TRUNCATE challenge_answer, challenge, challenge_round, node_challenge")
+        await owner.execute("UPDATE node SET life = 'active'")
+        await owner.execute(
+            "UPDATE device SET measured_mib = memory_mib, measured_ops_per_s = $1, measured_at = now()", OPS_PER_S
+        )
+        await owner.execute(
+            "INSERT INTO node_challenge (node_id, due_at, begun_at, passed_at) "
+            "SELECT id, now() + interval '1 day', now(), now() FROM node"
+        )
+    finally:
+        await owner.close()
+
+
+async def customer_of(database: Database) -> Customer:
+    async with database.connection() as connection:
+        now = await read_clock(connection)
+        account_id = Ids(secrets.randbits).new(now)
+        await connection.execute(
+            "INSERT INTO account (id, address, address_key, password_hash, password_at, roles, language, created_at) "
+            "VALUES ($1, 'customer@pool.example', 'customer@pool.example', '', $2, '{customer}', 'en', $2)",
+            *(account_id, now),
+        )
+    customer = Customer(database, account_id, Ids(secrets.randbits))
+    await customer.earn()
+    return customer
+
+
+async def measured(database: Database, seconds: float) -> tuple[float, float]:
+    """Tasks that were paid a second, and how long 99 of 100 took."""
+    while not await paid(database):  # noqa: ASYNC110  # nobody says when the first was paid
+        await asyncio.sleep(0.2)
+    await asyncio.sleep(WARM_S)
+    async with database.connection() as connection:
+        since = await read_clock(connection)
+    before, began = await paid(database), time.monotonic()
+    await asyncio.sleep(seconds)
+    rate = (await paid(database) - before) / (time.monotonic() - began)
+    return rate, await p99_ms(database, since)
+
+
+async def bench(home: Path, pipe: Connection, seconds: float) -> dict[str, Any]:
+    loop = asyncio.get_running_loop()
+
+    async def tell(*asked: object) -> Any:
+        pipe.send(asked)
+        return await loop.run_in_executor(None, pipe.recv)
+
+    say(f"joined in {await tell('join'):.1f} s")
+    await asyncio.sleep(2)
+    await activate(home)
+    database = await Database.open(attach(home).program, Limits(4, 60, 60), "bench")
+    enough = asyncio.Event()
+    customer = await customer_of(database)
+    ordering = asyncio.create_task(customer.keep_ordering(enough))
+    try:
+        await tell("alone", False)
+        rate, slowest_ms = await measured(database, seconds)
+        receipts, frames = await tell("frames")
+        say(f"{rate:.0f} tasks/s, {receipts / max(1, frames):.1f} receipts a frame")
+        await tell("alone", True)
+        alone, _ = await measured(database, seconds)
+    finally:
+        enough.set()
+        await ordering
+        await database.close()
+    return {
+        "tasks_per_s": round(rate),
+        "alone_per_s": round(alone),
+        "receipts_per_frame": round(receipts / max(1, frames), 1),
+        "p99_ms": round(slowest_ms),
+    }
+
+
+# Ray
+
+
+def ray_tasks_per_s() -> float | None:
+    """No-op tasks a second of a warmed-up Ray; None where it cannot be installed."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tidemill-bench" / "ray"
+    python = cache / "bin" / "python"
+    try:
+        if not python.exists():
+            subprocess.run([sys.executable, "-m", "venv", str(cache)], check=True)
+        if subprocess.run([python, "-c", "import ray"], capture_output=True, check=False).returncode:
+            subprocess.run([python, "-m", "pip", "install", "-q", "ray"], check=True, timeout=600)
+        said = subprocess.run(
+            [python, "-c", RAY, str(RAY_TASKS)], check=True, capture_output=True, text=True, timeout=300
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        say(f"Ray cannot be used here: {error}")
+        return None
+    return float(said.stdout.strip().splitlines()[-1])
+
+
+def say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+
+
+def pool_figures(options: Any) -> dict[str, Any]:
+    """A pool of its own, with its database, and a join token that is good for every agent."""
+    start = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory(prefix="tidemill-bench-", dir="/var/tmp") as home:
+        os.chmod(home, 0o711)  # as root the server runs as another user
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        pool, setup = started(home, port)
+        ours, theirs = start.Pipe()
+        agents = None
+        try:
+            await_links(port)
+            _, secret, known_by = join_token(f"http://127.0.0.1:{port}/api/v1", setup, options.agents).split(".")
+            agents = start.Process(target=run_client, args=(theirs, port, known_by, secret, range(options.agents)))
+            agents.start()
+            return uvloop.run(bench(Path(home), ours, options.seconds))
+        finally:
+            if agents:
+                ours.send(None)
+                agents.join(20)
+            pool.send_signal(signal.SIGTERM)
+            pool.communicate(timeout=60)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="one line of JSON, which is what is printed anyway")
+    parser.add_argument("--agents", type=int, default=AGENTS, help="how many agents work")
+    parser.add_argument("--seconds", type=float, default=15, help="how long each way of delivering is measured")
+    parser.add_argument("--without-ray", action="store_true", help="the pool's own figures only")
+    options = parser.parse_args()
+    figures = pool_figures(options)
+    alone = figures.pop("alone_per_s")
+    ray = None if options.without_ray else ray_tasks_per_s()
+    figures |= {
+        "ray_tasks_per_s": ray and round(ray),
+        "ratio": ray and round(figures["tasks_per_s"] / ray, 2),
+        "ratio_one_receipt_a_frame": ray and round(alone / ray, 2),
+    }
+    sys.stdout.write(json.dumps(figures) + "\n")
+
+
+if __name__ == "__main__":
+    main()
