@@ -13,6 +13,7 @@ import pytest
 from tests.places import reachable_directory
 from tests.system.people import MANY, People, Person, people_of
 from tests.system.pool import Running, pool_in, until
+from tests.system.tus import Client, problem
 from tidemill.core.accounts.roles import Role, Scope
 from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
 from tidemill.core.money import micro_credits
@@ -327,6 +328,33 @@ def test_an_input_of_somebody_else_is_none(shop: Shop) -> None:
     inputs = dict.fromkeys(("a", "b"), "0190a000-0000-7000-8000-000000000000")
     asked = {"kind": "matmul", "parameters": {"m": 8, "n": 8, "k": 8, "element": "int8"}, "inputs": inputs}
     assert shop.customer(balance=0).refused(asked) == (404, "unknown_artefact")
+
+
+def test_what_a_job_needs_cannot_be_deleted_until_it_is_over(shop: Shop) -> None:
+    ann, eve = shop.customer(), shop.customer()
+    keeper = Client(shop.running, ann.headers)
+    artefact_id = keeper.put(b"print('hello')")
+    asked = {"kind": "script", "parameters": {"seconds": 5}, "inputs": {"program": str(artefact_id)}}
+    assert eve.refused(asked) == (404, "unknown_artefact")
+    job = ann.order(asked)["id"]
+    assert ann.post(f"/{job}/confirm").status_code == 200
+    assert problem(keeper.ask("DELETE", f"/api/v1/artefacts/{artefact_id}")) == "artefact_in_use"
+    ann.post(f"/{job}/cancel")
+    ann.over(job)
+    assert keeper.ask("DELETE", f"/api/v1/artefacts/{artefact_id}").status_code == 200
+    again = ann.post("", asked)
+    assert again.json()["code"] == "unknown_artefact"
+
+
+def test_an_input_that_is_gone_when_a_job_is_confirmed_is_told(shop: Shop) -> None:
+    ann = shop.customer()
+    keeper = Client(shop.running, ann.headers)
+    artefact_id = keeper.put(b"print('hello again')")
+    job = ann.order({"kind": "script", "parameters": {"seconds": 5}, "inputs": {"program": str(artefact_id)}})["id"]
+    assert keeper.ask("DELETE", f"/api/v1/artefacts/{artefact_id}").status_code == 200
+    before_uc = ann.available_uc
+    assert ann.post(f"/{job}/confirm").json()["code"] == "unknown_artefact"
+    assert ann.available_uc == before_uc
 
 
 def test_a_thousand_tasks_are_one_job(shop: Shop) -> None:

@@ -90,8 +90,13 @@ def least_ms(needs: Needs, operations_per_s: float) -> int:
 def terms(needs: Needs, node: ForSale) -> Terms:
     """What a task with these needs would be on a node that holds it."""
     price_uc = node.price_uc * max(1, needs.devices)
-    speed = node.gpu_operations_per_s * needs.devices if needs.devices else node.cpu_operations_per_s
+    speed = speed_of(node, needs)
     return Terms(price_uc, least_ms(needs, speed), quoted_ms(needs, speed))
+
+
+def speed_of(node: ForSale, needs: Needs) -> float:
+    """How fast a node does such a task: with as many GPUs as it asks for, or else with its processors."""
+    return node.gpu_operations_per_s * needs.devices if needs.devices else node.cpu_operations_per_s
 
 
 def holds(node: ForSale, kind: str, needs: Needs) -> bool:

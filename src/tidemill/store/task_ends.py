@@ -1,4 +1,4 @@
-"""Tasks end, and their jobs count it. A job ends with its last task, in the same transaction."""
+"""Tasks end, need their inputs no more, and their jobs count it. A job ends with its last task, in one transaction."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from uuid import UUID
 from tidemill.core.clock import Instant
 from tidemill.core.work.job import Ends, JobEffect, JobState, counted
 from tidemill.core.work.task import TaskState
+from tidemill.store import artefacts
 from tidemill.store.arrays import bigint_array, text_array, uuid_array
 from tidemill.store.jobs import life_of
 from tidemill.store.query import Connection, Query
@@ -54,6 +55,7 @@ async def write(transaction: Connection, ends: Sequence[TaskEnd], now: Instant) 
         job_ids=uuid_array(list(spent)),
         spent_uc=bigint_array(list(spent.values())),
     )
+    await artefacts.release(transaction, [one.task_id for one in ends])
     steps = [(row, counted(life_of(row))) for row in rows]
     ended = {
         row["id"]: JobEnd(step.job.state, row["account_id"], row["hold_id"], step.job.ends, row["spent_uc"])

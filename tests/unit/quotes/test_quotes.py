@@ -15,7 +15,7 @@ from tidemill.core.kinds.kind import Objection
 from tidemill.core.kinds.task import Task, read_task
 from tidemill.core.market import ForSale, Market
 from tidemill.core.quotes import Quote, quote, tasks_of
-from tidemill.core.quotes.quote import Rules, from_shown, shown, size_of
+from tidemill.core.quotes.quote import Rules, dearness, from_shown, shown, size_of
 from tidemill.core.quotes.tasks import Part, divided
 from tidemill.core.work.paying import MarketPlan, cost_max_uc, due
 
@@ -51,7 +51,7 @@ def test_no_task_costs_more_than_its_most_on_any_node_that_the_quote_covers(
 ) -> None:
     made, parts = priced(body, *nodes)
     largest = max((part.needs for part in parts), key=lambda needs: needs.operations)
-    by_cost = sorted(nodes, key=lambda one: (markets.costs_uc(RULES.plan, markets.terms(largest, one))[1], one.node_id))
+    by_cost = sorted(nodes, key=lambda one: (dearness(largest, one), one.node_id))
     for covered in by_cost[: made.nodes]:
         for part, most_uc in zip(parts, made.costs_max_uc, strict=True):
             terms = markets.terms(part.needs, covered)

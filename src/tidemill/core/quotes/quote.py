@@ -5,6 +5,7 @@ job never costs more. It covers four fifths of the nodes that fit, the cheapest 
 make the price. Where none fits, the pool's usual price and a usual speed stand for it, and the quote says so.
 """
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil, inf
@@ -33,6 +34,8 @@ CLASSES_MAX = 16
 
 USUAL_GPU_OPERATIONS_PER_S = 1e13
 HOUR_MS = 3_600_000
+DEAREST = AMOUNT_MAX_UC // 2 * HOUR_MS
+"""Nodes on which one task could cost more than the books hold, with whatever commission, are no offer."""
 
 _CHECKS: Mapping[Check, str] = {
     Check.RECOMPUTE: "Each result is computed again.",
@@ -100,11 +103,12 @@ def quote(
     if order.training is not None:
         return _of_training(order, market, rules, expires_at)
     largest = max((part.needs for part in parts), key=lambda needs: needs.operations)
-    found = _affordable(order, largest, market, rules.plan, customer_id)
+    found = _affordable(order, largest, market, customer_id)
     nodes = found or [_usual(market, order, largest)]
     least, most = _prices(nodes, [part.needs for part in parts], rules.plan)
-    times = [markets.terms(largest, node) for node in nodes]
-    limit_s = largest.seconds or ceil(max(one.quoted_ms for one in times) / 1000 * rules.deadline_factor)
+    speeds = [markets.speed_of(node, largest) for node in nodes]
+    least_ms, most_ms = markets.least_ms(largest, max(speeds)), markets.quoted_ms(largest, min(speeds))
+    limit_s = largest.seconds or ceil(most_ms / 1000 * rules.deadline_factor)
     rounds = ceil(len(parts) / len(nodes))
     commission = rules.plan.commission_ppm
     low_uc, high_uc = sum(least), sum(most)
@@ -118,8 +122,8 @@ def quote(
         gpu_memory_mib=largest.gpu_memory_mib,
         low_uc=low_uc,
         high_uc=high_uc,
-        hours_low=min(one.least_ms for one in times) * rounds / HOUR_MS,
-        hours_high=max(one.quoted_ms for one in times) * rounds / HOUR_MS,
+        hours_low=least_ms * rounds / HOUR_MS,
+        hours_high=most_ms * rounds / HOUR_MS,
         lines=_lines(low_uc, high_uc, commission, _check_of(order)),
         reasoning=_reasoning(len(parts), largest, nodes, found),
         expires_at=expires_at,
@@ -149,15 +153,18 @@ def from_shown(kept: Mapping[str, Any]) -> Quote:
     return Quote(**{**kept, "lines": lines, "reasoning": texts, "costs_max_uc": costs})
 
 
-def _affordable(
-    order: Order, needs: Needs, market: Market, plan: MarketPlan, customer_id: UUID | None
-) -> list[ForSale]:
+def _affordable(order: Order, needs: Needs, market: Market, customer_id: UUID | None) -> list[ForSale]:
     """The cheapest of the nodes that fit and cost no more than the customer allows."""
     most_uc = AMOUNT_MAX_UC if order.hourly_max_uc is None else order.hourly_max_uc
     fit = [node for node in markets.fitting(market, order.kind, needs, customer_id) if node.price_uc <= most_uc]
-    priced = sorted((markets.costs_uc(plan, markets.terms(needs, node))[1], node.node_id, node) for node in fit)
-    kept = [node for cost_uc, _, node in priced if cost_uc <= AMOUNT_MAX_UC]
+    ranked = sorted(fit, key=lambda node: (dearness(needs, node), node.node_id))
+    kept = ranked[: bisect_right(ranked, DEAREST, key=lambda node: dearness(needs, node))]
     return kept[: ceil(len(kept) * COVERED)]
+
+
+def dearness(needs: Needs, node: ForSale) -> int:
+    """What orders nodes by what a task costs there at the most: the price of an hour times the time quoted."""
+    return node.price_uc * max(1, needs.devices) * markets.quoted_ms(needs, markets.speed_of(node, needs))
 
 
 def _usual(market: Market, order: Order, needs: Needs) -> ForSale:
@@ -193,8 +200,7 @@ def _front(nodes: Sequence[ForSale], needs: Needs, sign: int) -> list[ForSale]:
 
 def _by_work(node: ForSale, needs: Needs) -> float:
     """What a node asks for an operation, in a unit of its own."""
-    speed = node.gpu_operations_per_s if needs.devices else node.cpu_operations_per_s
-    return node.price_uc / max(1.0, speed)
+    return node.price_uc / max(1.0, markets.speed_of(node, needs))
 
 
 def _most_uc(plan: MarketPlan, found: Terms) -> int:
