@@ -140,7 +140,7 @@ async def test_the_servers_first_id_of_an_instant_is_ours(database: Database) ->
 async def test_a_sound_database_passes_every_check(urls: DatabaseUrls) -> None:
     found = await checks(urls)
     assert [check for check in found if not check.ok] == []
-    assert [check.name for check in found] == ["schema", "partitions", "indexes", "rights", "tables", "events"]
+    assert [check.name for check in found] == ["schema", "partitions", "indexes", "rights", "tables", "events", "work"]
 
 
 async def test_the_check_notices_what_is_wrong(urls: DatabaseUrls) -> None:

@@ -14,8 +14,8 @@ from tidemill.core.receipts import Outcome, Receipt
 from tidemill.core.work import task as tasks
 from tidemill.core.work.attempt import AttemptState, Happening
 from tidemill.core.work.task import Attempt, Patience, TaskLife, TaskState
-from tidemill.store import leases
-from tidemill.store.arrays import bigint_array, text_array, uuid_array
+from tidemill.store import leases, outcomes
+from tidemill.store.arrays import uuid_array
 from tidemill.store.outcomes import Said
 from tidemill.store.query import Connection, Query
 
@@ -23,7 +23,6 @@ _FIND = Query("late/find")
 _UNQUEUE = Query("late/unqueue")
 _HOLDERS = Query("late/holders")
 _RESUME = Query("late/resume")
-_END_LEASES = Query("lease/end")
 
 RANKS = (0, 1, 2)
 _OVERTAKEN = "Another node delivered this task after all."
@@ -70,20 +69,11 @@ async def _overtake(transaction: Connection, holders: Sequence[asyncpg.Record], 
     """Whoever else is at the task stops, and is not blamed."""
     if not holders:
         return
-    said = [Said(row["attempt_id"], row["tries"], row["node_id"], (Happening.CALLED_OFF,)) for row in holders]
+    said = [
+        Said(row["attempt_id"], row["tries"], row["node_id"], (Happening.CALLED_OFF,), _OVERTAKEN) for row in holders
+    ]
     await leases.call_off(transaction, said, _OVERTAKEN, now)
-    await _END_LEASES.run(
-        transaction,
-        now=now,
-        attempt_ids=uuid_array([one.attempt_id for one in said]),
-        states=text_array([AttemptState.CANCELLED.value for _ in said]),
-        verdicts=text_array(["" for _ in said]),
-        reasons=text_array([_OVERTAKEN for _ in said]),
-        paid_uc=bigint_array([0 for _ in said]),
-        transfer_ids=uuid_array([None for _ in said]),
-        batch_ids=uuid_array([None for _ in said]),
-        places=bigint_array([0 for _ in said]),
-    )
+    await outcomes.cancel(transaction, said, now)
 
 
 async def _resume(

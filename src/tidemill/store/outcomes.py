@@ -115,6 +115,22 @@ async def write(
     )
 
 
+async def cancel(transaction: Connection, said: Sequence[Said], now: Instant) -> None:
+    """End attempts whose tasks are somebody else's now. The caller has locked their leases."""
+    await _END_LEASES.run(
+        transaction,
+        now=now,
+        attempt_ids=uuid_array([one.attempt_id for one in said]),
+        states=text_array([AttemptState.CANCELLED.value for _ in said]),
+        verdicts=text_array(["" for _ in said]),
+        reasons=text_array([one.reason for one in said]),
+        paid_uc=bigint_array([0 for _ in said]),
+        transfer_ids=uuid_array([None for _ in said]),
+        batch_ids=uuid_array([None for _ in said]),
+        places=bigint_array([0 for _ in said]),
+    )
+
+
 async def _locked(transaction: Connection, said: Sequence[Said]) -> Mapping[UUID, asyncpg.Record]:
     rows = await _LOCK.rows(transaction, attempt_ids=[one.attempt_id for one in said])
     return {row["attempt_id"]: row for row in rows}
