@@ -8,6 +8,7 @@ leases by id, then jobs, then the ledger.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from uuid import UUID
 
 import asyncpg
@@ -33,6 +34,8 @@ _LOCK = Query("lease/lock")
 _CHANGE = Query("lease/change")
 _END_LEASES = Query("lease/end")
 _REQUEUE = Query("task/requeue")
+
+_HOLDER = UUID(int=0)
 
 _TASK_STATES = {
     AttemptState.OFFERED: TaskState.ASSIGNED,
@@ -142,11 +145,20 @@ def _decided(said: Iterable[Said], leases: Mapping[UUID, asyncpg.Record], terms:
         lease = leases.get(one.attempt_id)
         if lease is None or (lease["tries"], lease["node_id"]) != (one.lease, one.node_id):
             continue
-        attempt = Attempt(one.attempt_id, AttemptState(lease["state"]))
-        step = tasks.steps(life_of(lease), attempt, one.happenings, terms.patience, wanted=lease["wanted"])
+        life = (lease["state"], lease["failures"], lease["tries"], lease["wanted"])
+        step = _step(life, one.happenings, terms.patience)
         if step is not None:
             moved.append(Moved(one, lease, step, _due(one, lease, step, terms.plan)))
     return moved
+
+
+@lru_cache(maxsize=10_000)
+def _step(life: tuple[str, int, int, bool], happenings: tuple[Happening, ...], patience: Patience) -> Step | None:
+    """What follows for the holder of a task. It is the same for all that are as far, whichever attempt it is."""
+    state, failures, tries, wanted = life
+    attempt = Attempt(_HOLDER, AttemptState(state))
+    task = TaskLife(_TASK_STATES[attempt.state], failures, tries, _HOLDER)
+    return tasks.steps(task, attempt, happenings, patience, wanted=wanted)
 
 
 def _due(said: Said, lease: asyncpg.Record, step: Step, plan: MarketPlan) -> Due | None:
