@@ -17,17 +17,21 @@ from tidemill.core.accounts.roles import Role
 from tidemill.core.accounts.second_factor import SECRET_BYTES, secret_text
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import Fault
+from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
+from tidemill.core.money import CREDIT_UC
 from tidemill.core.pool_urls import is_loopback
 from tidemill.core.settings.reaching import own_address
-from tidemill.store import accounts, pool, second_factors
+from tidemill.store import accounts, ledger, pool, second_factors
 from tidemill.store.accounts import Newcomer
 from tidemill.store.query import Connection
 
 _OPERATOR = "operator@demo.example"
+_CUSTOMER = "customer@demo.example"
+_PLAY_MONEY_UC = 100 * CREDIT_UC
 _DEMONSTRATION = {
     _OPERATOR: frozenset({Role.OPERATOR}),
     "provider@demo.example": frozenset({Role.PROVIDER}),
-    "customer@demo.example": frozenset({Role.CUSTOMER}),
+    _CUSTOMER: frozenset({Role.CUSTOMER}),
 }
 
 
@@ -78,7 +82,21 @@ async def _demonstration(control: Control) -> Mapping[str, str]:
             assert isinstance(made, UUID), "an unused pool has no accounts"
             if address == _OPERATOR:
                 await _second_factor(control, transaction, made, totp, now)
+            if address == _CUSTOMER:
+                await _play_money(control, transaction, made, now)
     return {**passwords, "operator's authenticator secret": secret_text(totp)}
+
+
+async def _play_money(control: Control, transaction: Connection, account_id: UUID, now: Instant) -> None:
+    """Something to spend, from outside, as any deposit; the books say what it is."""
+    play = LedgerAccount(AccountKind.EXTERNAL, name="demonstration")
+    customer = LedgerAccount(AccountKind.CUSTOMER, account_id)
+    await ledger.open_accounts(transaction, [play, customer], now)
+    deposit = Transfer(
+        control.ids.new(now), play.id, customer.id, _PLAY_MONEY_UC, customer.currency, "deposit", "demonstration"
+    )
+    [outcome] = await ledger.post(transaction, [deposit], control.ids, now)
+    assert outcome.refusal is None, "a deposit to a new account is never refused"
 
 
 async def _second_factor(
