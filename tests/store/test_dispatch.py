@@ -26,7 +26,7 @@ from tidemill.store import adjustments, duties
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.check import checks
 from tidemill.store.database import Database
-from tidemill.wire.messages import Accepted, Declined
+from tidemill.wire.messages import Accepted, Declined, LogLines
 
 
 @pytest.fixture
@@ -197,6 +197,25 @@ async def test_who_declines_is_not_asked_again_at_once(world: World) -> None:
     assert await world.place() == []
     world.later(60)
     assert len(await world.place()) == 1
+
+
+async def test_no_reason_of_a_node_fails_a_batch(world: World) -> None:
+    node = await world.node()
+    await world.job(1)
+    [offer] = await world.place()
+    await world.say(node, Declined(offer.attempt_id.bytes, offer.lease, 'zero \0, "quoted", back\\slash, line\nline'))
+    assert await open_work(world) == (1, 0)
+
+
+async def test_what_an_attempt_prints_is_kept_for_its_holder_only(world: World) -> None:
+    node, stranger = await world.node(), await world.node(owner_id=world.customer)
+    await world.job(1)
+    [offer] = await world.place()
+    printed = LogLines(offer.attempt_id.bytes, offer.lease, 0, ["one", "zero \0"])
+    await world.say(stranger, printed)
+    await world.say(node, printed, LogLines(offer.attempt_id.bytes, offer.lease, 10_000, ["too much"]))
+    await world.say(node, LogLines(offer.attempt_id.bytes, offer.lease + 1, 2, ["of another lease"]))
+    assert await world.value("SELECT string_agg(text, '|') FROM attempt_log") == "one\nzero \N{REPLACEMENT CHARACTER}"
 
 
 async def test_what_is_accepted_is_written_only_when_it_lasts(world: World) -> None:

@@ -13,13 +13,14 @@ from tidemill.control.parts import Parts
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.dispatch.events import ReceiptsRefused
 from tidemill.core.events import Event
+from tidemill.core.mail.letters import one_line
 from tidemill.core.market import plan_of
 from tidemill.core.receipts import ReceiptRefusal, read_batch
 from tidemill.core.settings import Settings
 from tidemill.core.work.attempt import Happening
-from tidemill.core.work.reports import Accepted, Declined, OfAttempt, Progress, Receipts
+from tidemill.core.work.reports import Accepted, Declined, Lines, OfAttempt, Progress, Receipts
 from tidemill.core.work.task import Patience
-from tidemill.store import deliveries, events, outcomes
+from tidemill.store import deliveries, events, outcomes, printing
 from tidemill.store.deliveries import Delivered, Signer
 from tidemill.store.node_reports import Applied, Reported
 from tidemill.store.outcomes import Said, Terms
@@ -62,7 +63,7 @@ class Receiving:
 
     async def apply(self, transaction: Connection, applied: Sequence[Applied], opened: Opened, now: Instant) -> None:
         """Do what follows from fresh reports, in the transaction that counts them as received."""
-        delivered, said, refused = [], [], []
+        delivered, said, refused, printed = [], [], [], []
         for one in applied:
             for work in one.works:
                 match work:
@@ -73,11 +74,15 @@ class Receiving:
                         elif found is not None:  # else the node is no longer known: its receipts are worth nothing
                             refused.append(self._refused(one.link.node_id, found))
                     case Declined(of, reason):
-                        said.append(Said(of.attempt_id, of.lease, one.link.node_id, (Happening.DECLINED,), reason))
+                        why = one_line(reason)
+                        said.append(Said(of.attempt_id, of.lease, one.link.node_id, (Happening.DECLINED,), why))
+                    case Lines():
+                        printed.append((one.link.node_id, work))
                     case Accepted(of):
                         self._note(one.link.node_id, of, (Happening.ACCEPTED,), now)
                     case Progress(of):
                         self._note(one.link.node_id, of, (Happening.STARTED,), now)
+        await printing.keep(transaction, printed, self._parts.ids, now)
         if refused:
             await events.append(transaction, refused, self._parts.ids, now)
         if delivered or said:
