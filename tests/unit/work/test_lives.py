@@ -78,7 +78,7 @@ def test_a_late_result_takes_the_task_back_from_the_attempt_that_has_it_now() ->
     assert (step.effects, step.called_off) == ((Effect.CALL_OFF,), SECOND)
 
 
-@pytest.mark.parametrize("state", [TaskState.PROOF_SUBMITTED, TaskState.VERIFYING, *tasks.ENDED])
+@pytest.mark.parametrize("state", [TaskState.PROOF_SUBMITTED, TaskState.VERIFYING, *sorted(tasks.ENDED)])
 def test_a_late_result_is_not_taken_when_another_was_delivered(state: TaskState) -> None:
     task = TaskLife(state, 0, 2, SECOND)
     assert tasks.step(task, Attempt(FIRST, AttemptState.LOST), Happening.DELIVERED, PATIENCE) is None
