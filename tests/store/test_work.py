@@ -7,8 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from tests.store.node_rows import IDS, an_owner, nodes_of, now_of
+from tests.store.node_rows import an_owner, nodes_of, now_of
 from tidemill.core.clock import SECOND, Instant
+from tidemill.core.ids import Ids
 from tidemill.core.ledger import AccountKind, LedgerAccount, PostingRefusal, Transfer
 from tidemill.core.work.attempt import AttemptState, Happening
 from tidemill.core.work.job import JobHappening, JobState
@@ -21,6 +22,8 @@ from tidemill.store.jobs import Draft, Plan
 from tidemill.store.outcomes import Applied, Said, Terms
 from tidemill.store.tasks import NewTask, Placement
 
+IDS = Ids(secrets.randbits)
+"""Its own: ids only grow, and other tests go into the future."""
 TERMS = Terms(Patience(), MarketPlan())
 DELIVERED_AND_RIGHT = (Happening.DELIVERED, Happening.PASSED)
 PROCESS = UUID(int=7)

@@ -109,7 +109,8 @@ def _sit(agent: socket.socket, groups: list[str]) -> NoReturn:
     """Wait in these groups for an order, and become it. Whatever goes wrong before is said to the agent."""
     try:
         signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+            signal.signal(number, signal.SIG_DFL)  # whatever the agent was started with, as by nohup
         os.dup2(os.open(os.devnull, os.O_RDONLY), CONTROL)
         os.setpgid(0, 0)
         for group in groups:
