@@ -27,6 +27,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 ROOT = Path(__file__).parent.parent
 
 _cost_s: dict[str, float] = defaultdict(float)
+_FIRST = ("store", "system", "agent", "sandboxes", "browser", "artefacts", "link")
 _tests: dict[str, int] = defaultdict(int)
 _skips: list[str] = []
 _numbers = count(1)
@@ -40,7 +41,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     soak = config.getoption("--soak")
     left_out = [item for item in items if bool(item.get_closest_marker("soak")) != soak]
     config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in set(left_out)]
+    gone = set(left_out)
+    items[:] = sorted((item for item in items if item not in gone), key=_comes_at)
+
+
+def _comes_at(item: pytest.Item) -> int:
+    """Files that wait for much come first, so that none of them is left for the end."""
+    part = item.nodeid.split("/")[1]
+    return _FIRST.index(part) if part in _FIRST else len(_FIRST)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
