@@ -12,6 +12,7 @@ from tidemill.cli.rule_words import wish, written
 from tidemill.core.challenge.events import NodeChallengeFailed, NodeChallengePassed
 from tidemill.core.challenge.verdict import Figures
 from tidemill.core.clock import Instant
+from tidemill.core.dispatch.events import ReceiptsRefused
 from tidemill.core.events import KINDS, Event
 from tidemill.core.nodes.events import (
     JoinTokenMade,
@@ -59,6 +60,10 @@ EVENTS: list[tuple[Event, str]] = [
     (NodeReportsDropped(OWNER, NODE, 2, 1), "2 for want of room, 1 damaged"),
     (NodeChallengePassed(OWNER, NODE, (FIGURES,), 5), "65,247 MiB shown, 22.6 billion operations a second."),
     (NodeChallengeFailed(OWNER, NODE, ("x",), ("Too slow.",), (FIGURES,), 5), "did not show what it claims. Too slow."),
+    (
+        ReceiptsRefused(UUID(int=1), UUID(int=2), "receipts_forged", "The signature is not the node's.", True),
+        "The signature is not the node's.",
+    ),
 ]
 
 
