@@ -5,7 +5,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from uuid import UUID
 
@@ -182,6 +182,54 @@ def test_a_large_artefact_needs_little_memory(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 20 * 1024 * 1024, f"{done.stdout} bytes more than before"
+
+
+@pytest.mark.parametrize(
+    "at", [0, 1, 4095, 4096, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 4096, 2 * PIECE_BYTES + 5]
+)
+async def test_wherever_an_upload_goes_on_its_bytes_are_the_ones_sent(root: Path, at: int) -> None:
+    upload_id = ids().new(NOW)
+    async with opened(root) as store:
+        await store.begin(upload_id, len(CONTENT))
+        assert await store.append(upload_id, 0, chunks(CONTENT[:at])) == at
+    async with opened(root) as store:
+        assert await store.append(upload_id, at, chunks(CONTENT[at : at + 70_001], CONTENT[at + 70_001 :])) == len(
+            CONTENT
+        )
+        assert (root / "uploads" / str(upload_id) / str(len(CONTENT))).read_bytes() == CONTENT
+        assert await store.finish(upload_id, None, NOW) == digest_of(CONTENT)
+        assert await get(store, digest_of(CONTENT)) == CONTENT
+
+
+async def test_an_upload_that_is_abandoned_while_bytes_come_takes_them_and_is_gone(root: Path) -> None:
+    upload_id = ids().new(NOW)
+
+    async def until_abandoned() -> AsyncIterator[bytes]:
+        await other.abandon(upload_id)
+        yield CONTENT
+
+    async with opened(root) as store, opened(root) as other:
+        await store.begin(upload_id, len(CONTENT))
+        assert await store.append(upload_id, 0, until_abandoned()) == len(CONTENT)
+        assert await store.finish(upload_id, None, NOW) is UploadRefusal.UNKNOWN_UPLOAD
+    assert files(root) == set()
+
+
+@pytest.mark.needs("root")
+async def test_a_disk_that_cannot_write_past_the_memory_of_files_holds_the_same_bytes(simple_disk: Path) -> None:
+    with pytest.raises(OSError, match="Invalid argument"):
+        os.open(simple_disk / "probe", os.O_CREAT | os.O_WRONLY | os.O_DIRECT)
+    async with opened(simple_disk / "artefacts", keep_free_bytes=-(2**60)) as store:
+        assert await get(store, await put(store, CONTENT)) == CONTENT
+
+
+@pytest.fixture
+def simple_disk(tmp_path: Path) -> Iterator[Path]:
+    """One that says it has no room, too."""
+    if subprocess.run(["mount", "-t", "ramfs", "ramfs", str(tmp_path)], check=False).returncode:
+        pytest.skip("this root may not mount")
+    yield tmp_path
+    subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
 
 
 async def _uploaded(store: LocalStore, content: bytes) -> UUID:

@@ -32,7 +32,8 @@ def content_of(upload_id: UUID, *, in_parts: bool = False) -> bytes:
     """What an upload holds. Some have the same bytes as others, and some are large."""
     seed = upload_id.int if upload_id.int % 3 else upload_id.int % _SHARED
     dice = random.Random(seed)
-    return dice.randbytes(dice.randrange(13_000_000 if in_parts and seed % 2 else 300_000))
+    large = 13_000_000 if in_parts else 5_000_000
+    return dice.randbytes(dice.randrange(large if seed % (2 if in_parts else 4) == 1 else 300_000))
 
 
 async def _upload_for_ever(store: ArtefactStore, made: Ids, dice: random.Random, *, in_parts: bool) -> None:

@@ -6,6 +6,8 @@ wait. Nothing is left running when this ends, whichever way it ends.
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator
+from itertools import cycle
+from mmap import mmap
 from typing import Any
 
 from tidemill.artefacts.threads import Threads
@@ -53,7 +55,7 @@ class _Receiving:
 
     async def take(self, chunks: AsyncIterable[bytes]) -> UploadRefusal | None:
         try:
-            async for piece in _pieces(chunks):
+            async for piece in _pieces(chunks, self._held.stands_at):
                 await self._written()
                 at = self._held.stands_at
                 if refusal := refused_part(self._held.length_bytes, at, at, len(piece)):
@@ -94,15 +96,19 @@ async def _over(under_way: _UnderWay | None) -> None:
             raise answer
 
 
-async def _pieces(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """The same bytes in pieces of one size or a little more, so that small chunks do not cost a thread's turn each."""
-    gathered: list[bytes] = []
-    size = 0
+async def _pieces(chunks: AsyncIterable[bytes], at: int) -> AsyncIterator[memoryview]:
+    """The same bytes in pieces that end at multiples of their size: small chunks do not cost a thread's turn each, and
+    the disk takes pieces as they are. Whoever asks for the next but one has no more use for this one."""
+    places = cycle([memoryview(mmap(-1, PIECE_BYTES)) for _ in range(2)])
+    place, filled = next(places)[: PIECE_BYTES - at % PIECE_BYTES], 0
     async for chunk in chunks:
-        gathered.append(chunk)
-        size += len(chunk)
-        if size >= PIECE_BYTES:
-            yield b"".join(gathered)
-            gathered, size = [], 0
-    if size:
-        yield b"".join(gathered)
+        left = memoryview(chunk)
+        while left:
+            taken = min(len(left), len(place) - filled)
+            place[filled : filled + taken] = left[:taken]
+            left, filled = left[taken:], filled + taken
+            if filled == len(place):
+                yield place
+                place, filled = next(places), 0
+    if filled:
+        yield place[:filled]

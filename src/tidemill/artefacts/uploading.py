@@ -8,6 +8,7 @@ again: four bytes for every byte that arrives, and what is then left at the end.
 taken back.
 """
 
+import errno
 import hashlib
 import os
 import re
@@ -31,11 +32,22 @@ UPLOADS = "uploads"
 _READ_BYTES = 1024 * 1024
 _CATCH_UP = 4
 _FILE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+_DIRECT = os.O_WRONLY | os.O_DIRECT | os.O_NOFOLLOW | os.O_CLOEXEC
 _NAME = re.compile(r"[0-9]{1,20}|[0-9a-f]{64}", re.ASCII)
 _TRIES = 100
 
 _WRITE_BYTES = 128 * 1024
 """What is written at once. For larger writes Linux looks for larger pages of memory, which costs more than it gains."""
+
+_DIRECT_BYTES = 1024 * 1024
+"""What is so large goes to the disk past the system's memory of files, where the disk can do that: keeping it there
+costs more than the disk takes, throws out what others read again and again, and makes the last sync a long one."""
+
+_BLOCK_BYTES = 4096
+"""Such bytes begin and end at a block, in the file and in memory."""
+
+_NOT_DIRECT = {errno.EINVAL, errno.ENOENT}
+"""The disk cannot do it, or has larger blocks; or the upload was abandoned, and whoever holds it finds out later."""
 
 
 @dataclass
@@ -58,7 +70,8 @@ class HeldUpload:
         self._keep_free_bytes = keep_free_bytes
         self._begun_hashed = hashed or Hashed()
         self._hashed = self._begun_hashed.copy()
-        self._directory = self._file = -1
+        self._directory = self._file = self._direct_file = -1
+        self._takes_direct = True
         self._begun_at = self._synced_at = 0
         self._was_synced = False  # a killed process may have left something that is not
         self._sync_failed = False
@@ -77,18 +90,18 @@ class HeldUpload:
                 return UploadRefusal.UNKNOWN_UPLOAD
         return None
 
-    def write(self, piece: bytes) -> None:
+    def write(self, piece: memoryview) -> None:
         """Add bytes at the end. The caller has looked whether they may be added."""
         assert self.digest is None, "nothing is added to what is finished"
         with faults(self._root):
             expect_room(self._root, 0, self._keep_free_bytes)
-            left = memoryview(piece)
+            left = piece
             while left:
-                written = os.pwrite(self._file, left[:_WRITE_BYTES], self.stands_at)
+                written = self._write_some(left)
                 self.stands_at += written
                 left = left[written:]
 
-    def hash(self, piece: bytes, at: int, checksum: Hash | None) -> None:
+    def hash(self, piece: memoryview, at: int, checksum: Hash | None) -> None:
         """Hash a piece that is being written at this offset, or some of what is missing before it."""
         if checksum:
             checksum.update(piece)
@@ -145,7 +158,7 @@ class HeldUpload:
             if self._file >= 0:
                 self._keep()
         finally:
-            for descriptor in (self._file, self._directory):
+            for descriptor in (self._direct_file, self._file, self._directory):
                 if descriptor >= 0:
                     os.close(descriptor)
         return self._hashed
@@ -164,6 +177,22 @@ class HeldUpload:
         if self._hashed.at > self.stands_at:
             self._begun_hashed, self._hashed = Hashed(), Hashed()
 
+    def _write_some(self, left: memoryview) -> int:
+        """Write the first of these bytes. Answers how many."""
+        if self._takes_direct and len(left) >= _DIRECT_BYTES and self.stands_at % _BLOCK_BYTES == 0:
+            try:
+                return os.pwrite(self._direct(), left[: len(left) // _BLOCK_BYTES * _BLOCK_BYTES], self.stands_at)
+            except OSError as error:
+                if error.errno not in _NOT_DIRECT:
+                    raise
+                self._takes_direct = False
+        return os.pwrite(self._file, left[:_WRITE_BYTES], self.stands_at)
+
+    def _direct(self) -> int:
+        if self._direct_file < 0:
+            self._direct_file = os.open(str(self.length_bytes), _DIRECT, dir_fd=self._directory)
+        return self._direct_file
+
     def _seal(self, digest: Digest) -> None:
         """Give the file its digest's name: from here on nothing is added, and nothing is hashed again."""
         if self.digest is None:
@@ -173,7 +202,7 @@ class HeldUpload:
             os.fsync(self._directory)
             self.digest = digest
 
-    def _update(self, piece: bytes) -> None:
+    def _update(self, piece: bytes | memoryview) -> None:
         self._hashed.state.update(piece)
         self._hashed.at += len(piece)
 
