@@ -4,48 +4,22 @@ import asyncio
 import json
 import random
 import signal
-from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
 from tests.agent import busy_agent
 from tests.agent.machine import OwnersMachine, machine_in, until
-from tests.agent.pool_end import Node, PoolEnd
+from tests.agent.pool_end import PoolEnd
 from tests.agent.reports import number_in
 from tests.forks import NOTHING, Forked, fork
-from tidemill.agent.identity import make_membership, new_membership
 from tidemill.core.clock import Instant
 from tidemill.core.hardware import Machine, machine_of
 from tidemill.core.nodes.rule_book import Place, RuleBook, change, from_json, to_json
-from tidemill.core.signatures import Identity, fingerprint
 from tidemill.wire.messages import Cancel, Declined, Offer, Receipts, Refused, Set
 
-SEED = bytes(range(32))
 NOW = Instant(1_800_000_000_000_000)
-
-
-@pytest.fixture
-async def pool() -> AsyncIterator[PoolEnd]:
-    pool = PoolEnd()
-    await pool.come()
-    yield pool
-    await pool.go()
-
-
-@pytest.fixture
-async def machine(tmp_path: Path, pool: PoolEnd) -> AsyncIterator[OwnersMachine]:
-    """A machine that has joined the pool, and has not run since."""
-    node = Node(uuid4(), Identity(SEED).key, generation=1)
-    pool.nodes[node.key] = node
-    async with machine_in(tmp_path) as machine:
-        machine.home.mkdir(mode=0o700)
-        newcomer = new_membership(SEED, fingerprint(pool.identity.key), [pool.url])
-        make_membership(machine.home / "membership.json", replace(newcomer, node_id=node.node_id))
-        yield machine
 
 
 async def linked(pool: PoolEnd, machine: OwnersMachine) -> Forked:

@@ -24,14 +24,6 @@ from tidemill.wire.messages import Refused
 
 
 @pytest.fixture
-async def pool() -> AsyncIterator[PoolEnd]:
-    pool = PoolEnd()
-    await pool.come()
-    yield pool
-    await pool.go()
-
-
-@pytest.fixture
 async def machine(tmp_path: Path) -> AsyncIterator[OwnersMachine]:
     async with machine_in(tmp_path) as machine:
         yield machine

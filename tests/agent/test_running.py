@@ -1,16 +1,11 @@
 """An agent at work: real offers on a real link, real programs in real sandboxes, and what the pool learns of them."""
 
-import asyncio
 import json
-from collections.abc import AsyncIterator
-from dataclasses import replace
-from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
-from tests.agent.machine import OwnersMachine, machine_in, until
-from tests.agent.pool_end import Node, PoolEnd
+from tests.agent.machine import OwnersMachine, until
+from tests.agent.pool_end import PoolEnd
 from tests.agent.tasks import (
     CUSTOMER_KEY,
     POOL_KEY,
@@ -26,37 +21,14 @@ from tests.agent.tasks import (
     receipts,
 )
 from tests.sandboxes.cell import processes
-from tidemill.agent.identity import make_membership, new_membership
 from tidemill.core.receipts import Outcome
 from tidemill.core.results import public_key
 from tidemill.core.sandboxes import Ability
-from tidemill.core.signatures import Identity, fingerprint
 from tidemill.wire.messages import Cancel, Offer, Receipts
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
-SEED = bytes(range(32))
 READERS = (public_key(POOL_KEY), public_key(CUSTOMER_KEY))
-
-
-@pytest.fixture
-async def pool() -> AsyncIterator[PoolEnd]:
-    pool = PoolEnd()
-    await pool.come()
-    yield pool
-    await pool.go()
-
-
-@pytest.fixture
-async def machine(place: Path, pool: PoolEnd) -> AsyncIterator[OwnersMachine]:
-    """A member of the pool, with nothing left where its tasks ran at the end."""
-    node = Node(uuid4(), Identity(SEED).key, generation=1)
-    pool.nodes[node.key] = node
-    async with machine_in(place) as machine:
-        machine.home.mkdir(mode=0o700)
-        newcomer = new_membership(SEED, fingerprint(pool.identity.key), [pool.url])
-        make_membership(machine.home / "membership.json", replace(newcomer, node_id=node.node_id))
-        yield machine
 
 
 @pytest.fixture
@@ -240,11 +212,23 @@ async def test_many_small_tasks_share_signatures(pool: PoolEnd, running: OwnersM
     assert len(batches) < 40
 
 
-async def test_work_goes_on_while_the_pool_is_away(pool: PoolEnd, running: OwnersMachine) -> None:
-    pool.order([offer(1, "import time; time.sleep(1.5); open('out/x', 'w').write('done')")])
+@pytest.mark.parametrize("killed", [False, True])
+async def test_work_is_finished_while_the_pool_is_away_and_not_done_again_when_it_asks(
+    pool: PoolEnd, running: OwnersMachine, killed: bool
+) -> None:
+    asked = offer(1, "import os, time; time.sleep(1); open('out/x', 'wb').write(os.urandom(16))")
+    pool.order([asked])
     await until(lambda: accepted(pool, 1) == 1, "it is accepted")
     await pool.go()
-    await asyncio.sleep(3)
+    await until(lambda: not left_behind(running), "it is finished")
+    if killed:
+        running.running[-1].kill()
+        await running.running[-1].wait()
+    pool.greeting += [asked, offer(2)]
     await pool.come()
-    await until(lambda: has_receipt(pool, 1), "its receipt arrives")
-    assert len(receipts(pool.node)) == 1
+    if killed:
+        await running.start("run")
+    await until(lambda: has_receipt(pool, 1) and has_receipt(pool, 2), "both receipts arrive")
+    await until(lambda: not left_behind(running), "nothing of either is left")
+    assert accepted(pool, 1) == 1
+    assert len(receipts(pool.node)) == 2

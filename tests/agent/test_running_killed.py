@@ -3,23 +3,16 @@
 import asyncio
 import random
 from collections import defaultdict
-from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
-from tests.agent.machine import OwnersMachine, machine_in, until
-from tests.agent.pool_end import Node, PoolEnd
+from tests.agent.machine import OwnersMachine, until
+from tests.agent.pool_end import PoolEnd
 from tests.agent.tasks import attempt_id, declined, files_of, offer, receipts
 from tests.sandboxes.cell import processes
-from tidemill.agent.identity import make_membership, new_membership
 from tidemill.core.receipts import Outcome, Receipt
-from tidemill.core.signatures import Identity, fingerprint
 from tidemill.wire.messages import Offer
-
-SEED = bytes(range(32))
 
 PROGRAM = """
 import os, subprocess, time
@@ -28,25 +21,6 @@ time.sleep({seconds})
 open("out/token", "wb").write(os.urandom(16))
 """
 """Whoever runs it twice has two results: delivering both would be seen. Its children stay if nobody ends them."""
-
-
-@pytest.fixture
-async def pool() -> AsyncIterator[PoolEnd]:
-    pool = PoolEnd()
-    await pool.come()
-    yield pool
-    await pool.go()
-
-
-@pytest.fixture
-async def machine(place: Path, pool: PoolEnd) -> AsyncIterator[OwnersMachine]:
-    node = Node(uuid4(), Identity(SEED).key, generation=1)
-    pool.nodes[node.key] = node
-    async with machine_in(place) as machine:
-        machine.home.mkdir(mode=0o700)
-        newcomer = new_membership(SEED, fingerprint(pool.identity.key), [pool.url])
-        make_membership(machine.home / "membership.json", replace(newcomer, node_id=node.node_id))
-        yield machine
 
 
 def unanswered(pool: PoolEnd, offers: list[Offer]) -> list[Offer]:

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -11,14 +10,6 @@ from tests.agent.machine import OwnersMachine, machine_in, until
 from tests.agent.pool_end import PoolEnd
 from tidemill.agent.unit import unit_text
 from tidemill.cli.agent_service import FINAL
-
-
-@pytest.fixture
-async def pool() -> AsyncIterator[PoolEnd]:
-    pool = PoolEnd()
-    await pool.come()
-    yield pool
-    await pool.go()
 
 
 async def findings(machine: OwnersMachine) -> tuple[int, dict[str, tuple[bool, str]]]:

@@ -7,7 +7,7 @@ agent does not know is left alone: a newer agent will be told again.
 import asyncio
 import json
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
 import structlog
 
@@ -21,8 +21,9 @@ from tidemill.agent.times import wall
 from tidemill.core.faults import Fault
 from tidemill.core.nodes.rule_book import RuleBook, RulesRefusal, from_json, leaps, to_json
 from tidemill.core.pool_urls import URLS_MAX, is_as_safe, is_pool_url
+from tidemill.core.receipts import read_batch
 from tidemill.core.refusals import Refusal
-from tidemill.wire.messages import Accepted, Cancel, Declined, Facts, Offer, Order, Set
+from tidemill.wire.messages import Accepted, Cancel, Declined, Facts, Offer, Order, Receipts, Report, Set
 
 log = structlog.get_logger()
 
@@ -70,8 +71,17 @@ class Orders:
         while page := await spool.read(after, _READ_BYTES):
             for number, report in page:
                 after = number
-                if isinstance(report, Accepted | Declined):
-                    self._answered[report.attempt_id, report.lease] = None
+                self._answered.update(dict.fromkeys(self._answers(report)))
+
+    def _answers(self, report: Report) -> Iterator[tuple[bytes, int]]:
+        """The attempts and leases that a report of ours answers the offer of."""
+        membership = self._standing.membership
+        if isinstance(report, Accepted | Declined):
+            yield report.attempt_id, report.lease
+        elif isinstance(report, Receipts) and membership.node_id:
+            found = read_batch(report.batch, report.signature, membership.identity.key, membership.node_id)
+            if not isinstance(found, Refusal):
+                yield from ((one.attempt_id.bytes, one.lease) for one in found)
 
     async def obey(self, order: Order) -> None:
         match order:
