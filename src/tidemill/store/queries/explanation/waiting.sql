@@ -1,0 +1,8 @@
+-- What tasks of a job wait for, those that wait longest first; only what still waits is told.
+SELECT w.task_id, t.number AS task, q.since, w.at, w.nodes, w.looked, w.soon, w.counts
+FROM waiting_for AS w
+JOIN task_queue AS q ON q.rank IN (0, 1, 2) AND q.task_id = w.task_id
+JOIN task AS t ON t.id = w.task_id
+WHERE w.job_id = :job_id
+ORDER BY q.since, w.task_id
+LIMIT :limit
