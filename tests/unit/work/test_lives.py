@@ -58,6 +58,19 @@ def test_only_its_own_failures_are_counted_against_a_task(
     assert step.blame is blame
 
 
+@pytest.mark.parametrize("state", [AttemptState.ACCEPTED, AttemptState.RUNNING])
+def test_whoever_says_twice_that_it_accepts_may_still_decline(state: AttemptState) -> None:
+    said = (Happening.ACCEPTED, Happening.DECLINED)
+    step = tasks.steps(held(), Attempt(FIRST, state), said, PATIENCE)
+    assert step is not None
+    assert (step.attempt, step.blame) == (AttemptState.DECLINED, Blame.BROKE_ITS_WORD)
+
+
+def test_what_was_delivered_twice_is_not_judged_for_that() -> None:
+    said = (Happening.DELIVERED, Happening.PASSED)
+    assert tasks.steps(held(TaskState.VERIFYING), Attempt(FIRST, AttemptState.SUBMITTED), said, PATIENCE) is None
+
+
 def test_a_task_is_given_up_and_its_money_given_back_after_three_failures() -> None:
     step = tasks.step(held(failures=2), Attempt(FIRST, AttemptState.RUNNING), Happening.CRASHED, PATIENCE)
     assert step is not None

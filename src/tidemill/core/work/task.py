@@ -92,6 +92,8 @@ _ADVANCES: Mapping[Happening, tuple[TaskState | None, tuple[Effect, ...]]] = {
 }
 """What a happening to the holder makes of its task. All others mean that the attempt came to nothing."""
 
+_SAID_AGAIN = frozenset({Happening.ACCEPTED, Happening.STARTED})
+
 _BLAMES = {
     Happening.CRASHED: Blame.CRASHED,
     Happening.TIME_UP: Blame.LATE,
@@ -130,7 +132,12 @@ def step(
 def steps(
     task: TaskLife, attempt: Attempt, happenings: Sequence[Happening], patience: Patience, *, wanted: bool = True
 ) -> Step | None:
-    """The same for happenings known together, as a result and its verdict; None if the first changes nothing."""
+    """The same for happenings known together, as a result and its verdict; None if the first changes nothing.
+
+    What a node says of how far it is may come twice, also together with what changes something.
+    """
+    while len(happenings) > 1 and happenings[0] in _SAID_AGAIN and after(attempt.state, happenings[0]) is None:
+        happenings = happenings[1:]
     done = step(task, attempt, happenings[0], patience, wanted=wanted)
     for happening in happenings[1:]:
         if done is None:
