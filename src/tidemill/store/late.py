@@ -14,7 +14,7 @@ from tidemill.core.receipts import Outcome, Receipt
 from tidemill.core.work import task as tasks
 from tidemill.core.work.attempt import AttemptState, Happening
 from tidemill.core.work.task import Attempt, Patience, TaskLife, TaskState
-from tidemill.store import leases, outcomes
+from tidemill.store import artefact_grants, leases, outcomes
 from tidemill.store.arrays import uuid_array
 from tidemill.store.outcomes import Said
 from tidemill.store.query import Connection, Query
@@ -74,6 +74,7 @@ async def _overtake(transaction: Connection, holders: Sequence[asyncpg.Record], 
     ]
     await leases.call_off(transaction, said, _OVERTAKEN, now)
     await outcomes.cancel(transaction, said, now)
+    await artefact_grants.take_back(transaction, [one.attempt_id for one in said], now)
 
 
 async def _resume(

@@ -13,12 +13,19 @@ from tidemill.store import node_alerts, node_health, presence, telemetry
 log = structlog.get_logger()
 
 TICK_S = 5.0
+_TICKS_OF_SILENCE = 3
+
+
+def tick_s(settings: Settings) -> float:
+    """How often we look. Silence is counted in ticks, so there are some before a node is offline: with fewer, one that
+    was heard just before a tick would seem to have been silent for all of it."""
+    return min(TICK_S, settings.link.offline_after_s / _TICKS_OF_SILENCE)
 
 
 def health_rules(settings: Settings) -> HealthRules:
     link = settings.link
     return HealthRules(
-        tick_us=int(TICK_S * SECOND),
+        tick_us=int(tick_s(settings) * SECOND),
         beat_us=int(link.heartbeat_s * SECOND),
         offline_after_us=int(link.offline_after_s * SECOND),
     )
@@ -30,7 +37,7 @@ class NodeHealthLoop(Loop):
     name = "node_health"
 
     def __init__(self, parts: Parts) -> None:
-        super().__init__(parts, every_s=TICK_S)
+        super().__init__(parts, every_s=tick_s(parts.settings))
         self._rules = health_rules(parts.settings)
 
     async def tick(self, now: Instant) -> Tick:

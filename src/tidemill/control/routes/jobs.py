@@ -38,7 +38,7 @@ from tidemill.core.money import micro_credits
 from tidemill.core.quotes.quote import from_shown
 from tidemill.core.work.job import ENDED, JobState
 from tidemill.core.work.refusals import JobRefusal
-from tidemill.store import closing, job_changes, job_views
+from tidemill.store import job_changes, job_views, reaping
 from tidemill.store.answers import Answer
 from tidemill.store.job_changes import More
 from tidemill.store.job_views import Job
@@ -259,9 +259,7 @@ async def extend(
 
 async def _sweep(control: Control) -> None:
     """What a job has left open ends at once where it can; what is just being placed, by the loop that sweeps."""
-    now = control.clock.now()
-    async with control.requests.transaction() as transaction:
-        await closing.sweep(transaction, _SWEPT, control.ids, now)
+    await reaping.sweep(control.requests, _SWEPT, control.ids, control.clock.now())
 
 
 async def _readable(control: Control, caller: Caller, job_id: UUID) -> Job:
