@@ -364,9 +364,10 @@ async def test_a_wrong_product_is_not_paid(world: World, artefacts: ArtefactStor
     assert await open_work(world) == (1, 0)
 
 
-async def test_what_the_pool_cannot_check_goes_to_house_nodes_only(world: World) -> None:
+async def test_what_is_sealed_from_the_pool_goes_to_house_nodes_only(world: World) -> None:
     await world.node()
-    script = Task("script", {"program": "print(1)", "seconds": 1}, Limits(seconds=10))
+    key = b"\x09" + bytes(31)
+    script = Task("script", {"program": "print(1)", "seconds": 1}, Limits(seconds=10), seal_to=(key,))
     assert asked(task_bytes(script)), "the task is one that nodes take"
     await world.job(1, expected=False, body=task_bytes(script))
     assert await world.place() == []

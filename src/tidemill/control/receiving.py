@@ -88,7 +88,8 @@ class Receiving:
         if delivered or said:
             said = [self._with_acceptance(one) for one in said]
             self._forget(delivered)
-            await deliveries.apply(transaction, delivered, said, self._terms, self._parts.ids, now)
+            done = await deliveries.apply(transaction, delivered, said, self._terms, self._parts.ids, now)
+            self._parts.metrics.dispatch.ended(done.ended)
 
     async def write_begun(self, now: Instant) -> int:
         """Write down what was accepted or begun a while ago, and is not over yet. Answers how much."""
@@ -138,4 +139,6 @@ class Receiving:
 
 def work_terms(settings: Settings) -> Terms:
     """By which rules attempts are judged and paid in this pool."""
-    return Terms(Patience(failures_max=settings.jobs.attempts_max), plan_of(settings))
+    jobs = settings.jobs
+    patience = Patience(failures_max=jobs.attempts_max, owners_failing=jobs.owners_failing)
+    return Terms(patience, plan_of(settings))

@@ -38,6 +38,7 @@ _FORGET = Query("artefact/forget")
 _KNOWN = Query("artefact/known")
 _USE = Query("artefact/use")
 _RELEASE = Query("artefact/release")
+_OF_ATTEMPT = Query("artefact/of_attempt")
 
 
 @dataclass(frozen=True)
@@ -156,6 +157,17 @@ async def use(transaction: Connection, needs: Sequence[tuple[UUID, UUID]]) -> Co
 async def release(connection: Connection, task_ids: Sequence[UUID]) -> None:
     """These tasks are over, and need nothing any more."""
     await _RELEASE.run(connection, task_ids=list(task_ids))
+
+
+async def let_go_of_result(transaction: Connection, attempt_id: UUID, now: Instant) -> None:
+    """What an attempt uploaded is wanted no more by anybody."""
+    row = await _OF_ATTEMPT.row(transaction, attempt_id=attempt_id)
+    if row is None:
+        return
+    await artefact_usage.room(transaction, row["account_id"])
+    artefact = await locked(transaction, row["id"])
+    if artefact is not None:
+        await _deleted(transaction, artefact, now)
 
 
 async def idle(connection: Connection, before: Instant, limit: int) -> Sequence[Content]:

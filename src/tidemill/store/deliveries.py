@@ -5,6 +5,7 @@ keeps nobody from delivering it. A receipt that comes again finds its lease over
 refuses to pay, what was delivered is kept all the same, and settled later.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -12,10 +13,12 @@ from uuid import UUID
 import asyncpg
 
 from tidemill.core.clock import Instant
-from tidemill.core.dispatch.judging import judged_at_once, used_ms
+from tidemill.core.dispatch.judging import Judged, at_fault, judged_at_once, used_ms
+from tidemill.core.dispatch.plausibility import Times, is_doubtful
 from tidemill.core.ids import Ids
-from tidemill.core.receipts import Receipt
+from tidemill.core.receipts import Outcome, Receipt
 from tidemill.core.work.attempt import Happening
+from tidemill.core.work.task import Crash, Patience, is_own_fault
 from tidemill.store import outcomes
 from tidemill.store.arrays import uuid_array
 from tidemill.store.late import take as take_late
@@ -27,6 +30,7 @@ from tidemill.store.tasks import find_by_key
 _KEYS = Query("node/keys")
 _FACTS = Query("lease/facts")
 _KEEP_BATCHES = Query("lease/keep_batches")
+_CRASHES = Query("task/crashes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ async def apply(
     claimed = [receipt.attempt_id for batch in delivered for receipt in batch.receipts]
     facts = await _facts(transaction, [*claimed, *(one.attempt_id for one in others)])
     said = {one.attempt_id: one for one in reversed(others) if _holds(facts, one.attempt_id, one.node_id, one.lease)}
+    crashes = await _crashes(transaction, delivered, facts)
     kept = [(ids.new(now), batch) for batch in delivered]
     late: dict[UUID, tuple[Receipt, UUID, int]] = {}
     for batch_id, batch in kept:
@@ -75,7 +80,8 @@ async def apply(
             if _holds(facts, receipt.attempt_id, receipt.node_id, receipt.lease):
                 fact = facts[receipt.attempt_id]
                 if fact["task_id"] == receipt.task_id:
-                    said.setdefault(receipt.attempt_id, _said(receipt, fact["expected"], batch, batch_id, place))
+                    judged = _judged(receipt, fact, batch.house, crashes, terms.patience, now)
+                    said.setdefault(receipt.attempt_id, _said(receipt, judged, batch_id, place))
             elif receipt.attempt_id not in facts:
                 late.setdefault(receipt.attempt_id, (receipt, batch_id, place))
     resumed = await take_late(transaction, late, terms.patience, now)
@@ -96,8 +102,36 @@ def _holds(facts: Mapping[UUID, asyncpg.Record], attempt_id: UUID, node_id: UUID
     return fact is not None and (fact["node_id"], fact["tries"]) == (node_id, lease)
 
 
-def _said(receipt: Receipt, expected: bytes | None, batch: Delivered, batch_id: UUID, place: int) -> Said:
-    judged = judged_at_once(receipt, expected, house=batch.house)
+async def _crashes(
+    transaction: Connection, delivered: Sequence[Delivered], facts: Mapping[UUID, asyncpg.Record]
+) -> Mapping[UUID, Sequence[Crash]]:
+    """Earlier failures of tasks that have failed again."""
+    failed = {one.attempt_id for batch in delivered for one in batch.receipts if one.outcome is Outcome.FAILED}
+    again = {facts[one]["task_id"] for one in failed if one in facts and facts[one]["failures"]}
+    crashes: dict[UUID, list[Crash]] = defaultdict(list)
+    for row in await _CRASHES.rows(transaction, task_ids=sorted(again)) if again else ():
+        crashes[row["task_id"]].append(Crash(row["owner_id"], row["reason"]))
+    return crashes
+
+
+def _judged(
+    receipt: Receipt,
+    fact: asyncpg.Record,
+    house: bool,
+    crashes: Mapping[UUID, Sequence[Crash]],
+    patience: Patience,
+    now: Instant,
+) -> Judged:
+    expected, times = fact["expected"], Times(fact["offered_at"], now)
+    doubtful = expected is not None and is_doubtful(receipt, times, fact["quoted_ms"])
+    judged = judged_at_once(receipt, expected, house=house, is_doubtful=doubtful)
+    if receipt.outcome is Outcome.FAILED and (earlier := crashes.get(receipt.task_id)):
+        is_at_fault = is_own_fault(Crash(fact["owner_id"], judged.reason), earlier, patience)
+        return at_fault(judged.reason) if is_at_fault else judged
+    return judged
+
+
+def _said(receipt: Receipt, judged: Judged, batch_id: UUID, place: int) -> Said:
     return Said(
         receipt.attempt_id,
         receipt.lease,

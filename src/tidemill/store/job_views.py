@@ -25,6 +25,11 @@ _RESULTS = Query("job_view/results")
 _LOG = Query("job_view/log")
 _QUEUE = Query("job_view/queue")
 
+_AUDITS = {
+    "waits": "The result waits for a house node, which executes the task again to check it.",
+    "runs": "A house node executes the task again to check the result.",
+}
+
 
 @dataclass(frozen=True)
 class Job:
@@ -128,7 +133,7 @@ async def listed(
 async def used(connection: Connection, job_id: UUID, after_id: UUID | None, limit: int) -> Sequence[Used]:
     """Attempts of a job, at work or over, in the order in which they were made."""
     rows = await _USED.rows(connection, job_id=job_id, after=after_id, limit=limit)
-    return [Used(**row) for row in rows]
+    return [_used(row) for row in rows]
 
 
 async def results(connection: Connection, job_id: UUID, after: int, limit: int) -> Sequence[Result]:
@@ -156,6 +161,12 @@ async def queue(connection: Connection) -> Queue:
     assert row
     waiting = {rank: row[name] for rank, name in enumerate(("high", "normal", "low"))}
     return Queue(waiting, row["placed"], row["jobs"], row["oldest_at"])
+
+
+def _used(row: asyncpg.Record) -> Used:
+    audit = row["audit"]
+    shown = {name: value for name, value in row.items() if name != "audit"}
+    return Used(**{**shown, "reason": _AUDITS[audit]}) if audit else Used(**shown)
 
 
 def _job(row: asyncpg.Record) -> Job:

@@ -73,11 +73,15 @@ class Terms:
 
 @dataclass(frozen=True)
 class Applied:
-    """What came of a batch: the attempts that changed, what owners are blamed for, the jobs that ended."""
+    """What came of a batch: the attempts that changed, what owners are blamed for, the jobs that ended.
+
+    `ended` counts the attempts that are over, by how and by verdict.
+    """
 
     attempts: Mapping[UUID, AttemptState]
     blames: Sequence[tuple[UUID, Blame]]
     jobs_ended: Mapping[UUID, JobState]
+    ended: Mapping[tuple[AttemptState, str], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +112,15 @@ async def write(
     passed = [_passed(one) for one in moved if one.due]
     transfers = await settling.pay(transaction, passed, [job.hold_id for job in ended.values()], plan, ids, now)
     await _change(transaction, [one for one in moved if one.step.attempt not in OVER])
-    await _end_leases(transaction, [one for one in moved if one.step.attempt in OVER], transfers, now)
+    over = [one for one in moved if one.step.attempt in OVER]
+    await _end_leases(transaction, over, transfers, now)
     if told := _told(moved, ends, ended):
         await events.append(transaction, told, ids, now)
     return Applied(
         {one.said.attempt_id: one.step.attempt for one in moved},
         [(one.lease["owner_id"], one.step.blame) for one in moved if one.step.blame],
         {job_id: job.state for job_id, job in ended.items()},
+        Counter((one.step.attempt, one.said.verdict) for one in over),
     )
 
 
@@ -162,8 +168,8 @@ def _step(life: tuple[str, int, int, bool], happenings: tuple[Happening, ...], p
 
 
 def _due(said: Said, lease: asyncpg.Record, step: Step, plan: MarketPlan) -> Due | None:
-    if Effect.PAY not in step.effects:
-        return None
+    if Effect.PAY not in step.effects or lease["hold_id"] is None:
+        return None  # the pool owes itself nothing for an audit
     owed = due(plan, lease["hourly_uc"], lease["quoted_ms"], said.used_ms)
     assert owed.cost_uc <= lease["cost_max_uc"], "no task is placed where it would cost more than was held for it"
     return owed

@@ -66,9 +66,14 @@ def _placement(one: Decision) -> Placement:
 
 
 def _grants(one: Decision) -> list[Grant]:
-    """A node reads the inputs of its attempt, and uploads a result that is too large for a receipt."""
+    """A node reads the inputs of its attempt, and uploads a result that is too large for a receipt.
+
+    What a house node uploads for an audit takes none of the customer's room: it is the house's, until the verdict.
+    """
     asked, until = one.found.asked, Instant(one.deadline_at + GRANTED_US)
-    whose = (one.attempt_id, one.found.seller.node_id, one.waiting.account_id)
+    candidate = one.found.seller.candidate
+    account_id = candidate.owner_id if one.waiting.is_audit else one.waiting.account_id
+    whose = (one.attempt_id, candidate.node_id, account_id)
     inputs = {each.digest: each.size_bytes for each in asked.inputs}
     reads = [Grant(*whose, Access.READ, size_bytes, until, digest) for digest, size_bytes in inputs.items()]
     if not asked.result_max_bytes:

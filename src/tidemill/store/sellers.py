@@ -1,6 +1,7 @@
 """The nodes that may get work, as the database knows them; and which tasks they must not get again."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from tidemill.core.clock import SECOND, Instant
@@ -15,6 +16,14 @@ _TRIED = Query("task/tried")
 PAGE = 200
 AGAIN_US = 30 * SECOND
 """A node that declined a task, or was lost with it, is not offered it again for so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """The nodes that a task must not go to, and whether only the house may carry it out."""
+
+    node_ids: frozenset[UUID] = frozenset()
+    for_house: bool = False
 
 
 async def every(
@@ -45,10 +54,10 @@ async def some(
     return found
 
 
-async def tried(connection: Connection, task_ids: Sequence[UUID], now: Instant) -> Mapping[UUID, frozenset[UUID]]:
-    """The nodes that each of these tasks must not go to."""
+async def tried(connection: Connection, task_ids: Sequence[UUID], now: Instant) -> Mapping[UUID, Tried]:
+    """What earlier attempts mean for each of these tasks."""
     rows = await _TRIED.rows(connection, task_ids=list(task_ids), since=Instant(now - AGAIN_US))
-    return {row["task_id"]: frozenset(row["node_ids"]) for row in rows}
+    return {row["task_id"]: Tried(frozenset(row["node_ids"] or ()), row["for_house"]) for row in rows}
 
 
 async def _sellers(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tidemill.core.clock import Instant
+from tidemill.core.dispatch.auditing import THE_POOL
 from tidemill.store.arrays import bigint_array, uuid_array
 from tidemill.store.query import Connection, Query
 
@@ -43,6 +44,10 @@ class Waiting:
     body: bytes
     cost_max_uc: int
     has_expected: bool
+
+    @property
+    def is_audit(self) -> bool:
+        return self.account_id == THE_POOL
 
 
 @dataclass(frozen=True, slots=True)

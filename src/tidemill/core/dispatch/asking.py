@@ -10,7 +10,7 @@ from math import ceil
 
 from tidemill.core.archives import archived_bytes
 from tidemill.core.clock import SECOND
-from tidemill.core.dispatch.checking import is_checkable
+from tidemill.core.dispatch.auditing import is_checkable
 from tidemill.core.kinds import KINDS, work_of
 from tidemill.core.kinds.kind import Form, Objection
 from tidemill.core.kinds.needs import Needs

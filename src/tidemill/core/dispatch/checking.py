@@ -1,7 +1,8 @@
-"""What a check says of a delivered result, and which results the pool can check by itself.
+"""What can be said of a delivered result from its task alone, and of which results.
 
 Products of matrices are checked without computing them again: the receipt commits to the result, and only then is the
-draw made. Whatever the pool cannot check goes to house nodes, whose results are its own.
+draw made, with a secret that is made for this one check. So nobody can have known it, it need not be kept, and whoever
+checks the same result once more draws anew. Other results are executed again: see `comparing`.
 """
 
 import hashlib
@@ -34,7 +35,7 @@ CHECKED_MAX_BYTES = 512 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a result is checked with: the task, its inputs by name, the result, and the pool's secret."""
+    """What a result is checked with: the task, its inputs by name, the result, and a secret made after its receipt."""
 
     task: Task
     inputs: Mapping[str, bytes]
@@ -42,23 +43,23 @@ class Evidence:
     secret: bytes
 
 
-def is_checkable(task: Task) -> bool:
+def is_provable(task: Task) -> bool:
     """Whether the pool can tell by itself if a result of this task is right."""
     work = work_of(task)
     return isinstance(work, Matmul) and _bytes_of(work) <= CHECKED_MAX_BYTES and not task.seal_to
 
 
 def result_max_bytes(task: Task) -> int:
-    """The most that a result of a checkable task has, as it was delivered."""
+    """The most that a result of such a task has, as it was delivered."""
     work = work_of(task)
-    assert isinstance(work, Matmul), "only what can be checked is"
+    assert isinstance(work, Matmul), "only what can be proved is"
     return archives.archived_bytes([HEADER_MAX_BYTES + 4 * work.m * work.n])
 
 
 def checked(receipt: Receipt, evidence: Evidence) -> Verdict:
     """The verdict on a delivered result."""
     work = work_of(evidence.task)
-    assert isinstance(work, Matmul), "only what can be checked is"
+    assert isinstance(work, Matmul), "only what can be proved is"
     if not hmac.compare_digest(hashlib.sha256(evidence.result).digest(), receipt.result_sha256):
         return failed("The result is not the one whose hash the node signed.")
     product = _product(work, evidence.result)
@@ -83,6 +84,12 @@ def sentence_of(verdict: Verdict) -> str:
     return " ".join(verdict.reasons)
 
 
+def read_matrix(body: bytes) -> NDArray[Any] | Unreadable:
+    """The matrix in a file of NumPy's format, without copying it."""
+    layout = read_layout(body[:HEADER_MAX_BYTES], len(body))
+    return layout if isinstance(layout, Unreadable) else _entries(body, layout)
+
+
 def _bytes_of(work: Matmul) -> int:
     item_bytes = 1 if work.element is Element.INT8 else 4
     return item_bytes * (work.m * work.k + work.k * work.n) + 4 * work.m * work.n
@@ -91,7 +98,7 @@ def _bytes_of(work: Matmul) -> int:
 def _product(work: Matmul, result: bytes) -> NDArray[Any] | None:
     files = archives.read_archive(result)
     body = None if isinstance(files, archives.ResultFilesRefusal) else files.get(PurePosixPath("c.npy"))
-    found = None if body is None else _matrix(body)
+    found = None if body is None else read_matrix(body)
     wanted = (RESULTS[work.element.value], (work.m, work.n))
     return found if isinstance(found, np.ndarray) and (found.dtype.name, found.shape) == wanted else None
 
@@ -101,7 +108,7 @@ def _factors(work: Matmul, inputs: Mapping[str, bytes]) -> tuple[NDArray[Any], N
     if work.seed is not None:
         left = drawn_rows(work.seed, LEFT, element, work.k, range(work.m))
         return left, drawn_rows(work.seed, RIGHT, element, work.n, range(work.k))
-    found = [_matrix(inputs[name]) for name in ("a", "b")]
+    found = [read_matrix(inputs[name]) for name in ("a", "b")]
     for matrix, shape in zip(found, ((work.m, work.k), (work.k, work.n)), strict=True):
         if isinstance(matrix, Unreadable):
             return matrix
@@ -111,11 +118,6 @@ def _factors(work: Matmul, inputs: Mapping[str, bytes]) -> tuple[NDArray[Any], N
     assert isinstance(left, np.ndarray)
     assert isinstance(right, np.ndarray)
     return left, right
-
-
-def _matrix(body: bytes) -> NDArray[Any] | Unreadable:
-    layout = read_layout(body[:HEADER_MAX_BYTES], len(body))
-    return layout if isinstance(layout, Unreadable) else _entries(body, layout)
 
 
 def _entries(body: bytes, layout: Layout) -> NDArray[Any]:

@@ -42,6 +42,14 @@ class AttemptsPaid(Event, kind="attempts.paid"):
 
 
 @dataclass(frozen=True)
+class TimesDoubted(OfNode, Event, kind="node.times_doubted", audited=True):
+    """A receipt of a node tells of times that cannot be true. Its result was judged all the same."""
+
+    attempt_id: UUID
+    sentence: str
+
+
+@dataclass(frozen=True)
 class ReceiptsRefused(OfNode, Event, kind="node.receipts_refused", audited=True):
     """A node sent receipts that cannot be taken. Forged and moved ones are nobody's accident."""
 

@@ -1,6 +1,7 @@
 """What can be said of a receipt at once, by the one who takes it: a failure, or a result whose hash is known before.
 
-Everything else waits for a check. A result of a house node is the pool's own.
+Everything else waits for a check, and so does what came in a time that is in doubt. A result of a house node is the
+pool's own.
 """
 
 import hmac
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 
 from tidemill.core.checks.verdict import Ruling
 from tidemill.core.receipts import Outcome, Receipt
+from tidemill.core.verification.answers import Judgement
 from tidemill.core.work.attempt import Happening
 
 EXPECTED = "The result has the hash that the customer expects."
@@ -28,14 +30,21 @@ DELIVERED = Judged((Happening.DELIVERED,), "", "")
 """It waits to be checked."""
 
 
-def judged_at_once(receipt: Receipt, expected: bytes | None, *, house: bool) -> Judged:
+def judged_at_once(receipt: Receipt, expected: bytes | None, *, house: bool, is_doubtful: bool = False) -> Judged:
     """The verdict where it costs nothing."""
     if receipt.outcome is Outcome.FAILED:
         return Judged((Happening.CRASHED,), "", receipt.reason or "The task failed on its node.")
     if expected is not None:
         is_right = hmac.compare_digest(receipt.result_sha256, expected)
+        if is_right and is_doubtful and not house:
+            return DELIVERED
         return passed(EXPECTED) if is_right else failed(UNEXPECTED)
     return passed(HOUSE) if house else DELIVERED
+
+
+def at_fault(reason: str) -> Judged:
+    """It failed as it did for other owners: nobody else needs to try it."""
+    return Judged((Happening.FAULTED,), "", f"{reason} {Judgement.TASK_AT_FAULT.value}")
 
 
 def passed(reason: str) -> Judged:
@@ -44,6 +53,11 @@ def passed(reason: str) -> Judged:
 
 def failed(reason: str) -> Judged:
     return Judged((Happening.DELIVERED, Happening.FAILED), Ruling.FAIL.value, reason)
+
+
+def unsure(reason: str) -> Judged:
+    """This check cannot tell: the result is neither paid nor blamed, and a house node carries the task out."""
+    return Judged((Happening.DELIVERED, Happening.UNSURE), Ruling.REVIEW.value, reason)
 
 
 def faulted(reason: str) -> Judged:

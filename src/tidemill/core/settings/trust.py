@@ -90,6 +90,13 @@ class AuditSettings:
     canary_rate: float = setting(
         SHARE, "0.2%", high="10%", meaning="Tasks whose answer is known, as a share of the tasks an owner gets."
     )
+    house_wait_s: float = setting(
+        DURATION,
+        "24h",
+        low="1s",
+        high="7d",
+        meaning="A result that no house node has begun to execute again in so long is given back to the customer.",
+    )
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ class Happening(StrEnum):
     CALLED_OFF = "called_off"
     PASSED = "passed"
     FAILED = "failed"  # another result is right
+    UNSURE = "unsure"  # nobody can tell whether it is right
     FAULTED = "faulted"  # no node can do it: the task's own fault
 
 
@@ -57,6 +58,7 @@ ATTEMPTS: Mapping[tuple[AttemptState, Happening], AttemptState] = {
     (S.EXPIRED, H.DELIVERED): S.SUBMITTED,
     (S.SUBMITTED, H.PASSED): S.JUDGED,
     (S.SUBMITTED, H.FAILED): S.JUDGED,
+    (S.SUBMITTED, H.UNSURE): S.JUDGED,
     (S.SUBMITTED, H.FAULTED): S.JUDGED,
 }
 

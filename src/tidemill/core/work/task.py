@@ -2,11 +2,12 @@
 
 At most one attempt holds a task at a time. A task is paid once, when a result of its holder passes, and never after
 it has ended. It is given up after a few failures of its own, after many tries of any kind, or when its job wants it no
-more; a node that is lost or declines is no failure of the task. A result that comes late is taken as long as no other
-attempt has delivered.
+more; a node that is lost or declines is no failure of the task, and neither is a result of which nobody can tell whether
+it is right. The same failure at several owners is the task's own fault, and then it is not tried any more. A result that
+comes late is taken as long as no other attempt has delivered.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 from uuid import UUID
@@ -70,6 +71,16 @@ class Patience:
 
     failures_max: int = 3
     tries_max: int = 20
+    owners_failing: int = 2
+    """The same failure at so many owners is the task's fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """A failure of a task: whose node it was on, and what was said of it."""
+
+    owner_id: UUID
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +136,7 @@ def step(
         return _late(task, attempt, state) if happening is Happening.DELIVERED and task.state in _OPEN else None
     if happening in _ADVANCES:
         onwards, effects = _ADVANCES[happening]
-        return Step(replace(task, state=onwards or task.state), state, effects)
+        return Step(_in_state(task, onwards or task.state), state, effects)
     return _tried(task, attempt, happening, state, patience, wanted=wanted)
 
 
@@ -148,9 +159,15 @@ def steps(
     return done
 
 
+def is_own_fault(crash: Crash, earlier: Iterable[Crash], patience: Patience) -> bool:
+    """Whether a task has failed in one way for so many owners that no other needs to try it."""
+    alike = {one.owner_id for one in earlier if one.reason == crash.reason}
+    return len({crash.owner_id, *alike}) >= patience.owners_failing
+
+
 def verify(task: TaskLife) -> TaskLife | None:
     """Verification has taken the result in hand; None if there is none to take."""
-    return replace(task, state=TaskState.VERIFYING) if task.state is TaskState.PROOF_SUBMITTED else None
+    return _in_state(task, TaskState.VERIFYING) if task.state is TaskState.PROOF_SUBMITTED else None
 
 
 def cancel(task: TaskLife) -> tuple[TaskLife, tuple[Effect, ...]] | None:
@@ -158,7 +175,12 @@ def cancel(task: TaskLife) -> tuple[TaskLife, tuple[Effect, ...]] | None:
     if task.state not in _OPEN:
         return None
     effects = (Effect.GIVE_BACK,) if task.holder is None else (Effect.GIVE_BACK, Effect.CALL_OFF)
-    return replace(task, state=TaskState.CANCELLED), effects
+    return _in_state(task, TaskState.CANCELLED), effects
+
+
+def _in_state(task: TaskLife, state: TaskState) -> TaskLife:
+    """The same task in another state: so often that copying it in general would be felt."""
+    return TaskLife(state, task.failures, task.tries, task.holder)
 
 
 def _late(task: TaskLife, attempt: Attempt, state: AttemptState) -> Step:
@@ -176,7 +198,7 @@ def _tried(
     failed = blame is not None and blame is not Blame.BROKE_ITS_WORD
     left = TaskLife(TaskState.PENDING, task.failures + failed, task.tries)
     if left.failures >= patience.failures_max or left.tries >= patience.tries_max:
-        return Step(replace(left, state=TaskState.FAILED), state, (Effect.GIVE_BACK,), blame)
+        return Step(_in_state(left, TaskState.FAILED), state, (Effect.GIVE_BACK,), blame)
     if not wanted:
-        return Step(replace(left, state=TaskState.CANCELLED), state, (Effect.GIVE_BACK,), blame)
+        return Step(_in_state(left, TaskState.CANCELLED), state, (Effect.GIVE_BACK,), blame)
     return Step(left, state, (), blame)

@@ -3,13 +3,16 @@
 SELECT a.attempt_id, t.number AS task, a.node_id, coalesce(n.name, '') AS node_name,
        coalesce((SELECT coalesce(d.model, d.name) FROM device AS d WHERE d.node_id = a.node_id ORDER BY d.index LIMIT 1), '')
            AS device,
-       a.state, a.verdict, a.reason, a.hourly_uc, a.paid_uc, a.offered_at, a.ended_at
+       a.state, a.verdict, a.reason, a.audit, a.hourly_uc, a.paid_uc, a.offered_at, a.ended_at
 FROM (
     SELECT l.attempt_id, l.task_id, l.node_id, l.state, NULL::text AS verdict, '' AS reason, l.hourly_uc, 0::bigint AS paid_uc,
-           l.offered_at, NULL::timestamptz AS ended_at
-    FROM lease AS l WHERE l.job_id = :job_id
+           l.offered_at, NULL::timestamptz AS ended_at,
+           CASE WHEN q.task_id IS NOT NULL THEN 'waits' WHEN u.task_id IS NOT NULL THEN 'runs' END AS audit
+    FROM lease AS l LEFT JOIN audit AS u ON u.attempt_id = l.attempt_id
+    LEFT JOIN task_queue AS q ON q.rank = l.rank AND q.task_id = u.task_id
+    WHERE l.job_id = :job_id
     UNION ALL
-    SELECT e.id, e.task_id, e.node_id, e.state, e.verdict, e.reason, NULL, e.paid_uc, e.offered_at, e.ended_at
+    SELECT e.id, e.task_id, e.node_id, e.state, e.verdict, e.reason, NULL, e.paid_uc, e.offered_at, e.ended_at, NULL
     FROM task AS mine JOIN attempt AS e ON e.task_id = mine.id WHERE mine.job_id = :job_id
 ) AS a
 JOIN task AS t ON t.id = a.task_id

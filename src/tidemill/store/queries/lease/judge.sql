@@ -1,14 +1,34 @@
--- Take results in hand that wait to be checked. SKIP LOCKED: what another takes at this moment is his. Whoever took one
--- and died has it until then, and no longer.
+-- Take results in hand that wait to be checked, and those whose second execution has ended. SKIP LOCKED: what another takes
+-- at this moment is his. Whoever took one and died has it until then, and no longer.
 WITH due AS (
-    SELECT attempt_id FROM lease
-    WHERE state = 'submitted' AND (judge_until IS NULL OR judge_until <= :now)
-    ORDER BY attempt_id LIMIT :limit FOR UPDATE SKIP LOCKED
+    SELECT l.attempt_id FROM lease AS l
+    WHERE l.state = 'submitted'
+      AND (l.judge_until IS NULL OR l.judge_until <= :now
+           OR (l.judge_until = 'infinity' AND EXISTS (
+               SELECT FROM audit AS a JOIN task AS r ON r.id = a.task_id
+               WHERE a.attempt_id = l.attempt_id AND r.ended IS NOT NULL)))
+    ORDER BY l.attempt_id LIMIT :limit FOR UPDATE OF l SKIP LOCKED
 ), taken AS (
     UPDATE lease AS l SET judge = :judge, judge_until = :until FROM due AS d WHERE l.attempt_id = d.attempt_id
-    RETURNING l.attempt_id, l.node_id, l.tries, l.task_id, l.batch_id, l.place
+    RETURNING l.attempt_id, l.node_id, l.owner_id, l.tries, l.task_id, l.batch_id, l.place, l.offered_at
 )
-SELECT k.attempt_id, k.node_id, k.tries, k.place, t.body, t.expected, b.body AS batch, n.house
+SELECT k.attempt_id, k.task_id, k.node_id, k.owner_id, k.tries, k.place, k.offered_at, t.body, t.expected,
+       b.body AS batch, b.at AS received_at, n.house,
+       (SELECT f.digest FROM artefact AS f WHERE f.attempt_id = k.attempt_id) AS uploaded,
+       coalesce(g.model, g.name, '') AS model, coalesce(g.memory_mib, 0) AS memory_mib,
+       coalesce(g.measured_ops_per_s, 0) AS gpu_ops_per_s,
+       (SELECT coalesce(sum(c.measured_ops_per_s), 0)::bigint FROM device AS c
+        WHERE c.node_id = k.node_id AND c.kind = 'cpu') AS cpu_ops_per_s,
+       r.ended AS audit_ended, e.id AS audit_attempt_id, e.reason AS audit_reason, e.place AS audit_place,
+       x.body AS audit_batch
 FROM taken AS k JOIN task AS t ON t.id = k.task_id JOIN receipt_batch AS b ON b.id = k.batch_id
 JOIN node AS n ON n.id = k.node_id
+LEFT JOIN LATERAL (
+    SELECT d.model, d.name, d.memory_mib, d.measured_ops_per_s FROM device AS d
+    WHERE d.node_id = k.node_id AND d.kind <> 'cpu' ORDER BY d.measured_ops_per_s DESC NULLS LAST LIMIT 1
+) AS g ON true
+LEFT JOIN audit AS a ON a.attempt_id = k.attempt_id
+LEFT JOIN task AS r ON r.id = a.task_id
+LEFT JOIN attempt AS e ON e.id = r.attempt_id
+LEFT JOIN receipt_batch AS x ON x.id = e.batch_id
 ORDER BY k.attempt_id

@@ -1,7 +1,12 @@
 -- Which nodes tasks must not go to: those that failed them or were late, for good; those that declined or were lost, for
--- a while.
-SELECT a.task_id, array_agg(a.node_id) AS node_ids
-FROM attempt AS a
+-- a while. Of an audit the house is asked again, whatever came of it before. Where nobody could tell whether a result is
+-- right, only the house is asked.
+SELECT a.task_id,
+       array_agg(a.node_id) FILTER (
+           WHERE (a.state IN ('judged', 'expired') AND u.task_id IS NULL)
+              OR (a.state IN ('declined', 'lost') AND a.ended_at > :since)
+       ) AS node_ids,
+       bool_or(a.verdict IS NOT DISTINCT FROM 'review') AS for_house
+FROM attempt AS a LEFT JOIN audit AS u ON u.task_id = a.task_id
 WHERE a.task_id = ANY (:task_ids::uuid[])
-  AND (a.state IN ('judged', 'expired') OR (a.state IN ('declined', 'lost') AND a.ended_at > :since))
 GROUP BY a.task_id

@@ -1,0 +1,11 @@
+-- Audits that no house node has taken in so long leave the queue. Whoever deletes the row has the task: one that is being
+-- placed at this moment is placed.
+DELETE FROM task_queue AS q
+USING (
+    SELECT w.rank, w.task_id
+    FROM audit AS a JOIN task_queue AS w ON w.task_id = a.task_id
+    WHERE a.judged_at IS NULL AND a.begun_at < :before
+    ORDER BY w.rank, w.task_id LIMIT :limit FOR UPDATE OF w SKIP LOCKED
+) AS u
+WHERE q.rank = u.rank AND q.task_id = u.task_id
+RETURNING q.task_id, q.job_id
