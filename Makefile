@@ -18,8 +18,8 @@ setup: ## Set up what the pool needs, into .venv
 setup-dev: ## Set up what development and tests need as well
 	@scripts/setup dev
 
-run: setup ## Start the pool on this machine; Ctrl-C stops it
-	@exec $(BIN)/tidemill up
+run: setup ## Start a pool to try on this machine, with five nodes; Ctrl-C stops it
+	@exec $(BIN)/tidemill up --demo
 
 test: setup-dev ## Run every test, in under 15 minutes
 	@scripts/system-packages

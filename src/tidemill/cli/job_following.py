@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -66,6 +67,15 @@ def until_over(caller: SignedIn, job_id: str) -> dict[str, Any]:
 
 def results_of(caller: SignedIn, job_id: str) -> list[dict[str, Any]]:
     return caller.listed(f"{ROUTE}/{job_id}/result", {}, RESULTS_MAX)
+
+
+def paid_of(caller: SignedIn, job_id: str) -> dict[str, Decimal]:
+    """What each node was paid, by its name."""
+    paid: dict[str, Decimal] = {}
+    for one in caller.listed(f"{ROUTE}/{job_id}/resources", {}, RESULTS_MAX):
+        if amount := Decimal(one["paid"]):
+            paid[one["node_name"]] = paid.get(one["node_name"], Decimal(0)) + amount
+    return paid
 
 
 def kept(caller: SignedIn, results: Sequence[dict[str, Any]], folder: Path) -> list[Path]:

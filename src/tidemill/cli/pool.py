@@ -3,6 +3,7 @@
 import asyncio
 import os
 import resource
+import shlex
 import shutil
 import signal
 import sys
@@ -15,9 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidemill.cli.output import AsJson, Declined, Exit, print_fields, print_json, report, say
-from tidemill.cli.surroundings import load, operator_name, outside_urls, running_urls, server_of
+from tidemill.cli.surroundings import default_home, load, operator_name, outside_urls, running_urls, server_of
 from tidemill.core.faults import NotRunning
-from tidemill.core.settings import Settings
+from tidemill.core.settings import Place, Settings
 from tidemill.core.settings.reaching import own_address as address
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.backup import folder_of
@@ -38,11 +39,12 @@ Proxies = Annotated[
 _DOWN_S = 60.0
 _STATUS_S = 5.0
 _OTHER_DESCRIPTORS = 200
+_NOTHING: Mapping[str, str] = {}
 
 
 Demo = Annotated[
     bool,
-    typer.Option("--demo", help="Make an unused pool a demonstration, with accounts to try it; this machine only."),
+    typer.Option("--demo", help="Make an unused pool a demonstration, with people and nodes; this machine only."),
 ]
 
 
@@ -55,7 +57,8 @@ def up(
     demo: Demo = False,
 ) -> None:
     """Start the pool: its database and a control process."""
-    settings = _settings(host, port, tls_certificate, tls_key, behind_proxy)
+    modest = _modest() if demo else {}
+    settings = _settings(host, port, tls_certificate, tls_key, behind_proxy, modest)
     _run(settings, own_server=True, demo=demo)
 
 
@@ -71,9 +74,15 @@ def control(
 
 
 def _settings(
-    host: str | None, port: int | None, tls_certificate: Path | None, tls_key: Path | None, behind_proxy: str | None
+    host: str | None,
+    port: int | None,
+    tls_certificate: Path | None,
+    tls_key: Path | None,
+    behind_proxy: str | None,
+    more: Mapping[str, str] = _NOTHING,
 ) -> Settings:
     flags = {
+        **more,
         "host": host,
         "port": port,
         "http.tls_certificate": tls_certificate and tls_certificate.absolute(),
@@ -81,6 +90,14 @@ def _settings(
         "http.trusted_proxies": behind_proxy,
     }
     return load(flags).settings
+
+
+def _modest() -> Mapping[str, str]:
+    """What suits a demonstration, unless a setting says otherwise: its nodes share one machine, so each shows a little
+    of its memory; and whoever tries it at a terminal has no use for a line about every request."""
+    wanted = {"challenge.cpu_memory_mib": "64MiB", **({"log.level": "warning"} if sys.stderr.isatty() else {})}
+    sources = load().sources
+    return {name: value for name, value in wanted.items() if sources[name].place is Place.DEFAULT}
 
 
 def down(as_json: AsJson = False) -> None:
@@ -168,10 +185,24 @@ async def _serve(settings: Settings, announce: "Announce", *, own_server: bool, 
                 alone = FirstStep.DEMONSTRATION if demo else FirstStep.LINK
                 step = alone if own_server else FirstStep.NOTHING
                 process = ControlProcess(settings, urls, backups=backups, started_by=operator_name(), first_step=step)
+                begin_nodes = _local_nodes(settings, announce, stack) if demo else None
+
+                def ready(first: Mapping[str, str]) -> None:
+                    _greet(settings, announce, time.monotonic() - started, first)
+                    if begin_nodes:
+                        begin_nodes()
+
                 stop = process.stop
-                await process.run(
-                    listener, on_ready=lambda first: _greet(settings, announce, time.monotonic() - started, first)
-                )
+                await process.run(listener, on_ready=ready)
+
+
+def _local_nodes(settings: Settings, announce: "Announce", stack: AsyncExitStack) -> Callable[[], None]:
+    """What brings a demonstration's nodes, once there is a pool to join; they end when the pool has stopped."""
+    from tidemill.cli.local_nodes import LocalNodes
+
+    nodes = LocalNodes(settings, announce, _to_try(settings))
+    stack.push_async_callback(nodes.stopped)
+    return nodes.begin
 
 
 async def _own(settings: Settings, announce: "Announce", stack: AsyncExitStack) -> DatabaseUrls:
@@ -201,7 +232,7 @@ def _allow_connections(settings: Settings, announce: "Announce") -> None:
 
 def _greet(settings: Settings, announce: "Announce", seconds: float, first: Mapping[str, str]) -> None:
     """What a newcomer sees first."""
-    command = "tidemill" if shutil.which("tidemill") else os.path.relpath(Path(sys.executable).with_name("tidemill"))
+    command = _command(settings)
     announce(
         f"Tidemill is running at {address(settings)} (ready after {seconds:.1f} s).",
         **first,
@@ -213,3 +244,21 @@ def _greet(settings: Settings, announce: "Announce", seconds: float, first: Mapp
         mail=settings.mail.smtp_host or f"outbox ({command} mail)",
         stop="Ctrl-C",
     )
+
+
+def _to_try(settings: Settings) -> Mapping[str, str]:
+    """What a newcomer may want to see of a demonstration, by what it shows."""
+    command = _command(settings)
+    return {
+        "order": f"{command} run matmul --m 2048 --n 2048 --k 2048",
+        "nodes": f"{command} nodes list",
+        "pay": f"{command} ledger accounts --kind provider_locked",
+    }
+
+
+def _command(settings: Settings) -> str:
+    """Our command as somebody can type it in another terminal, where variables of this one are not set."""
+    command = "tidemill" if shutil.which("tidemill") else os.path.relpath(Path(sys.executable).with_name("tidemill"))
+    home = [f"TIDEMILL_HOME={shlex.quote(str(settings.home))}"] if settings.home != default_home() else []
+    port = [f"TIDEMILL_PORT={settings.port}"] if settings.port != Settings.port else []
+    return " ".join([*home, *port, command])

@@ -11,7 +11,7 @@ import typer
 
 from tidemill.cli.artefacts import Uploaded, uploaded
 from tidemill.cli.job_files import read_job
-from tidemill.cli.job_following import confirmed, kept, ordered, results_of, until_over
+from tidemill.cli.job_following import confirmed, kept, ordered, paid_of, results_of, until_over
 from tidemill.cli.job_view import print_results, say_plan
 from tidemill.cli.output import AsJson, Declined, Exit, print_json, say
 from tidemill.cli.signed_in import SignedIn, signed_in
@@ -138,6 +138,8 @@ def _tell(caller: SignedIn, job: dict[str, Any], wishes: Wishes) -> None:
         print_json({"job": job, "results": results, "files": [str(file) for file in files]})
     else:
         print_results(results)
+        for node, paid in paid_of(caller, job["id"]).items():
+            say(f"{node} was paid {paid} {job['currency']}s.")
         say(f"The job {job['id']} is {job['state']}, and cost {job['spent']} {job['currency']}s.")
         for file in files:
             say(f"{file} is there.")

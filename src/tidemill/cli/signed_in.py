@@ -1,4 +1,4 @@
-"""Asking a pool as somebody: with an API key, as who is logged in, or as the operator whose home it is.
+"""Asking a pool as somebody: with an API key, as who is logged in, or as whoever has the pool's home.
 
 An access token is good for minutes. When the pool no longer knows it, the refresh token is changed for the next one,
 by one command at a time. When the pool wants a fresh password, it is asked for, and what was asked is repeated.
@@ -25,6 +25,7 @@ T = TypeVar("T")
 
 _OVER = {SessionRefusal.SESSION_OVER.code, SessionRefusal.TOKEN_UNKNOWN.code}
 _PAGE_MAX = 500
+_CUSTOMER = "demonstration/customer.key"
 
 
 class SignedIn:
@@ -131,10 +132,11 @@ def pool_named(url: str | None) -> Pool:
 
 
 def signed_in() -> SignedIn:
-    """With the API key in the environment, or else as who is logged in."""
+    """With the API key in the environment, or as who is logged in; else as the customer of a demonstration here."""
     key = os.environ.get(KEY_VARIABLE, "").strip()
     if not key:
-        return logged_in()
+        pool = _pool_of_login()
+        return _session_at(pool) or _demonstrated(pool) or _nobody(pool)
     if not looks_like_key(key):
         raise Declined(f"{KEY_VARIABLE} does not hold an API key: it begins with tm_ and has 67 letters and digits.")
     return SignedIn(pool_named(None), key)
@@ -184,14 +186,25 @@ def _session_at(pool: Pool) -> LoggedIn | None:
 
 
 def _at_home(pool: Pool) -> SignedIn | None:
-    """With the token in the pool's home, if it is this machine's pool and we may read it."""
+    """With the token in the pool's home."""
+    return _with_secret(pool, "operator.token")
+
+
+def _demonstrated(pool: Pool) -> SignedIn | None:
+    """With the key of its customer that a demonstration keeps in its home."""
+    readable = os.access(load().settings.home / _CUSTOMER, os.R_OK)
+    return _with_secret(pool, _CUSTOMER) if readable else None
+
+
+def _with_secret(pool: Pool, name: str) -> SignedIn | None:
+    """With a secret in the pool's home, if it is this machine's pool and we may read it."""
     settings = load().settings
     if pool.url not in (own_address(settings), public_url(settings)):
         return None
     if outside_urls(settings) is None and owner_pid(settings.home) is None:
         raise NotRunning("This pool is not running; whoever answers at its address is not given its token.")
     try:
-        return SignedIn(pool, (settings.home / "operator.token").read_text("utf-8").strip())
+        return SignedIn(pool, (settings.home / name).read_text("utf-8").strip())
     except OSError:
         return None
 

@@ -1,0 +1,143 @@
+"""The people of a demonstration: an operator, a customer with play money, and four owners of nodes.
+
+Their passwords and API keys lie in the pool's home, where its owner alone can read them, as the operator's token does.
+The files come first and the accounts follow, so that a start that was cut in between goes on with the same secrets.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from uuid import UUID
+
+import pyotp
+
+from tidemill.control.context import Control
+from tidemill.control.private_files import make_private_file
+from tidemill.core.accounts.account import Language
+from tidemill.core.accounts.addresses import Address
+from tidemill.core.accounts.keys import SECRET_BYTES as KEY_BYTES
+from tidemill.core.accounts.keys import ApiKey, looks_like_key, written
+from tidemill.core.accounts.roles import Role, Scope
+from tidemill.core.accounts.second_factor import SECRET_BYTES, secret_text
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.faults import Fault
+from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
+from tidemill.core.money import CREDIT_UC
+from tidemill.store import accounts, api_keys, ledger, pool, second_factors
+from tidemill.store.accounts import Newcomer
+from tidemill.store.query import Connection
+
+FOLDER = "demonstration"
+OPERATOR = "operator"
+CUSTOMER = "customer"
+OWNERS = ("ada", "ben", "cleo", "dan")
+
+_ROLES: Mapping[str, Role] = {
+    OPERATOR: Role.OPERATOR,
+    CUSTOMER: Role.CUSTOMER,
+    **dict.fromkeys(OWNERS, Role.PROVIDER),
+}
+_OF_THE_POOL = frozenset({Scope.POOL_READ, Scope.POOL_WRITE})
+_FROM_HERE = ("127.0.0.0/8", "::1/128")
+_PLAY_MONEY_UC = 100 * CREDIT_UC
+
+
+def key_file(home: Path, name: str) -> Path:
+    """Where somebody's API key is, in a home that is a demonstration."""
+    return home / FOLDER / f"{name}.key"
+
+
+def key_of(home: Path, name: str) -> str:
+    """Somebody's API key, as it was made at the first start."""
+    file = key_file(home, name)
+    try:
+        key = file.read_text("utf-8", errors="replace").strip()
+    except OSError as error:
+        raise Fault(f"{file} cannot be read ({error.strerror}): begin a new demonstration in another home.") from None
+    if not looks_like_key(key):
+        raise Fault(f"{file} does not hold an API key any more: begin a new demonstration in another home.")
+    return key
+
+
+async def demonstrate(control: Control) -> None:
+    """Make an unused pool a demonstration, with people in it. One that is in use stays as it is."""
+    folder = control.settings.home / FOLDER
+    folder.mkdir(mode=0o700, exist_ok=True)
+    passwords = {name: _kept(folder / f"{name}.password", secrets.token_hex(8)) for name in _ROLES}
+    hashes = await asyncio.gather(*(control.passwords.hash(password) for password in passwords.values()))
+    now = control.clock.now()
+    async with control.requests.transaction() as transaction:
+        if not await pool.demonstrate(transaction, now):
+            return
+        for name, password_hash in zip(_ROLES, hashes, strict=True):
+            await _arrive(control, transaction, name, password_hash, now)
+
+
+def greeting(home: Path) -> Mapping[str, str]:
+    """What is said of it at every start."""
+    return {"accounts": f"{', '.join(_ROLES)} @demo.example; passwords and API keys in {home / FOLDER}"}
+
+
+async def _arrive(control: Control, transaction: Connection, name: str, password_hash: str, now: Instant) -> None:
+    newcomer = Newcomer(Address(f"{name}@demo.example"), password_hash, frozenset({_ROLES[name]}), Language.ENGLISH)
+    made = await accounts.make(transaction, newcomer, control.ids, now)
+    assert isinstance(made, UUID), "an unused pool has no accounts"
+    if name == OPERATOR:
+        await _second_factor(control, transaction, made, now)
+    if name == CUSTOMER:
+        await _play_money(control, transaction, made, now)
+    key = _kept(key_file(control.settings.home, name), written(secrets.token_bytes(KEY_BYTES)))
+    await api_keys.make(transaction, _api_key(control, made, _ROLES[name], now), key, control.ids, now)
+
+
+def _api_key(control: Control, account_id: UUID, role: Role, now: Instant) -> ApiKey:
+    """For everything that a key of this role can do, from this machine."""
+    key_id = control.ids.new(now)
+    return ApiKey(
+        id=key_id,
+        account_id=account_id,
+        name=FOLDER,
+        role=role,
+        scopes=frozenset(Scope) if role is Role.OPERATOR else frozenset(Scope) - _OF_THE_POOL,
+        prefix="",
+        networks=_FROM_HERE,
+        spending_cap_uc=None,
+        spent_uc=0,
+        made_at=now,
+        expires_at=None,
+        last_used_at=None,
+        revoked_at=None,
+        successor_id=None,
+        first_id=key_id,
+    )
+
+
+async def _play_money(control: Control, transaction: Connection, account_id: UUID, now: Instant) -> None:
+    """Something to spend, from outside, as any deposit; the books say what it is."""
+    play = LedgerAccount(AccountKind.EXTERNAL, name=FOLDER)
+    customer = LedgerAccount(AccountKind.CUSTOMER, account_id)
+    await ledger.open_accounts(transaction, [play, customer], now)
+    deposit = Transfer(control.ids.new(now), play.id, customer.id, _PLAY_MONEY_UC, customer.currency, "deposit", FOLDER)
+    [outcome] = await ledger.post(transaction, [deposit], control.ids, now)
+    assert outcome.refusal is None, "a deposit to a new account is never refused"
+
+
+async def _second_factor(control: Control, transaction: Connection, account_id: UUID, now: Instant) -> None:
+    """Operators need one, also in a demonstration. The code before the current one switches it on."""
+    secret = secrets.token_bytes(SECRET_BYTES)
+    file = control.settings.home / FOLDER / f"{OPERATOR}.authenticator"
+    file.unlink(missing_ok=True)  # of a start that was cut before the account was there
+    _kept(file, secret_text(secret))
+    await second_factors.begin(transaction, account_id, secret, control.keyring)
+    code = pyotp.TOTP(secret_text(secret)).at((now - 30 * SECOND) // SECOND)
+    refusal = await second_factors.switch_on(
+        transaction, account_id, code, [], keyring=control.keyring, ids=control.ids, now=now
+    )
+    assert refusal is None
+
+
+def _kept(file: Path, text: str) -> str:
+    """The secret in a file, which is made with this one if it is not there yet."""
+    make_private_file(file, f"{text}\n")
+    return file.read_text("utf-8").strip()
