@@ -42,6 +42,7 @@ def account_fields(one: Balance) -> dict[str, object]:
         "id": str(one.id),
         "kind": one.kind.value,
         "owner": None if one.owner_id is None else str(one.owner_id),
+        "address": one.owner_address,
         "name": one.name,
         "currency": one.currency,
         "frozen": one.frozen,
@@ -53,5 +54,5 @@ def account_fields(one: Balance) -> dict[str, object]:
 
 def account_row(one: Balance) -> tuple[str, ...]:
     amounts = (credits_of(one.posted_uc), credits_of(one.held_uc), credits_of(one.available_uc))
-    whose = str(one.owner_id or one.name or "the pool")
+    whose = one.owner_address or str(one.owner_id or one.name or "the pool")
     return str(one.id), one.kind.value, whose, *amounts, one.currency, "frozen" if one.frozen else "open"

@@ -28,11 +28,12 @@ class PastRefusal(Refusal):
 
 @dataclass(frozen=True)
 class Balance:
-    """An account and what is on it: `posted_uc`, of which `held_uc` is reserved."""
+    """An account and what is on it: `posted_uc`, of which `held_uc` is reserved. Owners that left have no address."""
 
     id: UUID
     kind: AccountKind
     owner_id: UUID | None
+    owner_address: str | None
     name: str
     currency: str
     frozen: bool
