@@ -94,6 +94,7 @@ class Prover:
     def _free(self) -> None:
         if self._work:
             self._work.stopped.set()
+            self._work.benches.clear()  # the timer that ends a challenge holds its work until then
             self._work = None
 
     async def _prove(self, order: Order, work: _Work) -> None:
