@@ -29,6 +29,7 @@ _CONTEXT.set_forkserver_preload(
         "tidemill.agent.starting",
         "tidemill.cli.logs",
         "tidemill.cli.main",
+        "tidemill.control.process",
     ]
 )
 
@@ -74,6 +75,21 @@ class Forked:
         return self.returncode
 
 
+class Waited:
+    """A forked process as `subprocess` shows one, for tests in which nothing else goes on while they wait."""
+
+    def __init__(self, forked: Forked) -> None:
+        self.pid = forked.pid
+        self.send_signal, self.terminate, self.kill = forked.send_signal, forked.terminate, forked.kill
+        self._forked = forked
+
+    def poll(self) -> int | None:
+        return self._forked.returncode
+
+    def wait(self, within_s: float | None = None) -> int:
+        return self._forked.wait_here(within_s)
+
+
 def fork(
     act: Callable[..., object],
     *arguments: object,
@@ -95,6 +111,11 @@ def tidemill(*arguments: str) -> None:
 
     sys.argv = ["tidemill", *arguments]
     main()
+
+
+def begun(*arguments: str, environment: Mapping[str, str], said: int) -> Waited:
+    """A command that goes on, and says everything in one file."""
+    return Waited(fork(tidemill, *arguments, streams=(NOTHING, said, said), environment=environment))
 
 
 def ended(*arguments: str, stdin: str, environment: Mapping[str, str], within_s: float) -> "CompletedProcess[str]":

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.forks import ended
+from tests.forks import Waited, begun, ended
 from tests.system.people import People, Person
 from tests.system.pool import TIDEMILL, Running, until
 from tidemill.agent.speed import Speed, keep_speed
@@ -28,7 +28,7 @@ class Machine:
     home: Path
     settings: Mapping[str, str] = field(default_factory=dict)
     inside: tuple[str, ...] = ()
-    process: "subprocess.Popen[str] | None" = None
+    process: "subprocess.Popen[str] | Waited | None" = None
 
     def run(self, *arguments: str, stdin: str = "", within_s: float = 60) -> "subprocess.CompletedProcess[str]":
         if not self.inside:
@@ -51,6 +51,9 @@ class Machine:
         """Run it. Its line counts as measured, which would keep every machine of a test busy at the same time."""
         keep_speed(self.home / "speed.json", Speed(10**9, 10**9, 1, wall()))
         with (self.home.parent / f"said-{self.home.name}.txt").open("a") as said:
+            if not self.inside:
+                self.process = begun("agent", "run", environment=self._environment(), said=said.fileno())
+                return
             self.process = subprocess.Popen(
                 [*self.inside, TIDEMILL, "agent", "run"], env=self._environment(), stdout=said, stderr=said, text=True
             )

@@ -10,14 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx2
 
-from tests.forks import ended
+from tests.forks import Waited, begun, ended
 
 TIDEMILL = Path(sys.executable).with_name("tidemill")
 READY_S = 30.0
@@ -45,7 +45,7 @@ def clean_environment(home: Path, port: int, settings: Mapping[str, str]) -> dic
 class Running:
     """One process of the pool."""
 
-    process: subprocess.Popen[str]
+    process: "subprocess.Popen[str] | Waited"
     port: int
     home: Path
     scheme: str = "http"
@@ -118,6 +118,8 @@ class Pool:
     home: Path
     settings: dict[str, str] = field(default_factory=dict)
     running: list[Running] = field(default_factory=list)
+    loads: bool = False
+    """Whether each process loads the program, as a user's does. It takes two seconds of a processor."""
 
     def up(self, *arguments: str, port: int | None = None, **settings: str) -> Running:
         return self._start("up", arguments, settings, port or free_port())
@@ -137,13 +139,12 @@ class Pool:
         return json.loads(done.stdout)
 
     def _start(self, command: str, arguments: tuple[str, ...], settings: Mapping[str, str], port: int) -> Running:
+        environment = clean_environment(self.home, port, {**self.settings, **settings})
         with (self.home / f"said-{port}.txt").open("w") as said:
-            process = subprocess.Popen(
-                [TIDEMILL, command, *arguments],
-                env=clean_environment(self.home, port, {**self.settings, **settings}),
-                stdout=said,
-                stderr=said,
-                text=True,
+            process = (
+                subprocess.Popen([TIDEMILL, command, *arguments], env=environment, stdout=said, stderr=said, text=True)
+                if self.loads
+                else begun(command, *arguments, environment=environment, said=said.fileno())
             )
         started = Running(process, port, self.home)
         self.running.append(started)
@@ -151,20 +152,19 @@ class Pool:
 
 
 @contextmanager
-def pool_in(home: Path, **settings: str) -> Iterator[Pool]:
+def pool_in(home: Path, *, loads: bool = False, **settings: str) -> Iterator[Pool]:
     """A pool whose processes are all gone at the end, whatever the test did."""
-    pool = Pool(home, settings)
+    pool = Pool(home, settings, loads=loads)
     try:
         yield pool
     finally:
         for started in reversed(pool.running):
             if started.process.poll() is None:
                 started.process.terminate()
-                try:
+                with suppress(subprocess.TimeoutExpired, AssertionError):
                     started.process.wait(20)
-                except subprocess.TimeoutExpired:
-                    started.process.kill()
-                    started.process.wait()
+                started.process.kill()
+                started.process.wait()
 
 
 def until(condition: Callable[[], bool], what: str | Callable[[], str], within_s: float = READY_S) -> None:

@@ -20,7 +20,7 @@ def postmaster(home: Path) -> psutil.Process:
 
 
 def test_a_pool_comes_up_says_where_and_leaves_nothing_behind(place: Path) -> None:
-    with pool_in(place) as pool:
+    with pool_in(place, loads=True) as pool:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             began = time.monotonic()
             up = pool.up()
@@ -104,7 +104,7 @@ def test_processes_that_disagree_about_the_pools_settings_say_so(place: Path) ->
 
 
 def test_sigterm_drains_streams_and_requests_and_a_second_one_leaves(place: Path) -> None:
-    with pool_in(place, TIDEMILL_HTTP_DRAIN_S="15") as pool:
+    with pool_in(place, loads=True, TIDEMILL_HTTP_DRAIN_S="15") as pool:
         up = pool.up()
         up.set_up()
         ended = threading.Event()
@@ -158,7 +158,7 @@ def _post_slowly(client: httpx2.Client, url: str, headers: dict[str, str]) -> No
 
 @pytest.mark.parametrize("after_s", [0.3, 0.6, 0.9, 1.2])
 def test_a_start_that_is_stopped_half_way_leaves_nothing_running(place: Path, after_s: float) -> None:
-    with pool_in(place) as pool:
+    with pool_in(place, loads=True) as pool:
         up = pool.up()
         time.sleep(after_s)
         assert up.end() in (0, 130, -signal.SIGTERM), up.said()
@@ -182,7 +182,7 @@ def test_a_taken_port_and_a_taken_home_are_told_in_a_sentence(place: Path) -> No
 
 
 def test_down_stops_a_pool_and_an_orphan_and_says_when_there_is_nothing(place: Path) -> None:
-    with pool_in(place) as pool:
+    with pool_in(place, loads=True) as pool:
         up = pool.up()
         up.until_ready()
         done = pool.run("down")
