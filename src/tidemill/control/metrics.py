@@ -2,6 +2,8 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from tidemill.control.dispatch_metrics import DispatchMetrics
+
 _FAST = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 
@@ -43,6 +45,7 @@ class Metrics:
         self.event_readers = Gauge("tidemill_event_readers", "Open event streams.", registry=registry)
         self.mail_letters = Counter("tidemill_mail_letters", "Letters tried.", ["outcome"], registry=registry)
         self.mail_waiting = Gauge("tidemill_mail_waiting", "Letters that wait to be sent.", registry=registry)
+        self.dispatch = DispatchMetrics(registry)
         Gauge("tidemill_build", "The version that runs.", ["version"], registry=registry).labels(version).set(1)
 
     def exposition(self) -> bytes:

@@ -30,6 +30,7 @@ from tidemill.control.loops.accounts import AccountForgettingLoop, KeyUseLoop, S
 from tidemill.control.loops.artefacts import ArtefactDuty, SweepDuty
 from tidemill.control.loops.backups import BackupDuty
 from tidemill.control.loops.challenges import ChallengeLoop
+from tidemill.control.loops.explaining import QueueLoop
 from tidemill.control.loops.frame import Loop, LoopRunner
 from tidemill.control.loops.housekeeping import (
     AnnounceLoop,
@@ -262,6 +263,7 @@ class ControlProcess:
             AccountForgettingLoop(control),
             ChallengeLoop(control, secrets.token_bytes, SystemRandom()),
             PartitionDuty(control),
+            QueueLoop(control),
             NodeHealthLoop(control),
             NodeAlertDuty(control),
             TelemetryDuty(control),

@@ -105,11 +105,12 @@ async def names(connection: Connection, node_ids: Iterable[UUID]) -> Mapping[UUI
     return {row["id"]: Named(row["name"], row["account_id"]) for row in rows}
 
 
-async def forget(database: Database, most: int) -> None:
-    """Keep so many of the newest, and nothing of what waits no more."""
+async def forget(database: Database, most: int) -> int:
+    """Keep so many of the newest, and nothing of what waits no more. Answers how much was forgotten."""
     async with database.transaction() as transaction:
-        await _FORGET.run(transaction, most=most)
-        await _FORGET_WAITS.run(transaction)
+        explained = await _FORGET.rows(transaction, most=most)
+        waits = await _FORGET_WAITS.rows(transaction)
+    return len(explained) + len(waits)
 
 
 def _row(one: Explained, explanation_id: UUID) -> dict[str, Any]:

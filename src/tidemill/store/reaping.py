@@ -15,15 +15,14 @@ from tidemill.store.query import Query
 _OVERDUE = Query("job/overdue")
 
 
-async def give_up(database: Database, limit: int, terms: Terms, ids: Ids, now: Instant) -> int:
+async def give_up(database: Database, limit: int, terms: Terms, ids: Ids, now: Instant) -> Applied | None:
     """Give up attempts that came to nothing; their tasks wait for another node. Who is late may still deliver first."""
     async with database.connection() as connection:
         said = await leases.given_up(connection, limit)
     if not said:
-        return 0
+        return None
     async with database.transaction() as transaction:
-        applied = await outcomes.apply(transaction, said, terms, ids, now)
-    return len(applied.attempts)
+        return await outcomes.apply(transaction, said, terms, ids, now)
 
 
 async def close_jobs(database: Database, limit: int, now: Instant) -> int:

@@ -5,6 +5,7 @@ from tidemill.control.parts import Parts
 from tidemill.control.receiving import Receiving, work_terms
 from tidemill.core.clock import Instant
 from tidemill.store import reaping
+from tidemill.store.outcomes import Applied
 
 EVERY_S = 1.0
 
@@ -23,8 +24,14 @@ class ReapingLoop(Loop):
         database, ids = self.parts.database, self.parts.ids
         limit = self.parts.settings.loops.batch_max
         begun = await self._receiving.write_begun(now)
-        given_up = await reaping.give_up(database, limit, self._terms, ids, now)
+        given_up = self._counted(await reaping.give_up(database, limit, self._terms, ids, now))
         closed = await reaping.close_jobs(database, limit, now)
-        swept = await reaping.sweep(database, limit, ids, now)
-        done = begun + given_up + closed + len(swept.attempts)
-        return Tick(seen=done, applied=done, more=limit in (given_up, len(swept.attempts)))
+        swept = self._counted(await reaping.sweep(database, limit, ids, now))
+        done = begun + given_up + closed + swept
+        return Tick(seen=done, applied=done, more=limit in (given_up, swept))
+
+    def _counted(self, applied: Applied | None) -> int:
+        if applied is None:
+            return 0
+        self.parts.metrics.dispatch.ended(applied.ended)
+        return len(applied.attempts)

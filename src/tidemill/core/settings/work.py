@@ -69,6 +69,14 @@ class JobsSettings:
     deadline_factor: float = setting(
         NUMBER, 2, unit="factor", low=1, high=100, meaning="The deadline of other tasks, as a multiple of the estimate."
     )
+    explanations_max: int = setting(
+        INTEGER,
+        20_000,
+        unit="explanations",
+        low=100,
+        high=1_000_000,
+        meaning="How many explanations of placements are kept; the oldest are forgotten.",
+    )
     light_devices_max: int = setting(INTEGER, 1, unit="devices", low=1, meaning="The most devices of a light job.")
     medium_devices_max: int = setting(INTEGER, 7, unit="devices", low=1, meaning="The most devices of a medium job.")
     heavy_devices_max: int = setting(INTEGER, 16, unit="devices", low=1, meaning="The most devices of a heavy job.")

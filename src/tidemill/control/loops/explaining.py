@@ -1,0 +1,26 @@
+"""What is told of the queue, and what keeps explanations bounded. Any number of copies may run."""
+
+from tidemill.control.loops.frame import Loop, Tick
+from tidemill.control.parts import Parts
+from tidemill.core.clock import Instant
+from tidemill.store import explanations, job_views
+
+EVERY_S = 15.0
+
+
+class QueueLoop(Loop):
+    """Counts what waits, for the metrics of this process; forgets the oldest explanations, and those of what waits no
+    more."""
+
+    name = "queue"
+    needs_trusted_clock = False
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts, every_s=EVERY_S)
+
+    async def tick(self, now: Instant) -> Tick:
+        parts = self.parts
+        async with parts.database.connection() as connection:
+            parts.metrics.dispatch.queue(await job_views.queue(connection), now)
+        forgotten = await explanations.forget(parts.database, parts.settings.jobs.explanations_max)
+        return Tick(seen=forgotten, applied=forgotten)
