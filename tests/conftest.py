@@ -138,7 +138,7 @@ async def _fresh(server: EmbeddedServer, template: str) -> AsyncIterator[Databas
     create, *grants = database_statements(name)
     superuser = await connect(server.superuser_url)
     try:
-        for statement in (f"{create} TEMPLATE {template}", *grants):
+        for statement in (f"{create} TEMPLATE {template} STRATEGY FILE_COPY", *grants):
             await superuser.execute(statement)
         yield DatabaseUrls(replace_database(server.urls.program, name), replace_database(server.urls.owner, name))
         await superuser.execute(f"DROP DATABASE {name} WITH (FORCE)")
