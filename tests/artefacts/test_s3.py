@@ -166,6 +166,20 @@ async def test_a_whole_whose_process_was_killed_before_its_digest_was_noted_is_r
         assert await get(store, digest_of(CONTENT)) == CONTENT
 
 
+async def test_two_processes_that_go_on_with_one_upload_find_it_moved_and_never_broken(place: Place) -> None:
+    upload_id, content = ids().new(NOW), random.Random(5).randbytes(60)
+
+    async def go_on(store: S3Store) -> None:
+        while (at := await store.offset(upload_id)) != len(content):
+            assert isinstance(at, int)
+            await store.append(upload_id, at, chunks(content[at : at + 1]))
+
+    async with in_bucket(place) as one, in_bucket(place) as other:
+        await one.begin(upload_id, len(content))
+        await asyncio.gather(go_on(one), go_on(other))
+        assert await other.finish(upload_id, None, NOW) == digest_of(content)
+
+
 async def test_a_sweep_finds_parts_that_were_begun_and_noted_nowhere(store: S3Store, place: Place) -> None:
     bucket, threads = _bucket(place)
     old, young = ids().new(NOW), ids().new(LATER)

@@ -16,7 +16,7 @@ from tusclient.client import TusClient
 from tests.places import reachable_directory
 from tests.system.people import MANY, Machine, People, people_of
 from tests.system.pool import Pool, Running, pool_in, until
-from tests.system.tus import BYTES, UPLOADS, VERSION, Client, checksum, digest_of, problem
+from tests.system.tus import BYTES, UPLOADS, VERSION, Client, checksum, digest_of, fed_steadily, problem
 from tidemill.core.accounts.roles import Role, Scope
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.artefacts.grants import Access, Grant
@@ -366,11 +366,11 @@ def test_a_broken_connection_keeps_what_came_unless_it_had_a_checksum(here: Here
 
 def test_a_second_request_for_an_upload_that_is_busy_is_told_so(here: Here) -> None:
     client = here.client()
-    path = client.begun(100)
-    sending = client.half_sent(path, 100, b"x" * 10)
-    until(lambda: client.add(path, 1, b"x").status_code == 423, "somebody else is adding")
-    sending.close()
-    until(lambda: client.look(path).headers["upload-offset"] == "10", "it let go")
+    path = client.begun(10 * MIB)
+    with client.half_sent(path, 10 * MIB, b"") as sending:
+        with fed_steadily(sending) as sent:
+            until(lambda: client.add(path, 1, b"x").status_code == 423, "somebody else is adding")
+    until(lambda: client.look(path).headers["upload-offset"] == str(sum(sent)), "it let go")
 
 
 def test_whoever_sends_nothing_for_long_is_cut_off_and_a_steady_sender_is_not(here: Here) -> None:

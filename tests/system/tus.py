@@ -4,6 +4,9 @@ import base64
 import hashlib
 import json
 import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -79,6 +82,27 @@ class Client:
         sending = socket.create_connection(("127.0.0.1", self.running.port), timeout=20)
         sending.sendall(head.encode() + b"\r\n" + part)
         return sending
+
+
+@contextmanager
+def fed_steadily(sending: socket.socket) -> Iterator[list[int]]:
+    """Meanwhile some bytes are sent now and then, so that the connection is not cut for its silence. Answers how many,
+    each time."""
+    sent: list[int] = []
+    over = threading.Event()
+
+    def feed() -> None:
+        while not over.wait(0.3):
+            sending.sendall(b"x" * 5000)
+            sent.append(5000)
+
+    feeding = threading.Thread(target=feed)
+    feeding.start()
+    try:
+        yield sent
+    finally:
+        over.set()
+        feeding.join()
 
 
 def problem(answer: httpx2.Response) -> str:

@@ -6,7 +6,7 @@ which goes on later or is swept, and nothing half done is ever seen under a dige
 
 import os
 from collections import OrderedDict
-from collections.abc import AsyncIterable, AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from itertools import islice
 from pathlib import Path
@@ -15,8 +15,8 @@ from uuid import UUID
 
 from tidemill.artefacts.contents import content_size, delete_content, names_in, old_contents, open_content
 from tidemill.artefacts.directories import faults
-from tidemill.artefacts.receiving import PIECE_BYTES, receive
-from tidemill.artefacts.store import Known, Swept
+from tidemill.artefacts.receiving import receive
+from tidemill.artefacts.store import Chunks, Known, Swept
 from tidemill.artefacts.threads import Threads
 from tidemill.artefacts.uploading import (
     UPLOADS,
@@ -35,7 +35,8 @@ from tidemill.core.ids import made_at
 
 T = TypeVar("T")
 
-_HASH_BYTES = 16 * PIECE_BYTES
+_READ_BYTES = 1024 * 1024
+_HASH_BYTES = 16 * _READ_BYTES
 _HASHED_MAX = 1_000
 _BATCH = 1_000
 
@@ -58,7 +59,7 @@ class LocalStore:
         return await self._threads.run(where_upload_stands, self._root, upload_id)
 
     async def append(
-        self, upload_id: UUID, offset: int, chunks: AsyncIterable[bytes], checksum: Checksum | None = None
+        self, upload_id: UUID, offset: int, chunks: Chunks, checksum: Checksum | None = None
     ) -> int | UploadRefusal:
         async with self._holding(upload_id) as held:
             if isinstance(held, UploadRefusal):
@@ -172,7 +173,7 @@ class LocalReading:
 
     def _read(self, at: int) -> bytes:
         with faults(self._root):
-            piece = os.pread(self._file, min(PIECE_BYTES, self.end - at), at)
+            piece = os.pread(self._file, min(_READ_BYTES, self.end - at), at)
         if not piece:
             raise ArtefactFault(f"{self._digest} below {self._root} is shorter than it was: restore it from a backup.")
         return piece

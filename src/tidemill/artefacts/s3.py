@@ -11,7 +11,7 @@ remove is noted under `leaving/`, for the next sweep. The server must answer wha
 """
 
 from collections import OrderedDict
-from collections.abc import AsyncIterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from uuid import UUID
@@ -25,14 +25,14 @@ from tidemill.artefacts.s3_uploading import (
     Standing,
     begin_upload,
     find_upload,
+    find_with_tail,
     join,
     read_back,
     read_begun,
     record_key,
-    tail,
     whole_key,
 )
-from tidemill.artefacts.store import Known, Swept
+from tidemill.artefacts.store import Chunks, Known, Swept
 from tidemill.artefacts.threads import Threads
 from tidemill.core.artefacts.artefact import Digest, checked_range, read_digest
 from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
@@ -64,10 +64,10 @@ class S3Store:
         return upload if isinstance(upload, UploadRefusal) else upload.stands_at
 
     async def append(
-        self, upload_id: UUID, offset: int, chunks: AsyncIterable[bytes], checksum: Checksum | None = None
+        self, upload_id: UUID, offset: int, chunks: Chunks, checksum: Checksum | None = None
     ) -> int | UploadRefusal:
         with self._alone(upload_id) as free:
-            upload = await find_upload(self._bucket, upload_id) if free else UploadRefusal.UPLOAD_BUSY
+            upload = await find_with_tail(self._bucket, upload_id) if free else UploadRefusal.UPLOAD_BUSY
             if isinstance(upload, UploadRefusal):
                 return upload
             if refusal := refused_part(upload.begun.length_bytes, upload.stands_at, offset):
@@ -80,7 +80,7 @@ class S3Store:
 
     async def finish(self, upload_id: UUID, expected: Digest | None, now: Instant) -> Digest | UploadRefusal:
         with self._alone(upload_id) as free:
-            upload = await find_upload(self._bucket, upload_id) if free else UploadRefusal.UPLOAD_BUSY
+            upload = await find_with_tail(self._bucket, upload_id) if free else UploadRefusal.UPLOAD_BUSY
             if isinstance(upload, UploadRefusal):
                 return upload
             if refusal := refused_end(upload.begun.length_bytes, upload.stands_at):
@@ -143,7 +143,7 @@ class S3Store:
         self._threads.close()
 
     async def _finish_small(self, upload: Standing, expected: Digest | None, now: Instant) -> Digest | UploadRefusal:
-        content = await tail(self._bucket, upload)
+        content = upload.tail
         digest = Digest(await self._threads.run(lambda: sha256(content).hexdigest()))
         if expected not in (None, digest):
             return UploadRefusal.UPLOAD_DIGEST_WRONG

@@ -13,12 +13,13 @@ several processes, the whole is read back once, at the end: one way more than it
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from tidemill.artefacts.s3_bucket import Bucket, Part
+from tidemill.artefacts.store import Chunks
 from tidemill.artefacts.threads import Threads
 from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.artefacts.uploads import Checksum, Hash, refused_part
@@ -35,6 +36,7 @@ PART_BYTES = 8 * MIB
 
 PARTS_MAX = 10_000
 _CONFIRM_EVERY_BYTES = 64 * MIB
+_LOOKS = 5
 
 
 @dataclass
@@ -63,11 +65,12 @@ class Begun:
 
 @dataclass(frozen=True)
 class Standing:
-    """An upload as it is."""
+    """An upload as it is. `tail` are the bytes behind the last whole part, where they were asked for."""
 
     id: UUID
     begun: Begun
     stands_at: int
+    tail: bytes = b""
 
 
 def record_key(upload_id: UUID) -> str:
@@ -110,15 +113,18 @@ async def find_upload(bucket: Bucket, upload_id: UUID) -> Standing | UploadRefus
     return Standing(upload_id, begun, max(map(int, names), default=0))
 
 
-async def tail(bucket: Bucket, upload: Standing) -> bytes:
-    """The bytes behind the last whole part."""
-    size = upload.begun.tail_of(upload.stands_at)
-    if size == 0:
-        return b""
-    found = await bucket.get(at_key(upload.id, upload.stands_at))
-    if found is None or len(found) != size:
-        raise ArtefactFault(f"The upload {upload.id} is not what it was: somebody else changes the bucket.")
-    return found
+async def find_with_tail(bucket: Bucket, upload_id: UUID) -> Standing | UploadRefusal:
+    """Where an upload stands, with its tail. It may move between the two: by another process, or by what a killed one
+    has still sent. Then it is looked for again."""
+    for _ in range(_LOOKS):
+        upload = await find_upload(bucket, upload_id)
+        if isinstance(upload, UploadRefusal):
+            return upload
+        size = upload.begun.tail_of(upload.stands_at)
+        found = await bucket.get(at_key(upload_id, upload.stands_at)) if size else b""
+        if found is not None and len(found) == size:
+            return replace(upload, tail=found)
+    raise ArtefactFault(f"The upload {upload_id} is not what it was: somebody else changes the bucket.")
 
 
 class Receiving:
@@ -136,13 +142,12 @@ class Receiving:
         self._tags: list[str] = []
         self._checksum = checksum
         self._found: Hash | None = checksum.hash() if checksum else None
-        self._rest = bytearray()
+        self._rest = bytearray(upload.tail)
         self._at = upload.stands_at
         self._confirmed = [upload.stands_at]
 
-    async def take(self, chunks: AsyncIterable[bytes]) -> int | UploadRefusal:
+    async def take(self, chunks: Chunks) -> int | UploadRefusal:
         """Add chunks. Answers where the upload stands then; of what is refused, nothing is kept."""
-        self._rest += await tail(self._bucket, self._upload)
         try:
             refusal = await self._take(chunks)
         except BaseException:
@@ -157,7 +162,7 @@ class Receiving:
         await _through(self._confirm(last=True))
         return self._at
 
-    async def _take(self, chunks: AsyncIterable[bytes]) -> UploadRefusal | None:
+    async def _take(self, chunks: Chunks) -> UploadRefusal | None:
         async for chunk in chunks:
             if refusal := refused_part(self._begun.length_bytes, self._at, self._at, len(chunk)):
                 return refusal
@@ -221,13 +226,12 @@ async def join(bucket: Bucket, upload: Standing, hashed: HashedParts) -> str | N
     assert begun.multipart
     assert upload.stands_at == begun.length_bytes
     count = -(-begun.length_bytes // begun.part_bytes)
-    rest = await tail(bucket, upload)
-    last = await bucket.put_part(key, begun.multipart, count, rest) if rest else None
+    last = await bucket.put_part(key, begun.multipart, count, upload.tail) if upload.tail else None
     wanted = hashed.tags if len(hashed.tags) == count - bool(last) else await _confirmed_tags(bucket, upload.id)
     parts = _chosen(await bucket.parts(key, begun.multipart) or (), wanted, last)
     if sum(part.size_bytes for part in parts) != begun.length_bytes:
         return None
-    digest = _digest(hashed, [part.tag for part in parts], last, rest)
+    digest = _digest(hashed, [part.tag for part in parts], last, upload.tail)
     return digest if await bucket.join_parts(key, begun.multipart, parts) else None
 
 

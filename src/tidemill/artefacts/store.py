@@ -7,13 +7,16 @@ database's time, so that clocks of different machines are never compared.
 
 from collections.abc import AsyncIterable, AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 from uuid import UUID
 
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
 from tidemill.core.artefacts.uploads import Checksum
 from tidemill.core.clock import Instant
+
+Chunks: TypeAlias = AsyncIterable[bytes | memoryview]
+"""Bytes as they arrive. What is in a chunk counts until the next is asked for: its memory may be used again."""
 
 
 class Known(Protocol):
@@ -56,7 +59,7 @@ class ArtefactStore(Protocol):
         """Where an upload stands."""
 
     async def append(
-        self, upload_id: UUID, offset: int, chunks: AsyncIterable[bytes], checksum: Checksum | None = None
+        self, upload_id: UUID, offset: int, chunks: Chunks, checksum: Checksum | None = None
     ) -> int | UploadRefusal:
         """Add bytes where the upload stands. Answers the new offset; all before it survives a power cut.
 
