@@ -1,4 +1,4 @@
-"""`tidemill sim`: what policies do in worlds that come from files. Nothing of a pool is touched."""
+"""`tidemill sim`: what rules and policies do in simulated worlds. Nothing of a pool is changed."""
 
 import os
 from concurrent.futures import ProcessPoolExecutor
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.cli import sim_economy
+from tidemill.cli import sim_economy, sim_export, sim_run
 from tidemill.cli.output import AsJson, Declined, print_json, print_table
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tidemill.sim.openb import Allocated, Cluster
 
 app = typer.Typer(help="Try the pool's rules in simulated worlds.", no_args_is_help=True)
+app.command("run")(sim_run.run)
+app.command("export")(sim_export.export)
 app.command("economy")(sim_economy.economy)
 
 NodesFile = Annotated[Path, typer.Option("--nodes", exists=True, dir_okay=False, help="The list of nodes, as CSV.")]

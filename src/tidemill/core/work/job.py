@@ -116,7 +116,7 @@ def step(job: JobLife, happening: JobHappening) -> JobStep | None:
 
 def count(job: JobLife, ends: Ends) -> JobStep:
     """Tasks have ended. When the last one has, so has the job."""
-    return counted(replace(job, ends=job.ends + ends))
+    return counted(JobLife(job.state, job.tasks, job.ends + ends, job.closing))
 
 
 def counted(job: JobLife) -> JobStep:

@@ -1,20 +1,10 @@
 """The report of a run as one HTML page that needs nothing else."""
 
-from collections.abc import Sequence
-from html import escape
-
-from tidemill.sim.economy import plots
+from tidemill.sim import page as pages
+from tidemill.sim import plots
 from tidemill.sim.economy.paying_map import paying_map
 from tidemill.sim.economy.scenario import STEPS_A_DAY
 from tidemill.sim.economy.tally import Outcome, Tally
-
-_STYLE = """
-body{font:16px/1.5 system-ui,sans-serif;max-width:900px;margin:2rem auto;padding:0 1rem;color:#222}
-table{border-collapse:collapse;font-size:14px}
-td,th{padding:.2rem .6rem;text-align:right;white-space:nowrap;border-bottom:1px solid #ddd}
-td:first-child,th:first-child{text-align:left}svg{width:100%;font:12px system-ui,sans-serif}
-.no{color:#b3261e;font-weight:600}
-"""
 
 
 def page(tally: Tally) -> str:
@@ -25,10 +15,10 @@ def page(tally: Tally) -> str:
         f"<h1>Does cheating pay?</h1><p>{scenario.nodes:,} nodes, {scenario.months} months, seed {scenario.seed}; "
         f"{tally.delivered:,} results delivered. Every profit is compared with that of honest owners who had the same "
         "devices at the same age of membership.</p>",
-        _table(("what must hold", "found", "asked"), _goals(tally)),
+        pages.table(("what must hold", "found", "asked"), _goals(tally)),
         "<h2>Profit against honest work</h2>"
         + plots.intervals([(name, one.profit_vs_honest, *one.ci95) for name, one in cheaters.items()]),
-        _table(
+        pages.table(
             ("strategy", "profit", "95 % interval", "ahead", "people", "cheated", "found", "days to finding"),
             [_row(name, one) for name, one in tally.outcomes.items()],
         ),
@@ -39,10 +29,7 @@ def page(tally: Tally) -> str:
         "<h2>Where cheating begins to pay</h2><p>Red: at this stake and this audit rate, one answer that was not "
         "computed is worth more than it must expect to lose.</p>" + _map(tally),
     ]
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Tidemill: does cheating pay?</title>'
-        f"<style>{_STYLE}</style>{''.join(sections)}</html>\n"
-    )
+    return pages.page("does cheating pay?", sections)
 
 
 def shortcomings(tally: Tally) -> list[str]:
@@ -95,12 +82,3 @@ def _days(tally: Tally, column: int) -> list[float]:
 def _map(tally: Tally) -> str:
     made = paying_map(tally.scenario.rules)
     return plots.heat(made.stakes, made.rates, made.profits, made.in_force)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    def cell(text: str) -> str:
-        return f'<td class="no">{escape(text[1:])}</td>' if text.startswith("!") else f"<td>{escape(text)}</td>"
-
-    top = "".join(f"<th>{escape(text)}</th>" for text in head)
-    body = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
-    return f"<table><tr>{top}</tr>{body}</table>"

@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 from html import escape
-from math import log10
+from math import floor, log10
 
-from tidemill.sim.economy.interface import Floats
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
 
 WIDTH = 860
 LEFT = 150
@@ -34,23 +37,28 @@ def intervals(rows: Sequence[tuple[str, float, float, float]]) -> str:
     return _svg(height, parts)
 
 
-def lines(series: Sequence[tuple[str, Sequence[float]]], unit: str) -> str:
-    """Lines over time, all on one scale from zero."""
-    height = 240
-    top = max([1e-9, *(value for _, values in series for value in values)])
+def lines(series: Sequence[tuple[str, Sequence[float]]], unit: str, marks: Sequence[str] = ()) -> str:
+    """Lines, all on one scale from zero; `marks` stand below them, evenly from the first point to the last."""
+    height, top_y = 260, 30
+    top = _round_up(max([1e-9, *(value for _, values in series for value in values)]))
+    bottom = height - 30
+    wide = WIDTH - LEFT - 30
     parts = []
     for share in (0, 0.25, 0.5, 0.75, 1):
-        y = height - 30 - share * (height - 50)
-        parts += [_line(LEFT, y, WIDTH - 10, y, "#ddd"), _text(LEFT - 8, y + 4, f"{share * top:.3g}{unit}", "end")]
+        y = bottom - share * (bottom - top_y)
+        parts += [_line(LEFT, y, LEFT + wide, y, "#ddd"), _text(LEFT - 8, y + 4, f"{share * top:.3g}{unit}", "end")]
+    for at, mark in enumerate(marks):
+        parts.append(_text(LEFT + wide * at / max(1, len(marks) - 1), height - 8, mark, "middle"))
+    name_x = LEFT + 10.0
     for number, (name, values) in enumerate(series):
         points = " ".join(
-            f"{LEFT + (WIDTH - LEFT - 10) * at / max(1, len(values) - 1):.1f},"
-            f"{height - 30 - value / top * (height - 50):.1f}"
+            f"{LEFT + wide * at / max(1, len(values) - 1):.1f},{bottom - value / top * (bottom - top_y):.1f}"
             for at, value in enumerate(values)
         )
         colour = COLOURS[number % len(COLOURS)]
         parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
-        parts.append(_text(LEFT + 10 + 200 * number, height - 8, name, "start", colour))
+        parts.append(_text(name_x, 16, name, "start", colour))
+        name_x += 30 + 6.5 * len(name)
     return _svg(height, parts)
 
 
@@ -77,6 +85,12 @@ def heat(columns: Floats, rows: Floats, values: Floats, curve: Floats) -> str:
         parts.append(_text(x, bottom + 18, f"{stake}×", "middle"))
     parts.append(_text((LEFT + WIDTH) / 2, bottom + 40, "stake ÷ reward; the line is the rate of the rules", "middle"))
     return _svg(height, parts)
+
+
+def _round_up(value: float) -> float:
+    """The next number that divides into four round parts."""
+    unit = 10.0 ** floor(log10(value))
+    return next(step * unit for step in (1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10) if step * unit >= value * 0.999)
 
 
 def _shade(value: float) -> str:

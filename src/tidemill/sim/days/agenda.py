@@ -1,0 +1,29 @@
+"""Virtual time: what is to happen, in order. What is to happen at one moment happens in the order it was noted."""
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
+
+Happens = Callable[[Any], None]
+
+
+class Agenda:
+    """`now` is in microseconds since the beginning of the run."""
+
+    def __init__(self) -> None:
+        self.now, self.events = 0, 0
+        self._heap: list[tuple[int, int, Happens, Any]] = []
+        self._number = 0
+
+    def at(self, at: int, happens: Happens, whom: Any) -> None:
+        self._number += 1
+        heappush(self._heap, (at, self._number, happens, whom))
+
+    def run(self, until: int) -> None:
+        """Everything up to a moment."""
+        heap = self._heap
+        while heap and heap[0][0] <= until:
+            self.now, _, happens, whom = heappop(heap)
+            happens(whom)
+            self.events += 1
+        self.now = until

@@ -1,0 +1,219 @@
+"""One run: what the world does to a pool and when, in virtual time.
+
+Customers order and call off; nodes go and come back, decline, begin, crash, straggle and deliver. What follows from
+that is production's to say: `lives` asks the life cycles, and `rounds` the pool of candidates.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import exp
+from statistics import NormalDist
+from uuid import UUID
+
+from tidemill.core.clock import HOUR, Instant
+from tidemill.core.kinds.needs import Needs
+from tidemill.core.market import quoted_ms
+from tidemill.core.placement.policies import Policy
+from tidemill.core.work.attempt import AT_WORK, AttemptState, Happening
+from tidemill.core.work.job import JobHappening
+from tidemill.core.work.paying import cost_max_uc
+from tidemill.sim.days import chance
+from tidemill.sim.days.agenda import Agenda, Happens
+from tidemill.sim.days.lives import Job, Lives
+from tidemill.sim.days.nodes import NEVER, Attempt, Nodes
+from tidemill.sim.days.orders import Orders
+from tidemill.sim.days.presence import Turn
+from tidemill.sim.days.queue import Queue
+from tidemill.sim.days.rounds import Rounds
+from tidemill.sim.days.scenario import Scenario
+from tidemill.sim.days.sorts import Field
+from tidemill.sim.days.tally import Tally
+from tidemill.sim.days.watch import Watch
+from tidemill.sim.days.world import World
+
+SAMPLES_AN_HOUR = 6
+
+_CUSTOMERS = 1 << 65
+"""Ids of customers begin here; those of nodes and providers lie below or are random."""
+
+_NORMAL = NormalDist()
+
+
+class Day:
+    """A run under way."""
+
+    def __init__(
+        self, world: World, fields: Sequence[Field], orders: Orders, policies: Mapping[str, Policy], scenario: Scenario
+    ) -> None:
+        self.scenario, self.orders, self.fields = scenario, orders, fields
+        self._seed, self._chances, self._times = scenario.seed, scenario.chances, scenario.times
+        self.agenda, self.tally = Agenda(), Tally(orders)
+        self.watch = Watch(orders.numbered_to, scenario.rules.patience)
+        self.nodes = Nodes(world, fields, policies, self.watch)
+        self.queue = Queue([field.sort.request for field in fields])
+        self.lives = Lives(scenario, self.agenda, self.nodes, self.watch, self.tally)
+        self.rounds = Rounds(scenario, self.agenda, self.nodes, self.queue, self.lives, self._offered)
+        self._turns: Sequence[Turn] = ()
+        self._back: Sequence[int] = ()
+        self._told: Callable[[float], None] = lambda _: None
+
+    def run(
+        self, there: Sequence[bool], turns: Sequence[Turn], told: Callable[[float], None] = lambda _: None
+    ) -> Tally:
+        """From the first moment to the last. `told` hears which share of the time has passed."""
+        self._turns, self._back, self._told = turns, _returns(turns), told
+        for number, is_there in enumerate(there):
+            if is_there:
+                self.nodes.come(number, 0, self.scenario.begins)
+        if turns:
+            self.agenda.at(turns[0][0], self._turn, 0)
+        if self.orders.at:
+            self.agenda.at(self.orders.at[0], self._arrive, 0)
+        self.agenda.at(0, self._sample, 0)
+        self.agenda.run(int(self.scenario.hours * HOUR))
+        self.nodes.finish(self.agenda.now)
+        self.lives.books.check()
+        self.tally.finish(self.agenda, self.nodes, self.lives.books, open_tasks=len(self.lives.tasks))
+        return self.tally
+
+    def _sample(self, number: int) -> None:
+        self.lives.books.check()
+        self.tally.sample(self.nodes, self.queue.count)
+        self._told(min(1.0, self.agenda.now / (self.scenario.hours * HOUR)))
+        self.agenda.at((number + 1) * HOUR // SAMPLES_AN_HOUR, self._sample, number + 1)
+
+    def _turn(self, place: int) -> None:
+        """A node comes or goes."""
+        _, number, comes = self._turns[place]
+        if comes:
+            if self.queue.came(self.nodes.come(number, self.agenda.now, self.scenario.begins)):
+                self.rounds.call()
+        else:
+            self._go(number, self._back[place])
+        if place + 1 < len(self._turns):
+            self.agenda.at(self._turns[place + 1][0], self._turn, place + 1)
+
+    def _go(self, number: int, back_at: int) -> None:
+        """A short break is one of the link: work goes on. After a longer one nothing of it is left."""
+        nodes, now, silence_us = self.nodes, self.agenda.now, self.scenario.rules.offline_after_us
+        nodes.go(number, now)
+        nodes.back_at[number] = back_at
+        if back_at == NEVER or back_at - now > silence_us:
+            nodes.died_at[number] = now
+            if nodes.at_work[number]:
+                self.agenda.at(now + silence_us, self._lose, number)
+
+    def _lose(self, number: int) -> None:
+        died_at = self.nodes.died_at[number]
+        for attempt in list(self.nodes.at_work[number].values()):
+            if attempt.offered_at <= died_at:
+                self.lives.happen(attempt, Happening.NODE_LOST)
+
+    def _is_reached(self, attempt: Attempt, again: Happens) -> bool:
+        """Whether the node can be heard now; if it is back soon, the same happens then."""
+        nodes, number = self.nodes, attempt.node
+        if nodes.died_at[number] >= attempt.offered_at:
+            return False
+        if not nodes.there[number]:
+            self.agenda.at(nodes.back_at[number], again, attempt)
+            return False
+        return True
+
+    def _arrive(self, place: int) -> None:
+        """A customer orders and confirms."""
+        orders, now = self.orders, self.agenda.now
+        job = self._job(place)
+        self.lives.confirm(job)
+        self.rounds.wait(job)
+        self.agenda.at(now + orders.deadline_us[place], self.lives.close, (place, JobHappening.TIME_UP))
+        if orders.called_off_us[place] >= 0:
+            self.agenda.at(now + orders.called_off_us[place], self.lives.close, (place, JobHappening.CALLED_OFF))
+        if place + 1 < len(orders.at):
+            self.agenda.at(orders.at[place + 1], self._arrive, place + 1)
+
+    def _job(self, place: int) -> Job:
+        """As it was ordered; each task may cost what it would on the slowest and dearest node that may get it."""
+        orders = self.orders
+        sort, first = orders.sort[place], orders.first[place]
+        field = self.fields[sort]
+        request = replace(
+            field.sort.request,
+            customer_id=UUID(int=_CUSTOMERS + orders.customer[place]),
+            submitted_at=Instant(self.agenda.now),
+            priority=orders.priority[place],
+        )
+        devices = max(1, request.devices)
+        operations = orders.length_s[place] * field.speed_mean * (devices if request.devices else 1)
+        longest_ms = quoted_ms(Needs(0, 0, operations), field.speed_least * devices)
+        cost_uc = cost_max_uc(self.scenario.rules.plan, field.price_max_uc * devices, longest_ms)
+        return Job(place, sort, range(first, first + orders.tasks[place]), request, operations, cost_uc)
+
+    def _offered(self, attempt: Attempt) -> None:
+        self.tally.offered(attempt.task, self.agenda.now)
+        self.agenda.at(self.agenda.now + self._times.offer_us, self._answer, attempt)
+
+    def _draw(self, attempt: Attempt, what: int) -> float:
+        return chance.draw(self._seed, attempt.task, attempt.tries, what)
+
+    def _answer(self, attempt: Attempt) -> None:
+        """The node takes the offer and begins, or declines it."""
+        if attempt.state is not AttemptState.OFFERED or not self._is_reached(attempt, self._answer):
+            return
+        if self._draw(attempt, chance.DECLINES) < self._chances.declined:
+            self.lives.happen(attempt, Happening.DECLINED)
+            return
+        self.lives.happen(attempt, Happening.ACCEPTED)
+        self.lives.happen(attempt, Happening.STARTED)
+        attempt.started_at = self.agenda.now
+        self._foresee(attempt)
+
+    def _foresee(self, attempt: Attempt) -> None:
+        """What will become of an attempt if nothing comes between."""
+        ends_at = self.agenda.now + int(attempt.expected_us * self._pace(attempt)) + 1
+        broken = chance.draw(self._seed, attempt.task, 0, chance.IS_BROKEN) < self._chances.broken
+        happens = self._deliver
+        if broken or self._draw(attempt, chance.CRASHES) < self._chances.crashed:
+            happens = self._crash
+            ends_at -= int((ends_at - self.agenda.now) * self._draw(attempt, chance.CRASHES_WHEN))
+        self.agenda.at(ends_at, happens, attempt)
+        if ends_at > attempt.deadline_at:
+            self.agenda.at(attempt.deadline_at, self._time_up, attempt)
+
+    def _pace(self, attempt: Attempt) -> float:
+        """How much longer it takes than expected."""
+        pace = exp(self._chances.pace_sigma * _NORMAL.inv_cdf(max(1e-9, self._draw(attempt, chance.PACE))))
+        if self._draw(attempt, chance.STRAGGLES) < self._chances.straggling:
+            pace *= 3.0 / max(0.05, self._draw(attempt, chance.STRAGGLES_BY))
+        return pace
+
+    def _crash(self, attempt: Attempt) -> None:
+        if attempt.state in AT_WORK and self._is_reached(attempt, self._crash):
+            self.lives.happen(attempt, Happening.CRASHED)
+
+    def _time_up(self, attempt: Attempt) -> None:
+        if attempt.state in AT_WORK:
+            self.lives.happen(attempt, Happening.TIME_UP)
+
+    def _deliver(self, attempt: Attempt) -> None:
+        """A result; also one that comes too late, which may be wanted all the same."""
+        if attempt.id not in self.lives.attempts or not self._is_reached(attempt, self._deliver):
+            return
+        attempt.delivered_at = self.agenda.now
+        if self.lives.happen(attempt, Happening.DELIVERED):
+            self.agenda.at(self.agenda.now + self._times.verdict_us, self._judge, attempt)
+
+    def _judge(self, attempt: Attempt) -> None:
+        self.lives.verify(attempt)
+        wrong = self._draw(attempt, chance.IS_WRONG) < self._chances.wrong
+        self.lives.happen(attempt, Happening.FAILED if wrong else Happening.PASSED)
+
+
+def _returns(turns: Sequence[Turn]) -> list[int]:
+    """For each turn, when the same member has its next."""
+    following: dict[int, int] = {}
+    found = [NEVER] * len(turns)
+    for place in range(len(turns) - 1, -1, -1):
+        at, number, _ = turns[place]
+        found[place] = following.get(number, NEVER)
+        following[number] = at
+    return found

@@ -1,0 +1,195 @@
+"""Jobs, tasks and attempts of a run, as production's life cycles have them, and what follows from each step.
+
+Every state comes out of `core.work`; here effects are carried out on nodes, queue and books. Each step is watched.
+Jobs, tasks and attempts that are over are forgotten, but for what the tally counts.
+"""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from tidemill.core.clock import SECOND
+from tidemill.core.placement.node import PoolNode
+from tidemill.core.placement.request import Request
+from tidemill.core.work import job as jobs
+from tidemill.core.work import task as tasks
+from tidemill.core.work.attempt import AT_WORK, AttemptState, Happening, after
+from tidemill.core.work.job import Ends, JobEffect, JobHappening, JobLife
+from tidemill.core.work.paying import due
+from tidemill.core.work.task import ENDED, Effect, Step, TaskLife, TaskState
+from tidemill.sim.days.agenda import Agenda
+from tidemill.sim.days.books import Books
+from tidemill.sim.days.nodes import Attempt, Nodes
+from tidemill.sim.days.scenario import Scenario
+from tidemill.sim.days.tally import Tally
+from tidemill.sim.days.watch import Watch
+
+WAITING = TaskLife()
+_MS = SECOND // 1000
+_KEPT = AT_WORK | {AttemptState.SUBMITTED, AttemptState.EXPIRED}
+"""Attempts of which something may still come."""
+
+_ENDS = {
+    TaskState.COMPLETED: Ends(completed=1),
+    TaskState.FAILED: Ends(failed=1),
+    TaskState.CANCELLED: Ends(cancelled=1),
+}
+
+
+class Job:
+    """A job that is not over. `tasks` are the numbers of its tasks, and each may cost so much."""
+
+    __slots__ = ("cost_max_uc", "life", "number", "operations", "request", "sort", "tasks")
+
+    def __init__(self, number: int, sort: int, tasks: range, request: Request, operations: float, cost_uc: int) -> None:
+        self.number, self.sort, self.tasks, self.request = number, sort, tasks, request
+        self.operations, self.cost_max_uc = operations, cost_uc
+        self.life = JobLife(tasks=len(tasks))
+
+
+class Lives:
+    """`freed` hears of nodes that gave something back, `again` of attempts that came to nothing and must be made
+    elsewhere, and whether that place is barred for good; `fewer` of a task that waits no more."""
+
+    def __init__(self, scenario: Scenario, agenda: Agenda, nodes: Nodes, watch: Watch, tally: Tally) -> None:
+        self._rules, self._times, self._begins = scenario.rules, scenario.times, scenario.begins
+        self._agenda, self._nodes, self._watch, self._tally = agenda, nodes, watch, tally
+        self.books = Books(self._rules.plan)
+        self.jobs: dict[int, Job] = {}
+        self.tasks: dict[int, TaskLife] = {}
+        self.attempts: dict[UUID, Attempt] = {}
+        self.freed: Callable[[PoolNode], None] = lambda _: None
+        self.again: Callable[[Attempt, bool], None] = lambda *_: None
+        self.fewer: Callable[[], None] = lambda: None
+
+    def confirm(self, job: Job) -> None:
+        """A customer has ordered: it is quoted, confirmed, held for, and its tasks wait."""
+        self.jobs[job.number] = job
+        for happening in (JobHappening.QUOTED, JobHappening.CONFIRMED):
+            self._step_job(job, happening)
+        self.tasks.update(dict.fromkeys(job.tasks, WAITING))
+
+    def is_waiting(self, task: int) -> bool:
+        life = self.tasks.get(task)
+        return life is not None and life.state is TaskState.PENDING
+
+    def assign(self, attempt: Attempt) -> None:
+        """A task is offered to a node."""
+        life = self.tasks[attempt.task]
+        assigned = tasks.place(life, attempt.id)
+        assert assigned is not None, "only who waits is placed"
+        self._watch.task(attempt.task, life, assigned)
+        self.tasks[attempt.task] = assigned
+        attempt.tries = assigned.tries
+        self._step_job(self.jobs[attempt.job], JobHappening.STARTED)
+        self.attempts[attempt.id] = attempt
+        self._nodes.take(attempt)
+        self.fewer()
+
+    def close(self, which: tuple[int, JobHappening]) -> None:
+        """A job is out of time or called off: what has not been delivered is cancelled."""
+        job = self.jobs.get(which[0])
+        if job is None or not self._step_job(job, which[1]):
+            return
+        for task in job.tasks:
+            life = self.tasks.get(task)
+            cancelled = tasks.cancel(life) if life is not None else None
+            if life is not None and cancelled is not None:
+                self._cancel(job, task, life, *cancelled)
+
+    def verify(self, attempt: Attempt) -> None:
+        """A result is taken in hand."""
+        life = self.tasks[attempt.task]
+        verifying = tasks.verify(life)
+        assert verifying is not None, "a result is judged once"
+        self._watch.task(attempt.task, life, verifying)
+        self.tasks[attempt.task] = verifying
+
+    def happen(self, attempt: Attempt, happening: Happening) -> bool:
+        """Production says what follows. Answers whether anything does."""
+        life = self.tasks.get(attempt.task)
+        self._watch.held(attempt.state, life)
+        if life is None:
+            self.attempts.pop(attempt.id, None)
+            return False
+        wanted = self.jobs[attempt.job].life.wants_tasks
+        known = tasks.Attempt(attempt.id, attempt.state)
+        step = tasks.step(life, known, happening, self._rules.patience, wanted=wanted)
+        if step is None:
+            return False
+        self._tally.happened[happening] += 1
+        self._watch.task(attempt.task, life, step.task)
+        self._move(attempt, step.attempt)
+        self._follow(attempt, life, step)
+        return True
+
+    def _step_job(self, job: Job, happening: JobHappening) -> bool:
+        stepped = jobs.step(job.life, happening)
+        if stepped is None:
+            return False
+        self._watch.job(job.number, job.life, stepped.job)
+        job.life = stepped.job
+        if JobEffect.HOLD in stepped.effects:
+            self.books.hold(job.number, job.cost_max_uc * job.life.tasks)
+        return True
+
+    def _cancel(self, job: Job, task: int, life: TaskLife, left: TaskLife, effects: tuple[Effect, ...]) -> None:
+        if life.state is TaskState.PENDING:
+            self.fewer()
+        if Effect.CALL_OFF in effects:
+            assert life.holder is not None
+            self._call_off(self.attempts[life.holder])
+        self._watch.task(task, life, left)
+        self._end(job, task, left, effects)
+
+    def _end(self, job: Job, task: int, left: TaskLife, effects: tuple[Effect, ...]) -> None:
+        """A task has ended; perhaps its job has, too."""
+        del self.tasks[task]
+        self._tally.tasks[left.state] += 1
+        if Effect.GIVE_BACK in effects:
+            self.books.give_back(job.number, job.cost_max_uc)
+        counted = jobs.count(job.life, _ENDS[left.state])
+        self._watch.job(job.number, job.life, counted.job)
+        job.life = counted.job
+        if JobEffect.RELEASE in counted.effects:
+            self.books.release(job.number)
+            self._tally.jobs[counted.job.state] += 1
+            del self.jobs[job.number]
+
+    def _move(self, attempt: Attempt, state: AttemptState) -> None:
+        """The attempt is in its new state, and has nothing of its node unless it is at work."""
+        before = attempt.state
+        self._watch.attempt(before, state)
+        attempt.state = state
+        if state not in _KEPT:
+            self.attempts.pop(attempt.id, None)
+        if before in AT_WORK and state not in AT_WORK:
+            node = self._nodes.release(attempt, self._agenda.now, self._begins)
+            if node is not None:
+                self.freed(node)
+
+    def _follow(self, attempt: Attempt, life: TaskLife, step: Step) -> None:
+        left = step.task
+        if life.state is TaskState.PENDING:
+            self.fewer()  # a late result came before another attempt was made
+        if step.called_off is not None:
+            self._call_off(self.attempts[step.called_off])
+        if Effect.PAY in step.effects:
+            self._pay(attempt)
+        if left.state in ENDED:
+            self._end(self.jobs[attempt.job], attempt.task, left, step.effects)
+            return
+        self.tasks[attempt.task] = left
+        if left.state is TaskState.PENDING:
+            self.again(attempt, step.blame is not None)
+
+    def _call_off(self, attempt: Attempt) -> None:
+        state = after(attempt.state, Happening.CALLED_OFF)
+        assert state is not None, "who has a task can be called off"
+        self._tally.happened[Happening.CALLED_OFF] += 1
+        self._move(attempt, state)
+
+    def _pay(self, attempt: Attempt) -> None:
+        used_ms = (attempt.delivered_at - attempt.started_at) // _MS
+        owed = due(self._rules.plan, attempt.hourly_uc, attempt.quoted_ms, used_ms)
+        self.books.pay(attempt.job, self._nodes.sellers[attempt.node].candidate.owner_id, owed)
+        self._tally.worked(attempt)

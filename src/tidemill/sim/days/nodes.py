@@ -1,0 +1,176 @@
+"""The nodes of a run: who is there, what attempts have of each, and how much of the pool is busy.
+
+Placing is production's pool. A node that comes back is put with what is left of it, and what was placed on it before it
+went is given back in the same way as production does. Columns go by a member's number.
+"""
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from uuid import UUID
+
+import numpy as np
+
+from tidemill.core.clock import Instant
+from tidemill.core.dispatch.selling import left_of
+from tidemill.core.nodes import windows
+from tidemill.core.placement.candidate import Candidate, Market
+from tidemill.core.placement.node import PoolNode
+from tidemill.core.placement.policies import Policy
+from tidemill.core.placement.pool import Placed, Pool
+from tidemill.core.placement.request import WHOLE_MILLI, Request
+from tidemill.core.work.attempt import AttemptState
+from tidemill.sim.days.sorts import Field
+from tidemill.sim.days.watch import Watch
+from tidemill.sim.days.world import World, capacity_milli
+
+NEVER = -1
+
+
+class Attempt:
+    """One try of a task on a node, as long as something may still come of it."""
+
+    __slots__ = (
+        "deadline_at", "delivered_at", "expected_us", "hourly_uc", "id", "job", "node", "offered_at", "placed",
+        "quoted_ms", "started_at", "state", "task", "tries",
+    )  # fmt: skip
+
+    def __init__(self, id_: UUID, task: int, job: int, node: int, placed: Placed, now: int) -> None:
+        self.id, self.task, self.job, self.node, self.placed = id_, task, job, node, placed
+        self.state = AttemptState.OFFERED
+        self.offered_at = self.started_at = self.delivered_at = self.deadline_at = now
+        self.hourly_uc = self.quoted_ms = self.expected_us = self.tries = 0
+
+
+class Nodes:
+    """`at_work` are the attempts on each node; `died_at` is when a node last went for longer than is waited for."""
+
+    def __init__(self, world: World, fields: Sequence[Field], policies: Mapping[str, Policy], watch: Watch) -> None:
+        count = len(world.members)
+        self.world, self._fields, self._watch = world, fields, watch
+        self.sellers = [member.seller for member in world.members]
+        candidates = [seller.candidate for seller in self.sellers]
+        market = Market.of(member.seller.candidate for member in world.present)
+        self.pool = Pool(policies, market, newcomers_share=0.0)
+        self.numbers = {candidate.node_id: number for number, candidate in enumerate(candidates)}
+        self.has_devices = any(candidate.devices for candidate in candidates)
+        self.capacity_milli = [capacity_milli(one) if one.devices or not self.has_devices else 0 for one in candidates]
+        self.there = bytearray(count)
+        self.came_at, self.there_us, self.busy_us = [0] * count, [0] * count, [0] * count
+        self.died_at, self.back_at = [NEVER] * count, [NEVER] * count
+        self.at_work: list[dict[UUID, Attempt]] = [{} for _ in range(count)]
+        self._taken_milli, self._taken_cpu = array("q", [0]) * count, [0] * count
+        self._whole = array("q", [len(one.devices) for one in candidates])
+        self._capacities = np.array(self.capacity_milli, np.int64)
+        self._cpu_total = [one.cpu_milli for one in candidates]
+        self._sorts = _sorts_of(fields, count)
+        self.busy_milli = self.present_milli = self.present = 0
+        self.hourly_uc = self.running_milli = 0
+
+    def come(self, number: int, now: int, begins: Instant) -> Sequence[int]:
+        """A node is there. Answers the sorts that it could carry out."""
+        self.there[number], self.came_at[number] = True, now
+        self.present += 1
+        self.present_milli += self.capacity_milli[number]
+        self.busy_milli += self._busy(number)
+        self._put(number, now, begins)
+        return self._sorts[number]
+
+    def go(self, number: int, now: int) -> None:
+        self.there[number] = False
+        self.there_us[number] += now - self.came_at[number]
+        self.present -= 1
+        self.present_milli -= self.capacity_milli[number]
+        self.busy_milli -= self._busy(number)
+        self.pool.remove(self.sellers[number].node_id)
+
+    def take(self, attempt: Attempt) -> None:
+        """An attempt has what the pool gave it."""
+        number, request = attempt.node, attempt.placed.request
+        self.at_work[number][attempt.id] = attempt
+        before = self._busy(number)
+        self._taken_milli[number] += request.asked_milli
+        self._taken_cpu[number] += request.cpu_milli
+        self.busy_milli += self._busy(number) - before
+        self.hourly_uc += attempt.hourly_uc
+        self.running_milli += max(WHOLE_MILLI, request.asked_milli)
+        self._look(number, attempt.placed.node)
+
+    def release(self, attempt: Attempt, now: int, begins: Instant) -> PoolNode | None:
+        """An attempt has nothing of its node any more. Answers the node, if it is there."""
+        number, request = attempt.node, attempt.placed.request
+        del self.at_work[number][attempt.id]
+        before = self._busy(number)
+        self._taken_milli[number] -= request.asked_milli
+        self._taken_cpu[number] -= request.cpu_milli
+        self.busy_us[number] += self._part(number, request) * (now - attempt.offered_at)
+        self.hourly_uc -= attempt.hourly_uc
+        self.running_milli -= max(WHOLE_MILLI, request.asked_milli)
+        if not self.there[number]:
+            return None
+        self.busy_milli += self._busy(number) - before
+        if not self.pool.release(attempt.placed):
+            self._put(number, now, begins)
+            return None
+        self._look(number, attempt.placed.node)
+        return attempt.placed.node
+
+    def finish(self, now: int) -> None:
+        """The time is over: count what is still there and still busy."""
+        for number, there in enumerate(self.there):
+            self.there_us[number] += now - self.came_at[number] if there else 0
+            for attempt in self.at_work[number].values():
+                self.busy_us[number] += self._part(number, attempt.placed.request) * (now - attempt.offered_at)
+
+    def fragmentation(self) -> float:
+        """The share of what is free that is of no use to what is ordered, though the machine would be large enough.
+
+        In the mean over all sorts, weighed by how much they ask for.
+        """
+        there, whole = np.frombuffer(self.there, np.bool_), np.frombuffer(self._whole, np.int64)
+        free = np.where(there, self._capacities - np.frombuffer(self._taken_milli, np.int64), 0)
+        lost = could = 0.0
+        for field in self._fields:
+            request = field.sort.request
+            if request.devices:
+                weight = field.sort.weight * field.sort.tasks_mean * field.sort.work * request.asked_milli
+                enough = whole >= request.devices if request.milli == WHOLE_MILLI else free >= request.milli
+                could += weight * float(free @ field.able)
+                lost += weight * float(free @ (field.able & ~enough))
+        return lost / could if could else 0.0
+
+    def _put(self, number: int, now: int, begins: Instant) -> None:
+        member, at_work = self.world.members[number], self.at_work[number]
+        seller = member.seller
+        taken = [(one.placed.request, one.placed.devices) for one in at_work.values()]
+        candidate = left_of(seller, taken) if taken else seller.candidate
+        if member.windows:
+            at = Instant(begins + now)
+            candidate = _until(candidate, windows.closes_at(member.windows, at, member.utc_offset_s), begins)
+        self._whole[number] = sum(device.free_milli == WHOLE_MILLI for device in candidate.devices)
+        self.pool.put(candidate)
+
+    def _look(self, number: int, node: PoolNode) -> None:
+        self._whole[number] = node.whole
+        self._watch.node(node, self._taken_milli[number], self._taken_cpu[number], self._cpu_total[number])
+
+    def _busy(self, number: int) -> int:
+        if not self.capacity_milli[number]:
+            return 0
+        return self._taken_milli[number] if self.has_devices else self._taken_cpu[number]
+
+    def _part(self, number: int, request: Request) -> int:
+        if not self.capacity_milli[number]:
+            return 0
+        return request.asked_milli if self.has_devices else request.cpu_milli
+
+
+def _sorts_of(fields: Sequence[Field], count: int) -> list[tuple[int, ...]]:
+    """Which sorts each member could carry out; those that are alike share one list."""
+    rows = np.array([field.able for field in fields]).T if fields else np.zeros((count, 0), np.bool_)
+    known: dict[bytes, tuple[int, ...]] = {}
+    return [known.setdefault(row.tobytes(), tuple(np.flatnonzero(row).tolist())) for row in rows]
+
+
+def _until(candidate: Candidate, closes: Instant | None, begins: Instant) -> Candidate:
+    return replace(candidate, available_until=None if closes is None else Instant(closes - begins))

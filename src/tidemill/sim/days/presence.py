@@ -1,0 +1,147 @@
+"""When nodes are there: they come and go by chance (Weibull spans) and by their owners' hours.
+
+Spans are drawn as if the pool had been running for ever: whoever is there at the beginning is in the middle of a span.
+A shape below 1 means that who has stayed long stays longer, as it is with people's machines.
+"""
+
+import csv
+from dataclasses import dataclass
+from math import gamma
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidemill.core.clock import HOUR, Instant
+from tidemill.core.nodes import windows
+from tidemill.sim.days.world import Member, World, WorldFault
+
+Times = NDArray[np.int64]
+Turn = tuple[int, int, bool]
+"""At, of which member, and whether it comes."""
+
+
+@dataclass(frozen=True)
+class Spans:
+    """How long something lasts, in hours."""
+
+    shape: float
+    scale_h: float
+
+    @property
+    def mean_h(self) -> float:
+        return self.scale_h * gamma(1 + 1 / self.shape)
+
+
+@dataclass(frozen=True)
+class Churn:
+    """How long nodes stay, and how long they are away."""
+
+    there: Spans
+    away: Spans
+
+    @property
+    def there_share(self) -> float:
+        return self.there.mean_h / (self.there.mean_h + self.away.mean_h)
+
+
+AT_HOME = Churn(Spans(0.6, 30.0), Spans(0.6, 4.0))
+"""Machines of people: there nine hours of ten, mostly for days, and many come and go often."""
+
+
+def read_churn(file: Path, name: str) -> Churn:
+    """One row of a table of fits, by the name in its column `dataset`."""
+    try:
+        with file.open(encoding="utf-8", newline="") as opened:
+            rows = {row["dataset"]: row for row in csv.DictReader(opened)}
+        if name not in rows:
+            raise WorldFault(f"There is no fit called {name} in {file}: there are {', '.join(rows)}.")
+        there, away = (
+            Spans(float(rows[name][f"{what}_weibull_shape"]), float(rows[name][f"{what}_weibull_scale_h"]))
+            for what in ("avail", "unavail")
+        )
+    except (KeyError, ValueError, TypeError, csv.Error) as error:
+        raise WorldFault(f"{file} is no table of Weibull fits ({error!r}): see `--help` for its columns.") from error
+    if min(there.shape, there.scale_h, away.shape, away.scale_h) <= 0:
+        raise WorldFault(f"The fit {name} in {file} is none: shapes and scales are above zero.")
+    return Churn(there, away)
+
+
+def turns(
+    world: World, churn: Churn | None, begins: Instant, until_us: int, seed: int
+) -> tuple[list[bool], list[Turn]]:
+    """Who is there at the beginning, and who comes and goes when, in order. None is nobody who goes by chance."""
+    count = len(world.members)
+    there = np.ones(count, np.bool_)
+    came: list[tuple[Times, Times, bool]] = []
+    if churn is not None:
+        there, came = _by_chance(churn, count, until_us, np.random.default_rng((seed, 2)))
+    found: dict[int, list[Turn]] = {}
+    for at, members, comes in came:
+        for one_at, number in zip(at.tolist(), members.tolist(), strict=True):
+            found.setdefault(number, []).append((one_at, number, comes))
+    is_there = there.tolist()
+    for number, member in enumerate(world.members):
+        if member.left_out:
+            is_there[number] = False
+            found.pop(number, None)
+        elif member.windows:
+            hours = _hours(member, begins, until_us)
+            is_there[number], found[number] = _both(number, is_there[number], found.get(number, []), *hours)
+    return is_there, sorted(turn for of_one in found.values() for turn in of_one)
+
+
+def _by_chance(
+    churn: Churn, count: int, until_us: int, dice: np.random.Generator
+) -> tuple[NDArray[np.bool_], list[tuple[Times, Times, bool]]]:
+    """Rounds of turns of all members at once, until everybody's next turn is after the end."""
+    there = dice.random(count) < churn.there_share
+    at = np.where(there, _residual(churn.there, count, dice), _residual(churn.away, count, dice))
+    found: list[tuple[Times, Times, bool]] = []
+    is_there, members = there.copy(), np.arange(count)
+    while len(members := members[at[members] < until_us]):
+        is_there[members] = ~is_there[members]
+        for comes in (True, False):
+            those = members[is_there[members] == comes]
+            found.append((at[those].copy(), those, comes))
+            at[those] += _drawn(churn.there if comes else churn.away, len(those), dice)
+    return there, found
+
+
+def _drawn(spans: Spans, count: int, dice: np.random.Generator) -> Times:
+    hours = spans.scale_h * dice.weibull(spans.shape, count)
+    return (np.minimum(hours, 1e6) * HOUR).astype(np.int64) + 1
+
+
+def _residual(spans: Spans, count: int, dice: np.random.Generator) -> Times:
+    """What is left of the span that a moment falls into: long spans are more likely to be met, and met anywhere."""
+    whole_h = spans.scale_h * dice.gamma(1 + 1 / spans.shape, 1.0, count) ** (1 / spans.shape)
+    hours = np.minimum(whole_h, 1e6) * dice.random(count)
+    return (hours * HOUR).astype(np.int64) + 1
+
+
+def _hours(member: Member, begins: Instant, until_us: int) -> tuple[bool, list[Turn]]:
+    """An owner's hours as turns."""
+    is_open = windows.is_open(member.windows, begins, member.utc_offset_s)
+    found: list[Turn] = []
+    at, now_open = begins, is_open
+    while True:
+        ahead = windows.closes_at if now_open else windows.opens_at
+        following = ahead(member.windows, at, member.utc_offset_s)
+        if following is None or following - begins >= until_us:
+            return is_open, found
+        at, now_open = following, not now_open
+        found.append((at - begins, 0, now_open))
+
+
+def _both(number: int, there: bool, turns_: list[Turn], is_open: bool, hours: list[Turn]) -> tuple[bool, list[Turn]]:
+    """A node is there when chance and its owner's hours allow it."""
+    first = present = there and is_open
+    found: list[Turn] = []
+    merged = sorted([*((at, 0, comes) for at, _, comes in turns_), *((at, 1, opens) for at, _, opens in hours)])
+    for at, which, on in merged:
+        there, is_open = (on, is_open) if which == 0 else (there, on)
+        if (there and is_open) != present:
+            present = not present
+            found.append((at, number, present))
+    return first, found

@@ -1,0 +1,136 @@
+"""Rounds of placing: whose turn it is goes to the best node, as production's pool finds it, and is offered there.
+
+A round comes when somebody waits for whom there might be a node, soon where few wait and later where many do. A task
+that came to nothing is not offered again where it failed, and for a while not where it was declined or lost.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from uuid import UUID
+
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.dispatch.asking import SLACK_MS
+from tidemill.core.kinds.needs import Needs
+from tidemill.core.market import quoted_ms
+from tidemill.core.placement.node import PoolNode
+from tidemill.core.placement.pool import Placed
+from tidemill.sim.days.agenda import Agenda
+from tidemill.sim.days.lives import Job, Lives
+from tidemill.sim.days.nodes import NEVER, Attempt, Nodes
+from tidemill.sim.days.queue import Line, Queue
+from tidemill.sim.days.scenario import Scenario
+
+_MS = SECOND // 1000
+_NOBODY: frozenset[UUID] = frozenset()
+
+
+class Rounds:
+    """`offered` hears of every attempt that is made."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        agenda: Agenda,
+        nodes: Nodes,
+        queue: Queue,
+        lives: Lives,
+        offered: Callable[[Attempt], None],
+    ) -> None:
+        self._times, self._factor = scenario.times, scenario.rules.deadline_factor
+        self._agenda, self._nodes, self._queue, self._lives, self._offered = agenda, nodes, queue, lives, offered
+        self._barred: dict[int, frozenset[UUID]] = {}
+        self._attempts = 0
+        self._round_at, self._last_at = NEVER, 0
+        lives.freed, lives.again, lives.fewer = self._freed, self._again, queue.lose
+
+    def wait(self, job: Job) -> None:
+        """The tasks of a new job wait."""
+        if self._queue.join(Line(job.number, job.sort, job.request, job.tasks, is_plain=True)):
+            self.call()
+
+    def call(self) -> None:
+        """A round comes soon, if none is to come already."""
+        if self._round_at == NEVER:
+            times = self._times
+            pause_us = min(times.round_us + times.round_per_task_us * self._queue.count, times.round_max_us)
+            self._round_at = max(self._agenda.now, self._last_at + pause_us)
+            self._agenda.at(self._round_at, self._round, None)
+
+    def _round(self, _: None) -> None:
+        self._round_at, self._last_at = NEVER, self._agenda.now
+        queue, pool, now = self._queue, self._nodes.pool, Instant(self._agenda.now)
+        closed: set[int] = set()
+        nowhere: set[Line] = set()
+        for line in queue.turns(now):
+            if line.sort in closed or line in nowhere:
+                continue
+            task = self._next_of(line)
+            if task is None:
+                continue
+            placed = pool.place(line.request, now)
+            if placed is not None:
+                self._offer(task, line, placed)
+                continue
+            line.tasks.appendleft(task)
+            nowhere.add(line)
+            if line.is_plain or not self._has_room(line.sort):
+                closed.add(line.sort)
+                queue.close(line.sort)
+        queue.rest(nowhere)
+        if queue.has_open:
+            self.call()
+
+    def _has_room(self, sort: int) -> bool:
+        """Whether there is room for the sort, though not for one who may not go there."""
+        placed = self._nodes.pool.place(self._queue.requests[sort], Instant(self._agenda.now))
+        if placed is not None:
+            self._nodes.pool.release(placed)
+        return placed is not None
+
+    def _next_of(self, line: Line) -> int | None:
+        """The next task of a line that still waits."""
+        while line.tasks:
+            task = line.tasks.popleft()
+            if self._lives.is_waiting(task):
+                return task
+        return None
+
+    def _offer(self, task: int, line: Line, placed: Placed) -> None:
+        self._attempts += 1
+        number = self._nodes.numbers[placed.node_id]
+        attempt = Attempt(UUID(int=self._attempts), task, line.job, number, placed, self._agenda.now)
+        self._set_terms(attempt, self._lives.jobs[line.job])
+        self._lives.assign(attempt)
+        self._offered(attempt)
+
+    def _set_terms(self, attempt: Attempt, job: Job) -> None:
+        """Its price, the time that is paid for, how long it should take, and when it is late."""
+        seller, devices = self._nodes.sellers[attempt.node], job.request.devices
+        speed = seller.device_ops_per_s * devices if devices else seller.cpu_ops_per_s
+        attempt.hourly_uc = seller.candidate.price_uc * max(1, devices)
+        attempt.expected_us = int(job.operations / max(1.0, speed) * SECOND)
+        attempt.quoted_ms = quoted_ms(Needs(0, 0, job.operations), speed)
+        attempt.deadline_at = self._agenda.now + (int(attempt.quoted_ms * self._factor) + SLACK_MS) * _MS
+
+    def _freed(self, node: PoolNode) -> None:
+        if self._queue.heard(node, Instant(self._agenda.now)):
+            self.call()
+
+    def _again(self, attempt: Attempt, lasting: bool) -> None:
+        task, job = attempt.task, self._lives.jobs[attempt.job]
+        node_id = attempt.placed.node_id
+        barred = self._barred.get(task, _NOBODY) | {node_id}
+        if lasting:
+            self._barred[task] = barred
+        line = Line(attempt.job, job.sort, replace(job.request, excluded_nodes=barred), (task,), is_plain=False)
+        if self._queue.join(line):
+            self.call()
+        if not lasting:
+            self._agenda.at(self._agenda.now + self._times.again_us, self._forgive, line)
+
+    def _forgive(self, line: Line) -> None:
+        """Whoever declined may be asked again."""
+        if line.tasks:
+            line.request = replace(line.request, excluded_nodes=self._barred.get(line.tasks[0], _NOBODY))
+            self._queue.reopen(line.sort)
+            self.call()

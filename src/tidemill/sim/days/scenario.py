@@ -1,0 +1,78 @@
+"""What a run is about: the pool's rules as they are set, what chance does to attempts, and for how long.
+
+Chance has round figures of our own; every one of them can be set.
+"""
+
+from dataclasses import dataclass
+
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.market import plan_of
+from tidemill.core.settings import Settings
+from tidemill.core.work.paying import MarketPlan
+from tidemill.core.work.task import Patience
+
+MONDAY = Instant(4 * 86_400 * SECOND)
+"""Simulated time begins with a week, for owners who let their nodes work at certain hours."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the pool's settings say of attempts."""
+
+    patience: Patience
+    plan: MarketPlan
+    deadline_factor: float
+    offline_after_us: int
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Rules":
+        return cls(
+            Patience(failures_max=settings.jobs.attempts_max),
+            plan_of(settings),
+            settings.jobs.deadline_factor,
+            int(settings.link.offline_after_s * SECOND),
+        )
+
+
+@dataclass(frozen=True)
+class Chances:
+    """How often something happens to an attempt; `broken` is the share of tasks that fail wherever they run."""
+
+    declined: float = 0.02
+    crashed: float = 0.005
+    straggling: float = 0.02
+    wrong: float = 0.001
+    broken: float = 0.001
+    pace_sigma: float = 0.2
+    """How much attempts of one length differ on one device."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """What the pool itself takes, in microseconds."""
+
+    offer_us: int = SECOND
+    """From an offer to the node's answer and the start."""
+
+    verdict_us: int = 2 * SECOND
+    """From a result to its verdict."""
+
+    round_us: int = SECOND // 5
+    """Between two rounds of placing, when few wait."""
+
+    round_per_task_us: int = 1_000
+    """And so much longer for each task that waits, as a round takes longer then."""
+
+    round_max_us: int = 30 * SECOND
+    again_us: int = 30 * SECOND
+    """A node that declined a task, or was lost with it, is not offered it again for so long."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    rules: Rules
+    hours: float = 24.0
+    seed: int = 1
+    chances: Chances = Chances()
+    times: Times = Times()
+    begins: Instant = MONDAY

@@ -1,0 +1,122 @@
+"""Sorts of tasks: what each asks of a node, how often it is ordered, and how long it takes beside the others.
+
+Ours are made up, from small embeddings to whole machines; others are read from a list of pods. A sort that no node of a
+world could ever carry out is not ordered there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidemill.core.clock import Instant
+from tidemill.core.placement.candidate import Candidate
+from tidemill.core.placement.node import PoolNode
+from tidemill.core.placement.request import Request
+from tidemill.core.placement.why_not import suits
+from tidemill.sim.days.world import World, WorldFault
+
+Mask = NDArray[np.bool_]
+
+THRIFTY_SHARE = 0.25
+"""So many orders of a sort come from customers who pay no more than nine of ten providers ask."""
+
+_THRIFTY_QUANTILE = 0.9
+_NOW = Instant(0)
+
+
+@dataclass(frozen=True)
+class Sort:
+    """Tasks that ask the same. `lengths` are relative; where there are none, lengths scatter around `work`."""
+
+    name: str
+    request: Request
+    weight: float
+    tasks_mean: float = 1.0
+    work: float = 1.0
+    lengths: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Field:
+    """A sort in a world: who could ever carry it out, how fast they are, and the most that one of them asks.
+
+    The mean is harmonic, so that on devices drawn at random tasks take as long as was meant.
+    """
+
+    sort: Sort
+    able: Mask
+    speed_mean: float
+    speed_least: float
+    price_max_uc: int
+
+
+_GIB = 1024
+
+OURS: tuple[Sort, ...] = (
+    Sort("embeddings", Request("embed", 1, gpu_memory_mib=6 * _GIB, cpu_milli=1000, memory_mib=4 * _GIB), 30, 20, 0.5),
+    Sort("pictures", Request("render", 1, gpu_memory_mib=10 * _GIB, cpu_milli=2000, memory_mib=8 * _GIB), 20, 12),
+    Sort("products", Request("matmul", 1, gpu_memory_mib=22 * _GIB, cpu_milli=1000, memory_mib=8 * _GIB), 20, 8, 1.5),
+    Sort("pairs", Request("container", 2, gpu_memory_mib=10 * _GIB, cpu_milli=4000, memory_mib=16 * _GIB), 10, 3, 1.5),
+    Sort("fours", Request("container", 4, gpu_memory_mib=14 * _GIB, cpu_milli=8000, memory_mib=32 * _GIB), 5, 2, 2.0),
+    Sort("machines", Request("container", 8, gpu_memory_mib=40 * _GIB, cpu_milli=8000, memory_mib=_GIB), 2, 1, 3.0),
+    Sort("scripts", Request("script", 0, cpu_milli=2000, memory_mib=4 * _GIB), 13, 15),
+)
+
+
+def fields(world: World, sorts: Sequence[Sort], policy: str) -> list[Field]:
+    """Each sort that somebody could carry out, and some of its orders under a limit of price."""
+    candidates = [member.seller.candidate for member in world.members]
+    prices = np.array([one.price_uc for one in candidates])
+    made = []
+    for sort in sorts:
+        able = _able(candidates, sort.request)
+        if able.any():
+            made += _divided(world, replace(sort, request=_named(sort.request, policy, candidates)), able, prices)
+    if not made:
+        raise WorldFault("No node of this world can carry out anything that is ordered: look at kinds and memory.")
+    return made
+
+
+def _divided(world: World, sort: Sort, able: Mask, prices: NDArray[np.int64]) -> list[Field]:
+    """Without a limit, and with one where prices differ."""
+    limit_uc, most_uc = int(np.quantile(prices[able], _THRIFTY_QUANTILE)), int(prices[able].max())
+    if limit_uc == most_uc:
+        return [_field(world, sort, able, most_uc)]
+    free = replace(sort, weight=sort.weight * (1 - THRIFTY_SHARE))
+    thrifty = replace(
+        sort,
+        name=f"{sort.name}, thrifty",
+        weight=sort.weight * THRIFTY_SHARE,
+        request=replace(sort.request, price_max_uc=limit_uc),
+    )
+    return [_field(world, free, able, most_uc), _field(world, thrifty, able & (prices <= limit_uc), limit_uc)]
+
+
+def _named(request: Request, policy: str, candidates: Sequence[Candidate]) -> Request:
+    """A request that asks for memory names the models that have it, so that it is placed quickly."""
+    if not request.devices or request.models:
+        return replace(request, policy=policy)
+    enough = {one.model for node in candidates for one in node.devices if one.memory_mib >= request.gpu_memory_mib}
+    return replace(request, models=frozenset(enough), policy=policy)
+
+
+def _able(candidates: Sequence[Candidate], request: Request) -> Mask:
+    """Whose machine is large enough when it is idle. Machines that are alike are asked once."""
+    known: dict[tuple[object, ...], bool] = {}
+    found = np.zeros(len(candidates), np.bool_)
+    for number, one in enumerate(candidates):
+        alike = (one.devices, one.cpu_milli, one.memory_mib, one.disk_mib, one.kinds)
+        if alike not in known:
+            known[alike] = suits(PoolNode(0, one, 0), request, _NOW)
+        found[number] = known[alike]
+    return found
+
+
+def _field(world: World, sort: Sort, able: Mask, price_max_uc: int) -> Field:
+    sellers = [world.members[number].seller for number in np.flatnonzero(able).tolist()]
+    speeds = [max(1.0, one.device_ops_per_s if sort.request.devices else one.cpu_ops_per_s) for one in sellers]
+    weights = [max(1, len(one.candidate.devices)) for one in sellers]
+    mean = sum(weights) / sum(weight / speed for weight, speed in zip(weights, speeds, strict=True))
+    return Field(sort, able, mean, min(speeds), price_max_uc)

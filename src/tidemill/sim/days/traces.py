@@ -1,0 +1,69 @@
+"""Worlds and sorts of tasks out of a cluster's lists of nodes and pods.
+
+The lists tell machines and what pods took of them, not owners, prices or speeds: so each node is a provider of its own,
+all ask the same price, and all are equally fast. Where pods have times, tasks last as they did in proportion.
+"""
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from uuid import UUID
+
+from tidemill.core.dispatch.selling import Seller
+from tidemill.core.placement.request import Request
+from tidemill.sim.days.sorts import Sort
+from tidemill.sim.days.world import Member, World, WorldFault, checked
+from tidemill.sim.openb import Cluster, read_cluster
+
+HOURLY_UC = 1_000_000
+SPEED = 1e12
+
+_PROVIDERS = 1 << 64
+
+
+def world_of(cluster: Cluster) -> World:
+    """The nodes with GPUs of a list."""
+    members = []
+    for number, node in enumerate(cluster.nodes):
+        candidate = replace(node, owner_id=UUID(int=_PROVIDERS + number), price_uc=HOURLY_UC)
+        members.append(Member(Seller(candidate, False, SPEED, SPEED), f"provider-{number + 1}"))
+    return checked(members)
+
+
+def read_sorts(nodes: Path, pods: Path) -> tuple[World, tuple[Sort, ...]]:
+    """The world of a list of nodes, and a sort for each shape in a list of pods, as often as it is there."""
+    cluster = read_cluster(nodes, pods)
+    lengths = _lengths(pods)
+    found: dict[tuple[object, ...], list[tuple[Request, float]]] = {}
+    for pod, length in zip(cluster.pods, lengths or [0.0] * len(cluster.pods), strict=True):
+        found.setdefault(pod.shape, []).append((pod, length))
+    return world_of(cluster), tuple(
+        Sort(_named(those[0][0]), those[0][0], len(those), lengths=tuple(length for _, length in those if length))
+        for those in found.values()
+    )
+
+
+def _lengths(pods: Path) -> Sequence[float]:
+    """How long each pod lasted, the mean being 1, in the order of their names; none where the list has no times."""
+    with pods.open(encoding="utf-8", newline="") as opened:
+        rows = sorted(csv.DictReader(opened), key=lambda row: row["name"])
+    if not rows or "deletion_time" not in rows[0]:
+        return ()
+    try:
+        lasted = [_lasted(row) for row in rows]
+    except ValueError as error:
+        raise WorldFault(f"A time in {pods} is none ({error}): times are whole seconds.") from error
+    mean = fmean(lasted)
+    return [one / mean for one in lasted]
+
+
+def _lasted(row: Mapping[str, str]) -> float:
+    return max(1.0, float(row["deletion_time"] or 0) - float(row["creation_time"] or 0))
+
+
+def _named(pod: Request) -> str:
+    devices = f"{pod.milli / 1000:g} of a device" if pod.milli < 1000 and pod.devices else f"{pod.devices} devices"
+    models = f" of {' or '.join(sorted(pod.models))}" if pod.models else ""
+    return f"{devices}{models}, {pod.cpu_milli / 1000:g} cores, {pod.memory_mib} MiB"

@@ -1,0 +1,87 @@
+"""What must hold at every step of a run, written down a second time, apart from the rules that are being run.
+
+Lives go forward only, as the tables here say; a task ends once, and a job when all of its tasks have; what attempts
+have of a node is what the pool says is taken, and never more than there is; and no money comes from nowhere. A run in
+which something of this does not hold ends at once, and says what was broken.
+"""
+
+from tidemill.core.placement.node import PoolNode
+from tidemill.core.placement.request import WHOLE_MILLI
+from tidemill.core.work.attempt import AT_WORK, AttemptState
+from tidemill.core.work.job import JobLife, JobState
+from tidemill.core.work.task import ENDED, Patience, TaskLife, TaskState
+
+_A, _T, _J = AttemptState, TaskState, JobState
+
+_WORKING = (_A.OFFERED, _A.ACCEPTED, _A.RUNNING)
+ATTEMPTS = frozenset({
+    *((before, after) for place, before in enumerate(_WORKING) for after in _WORKING[place + 1 :]),
+    *((before, after) for before in _WORKING for after in set(_A) - set(_WORKING)),
+    (_A.LOST, _A.SUBMITTED), (_A.EXPIRED, _A.SUBMITTED), (_A.SUBMITTED, _A.JUDGED),
+})  # fmt: skip
+
+_CAME_TO_NOTHING = (_T.PENDING, _T.FAILED, _T.CANCELLED)
+TASKS = frozenset({
+    (_T.PENDING, _T.ASSIGNED), (_T.PENDING, _T.PROOF_SUBMITTED), (_T.PENDING, _T.CANCELLED),
+    (_T.ASSIGNED, _T.ASSIGNED), (_T.ASSIGNED, _T.COMPUTING), (_T.ASSIGNED, _T.PROOF_SUBMITTED),
+    (_T.COMPUTING, _T.PROOF_SUBMITTED), (_T.PROOF_SUBMITTED, _T.VERIFYING), (_T.PROOF_SUBMITTED, _T.COMPLETED),
+    (_T.VERIFYING, _T.COMPLETED),
+    *((before, after)
+      for before in (_T.ASSIGNED, _T.COMPUTING, _T.PROOF_SUBMITTED, _T.VERIFYING) for after in _CAME_TO_NOTHING),
+})  # fmt: skip
+
+_OVER = (_J.COMPLETED, _J.FAILED, _J.CANCELLED, _J.EXPIRED)
+JOBS = frozenset({
+    (_J.DRAFT, _J.QUOTED), (_J.QUOTED, _J.QUEUED), (_J.QUEUED, _J.RUNNING), (_J.QUEUED, _J.QUEUED),
+    (_J.RUNNING, _J.RUNNING), *((before, after) for before in (_J.QUEUED, _J.RUNNING) for after in _OVER),
+})  # fmt: skip
+
+
+class Broken(AssertionError):
+    """A rule was broken: a bug in the rules or in the simulator."""
+
+
+class Watch:
+    """Looks on. `ended` has a mark for each task that has ended."""
+
+    def __init__(self, tasks: int, patience: Patience) -> None:
+        self._patience = patience
+        self.ended = bytearray(tasks)
+
+    def attempt(self, before: AttemptState, after: AttemptState) -> None:
+        if (before, after) not in ATTEMPTS:
+            raise Broken(f"An attempt that was {before} is {after}.")
+
+    def task(self, task: int, before: TaskLife, after: TaskLife) -> None:
+        """One step of a task. Who waits is held by nobody, and nobody is tried for ever."""
+        if (before.state, after.state) not in TASKS:
+            raise Broken(f"Task {task} was {before.state} and is {after.state}.")
+        if (after.holder is not None) and after.state is TaskState.PENDING:
+            raise Broken(f"Task {task} waits, and an attempt has it.")
+        patience = self._patience
+        if not before.tries <= after.tries <= patience.tries_max or after.failures > patience.failures_max:
+            raise Broken(f"Task {task} was tried {after.tries} times and failed {after.failures} times.")
+        if after.state in ENDED:
+            if self.ended[task]:
+                raise Broken(f"Task {task} has ended twice.")
+            self.ended[task] = 1
+
+    def job(self, job: int, before: JobLife, after: JobLife) -> None:
+        if (before.state, after.state) not in JOBS:
+            raise Broken(f"Job {job} was {before.state} and is {after.state}.")
+        if (after.state in _OVER) != (after.ends.total == after.tasks):
+            raise Broken(f"Job {job} is {after.state}, and {after.ends.total} of {after.tasks} tasks have ended.")
+
+    def held(self, state: AttemptState, life: TaskLife | None) -> None:
+        """Whoever has something of a node has a task that goes on."""
+        if state in AT_WORK and life is None:
+            raise Broken("An attempt goes on whose task has ended.")
+
+    def node(self, node: PoolNode, taken_milli: int, taken_cpu: int, cpu_total: int) -> None:
+        """What is free of a node is what attempts have left of it."""
+        if node.used_milli != taken_milli or not 0 <= taken_milli <= WHOLE_MILLI * len(node.free):
+            raise Broken(f"Of node {node.node_id} attempts have {taken_milli} and the pool gave {node.used_milli}.")
+        if node.cpu_milli != cpu_total - taken_cpu or not 0 <= node.cpu_milli <= cpu_total:
+            raise Broken(f"Of node {node.node_id}'s processor {node.cpu_milli} of {cpu_total} are free.")
+        if node.memory_mib < 0 or node.disk_mib < 0:
+            raise Broken(f"Node {node.node_id} has given more memory or disk than it has.")
