@@ -367,10 +367,11 @@ def test_a_broken_connection_keeps_what_came_unless_it_had_a_checksum(here: Here
 def test_a_second_request_for_an_upload_that_is_busy_is_told_so(here: Here) -> None:
     client = here.client()
     path = client.begun(10 * MIB)
-    with client.half_sent(path, 10 * MIB, b"") as sending:
-        with fed_steadily(sending) as sent:
-            until(lambda: client.add(path, 1, b"x").status_code == 423, "somebody else is adding")
-    until(lambda: client.look(path).headers["upload-offset"] == str(sum(sent)), "it let go")
+    with client.half_sent(path, 10 * MIB, bytes(3 * MIB)) as sending, fed_steadily(sending) as sent:
+        until(lambda: client.look(path).headers["upload-offset"] != "0", "it is being added to")
+        assert client.add(path, 1, b"x").status_code == 423
+    all_sent = str(3 * MIB + sum(sent))
+    until(lambda: client.look(path).headers["upload-offset"] == all_sent, "it let go, and what came is kept")
 
 
 def test_whoever_sends_nothing_for_long_is_cut_off_and_a_steady_sender_is_not(here: Here) -> None:
