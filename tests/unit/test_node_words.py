@@ -12,7 +12,7 @@ from tidemill.cli.rule_words import wish, written
 from tidemill.core.challenge.events import NodeChallengeFailed, NodeChallengePassed
 from tidemill.core.challenge.verdict import Figures
 from tidemill.core.clock import Instant
-from tidemill.core.dispatch.events import ReceiptsRefused
+from tidemill.core.dispatch.events import ReceiptsRefused, TimesDoubted
 from tidemill.core.events import KINDS, Event
 from tidemill.core.nodes.events import (
     JoinTokenMade,
@@ -64,6 +64,7 @@ EVENTS: list[tuple[Event, str]] = [
         ReceiptsRefused(UUID(int=1), UUID(int=2), "receipts_forged", "The signature is not the node's.", True),
         "The signature is not the node's.",
     ),
+    (TimesDoubted(OWNER, NODE, UUID(int=3), "Only 5 ms passed."), "cannot be true: Only 5 ms passed."),
 ]
 
 

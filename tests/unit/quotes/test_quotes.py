@@ -155,3 +155,14 @@ def test_a_task_that_does_not_fit_an_offer_is_refused() -> None:
     made, parts = priced({"kind": "script", "parameters": script}, node(1))
     refused = tasks_of(understood({"kind": "script", "parameters": script}), parts, made.costs_max_uc, made.limit_s)
     assert isinstance(refused, Objection)
+
+
+def test_a_quote_says_when_nobody_could_check_the_results() -> None:
+    def is_warned(body: dict[str, Any], *nodes: ForSale) -> bool:
+        return any("No house node" in why for why in priced(body, *nodes)[0].reasoning)
+
+    assert is_warned(TEXTS, node(1))
+    assert is_warned(TEXTS, node(1), node(2, house=True, memory_mib=16)), "one that is too small checks nothing"
+    assert not is_warned(TEXTS, node(1), node(2, house=True))
+    assert not is_warned(MATMUL, node(1)), "a product is proved"
+    assert not is_warned({**TEXTS, "tasks": 1, "expected": ["0" * 64]}, node(1))

@@ -12,7 +12,7 @@ from tidemill.core.work import job as jobs
 from tidemill.core.work import task as tasks
 from tidemill.core.work.attempt import AT_WORK, OVER, AttemptState, Happening
 from tidemill.core.work.job import Closing, Ends, JobEffect, JobHappening, JobLife, JobState
-from tidemill.core.work.task import Attempt, Blame, Effect, Patience, TaskLife, TaskState
+from tidemill.core.work.task import Attempt, Blame, Crash, Effect, Patience, TaskLife, TaskState
 
 FIRST, SECOND = UUID(int=1), UUID(int=2)
 PATIENCE = Patience(failures_max=3, tries_max=6)
@@ -37,12 +37,20 @@ def test_what_is_over_stays_over_except_for_a_late_result() -> None:
     }
 
 
+def test_the_same_failure_at_two_owners_is_the_tasks_own() -> None:
+    crash = Crash(FIRST, "exit code 1")
+    assert tasks.is_own_fault(crash, [Crash(SECOND, "exit code 1")], PATIENCE)
+    for earlier in ([], [Crash(FIRST, "exit code 1")], [Crash(SECOND, "exit code 2")]):
+        assert not tasks.is_own_fault(crash, earlier, PATIENCE)
+
+
 @pytest.mark.parametrize(
     ("state", "happening", "failures", "blame"),
     [
         (AttemptState.RUNNING, Happening.CRASHED, 1, Blame.CRASHED),
         (AttemptState.RUNNING, Happening.TIME_UP, 1, Blame.LATE),
         (AttemptState.SUBMITTED, Happening.FAILED, 1, Blame.WRONG),
+        (AttemptState.SUBMITTED, Happening.UNSURE, 0, None),
         (AttemptState.ACCEPTED, Happening.DECLINED, 0, Blame.BROKE_ITS_WORD),
         (AttemptState.OFFERED, Happening.DECLINED, 0, None),
         (AttemptState.OFFERED, Happening.TIME_UP, 0, None),

@@ -40,11 +40,14 @@ DEAREST = AMOUNT_MAX_UC // 2 * HOUR_MS
 _CHECKS: Mapping[Check, str] = {
     Check.RECOMPUTE: "Each result is computed again.",
     Check.FREIVALDS: "Each product is proved and checked with random vectors.",
-    Check.HASH: "Each result is compared byte by byte where it is checked again.",
-    Check.SIMILARITY: "Results are made again elsewhere by draw, and must be alike.",
-    Check.PIXELS: "Pixels are made again elsewhere by draw, and must be the same.",
-    Check.REPLAY: "Results are made again elsewhere by draw, where that can be.",
+    Check.HASH: "Each result is made again by a house node, and must be the same.",
+    Check.SIMILARITY: "Each result is made again by a house node, and must be alike.",
+    Check.PIXELS: "Each picture is made again by a house node, and every pixel must be the same.",
+    Check.REPLAY: "Each result is made again by a house node, and its files must be the same.",
 }
+_PROVED = frozenset({Check.RECOMPUTE, Check.FREIVALDS})
+_NO_HOUSE = "No house node that is online can check it: results would wait until one comes, and are paid for only then."
+_IS_EXPECTED = "Each result must have the hash that you expect."
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,7 @@ def quote(
         hours_low=least_ms * rounds / HOUR_MS,
         hours_high=most_ms * rounds / HOUR_MS,
         lines=_lines(low_uc, high_uc, commission, _check_of(order)),
-        reasoning=_reasoning(len(parts), largest, nodes, found),
+        reasoning=(*_reasoning(len(parts), largest, nodes, found), *_warning(order, largest, market)),
         expires_at=expires_at,
         has_runner=True,
         costs_max_uc=tuple(most),
@@ -219,8 +222,15 @@ def _classes(needs: Sequence[Needs]) -> list[Needs]:
 
 
 def _check_of(order: Order) -> str:
-    check = _CHECKS[KINDS[order.kind].check(order.work)]
+    check = _IS_EXPECTED if order.expected else _CHECKS[KINDS[order.kind].check(order.work)]
     return f"{check} Only what passes is paid. The pool pays for checks out of its commission."
+
+
+def _warning(order: Order, needs: Needs, market: Market) -> tuple[str, ...]:
+    """What is executed again by the house needs a house."""
+    if order.expected or KINDS[order.kind].check(order.work) in _PROVED:
+        return ()
+    return () if any(node.house and markets.holds(node, order.kind, needs) for node in market.nodes) else (_NO_HOUSE,)
 
 
 def _lines(low_uc: int, high_uc: int, commission_ppm: int, check: str) -> tuple[Line, ...]:

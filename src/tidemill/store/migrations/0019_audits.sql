@@ -2,8 +2,9 @@
 -- any other, so that nothing tells it from one; its job is the audited attempt, so no customer's job counts it. The lease
 -- of the audited attempt waits for ever, until the audit's task has ended.
 CREATE TABLE audit (
-    attempt_id  uuid NOT NULL PRIMARY KEY,
-    -- Whose result of which task it is, and the hash of that result.
+    -- The attempt whose result it is.
+    id          uuid NOT NULL PRIMARY KEY,
+    -- Of which task, whose, and the hash of that result.
     of_task_id  uuid NOT NULL,
     owner_id    uuid NOT NULL,
     claimed     bytea NOT NULL,
@@ -14,7 +15,7 @@ CREATE TABLE audit (
     begun_at    timestamptz NOT NULL,
     judged_at   timestamptz,
     CHECK ((verdict IS NULL) = (judged_at IS NULL))
-) PARTITION BY RANGE (attempt_id);
+) PARTITION BY RANGE (id);
 CREATE INDEX audit_of_task ON audit (of_task_id);
 CREATE INDEX audit_task ON audit (task_id);
 CREATE INDEX audit_open ON audit (begun_at) WHERE judged_at IS NULL;

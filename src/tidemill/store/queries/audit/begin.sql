@@ -5,13 +5,13 @@ WITH held AS (
     WHERE attempt_id = :attempt_id AND tries = :lease AND state = 'submitted'
     RETURNING attempt_id, task_id, owner_id, rank
 ), begun AS (
-    INSERT INTO audit (attempt_id, of_task_id, owner_id, claimed, task_id, begun_at)
+    INSERT INTO audit (id, of_task_id, owner_id, claimed, task_id, begun_at)
     SELECT h.attempt_id, h.task_id, h.owner_id, :claimed, :task_id, :now FROM held AS h
     ON CONFLICT DO NOTHING
-    RETURNING attempt_id, of_task_id
+    RETURNING id, of_task_id
 ), copied AS (
     INSERT INTO task (id, job_id, number, body, cost_max_uc)
-    SELECT :task_id, b.attempt_id, 0, t.body, :cost_max_uc
+    SELECT :task_id, b.id, 0, t.body, :cost_max_uc
     FROM begun AS b JOIN task AS t ON t.id = b.of_task_id
     RETURNING id, job_id
 )

@@ -8,7 +8,7 @@ FROM (
     SELECT l.attempt_id, l.task_id, l.node_id, l.state, NULL::text AS verdict, '' AS reason, l.hourly_uc, 0::bigint AS paid_uc,
            l.offered_at, NULL::timestamptz AS ended_at,
            CASE WHEN q.task_id IS NOT NULL THEN 'waits' WHEN u.task_id IS NOT NULL THEN 'runs' END AS audit
-    FROM lease AS l LEFT JOIN audit AS u ON u.attempt_id = l.attempt_id
+    FROM lease AS l LEFT JOIN audit AS u ON u.id = l.attempt_id
     LEFT JOIN task_queue AS q ON q.rank = l.rank AND q.task_id = u.task_id
     WHERE l.job_id = :job_id
     UNION ALL

@@ -6,7 +6,7 @@ WITH due AS (
       AND (l.judge_until IS NULL OR l.judge_until <= :now
            OR (l.judge_until = 'infinity' AND EXISTS (
                SELECT FROM audit AS a JOIN task AS r ON r.id = a.task_id
-               WHERE a.attempt_id = l.attempt_id AND r.ended IS NOT NULL)))
+               WHERE a.id = l.attempt_id AND r.ended IS NOT NULL)))
     ORDER BY l.attempt_id LIMIT :limit FOR UPDATE OF l SKIP LOCKED
 ), taken AS (
     UPDATE lease AS l SET judge = :judge, judge_until = :until FROM due AS d WHERE l.attempt_id = d.attempt_id
@@ -27,7 +27,7 @@ LEFT JOIN LATERAL (
     SELECT d.model, d.name, d.memory_mib, d.measured_ops_per_s FROM device AS d
     WHERE d.node_id = k.node_id AND d.kind <> 'cpu' ORDER BY d.measured_ops_per_s DESC NULLS LAST LIMIT 1
 ) AS g ON true
-LEFT JOIN audit AS a ON a.attempt_id = k.attempt_id
+LEFT JOIN audit AS a ON a.id = k.attempt_id
 LEFT JOIN task AS r ON r.id = a.task_id
 LEFT JOIN attempt AS e ON e.id = r.attempt_id
 LEFT JOIN receipt_batch AS x ON x.id = e.batch_id

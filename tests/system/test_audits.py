@@ -1,0 +1,86 @@
+"""A node that lies, beside the pool's own, both real agents: it is not paid, and the customer gets what is right."""
+
+import base64
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from tests.places import reachable_directory
+from tests.system.agents import LIGHT, Machine, join_token, machines_in, until_linked
+from tests.system.people import MANY, People, people_of
+from tests.system.pool import Running, pool_in, until
+from tests.system.test_jobs import Customer, Shop, uc
+from tidemill.core.accounts.roles import Role
+from tidemill.core.archives import read_archive
+
+SCRIPT = {
+    "kind": "script",
+    "parameters": {"program": "from pathlib import Path; Path('out/answer').write_text('right')", "seconds": 5},
+}
+LIE = """
+from tidemill.agent.running import sealing
+truth = sealing._content
+sealing._content = lambda *of: (b"wrong"[:len(chunk)] for chunk in truth(*of))
+"""
+"""An agent that has this changes every result before it hashes, signs and sends it."""
+
+
+@contextmanager
+def liar_in(home: Path) -> Iterator[Machine]:
+    place = home / "lie"
+    place.mkdir()
+    (place / "sitecustomize.py").write_text(LIE)
+    place.chmod(0o755)
+    with machines_in(home / "liar", 1, inside=("/usr/bin/env", f"PYTHONPATH={place}")) as [machine]:
+        machine.home.parent.mkdir()
+        yield machine
+
+
+def house_token(running: Running, people: People) -> str:
+    operator = people.session(people.person(Role.OPERATOR, second_factor=True))
+    wanted = {"name": "the house", "house": True}
+    made = running.post("/api/v1/nodes/join-tokens", headers=operator.bearer, json=wanted)
+    assert made.status_code == 201, made.text
+    token: str = made.json()["token"]
+    return token
+
+
+def nodes(customer: Customer) -> int:
+    path = "/api/v1/marketplace/cluster/status"
+    found: int = customer.shop.running.get(path, headers=customer.headers).json()["nodes"]
+    return found
+
+
+@pytest.mark.needs("bubblewrap")
+def test_a_node_that_alters_results_is_not_paid_and_the_customer_gets_the_right_one() -> None:
+    with reachable_directory() as home, pool_in(home, **MANY, **LIGHT) as pool:
+        running = pool.up()
+        running.set_up()
+        with people_of(running) as people, liar_in(home) as liar, machines_in(home, 1) as [house]:
+            ann = Shop(running, people).customer(10)
+            liar.join(running.url, join_token(running, people, people.person(Role.PROVIDER)))
+            liar.start()
+            until_linked(liar)
+            until(lambda: nodes(ann) == 1, "the liar may get work", 60)
+            job = ann.order(SCRIPT)
+            assert any("house node" in why for why in job["quote"]["reasoning"])
+            assert ann.post(f"/{job['id']}/confirm").status_code == 200
+            until(lambda: "waits for a house node" in told(ann, job["id"]), "the result waits for the house", 60)
+            house.join(running.url, house_token(running, people))
+            house.start()
+            done = ann.over(job["id"])
+            assert done["state"] == "completed", told(ann, job["id"])
+            [wrong, right] = ann.get(f"/{job['id']}/resources").json()["items"]
+            assert (wrong["node_id"], wrong["verdict"], uc(wrong["paid"])) == (liar.node_id, "fail", 0)
+            assert (right["node_id"], right["verdict"]) == (house.node_id, "pass")
+            [result] = ann.get(f"/{job['id']}/result").json()["items"]
+            assert read_archive(base64.b64decode(result["inline"])) == {PurePosixPath("answer"): b"right"}
+            assert 0 < uc(done["spent"]) == 10_000_000 - ann.available_uc
+        assert '"bug"' not in running.said()
+
+
+def told(customer: Customer, job_id: str) -> str:
+    """What is said of the job's attempts."""
+    return " ".join(one["reason"] for one in customer.get(f"/{job_id}/resources").json()["items"])
