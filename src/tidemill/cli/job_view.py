@@ -41,7 +41,7 @@ def print_quote(quote: dict[str, Any]) -> None:
         print_line(f"- {sentence}")
 
 
-def print_job(job: dict[str, Any]) -> None:
+def print_job(job: dict[str, Any], waits_for: str | None = None) -> None:
     quote = job["quote"]
     fields = {
         "id": job["id"],
@@ -50,6 +50,7 @@ def print_job(job: dict[str, Any]) -> None:
         "state": state_of(job),
         "priority": job["priority"],
         "tasks": progress_of(job),
+        "waits for": waits_for or "",
         "price": "" if quote is None else _span(quote),
         "budget": job["max_budget"] or "none",
         "held": f"{job['held']} {job['currency']}s",

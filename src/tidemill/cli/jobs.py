@@ -8,6 +8,7 @@ import typer
 
 from tidemill.cli import job_following
 from tidemill.cli.calling import moment
+from tidemill.cli.explanation_view import print_why_job
 from tidemill.cli.job_files import read_job, with_inputs
 from tidemill.cli.job_following import ROUTE, ordered, results_of, until_over
 from tidemill.cli.job_view import print_job, print_jobs, print_quote, print_results, say_plan
@@ -88,12 +89,29 @@ def list_jobs(
 
 @app.command()
 def show(job: Which, as_json: AsJson = False) -> None:
-    """Show a job: where it is, what it costs and what it has cost."""
-    found = as_operator().ask("GET", f"{ROUTE}/{job}")
+    """Show a job: where it is, what it waits for, what it costs and what it has cost."""
+    caller = as_operator()
+    found = caller.ask("GET", f"{ROUTE}/{job}")
+    if as_json:
+        print_json(found)
+        return
+    waits = found["progress"]["waiting"] > 0
+    why = caller.ask("GET", f"{ROUTE}/{job}/explanation", query={"limit": "1"})["sentence"] if waits else None
+    print_job(found, waits_for=why)
+
+
+@app.command()
+def why(
+    job: Which,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Show at most so many attempts.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Why the tasks of a job went where they went, and what those that wait wait for."""
+    found = as_operator().ask("GET", f"{ROUTE}/{job}/explanation", query={"limit": str(limit)})
     if as_json:
         print_json(found)
     else:
-        print_job(found)
+        print_why_job(found)
 
 
 @app.command()

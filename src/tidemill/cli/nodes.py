@@ -11,6 +11,7 @@ import typer
 
 from tidemill.cli import join_tokens
 from tidemill.cli.calling import moment
+from tidemill.cli.explanation_view import print_considered
 from tidemill.cli.node_events import sentence
 from tidemill.cli.node_view import NONE_YET, print_node, print_nodes, rule_rows
 from tidemill.cli.node_watch import follow
@@ -69,6 +70,17 @@ def history(
         return
     for event in found:
         print_line(f"{moment(event['at'])}  {sentence(event)}")
+
+
+@app.command()
+def why(node: Which, as_json: AsJson = False) -> None:
+    """What a node was considered for lately, and why it lost; times are UTC."""
+    caller = as_operator()
+    found = caller.ask("GET", f"{_ROUTE}/{_meant(caller, node)}/considered")
+    if as_json:
+        print_json(found["items"])
+    else:
+        print_considered(found["items"])
 
 
 @app.command()

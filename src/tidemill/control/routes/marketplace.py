@@ -9,10 +9,11 @@ from pydantic import BaseModel, Field
 from tidemill.control.context import Control, ControlPart
 from tidemill.control.guard import GuardedRoute
 from tidemill.control.routes import API
+from tidemill.control.routes.explanation_views import QueueObjection, queue_objections
 from tidemill.core.clock import as_datetime
 from tidemill.core.market import Market, prices_uc
 from tidemill.core.money import credits_of
-from tidemill.store import job_views, market
+from tidemill.store import explanations, job_views, market
 
 router = APIRouter(prefix=f"{API}/marketplace", tags=["jobs"], route_class=GuardedRoute)
 
@@ -49,6 +50,7 @@ class QueueView(BaseModel):
     placed: int = Field(description="Tasks that a node has, or that are being checked.")
     jobs: int = Field(description="Jobs with tasks that wait.")
     oldest_at: datetime | None = Field(description="Since when the oldest of them waits.")
+    waits_for: list[QueueObjection] = Field(description="Why nobody was found for them, all customers together.")
 
 
 @router.get("/cluster/status")
@@ -74,9 +76,10 @@ async def queue(control: ControlPart) -> QueueView:
     """How many tasks wait for nodes, and since when."""
     async with control.requests.connection() as connection:
         found = await job_views.queue(connection)
+        objections = queue_objections(await explanations.queue(connection))
     waiting = dict(zip(("high", "normal", "low"), (found.waiting[rank] for rank in range(3)), strict=True))
     oldest_at = None if found.oldest_at is None else as_datetime(found.oldest_at)
-    return QueueView(waiting=waiting, placed=found.placed, jobs=found.jobs, oldest_at=oldest_at)
+    return QueueView(waiting=waiting, placed=found.placed, jobs=found.jobs, oldest_at=oldest_at, waits_for=objections)
 
 
 def _price(model: str, asked_uc: Sequence[int]) -> PriceView:
