@@ -59,7 +59,7 @@ class Pool:
 
     async def place(self, limit: int = 100) -> list[Placement]:
         async with self.database.transaction() as transaction:
-            waiting = await tasks.waiting(transaction, limit)
+            waiting = await tasks.waiting(transaction, await tasks.front(transaction, limit))
         wanted = [self.placement(one.rank, one.task_id, number) for number, one in enumerate(waiting)]
         async with self.database.transaction() as transaction:
             placed = await tasks.place(transaction, wanted, self.now)
@@ -168,7 +168,7 @@ async def test_a_task_whose_node_is_lost_waits_for_another(pool: Pool) -> None:
     [one] = await pool.place()
     await pool.apply([said(one, Happening.NODE_LOST)])
     async with pool.database.transaction() as transaction:
-        [waiting] = await tasks.waiting(transaction, 10)
+        [waiting] = await tasks.waiting(transaction, await tasks.front(transaction, 10))
     assert (waiting.failures, waiting.tries) == (0, 1)
 
 
@@ -204,7 +204,7 @@ async def test_a_task_is_not_placed_on_a_node_that_has_lost_its_link(pool: Pool)
         await connection.execute("UPDATE presence SET process_id = NULL, linked_at = NULL")
     assert await pool.place() == []
     async with pool.database.transaction() as transaction:
-        assert len(await tasks.waiting(transaction, 10)) == 1
+        assert len(await tasks.waiting(transaction, await tasks.front(transaction, 10))) == 1
 
 
 async def test_a_job_is_confirmed_once_and_only_with_money(pool: Pool) -> None:

@@ -295,6 +295,9 @@ async def _listening(control: Control) -> AsyncIterator[None]:
     by_name = {runner.loop.name: runner for runner in control.runners}
     announcer, feed, telling = by_name[AnnounceLoop.name], by_name[EventFeed.name], by_name[TellingLoop.name]
     placing, offering = by_name[PlacingLoop.name], by_name[OfferingLoop.name]
+    assert isinstance(placing.loop, PlacingLoop)
+    assert isinstance(offering.loop, OfferingLoop)
+    placing.loop.on_placed = offering.loop.placed
 
     def appended(accounts: Sequence[UUID]) -> None:
         assert isinstance(announcer.loop, AnnounceLoop)
@@ -307,8 +310,10 @@ async def _listening(control: Control) -> AsyncIterator[None]:
         if any(event.subject.startswith(("node:", "account:")) for event in batch):
             telling.wake()
         assert isinstance(placing.loop, PlacingLoop)
+        assert isinstance(offering.loop, OfferingLoop)
         if placing.loop.heard(batch):
             placing.wake()
+        if offering.loop.heard(batch, placed_here=placing.loop.in_charge):
             offering.wake()
 
     control.feed.on_events = arrived

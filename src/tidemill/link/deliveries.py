@@ -1,7 +1,7 @@
-"""Reports go to the registry in batches, at most one frame of a node at a time, so that they stay in order.
+"""Reports go to the registry in batches: of each node what has gathered while the last batch was decided, in its order.
 
 A registry that cannot answer is asked again, with fewer and with others first: should it be for what one node said, the
-others do not wait for that. A node whose frames wait is not read, so nothing grows.
+others do not wait for that. A node of which much waits is not read, so nothing grows.
 """
 
 import asyncio
@@ -9,18 +9,38 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import islice
 from random import Random
+from typing import NamedTuple, TypeAlias
 
 from tidemill.core.faults import Fault
 from tidemill.core.pace import Backoff
 from tidemill.link.connection import Connection, Unread
 from tidemill.link.registry import HeardReports, Held, Outcome, Registry
-from tidemill.wire.messages import Reports
+from tidemill.wire.messages import FRAME_MAX, Facts, LogLines, Receipts, Reports
 
 BATCH_MAX = 200
-_FRAMES_MAX = 4
-"""The most frames of one node that wait; each is as long as a frame may be."""
+BATCH_MAX_BYTES = 1024 * 1024
+"""A batch has at least what one node said, and beyond that about so much."""
+
+_WAITING_MAX_BYTES = 4 * FRAME_MAX
+_FRAMES_MAX = 256
+"""The most that waits of one node; then it is read no more."""
+
+_ITEMS_MAX = 1_000
+_ITEM_BYTES = 64
 
 _AGAIN = Backoff(first_s=0.2, most_s=5)
+
+
+_Sized: TypeAlias = tuple[Reports, int]
+
+
+class _Gathered(NamedTuple):
+    """What one node said in so many frames."""
+
+    connection: Connection
+    reports: Reports
+    frames: int
+    size_bytes: int
 
 
 class Deliveries:
@@ -30,15 +50,15 @@ class Deliveries:
         self._registry = registry
         self._answer = answer
         self._chance = chance
-        self._waiting: dict[Connection, deque[Reports]] = {}
+        self._waiting: dict[Connection, deque[_Sized]] = {}
         self._most = BATCH_MAX
         self._failures = 0
         self._wanted = asyncio.Event()
 
     def add(self, connection: Connection, reports: Reports) -> None:
         frames = self._waiting.setdefault(connection, deque())
-        frames.append(reports)
-        if len(frames) >= _FRAMES_MAX:
+        frames.append((reports, _size_bytes(reports)))
+        if len(frames) >= _FRAMES_MAX or sum(size_bytes for _, size_bytes in frames) >= _WAITING_MAX_BYTES:
             connection.unread(Unread.UNDECIDED)
         self._wanted.set()
 
@@ -54,34 +74,73 @@ class Deliveries:
             else:
                 self._wanted.clear()
 
-    def _next(self) -> Sequence[tuple[Connection, Reports]]:
-        return [(connection, frames[0]) for connection, frames in islice(self._waiting.items(), self._most)]
+    def _next(self) -> Sequence[_Gathered]:
+        batch: list[_Gathered] = []
+        left_bytes = BATCH_MAX_BYTES
+        for connection, frames in islice(self._waiting.items(), self._most):
+            if left_bytes <= 0:
+                break
+            gathered = _gathered(connection, frames, left_bytes)
+            left_bytes -= gathered.size_bytes
+            batch.append(gathered)
+        return batch
 
-    async def _deliver(self, batch: Sequence[tuple[Connection, Reports]]) -> None:
+    async def _deliver(self, batch: Sequence[_Gathered]) -> None:
         try:
-            outcomes = await self._registry.reported([HeardReports(_held(one), reports) for one, reports in batch])
+            outcomes = await self._registry.reported(
+                [HeardReports(_held(one.connection), one.reports) for one in batch]
+            )
         except Fault:
             await self._put_back(batch)
             return
         self._failures, self._most = 0, min(2 * self._most, BATCH_MAX)
-        for (connection, _), outcome in zip(batch, outcomes, strict=True):
-            self._done(connection)
-            self._answer(connection, outcome)
+        for one, outcome in zip(batch, outcomes, strict=True):
+            self._done(one)
+            self._answer(one.connection, outcome)
 
-    async def _put_back(self, batch: Sequence[tuple[Connection, Reports]]) -> None:
+    async def _put_back(self, batch: Sequence[_Gathered]) -> None:
         self._failures, self._most = self._failures + 1, max(1, len(batch) // 2)
-        for connection, _ in batch:
-            if frames := self._waiting.pop(connection, None):
-                self._waiting[connection] = frames
+        for one in batch:
+            if frames := self._waiting.pop(one.connection, None):
+                self._waiting[one.connection] = frames
         await asyncio.sleep(_AGAIN.after(self._failures, self._chance.random()))
 
-    def _done(self, connection: Connection) -> None:
-        """Its next frame waits behind those of all others."""
+    def _done(self, gathered: _Gathered) -> None:
+        """What came meanwhile waits behind that of all others."""
+        connection = gathered.connection
         if frames := self._waiting.pop(connection, None):
-            frames.popleft()
+            for _ in range(gathered.frames):
+                frames.popleft()
             if frames:
                 self._waiting[connection] = frames
             connection.read_again(Unread.UNDECIDED)
+
+
+def _gathered(connection: Connection, frames: Sequence[_Sized], most_bytes: int) -> _Gathered:
+    """The first frames of a node, at least one, as if they had come in one. A gap between two is for the registry."""
+    (first, size_bytes), count = frames[0], 1
+    items = list(first.items)
+    for reports, next_bytes in islice(frames, 1, None):
+        is_next = reports.first == first.first + len(items)
+        if not is_next or size_bytes + next_bytes > most_bytes or len(items) + len(reports.items) > _ITEMS_MAX:
+            break
+        items += reports.items
+        size_bytes, count = size_bytes + next_bytes, count + 1
+    return _Gathered(connection, Reports(first.first, items), count, size_bytes)
+
+
+def _size_bytes(reports: Reports) -> int:
+    """About how much is kept of a frame."""
+    size_bytes = _ITEM_BYTES * len(reports.items)
+    for one in reports.items:
+        match one:
+            case Receipts(batch):
+                size_bytes += len(batch)
+            case Facts(_, body):
+                size_bytes += len(body)
+            case LogLines(lines=lines):
+                size_bytes += sum(map(len, lines))
+    return size_bytes
 
 
 def _held(connection: Connection) -> Held:

@@ -22,6 +22,7 @@ from tidemill.core.ids import Ids
 from tidemill.core.reasons import checked_reason
 from tidemill.core.refusals import Refusal
 from tidemill.store import artefact_grants, artefact_usage, events, uploads
+from tidemill.store.arrays import uuid_array
 from tidemill.store.query import Connection, Query
 
 _FIND = Query("artefact/find")
@@ -156,7 +157,7 @@ async def use(transaction: Connection, needs: Sequence[tuple[UUID, UUID]]) -> Co
 
 async def release(connection: Connection, task_ids: Sequence[UUID]) -> None:
     """These tasks are over, and need nothing any more."""
-    await _RELEASE.run(connection, task_ids=list(task_ids))
+    await _RELEASE.run(connection, task_ids=uuid_array(task_ids))
 
 
 async def let_go_of_result(transaction: Connection, attempt_id: UUID, now: Instant) -> None:

@@ -20,15 +20,12 @@ from tidemill.core.receipts import Outcome, Receipt
 from tidemill.core.work.attempt import Happening
 from tidemill.core.work.task import Crash, Patience, is_own_fault
 from tidemill.store import outcomes
-from tidemill.store.arrays import uuid_array
 from tidemill.store.late import take as take_late
-from tidemill.store.outcomes import Applied, Said, Terms
+from tidemill.store.outcomes import Applied, Leases, Said, Terms
 from tidemill.store.query import Connection, Query
 from tidemill.store.settling import Unpayable
-from tidemill.store.tasks import find_by_key
 
 _KEYS = Query("node/keys")
-_FACTS = Query("lease/facts")
 _KEEP_BATCHES = Query("lease/keep_batches")
 _CRASHES = Query("task/crashes")
 
@@ -67,47 +64,39 @@ async def apply(
     now: Instant,
 ) -> Applied:
     """Take receipts, and what else nodes say of their attempts; the first that is said of an attempt counts."""
-    await find_by_key(transaction)
     others = list(others)
-    claimed = [receipt.attempt_id for batch in delivered for receipt in batch.receipts]
-    facts = await _facts(transaction, [*claimed, *(one.attempt_id for one in others)])
-    said = {one.attempt_id: one for one in reversed(others) if _holds(facts, one.attempt_id, one.node_id, one.lease)}
-    crashes = await _crashes(transaction, delivered, facts)
+    claimed = {(receipt.attempt_id, receipt.node_id) for batch in delivered for receipt in batch.receipts}
+    leases = await outcomes.lock(transaction, claimed.union((one.attempt_id, one.node_id) for one in others))
+    said = {one.attempt_id: one for one in reversed(others) if _holds(leases, one.attempt_id, one.node_id, one.lease)}
+    crashes = await _crashes(transaction, delivered, leases)
     kept = [(ids.new(now), batch) for batch in delivered]
     late: dict[UUID, tuple[Receipt, UUID, int]] = {}
     for batch_id, batch in kept:
         for place, receipt in enumerate(batch.receipts):
-            if _holds(facts, receipt.attempt_id, receipt.node_id, receipt.lease):
-                fact = facts[receipt.attempt_id]
-                if fact["task_id"] == receipt.task_id:
-                    judged = _judged(receipt, fact, batch.house, crashes, terms.patience, now)
-                    said.setdefault(receipt.attempt_id, _said(receipt, judged, batch_id, place))
-            elif receipt.attempt_id not in facts:
+            if _holds(leases, receipt.attempt_id, receipt.node_id, receipt.lease):
+                lease = leases[receipt.attempt_id]
+                if lease["task_id"] == receipt.task_id and receipt.attempt_id not in said:
+                    judged = _judged(receipt, lease, batch.house, crashes, terms.patience, now)
+                    said[receipt.attempt_id] = _said(receipt, judged, batch_id, place)
+            elif receipt.attempt_id not in leases:
                 late.setdefault(receipt.attempt_id, (receipt, batch_id, place))
     resumed = await take_late(transaction, late, terms.patience, now)
     await _keep(transaction, kept, {*resumed, *(one.batch_id for one in said.values())}, now)
-    return await _settled(transaction, list(said.values()), terms, ids, now)
+    return await _settled(transaction, list(said.values()), leases, terms, ids, now)
 
 
-async def _facts(transaction: Connection, attempt_ids: Sequence[UUID]) -> Mapping[UUID, asyncpg.Record]:
-    if not attempt_ids:
-        return {}
-    rows = await _FACTS.rows(transaction, attempt_ids=uuid_array(attempt_ids))
-    return {row["attempt_id"]: row for row in rows}
-
-
-def _holds(facts: Mapping[UUID, asyncpg.Record], attempt_id: UUID, node_id: UUID, lease: int) -> bool:
+def _holds(leases: Leases, attempt_id: UUID, node_id: UUID, token: int) -> bool:
     """Whether it is this node's attempt, under this lease."""
-    fact = facts.get(attempt_id)
-    return fact is not None and (fact["node_id"], fact["tries"]) == (node_id, lease)
+    lease = leases.get(attempt_id)
+    return lease is not None and lease["tries"] == token and lease["node_id"] == node_id
 
 
 async def _crashes(
-    transaction: Connection, delivered: Sequence[Delivered], facts: Mapping[UUID, asyncpg.Record]
+    transaction: Connection, delivered: Sequence[Delivered], leases: Leases
 ) -> Mapping[UUID, Sequence[Crash]]:
     """Earlier failures of tasks that have failed again."""
     failed = {one.attempt_id for batch in delivered for one in batch.receipts if one.outcome is Outcome.FAILED}
-    again = {facts[one]["task_id"] for one in failed if one in facts and facts[one]["failures"]}
+    again = {leases[one]["task_id"] for one in failed if one in leases and leases[one]["failures"]}
     crashes: dict[UUID, list[Crash]] = defaultdict(list)
     for row in await _CRASHES.rows(transaction, task_ids=sorted(again)) if again else ():
         crashes[row["task_id"]].append(Crash(row["owner_id"], row["reason"]))
@@ -116,17 +105,17 @@ async def _crashes(
 
 def _judged(
     receipt: Receipt,
-    fact: asyncpg.Record,
+    lease: asyncpg.Record,
     house: bool,
     crashes: Mapping[UUID, Sequence[Crash]],
     patience: Patience,
     now: Instant,
 ) -> Judged:
-    expected, times = fact["expected"], Times(fact["offered_at"], now)
-    doubtful = expected is not None and is_doubtful(receipt, times, fact["quoted_ms"])
+    expected, times = lease["expected"], Times(lease["offered_at"], now)
+    doubtful = expected is not None and is_doubtful(receipt, times, lease["quoted_ms"])
     judged = judged_at_once(receipt, expected, house=house, is_doubtful=doubtful)
     if receipt.outcome is Outcome.FAILED and (earlier := crashes.get(receipt.task_id)):
-        is_at_fault = is_own_fault(Crash(fact["owner_id"], judged.reason), earlier, patience)
+        is_at_fault = is_own_fault(Crash(lease["owner_id"], judged.reason), earlier, patience)
         return at_fault(judged.reason) if is_at_fault else judged
     return judged
 
@@ -161,13 +150,15 @@ async def _keep(
         )
 
 
-async def _settled(transaction: Connection, said: Sequence[Said], terms: Terms, ids: Ids, now: Instant) -> Applied:
+async def _settled(
+    transaction: Connection, said: Sequence[Said], leases: Leases, terms: Terms, ids: Ids, now: Instant
+) -> Applied:
     try:
         async with transaction.transaction():
-            return await outcomes.apply(transaction, said, terms, ids, now)
+            return await outcomes.settle(transaction, said, leases, terms, ids, now)
     except Unpayable:
         waiting = [_undecided(one) for one in said]
-        return await outcomes.apply(transaction, waiting, terms, ids, now)
+        return await outcomes.settle(transaction, waiting, leases, terms, ids, now)
 
 
 def _undecided(one: Said) -> Said:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 import asyncpg
@@ -25,8 +26,7 @@ LATE = "The deadline passed before the node delivered."
 LOST = "The node is offline."
 
 
-@dataclass(frozen=True, slots=True)
-class Offered:
+class Offered(NamedTuple):
     """What a node is offered. Offers have numbers in the order of placing."""
 
     number: int
@@ -61,20 +61,20 @@ async def offers(
 ) -> list[Offered]:
     """What the nodes of a process are offered behind a number; of those who are newly linked, all that they hold."""
     rows = await _OFFERS.rows(connection, process_id=process_id, after=after, node_ids=list(newly_linked), limit=limit)
-    return [Offered(**row) for row in rows]
+    return [Offered(*row) for row in rows]
 
 
-async def at_work(connection: Connection) -> set[UUID]:
-    """The attempts for which something of a node is reserved."""
+async def at_work(connection: Connection) -> set[bytes]:
+    """The attempts for which something of a node is reserved, by the bytes of their ids."""
     row = await _AT_WORK.row(connection)
     assert row, "an aggregate has a row"
     packed: bytes = row["attempt_ids"]
-    return {UUID(bytes=packed[at : at + 16]) for at in range(0, len(packed), 16)}
+    return {packed[at : at + 16] for at in range(0, len(packed), 16)}
 
 
-async def reserved(connection: Connection, attempt_ids: Sequence[UUID]) -> list[tuple[UUID, UUID, bytes]]:
+async def reserved(connection: Connection, attempt_ids: Sequence[bytes]) -> list[tuple[UUID, UUID, bytes]]:
     """Of attempts at work: where they are, and what they were told."""
-    rows = await _RESERVED.rows(connection, attempt_ids=uuid_array(attempt_ids))
+    rows = await _RESERVED.rows(connection, attempt_ids="{" + ",".join([one.hex() for one in attempt_ids]) + "}")
     return [(row["attempt_id"], row["node_id"], row["body"]) for row in rows]
 
 

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 from uuid import UUID
 
 import asyncpg
@@ -34,6 +35,9 @@ _LOCK = Query("lease/lock")
 _CHANGE = Query("lease/change")
 _END_LEASES = Query("lease/end")
 _REQUEUE = Query("task/requeue")
+
+Leases: TypeAlias = Mapping[UUID, asyncpg.Record]
+"""Locked leases by attempt, each with what its task expects and may cost, and whether its job still wants it."""
 
 _HOLDER = UUID(int=0)
 
@@ -96,9 +100,28 @@ class Moved:
 
 async def apply(transaction: Connection, said: Sequence[Said], terms: Terms, ids: Ids, now: Instant) -> Applied:
     """Do what follows from happenings, once each."""
-    assert len({one.attempt_id for one in said}) == len(said), "what happened to an attempt is said together"
+    leases = await lock(transaction, [(one.attempt_id, one.node_id) for one in said])
+    return await settle(transaction, said, leases, terms, ids, now)
+
+
+async def lock(transaction: Connection, held: Iterable[tuple[UUID, UUID]]) -> Leases:
+    """The leases of attempts, each if it is this node's, locked until the transaction ends."""
     await find_by_key(transaction)
-    moved = _decided(said, await _locked(transaction, said), terms)
+    wanted = list(held)
+    rows = await _LOCK.rows(
+        transaction,
+        attempt_ids=uuid_array([attempt_id for attempt_id, _ in wanted]),
+        node_ids=uuid_array([node_id for _, node_id in wanted]),
+    )
+    return {row["attempt_id"]: row for row in rows}
+
+
+async def settle(
+    transaction: Connection, said: Sequence[Said], leases: Leases, terms: Terms, ids: Ids, now: Instant
+) -> Applied:
+    """Do what follows from happenings for leases that are locked."""
+    assert len({one.attempt_id for one in said}) == len(said), "what happened to an attempt is said together"
+    moved = _decided(said, leases, terms)
     ends = [_task_end(one) for one in moved if one.step.task.state in ENDED]
     return await write(transaction, moved, ends, terms.plan, ids, now)
 
@@ -140,12 +163,7 @@ async def cancel(transaction: Connection, said: Sequence[Said], now: Instant) ->
     )
 
 
-async def _locked(transaction: Connection, said: Sequence[Said]) -> Mapping[UUID, asyncpg.Record]:
-    rows = await _LOCK.rows(transaction, attempt_ids=[one.attempt_id for one in said])
-    return {row["attempt_id"]: row for row in rows}
-
-
-def _decided(said: Iterable[Said], leases: Mapping[UUID, asyncpg.Record], terms: Terms) -> list[Moved]:
+def _decided(said: Iterable[Said], leases: Leases, terms: Terms) -> list[Moved]:
     moved = []
     for one in said:
         lease = leases.get(one.attempt_id)

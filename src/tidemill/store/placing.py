@@ -16,6 +16,7 @@ from tidemill.core.dispatch.placer import Found
 from tidemill.core.ids import Ids
 from tidemill.store import artefact_grants, duties, events, tasks
 from tidemill.store.duties import Held
+from tidemill.store.leases import Offered
 from tidemill.store.query import Connection, Query
 from tidemill.store.tasks import Placement, Waiting
 
@@ -37,18 +38,18 @@ class Decision:
 
 async def apply(
     transaction: Connection, held: Held, decisions: Sequence[Decision], *, lease_us: int, ids: Ids, now: Instant
-) -> set[UUID] | None:
-    """Give tasks to nodes. Answers the attempts that came to be; None if somebody else is in charge."""
+) -> list[Offered] | None:
+    """Give tasks to nodes. Answers what came to be, in the order of its numbers; None if somebody else is in charge."""
     if not await duties.keep(transaction, held, lease_us=lease_us, now=now):
         return None
-    attempts = await tasks.place(transaction, [_placement(one) for one in decisions], now)
-    placed = [one for one in decisions if one.attempt_id in attempts]
+    numbers = await tasks.place(transaction, [_placement(one) for one in decisions], now)
+    placed = [one for one in decisions if one.attempt_id in numbers]
     if placed:
         await _START.run(transaction, ids=sorted({one.waiting.job_id for one in placed}))
         if grants := [grant for one in placed for grant in _grants(one)]:
             await artefact_grants.give(transaction, grants)
         await events.append(transaction, _told(placed), ids, now)
-    return attempts
+    return sorted(_offered(one, numbers[one.attempt_id]) for one in placed)
 
 
 def _placement(one: Decision) -> Placement:
@@ -63,6 +64,11 @@ def _placement(one: Decision) -> Placement:
         one.found.quoted_ms,
         one.deadline_at,
     )
+
+
+def _offered(one: Decision, number: int) -> Offered:
+    waiting, node_id = one.waiting, one.found.seller.node_id
+    return Offered(number, one.attempt_id, waiting.task_id, node_id, waiting.tries + 1, one.deadline_at, waiting.body)
 
 
 def _grants(one: Decision) -> list[Grant]:

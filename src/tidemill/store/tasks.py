@@ -3,8 +3,9 @@
 A task that has not ended is in the queue or has a lease, never both. Whoever deletes its row from the queue places it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from tidemill.core.clock import Instant
@@ -13,11 +14,12 @@ from tidemill.store.arrays import bigint_array, uuid_array
 from tidemill.store.query import Connection, Query
 
 _BY_KEY = Query("plans/by_key")
+_FRONT = Query("task/front")
 _MAKE = Query("task/make")
 _WAITING = Query("task/waiting")
 _PLACE = Query("task/place")
 
-_FIRST = (-1, UUID(int=0))
+_KEY_BYTES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,7 @@ class NewTask:
     expected: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(NamedTuple):
     """A task in the queue. Of two, the one with the lower rank and the older id comes first."""
 
     rank: int
@@ -48,6 +49,11 @@ class Waiting:
     @property
     def is_audit(self) -> bool:
         return self.account_id == THE_POOL
+
+    @property
+    def key(self) -> bytes:
+        """What names it in the front of the queue. A task that was tried meanwhile has another."""
+        return self.rank.to_bytes(2, "big") + self.tries.to_bytes(2, "big") + self.task_id.bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +93,28 @@ async def make(
     )
 
 
-async def waiting(transaction: Connection, limit: int, after: tuple[int, UUID] = _FIRST) -> list[Waiting]:
-    """Tasks that wait for a node, the most urgent first, behind one of them."""
+async def front(connection: Connection, limit: int) -> list[bytes]:
+    """The keys of tasks that wait for a node, the most urgent first."""
+    row = await _FRONT.row(connection, limit=limit)
+    assert row, "an aggregate has a row"
+    packed: bytes = row["front"]
+    return [packed[at : at + _KEY_BYTES] for at in range(0, len(packed), _KEY_BYTES)]
+
+
+async def waiting(transaction: Connection, keys: Sequence[bytes]) -> list[Waiting]:
+    """The tasks of these keys that still wait, in no order."""
     await find_by_key(transaction)
-    return [Waiting(**row) for row in await _WAITING.rows(transaction, rank=after[0], after=after[1], limit=limit)]
+    rows = await _WAITING.rows(
+        transaction,
+        ranks=bigint_array([int.from_bytes(key[:2], "big") for key in keys]),
+        task_ids="{" + ",".join([key[4:].hex() for key in keys]) + "}",
+    )
+    return [Waiting(*row) for row in rows]
 
 
-async def place(transaction: Connection, placements: Sequence[Placement], now: Instant) -> set[UUID]:
-    """Give tasks to nodes. Answers the attempts that came to be: others were quicker, or the node is gone."""
+async def place(transaction: Connection, placements: Sequence[Placement], now: Instant) -> Mapping[UUID, int]:
+    """Give tasks to nodes. Answers the attempts that came to be and their numbers: of the others somebody else was
+    quicker, or the node is gone."""
     await find_by_key(transaction)
     rows = await _PLACE.rows(
         transaction,
@@ -108,4 +128,4 @@ async def place(transaction: Connection, placements: Sequence[Placement], now: I
         quoted_ms=bigint_array([one.quoted_ms for one in placements]),
         deadlines_us=bigint_array([one.deadline_at for one in placements]),
     )
-    return {row["attempt_id"] for row in rows}
+    return {row["attempt_id"]: row["number"] for row in rows}

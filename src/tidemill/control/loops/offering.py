@@ -1,16 +1,19 @@
 """Tells nodes whose links this process holds what they are offered, and what they are to stop.
 
-Offers have numbers in the order of placing, so what is new is behind the last one that was told. A node whose link is
-new is told all that it holds: what comes twice changes nothing there.
+Offers have numbers in the order of placing, so what is new is behind the last one that was told. What this process
+places itself it tells at once; what another places is read from the database. A node whose link is new is told all that
+it holds: what comes twice changes nothing there.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from uuid import UUID
 
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import DAY, SECOND, Instant
+from tidemill.core.dispatch.events import TasksEnded, TasksPlaced
+from tidemill.core.events import Recorded
 from tidemill.link.server import Links
 from tidemill.store import leases
 from tidemill.store.leases import CalledOff, Offered
@@ -36,6 +39,18 @@ class OfferingLoop(Loop):
         self._after = 0
         self._forgot_at = Instant(0)
 
+    def heard(self, batch: Sequence[Recorded], *, placed_here: bool) -> bool:
+        """Whether events tell of something that nodes are to be told. What is placed here they hear at once."""
+        silent = {TasksEnded.kind, TasksPlaced.kind} if placed_here else {TasksEnded.kind}
+        return any(one.subject.startswith("job:") and one.kind not in silent for one in batch)
+
+    def placed(self, offers: Sequence[Offered], now: Instant) -> None:
+        """What was just placed here, in the order of its numbers. Others tell the nodes whose links they hold."""
+        self._order((), offers, (), now)
+        first, last = offers[0].number, offers[-1].number
+        if first == self._after + 1 and last - first + 1 == len(offers):
+            self._after = last  # else somebody may have placed something in between, which the next tick reads
+
     async def tick(self, now: Instant) -> Tick:
         await self._forget(now)
         held = dict(self._links.held())
@@ -52,7 +67,7 @@ class OfferingLoop(Loop):
         self._order(again, fresh, called_off, now)
         self._told = held
         if fresh:
-            self._after = fresh[-1].number
+            self._after = max(self._after, fresh[-1].number)
         told = len(fresh) + len(again) + len(called_off)
         return Tick(seen=told, applied=told, more=len(fresh) == AT_ONCE)
 

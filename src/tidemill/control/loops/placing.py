@@ -6,7 +6,8 @@ and corrected by the leases there are. What was decided is checked again when it
 that the duty is still ours.
 """
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Container, Mapping, Sequence
 from uuid import UUID
 
 import structlog
@@ -14,16 +15,20 @@ import structlog
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.control.placement_policies import placement_policies
+from tidemill.control.queue_front import QueueFront, Sort
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.dispatch.placer import Decided, Placer, Want
+from tidemill.core.dispatch.events import AttemptsPaid
+from tidemill.core.dispatch.explaining import Explaining
+from tidemill.core.dispatch.placer import Decided, Placer
 from tidemill.core.dispatch.selling import Terms
 from tidemill.core.events import Recorded
 from tidemill.core.market import plan_of
 from tidemill.core.nodes.rules import HeatLimits
 from tidemill.core.settings import Settings
 from tidemill.core.switches import Switch
-from tidemill.store import duties, leases, placing, sellers, tasks
+from tidemill.store import duties, explanations, leases, placing, sellers
 from tidemill.store.duties import Held
+from tidemill.store.leases import Offered
 from tidemill.store.placing import Decision
 from tidemill.store.tasks import Waiting
 
@@ -33,11 +38,13 @@ EVERY_S = 0.2
 LEASE_US = 700_000
 REFILL_US = 15 * SECOND
 BATCH = 2_000
+REST_MAX_US = SECOND // 10
+"""A tick rests as long as it took: a pool that is full places many at a time, and an empty one at once."""
+
 PAGES = 5
-"""A queue whose front finds no room is read so far behind it, and no further."""
+"""So often a tick goes on behind tasks that found no room, and no further."""
 
 _NODE = "node:"
-_FIRST = (-1, UUID(int=0))
 
 
 class PlacingLoop(Loop):
@@ -55,13 +62,22 @@ class PlacingLoop(Loop):
         self._factor = parts.settings.jobs.deadline_factor
         self._held: Held | None = None
         self._placer = self._new_placer()
+        self._explaining = Explaining()
         self._filled_at: Instant | None = None
         self._changed: set[UUID] = set()
+        self._front = QueueFront(parts.database)
+        self.on_placed: Callable[[Sequence[Offered], Instant], None] = lambda *_: None
+        """Called with what was placed, when it is so for good."""
+
+    @property
+    def in_charge(self) -> bool:
+        """Whether this process places, as far as it knows."""
+        return self._held is not None
 
     def heard(self, batch: Sequence[Recorded]) -> bool:
         """Events tell of nodes that are no longer as they were. Answers whether there may be something to place."""
         self._changed.update(UUID(one.subject.removeprefix(_NODE)) for one in batch if one.subject.startswith(_NODE))
-        if any(one.subject.startswith("account:") for one in batch):
+        if any(one.subject.startswith("account:") and one.kind != AttemptsPaid.kind for one in batch):
             self._filled_at = None  # whoever is blocked gets no work on any node
         return any(one.subject.startswith(("job:", _NODE)) for one in batch)
 
@@ -69,7 +85,10 @@ class PlacingLoop(Loop):
         if not await self._is_in_charge(now):
             return Tick()
         await self._catch_up(now)
-        return await self._place(now)
+        done = await self._place(now)
+        await explanations.keep(self.parts.database, *self._explaining.take(), self.parts.ids, now)
+        await asyncio.sleep(min(REST_MAX_US, max(0, self.parts.clock.now() - now)) / SECOND)
+        return done
 
     async def _is_in_charge(self, now: Instant) -> bool:
         database = self.parts.database
@@ -95,32 +114,28 @@ class PlacingLoop(Loop):
                 self._placer.know(node_id, seller)
         async with self.parts.database.connection() as connection:
             at_work = await leases.at_work(connection)
-            for attempt_id in self._placer.attempts - at_work:
-                self._placer.release(attempt_id)
-            if strange := at_work - self._placer.attempts:
+            known = {attempt_id.bytes: attempt_id for attempt_id in self._placer.attempts}
+            self._placer.release(known[one] for one in known.keys() - at_work)
+            if strange := at_work - known.keys():
                 for reserved in await leases.reserved(connection, list(strange)):
                     self._placer.reserve(*reserved)
 
     async def _place(self, now: Instant) -> Tick:
+        await self._front.look(now)
         seen = applied = 0
-        after, page = _FIRST, BATCH
+        hopeless: set[Sort] = set()
         for _ in range(PAGES):
-            waiting, tried = await self._waiting(after, now)
-            decided = self._placer.decide([_want(one, tried) for one in waiting], now)
-            seen, page = seen + len(waiting), len(waiting)
-            applied += await self._apply(decided, {one.task_id: one for one in waiting}, now)
-            if page < BATCH:
+            page = self._front.page(BATCH, hopeless)
+            wants = [one.want for one in page]
+            decided = self._placer.decide(wants, now, self._explaining.choose(wants, now))
+            seen += len(page)
+            applied += await self._apply(decided, {one.want.task_id: one.waiting for one in page}, now)
+            self._explaining.waiting(decided, self._placer, now)
+            placed = {found.want.task_id for found in decided.found}
+            hopeless.update(one.sort for one in page if one.want.task_id not in placed)
+            if len(page) < BATCH or not self.in_charge:
                 break
-            after = (waiting[-1].rank, waiting[-1].task_id)
-        return Tick(seen=seen, applied=applied, more=applied > 0 and page == BATCH)
-
-    async def _waiting(
-        self, after: tuple[int, UUID], now: Instant
-    ) -> tuple[list[Waiting], Mapping[UUID, frozenset[UUID]]]:
-        async with self.parts.database.transaction() as transaction:
-            waiting = await tasks.waiting(transaction, BATCH, after)
-            again = [one.task_id for one in waiting if one.tries]
-            return waiting, await sellers.tried(transaction, again, now) if again else {}
+        return Tick(seen=seen, applied=applied, more=applied >= BATCH)
 
     async def _apply(self, decided: Decided, waiting: Mapping[UUID, Waiting], now: Instant) -> int:
         assert self._held, "only who is in charge decides"
@@ -136,13 +151,21 @@ class PlacingLoop(Loop):
             )
         if placed is None:
             self._held = None
+        self._front.forget(one.waiting for one in decisions)
+        self._note(decisions, {one.attempt_id for one in placed or ()})
+        if placed:
+            self.on_placed(placed, now)
+        if placed and decided.weighed:
+            self._explaining.placed(decided, {one.task_id for one in placed}, now)
+        return len(placed or ())
+
+    def _note(self, decisions: Sequence[Decision], placed: Container[UUID]) -> None:
         for one in decisions:
-            if placed and one.attempt_id in placed:
+            if one.attempt_id in placed:
                 self._placer.keep(one.attempt_id, one.found)
             else:
                 self._placer.take_back(one.found)
                 self._changed.add(one.found.seller.node_id)
-        return len(placed or ())
 
     async def _keep(self) -> None:
         """Filling takes long where nodes are many; the duty is ours meanwhile."""
@@ -156,8 +179,3 @@ class PlacingLoop(Loop):
 def selling_terms(settings: Settings) -> Terms:
     heat = HeatLimits(settings.nodes.pause_above_c, settings.nodes.resume_at_c)
     return Terms(settings.market.default_hourly_uc, settings.reputation.start_points, heat)
-
-
-def _want(one: Waiting, tried: Mapping[UUID, frozenset[UUID]]) -> Want:
-    excluded = tried.get(one.task_id, frozenset())
-    return Want(one.task_id, one.account_id, one.body, one.cost_max_uc, one.since, excluded, one.has_expected)

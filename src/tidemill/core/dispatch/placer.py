@@ -5,23 +5,33 @@ decides is checked again when it is applied; what was not applied is taken back.
 than was held for it, and none to its own customer or to a node that failed it.
 """
 
-from collections import Counter, defaultdict, deque
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from collections import defaultdict, deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.core.dispatch.asking import HOUSE, Asked, asked
 from tidemill.core.dispatch.selling import Seller, left_of
+from tidemill.core.dispatch.weighing import Nowhere, Weighing, count, weigh
 from tidemill.core.placement.candidate import Market
 from tidemill.core.placement.order import in_turn
 from tidemill.core.placement.policies import Policy
-from tidemill.core.placement.pool import Explanation, Placed, Pool
+from tidemill.core.placement.pool import Placed, Pool
 from tidemill.core.placement.request import Request
-from tidemill.core.placement.why_not import WhyNot
 from tidemill.core.work.paying import MarketPlan, cost_max_uc
 
-EXPLAINED_MAX = 10
+LOOKED_MAX = 2_000
+"""Where nobody is found, so many nodes are asked why, and no more."""
+
+TURNS_MAX = 32
+"""Where somebody is found, it is the turn of so many others to be looked at."""
+
+DEAR_MAX = 3
+WEIGHED_MAX = 50
+"""Of one batch; what is beyond is placed all the same."""
+
 PRICES_MAX = 100_000
 _NOBODY: frozenset[UUID] = frozenset()
 
@@ -31,6 +41,7 @@ class Want:
     """A task that waits: who pays, the most that it may cost, since when, and whom it must not go to."""
 
     task_id: UUID
+    job_id: UUID
     account_id: UUID
     body: bytes
     cost_max_uc: int
@@ -38,6 +49,9 @@ class Want:
     excluded: frozenset[UUID] = _NOBODY
     has_expected: bool = False
     """Whether its customer knows the result, so that anybody's can be judged."""
+    tries: int = 0
+    for_house: bool = False
+    """Whether only the house may carry it out: an audit, or a task of which nobody could tell what is right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +67,20 @@ class Found:
 
 
 @dataclass(frozen=True)
-class WhyNowhere:
-    """Why a task waits: how many nodes there is each objection to."""
+class Alike:
+    """Tasks that found nobody and ask the same: one of each job. `key` is the same for the same sort of task."""
 
-    want: Want
-    counts: Mapping[str, int]
+    key: Hashable
+    wants: Sequence[Want]
 
 
 @dataclass(frozen=True)
 class Decided:
+    """Who gets what, who gets nothing, and what spoke for and against candidates where that was asked for."""
+
     found: Sequence[Found]
-    waiting: Sequence[WhyNowhere]
-    """Of requests that found nobody, one of each sort, and only a few sorts."""
+    waiting: Sequence[Alike]
+    weighed: Mapping[UUID, Weighing]
 
 
 class Placer:
@@ -72,12 +88,14 @@ class Placer:
 
     def __init__(self, policies: Mapping[str, Policy], plan: MarketPlan, policy: str) -> None:
         self._policies, self._plan, self._policy = policies, plan, policy
-        self._pool = Pool(policies, Market({}), newcomers_share=0.0)
+        self._market = Market({})
+        self._pool = Pool(policies, self._market, newcomers_share=0.0)
         self._sellers: dict[UUID, Seller] = {}
         self._taken: dict[UUID, dict[UUID, tuple[Request, tuple[int, ...]]]] = {}
         self._attempts: dict[UUID, tuple[UUID, Placed | None]] = {}
         self._too_dear: dict[tuple[float, int, int, int], set[UUID]] = {}
         self._prices: dict[tuple[UUID, bytes], tuple[int, int, int]] = {}
+        self._turns: Iterator[UUID] = iter(())
 
     def __len__(self) -> int:
         return len(self._sellers)
@@ -89,9 +107,11 @@ class Placer:
 
     def refill(self, sellers: Iterable[Seller]) -> None:
         """These are all there are. Prices are compared with the median of today."""
-        self._sellers = {seller.node_id: seller for seller in sellers}
+        known, self._sellers = self._sellers, {seller.node_id: seller for seller in sellers}
         market = Market.of(seller.candidate for seller in self._sellers.values())
-        self._pool = Pool(self._policies, market, newcomers_share=0.0)
+        if market == self._market and known == self._sellers:
+            return
+        self._market, self._pool = market, Pool(self._policies, market, newcomers_share=0.0)
         self._too_dear.clear()
         self._prices.clear()
         for seller in self._sellers.values():
@@ -118,16 +138,12 @@ class Placer:
             if seller := self._sellers.get(node_id):
                 self._put(seller)
 
-    def release(self, attempt_id: UUID) -> None:
-        """The attempt has nothing of its node any more."""
-        node_id, placed = self._attempts.pop(attempt_id)
-        taken = self._taken[node_id]
-        del taken[attempt_id]
-        if not taken:
-            del self._taken[node_id]
-        seller = self._sellers.get(node_id)
-        if seller is not None and (placed is None or not self._pool.release(placed)):
-            self._put(seller)
+    def release(self, attempt_ids: Iterable[UUID]) -> None:
+        """These attempts have nothing of their nodes any more. A node that came anew is put once for all of them."""
+        anew = {node_id for attempt_id in attempt_ids if (node_id := self._let_go(attempt_id)) is not None}
+        for node_id in anew:
+            if seller := self._sellers.get(node_id):
+                self._put(seller)
 
     def keep(self, attempt_id: UUID, found: Found) -> None:
         """What was decided has been applied, as this attempt."""
@@ -139,42 +155,55 @@ class Placer:
         if not self._pool.release(found.placed) and (seller := self._sellers.get(found.placed.node_id)):
             self._put(seller)
 
-    def decide(self, wants: Sequence[Want], now: Instant) -> Decided:
+    def decide(self, wants: Sequence[Want], now: Instant, to_weigh: Set[UUID] = _NOBODY) -> Decided:
         """Nodes for tasks, in their turn. Whoever asks the same as one that found nobody finds nobody either."""
         found: list[Found] = []
-        waiting: dict[Hashable, WhyNowhere | None] = {}
+        waiting: dict[Hashable, dict[UUID, Want]] = {}
+        weighed: dict[UUID, Weighing] = {}
         for want, known, request in self._in_turn(wants, now):
             key = (request.kind, request.shape, request.labels, request.inputs, want.account_id, want.excluded)
             same = (*key, _cost_key(want, known))
             if same in waiting:
+                waiting[same].setdefault(want.job_id, want)
                 continue
+            is_weighed = want.task_id in to_weigh and len(weighed) < WEIGHED_MAX
+            weighing = self._weigh(want, known, request, now) if is_weighed else None
             one = self._find(want, known, request, now)
-            if one is not None:
-                found.append(one)
-            else:
-                is_told = len(waiting) < EXPLAINED_MAX
-                waiting[same] = WhyNowhere(want, self.why_nowhere(want, now)) if is_told else None
-        return Decided(found, [one for one in waiting.values() if one])
+            if one is None:
+                waiting[same] = {want.job_id: want}
+                continue
+            found.append(one)
+            if weighing and weighing.candidates[0].node_id == one.seller.node_id:
+                weighed[want.task_id] = weighing
+        return Decided(found, [Alike(key, list(alike.values())) for key, alike in waiting.items()], weighed)
 
-    def why_nowhere(self, want: Want, now: Instant) -> dict[str, int]:
-        """How many nodes there is each objection to."""
+    def why_nowhere(self, want: Want, now: Instant) -> Nowhere:
+        """How many of the nodes that are looked at there is each objection to."""
         known = asked(want.body)
-        if known is None:
-            return {}
-        counts = Counter(
-            {why.code: count for why, count in self._pool.why_nowhere(self._request(want, known), now).items()}
+        assert known is not None, "what nobody was found for could be read"
+        request, is_too_dear = (
+            self._request(want, known),
+            self._too_dear.get(_cost_key(want, known), set()).__contains__,
         )
-        counts[WhyNot.TOO_DEAR.code] += len(self._too_dear.get(_cost_key(want, known), ()))
-        return {why: count for why, count in counts.items() if count}
+        return count(islice(self._pool.against(request, now), LOOKED_MAX), request, self._sellers, is_too_dear)
 
-    def explain(self, found: Found, now: Instant) -> list[Explanation]:
-        """What speaks for and against the candidates of a placement; the chosen one first, a few others behind it."""
-        request = found.placed.request
-        others = (node_id for node_id in self._sellers if node_id != found.placed.node_id)
-        explained = [self._pool.explain(request, now, node_id) for node_id in (found.placed.node_id, *others)]
-        chosen, *rest = [one for one in explained if one is not None]
-        ranked = sorted(rest, key=lambda one: (bool(one.objections), -one.score))
-        return [chosen, *ranked[: EXPLAINED_MAX - 1]]
+    def _weigh(self, want: Want, known: Asked, request: Request, now: Instant) -> Weighing | None:
+        """What speaks for and against candidates, before one is taken."""
+        too_dear = self._too_dear.get(_cost_key(want, known), set())
+        others = chain(islice(too_dear, DEAR_MAX), self._next_turns())
+
+        def is_too_dear(node_id: UUID) -> bool:
+            return node_id in too_dear or self._terms(self._sellers[node_id], known)[2] > want.cost_max_uc
+
+        return weigh(self._pool, request, now, others, is_too_dear)
+
+    def _next_turns(self) -> Iterator[UUID]:
+        """The nodes whose turn it is to be looked at; after the last it is the first one's again."""
+        for _ in range(min(TURNS_MAX, len(self._sellers))):
+            if (node_id := next(self._turns, None)) is None:
+                self._turns = iter(list(self._sellers))
+                node_id = next(self._turns)
+            yield node_id
 
     def _in_turn(self, wants: Sequence[Want], now: Instant) -> list[tuple[Want, Asked, Request]]:
         """What can be read of these, in its turn. Requests of one customer and moment are alike in turn."""
@@ -184,14 +213,15 @@ class Placer:
         for want in wants:
             known = asked(want.body)
             if known is not None:
-                key = (known.like, want.account_id, want.since, want.excluded, want.has_expected)
+                key = (known.like, want.account_id, want.since, want.excluded, want.has_expected, want.for_house)
                 request = made.get(key) or made.setdefault(key, self._request(want, known))
                 alike[_turn(request)].append((want, known, request))
                 requests.append(request)
         return [alike[_turn(request)].popleft() for request in in_turn(requests, {}, now)]
 
     def _request(self, want: Want, known: Asked) -> Request:
-        trusted = known.request.labels if known.is_checkable or want.has_expected else known.request.labels | {HOUSE}
+        is_anybodys = not want.for_house and (known.is_checkable or want.has_expected)
+        trusted = known.request.labels if is_anybodys else known.request.labels | {HOUSE}
         return replace(
             known.request,
             labels=trusted,
@@ -226,6 +256,15 @@ class Placer:
             terms = hourly_uc, quoted_ms, cost_max_uc(self._plan, hourly_uc, quoted_ms)
             self._prices[seller.node_id, known.like] = terms
         return terms
+
+    def _let_go(self, attempt_id: UUID) -> UUID | None:
+        """Forget an attempt. Answers its node where the pool cannot tell what is free there then."""
+        node_id, placed = self._attempts.pop(attempt_id)
+        taken = self._taken[node_id]
+        del taken[attempt_id]
+        if not taken:
+            del self._taken[node_id]
+        return None if placed is not None and self._pool.release(placed) else node_id
 
     def _put(self, seller: Seller) -> None:
         taken = self._taken.get(seller.node_id, {})

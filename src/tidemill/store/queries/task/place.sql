@@ -20,4 +20,4 @@ SELECT attempt_id, task_id, job_id, account_id, node_id, owner_id, rank, failure
        :now, timestamptz 'epoch' + t.deadline_us * interval '1 microsecond',
        l.listened_us + t.deadline_us - (extract(epoch FROM :now::timestamptz) * 1000000)::bigint
 FROM taken AS t, listening AS l
-RETURNING attempt_id
+RETURNING attempt_id, number

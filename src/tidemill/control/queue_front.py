@@ -1,0 +1,104 @@
+"""The front of the queue as the placer in charge remembers it, so that a task which waits is read once.
+
+Which tasks wait is looked at again and again, in one value; only of those that are new the rest is read. It is a cache:
+what has left the queue is found out when it is to be placed. A task that was tried before is read every time, because
+whom it must not go to changes with time.
+"""
+
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
+from itertools import count, islice
+from typing import NamedTuple, TypeAlias
+from uuid import UUID
+
+from tidemill.core.clock import Instant
+from tidemill.core.dispatch.asking import asked
+from tidemill.core.dispatch.placer import Want
+from tidemill.store import sellers, tasks
+from tidemill.store.database import Database
+from tidemill.store.sellers import Tried
+from tidemill.store.tasks import Waiting
+
+FRONT_MAX = 10_000
+"""A queue whose front finds no room is looked at so far behind it, and no further."""
+
+AT_ONCE = 2_000
+BODIES_MAX_BYTES = 64 * 1024 * 1024
+SORTS_MAX = 100_000
+
+Sort: TypeAlias = int
+"""Tasks of one sort find room together, or none of them does."""
+
+
+class InFront(NamedTuple):
+    """A task in the front of the queue."""
+
+    waiting: Waiting
+    want: Want
+    sort: Sort
+
+
+class QueueFront:
+    """The front of the queue, the most urgent first."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._tasks: dict[bytes, InFront] = {}
+        self._sorts: dict[Hashable, Sort] = {}
+        self._numbers = count()
+        self._shown: set[tuple[Sort, UUID]] = set()
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    async def look(self, now: Instant) -> None:
+        """See what waits now."""
+        async with self._database.transaction() as transaction:
+            keys = await tasks.front(transaction, FRONT_MAX)
+            known = {key: one for key, one in self._tasks.items() if not one.waiting.tries}
+            held_bytes = sum(len(one.waiting.body) for one in known.values())
+            new = iter([key for key in keys if key not in known])
+            while held_bytes < BODIES_MAX_BYTES and (page := list(islice(new, AT_ONCE))):
+                read = await tasks.waiting(transaction, page)
+                again = [one.task_id for one in read if one.tries]
+                tried = await sellers.tried(transaction, again, now) if again else {}
+                known.update((one.waiting.key, one) for one in self._in_front(read, tried))
+                held_bytes += sum(len(one.body) for one in read)
+        self._tasks = {key: known[key] for key in keys if key in known}
+        self._shown.clear()
+
+    def page(self, most: int, hopeless: Container[Sort]) -> list[InFront]:
+        """The first tasks; of sorts that find no room one of each job, which may be told so."""
+        return list(islice((one for one in self._tasks.values() if self._is_next(one, hopeless)), most))
+
+    def forget(self, gone: Iterable[Waiting]) -> None:
+        """These are in the queue no more."""
+        for one in gone:
+            self._tasks.pop(one.key, None)
+
+    def _is_next(self, one: InFront, hopeless: Container[Sort]) -> bool:
+        is_first = (one.sort, one.waiting.job_id) not in self._shown
+        self._shown.add((one.sort, one.waiting.job_id))
+        return is_first or one.sort not in hopeless
+
+    def _in_front(self, read: Iterable[Waiting], tried: Mapping[UUID, Tried]) -> Iterator[InFront]:
+        for one in read:
+            want = _want(one, tried)
+            yield InFront(one, want, self._sort(want))
+
+    def _sort(self, want: Want) -> Sort:
+        known = asked(want.body)
+        like = None if known is None else known.like
+        alike = (like, want.account_id, want.cost_max_uc, want.excluded, want.has_expected, want.for_house)
+        if len(self._sorts) >= SORTS_MAX:
+            self._sorts.clear()  # those that come get new numbers: one sort may then have two, which costs time only
+        return self._sorts.setdefault(alike, next(self._numbers))
+
+
+def _want(one: Waiting, tried: Mapping[UUID, Tried]) -> Want:
+    before = tried.get(one.task_id, Tried())
+    whose = (one.task_id, one.job_id, one.account_id)
+    for_house = one.is_audit or before.for_house
+    return Want(
+        *(*whose, one.body, one.cost_max_uc, one.since, before.node_ids, one.has_expected, one.tries),
+        for_house=for_house,
+    )
