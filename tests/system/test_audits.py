@@ -1,9 +1,9 @@
 """A node that lies, beside the pool's own, both real agents: it is not paid, and the customer gets what is right."""
 
-import base64
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from uuid import UUID
 
 import pytest
 
@@ -17,12 +17,15 @@ from tidemill.core.archives import read_archive
 
 SCRIPT = {
     "kind": "script",
-    "parameters": {"program": "from pathlib import Path; Path('out/answer').write_text('right')", "seconds": 5},
+    "parameters": {
+        "program": "from pathlib import Path; Path('out/answer').write_text('right' * 10_000)",
+        "seconds": 5,
+    },
 }
 LIE = """
 from tidemill.agent.running import sealing
 truth = sealing._content
-sealing._content = lambda *of: (b"wrong"[:len(chunk)] for chunk in truth(*of))
+sealing._content = lambda *of: (chunk.replace(b"right", b"wrong") for chunk in truth(*of))
 """
 """An agent that has this changes every result before it hashes, signs and sends it."""
 
@@ -70,15 +73,26 @@ def test_a_node_that_alters_results_is_not_paid_and_the_customer_gets_the_right_
             until(lambda: "waits for a house node" in told(ann, job["id"]), "the result waits for the house", 60)
             house.join(running.url, house_token(running, people))
             house.start()
+            until(lambda: nodes(ann) == 2, house.said, 60)
+            until(lambda: "waits for" not in told(ann, job["id"]), house.said, 60)
+            until(lambda: ann.get(f"/{job['id']}").json()["state"] != "running", lambda: told(ann, job["id"]), 60)
             done = ann.over(job["id"])
             assert done["state"] == "completed", told(ann, job["id"])
             [wrong, right] = ann.get(f"/{job['id']}/resources").json()["items"]
             assert (wrong["node_id"], wrong["verdict"], uc(wrong["paid"])) == (liar.node_id, "fail", 0)
             assert (right["node_id"], right["verdict"]) == (house.node_id, "pass")
             [result] = ann.get(f"/{job['id']}/result").json()["items"]
-            assert read_archive(base64.b64decode(result["inline"])) == {PurePosixPath("answer"): b"right"}
+            content = running.get(f"/api/v1/artefacts/{result['artefact_id']}/content", headers=ann.headers).content
+            assert read_archive(content) == {PurePosixPath("answer"): b"right" * 10_000}
+            assert people.run(kept(people)) == [ann.person.id, ann.person.id], "nothing is left of the audit"
             assert 0 < uc(done["spent"]) == 10_000_000 - ann.available_uc
         assert '"bug"' not in running.said()
+
+
+async def kept(people: People) -> list[UUID]:
+    """Whose the artefacts are that there are."""
+    async with people.database.connection() as connection:
+        return [row["account_id"] for row in await connection.fetch("SELECT account_id FROM artefact")]
 
 
 def told(customer: Customer, job_id: str) -> str:

@@ -14,8 +14,10 @@ from tidemill.core.ids import Ids
 from tidemill.core.work.task import Patience, TaskState
 from tidemill.store import task_ends
 from tidemill.store.database import Database
+from tidemill.store.late import RANKS
 from tidemill.store.query import Connection, Query
 from tidemill.store.task_ends import TaskEnd
+from tidemill.store.tasks import find_by_key
 
 _BEGIN = Query("audit/begin")
 _GIVE_UP = Query("audit/give_up")
@@ -57,7 +59,8 @@ async def begin(transaction: Connection, audited: Audited, patience: Patience, i
 async def give_up(database: Database, before: Instant, limit: int, now: Instant) -> int:
     """End audits that have waited since before then, and that no node has. Answers how many."""
     async with database.transaction() as transaction:
-        rows = await _GIVE_UP.rows(transaction, before=before, limit=limit)
+        await find_by_key(transaction)
+        rows = await _GIVE_UP.rows(transaction, ranks=list(RANKS), before=before, limit=limit)
         ends = [TaskEnd(row["task_id"], row["job_id"], TaskState.CANCELLED) for row in rows]
         await task_ends.write(transaction, ends, now)
     return len(ends)
