@@ -5,12 +5,14 @@ one timer and a bounded buffer until then. The body of an upload may take for ev
 somebody takes it.
 """
 
-from asyncio import TimerHandle, Transport
+from asyncio import BaseProtocol, TimerHandle, Transport
 from http import HTTPStatus
 
+from httptools import HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tidemill.control.large_bodies import PACE_BYTES_PER_S, may_be_large
+from tidemill.control.taken_body import BODY, LEAST_BYTES, TakenBody
 from tidemill.core.settings.edge import HttpSettings
 
 _FRAMING = 8
@@ -60,6 +62,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self._read_within(self.limits.body_deadline_s)
         super().on_headers_complete()
         self._large = may_be_large(self.scope["method"], self.scope.get("path", ""))
+        if self._large and not self.pipeline and not self.parser.should_upgrade():
+            self._offer_body()
 
     def on_body(self, body: bytes) -> None:
         self._beside -= len(body)
@@ -70,6 +74,25 @@ class GuardedProtocol(HttpToolsProtocol):
         self._stop_reading_timer()
         self._beside = self._body = 0
         super().on_message_complete()
+
+    def turn_over(self, taker: BaseProtocol) -> int:
+        """Let somebody else read the rest of a body. Answers how much of it has come so far."""
+        self._read_by(taker)
+        return self._body
+
+    def came(self, size: int) -> None:
+        """So many bytes of a body came to whoever reads it."""
+        self._unset_keepalive_if_required()
+        self._body += size
+
+    def body_is_over(self) -> None:
+        """Whoever read the body has all of it. The parser has not seen its end, so the next request gets a new one."""
+        self.parser = HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self._read_by(self)
+        self.on_message_complete()
+        if self._is_idle():
+            self._read_within(self.limits.header_deadline_s)
 
     def handle_websocket_upgrade(self) -> None:
         """The connection becomes a link, whose deadlines are its own; not while an answer is still being written."""
@@ -94,6 +117,17 @@ class GuardedProtocol(HttpToolsProtocol):
         self._body = self._body_before = 0
         self._large = False
         self._read_within(self.limits.header_deadline_s)
+
+    def _offer_body(self) -> None:
+        announced = next((value for name, value in self.headers if name == b"content-length"), b"0")
+        if int(announced) >= LEAST_BYTES:
+            self.scope["state"][BODY] = TakenBody(self, self.cycle, int(announced))
+
+    def _read_by(self, reader: BaseProtocol) -> None:
+        """A transport asks who reads, and how, when it begins to."""
+        self.flow.pause_reading()
+        self.transport.set_protocol(reader)
+        self.flow.resume_reading()
 
     def _is_idle(self) -> bool:
         return self.cycle is None or bool(self.cycle.response_complete)

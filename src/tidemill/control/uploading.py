@@ -11,6 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from tidemill.control.context import Control
 from tidemill.control.problems import Refused, unless_refused
+from tidemill.control.taken_body import BODY, TakenBody
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.artefacts.keeping import OverQuota
 from tidemill.core.artefacts.metadata import Described
@@ -138,11 +139,12 @@ async def _became(control: Control, upload: Upload) -> UUID:
     return found.artefact_id
 
 
-async def _chunks(control: Control, upload: Upload, request: Request) -> AsyncIterator[bytes]:
+async def _chunks(control: Control, upload: Upload, request: Request) -> AsyncIterator[bytes | memoryview]:
     """What comes. Where the connection breaks it ends early: what came is kept, as if it had been all."""
     touched_at = control.clock.now()
+    taken: TakenBody | None = request.scope.get("state", {}).get(BODY)
     try:
-        async for chunk in request.stream():
+        async for chunk in taken.pieces() if taken else request.stream():
             yield chunk
             now = control.clock.now()
             if now - touched_at > _keep_us(control) // _TOUCH_PART:
