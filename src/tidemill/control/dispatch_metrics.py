@@ -16,7 +16,7 @@ _PRIORITIES = ("high", "normal", "low")
 
 
 class DispatchMetrics:
-    """An attempt is counted by the process that writes down its end."""
+    """An attempt is counted by the process that writes down its end; one that a late result overtakes is not."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._ended = Counter(
