@@ -1,4 +1,7 @@
-"""Tasks end, need their inputs no more, and their jobs count it. A job ends with its last task, in one transaction."""
+"""Tasks end, need their inputs no more, and their jobs count it. A job ends with its last task, in one transaction.
+
+What belongs to no job is an audit, which ends with its task.
+"""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -15,6 +18,7 @@ from tidemill.store.query import Connection, Query
 
 _END_TASKS = Query("task/end")
 _END_JOBS = Query("job/end")
+_END_AUDITS = Query("audit/end")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,8 @@ async def write(transaction: Connection, ends: Sequence[TaskEnd], now: Instant) 
         spent_uc=bigint_array(list(spent.values())),
     )
     await artefacts.release(transaction, [one.task_id for one in ends])
+    if audits := {one.job_id for one in ends}.difference(row["id"] for row in rows):
+        await _END_AUDITS.run(transaction, ids=sorted(audits), now=now)
     steps = [(row, counted(life_of(row))) for row in rows]
     ended = {
         row["id"]: JobEnd(step.job.state, row["account_id"], row["hold_id"], step.job.ends, row["spent_uc"])

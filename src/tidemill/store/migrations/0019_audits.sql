@@ -13,11 +13,14 @@ CREATE TABLE audit (
     found       bytea,
     verdict     text CHECK (verdict IN ('pass', 'review', 'fail')),
     begun_at    timestamptz NOT NULL,
+    -- When its task ended, and when the result was judged by it.
+    ended_at    timestamptz,
     judged_at   timestamptz,
     CHECK ((verdict IS NULL) = (judged_at IS NULL))
 ) PARTITION BY RANGE (id);
 CREATE INDEX audit_of_task ON audit (of_task_id);
 CREATE INDEX audit_task ON audit (task_id);
-CREATE INDEX audit_open ON audit (begun_at) WHERE judged_at IS NULL;
+CREATE INDEX audit_open ON audit (begun_at) WHERE ended_at IS NULL;
+CREATE INDEX audit_ended ON audit (id) WHERE ended_at IS NOT NULL AND judged_at IS NULL;
 
 INSERT INTO partitioned_table (name) VALUES ('audit');
