@@ -14,16 +14,16 @@ from tidemill.core.placement.request import WHOLE_MILLI, Request
 class PoolNode:
     """One candidate in its slot."""
 
-    __slots__ = (
-        "attested", "candidate", "cpu_milli", "cpu_total", "device_memory_mib", "disk_mib", "domain", "free",
-        "is_divided", "is_grouped", "is_plain", "kinds", "labels", "memory_mib", "model", "newcomer", "node_id",
-        "owner_id", "price_uc", "region", "reputation", "slot", "total_milli", "until", "used_milli", "version",
-        "whole",
+    __slots__ = (  # noqa: RUF023 - what every placement reads stands together, and so in few lines of the cache
+        "version", "slot", "whole", "cpu_milli", "memory_mib", "disk_mib", "free", "is_noted",
+        "is_usual", "tenants", "total_milli", "cpu_total", "price_uc", "reputation", "kinds", "owner_number",
+        "device_memory_mib", "node_id", "model", "newcomer", "until", "is_plain", "is_grouped", "is_divided",
+        "owner_id", "attested", "candidate", "domain", "labels", "region",
     )  # fmt: skip
 
     def __init__(self, slot: int, candidate: Candidate, version: int) -> None:
         self.slot, self.version, self.candidate = slot, version, candidate
-        self.node_id, self.owner_id = candidate.node_id, candidate.owner_id
+        self.node_id, self.owner_id, self.owner_number = candidate.node_id, candidate.owner_id, candidate.owner_id.int
         self.price_uc, self.reputation, self.attested = candidate.price_uc, candidate.reputation, candidate.attested
         self.region, self.domain, self.labels = candidate.region, candidate.domain, candidate.labels
         self.kinds, self.newcomer, self.until = candidate.kinds, candidate.newcomer, candidate.available_until
@@ -39,30 +39,35 @@ class PoolNode:
         self.free = [device.free_milli for device in candidate.devices]
         self.whole = self.free.count(WHOLE_MILLI)
         self.total_milli = max(1, WHOLE_MILLI * len(self.free))
-        self.used_milli = WHOLE_MILLI * len(self.free) - sum(self.free)
+        self.is_usual = self.is_plain and self.until is None
+        """Whether it has a usual request's whole devices if it has as many, and is there as long as anybody wants."""
+        self.tenants = 0
+        """How many placements have something of it."""
+        self.is_noted = False
+        """Whether the pool has noted that the columns are behind it."""
 
     @property
     def load(self) -> float:
         """The share of it that is busy: of its devices or of its processor, whichever is more."""
-        of_devices = self.used_milli / self.total_milli
+        of_devices = (WHOLE_MILLI * len(self.free) - sum(self.free)) / self.total_milli
         of_processor = 1.0 - self.cpu_milli / self.cpu_total
         return of_devices if of_devices > of_processor else of_processor
 
     def holds(self, request: Request) -> bool:
         """Whether what is free is enough, whoever asks."""
-        if self.memory_mib < request.memory_mib or self.cpu_milli < request.cpu_milli:
-            return False
-        if self.disk_mib < request.disk_mib:
-            return False
-        if self.is_plain and request.milli == WHOLE_MILLI and not request.nvlink:
-            return self.whole >= request.devices and (
-                not request.devices
-                or (
-                    self.device_memory_mib >= request.gpu_memory_mib
-                    and (not request.models or self.model in request.models)
-                )
-            )
-        return self.free_for(request) >= request.devices and self.joined_for(request)
+        return (
+            self.cpu_milli >= request.cpu_milli
+            and self.memory_mib >= request.memory_mib
+            and self.disk_mib >= request.disk_mib
+            and self.free_for(request) >= request.devices
+            and self.joined_for(request)
+        )
+
+    def has_whole(self, request: Request) -> bool:
+        """Whether a plain node has as many whole devices as are asked for, of the right model."""
+        return self.whole >= request.devices and (
+            not request.devices or not request.models or self.model in request.models
+        )
 
     def free_for(self, request: Request) -> int:
         """How many of its devices are of the right kind, and free enough."""
@@ -75,13 +80,47 @@ class PoolNode:
         groups = Counter(self.candidate.devices[index].nvlink_group for index in self._fitting(request))
         return any(count >= request.devices for group, count in groups.items() if group)
 
-    def devices_for(self, request: Request) -> tuple[int, ...]:
+    def take(self, request: Request, device: int = -1) -> tuple[int, ...]:
+        """What the request needs is taken; the answer is which devices. The request must suit. A caller that knows
+        which device is best for a part of one says so."""
+        self.tenants += 1
+        self.cpu_milli -= request.cpu_milli
+        self.memory_mib -= request.memory_mib
+        if request.disk_mib:
+            self.disk_mib -= request.disk_mib
+        if request.devices == 1 and self.is_usual and request.is_usual and not self.is_divided:
+            index = self.free.index(WHOLE_MILLI)
+            self.free[index] = 0
+            self.whole -= 1
+            return (index,)
+        devices = (device,) if device >= 0 else self._devices_for(request)
+        for index in devices:
+            before = self.free[index]
+            assert before >= request.milli, "a device has been given twice"
+            self.free[index] = before - request.milli
+            if before == WHOLE_MILLI:
+                self.whole -= 1
+        return devices
+
+    def give_back(self, request: Request, devices: Sequence[int]) -> None:
+        """What the request had is free again."""
+        self.tenants -= 1
+        self.cpu_milli += request.cpu_milli
+        self.memory_mib += request.memory_mib
+        if request.disk_mib:
+            self.disk_mib += request.disk_mib
+        free = self.free
+        for index in devices:
+            free[index] = after = free[index] + request.milli
+            if after >= WHOLE_MILLI:
+                assert after == WHOLE_MILLI, "a device has been given back twice"
+                self.whole += 1
+
+    def _devices_for(self, request: Request) -> tuple[int, ...]:
         """The devices that the request gets here: the fullest that will do for a part of one, and for whole ones those
-        whose taking breaks up the fewest NVLink groups. The request must suit."""
+        whose taking breaks up the fewest NVLink groups."""
         if request.devices == 0:
             return ()
-        if request.devices == 1 and request.milli == WHOLE_MILLI and self.is_plain and not self.is_divided:
-            return (self.free.index(WHOLE_MILLI),)
         fitting = self._fitting(request)
         assert len(fitting) >= request.devices
         if request.milli < WHOLE_MILLI:
@@ -89,25 +128,6 @@ class PoolNode:
         if len(fitting) == request.devices or not self.is_divided:
             return tuple(fitting[: request.devices])
         return _from_groups(self.candidate.devices, fitting, request.devices)
-
-    def take(self, request: Request, devices: Sequence[int], sign: int = 1) -> None:
-        """What the request needs is taken, or given back where the sign is -1."""
-        free, milli = self.free, sign * request.milli
-        for index in devices:
-            before = free[index]
-            free[index] = after = before - milli
-            assert 0 <= after <= WHOLE_MILLI, "a device has been given twice, or given back twice"
-            if after == WHOLE_MILLI:
-                self.whole += 1
-            elif before == WHOLE_MILLI:
-                self.whole -= 1
-            self.used_milli += milli
-        if request.cpu_milli:
-            self.cpu_milli -= sign * request.cpu_milli
-        if request.memory_mib:
-            self.memory_mib -= sign * request.memory_mib
-        if request.disk_mib:
-            self.disk_mib -= sign * request.disk_mib
 
     def _fitting(self, request: Request) -> list[int]:
         """The indexes of devices that could be among those it gets."""

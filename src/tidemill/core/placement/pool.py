@@ -6,7 +6,7 @@ the same answer. A gang is placed whole or not at all. The caller brings time an
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 from uuid import UUID
@@ -15,11 +15,11 @@ import numpy as np
 
 from tidemill.core.clock import Instant
 from tidemill.core.placement.candidate import Candidate, Market
-from tidemill.core.placement.columns import Columns, Mask
+from tidemill.core.placement.columns import Columns
 from tidemill.core.placement.fits import FitIndex
 from tidemill.core.placement.node import PoolNode
-from tidemill.core.placement.policies import Floats, Policy, RankPolicy
-from tidemill.core.placement.ranking import Ranking, Unsure
+from tidemill.core.placement.policies import Floats, Policy, RankPolicy, Slots
+from tidemill.core.placement.ranking import UNSURE, Ranking
 from tidemill.core.placement.request import Apart, Request
 from tidemill.core.placement.why_not import WhyNot, objections
 
@@ -35,6 +35,9 @@ GONE = -1
 """The version of a node that is in the pool no more."""
 
 _ROOM_TO_GROW = 64
+
+_new_tuple = tuple.__new__
+"""Without the detour through the keywords of a named tuple."""
 
 
 class Placed(NamedTuple):
@@ -73,8 +76,11 @@ class Pool:
         self._holders: dict[str, set[int]] = {}
         self._vacant = list(range(_ROOM_TO_GROW - 1, -1, -1))
         self._version = 0
-        self._changed: set[int] = set()
+        self._changed: list[PoolNode] = []
+        """Nodes of which the columns do not know the last change; each is there once."""
         self._rankings: dict[str, Ranking] = {}
+        self._changes: list[Callable[[PoolNode], None]] = []
+        """What every ranking does when a node has changed."""
         self._fits: dict[str, FitIndex] = {}
 
     def __len__(self) -> int:
@@ -98,7 +104,7 @@ class Pool:
             self._holders.setdefault(digest, set()).add(node.slot)
         for ranking in self._rankings.values():
             ranking.put(node)
-        self._changed.add(node.slot)
+        self._stale(node)
         return None
 
     def remove(self, node_id: UUID) -> None:
@@ -109,22 +115,28 @@ class Pool:
         self._forget_cached(node)
         self._columns.drop(node.slot)
         node.version = GONE
-        self._changed.add(node.slot)
+        self._stale(node)
         self._vacant.append(node.slot)
 
     def place(self, request: Request, now: Instant, draw: float = 1.0) -> Placed | None:
         """Take what one part of the request needs, on the best node. `draw`, from 0 to 1, says whether this placement
         is one of those kept for newcomers; when none of them can take it, anybody may."""
-        newcomers = draw < self._newcomers_share
-        found = self._best(request, now, newcomers=newcomers)
-        if found is None and newcomers:
-            found = self._best(request, now, newcomers=False)
-        return None if found is None else self._take(*found, request)
+        if draw < self._newcomers_share and (found := self._best(request, now, newcomers=True)):
+            return self._take(found[0], request, found[1])
+        ranking = self._rankings.get(request.policy)
+        if ranking is not None and not request.inputs:  # the common case, without a detour
+            node = ranking.best(request, now, False, ())
+            if node is None:
+                return None
+            if node is not UNSURE:
+                return self._take(node, request)
+        found = self._best(request, now, newcomers=False)
+        return None if found is None else self._take(found[0], request, found[1])
 
     def place_exactly(self, request: Request, now: Instant) -> Placed | None:
         """As `place` without newcomers, by holding the request against every node."""
         found = self._exactly(request, now, newcomers=False)
-        return None if found is None else self._take(*found, request)
+        return None if found is None else self._take(found[0], request, found[1])
 
     def place_gang(self, request: Request, now: Instant) -> tuple[Placed, ...] | None:
         """All parts of a gang, or nothing. Its parts are equal, so going on with the best for each finds room if there
@@ -143,16 +155,36 @@ class Pool:
 
     def release(self, placed: Placed) -> bool:
         """Give back what a placement took. False when its node has gone or come anew: then that says what is free."""
-        node = placed.node
-        if self._columns.nodes[node.slot] is not node:
+        _, devices, request, node = placed
+        if node.version == GONE:
             return False
-        node.take(placed.request, placed.devices, -1)
+        node.give_back(request, devices)
         self._note(node)
         return True
 
     def why_nowhere(self, request: Request, now: Instant) -> Counter[WhyNot]:
         """How many nodes there is each objection to."""
         return Counter(why for node in self._by_id.values() for why in objections(node, request, now))
+
+    def against(self, request: Request, now: Instant) -> Iterator[tuple[UUID, tuple[WhyNot, ...]]]:
+        """Each node, and every objection to it."""
+        for node in self._by_id.values():
+            yield node.node_id, tuple(objections(node, request, now))
+
+    def ranked(self, request: Request, now: Instant, most: int) -> Iterator[UUID]:
+        """The nodes that could have a request, in the order in which it would go to them. Nothing is taken."""
+        rest = request
+        for _ in range(most):
+            found = self._best(rest, now, newcomers=False)
+            if found is None:
+                return
+            node_id = found[0].node_id
+            yield node_id
+            rest = replace(rest, excluded_nodes=rest.excluded_nodes | {node_id})
+
+    def counts_costs(self, policy: str) -> bool:
+        """Whether the terms of a policy are costs, so that the lowest sum wins."""
+        return policy in self._fit_policies
 
     def explain(self, request: Request, now: Instant, node_id: UUID) -> Explanation | None:
         """What the request's policy says of a node; None if there is no such node."""
@@ -165,10 +197,11 @@ class Pool:
     def _best(self, request: Request, now: Instant, *, newcomers: bool) -> tuple[PoolNode, int] | None:
         if request.policy in self._rank_policies:
             local = list(self._local(request, LOCALITY_WEIGHT)) if request.inputs else ()
-            ranking = self._rankings.get(request.policy) or self._ranking(request.policy)
-            node = ranking.best(request, now, newcomers=newcomers, local=local)
-            if not isinstance(node, Unsure):
-                return None if node is None else (node, -1)
+            node = self._ranking(request.policy).best(request, now, newcomers, local)
+            if node is None:
+                return None
+            if node is not UNSURE:
+                return node, -1
         return self._exactly(request, now, newcomers=newcomers)
 
     def _exactly(self, request: Request, now: Instant, *, newcomers: bool) -> tuple[PoolNode, int] | None:
@@ -176,19 +209,17 @@ class Pool:
         fits = self._fit(request.policy) if ranking is None else None
         self._flush()
         excluded = [self._by_id[one].slot for one in request.excluded_nodes if one in self._by_id]
+        if ranking is not None:
+            return self._highest(ranking, self._columns.suiting(request, now, excluded, newcomers), request)
+        assert fits is not None
         mask = self._columns.allowed(request, now, excluded)
         if newcomers:
             mask &= self._columns.newcomer
-        if fits is not None:
-            found = fits.best(request, mask, self._bonus(request, LOCALITY_MILLI))
-            return None if found is None else (self._node(found[0]), found[1])
-        assert ranking is not None
-        mask &= self._columns.room(request)
-        return self._highest(ranking, mask, request)
+        found = fits.best(request, mask, self._bonus(request, LOCALITY_MILLI))
+        return None if found is None else (self._node(found[0]), found[1])
 
-    def _highest(self, ranking: Ranking, mask: Mask, request: Request) -> tuple[PoolNode, int] | None:
+    def _highest(self, ranking: Ranking, slots: Slots, request: Request) -> tuple[PoolNode, int] | None:
         """The highest rank, and among equals the one that was changed longest ago."""
-        slots = np.flatnonzero(mask)
         if not len(slots):
             return None
         ranks = ranking.column[slots]
@@ -197,37 +228,44 @@ class Pool:
         slots = slots[ranks == ranks.max()]
         return self._node(int(slots[np.argmin(self._columns.version[slots])])), -1
 
-    def _take(self, node: PoolNode, device: int, request: Request) -> Placed:
-        devices = (device,) if device >= 0 else node.devices_for(request)
-        node.take(request, devices)
+    def _take(self, node: PoolNode, request: Request, device: int = -1) -> Placed:
+        devices = node.take(request, device)
         self._note(node)
-        return Placed(node.node_id, devices, request, node)
+        return _new_tuple(Placed, (node.node_id, devices, request, node))
 
     def _note(self, node: PoolNode) -> None:
-        self._version += 1
-        node.version = self._version
-        self._changed.add(node.slot)
-        for ranking in self._rankings.values():
-            ranking.change(node)
+        self._version = node.version = self._version + 1
+        if not node.is_noted:
+            node.is_noted = True
+            self._changed.append(node)
+        for change in self._changes:
+            change(node)
+
+    def _stale(self, node: PoolNode) -> None:
+        if not node.is_noted:
+            node.is_noted = True
+            self._changed.append(node)
 
     def _flush(self) -> None:
         """Bring the columns up to date with the nodes."""
         if not self._changed:
             return
-        nodes = self._columns.nodes
-        changed = [node for slot in self._changed if (node := nodes[slot]) is not None]
-        if changed:
-            self._columns.change(changed)
-        for ranking in self._rankings.values():
-            ranking.column[[node.slot for node in changed]] = [ranking.rank(node) for node in changed]
-        slots = np.fromiter(self._changed, np.intp, len(self._changed))
-        for fits in self._fits.values():
-            fits.change(slots)
+        for node in self._changed:
+            node.is_noted = False
+            if node.version != GONE:
+                self._columns.change(node)
+                for ranking in self._rankings.values():
+                    ranking.column[node.slot] = ranking.rank(node)
+        if self._fits:
+            slots = np.array(sorted({node.slot for node in self._changed}), np.intp)
+            for fits in self._fits.values():
+                fits.change(slots)
         self._changed.clear()
 
     def _ranking(self, name: str) -> Ranking:
         if name not in self._rankings:
             self._rankings[name] = Ranking(self._rank_policies[name], self._columns.nodes, self._market)
+            self._changes.append(self._rankings[name].change)
         return self._rankings[name]
 
     def _fit(self, name: str) -> FitIndex:
@@ -289,9 +327,11 @@ class Pool:
         grown = Columns(2 * self._columns.capacity, max(width, self._columns.width))
         self._vacant.extend(range(grown.capacity - 1, self._columns.capacity - 1, -1))
         for node in self._by_id.values():
+            node.is_noted = False
             grown.put(node)
         self._columns = grown
         self._rankings.clear()
+        self._changes.clear()
         self._fits.clear()
         self._changed.clear()
 

@@ -8,6 +8,9 @@ whether it suits, so the answer is that of the exact path. After too many that d
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
+from itertools import islice
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +20,7 @@ from tidemill.core.placement.candidate import Market
 from tidemill.core.placement.node import PoolNode
 from tidemill.core.placement.policies import RankPolicy
 from tidemill.core.placement.request import WHOLE_MILLI, Request
-from tidemill.core.placement.why_not import suits
+from tidemill.core.placement.why_not import suits, suits_besides
 
 SCORE_LOW, SCORE_HIGH = -0.5, 1.5
 """Scores beyond these count as these."""
@@ -39,47 +42,74 @@ Entry = tuple[PoolNode, int]
 Bucket = deque[Entry]
 
 
-class Unsure:
-    """The front of the lanes holds too many nodes that do not suit."""
+class Unsure(Enum):
+    """The front of the lanes holds too many nodes that do not suit, or the lanes are too many."""
+
+    UNSURE = "unsure"
 
 
-UNSURE = Unsure()
+UNSURE: Final = Unsure.UNSURE
 
 
 class _Lane:
     """Nodes with their versions by rank, in the order of their last changes. Bit n of `ranks` is set when the bucket of
     rank n may hold somebody. An entry whose node has changed since is stale."""
 
-    __slots__ = ("buckets", "count", "count_max", "devices", "ranks")
+    __slots__ = ("buckets", "devices", "patience", "ranks")
 
     def __init__(self, devices: int) -> None:
         self.devices, self.ranks = devices, 0
         self.buckets: dict[int, Bucket] = {}
-        self.count, self.count_max = 0, _SLACK
+        self.patience = _SLACK
+        """So many may still enter before what is stale is let go."""
 
     def enter(self, entry: Entry, rank: int) -> None:
         bucket = self.buckets.get(rank)
         if bucket:
             bucket.append(entry)
         else:
-            self.buckets[rank] = deque((entry,))
+            if bucket is None:
+                self.buckets[rank] = bucket = deque()
+            bucket.append(entry)
             self.ranks |= 1 << rank
-        self.count += 1
-        if self.count > self.count_max:
+        self.patience -= 1
+        if not self.patience:
             self._sweep()
 
     def _sweep(self) -> None:
-        """Let go of what is stale, when there is more of it than of anything else."""
-        self.ranks, self.count = 0, 0
+        """Let go of what is stale, when as many have entered as there were."""
+        self.ranks, fresh = 0, 0
         for rank, bucket in list(self.buckets.items()):
-            fresh = deque(entry for entry in bucket if entry[0].version == entry[1])
-            if fresh:
-                self.buckets[rank] = fresh
+            left = deque(entry for entry in bucket if entry[0].version == entry[1])
+            if left:
+                self.buckets[rank] = left
                 self.ranks |= 1 << rank
-                self.count += len(fresh)
+                fresh += len(left)
             else:
                 del self.buckets[rank]
-        self.count_max = 2 * self.count + _SLACK
+        self.patience = fresh + _SLACK
+
+
+class _Lanes:
+    """The lanes of one model, by how many devices: for everybody, and for requests that are kept for newcomers."""
+
+    __slots__ = ("everybody", "newcomers", "of_newcomer")
+
+    def __init__(self) -> None:
+        self.everybody: list[_Lane] = []
+        self.newcomers: list[_Lane] = []
+        self.of_newcomer: list[_Lane] = []
+        """All of them: a newcomer stands in both."""
+
+    def lane(self, devices: int, *, newcomers: bool) -> _Lane | None:
+        lanes = self.newcomers if newcomers else self.everybody
+        return next((one for one in lanes if one.devices == devices), None)
+
+    def add(self, lane: _Lane, *, newcomers: bool) -> None:
+        (self.newcomers if newcomers else self.everybody).append(lane)
+        self.of_newcomer.append(lane)
+        for lanes in (self.newcomers, self.everybody, self.of_newcomer):
+            lanes.sort(key=lambda one: one.devices)
 
 
 class Ranking:
@@ -91,83 +121,105 @@ class Ranking:
         assert 0 < self._steps <= STEPS_MAX
         self._rank_max = int((SCORE_HIGH - SCORE_LOW) * self._steps)
         self._bases = [0.0] * len(nodes)
+        self._came = [0] * len(nodes)
+        """The rank of each node as it came, which most nodes in the lanes have: those without a tenant."""
+        self._numbers = list(range(self._rank_max + 1))
+        """So that equal ranks are one object: a hundred thousand would not stay in the cache."""
         self.column: NDArray[np.int16] = np.zeros(len(nodes), np.int16)
-        self._lanes: dict[str, list[_Lane]] = {}
-        self._newcomers: dict[str, list[_Lane]] = {}
-        self._fronts: dict[tuple[frozenset[str], int, bool], list[_Lane]] = {}
+        self._models: dict[str, _Lanes] = {}
+        self._lanes: list[list[_Lane]] = [[]] * len(nodes)
+        """Those in which the node of each slot stands when it has enough devices, those with the fewest first."""
+        self._fronts: dict[tuple[frozenset[str], int], list[_Lane]] = {}
+        self._newcomers_fronts: dict[tuple[frozenset[str], int], list[_Lane]] = {}
         for node in filter(None, nodes):
             self.put(node)
             self.column[node.slot] = self.rank(node)
 
     def rank(self, node: PoolNode, bonus: float = 0.0) -> int:
         """What counts of a score; `bonus` is what holding a request's inputs is worth."""
-        of_devices, of_processor = node.used_milli / node.total_milli, 1.0 - node.cpu_milli / node.cpu_total
-        load = of_devices if of_devices > of_processor else of_processor
-        rank = int((self._bases[node.slot] - self._weight * load + bonus - SCORE_LOW) * self._steps + 0.5)
+        rank = int((self._bases[node.slot] - self._weight * node.load + bonus - SCORE_LOW) * self._steps + 0.5)
         return 0 if rank < 0 else self._rank_max if rank > self._rank_max else rank
 
     def put(self, node: PoolNode) -> None:
         """A node has come, or its facts have changed."""
         self._bases[node.slot] = sum(self._policy.terms(node.candidate, self._market).values())
-        if node.model not in self._lanes:
-            self._lanes[node.model], self._newcomers[node.model] = [], []
+        self._came[node.slot] = self._numbers[self.rank(node)]
+        lanes = self._models.get(node.model)
+        if lanes is None:
+            lanes = self._models[node.model] = _Lanes()
             self._fronts.clear()
+            self._newcomers_fronts.clear()
+        self._lanes[node.slot] = lanes.of_newcomer if node.newcomer else lanes.everybody
         self.change(node)
 
     def change(self, node: PoolNode) -> None:
         """What is free of a node has changed, and its version with it: it enters its lanes anew, behind its equals."""
         whole, rank = node.whole, -1
-        lanes = self._lanes[node.model]
-        for lane in lanes + self._newcomers[node.model] if node.newcomer else lanes:
-            if lane.devices <= whole:
-                if rank < 0:
-                    rank, entry = self.rank(node), (node, node.version)
-                lane.enter(entry, rank)
+        for lane in self._lanes[node.slot]:
+            if lane.devices > whole:
+                break
+            if rank < 0:
+                rank = self._came[node.slot] if not node.tenants else self.rank(node)
+                entry = (node, node.version)
+            lane.enter(entry, rank)
 
-    def best(
-        self, request: Request, now: Instant, *, newcomers: bool, local: Sequence[tuple[PoolNode, float]]
+    def best(  # noqa: PLR0912 - every placement passes here, and a call for each branch would cost as much as the rest
+        self, request: Request, now: Instant, newcomers: bool, local: Sequence[tuple[PoolNode, float]]
     ) -> PoolNode | Unsure | None:
         """The node that gets the request. `local` are nodes with what holding its inputs is worth to each."""
-        if request.milli < WHOLE_MILLI or len(request.models or self._lanes) > MODELS_MAX:
+        fronts = (self._newcomers_fronts if newcomers else self._fronts).get(request.lanes)
+        if fronts is None:
+            fronts = self._lanes_for(request, newcomers)
+        if fronts is None or request.milli < WHOLE_MILLI:
             return UNSURE
-        skipped = 0
-        best, best_rank = _of_local(self.rank, request, now, local, newcomers=newcomers) if local else (None, -1)
-        fronts = self._fronts.get((request.models, request.devices, newcomers))
-        for lane in self._lanes_for(request, newcomers=newcomers) if fronts is None else fronts:
+        best, best_rank, patience, is_usual = None, -1, SKIPPED_MAX, request.is_usual
+        if local:
+            best, best_rank = _of_local(self.rank, request, now, local, newcomers=newcomers)
+        for lane in fronts:
             ranks = lane.ranks
-            while (rank := ranks.bit_length() - 1) >= best_rank and ranks:
+            while ranks:
+                rank = ranks.bit_length() - 1
+                if rank < best_rank:
+                    break
                 bucket = lane.buckets[rank]
-                while bucket and bucket[0][0].version != bucket[0][1]:
+                while bucket:
+                    node, version = bucket[0]
+                    if node.version == version:
+                        break
                     bucket.popleft()
-                    lane.count -= 1
-                if not bucket:
+                else:
                     lane.ranks ^= 1 << rank
-                for node, version in bucket:
-                    if rank == best_rank and best is not None and version > best.version:
-                        break
-                    if node.version == version and suits(node, request, now):
-                        best, best_rank = node, rank
-                        break
-                    skipped += 1
-                    if skipped > SKIPPED_MAX:
-                        return UNSURE
-                if rank == best_rank:
+                    ranks ^= 1 << rank
+                    continue
+                if rank == best_rank and best is not None and version > best.version:
+                    break
+                if suits_besides(node, request) if is_usual and node.is_usual else suits(node, request, now):
+                    best, best_rank = node, rank
+                    break
+                other, patience = _behind(bucket, request, now, best if rank == best_rank else None, patience)
+                if patience < 0:
+                    return UNSURE
+                if other is not None:
+                    best, best_rank = other, rank
                     break
                 ranks ^= 1 << rank
         return best
 
-    def _lanes_for(self, request: Request, *, newcomers: bool) -> list[_Lane]:
-        """The lanes in which a node for this request may stand. Nodes that mix models stand in those of no model."""
-        lanes, devices = self._newcomers if newcomers else self._lanes, request.devices
-        models = (*request.models, "") if request.models and devices else tuple(lanes)
-        found = []
-        for model in models:
-            if model in lanes:
-                lane = next((one for one in lanes[model] if one.devices == devices), None)
-                found.append(lane or self._open(model, devices, newcomers=newcomers))
-        if len(self._fronts) >= FRONTS_MAX:
-            self._fronts.clear()
-        self._fronts[request.models, devices, newcomers] = found
+    def _lanes_for(self, request: Request, newcomers: bool) -> list[_Lane] | None:
+        """The lanes in which a node for this request may stand; None when they are too many. Nodes that mix models
+        stand in those of no model."""
+        models, devices = request.lanes
+        names = [name for name in (*models, "") if name in self._models] if models else list(self._models)
+        if len(names) > MODELS_MAX:
+            return None
+        found = [
+            self._models[name].lane(devices, newcomers=newcomers) or self._open(name, devices, newcomers=newcomers)
+            for name in names
+        ]
+        fronts = self._newcomers_fronts if newcomers else self._fronts
+        if len(fronts) >= FRONTS_MAX:
+            fronts.clear()
+        fronts[request.lanes] = found
         return found
 
     def _open(self, model: str, devices: int, *, newcomers: bool) -> _Lane:
@@ -176,8 +228,22 @@ class Ranking:
         for node in sorted(able, key=lambda one: one.version):
             if node.newcomer or not newcomers:
                 lane.enter((node, node.version), self.rank(node))
-        (self._newcomers if newcomers else self._lanes)[model].append(lane)
+        self._models[model].add(lane, newcomers=newcomers)
         return lane
+
+
+def _behind(
+    bucket: Bucket, request: Request, now: Instant, best: PoolNode | None, patience: int
+) -> tuple[PoolNode | None, int]:
+    """The first that suits behind the front of a bucket, if it comes before the best so far, and what is left of the
+    patience with those that do not."""
+    for node, version in islice(bucket, 1, None):
+        patience -= 1
+        if patience < 0 or (best is not None and version > best.version):
+            break
+        if node.version == version and suits(node, request, now):
+            return node, patience
+    return None, patience
 
 
 def _of_local(

@@ -6,7 +6,7 @@ devices asks for the processor only. Everything that is not set is not asked for
 
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from functools import cached_property
+from math import inf
 from typing import NamedTuple
 from uuid import UUID
 
@@ -41,7 +41,7 @@ class Wanted(NamedTuple):
     size_bytes: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Request:
     """One task, or a gang of equal ones that begin together or not at all."""
 
@@ -72,22 +72,35 @@ class Request:
     policy: str = "value"
     is_choosy: bool = field(init=False, repr=False, compare=False)
     """Whether it asks for something that few requests ask for, which then need not be looked at one by one."""
+    is_usual: bool = field(init=False, repr=False, compare=False)
+    """Whether it asks for whole devices, and for nothing that few requests ask for."""
+    limit_uc: float = field(init=False, repr=False, compare=False)
+    """The price limit, also where there is none."""
+    customer_number: int = field(init=False, repr=False, compare=False)
+    lanes: tuple[frozenset[str], int] = field(init=False, repr=False, compare=False)
+    """Where the nodes for it wait: by their models, and by how many devices are free."""
+    shape: Shape = field(init=False, repr=False, compare=False)
+    """What it takes from a node, without regard to whose node it is."""
 
     def __post_init__(self) -> None:
         assert self.devices >= 0
         assert 0 < self.milli <= WHOLE_MILLI
         assert self.milli == WHOLE_MILLI or self.devices == 1, "only one device can be shared"
         assert self.gang >= 1
-        places = self.regions or self.domains or self.labels
-        choosy = bool(self.excluded_nodes or self.excluded_owners or self.attested or places)
-        object.__setattr__(self, "is_choosy", choosy)
-
-    @cached_property
-    def shape(self) -> Shape:
-        """What it takes from a node, without regard to whose node it is."""
-        milli = self.milli if self.devices else 0
+        choosy = bool(self.excluded_nodes or self.excluded_owners or self.attested or self._places)
+        models = self.models if self.devices else frozenset()
         needs = (self.gpu_memory_mib, self.cpu_milli, self.memory_mib, self.disk_mib)
-        return (self.devices, milli, self.models if self.devices else frozenset(), *needs, self.nvlink)
+        put = object.__setattr__
+        put(self, "is_choosy", choosy)
+        put(self, "is_usual", not (choosy or self.nvlink or self.milli < WHOLE_MILLI))
+        put(self, "limit_uc", inf if self.price_max_uc is None else self.price_max_uc)
+        put(self, "customer_number", -1 if self.customer_id is None else self.customer_id.int)
+        put(self, "lanes", (models, self.devices))
+        put(self, "shape", (self.devices, self.milli if self.devices else 0, models, *needs, self.nvlink))
+
+    @property
+    def _places(self) -> frozenset[str]:
+        return self.regions or self.domains or self.labels
 
     @property
     def asked_milli(self) -> int:

@@ -45,15 +45,28 @@ class WhyNot(Enum):
 
 def suits(node: PoolNode, request: Request, now: Instant) -> bool:
     """Whether there is no objection."""
-    limit_uc, until = request.price_max_uc, node.until
+    if node.is_usual and request.is_usual:
+        return node.has_whole(request) and suits_besides(node, request)
+    until = node.until
     return (
-        (limit_uc is None or node.price_uc <= limit_uc)
-        and node.reputation >= request.reputation_floor
-        and node.holds(request)
-        and request.kind in node.kinds
+        node.holds(request)
+        and suits_besides(node, request)
         and (until is None or until >= now + request.duration_us)
         and not (request.is_choosy and _is_barred(node, request))
-        and node.owner_id != request.customer_id
+    )
+
+
+def suits_besides(node: PoolNode, request: Request) -> bool:
+    """Whether there is no objection of the usual ones to a node that has enough devices of the right models."""
+    return (
+        node.cpu_milli >= request.cpu_milli
+        and node.memory_mib >= request.memory_mib
+        and node.price_uc <= request.limit_uc
+        and node.reputation >= request.reputation_floor
+        and request.kind in node.kinds
+        and node.owner_number != request.customer_number
+        and node.disk_mib >= request.disk_mib
+        and (not request.gpu_memory_mib or not request.devices or node.device_memory_mib >= request.gpu_memory_mib)
     )
 
 
