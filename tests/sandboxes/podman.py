@@ -35,6 +35,7 @@ def podman_service(registry: str = "", passwords: str = "{}") -> Iterator[Path]:
     with reachable_directory() as home:
         (home / "containers.conf").write_text(SETTINGS)
         (home / "registries.conf").write_text(REGISTRY.format(registry=registry) if registry else "")
+        (home / "unpacking").mkdir()
         (home / PASSWORDS).parent.mkdir()
         (home / PASSWORDS).write_text(passwords)
         own = ["--root", str(home / "root"), "--runroot", str(home / "run"), "--tmpdir", str(home / "tmp")]
@@ -44,6 +45,7 @@ def podman_service(registry: str = "", passwords: str = "{}") -> Iterator[Path]:
             "CONTAINERS_CONF": str(home / "containers.conf"),
             "CONTAINERS_REGISTRIES_CONF": str(home / "registries.conf"),
             "HOME": str(home),
+            "TMPDIR": str(home / "unpacking"),  # what an interrupted load leaves goes with the rest
         }
         line = [*podman, "system", "service", "--time=0", f"unix://{home}/socket"]
         with (home / "log").open("wb") as log:
