@@ -47,7 +47,8 @@ _READY_S = 120.0
 _LEAVE_S = 5.0
 _TOKEN_S = 600
 _NOT_LINKED = "It has no link to the pool yet."
-_NO_KINDS = "It cannot run tasks: install bubblewrap (on Debian: apt install bubblewrap), and start the pool again."
+_TRIED = "matmul"
+_NO_SANDBOX = "No task can run here: install bubblewrap (on Debian: apt install bubblewrap), and start the pool again."
 
 
 @dataclass(frozen=True)
@@ -224,7 +225,9 @@ def _why_no_work(shown: Mapping[str, Any]) -> str:
         return str(shown["no_work"][0]["sentence"])
     if shown["carries"] is None:
         return "It has not told yet what it can do."
-    return "" if shown["carries"]["kinds"] else _NO_KINDS
+    if _TRIED not in shown["carries"]["kinds"]:
+        raise Fault(_NO_SANDBOX)  # nothing that we could wait for changes that
+    return ""
 
 
 def _tell_bug(bringing: "asyncio.Task[None]") -> None:
