@@ -5,8 +5,13 @@ receipt signed by the node and checked, judged, and paid; each step durable in P
 wire, over real sockets with real signatures; what they would compute is known before. `tasks_per_s` counts tasks that
 were paid while the queue was never empty, `p99_ms` is the time from placing to being paid, and `receipts_per_frame`
 says how many receipts share a signature and a frame. `ratio_one_receipt_a_frame` is the same pool with agents that send
-every receipt by itself. Ray is installed into an environment of its own, under the user's cache directory; where that
-cannot be done its figures are null.
+every receipt by itself. `cpu_us_per_task` is the processor time of a task in the control process, in PostgreSQL, and in
+what stands for agents and customer. With `--history` the pool is filled with so many ended tasks after that, and
+`history_ratio` is its speed then over its speed before. Ray is installed into an environment of its own, under the
+user's cache directory; where that cannot be done its figures are null.
+
+Left out: what a customer's program does to describe tasks, which differ in a seed alone; the way of an order through
+HTTP and its quote; and the sandbox. Whoever orders calls what the route calls, in a process of its own.
 """
 
 import argparse
@@ -28,12 +33,14 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import psutil
 import uvloop
-from link import Agent, Crowd, await_links, join_token, started
+from link import Agent, Crowd, await_links, cpu_s, join_token, started
+from task_history import fill
 
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.hardware import Device, DeviceKind, Machine, facts_of
-from tidemill.core.ids import Ids
+from tidemill.core.ids import Ids, uuid_of
 from tidemill.core.kinds import matmul
 from tidemill.core.kinds.matmul import Element, Matmul
 from tidemill.core.kinds.needs import limits_of
@@ -85,10 +92,17 @@ print(json.dumps(sorted(best)[1]))
 # What the tasks are
 
 
-def body_of(seed: int) -> bytes:
-    work = Matmul(SIDE, SIDE, SIDE, Element.INT8, seed)
-    parameters = {"m": SIDE, "n": SIDE, "k": SIDE, "element": "int8", "seed": seed}
+def _first_body() -> bytes:
+    work = Matmul(SIDE, SIDE, SIDE, Element.INT8, 0)
+    parameters = {"m": SIDE, "n": SIDE, "k": SIDE, "element": "int8", "seed": 0}
     return task_bytes(Task("matmul", parameters, limits_of(matmul.needs(work), 60.0)))
+
+
+BEFORE_SEED, AFTER_SEED = _first_body().split(b'"seed":0')
+
+
+def body_of(seed: int) -> bytes:
+    return b'%b"seed":%d%b' % (BEFORE_SEED, seed, AFTER_SEED)
 
 
 def result_sha256(seed: int) -> bytes:
@@ -147,12 +161,12 @@ class Working(Agent):
 
     def receipt(self, offer: Offer) -> Receipt:
         assert self.node_id
-        seed = int(offer.task[offer.task.rindex(b'"seed":') + 7 :].split(b"}")[0])
+        seed = int(offer.task[len(BEFORE_SEED) + 7 : -len(AFTER_SEED)])
         at = Instant(time.time_ns() // 1_000)
         return Receipt(
-            task_id=UUID(bytes=offer.task_id),
-            attempt_id=UUID(bytes=offer.attempt_id),
-            node_id=UUID(bytes=self.node_id),
+            task_id=uuid_of(int.from_bytes(offer.task_id, "big")),
+            attempt_id=uuid_of(int.from_bytes(offer.attempt_id, "big")),
+            node_id=uuid_of(int.from_bytes(self.node_id, "big")),
             lease=offer.lease,
             result_sha256=result_sha256(seed),
             artefact=None,
@@ -282,7 +296,8 @@ async def activate(home: Path) -> None:
         )
         await owner.execute(
             "INSERT INTO node_challenge (node_id, due_at, begun_at, passed_at) "
-            "SELECT id, now() + interval '1 day', now(), now() FROM node"
+            "SELECT id, now() + interval '1 day', now(), now() FROM node "
+            "ON CONFLICT (node_id) DO UPDATE SET due_at = excluded.due_at, passed_at = excluded.passed_at"
         )
     finally:
         await owner.close()
@@ -302,20 +317,42 @@ async def customer_of(database: Database) -> Customer:
     return customer
 
 
-async def measured(database: Database, seconds: float) -> tuple[float, float]:
-    """Tasks that were paid a second, and how long 99 of 100 took."""
+@dataclass(frozen=True)
+class Measured:
+    """Tasks that were paid a second, how long 99 of 100 took, and the processor time of each by who took it."""
+
+    tasks_per_s: float
+    p99_ms: float
+    cpu_us_per_task: dict[str, int]
+
+
+def cpu_seconds(pool_pid: int) -> dict[str, float]:
+    """Processor time by whose it is: everything of the pool that is not its control process is PostgreSQL."""
+    control, ours = psutil.Process(pool_pid), psutil.Process()
+    database = control.children(recursive=True)
+    agents = [one for one in ours.children() if one.pid != pool_pid]
+    return {
+        "control": cpu_s(control),
+        "postgresql": sum(map(cpu_s, database)),
+        "agents": sum(map(cpu_s, agents)),
+        "customer": cpu_s(ours),
+    }
+
+
+async def measured(database: Database, pool_pid: int, seconds: float) -> Measured:
     while not await paid(database):  # noqa: ASYNC110  # nobody says when the first was paid
         await asyncio.sleep(0.2)
     await asyncio.sleep(WARM_S)
     async with database.connection() as connection:
         since = await read_clock(connection)
-    before, began = await paid(database), time.monotonic()
+    before, began, spent_s = await paid(database), time.monotonic(), cpu_seconds(pool_pid)
     await asyncio.sleep(seconds)
-    rate = (await paid(database) - before) / (time.monotonic() - began)
-    return rate, await p99_ms(database, since)
+    took_s, done = time.monotonic() - began, await paid(database) - before
+    cpu = {whose: (now_s - spent_s[whose]) * 1e6 / done for whose, now_s in cpu_seconds(pool_pid).items()}
+    return Measured(done / took_s, await p99_ms(database, since), {whose: round(us) for whose, us in cpu.items()})
 
 
-async def bench(home: Path, pipe: Connection, seconds: float) -> dict[str, Any]:
+async def bench(home: Path, pipe: Connection, pool_pid: int, seconds: float, history: int) -> dict[str, Any]:
     loop = asyncio.get_running_loop()
 
     async def tell(*asked: object) -> Any:
@@ -331,20 +368,27 @@ async def bench(home: Path, pipe: Connection, seconds: float) -> dict[str, Any]:
     ordering = asyncio.create_task(customer.keep_ordering(enough))
     try:
         await tell("alone", False)
-        rate, slowest_ms = await measured(database, seconds)
+        together = await measured(database, pool_pid, seconds)
         receipts, frames = await tell("frames")
-        say(f"{rate:.0f} tasks/s, {receipts / max(1, frames):.1f} receipts a frame")
+        say(f"{together.tasks_per_s:.0f} tasks/s, {receipts / max(1, frames):.1f} receipts a frame")
         await tell("alone", True)
-        alone, _ = await measured(database, seconds)
+        alone = await measured(database, pool_pid, seconds)
+        later = None
+        if history:
+            await tell("alone", False)
+            await fill(home, history, customer.account_id, body_of(0))
+            later = await measured(database, pool_pid, seconds)
     finally:
         enough.set()
         await ordering
         await database.close()
     return {
-        "tasks_per_s": round(rate),
-        "alone_per_s": round(alone),
+        "tasks_per_s": round(together.tasks_per_s),
+        "alone_per_s": round(alone.tasks_per_s),
         "receipts_per_frame": round(receipts / max(1, frames), 1),
-        "p99_ms": round(slowest_ms),
+        "p99_ms": round(together.p99_ms),
+        "cpu_us_per_task": together.cpu_us_per_task,
+        "history_ratio": later and round(later.tasks_per_s / together.tasks_per_s, 2),
     }
 
 
@@ -389,7 +433,7 @@ def pool_figures(options: Any) -> dict[str, Any]:
             _, secret, known_by = join_token(f"http://127.0.0.1:{port}/api/v1", setup, options.agents).split(".")
             agents = start.Process(target=run_client, args=(theirs, port, known_by, secret, range(options.agents)))
             agents.start()
-            return uvloop.run(bench(Path(home), ours, options.seconds))
+            return uvloop.run(bench(Path(home), ours, pool.pid, options.seconds, options.history))
         finally:
             if agents:
                 ours.send(None)
@@ -403,6 +447,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one line of JSON, which is what is printed anyway")
     parser.add_argument("--agents", type=int, default=AGENTS, help="how many agents work")
     parser.add_argument("--seconds", type=float, default=15, help="how long each way of delivering is measured")
+    parser.add_argument("--history", type=int, default=0, help="measure again with so many ended tasks; thousands")
     parser.add_argument("--without-ray", action="store_true", help="the pool's own figures only")
     options = parser.parse_args()
     figures = pool_figures(options)

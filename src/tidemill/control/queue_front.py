@@ -15,6 +15,7 @@ from tidemill.core.dispatch.asking import asked
 from tidemill.core.dispatch.placer import Want
 from tidemill.store import sellers, tasks
 from tidemill.store.database import Database
+from tidemill.store.query import Connection
 from tidemill.store.sellers import Tried
 from tidemill.store.tasks import Waiting
 
@@ -54,16 +55,10 @@ class QueueFront:
         """See what waits now."""
         async with self._database.transaction() as transaction:
             keys = await tasks.front(transaction, FRONT_MAX)
-            known = {key: one for key, one in self._tasks.items() if not one.waiting.tries}
-            held_bytes = sum(len(one.waiting.body) for one in known.values())
-            new = iter([key for key in keys if key not in known])
-            while held_bytes < BODIES_MAX_BYTES and (page := list(islice(new, AT_ONCE))):
-                read = await tasks.waiting(transaction, page)
-                again = [one.task_id for one in read if one.tries]
-                tried = await sellers.tried(transaction, again, now) if again else {}
-                known.update((one.waiting.key, one) for one in self._in_front(read, tried))
-                held_bytes += sum(len(one.body) for one in read)
-        self._tasks = {key: known[key] for key in keys if key in known}
+            known = self._tasks
+            new = [key for key in keys if key not in known or known[key].waiting.tries]
+            read = await self._read(transaction, new, now) if new else {}
+        self._tasks = {key: one for key in keys if (one := read.get(key) or known.get(key))}
         self._shown.clear()
 
     def page(self, most: int, hopeless: Container[Sort]) -> list[InFront]:
@@ -74,6 +69,19 @@ class QueueFront:
         """These are in the queue no more."""
         for one in gone:
             self._tasks.pop(one.key, None)
+
+    async def _read(self, transaction: Connection, keys: Iterable[bytes], now: Instant) -> dict[bytes, InFront]:
+        """Tasks that are new, the most urgent first, as many as there is memory for."""
+        found: dict[bytes, InFront] = {}
+        left_bytes = BODIES_MAX_BYTES - sum(len(one.waiting.body) for one in self._tasks.values())
+        pages = iter(keys)
+        while left_bytes > 0 and (page := list(islice(pages, AT_ONCE))):
+            read = await tasks.waiting(transaction, page)
+            again = [one.task_id for one in read if one.tries]
+            tried = await sellers.tried(transaction, again, now) if again else {}
+            found.update((one.waiting.key, one) for one in self._in_front(read, tried))
+            left_bytes -= sum(len(one.body) for one in read)
+        return found
 
     def _is_next(self, one: InFront, hopeless: Container[Sort]) -> bool:
         is_first = (one.sort, one.waiting.job_id) not in self._shown

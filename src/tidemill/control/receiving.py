@@ -5,7 +5,6 @@ before anybody asks. What is forgotten with this process costs nobody anything.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 from uuid import UUID
 
@@ -128,7 +127,7 @@ class Receiving:
         """Whoever declines what it accepted breaks its word, also when the word was not written down yet."""
         begun = self._begun.get(one.node_id, {})
         _, before = begun.pop(OfAttempt(one.attempt_id, one.lease), (None, ()))
-        return replace(one, happenings=(*before, *one.happenings)) if before else one
+        return one._replace(happenings=(*before, *one.happenings)) if before else one
 
     def _forget(self, delivered: Iterable[Delivered]) -> None:
         for batch in delivered:

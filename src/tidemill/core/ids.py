@@ -4,13 +4,15 @@ Ids made by one `Ids` only grow, even when the clock goes back. Time and randomn
 """
 
 from collections.abc import Callable
-from uuid import UUID
+from uuid import UUID, SafeUUID
 
 from tidemill.core.clock import Instant
 
 RANDOM_BITS = 62
 _VERSION = 7 << 76
 _VARIANT = 2 << 62
+_UNKNOWN = SafeUUID.unknown
+_set = object.__setattr__
 
 
 class Ids:
@@ -24,6 +26,14 @@ class Ids:
         stamp = max(_stamp(now), self._last_stamp + 1)
         self._last_stamp = stamp
         return _compose(stamp, self._random_bits(RANDOM_BITS))
+
+
+def uuid_of(number: int) -> UUID:
+    """As `UUID(int=number)`, in half of its time: ids are made and read by the thousand."""
+    identifier = object.__new__(UUID)
+    _set(identifier, "int", number)
+    _set(identifier, "is_safe", _UNKNOWN)
+    return identifier
 
 
 def first_id_at(at: Instant) -> UUID:
@@ -43,4 +53,4 @@ def _stamp(at: Instant) -> int:
 
 
 def _compose(stamp: int, random: int) -> UUID:
-    return UUID(int=(stamp >> 12) << 80 | _VERSION | (stamp & 0xFFF) << 64 | _VARIANT | random)
+    return uuid_of((stamp >> 12) << 80 | _VERSION | (stamp & 0xFFF) << 64 | _VARIANT | random)

@@ -14,6 +14,7 @@ from uuid import UUID
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.challenge.merkle import HASH_BYTES, Tree, leaf_hash, shows
 from tidemill.core.clock import Instant
+from tidemill.core.ids import uuid_of
 from tidemill.core.refusals import Refusal
 from tidemill.core.signatures import Identity, is_signed
 
@@ -214,9 +215,9 @@ def _read(encoded: bytes) -> Receipt | None:
     envelopes, at = _read_envelopes(encoded, at, lengths[4])
     result, artefact, numeric_class, reason, inline, proof = parts
     receipt = Receipt(
-        task_id=UUID(bytes=task),
-        attempt_id=UUID(bytes=attempt),
-        node_id=UUID(bytes=node),
+        task_id=uuid_of(int.from_bytes(task, "big")),
+        attempt_id=uuid_of(int.from_bytes(attempt, "big")),
+        node_id=uuid_of(int.from_bytes(node, "big")),
         lease=lease,
         result_sha256=result,
         artefact=Digest(artefact.hex()) if artefact else None,

@@ -18,8 +18,8 @@ from tidemill.link.registry import HeardReports, Held, Outcome, Registry
 from tidemill.wire.messages import FRAME_MAX, Facts, LogLines, Receipts, Reports
 
 BATCH_MAX = 200
-BATCH_MAX_BYTES = 1024 * 1024
-"""A batch has at least what one node said, and beyond that about so much."""
+BATCH_MAX_BYTES = 256 * 1024
+"""A batch has at least what one node said, and beyond that about so much: whatever waits for it waits not for long."""
 
 _WAITING_MAX_BYTES = 4 * FRAME_MAX
 _FRAMES_MAX = 256

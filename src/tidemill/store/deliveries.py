@@ -7,7 +7,7 @@ refuses to pay, what was delivered is kept all the same, and settled later.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from uuid import UUID
 
 import asyncpg
@@ -163,4 +163,4 @@ async def _settled(
 
 def _undecided(one: Said) -> Said:
     is_right = Happening.PASSED in one.happenings
-    return replace(one, happenings=(Happening.DELIVERED,), verdict="", reason="") if is_right else one
+    return one._replace(happenings=(Happening.DELIVERED,), verdict="", reason="") if is_right else one

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 import asyncpg
@@ -49,8 +49,7 @@ _TASK_STATES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(NamedTuple):
     """What happened to an attempt of a node, under a lease. What a node says of another's changes nothing.
 
     `used_ms` is how long it took, and `batch_id` and `place` are where its receipt is.
@@ -88,8 +87,7 @@ class Applied:
     ended: Mapping[tuple[AttemptState, str], int]
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(NamedTuple):
     """A lease that is locked, what becomes of it, and what it pays."""
 
     said: Said

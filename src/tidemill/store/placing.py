@@ -6,7 +6,7 @@ waits for that transaction to end. Locks: the duty, then tasks in the queue, the
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from tidemill.core.artefacts.grants import Access, Grant
@@ -26,8 +26,7 @@ GRANTED_US = 3_600 * SECOND
 """What a late node has computed may still be wanted, so it may still be uploaded for so long after its deadline."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """A node for a waiting task, as an attempt with a deadline."""
 
     waiting: Waiting

@@ -5,8 +5,8 @@ job that ended goes back in the same batch. Nobody is paid what was not held: th
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 from uuid import UUID
 
 from tidemill.core.clock import Instant
@@ -35,8 +35,7 @@ class Unpayable(Fault):
         self.hold_ids = {entry.hold_id for entry, _ in refused}
 
 
-@dataclass(frozen=True, slots=True)
-class Passed:
+class Passed(NamedTuple):
     """An attempt that passed: at which job, whose money is held where, whose work it was, and what it pays."""
 
     job_id: UUID

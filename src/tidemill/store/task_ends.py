@@ -6,6 +6,7 @@ What belongs to no job is an audit, which ends with its task.
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from tidemill.core.clock import Instant
@@ -21,8 +22,7 @@ _END_JOBS = Query("job/end")
 _END_AUDITS = Query("audit/end")
 
 
-@dataclass(frozen=True, slots=True)
-class TaskEnd:
+class TaskEnd(NamedTuple):
     """How a task ended, by which attempt if by one, and what its customer pays for it."""
 
     task_id: UUID

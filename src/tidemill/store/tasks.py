@@ -56,8 +56,7 @@ class Waiting(NamedTuple):
         return self.rank.to_bytes(2, "big") + self.tries.to_bytes(2, "big") + self.task_id.bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(NamedTuple):
     """A task for a node: the provider's price, the time quoted at the node's speed, and until when it is the node's."""
 
     rank: int

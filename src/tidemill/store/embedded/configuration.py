@@ -37,6 +37,7 @@ SETTINGS = {
     "max_logical_replication_workers": "0",
     "autovacuum_worker_slots": "3",
     "autovacuum_max_workers": "3",
+    "autovacuum_naptime": "10s",  # the queue and the leases are small tables whose rows come and go by the thousand
     "jit": "off",
     # A week of logs, each day's replacing last week's.
     "logging_collector": "on",
