@@ -90,6 +90,11 @@ async def machine_in(place: Path, name: str = "machine", **settings: str) -> Asy
             await process.wait()
 
 
+def left_in(runs: Path) -> list[str]:
+    """What lies where tasks ran, besides the lock and what waits for a next run."""
+    return [one.name for one in runs.iterdir() if not one.name.startswith(".") and one.name != "lock"]
+
+
 async def until(condition: Callable[[], bool], what: str, within_s: float = PATIENCE_S) -> None:
     try:
         async with asyncio.timeout(within_s):

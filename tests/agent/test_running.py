@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.agent.machine import OwnersMachine, until
+from tests.agent.machine import OwnersMachine, left_in, until
 from tests.agent.pool_end import PoolEnd
 from tests.agent.tasks import (
     CUSTOMER_KEY,
@@ -43,7 +43,7 @@ def left_behind(machine: OwnersMachine) -> list[str]:
     runs = machine.home.with_name(machine.home.name + "-runs")
     return [
         *(f"process {pid}" for pid in processes(runs)),
-        *(entry.name for entry in runs.iterdir() if not entry.name.startswith(".") and entry.name != "lock"),
+        *left_in(runs),
         *(entry.name for entry in (machine.home / "attempts").iterdir()),
     ]
 

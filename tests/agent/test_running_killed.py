@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.machine import OwnersMachine, until
+from tests.agent.machine import OwnersMachine, left_in, until
 from tests.agent.pool_end import PoolEnd
 from tests.agent.tasks import attempt_id, declined, files_of, offer, receipts
 from tests.sandboxes.cell import processes
@@ -41,7 +41,7 @@ def left_behind(machine: OwnersMachine) -> list[str]:
     ours = attempt_id(0)[:12].hex()
     return [
         *(f"process {pid}" for pid in processes(runs)),
-        *(f"run {entry.name}" for entry in runs.iterdir() if not entry.name.startswith(".") and entry.name != "lock"),
+        *(f"run {name}" for name in left_in(runs)),
         *(f"attempt {entry.name}" for entry in (machine.home / "attempts").iterdir()),
         *(f"group {group}" for group in Path("/sys/fs/cgroup").glob(f"**/*{ours}*")),
         *(
