@@ -189,14 +189,26 @@ def test_a_node_is_there_only_in_its_owners_hours() -> None:
     assert figures(found)["tasks_by_end"]["completed"] > 0
 
 
-def test_a_task_that_fails_everywhere_is_given_up_after_three_failures() -> None:
-    found = figures(
-        simulate(plan(tasks=100, hours=24, fill=0.05, churn=None, chances=replace(NOTHING_HAPPENS, broken=1)))
-    )
-    ended = found["tasks_by_end"]
-    assert ended["failed"] + ended.get("cancelled", 0) + ended["open"] == 100
-    assert found["attempts"]["crashed"] >= 3 * ended["failed"] > 200
+BROKEN = replace(NOTHING_HAPPENS, broken=1)
+
+
+def test_a_task_that_fails_for_two_owners_is_its_own_fault() -> None:
+    found = figures(simulate(plan(tasks=100, hours=24, fill=0.05, churn=None, chances=BROKEN)))
+    assert found["tasks_by_end"]["failed"] > 80
+    assert 60 < found["attempts"]["faulted"] <= found["tasks_by_end"]["failed"]
+    assert found["attempts"]["crashed"] < 2 * found["tasks_by_end"]["failed"]
     assert found["spent"] == 0
+
+
+def test_a_task_that_fails_on_three_nodes_of_one_owner_is_given_up() -> None:
+    world = small_pool(2, 2, 2)
+    one_owner = [
+        Member(replace(one.seller, candidate=replace(one.seller.candidate, owner_id=UUID(int=7))), "provider-1")
+        for one in world.members
+    ]
+    found = figures(simulate(plan(checked(one_owner), tasks=40, hours=24, fill=0.05, churn=None, chances=BROKEN)))
+    assert found["attempts"]["crashed"] == 3 * found["tasks_by_end"]["failed"] > 60
+    assert "faulted" not in found["attempts"]
 
 
 def test_nodes_that_are_lost_fail_no_task() -> None:

@@ -37,7 +37,7 @@ def export(
     for one in filter(None, (file, who)):
         if one.exists():
             raise Declined(f"{one} is there already: name a file that is not.")
-    members, names = asyncio.run(_members())
+    members, names = asyncio.run(_read())
     if not members:
         raise Declined("No node is online: there is nothing to export.")
     with file.open("x", encoding="utf-8") as out:
@@ -49,17 +49,19 @@ def export(
     report(f"{len(members)} nodes of {len(names)} providers are in {file}.", fields, as_json=as_json)
 
 
-async def _members() -> "tuple[list[Member], dict[UUID, str]]":
-    from tidemill.sim.days.world_files import named
-
+async def _read() -> "tuple[list[Member], dict[UUID, str]]":
     settings = load().settings
     async with database_urls(settings) as urls, connected(urls.program) as connection:
-        found = await _online(connection, settings)
-    names = named(
-        (member.seller.candidate.owner_id, len(member.seller.candidate.devices)) for member in found if member
-    )
-    members = [replace(one, owner=names[one.seller.candidate.owner_id]) for one in found]
-    return members, names
+        return await members_of(connection, settings)
+
+
+async def members_of(connection: "Connection", settings: "Settings") -> "tuple[list[Member], dict[UUID, str]]":
+    """The nodes that are online under names of their owners that tell only their size; and who they are."""
+    from tidemill.sim.days.world_files import named
+
+    found = await _online(connection, settings)
+    names = named((one.seller.candidate.owner_id, len(one.seller.candidate.devices)) for one in found)
+    return [replace(one, owner=names[one.seller.candidate.owner_id]) for one in found], names
 
 
 async def _online(connection: "Connection", settings: "Settings") -> "list[Member]":

@@ -25,37 +25,54 @@ _FILE = {"exists": True, "dir_okay": False}
 _MIB_KIB = 1024
 
 
+WorldFile = Annotated[
+    Path | None, typer.Option("--world", **_FILE, help="A pool that `tidemill sim export` wrote; else one is made up.")
+]
+Nodes = Annotated[int, typer.Option(min=1, max=1_000_000, help="How many nodes a pool that is made up has.")]
+NodesList = Annotated[Path | None, typer.Option(**_FILE, help="A cluster's list of nodes, as CSV.")]
+Pods = Annotated[
+    Path | None, typer.Option(**_FILE, help="The cluster's list of pods: what is asked for, and for how long.")
+]
+Tasks = Annotated[int, typer.Option(min=1, max=10_000_000, help="How many tasks are ordered.")]
+Hours = Annotated[float, typer.Option(min=0.5, max=24 * 30, help="How much time passes.")]
+Fill = Annotated[
+    float, typer.Option(min=0.001, max=10, help="Which share of the pool all orders would fill; above 1, too much.")
+]
+Arrivals = Annotated[
+    list[Path] | None,
+    typer.Option(**_FILE, help="When orders come: rows of time and rate, or a column TIMESTAMP. Else by a wave."),
+]
+ChurnTable = Annotated[
+    Path | None, typer.Option(**_FILE, help="A table of Weibull fits of how long nodes stay and are away.")
+]
+Fit = Annotated[str, typer.Option(help="The fit to take from that table, by the name in `dataset`.")]
+NoChurn = Annotated[bool, typer.Option("--no-churn", help="All nodes stay.")]
+PolicyName = Annotated[str, typer.Option(help="The policy by which tasks are placed.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**31, help="The same seed gives the same run.")]
+Seeds = Annotated[int, typer.Option(min=1, max=100, help="How many runs, each with the next seed.")]
+Load = Annotated[str, typer.Option(metavar="+N%", help="What if there were so much more work, or less?")]
+Without = Annotated[str, typer.Option(metavar="PROVIDER", help="What if this provider had gone?")]
+Html = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with plots.")]
+
+
 def run(  # noqa: PLR0913, PLR0917  # each is an option of the command
-    world: Annotated[
-        Path | None, typer.Option(**_FILE, help="A pool that `tidemill sim export` wrote; else one is made up.")
-    ] = None,
-    nodes: Annotated[
-        int, typer.Option(min=1, max=1_000_000, help="How many nodes a pool that is made up has.")
-    ] = NODES,
-    nodes_list: Annotated[Path | None, typer.Option(**_FILE, help="A cluster's list of nodes, as CSV.")] = None,
-    pods: Annotated[
-        Path | None, typer.Option(**_FILE, help="The cluster's list of pods: what is asked for, and for how long.")
-    ] = None,
-    tasks: Annotated[int, typer.Option(min=1, max=10_000_000, help="How many tasks are ordered.")] = TASKS,
-    hours: Annotated[float, typer.Option(min=0.5, max=24 * 30, help="How much time passes.")] = 24.0,
-    fill: Annotated[
-        float, typer.Option(min=0.001, max=10, help="Which share of the pool all orders would fill; above 1, too much.")
-    ] = 0.6,
-    arrivals: Annotated[
-        list[Path] | None,
-        typer.Option(**_FILE, help="When orders come: rows of time and rate, or a column TIMESTAMP. Else by a wave."),
-    ] = None,
-    churn: Annotated[
-        Path | None, typer.Option(**_FILE, help="A table of Weibull fits of how long nodes stay and are away.")
-    ] = None,
-    fit: Annotated[str, typer.Option(help="The fit to take from that table, by the name in `dataset`.")] = "",
-    no_churn: Annotated[bool, typer.Option("--no-churn", help="All nodes stay.")] = False,
-    policy: Annotated[str, typer.Option(help="The policy by which tasks are placed.")] = "value",
-    seed: Annotated[int, typer.Option(min=0, max=2**31, help="The same seed gives the same run.")] = 1,
-    seeds: Annotated[int, typer.Option(min=1, max=100, help="How many runs, each with the next seed.")] = 1,
-    load: Annotated[str, typer.Option(metavar="+N%", help="What if there were so much more work, or less?")] = "",
-    without: Annotated[str, typer.Option(metavar="PROVIDER", help="What if this provider had gone?")] = "",
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page with plots.")] = None,
+    world: WorldFile = None,
+    nodes: Nodes = NODES,
+    nodes_list: NodesList = None,
+    pods: Pods = None,
+    tasks: Tasks = TASKS,
+    hours: Hours = 24.0,
+    fill: Fill = 0.6,
+    arrivals: Arrivals = None,
+    churn: ChurnTable = None,
+    fit: Fit = "",
+    no_churn: NoChurn = False,
+    policy: PolicyName = "value",
+    seed: Seed = 1,
+    seeds: Seeds = 1,
+    load: Load = "",
+    without: Without = "",
+    html: Html = None,
     as_json: AsJson = False,
 ) -> None:
     """Let a pool's time pass under production's rules, and tell how busy, how quick, how fair and how dear it was."""

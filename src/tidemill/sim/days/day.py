@@ -17,6 +17,7 @@ from tidemill.core.placement.policies import Policy
 from tidemill.core.work.attempt import AT_WORK, AttemptState, Happening
 from tidemill.core.work.job import JobHappening
 from tidemill.core.work.paying import cost_max_uc
+from tidemill.core.work.task import Crash, is_own_fault
 from tidemill.sim.days import chance
 from tidemill.sim.days.agenda import Agenda, Happens
 from tidemill.sim.days.lives import Job, Lives
@@ -37,6 +38,7 @@ _CUSTOMERS = 1 << 65
 """Ids of customers begin here; those of nodes and providers lie below or are random."""
 
 _NORMAL = NormalDist()
+_BROKEN = "broken"
 
 
 class Day:
@@ -53,6 +55,7 @@ class Day:
         self.queue = Queue([field.sort.request for field in fields])
         self.lives = Lives(scenario, self.agenda, self.nodes, self.watch, self.tally)
         self.rounds = Rounds(scenario, self.agenda, self.nodes, self.queue, self.lives, self._offered)
+        self._crashes: dict[int, list[Crash]] = {}
         self._turns: Sequence[Turn] = ()
         self._back: Sequence[int] = ()
         self._told: Callable[[float], None] = lambda _: None
@@ -170,14 +173,17 @@ class Day:
     def _foresee(self, attempt: Attempt) -> None:
         """What will become of an attempt if nothing comes between."""
         ends_at = self.agenda.now + int(attempt.expected_us * self._pace(attempt)) + 1
-        broken = chance.draw(self._seed, attempt.task, 0, chance.IS_BROKEN) < self._chances.broken
         happens = self._deliver
-        if broken or self._draw(attempt, chance.CRASHES) < self._chances.crashed:
+        if self._is_broken(attempt.task) or self._draw(attempt, chance.CRASHES) < self._chances.crashed:
             happens = self._crash
             ends_at -= int((ends_at - self.agenda.now) * self._draw(attempt, chance.CRASHES_WHEN))
         self.agenda.at(ends_at, happens, attempt)
         if ends_at > attempt.deadline_at:
             self.agenda.at(attempt.deadline_at, self._time_up, attempt)
+
+    def _is_broken(self, task: int) -> bool:
+        """Whether a task fails wherever it runs."""
+        return chance.draw(self._seed, task, 0, chance.IS_BROKEN) < self._chances.broken
 
     def _pace(self, attempt: Attempt) -> float:
         """How much longer it takes than expected."""
@@ -187,8 +193,15 @@ class Day:
         return pace
 
     def _crash(self, attempt: Attempt) -> None:
-        if attempt.state in AT_WORK and self._is_reached(attempt, self._crash):
-            self.lives.happen(attempt, Happening.CRASHED)
+        """What fails for several owners in the same way is the task's own fault."""
+        if attempt.state not in AT_WORK or not self._is_reached(attempt, self._crash):
+            return
+        owner_id = self.nodes.sellers[attempt.node].candidate.owner_id
+        crash = Crash(owner_id, _BROKEN if self._is_broken(attempt.task) else str(attempt.id))
+        earlier = self._crashes.setdefault(attempt.task, [])
+        own_fault = is_own_fault(crash, earlier, self.scenario.rules.patience)
+        earlier.append(crash)
+        self.lives.happen(attempt, Happening.FAULTED if own_fault else Happening.CRASHED)
 
     def _time_up(self, attempt: Attempt) -> None:
         if attempt.state in AT_WORK:
@@ -196,7 +209,7 @@ class Day:
 
     def _deliver(self, attempt: Attempt) -> None:
         """A result; also one that comes too late, which may be wanted all the same."""
-        if attempt.id not in self.lives.attempts or not self._is_reached(attempt, self._deliver):
+        if attempt.number not in self.lives.attempts or not self._is_reached(attempt, self._deliver):
             return
         attempt.delivered_at = self.agenda.now
         if self.lives.happen(attempt, Happening.DELIVERED):

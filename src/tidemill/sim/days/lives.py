@@ -5,7 +5,6 @@ Jobs, tasks and attempts that are over are forgotten, but for what the tally cou
 """
 
 from collections.abc import Callable
-from uuid import UUID
 
 from tidemill.core.clock import SECOND
 from tidemill.core.placement.node import PoolNode
@@ -56,7 +55,7 @@ class Lives:
         self.books = Books(self._rules.plan)
         self.jobs: dict[int, Job] = {}
         self.tasks: dict[int, TaskLife] = {}
-        self.attempts: dict[UUID, Attempt] = {}
+        self.attempts: dict[int, Attempt] = {}
         self.freed: Callable[[PoolNode], None] = lambda _: None
         self.again: Callable[[Attempt, bool], None] = lambda *_: None
         self.fewer: Callable[[], None] = lambda: None
@@ -81,7 +80,7 @@ class Lives:
         self.tasks[attempt.task] = assigned
         attempt.tries = assigned.tries
         self._step_job(self.jobs[attempt.job], JobHappening.STARTED)
-        self.attempts[attempt.id] = attempt
+        self.attempts[attempt.number] = attempt
         self._nodes.take(attempt)
         self.fewer()
 
@@ -109,7 +108,7 @@ class Lives:
         life = self.tasks.get(attempt.task)
         self._watch.held(attempt.state, life)
         if life is None:
-            self.attempts.pop(attempt.id, None)
+            self.attempts.pop(attempt.number, None)
             return False
         wanted = self.jobs[attempt.job].life.wants_tasks
         known = tasks.Attempt(attempt.id, attempt.state)
@@ -137,7 +136,7 @@ class Lives:
             self.fewer()
         if Effect.CALL_OFF in effects:
             assert life.holder is not None
-            self._call_off(self.attempts[life.holder])
+            self._call_off(self.attempts[life.holder.int])
         self._watch.task(task, life, left)
         self._end(job, task, left, effects)
 
@@ -161,7 +160,7 @@ class Lives:
         self._watch.attempt(before, state)
         attempt.state = state
         if state not in _KEPT:
-            self.attempts.pop(attempt.id, None)
+            self.attempts.pop(attempt.number, None)
         if before in AT_WORK and state not in AT_WORK:
             node = self._nodes.release(attempt, self._agenda.now, self._begins)
             if node is not None:
@@ -172,7 +171,7 @@ class Lives:
         if life.state is TaskState.PENDING:
             self.fewer()  # a late result came before another attempt was made
         if step.called_off is not None:
-            self._call_off(self.attempts[step.called_off])
+            self._call_off(self.attempts[step.called_off.int])
         if Effect.PAY in step.effects:
             self._pay(attempt)
         if left.state in ENDED:

@@ -31,12 +31,13 @@ class Attempt:
     """One try of a task on a node, as long as something may still come of it."""
 
     __slots__ = (
-        "deadline_at", "delivered_at", "expected_us", "hourly_uc", "id", "job", "node", "offered_at", "placed",
-        "quoted_ms", "started_at", "state", "task", "tries",
+        "deadline_at", "delivered_at", "expected_us", "hourly_uc", "id", "job", "node", "number", "offered_at",
+        "placed", "quoted_ms", "started_at", "state", "task", "tries",
     )  # fmt: skip
 
-    def __init__(self, id_: UUID, task: int, job: int, node: int, placed: Placed, now: int) -> None:
-        self.id, self.task, self.job, self.node, self.placed = id_, task, job, node, placed
+    def __init__(self, number: int, task: int, job: int, node: int, placed: Placed, now: int) -> None:
+        self.number, self.task, self.job, self.node, self.placed = number, task, job, node, placed
+        self.id = UUID(int=number)
         self.state = AttemptState.OFFERED
         self.offered_at = self.started_at = self.delivered_at = self.deadline_at = now
         self.hourly_uc = self.quoted_ms = self.expected_us = self.tries = 0
@@ -52,13 +53,13 @@ class Nodes:
         candidates = [seller.candidate for seller in self.sellers]
         market = Market.of(member.seller.candidate for member in world.present)
         self.pool = Pool(policies, market, newcomers_share=0.0)
-        self.numbers = {candidate.node_id: number for number, candidate in enumerate(candidates)}
+        self.numbers = {candidate.node_id.int: number for number, candidate in enumerate(candidates)}
         self.has_devices = any(candidate.devices for candidate in candidates)
         self.capacity_milli = [capacity_milli(one) if one.devices or not self.has_devices else 0 for one in candidates]
         self.there = bytearray(count)
         self.came_at, self.there_us, self.busy_us = [0] * count, [0] * count, [0] * count
         self.died_at, self.back_at = [NEVER] * count, [NEVER] * count
-        self.at_work: list[dict[UUID, Attempt]] = [{} for _ in range(count)]
+        self.at_work: list[dict[int, Attempt]] = [{} for _ in range(count)]
         self._taken_milli, self._taken_cpu = array("q", [0]) * count, [0] * count
         self._whole = array("q", [len(one.devices) for one in candidates])
         self._capacities = np.array(self.capacity_milli, np.int64)
@@ -87,7 +88,7 @@ class Nodes:
     def take(self, attempt: Attempt) -> None:
         """An attempt has what the pool gave it."""
         number, request = attempt.node, attempt.placed.request
-        self.at_work[number][attempt.id] = attempt
+        self.at_work[number][attempt.number] = attempt
         before = self._busy(number)
         self._taken_milli[number] += request.asked_milli
         self._taken_cpu[number] += request.cpu_milli
@@ -99,7 +100,7 @@ class Nodes:
     def release(self, attempt: Attempt, now: int, begins: Instant) -> PoolNode | None:
         """An attempt has nothing of its node any more. Answers the node, if it is there."""
         number, request = attempt.node, attempt.placed.request
-        del self.at_work[number][attempt.id]
+        del self.at_work[number][attempt.number]
         before = self._busy(number)
         self._taken_milli[number] -= request.asked_milli
         self._taken_cpu[number] -= request.cpu_milli

@@ -97,8 +97,8 @@ class Rounds:
 
     def _offer(self, task: int, line: Line, placed: Placed) -> None:
         self._attempts += 1
-        number = self._nodes.numbers[placed.node_id]
-        attempt = Attempt(UUID(int=self._attempts), task, line.job, number, placed, self._agenda.now)
+        node = self._nodes.numbers[placed.node_id.int]
+        attempt = Attempt(self._attempts, task, line.job, node, placed, self._agenda.now)
         self._set_terms(attempt, self._lives.jobs[line.job])
         self._lives.assign(attempt)
         self._offered(attempt)

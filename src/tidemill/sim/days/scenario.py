@@ -27,7 +27,7 @@ class Rules:
     @classmethod
     def of(cls, settings: Settings) -> "Rules":
         return cls(
-            Patience(failures_max=settings.jobs.attempts_max),
+            Patience(failures_max=settings.jobs.attempts_max, owners_failing=settings.jobs.owners_failing),
             plan_of(settings),
             settings.jobs.deadline_factor,
             int(settings.link.offline_after_s * SECOND),

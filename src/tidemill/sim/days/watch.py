@@ -79,8 +79,10 @@ class Watch:
 
     def node(self, node: PoolNode, taken_milli: int, taken_cpu: int, cpu_total: int) -> None:
         """What is free of a node is what attempts have left of it."""
-        if node.used_milli != taken_milli or not 0 <= taken_milli <= WHOLE_MILLI * len(node.free):
-            raise Broken(f"Of node {node.node_id} attempts have {taken_milli} and the pool gave {node.used_milli}.")
+        free = node.free
+        given_milli = WHOLE_MILLI * len(free) - sum(free)
+        if given_milli != taken_milli or (free and not 0 <= min(free) <= max(free) <= WHOLE_MILLI):
+            raise Broken(f"Of node {node.node_id} attempts have {taken_milli} and the pool gave {given_milli}: {free}.")
         if node.cpu_milli != cpu_total - taken_cpu or not 0 <= node.cpu_milli <= cpu_total:
             raise Broken(f"Of node {node.node_id}'s processor {node.cpu_milli} of {cpu_total} are free.")
         if node.memory_mib < 0 or node.disk_mib < 0:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tidemill.core.reputation import POINTS_MAX
 from tidemill.sim.economy.interface import Choices, Flags, Floats, Integers
 from tidemill.sim.economy.population import NO_RING, Population
+from tidemill.sim.economy.scenario import STEP_HOURS
 
 RIGHT = 0
 HOUSE = -1
@@ -75,7 +77,9 @@ class Executions:
 
 
 class Auditors:
-    """Who checks: drawn by reputation and capacity among those with a record, or the house."""
+    """Who checks: the house as far as its machines go in a step, then owners with a record, drawn by reputation and
+    capacity. Where nobody has a record yet, the house catches up later.
+    """
 
     def __init__(
         self, population: Population, reputations: Integers, appetite: Floats, draws: np.random.Generator
@@ -83,15 +87,30 @@ class Auditors:
         rules, scenario = population.scenario.rules.audit, population.scenario
         eligible = population.active & (reputations >= rules.auditor_floor_points)
         self.weights = np.where(eligible, reputations * population.devices * np.minimum(1, appetite), 0.0)
-        total = float(self.weights.sum())
-        everyone = float((population.active * population.devices).sum()) * 1000
-        self.house = max(scenario.house_share * everyone, 1.0)
-        self.sums = np.cumsum(self.weights)
-        self.total, self.draws = total, draws
-        self.largest_share = float(self.weights.max()) / (total + self.house)
+        house = scenario.house_share * scenario.nodes
+        self.left = round(house * STEP_HOURS / scenario.task_hours)
+        self.sums, self.draws = np.cumsum(self.weights), draws
+        self.total = float(self.sums[-1])
+        self.everyone = self.total + max(house * POINTS_MAX, 1.0)
+        self.largest_share = float(self.weights.max()) / self.everyone
 
     def draw(self, *involved: Integers) -> Integers:
         """One auditor for each element, none of them involved. Who is drawn twice in vain leaves it to the house."""
+        many = len(involved[0])
+        by_house = self.draws.permutation(many) < self._taken(many)
+        return np.where(by_house, HOUSE, self._owners(*involved))
+
+    def beyond_the_house(self, many: int) -> float:
+        """The share of so many more checks that the house has no machines left for."""
+        return 1 - self._taken(many) / max(1, many)
+
+    def _taken(self, many: int) -> int:
+        """How many of these checks the house does."""
+        taken = min(self.left, many)
+        self.left -= taken
+        return taken
+
+    def _owners(self, *involved: Integers) -> Integers:
         rows = self._any(len(involved[0]))
         for last in (False, True):
             clash = np.zeros(len(rows), dtype=bool)
@@ -101,14 +120,14 @@ class Auditors:
         return rows
 
     def side_with(self, population: Population) -> Floats:
-        """For each account, the share of auditors that would say the same as it: those of its ring."""
+        """For each account, the share of all who could check that would say the same as it: those of its ring."""
         in_rings = population.ring != NO_RING
         by_ring = np.bincount(population.ring[in_rings], self.weights[in_rings], minlength=max(1, population.rings))
         shares = np.zeros(population.rows)
-        shares[in_rings] = by_ring[population.ring[in_rings]] / (self.total + self.house)
+        shares[in_rings] = by_ring[population.ring[in_rings]] / self.everyone
         return shares
 
     def _any(self, many: int) -> Integers:
-        places = self.draws.random(many) * (self.total + self.house)
-        rows: Integers = np.where(places < self.total, np.searchsorted(self.sums, places, side="right"), HOUSE)
-        return rows
+        if not self.total:
+            return np.full(many, HOUSE)
+        return np.searchsorted(self.sums, self.draws.random(many) * self.total, side="right")

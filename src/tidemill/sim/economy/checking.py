@@ -78,9 +78,7 @@ def _tie(
     executions: Executions, auditors: Auditors, one: Execution, other: Execution, rewards_uc: Integers
 ) -> Execution:
     """The third execution where two differ, by the house or by a third owner."""
-    drawn = auditors.draw(one.rows, other.rows)
-    by_house = executions.draws.random(len(drawn)) < executions.population.scenario.house_ties
-    made = executions.execute(np.where(by_house, HOUSE, drawn), rewards_uc)
+    made = executions.execute(auditors.draw(one.rows, other.rows), rewards_uc)
     return executions.say_the_same(executions.say_the_same(made, other), one)
 
 

@@ -1,18 +1,16 @@
 """What costs others more than it brings: false disputes, and tasks that have no single answer.
 
 Whoever disputes pays a deposit that the jury's executions use up. A jury errs only when its majority is of the ring
-that opened the dispute. A task without a single answer is paid for by whoever ordered it, with every execution it took.
+that opened the dispute; then the owner appeals, and a machine of the house decides. A task without a single answer is paid for by whoever ordered it, with every execution it took.
 """
 
 import numpy as np
 
 from tidemill.core.settings.quantities import ONE_PPM
 from tidemill.core.verification.disputes import deposit_uc
-from tidemill.core.verification.findings import charges_uc
 from tidemill.sim.economy.answering import Auditors
 from tidemill.sim.economy.books import Purse
-from tidemill.sim.economy.interface import Choices, Integers
-from tidemill.sim.economy.judging import Found
+from tidemill.sim.economy.interface import Choices
 from tidemill.sim.economy.population import Population
 from tidemill.sim.economy.settling import payment_uc_of
 
@@ -22,10 +20,9 @@ def dispute(
     choices: Choices,
     auditors: Auditors,
     usual_uc: int,
-    found: Found,
     draws: np.random.Generator,
 ) -> int:
-    """Open false disputes, as many as can be paid for. Answers what the juries' executions cost."""
+    """Open false disputes, as many as can be paid for. Answers what juries and appeals cost."""
     rules = population.scenario.rules
     deposit = deposit_uc(usual_uc, rules.disputes)
     wanted = draws.poisson(choices.disputes) * population.open
@@ -33,11 +30,10 @@ def dispute(
     if not opened.any():
         return 0
     side = auditors.side_with(population)
-    won = draws.binomial(opened, 3 * side**2 - 2 * side**3)
-    population.books.move(Purse.AVAILABLE, Purse.AUDIT_BUDGET, (opened - won) * deposit)
-    executions = int(opened.sum()) * rules.disputes.jurors * usual_uc
+    appealed = draws.binomial(opened, 3 * side**2 - 2 * side**3)
+    population.books.move(Purse.AVAILABLE, Purse.AUDIT_BUDGET, opened * deposit)
+    executions = int((opened * rules.disputes.jurors + appealed).sum()) * usual_uc
     population.books.move_one(Purse.AUDIT_BUDGET, Purse.EXTERNAL, executions)
-    _frame(population, int(won.sum()), usual_uc, found, draws)
     return executions
 
 
@@ -55,15 +51,3 @@ def poison(
     books.move(Purse.CUSTOMER, Purse.AUDIT_BUDGET, price + checks)
     books.move_one(Purse.AUDIT_BUDGET, Purse.EXTERNAL, int((price + checks).sum()))
     return int(checks.sum())
-
-
-def _frame(population: Population, many: int, usual_uc: int, found: Found, draws: np.random.Generator) -> None:
-    """Right results that a bought jury called wrong: their owners are treated as if they were."""
-    if not many:
-        return
-    rules = population.scenario.rules.audit
-    working = np.flatnonzero(population.active)
-    victims: Integers = draws.choice(working, many)
-    charged = charges_uc(np.full(many, usual_uc), np.full(many, rules.rate_floor), rules.collusion_floor, rules)
-    found.wrong += population.sums(victims)
-    found.charged_uc += population.sums(victims, charged)

@@ -9,8 +9,11 @@ from tidemill.sim.economy.interface import Choices, Integers, Strategy
 from tidemill.sim.economy.population import HONEST, NO_RING, Arrivals, Population
 from tidemill.sim.economy.scenario import DAYS_A_MONTH, DEVICES, STEPS_A_DAY, Scenario
 
-ROWS_SPARE = 2.5
-"""Rows for those who come later, as a multiple of those who are there first: churn, and many new beginnings."""
+ROWS_SPARE = 1.3
+"""Rows at first, as a multiple of the accounts that are there first: others come later."""
+
+STAYS_DAYS = 1
+"""Nobody joins, is challenged, pays in a stake and leaves again in less."""
 
 
 def first_population(scenario: Scenario, strategies: Sequence[Strategy], draws: np.random.Generator) -> Population:
@@ -38,9 +41,8 @@ def admit_people(
     copies = np.array([strategy.accounts for strategy in population.strategies])[codes]
     size = draws.choice(len(DEVICES), many, p=[device.share for device in DEVICES])
     which = np.repeat(np.arange(many), copies)
-    real = np.diff(which, prepend=-1) > 0
     began = np.full(len(which), step)
-    coming = Arrivals(codes[which], people[which], rings[which], devices[which], size[which], real, began)
+    coming = Arrivals(codes[which], people[which], rings[which], devices[which], size[which], began)
     return population.admit(coming, step, draws)
 
 
@@ -66,7 +68,7 @@ def come_and_go(
     population: Population, choices: Choices, rows: Integers, step: int, draws: np.random.Generator
 ) -> None:
     """Those whose strategy says so leave; some of them begin anew, as strangers with a stake of their own."""
-    going = choices.leave & population.open[rows]
+    going = choices.leave & population.open[rows] & (population.age_days(step)[rows] >= STAYS_DAYS)
     again = going & choices.rejoin
     leave(population, rows[going], step)
     old = rows[again]
@@ -79,7 +81,6 @@ def come_and_go(
         ring=population.ring[old],
         devices=population.devices[old],
         size=size,
-        real=population.real[old],
         began=population.began[old],
     )
     population.admit(coming, step, draws)

@@ -8,7 +8,7 @@ from tidemill.core.reputation import Misstep, penalty_points
 from tidemill.core.settings.quantities import ONE_PPM
 from tidemill.core.verification.findings import charges_uc
 from tidemill.core.verification.rates import audit_rates
-from tidemill.sim.economy.answering import HOUSE, Auditors
+from tidemill.sim.economy.answering import HOUSE, RIGHT, Auditors
 from tidemill.sim.economy.books import Purse
 from tidemill.sim.economy.checking import Checked
 from tidemill.sim.economy.interface import Flags, Floats, Integers
@@ -44,6 +44,20 @@ def found_wrong(population: Population, work: Work, checked: Checked) -> Found:
     return Found(population.sums(all_rows), population.sums(all_rows, charged))
 
 
+def luck_of_errors_uc(population: Population, work: Work, checked: Checked) -> Floats:
+    """How much more errors of hardware cost in this step than was to be expected, one element an account.
+
+    Of work that was computed, an error is as likely as hardware errs, and is looked at as likely as was drawn.
+    """
+    scenario = population.scenario
+    computed = ~checked.first.cheated & ~work.ours
+    lost = work.rewards_uc + charges_uc(work.rewards_uc, checked.rates, checked.collusion, scenario.rules.audit)
+    looked_at = np.where(work.canary, 1.0, checked.rates)
+    erred = (checked.first.answers != RIGHT) & (checked.audited | work.canary)
+    more = lost * computed * (erred - scenario.hardware_error * looked_at)
+    return np.bincount(work.rows, more, minlength=population.rows)
+
+
 def judge(
     population: Population,
     found: Found,
@@ -61,7 +75,7 @@ def judge(
     looked = (found.wrong > 0) | implausible
     unseen, wrong = population.unseen.sum(axis=0), population.unseen_wrong.sum(axis=0)
     size = np.where(looked, np.minimum(unseen, rules.findings.look_back_results), 0)
-    siding = auditors.side_with(population)
+    siding = auditors.side_with(population) * auditors.beyond_the_house(int(size.sum()))
     seen_wrong = _seen(wrong, unseen, size, siding, draws)
     # Without a wrong result to begin with, the first one that the look back finds is the finding.
     others = found.wrong + seen_wrong - 1

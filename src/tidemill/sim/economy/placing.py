@@ -22,12 +22,16 @@ REPUTATION_WEIGHT = ValuePolicySettings().reputation_weight
 
 @dataclass
 class Work:
-    """The tasks of a step, one element a task. `ours` marks those that an accomplice ordered."""
+    """The tasks of a step, one element a task. `ours` marks those that an accomplice ordered.
+
+    `luck_uc` has an element an account: how much more the drawn work is worth than what was to be expected.
+    """
 
     rows: Integers
     rewards_uc: Integers
     ours: Flags
     canary: Flags
+    luck_uc: Floats
 
 
 def place(
@@ -44,7 +48,7 @@ def place(
     may = population.active & ~suspended(reputations, scenario.rules.reputation)
     capacity = may * population.devices * (STEP_HOURS / scenario.task_hours) * population.uptime
     wanted = capacity * choices.appetite * (1 - choices.self_traded)
-    demand = scenario.demand * float(capacity.sum())
+    demand = scenario.demand * float((capacity / population.accounts_of_person(may)).sum())
     weights = wanted * (1 - REPUTATION_WEIGHT + REPUTATION_WEIGHT * reputations / 1000)
     held_up = population.unproven() if throttled else np.zeros(population.rows, dtype=bool)
     kept = kept_share(float(wanted[new].sum()) / max(1.0, float(wanted.sum())), scenario.rules.newcomers)
@@ -55,7 +59,9 @@ def place(
     rewards = _rewards(population, rows, draws)
     canary = (draws.random(len(rows)) < scenario.rules.audit.canary_rate) & ~ours
     fits = _within(population, rows, rewards)
-    return Work(rows[fits], rewards[fits], ours[fits], canary[fits])
+    drawn_uc = population.sums(rows[~ours], rewards[~ours])
+    luck_uc = drawn_uc - expected * population.price_uc * scenario.task_hours
+    return Work(rows[fits], rewards[fits], ours[fits], canary[fits], luck_uc)
 
 
 def _shares(weights: Floats, wanted: Floats, new: Flags, held_up: Flags, demand: float, kept: float) -> Floats:

@@ -1,6 +1,6 @@
-"""Everybody in the simulated pool: one row an account, all of the same length, grown only at the end.
+"""Everybody in the simulated pool: one row an account, all of the same length, grown only at the end of a step.
 
-Row by row: whose account it is, what it has and has done. Results wait in columns of one step each until their window
+Row by row: whose account it is, what it has and has done. The last row is never used: new ones are copies of it. Results wait in columns of one step each until their window
 closes; what was not audited among them can still be looked at.
 """
 
@@ -32,7 +32,6 @@ class Arrivals:
     ring: Integers
     devices: Integers
     size: Integers
-    real: Flags
     began: Integers
 
 
@@ -48,12 +47,11 @@ class Population:
         self._open_money()
 
     def _open_membership(self) -> None:
-        """Whose account it is, since when, with which devices. `real` is the one account that a person's devices do
-        the work of; `began` is when the person first came."""
+        """Whose account it is, since when, with which devices; `began` is when the person first came."""
         self.strategy, self.person, self.ring = self._counts(), self._counts(), self._counts(NO_RING)
         self.devices, self.price_uc, self.least_stake_uc = self._counts(), self._counts(), self._counts()
         self.joined, self.began, self.left = self._counts(), self._counts(), self._counts(NEVER)
-        self.active, self.open, self.real = self._flags(), self._flags(), self._flags()
+        self.active, self.open = self._flags(), self._flags()
         self.uptime, self.speed = self._numbers(), self._numbers()
 
     def _open_record(self) -> None:
@@ -71,7 +69,7 @@ class Population:
         self.locked_uc, self.unseen, self.unseen_wrong = (np.zeros(shape, dtype=np.int64) for _ in range(3))
         self.held_back_uc, self.owed_uc, self.spent_uc = self._counts(), self._counts(), self._counts()
         self.stake_lost, self.stake_lost_uc = self._counts(), self._counts()
-        self.baseline_uc = self._numbers()
+        self.baseline_uc, self.luck_uc = self._numbers(), self._numbers()
 
     def _counts(self, value: int = 0) -> Integers:
         return np.full(self.rows, value, dtype=np.int64)
@@ -83,22 +81,31 @@ class Population:
         return np.zeros(self.rows, dtype=np.bool_)
 
     def admit(self, coming: Arrivals, step: int, draws: np.random.Generator) -> Integers:
-        """Open accounts with the least stake paid in. Answers their rows; fewer when there is no place left."""
-        many = min(len(coming.strategy), self.rows - self.many)
+        """Open accounts with the least stake paid in. Answers their rows."""
+        many = len(coming.strategy)
         rows = np.arange(self.many, self.many + many)
         self.many += many
-        for name in ("strategy", "person", "ring", "devices", "real", "began"):
-            getattr(self, name)[rows] = getattr(coming, name)[:many]
+        if self.many >= self.rows:
+            self._grow(self.many - self.rows + self.rows // 4 + 1)
+        for name in ("strategy", "person", "ring", "devices", "began"):
+            getattr(self, name)[rows] = getattr(coming, name)
         prices = np.array([device.price_uc for device in DEVICES])
         least = np.array([least_stake_uc(device.memory_mib, self.scenario.rules.stake) for device in DEVICES])
-        self.price_uc[rows] = prices[coming.size[:many]]
-        self.least_stake_uc[rows] = least[coming.size[:many]] * coming.devices[:many]
+        self.price_uc[rows] = prices[coming.size]
+        self.least_stake_uc[rows] = least[coming.size] * coming.devices
         self.joined[rows] = step
         self.uptime[rows] = draws.uniform(0.92, 1.0, many)
         self.speed[rows] = draws.uniform(0.85, 1.0, many)
         self.active[rows] = self.open[rows] = True
         self.pay_in_stake(rows)
         return rows
+
+    def _grow(self, more: int) -> None:
+        for owner in (self.__dict__, self.books.__dict__, self.books.owned):
+            for name, values in owner.items():
+                if isinstance(values, np.ndarray):
+                    owner[name] = np.concatenate([values, np.repeat(values[..., -1:], more, axis=-1)], axis=-1)
+        self.rows += more
 
     def pay_in_stake(self, rows: Integers) -> None:
         """Bring each stake up to the least, from outside."""
@@ -145,8 +152,17 @@ class Population:
         return reputations(made, self.penalties)
 
     def worth_uc(self) -> Integers:
-        """What each account has made so far: what it has in the pool, less what it brought, spent and owes."""
-        return self.books.worth() - self.spent_uc - self.owed_uc
+        """What each account has made so far: what it has in the pool, less what it brought, spent and owes.
+
+        Whoever owes more than the stake can leave: the rest is never paid, and no loss.
+        """
+        standing_for = self.books[Purse.STAKE] + self.books[Purse.UNLOCKING]
+        return self.books.worth() - self.spent_uc - np.minimum(self.owed_uc, standing_for)
+
+    def accounts_of_person(self, counted: Flags) -> Integers:
+        """For each account, how many of those that count its person has; at least one."""
+        many: Integers = np.bincount(self.person[counted], minlength=max(1, self.people))
+        return np.maximum(1, many[self.person])
 
     def sums(self, rows: Integers, values: NDArray[Any] | None = None) -> Integers:
         """One sum a row; amounts stay exact, since no sum in a step reaches what floats can hold."""

@@ -17,7 +17,7 @@ from tidemill.sim.economy.checking import Checked, check
 from tidemill.sim.economy.griefing import dispute, poison
 from tidemill.sim.economy.interface import Choices, Flags, Floats, Integers, Strategy, View, asked
 from tidemill.sim.economy.joining import churn, come_and_go, first_population, unlock
-from tidemill.sim.economy.judging import Found, found_wrong, judge
+from tidemill.sim.economy.judging import Found, found_wrong, judge, luck_of_errors_uc
 from tidemill.sim.economy.placing import Work, place
 from tidemill.sim.economy.population import HONEST, Population
 from tidemill.sim.economy.scenario import STEP_HOURS, STEPS_A_DAY, Scenario
@@ -55,7 +55,7 @@ class Economy:
     def step(self, step: int) -> None:
         population, draws = self.population, self.draws
         reputations, new = population.reputation(), population.new(step)
-        before, present = population.worth_uc(), population.open.copy()
+        before, present = population.worth_uc() - population.luck_uc, population.open.copy()
         choices = self._choices(step, reputations)
         self._top_up(choices)
         population.cheated_last = population.cheated.copy()
@@ -65,8 +65,9 @@ class Economy:
         auditors = Auditors(population, reputations, choices.appetite, draws)
         checked = check(population, work, Executions(population, choices, draws), auditors)
         self._pay(work, checked, choices)
+        population.luck_uc += work.luck_uc * (1 - self.scenario.cost_share) - luck_of_errors_uc(population, work, checked)
         found = found_wrong(population, work, checked)
-        griefed = self._grief(work, checked, choices, auditors, found)
+        griefed = self._grief(work, checked, choices, auditors)
         look_back_uc = judge(population, found, self._implausible(work), auditors, step=step, draws=draws)
         population.books.move_one(Purse.AUDIT_BUDGET, Purse.EXTERNAL, look_back_uc)
         self._record(work, checked, found, step)
@@ -152,10 +153,10 @@ class Economy:
         share = checks_uc / work_uc if work_uc else 1.0
         return round(min(share, self.scenario.rules.audit.budget) * ONE_PPM)
 
-    def _grief(self, work: Work, checked: Checked, choices: Choices, auditors: Auditors, found: Found) -> int:
+    def _grief(self, work: Work, checked: Checked, choices: Choices, auditors: Auditors) -> int:
         usual_uc = int(work.rewards_uc.mean()) if len(work.rewards_uc) else 0
         rate = float(checked.rates.mean()) if len(checked.rates) else 1.0
-        juries = dispute(self.population, choices, auditors, usual_uc, found, self.draws)
+        juries = dispute(self.population, choices, auditors, usual_uc, self.draws)
         return juries + poison(self.population, choices, usual_uc, rate, self.line_ppm, self.draws)
 
     def _implausible(self, work: Work) -> Flags:
@@ -188,17 +189,23 @@ class Economy:
         began = (population.first_cheat < 0) & (population.cheated > 0)
         population.first_cheat[began] = step
 
-    def _compare(self, before: Integers, present: Flags, step: int) -> None:
-        """What honest owners of the same age made of the same devices in this step, added to everybody's yardstick."""
+    def _compare(self, before: Floats, present: Flags, step: int) -> None:
+        """What honest owners of the same age made of the same devices in this step, added to everybody's yardstick.
+
+        A person has one yardstick, however many accounts.
+        """
         population = self.population
-        gained = population.worth_uc() - before
+        gained = population.worth_uc() - population.luck_uc - before
         sizes: Floats = population.price_uc * population.devices * population.uptime
         ages = np.searchsorted(AGES_DAYS, (step - population.began) / STEPS_A_DAY, side="right")
         honest = present & (population.strategy == HONEST)
         made = np.bincount(ages[honest], gained[honest], minlength=len(AGES_DAYS) + 1)
         behind = np.bincount(ages[honest], sizes[honest], minlength=len(AGES_DAYS) + 1)
         per_size = np.divide(made, behind, out=np.full(len(made), made.sum() / max(1, behind.sum())), where=behind > 0)
-        population.baseline_uc += np.where(present & population.real, sizes * per_size[ages], 0.0)
+        there = np.flatnonzero(present)
+        _, firsts = np.unique(population.person[there], return_index=True)
+        rows = there[firsts]
+        population.baseline_uc[rows] += sizes[rows] * per_size[ages[rows]]
 
     def _move_on(self, choices: Choices, step: int) -> None:
         population = self.population

@@ -68,8 +68,8 @@ DEVICES = (
 class Scenario:
     """`cost_share` is what honest work costs of its reward, and so what cheating can save; the more, the more tempting.
 
-    `house_share` is how much of all auditing capacity is the operator's own, and `house_ties` how many of the ties it
-    decides. `churn_a_month` is the share of honest owners that leave in a month; as many others come.
+    `house_share` is what the operator's own machines can do of what all others can: they check before owners are
+    asked to. `churn_a_month` is the share of honest owners that leave in a month; as many others come.
     """
 
     nodes: int = 20_000
@@ -82,8 +82,7 @@ class Scenario:
     task_hours: float = 0.5
     task_spread: float = 0.8
     churn_a_month: float = 0.05
-    house_share: float = 0.01
-    house_ties: float = 0.5
+    house_share: float = 0.04
     rules: Rules = field(default_factory=Rules)
 
     @property

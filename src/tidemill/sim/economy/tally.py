@@ -7,7 +7,7 @@ import numpy as np
 
 from tidemill.sim.economy.answering import RIGHT
 from tidemill.sim.economy.checking import Checked
-from tidemill.sim.economy.interface import Floats, Integers
+from tidemill.sim.economy.interface import Flags, Floats, Integers
 from tidemill.sim.economy.placing import Work
 from tidemill.sim.economy.population import HONEST, Population
 from tidemill.sim.economy.scenario import DAYS_A_MONTH, STEPS_A_DAY, Scenario
@@ -21,8 +21,10 @@ CHEATED_TASKS = 2000
 class Outcome:
     """How those who followed one strategy fared, against honest owners with the same devices over the same time.
 
-    `share_ahead` is among those who cheated on at least a fifth of at least 2,000 tasks (`qualified`), and those who
-    were found severely and stopped before they had so many (`stopped`).
+    What was luck, of which everybody must expect none, is left out of profits; it only widens intervals. Whether
+    somebody is ahead is a matter of money, luck included. `share_ahead` is among those who cheated on at least a fifth
+    of at least 2,000 tasks (`qualified`); or, where that is more, among those who cheated on as large a share and were
+    stopped by a severe finding before they had so many (`stopped`).
     """
 
     people: int
@@ -138,19 +140,18 @@ def _outcome(population: Population, rows: Integers, draws: np.random.Generator)
         return np.bincount(place, values[rows].astype(np.float64), minlength=len(people)).astype(np.float64)
 
     ahead, yardstick = of_person(population.worth_uc()), of_person(population.baseline_uc)
-    differences = ahead - yardstick
+    differences = ahead - of_person(population.luck_uc) - yardstick
     tasks, cheated = of_person(population.tasks), of_person(population.cheated)
     many = (cheated >= CHEATED_SHARE * tasks) & (cheated > 0)
     qualified = many & (tasks >= CHEATED_TASKS)
     stopped = many & ~qualified & (of_person(population.severe) > 0)
-    counted = qualified | stopped
     caught = rows[(population.first_found[rows] >= 0) & (population.first_cheat[rows] >= 0)]
     waits = (population.first_found[caught] - population.first_cheat[caught]) / STEPS_A_DAY
     return Outcome(
         people=len(people),
         profit_vs_honest=float(differences.sum() / max(1.0, yardstick.sum())),
         ci95=_interval(differences, yardstick, draws),
-        share_ahead=float((differences[counted] > 0).mean()) if counted.any() else 0.0,
+        share_ahead=max(_share(ahead > yardstick, qualified), _share(ahead > yardstick, stopped)),
         qualified=int(qualified.sum()),
         stopped=int(stopped.sum()),
         tasks=int(tasks.sum()),
@@ -159,6 +160,10 @@ def _outcome(population: Population, rows: Integers, draws: np.random.Generator)
         detection_days=round(float(np.median(waits)), 2) if len(waits) else None,
         relative=differences / np.maximum(1.0, yardstick),
     )
+
+
+def _share(ahead: Flags, of: Flags) -> float:
+    return float(ahead[of].mean()) if of.any() else 0.0
 
 
 def _interval(differences: Floats, yardstick: Floats, draws: np.random.Generator) -> tuple[float, float]:
