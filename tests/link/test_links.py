@@ -93,6 +93,20 @@ async def test_reports_are_kept_in_order_and_once_whatever_the_registry_does() -
         assert pool.registry.reports[node_id] == expected
 
 
+async def test_what_a_node_says_while_others_are_decided_is_decided_together_and_in_its_order() -> None:
+    async with served() as pool:
+        agent, node_id = await pool.welcomed()
+        pool.registry.gate.clear()
+        for number in range(1, 101):
+            agent.report(facts(number))
+            await asyncio.sleep(0)
+        await soon(lambda: pool.links.counters.frames_in >= 100)
+        pool.registry.gate.set()
+        await agent.until(Safe, lambda event: event == Safe(100))
+        assert pool.registry.reports[node_id] == [facts(number) for number in range(1, 101)]
+        assert len([event for event in agent.events if isinstance(event, Safe)]) <= 3
+
+
 async def test_a_node_whose_reports_wait_is_not_read_and_goes_on_afterwards() -> None:
     async with served() as pool:
         agent, node_id = await pool.welcomed()
