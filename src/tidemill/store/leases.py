@@ -72,10 +72,10 @@ async def at_work(connection: Connection) -> set[bytes]:
     return {packed[at : at + 16] for at in range(0, len(packed), 16)}
 
 
-async def reserved(connection: Connection, attempt_ids: Sequence[bytes]) -> list[tuple[UUID, UUID, bytes]]:
-    """Of attempts at work: where they are, and what they were told."""
+async def reserved(connection: Connection, attempt_ids: Sequence[bytes]) -> list[tuple[UUID, UUID, bytes, UUID]]:
+    """Of attempts at work: where they are, what they were told, and whose they are."""
     rows = await _RESERVED.rows(connection, attempt_ids="{" + ",".join([one.hex() for one in attempt_ids]) + "}")
-    return [(row["attempt_id"], row["node_id"], row["body"]) for row in rows]
+    return [(row["attempt_id"], row["node_id"], row["body"], row["account_id"]) for row in rows]
 
 
 async def call_off(connection: Connection, attempts: Sequence[Said], reason: str, now: Instant) -> None:

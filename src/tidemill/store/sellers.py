@@ -11,6 +11,7 @@ from tidemill.store import node_views, nodes
 from tidemill.store.database import Database
 from tidemill.store.query import Connection, Query
 
+_OWNERS_SINCE = Query("node/owners_since")
 _TRIED = Query("task/tried")
 
 PAGE = 200
@@ -65,4 +66,9 @@ async def _sellers(
 ) -> dict[UUID, Seller | None]:
     devices = await nodes.devices(connection, [node.id for node in page])
     views = await node_views.views(connection, page, devices, terms.heat, agent_oldest)
-    return {node.id: seller_of(node, devices[node.id], views[node.id], terms, now) for node in page}
+    rows = await _OWNERS_SINCE.rows(connection, owner_ids=list({node.account_id for node in page}))
+    since: dict[UUID, Instant] = {row["account_id"]: row["since"] for row in rows}
+    return {
+        node.id: seller_of(node, devices[node.id], views[node.id], terms, now, owner_since=since.get(node.account_id))
+        for node in page
+    }

@@ -19,14 +19,14 @@ from tidemill.control.queue_front import QueueFront, Sort
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.dispatch.events import AttemptsPaid
 from tidemill.core.dispatch.explaining import Explaining
-from tidemill.core.dispatch.placer import Decided, Placer
+from tidemill.core.dispatch.placer import Decided, Placer, Want
 from tidemill.core.dispatch.selling import Terms
 from tidemill.core.events import Recorded
 from tidemill.core.market import plan_of
 from tidemill.core.nodes.rules import HeatLimits
 from tidemill.core.settings import Settings
 from tidemill.core.switches import Switch
-from tidemill.store import duties, explanations, leases, placing, sellers
+from tidemill.store import duties, explanations, leases, node_cache, placing, sellers
 from tidemill.store.duties import Held
 from tidemill.store.leases import Offered
 from tidemill.store.placing import Decision
@@ -127,6 +127,7 @@ class PlacingLoop(Loop):
         for _ in range(PAGES):
             page = self._front.page(BATCH, hopeless)
             wants = [one.want for one in page]
+            await self._look_for_copies(wants)
             decided = self._placer.decide(wants, now, self._explaining.choose(wants, now))
             seen += len(page)
             applied += await self._apply(decided, {one.want.task_id: one.waiting for one in page}, now)
@@ -136,6 +137,12 @@ class PlacingLoop(Loop):
             if len(page) < BATCH or not self.in_charge:
                 break
         return Tick(seen=seen, applied=applied, more=applied >= BATCH)
+
+    async def _look_for_copies(self, wants: Sequence[Want]) -> None:
+        """Who has inputs of these in its cache is preferred."""
+        if inputs := self._placer.inputs_of(wants):
+            async with self.parts.database.connection() as connection:
+                self._placer.hold(await node_cache.holders(connection, inputs))
 
     async def _apply(self, decided: Decided, waiting: Mapping[UUID, Waiting], now: Instant) -> int:
         assert self._held, "only who is in charge decides"
@@ -173,9 +180,11 @@ class PlacingLoop(Loop):
             await duties.extend(self.parts.database, self._held, lease_us=LEASE_US, now=self.parts.clock.now())
 
     def _new_placer(self) -> Placer:
-        return Placer(self._policies, self._plan, self.parts.settings.scheduling.policy.value)
+        settings = self.parts.settings
+        return Placer(self._policies, self._plan, settings.scheduling.policy.value, settings.newcomers.placements)
 
 
 def selling_terms(settings: Settings) -> Terms:
     heat = HeatLimits(settings.nodes.pause_above_c, settings.nodes.resume_at_c)
-    return Terms(settings.market.default_hourly_uc, settings.reputation.start_points, heat)
+    new_for_us = int(settings.newcomers.new_for_s * SECOND)
+    return Terms(settings.market.default_hourly_uc, settings.reputation.start_points, heat, new_for_us)

@@ -9,18 +9,21 @@ from collections import defaultdict, deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain, islice
+from typing import TypeAlias
 from uuid import UUID
 
+from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import Instant
 from tidemill.core.dispatch.asking import HOUSE, Asked, asked
+from tidemill.core.dispatch.prices import Prices
 from tidemill.core.dispatch.selling import Seller, left_of
 from tidemill.core.dispatch.weighing import Nowhere, Weighing, count, weigh
 from tidemill.core.placement.candidate import Market
-from tidemill.core.placement.order import in_turn
+from tidemill.core.placement.order import in_turn, share_of
 from tidemill.core.placement.policies import Policy
-from tidemill.core.placement.pool import Placed, Pool
+from tidemill.core.placement.pool import NEWCOMERS_SHARE, Placed, Pool
 from tidemill.core.placement.request import Request
-from tidemill.core.work.paying import MarketPlan, cost_max_uc
+from tidemill.core.work.paying import MarketPlan
 
 LOOKED_MAX = 2_000
 """Where nobody is found, so many nodes are asked why, and no more."""
@@ -32,7 +35,17 @@ DEAR_MAX = 3
 WEIGHED_MAX = 50
 """Of one batch; what is beyond is placed all the same."""
 
-PRICES_MAX = 100_000
+HOLDERS_MAX = 200
+"""Of one input; each is weighed for each task."""
+
+TOO_DEAR_MAX = 4_000_000
+"""So many nodes are remembered as too dear for some sort of task, all sorts together."""
+
+GOLDEN = (5**0.5 - 1) / 2
+NOTHING = 1e-6
+"""Less than the smallest share that a task has."""
+
+CostKey: TypeAlias = tuple[float, int, int, int]
 _NOBODY: frozenset[UUID] = frozenset()
 
 
@@ -86,15 +99,21 @@ class Decided:
 class Placer:
     """The candidates and what attempts have of them."""
 
-    def __init__(self, policies: Mapping[str, Policy], plan: MarketPlan, policy: str) -> None:
-        self._policies, self._plan, self._policy = policies, plan, policy
+    def __init__(
+        self, policies: Mapping[str, Policy], plan: MarketPlan, policy: str, newcomers_share: float = NEWCOMERS_SHARE
+    ) -> None:
+        self._policies, self._plan, self._policy, self._newcomers_share = policies, plan, policy, newcomers_share
         self._market = Market({})
-        self._pool = Pool(policies, self._market, newcomers_share=0.0)
+        self._pool = Pool(policies, self._market, newcomers_share)
+        self._drawn = 0.0
         self._sellers: dict[UUID, Seller] = {}
         self._taken: dict[UUID, dict[UUID, tuple[Request, tuple[int, ...]]]] = {}
         self._attempts: dict[UUID, tuple[UUID, Placed | None]] = {}
-        self._too_dear: dict[tuple[float, int, int, int], set[UUID]] = {}
-        self._prices: dict[tuple[UUID, bytes], tuple[int, int, int]] = {}
+        self._at_work: dict[UUID, float] = {}
+        """How many devices each customer has now."""
+        self._too_dear: dict[CostKey, frozenset[UUID]] = {}
+        self._narrowed: dict[tuple[int, CostKey], Request] = {}
+        self._prices: Prices | None = None
         self._turns: Iterator[UUID] = iter(())
 
     def __len__(self) -> int:
@@ -111,9 +130,8 @@ class Placer:
         market = Market.of(seller.candidate for seller in self._sellers.values())
         if market == self._market and known == self._sellers:
             return
-        self._market, self._pool = market, Pool(self._policies, market, newcomers_share=0.0)
-        self._too_dear.clear()
-        self._prices.clear()
+        self._market, self._pool = market, Pool(self._policies, market, self._newcomers_share)
+        self._forget_prices()
         for seller in self._sellers.values():
             self._put(seller)
 
@@ -121,8 +139,7 @@ class Placer:
         """A node has come, has changed, or gets no work any more."""
         if self._sellers.get(node_id) == seller:
             return
-        self._too_dear.clear()
-        self._prices.clear()
+        self._forget_prices()
         if seller is None:
             del self._sellers[node_id]
             self._pool.remove(node_id)
@@ -130,11 +147,11 @@ class Placer:
             self._sellers[node_id] = seller
             self._put(seller)
 
-    def reserve(self, attempt_id: UUID, node_id: UUID, body: bytes) -> None:
+    def reserve(self, attempt_id: UUID, node_id: UUID, body: bytes, account_id: UUID) -> None:
         """Somebody else placed this attempt: the node is put anew with what is left of it."""
         known = asked(body)
         if attempt_id not in self._attempts and known is not None:
-            self._note(attempt_id, node_id, known.request, (), None)
+            self._note(attempt_id, node_id, replace(known.request, customer_id=account_id), (), None)
             if seller := self._sellers.get(node_id):
                 self._put(seller)
 
@@ -155,11 +172,21 @@ class Placer:
         if not self._pool.release(found.placed) and (seller := self._sellers.get(found.placed.node_id)):
             self._put(seller)
 
+    def inputs_of(self, wants: Iterable[Want]) -> set[Digest]:
+        """What tasks need of which some node may have a copy."""
+        read = (asked(want.body) for want in wants)
+        return {one.digest for known in read if known is not None for one in known.inputs}
+
+    def hold(self, holders: Mapping[Digest, Iterable[UUID]]) -> None:
+        """Which nodes have which inputs already, for the next decision. Of those that many have, some are enough."""
+        self._pool.hold({digest.text: islice(node_ids, HOLDERS_MAX) for digest, node_ids in holders.items()})
+
     def decide(self, wants: Sequence[Want], now: Instant, to_weigh: Set[UUID] = _NOBODY) -> Decided:
         """Nodes for tasks, in their turn. Whoever asks the same as one that found nobody finds nobody either."""
         found: list[Found] = []
         waiting: dict[Hashable, dict[UUID, Want]] = {}
         weighed: dict[UUID, Weighing] = {}
+        self._narrowed.clear()
         for want, known, request in self._in_turn(wants, now):
             key = (request.kind, request.shape, request.labels, request.inputs, want.account_id, want.excluded)
             same = (*key, _cost_key(want, known))
@@ -183,13 +210,13 @@ class Placer:
         assert known is not None, "what nobody was found for could be read"
         request, is_too_dear = (
             self._request(want, known),
-            self._too_dear.get(_cost_key(want, known), set()).__contains__,
+            self._too_dear.get(_cost_key(want, known), _NOBODY).__contains__,
         )
         return count(islice(self._pool.against(request, now), LOOKED_MAX), request, self._sellers, is_too_dear)
 
     def _weigh(self, want: Want, known: Asked, request: Request, now: Instant) -> Weighing | None:
         """What speaks for and against candidates, before one is taken."""
-        too_dear = self._too_dear.get(_cost_key(want, known), set())
+        too_dear = self._too_dear.get(_cost_key(want, known), _NOBODY)
         others = chain(islice(too_dear, DEAR_MAX), self._next_turns())
 
         def is_too_dear(node_id: UUID) -> bool:
@@ -217,7 +244,7 @@ class Placer:
                 request = made.get(key) or made.setdefault(key, self._request(want, known))
                 alike[_turn(request)].append((want, known, request))
                 requests.append(request)
-        return [alike[_turn(request)].popleft() for request in in_turn(requests, {}, now)]
+        return [alike[_turn(request)].popleft() for request in in_turn(requests, self._at_work, now)]
 
     def _request(self, want: Want, known: Asked) -> Request:
         is_anybodys = not want.for_house and (known.is_checkable or want.has_expected)
@@ -232,36 +259,65 @@ class Placer:
         )
 
     def _find(self, want: Want, known: Asked, request: Request, now: Instant) -> Found | None:
-        """The best node at which the task costs no more than it may."""
-        too_dear = self._too_dear.setdefault(_cost_key(want, known), set())
-        while True:
-            narrowed = replace(request, excluded_nodes=request.excluded_nodes | too_dear) if too_dear else request
-            placed = self._pool.place(narrowed, now)
-            if placed is None:
-                return None
-            seller = self._sellers[placed.node_id]
-            hourly_uc, quoted_ms, cost_uc = self._terms(seller, known)
-            if cost_uc <= want.cost_max_uc:
-                return Found(want, known, seller, hourly_uc, quoted_ms, placed)
+        """The best node at which the task costs no more than it may. Who is too dear is found out for all nodes at
+        once, when the best of them is: so nobody is asked more than twice, however many there are."""
+        key = _cost_key(want, known)
+        draw = self._next_draw()
+        placed = self._pool.place(self._within(request, key), now, draw)
+        if placed is not None and self._cost_uc(placed, known) > want.cost_max_uc:
             self._pool.release(placed)
-            too_dear.add(placed.node_id)
+            self._remember_too_dear(key, self._priced().too_dear(known, want.cost_max_uc))
+            placed = self._pool.place(self._within(request, key), now, draw)
+        if placed is None:
+            return None
+        seller = self._sellers[placed.node_id]
+        hourly_uc, quoted_ms, cost_uc = self._terms(seller, known)
+        assert cost_uc <= want.cost_max_uc, "who is too dear is not asked"
+        return Found(want, known, seller, hourly_uc, quoted_ms, placed)
+
+    def _within(self, request: Request, key: CostKey) -> Request:
+        """The request without the nodes that are known to be too dear for it."""
+        too_dear = self._too_dear.get(key)
+        if not too_dear:
+            return request
+        narrowed = self._narrowed.get((id(request), key))
+        if narrowed is None:
+            narrowed = replace(request, excluded_nodes=too_dear | request.excluded_nodes)
+            self._narrowed[id(request), key] = narrowed
+        return narrowed
+
+    def _remember_too_dear(self, key: CostKey, too_dear: frozenset[UUID]) -> None:
+        if (len(self._too_dear) + 1) * max(1, len(self._sellers)) > TOO_DEAR_MAX:
+            self._too_dear.clear()
+        self._too_dear[key] = too_dear
+
+    def _cost_uc(self, placed: Placed, known: Asked) -> int:
+        return self._terms(self._sellers[placed.node_id], known)[2]
 
     def _terms(self, seller: Seller, known: Asked) -> tuple[int, int, int]:
-        """The price an hour, the time quoted, and the most that it costs there."""
-        terms = self._prices.get((seller.node_id, known.like))
-        if terms is None:
-            hourly_uc, quoted_ms = seller.hourly_uc(known), seller.quoted_ms(known)
-            if len(self._prices) >= PRICES_MAX:
-                self._prices.clear()
-            terms = hourly_uc, quoted_ms, cost_max_uc(self._plan, hourly_uc, quoted_ms)
-            self._prices[seller.node_id, known.like] = terms
-        return terms
+        return self._priced().terms(seller, known)
+
+    def _priced(self) -> Prices:
+        if self._prices is None:
+            self._prices = Prices(self._sellers.values(), self._plan)
+        return self._prices
+
+    def _forget_prices(self) -> None:
+        self._too_dear.clear()
+        self._narrowed.clear()
+        self._prices = None
+
+    def _next_draw(self) -> float:
+        """Numbers between 0 and 1 that are spread evenly, so that newcomers get their share of any few placements."""
+        self._drawn = (self._drawn + GOLDEN) % 1.0
+        return self._drawn
 
     def _let_go(self, attempt_id: UUID) -> UUID | None:
         """Forget an attempt. Answers its node where the pool cannot tell what is free there then."""
         node_id, placed = self._attempts.pop(attempt_id)
         taken = self._taken[node_id]
-        del taken[attempt_id]
+        request, _ = taken.pop(attempt_id)
+        self._count(request, -1)
         if not taken:
             del self._taken[node_id]
         return None if placed is not None and self._pool.release(placed) else node_id
@@ -275,11 +331,20 @@ class Placer:
     ) -> None:
         self._attempts[attempt_id] = (node_id, placed)
         self._taken.setdefault(node_id, {})[attempt_id] = (request, devices)
+        self._count(request, 1)
+
+    def _count(self, request: Request, sign: int) -> None:
+        """What a customer has at work counts when it is decided whose turn it is."""
+        assert request.customer_id is not None, "every task has a customer"
+        had = self._at_work.get(request.customer_id, 0.0) + sign * share_of(request)
+        self._at_work[request.customer_id] = had
+        if had < NOTHING:
+            del self._at_work[request.customer_id]
 
 
 def _turn(request: Request) -> Hashable:
     return request.customer_id, request.priority, request.submitted_at
 
 
-def _cost_key(want: Want, known: Asked) -> tuple[float, int, int, int]:
+def _cost_key(want: Want, known: Asked) -> CostKey:
     return known.needs.operations, known.needs.seconds, known.needs.devices, want.cost_max_uc

@@ -30,6 +30,8 @@ class Terms:
     hourly_uc: int
     reputation: int
     heat: HeatLimits
+    new_for_us: int
+    """So long after their first node has joined, owners are newcomers."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,10 @@ def seller_of(
     view: NodeView,
     terms: Terms,
     now: Instant,
-    cached: frozenset[str] = frozenset(),
+    owner_since: Instant | None = None,
 ) -> Seller | None:
-    """The node as it is offered work; None if it is offered none now."""
+    """The node as it is offered work; None if it is offered none now. `owner_since` is when its owner's first node has
+    joined, where that was not this one."""
     if node.machine is None or any(reason.device is None for reason in why_no_work(view, terms.heat, now)):
         return None
     working = [one for one in devices if one.failing is None]
@@ -82,7 +85,7 @@ def seller_of(
         region=view.rules.region or "",
         labels=frozenset({*(one for one in view.rules.labels if one != HOUSE), *_own_labels(node, carries)}),
         kinds=frozenset(carries.get("kinds", ())),
-        cached=cached,
+        newcomer=not node.house and now - (owner_since or node.joined_at) < terms.new_for_us,
         available_until=windows.closes_at(view.rules.windows, now, node.utc_offset_s) if view.rules.windows else None,
     )
     slowest = min((float(one.measured_ops_per_s or 0) for one in gpus), default=0.0)

@@ -57,7 +57,7 @@ def needs(work: Matmul) -> Needs:
         disk_mib=-(-_sizes_bytes(work)[2] // MIB) + 1,
         operations=2.0 * work.m * work.n * work.k,
         devices=work.devices,
-        gpu_memory_mib=work.devices * (PROGRAM_MIB + held_mib + 512),
+        gpu_memory_mib=PROGRAM_MIB + held_mib + 512 if work.devices else 0,
     )
 
 

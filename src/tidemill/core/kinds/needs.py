@@ -22,7 +22,7 @@ class Needs:
     `devices` is how many GPUs it wants; with none it runs on the processors, `cores` of them. `operations` is for
     estimates of time by a device's speed: as many multiplications and additions of a large product of matrices as take
     about the same time, within a factor of three. `seconds` is how long the customer says that it takes where nobody
-    can count anything, and zero else.
+    can count anything, and zero else. GPU memory is that of each device.
     """
 
     memory_mib: int
@@ -47,5 +47,5 @@ def limits_of(needs: Needs, seconds: float) -> Limits:
         file_bytes=disk_bytes,
         cpu_share=float(needs.cores),
         pids=64 + 16 * needs.cores,
-        gpu_memory_bytes=ceil(needs.gpu_memory_mib * ROOM) * MIB or None,
+        gpu_memory_bytes=needs.devices * ceil(needs.gpu_memory_mib * ROOM) * MIB or None,
     )

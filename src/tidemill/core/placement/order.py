@@ -23,6 +23,11 @@ def level(request: Request, now: Instant, ageing_us: int = AGEING_US) -> int:
     return int(request.priority) + max(0, now - request.submitted_at) // ageing_us
 
 
+def share_of(request: Request) -> float:
+    """What a request counts for its customer; one that asks for the processor only counts little."""
+    return request.gang * max(request.asked_milli, 1) / WHOLE_MILLI
+
+
 def in_turn(
     requests: Iterable[Request], served: Mapping[UUID, float], now: Instant, ageing_us: int = AGEING_US
 ) -> list[Request]:
@@ -46,6 +51,6 @@ def _fairly(requests: Iterable[Request], had: dict[UUID, float]) -> Iterable[Req
         _, number, customer = heappop(turns)
         request = waiting[customer].pop()
         yield request
-        had[customer] = had.get(customer, 0.0) + request.gang * max(request.asked_milli, 1) / WHOLE_MILLI
+        had[customer] = had.get(customer, 0.0) + share_of(request)
         if waiting[customer]:
             heappush(turns, (had[customer], number, customer))

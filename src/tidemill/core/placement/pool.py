@@ -6,7 +6,7 @@ the same answer. A gang is placed whole or not at all. The caller brings time an
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 from uuid import UUID
@@ -35,6 +35,11 @@ GONE = -1
 """The version of a node that is in the pool no more."""
 
 _ROOM_TO_GROW = 64
+
+EXCLUDED_MAX = 64
+"""Of so many sets of excluded nodes the slots are remembered."""
+
+_NOWHERE: set[int] = set()
 
 _new_tuple = tuple.__new__
 """Without the detour through the keywords of a named tuple."""
@@ -74,8 +79,10 @@ class Pool:
         self._columns = Columns(_ROOM_TO_GROW, 8)
         self._by_id: dict[UUID, PoolNode] = {}
         self._holders: dict[str, set[int]] = {}
+        self._told: dict[str, set[int]] = {}
         self._vacant = list(range(_ROOM_TO_GROW - 1, -1, -1))
         self._version = 0
+        self._excluded: dict[frozenset[UUID], list[int]] = {}
         self._changed: list[PoolNode] = []
         """Nodes of which the columns do not know the last change; each is there once."""
         self._rankings: dict[str, Ranking] = {}
@@ -99,6 +106,8 @@ class Pool:
             before.version = GONE
         node = PoolNode(self._vacant.pop() if before is None else before.slot, candidate, self._next())
         self._by_id[node.node_id] = node
+        if before is None:
+            self._membership_changed()
         self._columns.put(node)
         for digest in candidate.cached:
             self._holders.setdefault(digest, set()).add(node.slot)
@@ -113,10 +122,19 @@ class Pool:
         if node is None:
             return
         self._forget_cached(node)
+        self._membership_changed()
         self._columns.drop(node.slot)
         node.version = GONE
         self._stale(node)
         self._vacant.append(node.slot)
+
+    def hold(self, holders: Mapping[str, Iterable[UUID]]) -> None:
+        """These nodes hold these inputs, besides what candidates have. It holds until the next word, or until a node
+        comes or goes."""
+        self._told = {
+            digest: {self._by_id[one].slot for one in node_ids if one in self._by_id}
+            for digest, node_ids in holders.items()
+        }
 
     def place(self, request: Request, now: Instant, draw: float = 1.0) -> Placed | None:
         """Take what one part of the request needs, on the best node. `draw`, from 0 to 1, says whether this placement
@@ -155,8 +173,8 @@ class Pool:
 
     def release(self, placed: Placed) -> bool:
         """Give back what a placement took. False when its node has gone or come anew: then that says what is free."""
-        _, devices, request, node = placed
-        if node.version == GONE:
+        node_id, devices, request, node = placed
+        if self._by_id.get(node_id) is not node:  # also one of a pool that was before this one
             return False
         node.give_back(request, devices)
         self._note(node)
@@ -208,7 +226,7 @@ class Pool:
         ranking = self._ranking(request.policy) if request.policy in self._rank_policies else None
         fits = self._fit(request.policy) if ranking is None else None
         self._flush()
-        excluded = [self._by_id[one].slot for one in request.excluded_nodes if one in self._by_id]
+        excluded = self._slots_of(request.excluded_nodes)
         if ranking is not None:
             return self._highest(ranking, self._columns.suiting(request, now, excluded, newcomers), request)
         assert fits is not None
@@ -292,7 +310,7 @@ class Pool:
         total = max(1, request.input_bytes)
         held: Counter[int] = Counter()
         for digest, size_bytes in request.inputs:
-            for slot in self._holders.get(digest, ()):
+            for slot in self._holders.get(digest, _NOWHERE) | self._told.get(digest, _NOWHERE):
                 held[slot] += size_bytes
         for slot, size_bytes in held.items():
             yield self._node(slot), weight * (size_bytes / total)
@@ -304,6 +322,21 @@ class Pool:
         for node, worth in self._local(request, weight):
             bonus[node.slot] = worth
         return bonus
+
+    def _slots_of(self, node_ids: frozenset[UUID]) -> list[int]:
+        """The slots of excluded nodes; of many they are remembered, because many requests exclude the same."""
+        known = self._excluded.get(node_ids)
+        if known is None:
+            known = [self._by_id[one].slot for one in node_ids if one in self._by_id]
+            if len(self._excluded) >= EXCLUDED_MAX:
+                self._excluded.clear()
+            self._excluded[node_ids] = known
+        return known
+
+    def _membership_changed(self) -> None:
+        """Slots that were remembered may be somebody else's now."""
+        self._excluded.clear()
+        self._told.clear()
 
     def _node(self, slot: int) -> PoolNode:
         node = self._columns.nodes[slot]

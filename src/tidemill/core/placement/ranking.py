@@ -163,13 +163,12 @@ class Ranking:
                 entry = (node, node.version)
             lane.enter(entry, rank)
 
-    def best(  # noqa: PLR0912 - every placement passes here, and a call for each branch would cost as much as the rest
+    def best(
         self, request: Request, now: Instant, newcomers: bool, local: Sequence[tuple[PoolNode, float]]
     ) -> PoolNode | Unsure | None:
         """The node that gets the request. `local` are nodes with what holding its inputs is worth to each."""
         fronts = (self._newcomers_fronts if newcomers else self._fronts).get(request.lanes)
-        if fronts is None:
-            fronts = self._lanes_for(request, newcomers)
+        fronts = fronts or self._lanes_for(request, newcomers)
         if fronts is None or request.milli < WHOLE_MILLI:
             return UNSURE
         best, best_rank, patience, is_usual = None, -1, SKIPPED_MAX, request.is_usual
