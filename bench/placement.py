@@ -3,7 +3,9 @@
 Prints one line of JSON. `placements_per_s` counts placements in a pool that is kept four fifths full; for each there is
 a release, and requests differ in models, device counts, prices and reputations. `exact_ms` is one placement and its
 release by the exact path, which holds the request against every node. `optimal_pct` is what our assignment of 1,000
-requests to 5,000 nodes is worth, as a share of the best there is, which scipy finds. Turns are short, and the best of
+requests to 5,000 nodes is worth, as a share of the best there is, which scipy finds. `placer_per_s` counts tasks that
+the placer of a control process decides, in batches as they come from the queue and on 10,000 nodes: read, put in turn,
+priced, placed, noted and released. Turns are short, and the best of
 them (the best tenth of exact ones) counts, since nobody has interrupted those; medians are told, too.
 """
 
@@ -13,6 +15,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 from uuid import UUID
 
@@ -20,11 +23,18 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from tidemill.core.clock import Instant
+from tidemill.core.dispatch.placer import Placer, Want
+from tidemill.core.dispatch.selling import Seller
+from tidemill.core.kinds import matmul
+from tidemill.core.kinds.matmul import Element, Matmul
+from tidemill.core.kinds.needs import limits_of
+from tidemill.core.kinds.task import Task, task_bytes
 from tidemill.core.placement.assignment import assign
 from tidemill.core.placement.candidate import Candidate, Device, Market
 from tidemill.core.placement.policies.value import Value
 from tidemill.core.placement.pool import Placed, Pool
 from tidemill.core.placement.request import Request
+from tidemill.core.work.paying import MarketPlan
 
 NODES = 100_000
 OWNERS = 20_000
@@ -130,6 +140,26 @@ def optimal(dice: Random) -> dict[str, float]:
     }
 
 
+def placing(dice: Random, rounds: int) -> dict[str, float]:
+    """Tasks of fifty jobs and customers, of which each may cost what it was quoted."""
+    placer = Placer({"value": Value()}, MarketPlan(), "value")
+    placer.refill(
+        Seller(replace(one, devices=(), disk_mib=10**6), False, 0.0, dice.uniform(1e9, 1e11))
+        for one in nodes(dice, 10_000)
+    )
+    speeds = []
+    for turn in range(4 * rounds):
+        wants = [_want(dice, number) for number in range(2_000)]
+        cpu = time.process_time()
+        found = placer.decide(wants, NOW).found
+        attempts = [UUID(int=turn * len(wants) + number) for number in range(len(found))]
+        for attempt_id, one in zip(attempts, found, strict=True):
+            placer.keep(attempt_id, one)
+        placer.release(attempts)
+        speeds.append(len(found) / (time.process_time() - cpu))
+    return {"placer_per_s": round(max(speeds)), "placer_per_s_median": round(float(np.median(speeds)))}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="one line of JSON, which is what is printed anyway")
@@ -141,6 +171,7 @@ def main() -> None:
     for candidate in candidates:
         pool.put(candidate)
     figures = quick(pool, dice, options.rounds) | exact(pool, dice, options.rounds) | optimal(dice)
+    figures |= placing(dice, options.rounds)
     sys.stdout.write(json.dumps(figures) + "\n")
 
 
@@ -162,6 +193,13 @@ def _node(dice: Random, number: int) -> Candidate:
         kinds=frozenset({KIND}),
         newcomer=dice.random() < 0.1,
     )
+
+
+def _want(dice: Random, number: int) -> Want:
+    job, side = dice.randrange(50), dice.choice((256, 512, 1024))
+    parameters = {"m": side, "n": side, "k": side, "element": "int8", "seed": number}
+    body = task_bytes(Task(KIND, parameters, limits_of(matmul.needs(Matmul(side, side, side, Element.INT8, 0)), 60.0)))
+    return Want(UUID(int=number), UUID(int=job), UUID(int=OWNERS + job), body, 10**9, Instant(job), has_expected=True)
 
 
 if __name__ == "__main__":
