@@ -146,10 +146,10 @@ class Day:
             priority=orders.priority[place],
         )
         devices = max(1, request.devices)
-        operations = orders.length_s[place] * field.speed_mean * (devices if request.devices else 1)
-        longest_ms = quoted_ms(Needs(0, 0, operations), field.speed_least * devices)
+        needs = Needs(0, 0, orders.length_s[place] * field.speed_mean * devices)
+        longest_ms = quoted_ms(needs, field.speed_least * devices)
         cost_uc = cost_max_uc(self.scenario.rules.plan, field.price_max_uc * devices, longest_ms)
-        return Job(place, sort, range(first, first + orders.tasks[place]), request, operations, cost_uc)
+        return Job(place, sort, range(first, first + orders.tasks[place]), request, needs, cost_uc)
 
     def _offered(self, attempt: Attempt) -> None:
         self.tally.offered(attempt.task, self.agenda.now)
@@ -165,8 +165,7 @@ class Day:
         if self._draw(attempt, chance.DECLINES) < self._chances.declined:
             self.lives.happen(attempt, Happening.DECLINED)
             return
-        self.lives.happen(attempt, Happening.ACCEPTED)
-        self.lives.happen(attempt, Happening.STARTED)
+        self.lives.happen(attempt, Happening.STARTED)  # that it was accepted before is a state too short to be told
         attempt.started_at = self.agenda.now
         self._foresee(attempt)
 

@@ -7,6 +7,7 @@ Jobs, tasks and attempts that are over are forgotten, but for what the tally cou
 from collections.abc import Callable
 
 from tidemill.core.clock import SECOND
+from tidemill.core.kinds.needs import Needs
 from tidemill.core.placement.node import PoolNode
 from tidemill.core.placement.request import Request
 from tidemill.core.work import job as jobs
@@ -37,11 +38,11 @@ _ENDS = {
 class Job:
     """A job that is not over. `tasks` are the numbers of its tasks, and each may cost so much."""
 
-    __slots__ = ("cost_max_uc", "life", "number", "operations", "request", "sort", "tasks")
+    __slots__ = ("cost_max_uc", "life", "needs", "number", "request", "sort", "tasks")
 
-    def __init__(self, number: int, sort: int, tasks: range, request: Request, operations: float, cost_uc: int) -> None:
+    def __init__(self, number: int, sort: int, tasks: range, request: Request, needs: Needs, cost_uc: int) -> None:
         self.number, self.sort, self.tasks, self.request = number, sort, tasks, request
-        self.operations, self.cost_max_uc = operations, cost_uc
+        self.needs, self.cost_max_uc = needs, cost_uc
         self.life = JobLife(tasks=len(tasks))
 
 

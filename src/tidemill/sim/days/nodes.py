@@ -89,27 +89,24 @@ class Nodes:
         """An attempt has what the pool gave it."""
         number, request = attempt.node, attempt.placed.request
         self.at_work[number][attempt.number] = attempt
-        before = self._busy(number)
         self._taken_milli[number] += request.asked_milli
         self._taken_cpu[number] += request.cpu_milli
-        self.busy_milli += self._busy(number) - before
-        self.hourly_uc += attempt.hourly_uc
-        self.running_milli += max(WHOLE_MILLI, request.asked_milli)
+        self.busy_milli += self._part(number, request)
+        self._work(attempt, 1)
         self._look(number, attempt.placed.node)
 
     def release(self, attempt: Attempt, now: int, begins: Instant) -> PoolNode | None:
         """An attempt has nothing of its node any more. Answers the node, if it is there."""
         number, request = attempt.node, attempt.placed.request
         del self.at_work[number][attempt.number]
-        before = self._busy(number)
+        part = self._part(number, request)
         self._taken_milli[number] -= request.asked_milli
         self._taken_cpu[number] -= request.cpu_milli
-        self.busy_us[number] += self._part(number, request) * (now - attempt.offered_at)
-        self.hourly_uc -= attempt.hourly_uc
-        self.running_milli -= max(WHOLE_MILLI, request.asked_milli)
+        self.busy_us[number] += part * (now - attempt.offered_at)
+        self._work(attempt, -1)
         if not self.there[number]:
             return None
-        self.busy_milli += self._busy(number) - before
+        self.busy_milli -= part
         if not self.pool.release(attempt.placed):
             self._put(number, now, begins)
             return None
@@ -150,6 +147,10 @@ class Nodes:
             candidate = _until(candidate, windows.closes_at(member.windows, at, member.utc_offset_s), begins)
         self._whole[number] = sum(device.free_milli == WHOLE_MILLI for device in candidate.devices)
         self.pool.put(candidate)
+
+    def _work(self, attempt: Attempt, sign: int) -> None:
+        self.hourly_uc += sign * attempt.hourly_uc
+        self.running_milli += sign * max(WHOLE_MILLI, attempt.placed.request.asked_milli)
 
     def _look(self, number: int, node: PoolNode) -> None:
         self._whole[number] = node.whole

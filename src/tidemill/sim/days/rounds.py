@@ -10,7 +10,6 @@ from uuid import UUID
 
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.dispatch.asking import SLACK_MS
-from tidemill.core.kinds.needs import Needs
 from tidemill.core.market import quoted_ms
 from tidemill.core.placement.node import PoolNode
 from tidemill.core.placement.pool import Placed
@@ -108,8 +107,8 @@ class Rounds:
         seller, devices = self._nodes.sellers[attempt.node], job.request.devices
         speed = seller.device_ops_per_s * devices if devices else seller.cpu_ops_per_s
         attempt.hourly_uc = seller.candidate.price_uc * max(1, devices)
-        attempt.expected_us = int(job.operations / max(1.0, speed) * SECOND)
-        attempt.quoted_ms = quoted_ms(Needs(0, 0, job.operations), speed)
+        attempt.expected_us = int(job.needs.operations / max(1.0, speed) * SECOND)
+        attempt.quoted_ms = quoted_ms(job.needs, speed)
         attempt.deadline_at = self._agenda.now + (int(attempt.quoted_ms * self._factor) + SLACK_MS) * _MS
 
     def _freed(self, node: PoolNode) -> None:
