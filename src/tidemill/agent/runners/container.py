@@ -14,7 +14,6 @@ from tidemill.core.kinds.task import Task
 from tidemill.core.sandboxes import Command, Granted, Image, Order
 
 ENGINES = {"docker", "podman"}
-NO_NETWORK = "Tasks get no network on this machine: leave `network` out, and bring what is needed as inputs."
 MISSING = "There is no engine for images on this machine: install Podman or Docker, and start the agent again."
 
 
@@ -37,10 +36,6 @@ class ContainerRunner(Runner):
     def check(self, task: Task, work: Path) -> Result | Objection:
         [output] = self.kind.outputs(checked_work(task))
         return any_files(work, output.most_bytes, task.limits.work_entries)
-
-    def declines(self, task: Task) -> str | None:
-        """An engine's network leads into the owner's: to their machines, and to what a cloud tells of this one."""
-        return NO_NETWORK if checked_work(task).network else None
 
     def why_not(self, machine: Machine) -> str | None:
         return None if ENGINES & {engine.name for engine in machine.engines} else MISSING

@@ -1,7 +1,8 @@
 """An image and a command of the customer's. The image has a name in a registry, or is the input `image`, a tarball.
 
 It runs in an engine only. The command finds its inputs below /inputs, and its result is what it writes below out/ in
-the directory where it starts. A registry is one of those that are open to everybody.
+the directory where it starts. A registry is one of those that are open to everybody. It gets no network: an engine's
+leads into the owner's, to their machines and to the addresses by which a cloud tells a machine's secrets.
 """
 
 import re
@@ -43,7 +44,6 @@ class Container:
     cores: Cores = 1
     devices: Devices = 0
     gpu_memory_mib: Annotated[int, Whole(0, 4 * 1024 * 1024)] = 0
-    network: bool = False
 
 
 def read(parameters: Mapping[str, object]) -> Container | Objection:
@@ -61,7 +61,6 @@ def needs(work: Container) -> Needs:
         shared_memory_mib=work.shared_memory_mib,
         cores=work.cores,
         seconds=work.seconds,
-        network=work.network,
     )
 
 

@@ -33,7 +33,6 @@ class Needs:
     shared_memory_mib: int = 64
     cores: int = 1
     seconds: int = 0
-    network: bool = False
 
 
 def limits_of(needs: Needs, seconds: float) -> Limits:

@@ -2,9 +2,9 @@
 
 At most one attempt holds a task at a time. A task is paid once, when a result of its holder passes, and never after
 it has ended. It is given up after a few failures of its own, after many tries of any kind, or when its job wants it no
-more; a node that is lost or declines is no failure of the task, and neither is a result of which nobody can tell whether
-it is right. The same failure at several owners is the task's own fault, and then it is not tried any more. A result that
-comes late is taken as long as no other attempt has delivered.
+more; a node that is lost or declines is no failure of the task, and neither is a result of which nobody can tell
+whether it is right. The same failure at several owners is the task's own fault, and then it is not tried any more. A
+result that comes late is taken as long as no other attempt has delivered.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
