@@ -20,6 +20,8 @@ from tidemill.store.query import Connection, PlainConnection
 
 _EPOCH_2000_US = 946_684_800 * 1_000_000
 _ACQUIRE_S = 10.0
+_IDLE_MS = 15_000
+"""A process that hangs within a transaction keeps what it has locked from all others for so long, and no longer."""
 
 _UNAVAILABLE = (
     OSError,
@@ -148,7 +150,7 @@ def _session(limits: Limits, name: str) -> dict[str, str]:
         "timezone": "UTC",
         "statement_timeout": str(int(limits.statement_s * 1000)),
         "lock_timeout": str(int(limits.lock_s * 1000)),
-        "idle_in_transaction_session_timeout": "60000",
+        "idle_in_transaction_session_timeout": str(_IDLE_MS),
     }
 
 

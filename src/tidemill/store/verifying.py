@@ -65,7 +65,7 @@ class Checked:
 
 
 async def take(database: Database, judge: UUID, limit: int, *, lease_us: int, now: Instant) -> list[Case]:
-    """Results to be checked, and nobody else's for so long."""
+    """Results to be checked by a process, and nobody else's for so long, or until it no longer runs."""
     async with database.transaction() as transaction:
         await find_by_key(transaction)
         rows = await _JUDGE.rows(transaction, judge=judge, until=Instant(now + lease_us), limit=limit, now=now)

@@ -1,12 +1,13 @@
 -- Take results in hand that wait to be checked, and those whose second execution has ended. SKIP LOCKED: what another takes
--- at this moment is his. Whoever took one and died has it until then, and no longer.
+-- at this moment is his. What a process took that no longer runs is free at once, and of one that hangs after a while.
 WITH due AS (
     SELECT l.attempt_id FROM lease AS l
     WHERE l.state = 'submitted'
       AND (l.judge_until IS NULL OR l.judge_until <= :now
-           OR (l.judge_until = 'infinity' AND EXISTS (
-               SELECT FROM audit AS a JOIN task AS r ON r.id = a.task_id
-               WHERE a.id = l.attempt_id AND r.ended IS NOT NULL)))
+           OR (l.judge_until <> 'infinity' AND NOT EXISTS (
+               SELECT FROM process AS p WHERE p.id = l.judge AND p.state = 'running'))
+           OR (l.judge_until = 'infinity' AND l.attempt_id IN (
+               SELECT a.id FROM audit AS a WHERE a.ended_at IS NOT NULL AND a.judged_at IS NULL)))
     ORDER BY l.attempt_id LIMIT :limit FOR UPDATE OF l SKIP LOCKED
 ), taken AS (
     UPDATE lease AS l SET judge = :judge, judge_until = :until FROM due AS d WHERE l.attempt_id = d.attempt_id
