@@ -115,6 +115,10 @@ class WireAgent(asyncio.Protocol):
         return UUID(bytes=self._node_id)
 
     @property
+    def has_joined(self) -> bool:
+        return self._node_id is not None
+
+    @property
     def is_linked(self) -> bool:
         return self.link is not None and self.link.state is State.OPEN
 

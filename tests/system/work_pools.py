@@ -42,19 +42,22 @@ def door_of(processes: Sequence[Running], people: People, uses: int) -> Door:
 
 
 async def activate(home: Path, nodes: int) -> None:
-    """Agents at the wire hold no hardware, so nobody can challenge it: as if each had shown what it claims."""
+    """Agents at the wire hold no hardware, so nobody can challenge it: as if each showed what it claims all day, also
+    when it was away."""
     owner = await connect(attach(home).owner)
     try:
         while await owner.fetchval("SELECT count(*) FROM device") < nodes:
             await asyncio.sleep(0.05)
-        await owner.execute("TRUNCATE challenge_answer, challenge, challenge_round, node_challenge")
+        await owner.execute(
+            "INSERT INTO node_challenge (node_id, due_at, begun_at, passed_at) "
+            "SELECT id, later, later, later FROM node, (SELECT now() + interval '1 day' AS later) AS l "
+            "ON CONFLICT (node_id) DO UPDATE SET due_at = excluded.due_at, begun_at = excluded.begun_at, "
+            "passed_at = excluded.passed_at, refused = NULL"
+        )
+        await owner.execute("DELETE FROM challenge_round")
         await owner.execute("UPDATE node SET life = 'active'")
         await owner.execute(
             "UPDATE device SET measured_mib = memory_mib, measured_ops_per_s = $1, measured_at = now()", OPS_PER_S
-        )
-        await owner.execute(
-            "INSERT INTO node_challenge (node_id, due_at, begun_at, passed_at) "
-            "SELECT id, now() + interval '1 day', now(), now() FROM node"
         )
     finally:
         await owner.close()
