@@ -102,6 +102,16 @@ def test_a_release_of_a_node_that_came_anew_changes_nothing() -> None:
     assert not pool.release(placed)
 
 
+def test_a_release_of_what_another_pool_placed_changes_nothing() -> None:
+    before, pool = pool_of(node(1), node(2)), pool_of(node(1))
+    placed = [before.place(ask(), NOW), before.place(ask(), NOW)]
+    for one in placed:
+        assert one
+        assert not pool.release(one)
+    while one := pool.place(ask(), NOW):
+        assert one.node_id == uuid(1)
+
+
 def test_equals_take_turns() -> None:
     pool = pool_of(*(node(number) for number in range(1, 4)))
     turns = []
