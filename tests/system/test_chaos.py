@@ -32,6 +32,7 @@ CREDITS = 100_000
 SEED = "TIDEMILL_CHAOS_SEED"
 
 
+@pytest.mark.timeout(300)
 def test_fifty_faults_lose_no_task_and_no_money() -> None:
     _survives(50)
 
