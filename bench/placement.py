@@ -199,7 +199,7 @@ def _want(dice: Random, number: int) -> Want:
     job, side = dice.randrange(50), dice.choice((256, 512, 1024))
     parameters = {"m": side, "n": side, "k": side, "element": "int8", "seed": number}
     body = task_bytes(Task(KIND, parameters, limits_of(matmul.needs(Matmul(side, side, side, Element.INT8, 0)), 60.0)))
-    return Want(UUID(int=number), UUID(int=job), UUID(int=OWNERS + job), body, 10**9, Instant(job), has_expected=True)
+    return Want(UUID(int=number), UUID(int=job), UUID(int=OWNERS + job), body, 10**9, Instant(job))
 
 
 if __name__ == "__main__":

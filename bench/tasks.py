@@ -105,9 +105,14 @@ def body_of(seed: int) -> bytes:
     return b'%b"seed":%d%b' % (BEFORE_SEED, seed, AFTER_SEED)
 
 
+def result_of(seed: int) -> bytes:
+    """What stands for the result, which agents need not compute. It is sent in its receipt, and hashed by the pool."""
+    return b"result %d" % seed
+
+
 def result_sha256(seed: int) -> bytes:
-    """What stands for the hash of the result, which the customer knows beforehand and agents need not compute."""
-    return hashlib.sha256(b"result %d" % seed).digest()
+    """Its hash, which the customer knows beforehand."""
+    return hashlib.sha256(result_of(seed)).digest()
 
 
 CARRIES = carries_bytes(Carries(("matmul",), ()))
@@ -170,7 +175,7 @@ class Working(Agent):
             lease=offer.lease,
             result_sha256=result_sha256(seed),
             artefact=None,
-            inline=b"",
+            inline=result_of(seed),
             envelopes=(),
             started_at=Instant(at - 1_000),
             finished_at=at,

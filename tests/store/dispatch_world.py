@@ -29,6 +29,7 @@ from tidemill.core.matrices.drawing import LEFT, RIGHT, drawn_rows
 from tidemill.core.matrices.npy import Layout, header_of
 from tidemill.core.receipts import Outcome as Done
 from tidemill.core.receipts import Receipt, batch, signed
+from tidemill.core.results import ReaderKey
 from tidemill.core.signatures import Identity
 from tidemill.link.registry import HeardReports, Held, Outcome
 from tidemill.store import books, jobs, leases, ledger, nodes
@@ -41,6 +42,7 @@ from tidemill.wire import messages
 SIDE = 24
 COST_MAX_UC = 2_000_000
 MACHINE = {"cores": 8, "memory_mib": 32_000, "disk_mib": 500_000, "devices": [], "links": []}
+VERIFICATION = ReaderKey(b"the key of the pool's own checks")
 CARRIES = {"kinds": ["matmul", "script"], "abilities": []}
 
 
@@ -70,7 +72,13 @@ class World:
         return self.parts.clock.now()
 
     async def job(
-        self, count: int, *, expected: bool = True, cost_max_uc: int = COST_MAX_UC, body: bytes | None = None
+        self,
+        count: int,
+        *,
+        expected: bool = True,
+        cost_max_uc: int = COST_MAX_UC,
+        body: bytes | None = None,
+        asked: dict[str, object] | None = None,
     ) -> UUID:
         """A confirmed job of so many small products."""
         job_id, now = self.parts.ids.new(self.now), self.now
@@ -83,7 +91,7 @@ class World:
         ]
         plan = Plan(new, cost_max_uc * count, rank=1, deadline_at=later, hold_until=later)
         async with self.parts.database.transaction() as transaction:
-            await jobs.make(transaction, Draft(job_id, self.customer, "matmul", {}), now)
+            await jobs.make(transaction, Draft(job_id, self.customer, "matmul", asked or {}), now)
             await jobs.set_quote(transaction, job_id, {}, Instant(now + 60 * SECOND))
             refused = await jobs.confirm(transaction, job_id, plan, self.parts.ids, now)
             assert refused is None, refused

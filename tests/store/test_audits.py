@@ -10,10 +10,11 @@ from uuid import UUID
 
 import pytest
 
-from tests.store.dispatch_world import Node, World, make_world, result_sha256, signed_by
+from tests.store.dispatch_world import VERIFICATION, Node, World, make_world, result_sha256, signed_by
 from tests.store.node_rows import told
 from tidemill.artefacts.opening import open_store
 from tidemill.artefacts.store import ArtefactStore
+from tidemill.control.held_results import HeldResults
 from tidemill.control.loops.reaping import ReapingLoop
 from tidemill.control.loops.verifying import LEASE_US, VerifyingLoop
 from tidemill.core import archives
@@ -48,7 +49,7 @@ async def world(database: Database, tmp_path: Path) -> AsyncIterator[World]:
 @pytest.fixture
 async def loop(world: World, tmp_path: Path) -> AsyncIterator[VerifyingLoop]:
     opened: ArtefactStore = open_store(ArtefactsSettings(), tmp_path)
-    yield VerifyingLoop(world.parts, opened, secrets.token_bytes)
+    yield VerifyingLoop(world.parts, HeldResults(opened, VERIFICATION), secrets.token_bytes)
     await opened.close()
 
 

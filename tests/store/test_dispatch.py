@@ -9,18 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.dispatch_world import COST_MAX_UC, Node, World, make_world, result_of, signed_by
+from tests.store.dispatch_world import COST_MAX_UC, VERIFICATION, Node, World, make_world, result_of, signed_by
 from tests.store.node_rows import told
 from tidemill.artefacts.opening import open_store
 from tidemill.artefacts.store import ArtefactStore
+from tidemill.control.held_results import HeldResults
 from tidemill.control.loops.placing import LEASE_US, PlacingLoop
 from tidemill.control.loops.reaping import ReapingLoop
 from tidemill.control.loops.verifying import VerifyingLoop
 from tidemill.core.clock import SECOND
-from tidemill.core.dispatch.asking import asked
-from tidemill.core.kinds.task import Task, task_bytes
 from tidemill.core.ledger import AccountKind, LedgerAccount
-from tidemill.core.sandboxes import Limits
 from tidemill.core.settings.artefacts import ArtefactsSettings
 from tidemill.store import adjustments, duties
 from tidemill.store.address import DatabaseUrls
@@ -44,7 +42,7 @@ async def artefacts(tmp_path: Path) -> AsyncIterator[ArtefactStore]:
 
 
 def verifying(world: World, artefacts: ArtefactStore) -> VerifyingLoop:
-    return VerifyingLoop(world.parts, artefacts, secrets.token_bytes)
+    return VerifyingLoop(world.parts, HeldResults(artefacts, VERIFICATION), secrets.token_bytes)
 
 
 async def open_work(world: World) -> tuple[object, object]:
@@ -362,18 +360,6 @@ async def test_a_wrong_product_is_not_paid(world: World, artefacts: ArtefactStor
     assert await world.earned(node) == 0
     assert await world.value("SELECT verdict FROM attempt") == "fail"
     assert await open_work(world) == (1, 0)
-
-
-async def test_what_is_sealed_from_the_pool_goes_to_house_nodes_only(world: World) -> None:
-    await world.node()
-    key = b"\x09" + bytes(31)
-    script = Task("script", {"program": "print(1)", "seconds": 1}, Limits(seconds=10), seal_to=(key,))
-    assert asked(task_bytes(script)), "the task is one that nodes take"
-    await world.job(1, expected=False, body=task_bytes(script))
-    assert await world.place() == []
-    house = await world.node(house=True)
-    [offer] = await world.place()
-    assert offer.node_id == house.id
 
 
 async def test_what_could_not_be_paid_is_paid_when_the_account_is_free_again(

@@ -50,7 +50,7 @@ class Shop:
         parts = divided(order, ())
         assert not isinstance(parts, Objection)
         made = quote(order, parts, await self.look(), rules_of(world.parts.settings), world.customer, now)
-        found = tasks_of(order, parts, made.costs_max_uc, made.limit_s)
+        found = tasks_of(order, parts, made.costs_max_uc, made.limit_s, bytes(32))
         assert not isinstance(found, Objection)
         job_id = world.parts.ids.new(now)
         async with world.parts.database.transaction() as transaction:

@@ -21,8 +21,8 @@ from tidemill.wire.messages import Offer
 
 NODES = 4
 SIDE = 24
-LARGE = 80
-"""The side of products that are uploaded."""
+LARGE = 64
+"""The side of products that may be uploaded, and that a receipt just holds."""
 
 _seeds = itertools.count(1_000, 100)
 
@@ -40,7 +40,7 @@ class Stage:
         """A confirmed job, and the seed of its first task."""
         seed = next(_seeds)
         parameters = {"m": side, "n": side, "k": side, "element": "int8", "seed": seed}
-        if side == LARGE:  # too large for a receipt: the customer knows what it is
+        if side == LARGE:
             more["expected"] = [sha256(result_of(seed + number, side)).hexdigest() for number in range(tasks)]
         job = self.ann.order({"kind": "matmul", "parameters": parameters, "tasks": tasks}, **more)
         confirmed = self.ann.post(f"/{job['id']}/confirm")

@@ -1,6 +1,7 @@
 """A job from its order to its end, as somebody waits for it: the plan, the question, progress, and what came of it."""
 
 import base64
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -14,9 +15,11 @@ import typer
 from tidemill.cli.artefact_downloads import download
 from tidemill.cli.job_view import progress_of, say_plan, state_of
 from tidemill.cli.output import Declined, say
+from tidemill.cli.private_results import Opener, opener_of
 from tidemill.cli.signed_in import SignedIn
 from tidemill.core.archives import read_archive
 from tidemill.core.refusals import Refusal
+from tidemill.core.results import PIECE_BYTES
 
 ROUTE = "/marketplace/jobs"
 POLL_S = 1.0
@@ -110,18 +113,42 @@ def _ask(job: dict[str, Any]) -> None:
 def _kept(caller: SignedIn, result: dict[str, Any], folder: Path) -> list[Path]:
     name = f"task-{result['task']}"
     if result["artefact_id"]:
-        artefact = caller.ask("GET", f"/artefacts/{result['artefact_id']}")
-        target = folder / f"{name}.{'sealed' if result['envelopes'] else 'tar'}"
-        download(caller, artefact, target, lambda _: None)
-        if result["envelopes"] or artefact["size_bytes"] > UNPACKED_MAX_BYTES:
-            return [target]
-        unpacked = _unpacked(target.read_bytes(), folder / name)
-        target.unlink()
-        return unpacked
+        return _fetched(caller, result, folder / f"{name}.tar", folder / name)
     if not result["inline"]:
         return []
     content = base64.b64decode(result["inline"])
-    return [_written(folder / f"{name}.sealed", content)] if result["envelopes"] else _unpacked(content, folder / name)
+    plain = b"".join(opener_of(result).pieces([content])) if result["envelopes"] else content
+    return _unpacked(plain, folder / name)
+
+
+def _fetched(caller: SignedIn, result: dict[str, Any], archive: Path, into: Path) -> list[Path]:
+    """A result that was uploaded: its files, or the whole archive if that is large."""
+    opener = opener_of(result) if result["envelopes"] else None
+    artefact = caller.ask("GET", f"/artefacts/{result['artefact_id']}")
+    fetched = archive if opener is None else archive.with_suffix(".sealed")
+    download(caller, artefact, fetched, lambda _: None)
+    if opener is not None:
+        _open(fetched, opener, archive)
+    if archive.stat().st_size > UNPACKED_MAX_BYTES:
+        return [archive]
+    unpacked = _unpacked(archive.read_bytes(), into)
+    archive.unlink()
+    return unpacked
+
+
+def _open(sealed: Path, opener: Opener, archive: Path) -> None:
+    """Open a sealed file into another, which is there only if the whole could be opened."""
+    draft = archive.with_suffix(".draft")
+    try:
+        with sealed.open("rb") as chunks, draft.open("wb") as out:
+            for piece in opener.pieces(iter(lambda: chunks.read(PIECE_BYTES), b"")):
+                out.write(piece)
+        os.link(draft, archive)
+    except FileExistsError:
+        raise _is_there(archive) from None
+    finally:
+        draft.unlink(missing_ok=True)
+        sealed.unlink()
 
 
 def _unpacked(archived: bytes, folder: Path) -> list[Path]:
@@ -144,5 +171,9 @@ def _written(target: Path, content: bytes) -> Path:
         with target.open("xb") as opened:
             opened.write(content)
     except FileExistsError:
-        raise Declined(f"{target} is there already: move it away, or choose another folder with --output.") from None
+        raise _is_there(target) from None
     return target
+
+
+def _is_there(target: Path) -> Declined:
+    return Declined(f"{target} is there already: move it away, or choose another folder with --output.")

@@ -49,6 +49,7 @@ def print_job(job: dict[str, Any], waits_for: str | None = None) -> None:
         "kind": job["kind"],
         "state": state_of(job),
         "priority": job["priority"],
+        "seen by": job["seen_by"],
         "tasks": progress_of(job),
         "waits for": waits_for or "",
         "price": "" if quote is None else _span(quote),

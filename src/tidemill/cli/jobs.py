@@ -13,6 +13,7 @@ from tidemill.cli.job_files import read_job, with_inputs
 from tidemill.cli.job_following import ROUTE, ordered, results_of, until_over
 from tidemill.cli.job_view import print_job, print_jobs, print_quote, print_results, say_plan
 from tidemill.cli.output import AsJson, Declined, print_json, print_line, report, say
+from tidemill.cli.private_results import made_private
 from tidemill.cli.signed_in import as_operator, signed_in
 from tidemill.core.work.job import JobState
 
@@ -21,6 +22,7 @@ app = typer.Typer(help="Jobs: order, quote, confirm, follow, fetch the result.",
 Which = Annotated[UUID, typer.Argument(metavar="JOB", help="The job's id.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Confirm without asking.")]
 Wait = Annotated[bool, typer.Option("--wait", "-w", help="Wait until the job is over, and tell how far it is.")]
+Private = Annotated[bool, typer.Option("--private", help="Seal the results: only you and the pool's check open them.")]
 Folder = Annotated[Path | None, typer.Option("--output", "-o", help="Put the files of the result into this folder.")]
 
 
@@ -31,10 +33,12 @@ def submit(
     confirm: Annotated[bool, typer.Option("--confirm", help="Show the plan, ask, and confirm.")] = False,
     yes: Yes = False,
     wait: Wait = False,
+    private: Private = False,
     as_json: AsJson = False,
 ) -> None:
     """Order a job from a file. It is quoted; with --confirm or --yes it is confirmed as well."""
     body, caller = read_job(file), signed_in()
+    body = made_private(body) if private else body
     job = ordered(caller, with_inputs(body, file.parent))
     if confirm or yes:
         job = job_following.asked_and_confirmed(caller, job, yes=yes)

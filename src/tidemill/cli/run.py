@@ -14,6 +14,7 @@ from tidemill.cli.job_files import read_job
 from tidemill.cli.job_following import confirmed, kept, ordered, paid_of, results_of, until_over
 from tidemill.cli.job_view import print_results, say_plan
 from tidemill.cli.output import AsJson, Declined, Exit, print_json, say
+from tidemill.cli.private_results import made_private
 from tidemill.cli.signed_in import SignedIn, signed_in
 from tidemill.core.kinds.embed import INLINE_MAX, TEXT_MAX_BYTES
 from tidemill.core.kinds.matmul import SIDE_MAX, Element
@@ -25,6 +26,7 @@ app = typer.Typer(help="Order a job, wait for it and fetch its result, in one li
 Budget = Annotated[str, typer.Option(help="The most that it may cost, in credits; above, nothing is confirmed.")]
 Urgency = Annotated[Priority, typer.Option(help="How urgent it is.")]
 Folder = Annotated[Path | None, typer.Option("--output", "-o", help="Put the files of the result into this folder.")]
+Private = Annotated[bool, typer.Option("--private", help="Seal the results: only you and the pool's check open them.")]
 Tasks = Annotated[str | None, typer.Option(help="How many tasks, or a range such as 4..16; as it suits else.")]
 Side = Annotated[int, typer.Option(min=1, max=SIDE_MAX)]
 
@@ -38,6 +40,7 @@ class Wishes:
     max_budget: str
     priority: Priority
     tasks: str | None
+    private: bool
     output: Path | None
     as_json: bool
 
@@ -54,22 +57,24 @@ def matmul(  # noqa: PLR0913  # each is an option of the command
     max_budget: Budget = BUDGET,
     priority: Urgency = Priority.NORMAL,
     tasks: Tasks = None,
+    private: Private = False,
     output: Folder = None,
     as_json: AsJson = False,
 ) -> None:
     """Multiply two matrices that are drawn from a seed."""
     sizes: dict[str, Any] = {"m": m, "n": n, "k": k, "element": element.value, "seed": seed, "devices": int(gpu)}
-    _run("matmul", sizes, {}, Wishes(max_budget, priority, tasks, output, as_json))
+    _run("matmul", sizes, {}, Wishes(max_budget, priority, tasks, private, output, as_json))
 
 
 @app.command()
-def embed(
+def embed(  # noqa: PLR0913  # each is an option of the command
     texts: Annotated[list[str] | None, typer.Argument(metavar="TEXT...", help="The texts themselves.")] = None,
     *,
     file: Annotated[Path | None, typer.Option(help="A file with one text a line instead.")] = None,
     max_budget: Budget = BUDGET,
     priority: Urgency = Priority.NORMAL,
     tasks: Tasks = None,
+    private: Private = False,
     output: Folder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -77,7 +82,7 @@ def embed(
     found = _texts(file) if file else list(texts or ())
     if not found or len(found) > INLINE_MAX:
         raise Declined(f"Give 1 to {INLINE_MAX} texts; more of them go into a job file, as the input `texts`.")
-    _run("embed", {"texts": found}, {}, Wishes(max_budget, priority, tasks, output, as_json))
+    _run("embed", {"texts": found}, {}, Wishes(max_budget, priority, tasks, private, output, as_json))
 
 
 @app.command()
@@ -91,6 +96,7 @@ def script(  # noqa: PLR0913  # each is an option of the command
     max_budget: Budget = BUDGET,
     priority: Urgency = Priority.NORMAL,
     tasks: Tasks = None,
+    private: Private = False,
     output: Folder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -98,7 +104,7 @@ def script(  # noqa: PLR0913  # each is an option of the command
     text = _text(program, PROGRAM_MAX_BYTES)
     asked = {"seconds": seconds, "program": text, "arguments": list(arguments or ()), "memory_mib": memory}
     given = {file.name: uploaded(file, file.name, Uploaded.INPUT)["id"] for file in inputs or ()}
-    _run("script", asked, given, Wishes(max_budget, priority, tasks, output, as_json))
+    _run("script", asked, given, Wishes(max_budget, priority, tasks, private, output, as_json))
 
 
 @app.command()
@@ -111,12 +117,13 @@ def render(  # noqa: PLR0913  # each is an option of the command
     max_budget: Budget = BUDGET,
     priority: Urgency = Priority.NORMAL,
     tasks: Tasks = None,
+    private: Private = False,
     output: Folder = None,
     as_json: AsJson = False,
 ) -> None:
     """Render a picture, in bands that fit together."""
     asked = {"scene": read_job(scene), "width": width, "height": height, "samples": samples}
-    _run("render", asked, {}, Wishes(max_budget, priority, tasks, output, as_json))
+    _run("render", asked, {}, Wishes(max_budget, priority, tasks, private, output, as_json))
 
 
 def _run(kind: str, parameters: dict[str, Any], inputs: dict[str, str], wishes: Wishes) -> None:
@@ -124,7 +131,7 @@ def _run(kind: str, parameters: dict[str, Any], inputs: dict[str, str], wishes: 
     body |= {"priority": wishes.priority.value, "inputs": inputs}
     body |= {} if wishes.tasks is None else {"tasks": wishes.tasks}
     caller = signed_in()
-    job = ordered(caller, body)
+    job = ordered(caller, made_private(body) if wishes.private else body)
     say_plan(job)
     confirmed(caller, job)
     _tell(caller, until_over(caller, job["id"]), wishes)

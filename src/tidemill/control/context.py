@@ -24,6 +24,7 @@ from tidemill.core.accounts.roles import STRANGER, Caller
 from tidemill.core.accounts.sessions import USER_AGENT_MAX, Device, SessionRules
 from tidemill.core.clock import SECOND
 from tidemill.core.mail.letters import one_line
+from tidemill.core.results import ReaderKey
 from tidemill.link.server import Links
 from tidemill.store import pool
 from tidemill.store.database import Database
@@ -34,7 +35,7 @@ class Control(Parts):
     """A control process as its routes see it. They use the connections kept for `requests`.
 
     `streams` counts the event streams that are open, by who reads them.
-    `draining` is set once the process has been told to stop.
+    `draining` is set once the process has been told to stop. `verification` opens private results.
     """
 
     requests: Database
@@ -50,6 +51,7 @@ class Control(Parts):
     receiving: Receiving
     link_refusals: LinkRefusals
     artefacts: ArtefactStore
+    verification: ReaderKey
     market: MarketNow = field(default_factory=MarketNow)
     streams: Counter[str] = field(default_factory=Counter)
     runners: list[LoopRunner] = field(default_factory=list)

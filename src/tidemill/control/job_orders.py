@@ -23,7 +23,7 @@ from tidemill.core.market import Market
 from tidemill.core.quotes import Order, Quote, quote, tasks_of, understand
 from tidemill.core.quotes.order import DEADLINE_S
 from tidemill.core.quotes.quote import from_shown, rules_of, shown
-from tidemill.core.quotes.tasks import Part, divided
+from tidemill.core.quotes.tasks import NewTaskParts, Part, divided
 from tidemill.core.work.events import JobConfirmed, JobQuoted
 from tidemill.core.work.job import JobState
 from tidemill.core.work.refusals import JobRefusal
@@ -68,7 +68,7 @@ async def priced(control: Control, connection: Connection, order: Order, market:
     parts, now = await _parts(connection, order, who), control.clock.now()
     made = await asyncio.to_thread(quote, order, parts, market, rules_of(control.settings), who, now)
     if parts:
-        _unless_objected(tasks_of(order, parts, made.costs_max_uc, made.limit_s))  # what does not fit is told at once
+        _tasks(control, order, parts, made)  # what does not fit is told at once
     return Priced(order, parts, made)
 
 
@@ -162,8 +162,13 @@ async def _parts(connection: Connection, order: Order, account_id: UUID) -> Sequ
 def _new_tasks(control: Control, order: Order, parts: Sequence[Part], made: Quote, now: Instant) -> list[NewTask]:
     if len(parts) != len(made.costs_max_uc):
         raise Refused(JobRefusal.QUOTE_EXPIRED)  # the pool divides work in another way since
-    found = _unless_objected(tasks_of(order, parts, made.costs_max_uc, made.limit_s))
+    found = _tasks(control, order, parts, made)
     return [NewTask(control.ids.new(now), one.body, one.cost_max_uc, one.expected) for one in found]
+
+
+def _tasks(control: Control, order: Order, parts: Sequence[Part], made: Quote) -> Sequence[NewTaskParts]:
+    verification = control.verification.public
+    return _unless_objected(tasks_of(order, parts, made.costs_max_uc, made.limit_s, verification))
 
 
 async def _use_inputs(transaction: Connection, order: Order, new: Sequence[NewTask]) -> None:

@@ -22,7 +22,7 @@ from tidemill.core.settings import Settings
 from tidemill.core.signatures import fingerprint
 from tidemill.link.rules import LinkRules
 from tidemill.link.server import Links
-from tidemill.store import pool_identity
+from tidemill.store import pool_identity, verification_key
 from tidemill.store.database import Database
 
 
@@ -32,6 +32,9 @@ async def make_control(parts: Parts, for_requests: Database) -> Control:
     rules, tokens, link_refusals = _session_rules(settings), Tokens(parts), LinkRefusals()
     await tokens.renew(parts.clock.now())
     identity = await pool_identity.load(
+        parts.database, parts.keyring, parts.ids, parts.clock.now(), secrets.token_bytes
+    )
+    verification = await verification_key.load(
         parts.database, parts.keyring, parts.ids, parts.clock.now(), secrets.token_bytes
     )
     receiving = Receiving(parts)
@@ -52,6 +55,7 @@ async def make_control(parts: Parts, for_requests: Database) -> Control:
         links=links,
         receiving=receiving,
         link_refusals=link_refusals,
+        verification=verification,
     )
 
 

@@ -25,6 +25,7 @@ from tidemill.control.context import Control
 from tidemill.control.denials import DenialLoop
 from tidemill.control.feed import EventFeed
 from tidemill.control.first_steps import FirstStep, first_steps
+from tidemill.control.held_results import HeldResults
 from tidemill.control.listening import Server, create_server
 from tidemill.control.loops.accounts import AccountForgettingLoop, KeyUseLoop, SigningKeyLoop
 from tidemill.control.loops.artefacts import ArtefactDuty, SweepDuty
@@ -259,7 +260,7 @@ class ControlProcess:
             PlacingLoop(control),
             OfferingLoop(control, control.links),
             ReapingLoop(control, control.receiving),
-            VerifyingLoop(control, control.artefacts, secrets.token_bytes),
+            VerifyingLoop(control, HeldResults(control.artefacts, control.verification), secrets.token_bytes),
             AccountForgettingLoop(control),
             ChallengeLoop(control, secrets.token_bytes, SystemRandom()),
             PartitionDuty(control),

@@ -96,7 +96,7 @@ class QueueFront:
     def _sort(self, want: Want) -> Sort:
         known = asked(want.body)
         like = None if known is None else known.like
-        alike = (like, want.account_id, want.cost_max_uc, want.excluded, want.has_expected, want.for_house)
+        alike = (like, want.account_id, want.cost_max_uc, want.excluded, want.for_house)
         if len(self._sorts) >= SORTS_MAX:
             self._sorts.clear()  # those that come get new numbers: one sort may then have two, which costs time only
         return self._sorts.setdefault(alike, next(self._numbers))
@@ -106,7 +106,4 @@ def _want(one: Waiting, tried: Mapping[UUID, Tried]) -> Want:
     before = tried.get(one.task_id, Tried())
     whose = (one.task_id, one.job_id, one.account_id)
     for_house = one.is_audit or before.for_house
-    return Want(
-        *(*whose, one.body, one.cost_max_uc, one.since, before.node_ids, one.has_expected, one.tries),
-        for_house=for_house,
-    )
+    return Want(*whose, one.body, one.cost_max_uc, one.since, before.node_ids, one.tries, for_house)

@@ -9,7 +9,8 @@ Only an envelope's own ephemeral key is drawn in here, by the library, which let
 
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from uuid import UUID
 
 from cryptography.exceptions import InvalidTag
@@ -51,6 +52,17 @@ class Bound:
 
     def stated(self, purpose: str) -> bytes:
         return statement(purpose, self.task_id.bytes, self.attempt_id.bytes, self.lease.to_bytes(8, "big"))
+
+
+@dataclass(frozen=True)
+class ReaderKey:
+    """What a reader opens envelopes with. Its public half is what others seal to."""
+
+    private: bytes = field(repr=False)
+
+    @cached_property
+    def public(self) -> bytes:
+        return public_key(self.private)
 
 
 def envelope(key: bytes, reader: bytes, bound: Bound) -> bytes:

@@ -113,7 +113,7 @@ def _judged(
 ) -> Judged:
     expected, times = lease["expected"], Times(lease["offered_at"], now)
     doubtful = expected is not None and is_doubtful(receipt, times, lease["quoted_ms"])
-    judged = judged_at_once(receipt, expected, house=house, is_doubtful=doubtful)
+    judged = judged_at_once(receipt, expected, house=house, private=lease["private"], is_doubtful=doubtful)
     if receipt.outcome is Outcome.FAILED and (earlier := crashes.get(receipt.task_id)):
         is_at_fault = is_own_fault(Crash(lease["owner_id"], judged.reason), earlier, patience)
         return at_fault(judged.reason) if is_at_fault else judged

@@ -50,6 +50,7 @@ SEALED: tuple[SealedColumn, ...] = (
     SealedColumn("mailed_token", "code"),
     SealedColumn("pool_identity", "seed"),
     SealedColumn("signing_key", "private"),
+    SealedColumn("verification_key", "private"),
 )
 """Every sealed column there is: what a rotation seals anew. A new one gets a line here."""
 

@@ -44,7 +44,6 @@ class Waiting(NamedTuple):
     since: Instant
     body: bytes
     cost_max_uc: int
-    has_expected: bool
 
     @property
     def is_audit(self) -> bool:

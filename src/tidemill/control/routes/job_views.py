@@ -1,7 +1,7 @@
 """How jobs, quotes and what came of them are shown."""
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -10,14 +10,24 @@ from pydantic import BaseModel, BeforeValidator, Field
 from tidemill.control.job_orders import why_not
 from tidemill.control.routes import Credits, Timestamp, View
 from tidemill.core.clock import Instant
+from tidemill.core.dispatch.opening import envelope_for
+from tidemill.core.kinds.kind import Objection
 from tidemill.core.money import credits_of
+from tidemill.core.quotes.order import read_result_key
 from tidemill.core.quotes.quote import Quote, from_shown
 from tidemill.core.receipts import Receipt
+from tidemill.core.results import ReaderKey
 from tidemill.core.work.job import JobState
 from tidemill.core.work.refusals import JobRefusal
 from tidemill.store.job_views import Job, Result
 
 CURRENCY = "credit"
+
+SEEN_BY_ALL = "The pool and the nodes that compute it see the order, its inputs and its results."
+SEEN_BY_YOU = (
+    "Only you and the pool's verification can open the results. The pool and the nodes that compute it see the order "
+    "and its inputs; each node sees what it computes; what tasks print is not sealed."
+)
 
 Hours = Annotated[float, BeforeValidator(lambda hours: round(hours, 6))]
 
@@ -67,6 +77,8 @@ class JobView(View):
     closing: str | None = Field(description="Why it wants no more of its tasks: called off, out of time or of budget.")
     priority: str
     asked: dict[str, Any] = Field(description="As it was sent.")
+    private: bool = Field(description="Whether its results are sealed to the key that it was ordered with.")
+    seen_by: str = Field(description="Who can see what, in a sentence or two.")
     quote: QuoteView | None
     progress: Progress
     max_budget: str | None
@@ -117,7 +129,9 @@ class ResultView(BaseModel):
     sha256: str | None = Field(description="Of the plain result.")
     artefact_id: UUID | None = Field(description="Where the result is: GET /api/v1/artefacts/{id}/content.")
     inline: str | None = Field(description="A small result itself, in base64: an archive, sealed if the job was.")
-    envelopes: list[str] = Field(description="The result's key for each reader, in base64; none if it is open.")
+    envelopes: list[str] = Field(
+        description="The result's key for each reader, in base64; none if it is open. The last is yours from the pool."
+    )
 
 
 class ResultPage(BaseModel):
@@ -156,6 +170,8 @@ def job_view(job: Job, now: Instant) -> JobView:
         name=job.asked.get("name", ""),
         priority=job.asked.get("priority", "normal"),
         asked=dict(job.asked),
+        private=job.asked.get("result_key") is not None,
+        seen_by=SEEN_BY_ALL if job.asked.get("result_key") is None else SEEN_BY_YOU,
         quote=None if job.quote is None else _with_expiry(quote_view(from_shown(job.quote), job.budget_uc), job, now),
         progress=Progress.model_validate(job),
         max_budget=None if job.budget_uc is None else credits_of(job.budget_uc),
@@ -164,7 +180,13 @@ def job_view(job: Job, now: Instant) -> JobView:
     )
 
 
-def result_view(result: Result) -> ResultView:
+def result_views(job: Job, results: Sequence[Result], verification: ReaderKey) -> list[ResultView]:
+    """What came of tasks. Opening the envelopes of private results takes a moment: call it in a thread."""
+    customer = _customer(job)
+    return [_result_view(one, _envelopes(one.receipt, customer, verification)) for one in results]
+
+
+def _result_view(result: Result, envelopes: list[str]) -> ResultView:
     receipt = result.receipt
     return ResultView(
         task=result.task,
@@ -177,7 +199,7 @@ def result_view(result: Result) -> ResultView:
         sha256=receipt.result_sha256.hex() if receipt else None,
         artefact_id=result.artefact_id,
         inline=_base64(receipt.inline) if receipt and receipt.inline else None,
-        envelopes=_envelopes(receipt),
+        envelopes=envelopes,
     )
 
 
@@ -201,8 +223,20 @@ def _with_expiry(view: QuoteView, job: Job, now: Instant) -> QuoteView:
     return view.model_copy(update={"can_confirm": False, "why_not": JobRefusal.QUOTE_EXPIRED.sentence})
 
 
-def _envelopes(receipt: Receipt | None) -> list[str]:
-    return [_base64(one) for one in receipt.envelopes] if receipt else []
+def _customer(job: Job) -> bytes | None:
+    """The key that the results of a private job are sealed to."""
+    key = read_result_key(job.asked.get("result_key"))
+    assert not isinstance(key, Objection), "what is wrong was told when it was ordered"
+    return key
+
+
+def _envelopes(receipt: Receipt | None, customer: bytes | None, verification: ReaderKey) -> list[str]:
+    """Those that the node made, and one that the pool makes: whatever the node put into the customer's, this opens."""
+    if receipt is None or customer is None:
+        return []
+    own = envelope_for(receipt, verification, customer)
+    assert own, "a result that does not open does not pass"
+    return [_base64(one) for one in (*receipt.envelopes, own)]
 
 
 def _base64(content: bytes) -> str:

@@ -3,6 +3,7 @@
 Somebody else's job is answered as if it did not exist. Only whoever pays can order and confirm.
 """
 
+import asyncio
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -28,7 +29,7 @@ from tidemill.control.routes.job_views import (
     UsedView,
     job_view,
     quote_view,
-    result_view,
+    result_views,
 )
 from tidemill.control.statuses import RequestRefusal
 from tidemill.core.accounts.roles import Caller
@@ -224,7 +225,7 @@ async def result(
         raise Refused(JobRefusal.RESULT_NOT_READY)
     async with control.requests.connection() as connection:
         found = await job_views.results(connection, job_id, after, most + 1)
-    items = [result_view(one) for one in found[:most]]
+    items = await asyncio.to_thread(result_views, job, found[:most], control.verification)
     return ResultPage(items=items, has_more=len(found) > most, after=items[-1].task if items else None)
 
 

@@ -10,7 +10,6 @@ from math import ceil
 
 from tidemill.core.archives import archived_bytes
 from tidemill.core.clock import SECOND
-from tidemill.core.dispatch.auditing import is_checkable
 from tidemill.core.kinds import KINDS, work_of
 from tidemill.core.kinds.kind import Form, Objection
 from tidemill.core.kinds.needs import Needs
@@ -54,7 +53,6 @@ class Asked:
     needs: Needs
     run_ms: int
     inputs: tuple[Input, ...]
-    is_checkable: bool
     result_max_bytes: int
     """Of what is uploaded; zero where the result fits into its receipt."""
 
@@ -90,7 +88,6 @@ def _asked(body: bytes) -> Asked | None:
         needs=kind.needs(work),
         run_ms=ceil(task.limits.seconds * 1_000),
         inputs=task.inputs,
-        is_checkable=is_checkable(task),
         result_max_bytes=sealed_bytes(plain_bytes) if plain_bytes > INLINE_MAX_BYTES else 0,
     )
 

@@ -2,7 +2,8 @@
 
 What the customer knows is compared with that. What a house node computed is the pool's own. What can be proved from the
 inputs is proved. Everything else is executed once more by a house node and compared; there is no result that nobody
-looks at. Which of those may be left to a draw is to be decided here too, once owners have a record to draw by.
+looks at, and what is sealed is opened first. Which of those may be left to a draw is to be decided here too, once owners
+have a record to draw by.
 """
 
 from dataclasses import dataclass
@@ -41,8 +42,3 @@ def manner_of(delivered: Delivered) -> Manner:
     if delivered.by_house:
         return Manner.TRUSTED
     return Manner.PROVED if is_provable(delivered.task) else Manner.REPEATED
-
-
-def is_checkable(task: Task) -> bool:
-    """Whether anybody's result of a task can be checked. What is sealed the pool cannot read: it goes to the house."""
-    return not task.seal_to

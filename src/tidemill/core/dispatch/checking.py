@@ -46,11 +46,11 @@ class Evidence:
 def is_provable(task: Task) -> bool:
     """Whether the pool can tell by itself if a result of this task is right."""
     work = work_of(task)
-    return isinstance(work, Matmul) and _bytes_of(work) <= CHECKED_MAX_BYTES and not task.seal_to
+    return isinstance(work, Matmul) and _bytes_of(work) <= CHECKED_MAX_BYTES
 
 
 def result_max_bytes(task: Task) -> int:
-    """The most that a result of such a task has, as it was delivered."""
+    """The most that a result of such a task has, once it is open."""
     work = work_of(task)
     assert isinstance(work, Matmul), "only what can be proved is"
     return archives.archived_bytes([HEADER_MAX_BYTES + 4 * work.m * work.n])

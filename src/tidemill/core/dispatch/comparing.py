@@ -24,6 +24,7 @@ from tidemill.core.checks.replay import Execution
 from tidemill.core.checks.similarity import Measure, Values
 from tidemill.core.checks.verdict import Ruling, Verdict, failed, passed, review, together
 from tidemill.core.dispatch.checking import read_matrix
+from tidemill.core.dispatch.judging import is_inline
 from tidemill.core.kinds import KINDS, work_of
 from tidemill.core.kinds.kind import Check, NumericClass, Objection
 from tidemill.core.kinds.render import Render, Tile
@@ -62,8 +63,8 @@ class Difference:
 def is_as_signed(receipt: Receipt, *, is_uploaded: bool) -> bool:
     """Whether the pool has the result of an open task. `is_uploaded` says that the attempt itself sent its artefact."""
     if receipt.artefact is not None:
-        return is_uploaded and receipt.artefact.text == receipt.result_sha256.hex()
-    return hmac.compare_digest(hashlib.sha256(receipt.inline).digest(), receipt.result_sha256)
+        return is_uploaded and not receipt.envelopes and receipt.artefact.text == receipt.result_sha256.hex()
+    return is_inline(receipt)
 
 
 def is_same(claim: Receipt, found: Receipt) -> bool:

@@ -1,9 +1,10 @@
 """What can be said of a receipt at once, by the one who takes it: a failure, or a result whose hash is known before.
 
-Everything else waits for a check, and so does what came in a time that is in doubt. A result of a house node is the
-pool's own.
+Nothing passes that is not here: a result that is sealed, or that was uploaded, waits until it was looked at. Everything
+else waits for a check, and so does what came in a time that is in doubt. A result of a house node is the pool's own.
 """
 
+import hashlib
 import hmac
 from dataclasses import dataclass
 
@@ -30,16 +31,30 @@ DELIVERED = Judged((Happening.DELIVERED,), "", "")
 """It waits to be checked."""
 
 
-def judged_at_once(receipt: Receipt, expected: bytes | None, *, house: bool, is_doubtful: bool = False) -> Judged:
+def judged_at_once(
+    receipt: Receipt, expected: bytes | None, *, house: bool, private: bool, is_doubtful: bool = False
+) -> Judged:
     """The verdict where it costs nothing."""
     if receipt.outcome is Outcome.FAILED:
         return Judged((Happening.CRASHED,), "", receipt.reason or "The task failed on its node.")
-    if expected is not None:
-        is_right = hmac.compare_digest(receipt.result_sha256, expected)
-        if is_right and is_doubtful and not house:
-            return DELIVERED
-        return passed(EXPECTED) if is_right else failed(UNEXPECTED)
-    return passed(HOUSE) if house else DELIVERED
+    if expected is None and not house:
+        return DELIVERED
+    judged = judged_by_whose(receipt, expected)
+    waits = private or not is_inline(receipt) or (is_doubtful and not house)
+    return DELIVERED if waits and Happening.PASSED in judged.happenings else judged
+
+
+def judged_by_whose(receipt: Receipt, expected: bytes | None) -> Judged:
+    """The verdict on a result that is here, by the hash that its customer knows, or because the house came to it."""
+    if expected is None:
+        return passed(HOUSE)
+    return passed(EXPECTED) if hmac.compare_digest(receipt.result_sha256, expected) else failed(UNEXPECTED)
+
+
+def is_inline(receipt: Receipt) -> bool:
+    """Whether an open result is in its receipt, as it was signed."""
+    is_open = receipt.artefact is None and not receipt.envelopes
+    return is_open and hmac.compare_digest(hashlib.sha256(receipt.inline).digest(), receipt.result_sha256)
 
 
 def at_fault(reason: str) -> Judged:

@@ -60,8 +60,6 @@ class Want:
     cost_max_uc: int
     since: Instant
     excluded: frozenset[UUID] = _NOBODY
-    has_expected: bool = False
-    """Whether its customer knows the result, so that anybody's can be judged."""
     tries: int = 0
     for_house: bool = False
     """Whether only the house may carry it out: an audit, or a task of which nobody could tell what is right."""
@@ -240,18 +238,17 @@ class Placer:
         for want in wants:
             known = asked(want.body)
             if known is not None:
-                key = (known.like, want.account_id, want.since, want.excluded, want.has_expected, want.for_house)
+                key = (known.like, want.account_id, want.since, want.excluded, want.for_house)
                 request = made.get(key) or made.setdefault(key, self._request(want, known))
                 alike[_turn(request)].append((want, known, request))
                 requests.append(request)
         return [alike[_turn(request)].popleft() for request in in_turn(requests, self._at_work, now)]
 
     def _request(self, want: Want, known: Asked) -> Request:
-        is_anybodys = not want.for_house and (known.is_checkable or want.has_expected)
-        trusted = known.request.labels if is_anybodys else known.request.labels | {HOUSE}
+        labels = known.request.labels
         return replace(
             known.request,
-            labels=trusted,
+            labels=labels | {HOUSE} if want.for_house else labels,
             customer_id=want.account_id,
             excluded_nodes=want.excluded,
             submitted_at=want.since,

@@ -5,6 +5,7 @@ sent, and quoted; whether it can be carried out is looked at when it is confirme
 """
 
 import re
+from base64 import urlsafe_b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -20,16 +21,18 @@ from tidemill.core.money import MoneyRefusal, micro_credits
 from tidemill.core.quotes import chunks, training
 from tidemill.core.quotes.quantities import MEBIBYTES, PLAIN, TIME, Range, amount, range_of
 from tidemill.core.quotes.training import Training
+from tidemill.core.results import is_reader
 
 NAME_MAX = 100
 DEADLINE_S = (60, 90 * 24 * 3600)
 MEMORY_MAX_MIB = 4 * 1024 * 1024
 
 _SHARED = frozenset({"name", "priority", "max_budget", "deadline"})
-_OF_TASKS = frozenset({"kind", "parameters", "inputs", "tasks", "memory", "hourly", "expected"})
+_OF_TASKS = frozenset({"kind", "parameters", "inputs", "tasks", "memory", "hourly", "expected", "result_key"})
 _OF_TRAINING = frozenset({"type", "framework", "dataset_size", "model_params"})
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_KEY = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,8 @@ class Order:
     """What is wanted. `work` is the whole of it; a training has none. `memory_mib` is what a machine must have.
 
     `tasks` is how many it is divided into at the fewest and at the most; `expected` are SHA-256 of results, one a task.
-    `hourly_max_uc` is the most that a device-hour may cost, and `deadline_s` counts from when it is confirmed.
+    `hourly_max_uc` is the most that a device-hour may cost, and `deadline_s` counts from when it is confirmed. Results
+    are sealed to the `result_key`, an X25519 public key, if there is one.
     """
 
     kind: str
@@ -53,6 +57,7 @@ class Order:
     hourly_max_uc: int | None = None
     deadline_s: int | None = None
     expected: tuple[bytes, ...] = ()
+    result_key: bytes | None = None
 
     @property
     def has_runner(self) -> bool:
@@ -69,6 +74,16 @@ def understand(body: Mapping[str, object], tasks_max: int = 1_000) -> Order | Ob
         return malformed("A text of the job holds a zero character, which cannot be kept.")
     order = _training(body) if of_training else _tasks(body, tasks_max)
     return order if isinstance(order, Objection) else _shared(order, body)
+
+
+def read_result_key(raw: object) -> bytes | Objection | None:
+    """The customer's public key. One that anybody can open for is none."""
+    if raw is None:
+        return None
+    key = urlsafe_b64decode(raw + "=") if isinstance(raw, str) and _KEY.fullmatch(raw) else b""
+    if not is_reader(key):
+        return malformed("result_key must be an X25519 public key: 32 bytes in base64url, 43 characters.")
+    return key
 
 
 def _has_zero(value: object) -> bool:
@@ -105,10 +120,12 @@ def _tasks(body: Mapping[str, object], tasks_max: int) -> Order | Objection:
     memory = _memory(chunks.DIVIDED[kind.name].whole(work, parameters), body.get("memory"))
     inputs, tasks = _inputs(body.get("inputs", {})), _count(kind.name, work, parameters, body.get("tasks"), tasks_max)
     hourly, expected = _hourly(body.get("hourly")), _expected(body.get("expected", []))
-    for read in (memory, inputs, tasks, hourly, expected):
+    result_key = read_result_key(body.get("result_key"))
+    for read in (memory, inputs, tasks, hourly, expected, result_key):
         if isinstance(read, Objection):
             return read
     order = Order(kind.name, parameters, work=work, inputs=_sure(inputs), tasks=_sure(tasks))
+    order = replace(order, result_key=_sure(result_key))
     return replace(order, memory_mib=_sure(memory), hourly_max_uc=_sure(hourly), expected=_sure(expected))
 
 

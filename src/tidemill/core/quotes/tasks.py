@@ -51,13 +51,17 @@ def divided(order: Order, inputs: Sequence[Input]) -> Sequence[Part] | Objection
 
 
 def tasks_of(
-    order: Order, parts: Sequence[Part], costs_max_uc: Sequence[int], limit_s: int
+    order: Order, parts: Sequence[Part], costs_max_uc: Sequence[int], limit_s: int, verification: bytes
 ) -> Sequence[NewTaskParts] | Objection:
-    """The tasks as they are made, each with its own most. A run of ours ends at the latest after so many seconds."""
+    """The tasks as they are made, each with its own most. A run of ours ends at the latest after so many seconds.
+
+    Results of a private order are sealed to the pool's verification, by its public key, and to the customer.
+    """
+    seal_to = () if order.result_key is None else (verification, order.result_key)
     made = []
     for number, (part, cost_uc) in enumerate(zip(parts, costs_max_uc, strict=True)):
         limits = limits_of(part.needs, part.needs.seconds or limit_s)
-        body = task_bytes(replace(part.task, limits=limits))
+        body = task_bytes(replace(part.task, limits=limits, seal_to=seal_to))
         if len(body) > TASK_MAX_BYTES:
             return too_large(f"A task would take {len(body):,} bytes, and may take {TASK_MAX_BYTES:,}: use inputs.")
         made.append(NewTaskParts(body, cost_uc, order.expected[number] if order.expected else None))

@@ -37,6 +37,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON node_alert TO {program};
 GRANT SELECT, INSERT ON telemetry TO {program};
 GRANT EXECUTE ON FUNCTION drop_days TO {program};
 GRANT SELECT, INSERT ON pool_identity TO {program};
+GRANT SELECT, INSERT ON verification_key TO {program};
 GRANT SELECT, INSERT (id, account_id, name, sha256, house, labels, uses_max, made_at, expires_at),
     UPDATE (uses, revoked_at, letter_at), DELETE ON join_token TO {program};
 GRANT SELECT, INSERT (id, account_id, key, join_token_id, name, house, life, agent, refused_agent, rules, joined_at),

@@ -1,0 +1,78 @@
+"""Results as the pool has them: small ones in their receipts, others in storage; opened where they are sealed.
+
+Whatever its size, only a few pieces of a sealed result are in memory, besides what the caller wants to keep of it.
+"""
+
+import asyncio
+from collections.abc import Iterator
+
+from tidemill.artefacts.store import ArtefactStore, Reading
+from tidemill.core.artefacts.artefact import Digest
+from tidemill.core.artefacts.refusals import ArtefactRefusal
+from tidemill.core.dispatch.comparing import is_as_signed
+from tidemill.core.dispatch.opening import NOTHING, Held, held_in
+from tidemill.core.faults import Fault
+from tidemill.core.kinds.task import Task
+from tidemill.core.receipts import Receipt
+from tidemill.core.results import ReaderKey
+
+
+class HeldResults:
+    """Reads what nodes have delivered, for the pool's verification."""
+
+    def __init__(self, artefacts: ArtefactStore, key: ReaderKey) -> None:
+        self._artefacts = artefacts
+        self._key = key
+
+    async def find(self, task: Task, receipt: Receipt, *, is_uploaded: bool, most_bytes: int = 0) -> Held:
+        """A result of a task, with at most so much of its content. `is_uploaded` says that the attempt sent it."""
+        if task.seal_to:
+            return await self._opened(receipt, most_bytes, is_uploaded=is_uploaded)
+        if not is_as_signed(receipt, is_uploaded=is_uploaded):
+            return NOTHING
+        if receipt.artefact is None:
+            return Held(is_as_signed=True, content=receipt.inline)
+        return Held(is_as_signed=True, content=await self.read(receipt.artefact, most_bytes) if most_bytes else None)
+
+    async def read(self, digest: Digest, most_bytes: int) -> bytes | None:
+        """The bytes of an artefact; none where there are none, or more than there may be."""
+        reading = await self._artefacts.open(digest)
+        if isinstance(reading, ArtefactRefusal):
+            return None
+        try:
+            if reading.size_bytes > most_bytes:
+                return None
+            return b"".join([chunk async for chunk in reading])
+        except OSError as error:
+            raise _unreadable(error) from None
+        finally:
+            await reading.close()
+
+    async def _opened(self, receipt: Receipt, most_bytes: int, *, is_uploaded: bool) -> Held:
+        if receipt.artefact is None:
+            return held_in(receipt, [receipt.inline], self._key, most_bytes)
+        reading = await self._artefacts.open(receipt.artefact) if is_uploaded else None
+        if reading is None or isinstance(reading, ArtefactRefusal):
+            return NOTHING
+        try:
+            chunks = _pulled(reading, asyncio.get_running_loop())
+            return await asyncio.to_thread(held_in, receipt, chunks, self._key, most_bytes)
+        except OSError as error:
+            raise _unreadable(error) from None
+        finally:
+            await reading.close()
+
+
+def _pulled(reading: Reading, loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
+    """What is being read, for a thread, which has one chunk at a time."""
+    chunks = aiter(reading)
+
+    async def following() -> bytes | None:
+        return await anext(chunks, None)
+
+    while (chunk := asyncio.run_coroutine_threadsafe(following(), loop).result()) is not None:
+        yield chunk
+
+
+def _unreadable(error: OSError) -> Fault:
+    return Fault(f"An artefact cannot be read: {error.strerror}.")

@@ -1,0 +1,2 @@
+-- The key of the pool's verification, sealed.
+SELECT id, private FROM verification_key

@@ -1,0 +1,209 @@
+"""Private results: what the pool opens of them, what a customer orders them with, and how the customer opens them."""
+
+import base64
+import hashlib
+import stat
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from tidemill.cli.output import Declined
+from tidemill.cli.private_results import key_file, made_private, opener_of, own_key
+from tidemill.core.artefacts.artefact import Digest
+from tidemill.core.clock import Instant
+from tidemill.core.dispatch.judging import DELIVERED, judged_at_once
+from tidemill.core.dispatch.opening import NOTHING, bound_of, envelope_for, held_in
+from tidemill.core.kinds.kind import Objection
+from tidemill.core.kinds.task import Task, read_task
+from tidemill.core.quotes import Order, tasks_of, understand
+from tidemill.core.quotes.tasks import divided
+from tidemill.core.receipts import Outcome, Receipt
+from tidemill.core.results import PIECE_BYTES, ReaderKey, ResultRefusal, envelope, opened_envelope, seal
+
+POOL, CUSTOMER, STRANGER = ReaderKey(b"p" * 32), ReaderKey(b"c" * 32), ReaderKey(b"s" * 32)
+KEY, PLAIN = b"k" * 32, b"a result" * PIECE_BYTES
+MATMUL: dict[str, Any] = {"kind": "matmul", "parameters": {"m": 8, "n": 8, "k": 8, "element": "int8", "seed": 1}}
+OPEN = Receipt(
+    *(UUID(int=1), UUID(int=2), UUID(int=3), 4, hashlib.sha256(PLAIN).digest(), None, PLAIN, ()),
+    *(Instant(1), Instant(2), 1, "exact", b"", Outcome.DONE, 0, ""),
+)
+BOUND = bound_of(OPEN)
+SEALED = b"".join(seal([PLAIN], KEY, BOUND))
+PRIVATE = replace(OPEN, inline=SEALED, envelopes=tuple(envelope(KEY, one.public, BOUND) for one in (POOL, CUSTOMER)))
+
+
+def text_of(key: bytes) -> str:
+    return base64.urlsafe_b64encode(key).decode().rstrip("=")
+
+
+@pytest.mark.parametrize("step", [999, PIECE_BYTES, len(SEALED)])
+def test_the_pool_opens_what_was_sealed_to_it_however_it_comes(step: int) -> None:
+    held = held_in(PRIVATE, (SEALED[at : at + step] for at in range(0, len(SEALED), step)), POOL, len(PLAIN))
+    assert (held.is_as_signed, held.content) == (True, PLAIN)
+
+
+@pytest.mark.parametrize("most", [0, 1, PIECE_BYTES, len(PLAIN) - 1])
+def test_of_a_result_that_is_too_large_nothing_is_kept_and_all_is_checked(most: int) -> None:
+    held = held_in(PRIVATE, [SEALED], POOL, most)
+    assert (held.is_as_signed, held.content) == (True, None)
+    assert held_in(replace(PRIVATE, result_sha256=bytes(32)), [SEALED], POOL, most) == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("receipt", "sealed"),
+    [
+        (replace(PRIVATE, envelopes=()), SEALED),
+        (replace(PRIVATE, envelopes=PRIVATE.envelopes[::-1]), SEALED),
+        (replace(PRIVATE, envelopes=(envelope(KEY, STRANGER.public, BOUND),)), SEALED),
+        (replace(PRIVATE, envelopes=(envelope(bytes(32), POOL.public, BOUND),)), SEALED),
+        (replace(PRIVATE, envelopes=(b"",)), SEALED),
+        (replace(PRIVATE, attempt_id=UUID(int=9)), SEALED),
+        (replace(PRIVATE, lease=5), SEALED),
+        (replace(PRIVATE, result_sha256=hashlib.sha256(b"another").digest()), SEALED),
+        (PRIVATE, SEALED[:-1]),
+        (PRIVATE, SEALED + b"?"),
+        (PRIVATE, SEALED[: 16 + PIECE_BYTES + 16]),
+        (PRIVATE, PLAIN),
+        (PRIVATE, b""),
+    ],
+)
+def test_what_does_not_open_as_it_was_signed_is_no_result(receipt: Receipt, sealed: bytes) -> None:
+    assert held_in(receipt, [sealed], POOL, len(PLAIN)) == NOTHING
+
+
+def test_the_pool_makes_an_envelope_for_the_customer_from_its_own() -> None:
+    assert envelope_for(PRIVATE, STRANGER, CUSTOMER.public) is None
+    made = envelope_for(PRIVATE, POOL, CUSTOMER.public)
+    assert made
+    assert opened_envelope(made, CUSTOMER.private, BOUND) == KEY
+    assert opened_envelope(made, STRANGER.private, BOUND) is ResultRefusal.ENVELOPE_DOES_NOT_OPEN
+
+
+@pytest.mark.parametrize("expected", [OPEN.result_sha256, None])
+def test_only_an_open_result_in_its_receipt_passes_at_once(expected: bytes | None) -> None:
+    house = expected is None
+    digest = Digest(OPEN.result_sha256.hex())
+    assert judged_at_once(OPEN, expected, house=house, private=False).verdict == "pass"
+    for waits in (
+        replace(OPEN, inline=b""),
+        replace(OPEN, inline=PLAIN + b"?"),
+        replace(OPEN, inline=b"", artefact=digest),
+        replace(OPEN, envelopes=(b"",)),
+        PRIVATE,
+    ):
+        assert judged_at_once(waits, expected, house=house, private=False) is DELIVERED
+    assert judged_at_once(OPEN, expected, house=house, private=True) is DELIVERED, "it must be sealed, and is not"
+    wrong = judged_at_once(replace(PRIVATE, inline=b""), bytes(32), house=house, private=True)
+    assert wrong.verdict == "fail", "another hash than the customer's needs no look"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "",
+        "A" * 43,
+        "A" * 44,
+        text_of(CUSTOMER.public)[:-1],
+        text_of(CUSTOMER.public) + "=",
+        text_of(CUSTOMER.public) + "\n",
+        base64.b64encode(b"\xff" * 32).decode(),
+        CUSTOMER.public.hex(),
+        "é" * 43,
+        7,
+        True,
+        ["A" * 43],
+        {},
+    ],
+)
+def test_what_is_no_public_key_is_told_in_a_sentence(key: object) -> None:
+    refused = understand({**MATMUL, "result_key": key})
+    assert isinstance(refused, Objection)
+    assert "X25519" in refused.sentence
+
+
+def test_every_task_of_a_private_order_is_sealed_to_the_pool_and_its_customer() -> None:
+    for body, readers in (
+        ({**MATMUL, "tasks": 3, "result_key": text_of(CUSTOMER.public)}, (POOL.public, CUSTOMER.public)),
+        ({**MATMUL, "tasks": 3}, ()),
+        ({**MATMUL, "tasks": 3, "result_key": None}, ()),
+    ):
+        order = understand(body)
+        assert isinstance(order, Order)
+        parts = divided(order, ())
+        assert not isinstance(parts, Objection)
+        made = tasks_of(order, parts, [1] * len(parts), 60, POOL.public)
+        assert not isinstance(made, Objection)
+        tasks = [read_task(one.body) for one in made]
+        assert [task.seal_to for task in tasks if isinstance(task, Task)] == [readers] * 3
+
+
+# At the customer's
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    return tmp_path
+
+
+def told(*envelopes: bytes) -> dict[str, Any]:
+    """A result as the pool tells of it."""
+    return {
+        "task_id": str(BOUND.task_id),
+        "attempt_id": str(BOUND.attempt_id),
+        "lease": BOUND.lease,
+        "sha256": hashlib.sha256(PLAIN).hexdigest(),
+        "envelopes": [base64.b64encode(one).decode() for one in envelopes],
+    }
+
+
+def test_a_customers_key_is_made_once_for_its_owner_alone(config: Path) -> None:
+    body = made_private(MATMUL)
+    assert body["result_key"] == made_private(MATMUL)["result_key"] == text_of(own_key().public)
+    assert stat.S_IMODE(key_file().stat().st_mode) == 0o600
+    assert isinstance(understand(body), Order)
+    with pytest.raises(Declined, match="already"):
+        made_private(body)
+
+
+def test_a_result_opens_with_the_customers_key_whichever_envelope_is_good(config: Path) -> None:
+    good, bad = envelope(KEY, own_key().public, BOUND), b"rubbish"
+    for envelopes in ((PRIVATE.envelopes[0], good), (good, bad), (bad, bad, good)):
+        assert b"".join(opener_of(told(*envelopes)).pieces([SEALED])) == PLAIN
+
+
+def test_a_result_that_is_cut_or_not_the_signed_one_is_refused(config: Path) -> None:
+    result = told(envelope(KEY, own_key().public, BOUND))
+    for sealed, sha256 in ((SEALED[:-1], result["sha256"]), (SEALED, "0" * 64)):
+        with pytest.raises(Declined, match=r"[Ff]etch it again"):
+            b"".join(opener_of({**result, "sha256": sha256}).pieces([sealed]))
+
+
+def test_without_the_right_key_it_is_said_what_is_missing(config: Path) -> None:
+    with pytest.raises(Declined, match=r"result\.key"):
+        opener_of(told(PRIVATE.envelopes[1]))
+    assert not key_file().exists(), "a new key would open nothing"
+    own_key()
+    with pytest.raises(Declined, match="does not open with this private key"):
+        opener_of(told(*PRIVATE.envelopes))
+
+
+@pytest.mark.parametrize("harm", ["open to others", "emptied", "longer", "a folder"])
+def test_a_key_file_that_is_not_as_it_was_made_is_refused(config: Path, harm: str) -> None:
+    own_key()
+    file = key_file()
+    match harm:
+        case "open to others":
+            file.chmod(0o640)
+        case "emptied":
+            file.write_text("")
+        case "longer":
+            file.write_text(file.read_text() * 2)
+        case _:
+            file.unlink()
+            file.mkdir()
+    with pytest.raises(Declined, match=r"result\.key"):
+        own_key()
