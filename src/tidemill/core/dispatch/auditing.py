@@ -2,8 +2,8 @@
 
 What the customer knows is compared with that. What a house node computed is the pool's own. What can be proved from the
 inputs is proved. Everything else is executed once more by a house node and compared; there is no result that nobody
-looks at, and what is sealed is opened first. Which of those may be left to a draw is to be decided here too, once owners
-have a record to draw by.
+looks at, and what is sealed is opened first. Which of those may be left to a draw is to be decided here too, once
+owners have a record to draw by.
 """
 
 from dataclasses import dataclass
