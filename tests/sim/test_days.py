@@ -259,6 +259,19 @@ def test_who_is_in_a_hurry_waits_less() -> None:
     assert high < normal < low
 
 
+def test_orders_fill_what_they_should_also_where_a_few_last_for_ever() -> None:
+    base = plan(nodes=200, tasks=2000, hours=12, fill=0.5)
+    endless = [replace(sort, lengths=(1.0,) * 99 + (1e5,)) for sort in OURS]
+    for sorts in (OURS, endless):
+        asked = fields(base.world, sorts, "value")
+        orders = ordered(base.world, asked, base.profile, base.demand, 1.0, 1)
+        milli = [asked[sort].sort.request.asked_milli for sort in orders.sort]
+        lasted = zip(milli, orders.tasks, orders.length_s, strict=True)
+        busy = sum(one * count * min(length_s, 12 * 3600) for one, count, length_s in lasted)
+        capacity = sum(1000 * len(member.seller.candidate.devices) for member in base.world.members)
+        assert busy / (capacity * 12 * 3600) == pytest.approx(0.5, rel=0.01)
+
+
 def test_a_division_is_as_even_as_it_is() -> None:
     assert jain(np.array([2.0, 2.0, 2.0])) == pytest.approx(1)
     assert jain(np.array([1.0, 0.0, 0.0, 0.0])) == pytest.approx(0.25)

@@ -172,8 +172,18 @@ def _seconds_a_unit(
     candidates = [member.seller.candidate for member in world.members]
     capacity = sum(capacity_milli(one) for one in candidates if one.devices or not has_devices)
     milli = np.array([_busy_milli(field, has_devices=has_devices) for field in fields], float)
-    asked = float((milli[drawn["sort"].astype(np.intp)] * drawn["tasks"] * drawn["length_s"]).sum())
-    return demand.fill * capacity * there * demand.hours * 3600 / max(asked, 1e-9)
+    asked = milli[drawn["sort"].astype(np.intp)] * drawn["tasks"]
+    return _scale(asked, drawn["length_s"], demand.hours * 3600, demand.fill * capacity * there * demand.hours * 3600)
+
+
+def _scale(asked: Floats, lengths: Floats, time_s: float, wanted: float) -> float:
+    """By what to multiply lengths, so that so much is asked for in the time. Nothing counts for longer than that."""
+    low, high = 0.0, time_s / max(1e-9, float(lengths.min(initial=1.0)))
+    for _ in range(60):
+        middle = (low + high) / 2
+        enough = float((asked * np.minimum(lengths * middle, time_s)).sum()) >= wanted
+        low, high = (low, middle) if enough else (middle, high)
+    return high
 
 
 def _busy_milli(field: Field, *, has_devices: bool) -> int:

@@ -36,6 +36,8 @@ class Queue:
     def __init__(self, requests: Sequence[Request]) -> None:
         self.requests = requests
         self._lines: list[tuple[deque[Line], ...]] = [tuple(deque() for _ in range(_BUCKETS)) for _ in requests]
+        self._waiting: dict[int, None] = {}
+        """Sorts of which somebody may be waiting, in the order in which they came."""
         self._closed: set[int] = set()
         self._resting: set[int] = set()
         self.count = 0
@@ -45,6 +47,7 @@ class Queue:
         bucket = _BUCKETS - 1 if len(line.tasks) == 1 and not line.is_plain else int(line.request.priority)
         self._lines[line.sort][bucket].append(line)
         self.count += len(line.tasks)
+        self._waiting[line.sort] = None
         self._resting.discard(line.sort)
         return line.sort not in self._closed
 
@@ -52,9 +55,9 @@ class Queue:
         """The next lines of open sorts, each as often as its tasks are next."""
         lines: dict[int, Line] = {}
         wanted: list[Request] = []
-        for sort, buckets in enumerate(self._lines):
+        for sort in self._waiting:
             if self._is_open(sort):
-                for bucket in buckets:
+                for bucket in self._lines[sort]:
                     _look(bucket, lines, wanted)
         if len(lines) == 1:
             return [lines[id(one)] for one in wanted]
@@ -90,7 +93,9 @@ class Queue:
     @property
     def has_open(self) -> bool:
         """Whether somebody waits for whom there might be a node."""
-        return any(self._is_open(sort) and any(map(_stand, buckets)) for sort, buckets in enumerate(self._lines))
+        for sort in [one for one in self._waiting if not any(map(_stand, self._lines[one]))]:
+            del self._waiting[sort]
+        return any(map(self._is_open, self._waiting))
 
     def _is_open(self, sort: int) -> bool:
         return sort not in self._closed and sort not in self._resting
