@@ -14,6 +14,7 @@ from tidemill.core.ids import Ids
 from tidemill.core.settings.trust import FindingsSettings, ReputationSettings, VerificationSettings
 from tidemill.core.verification.answers import Answer, AnswersRefusal, judge
 from tidemill.sim.economy import report
+from tidemill.sim.economy.answering import HOUSE, Auditors
 from tidemill.sim.economy.books import Books, Purse
 from tidemill.sim.economy.checking import outvoted
 from tidemill.sim.economy.choosing import chosen, known
@@ -22,7 +23,7 @@ from tidemill.sim.economy.paying_map import paying_map
 from tidemill.sim.economy.run import Economy
 from tidemill.sim.economy.scenario import Rules, Scenario
 from tidemill.sim.economy.strategies import Honest, Random, Renewing, SelfTrading, Spaced
-from tidemill.sim.economy.tally import Tally
+from tidemill.sim.economy.tally import Outcome, Tally, larger_share_ahead
 
 SMALL = Scenario(nodes=800, months=1, seed=5)
 
@@ -38,10 +39,10 @@ def quick() -> Tally:
 
 
 def test_every_strategy_of_ours_loses_against_honest_work(quick: Tally) -> None:
-    """Two months are too short for some to begin, or to cheat on a hundredth; whoever did lost by it."""
+    """Two months are too short for some to begin, or to cheat on a fiftieth; whoever did lost by it."""
     griefing = {"self_trading", "false_disputes", "poisoning"}
-    began = {name: one for name, one in quick.outcomes.items() if name in griefing or one.cheated > one.tasks / 100}
-    assert len(began) >= len(known()) - 6
+    began = {name: one for name, one in quick.outcomes.items() if name in griefing or one.cheated > one.tasks / 50}
+    assert len(began) >= len(known()) - 7
     assert not {name: one.ci95 for name, one in began.items() if one.ci95[1] >= 0}
 
 
@@ -57,6 +58,23 @@ def test_checks_are_cheap_and_honest_stakes_are_safe(quick: Tally) -> None:
     assert set(found) >= {"strategies", "wrong_results_delivered_ppm"}
     assert set(found["strategies"]["lazy"]) >= {"profit_vs_honest", "ci95", "share_ahead"}
     json.dumps(found, allow_nan=False)
+
+
+def test_luck_is_nobodys_in_the_long_run_and_takes_width_from_intervals() -> None:
+    economy = Economy(SMALL, [Honest()])
+    economy.run()
+    population = economy.population
+    fared = population.worth_uc() - population.baseline_uc
+    assert abs(population.luck_uc.sum()) < 0.01 * population.baseline_uc.sum()
+    assert (fared - population.luck_uc).std() < 0.9 * fared.std()
+
+
+def test_those_ahead_are_not_hidden_among_many_who_were_stopped() -> None:
+    few = Outcome(9, -1, (-2, -1), 10, 1, 900, 0, 9, 9, 1, 0, np.zeros(0))
+    many = Outcome(9, -1, (-2, -1), 0, 0, 5, 1, 9, 9, 1, 0, np.zeros(0))
+    assert few.share_ahead == 0.1
+    assert many.share_ahead == 0.2
+    assert larger_share_ahead([few, many]) == 0.1
 
 
 def test_the_report_is_one_page_that_fetches_nothing(quick: Tally) -> None:
@@ -115,6 +133,98 @@ def test_spacing_cheats_out_does_not_pay() -> None:
         rare_after = 400
 
     assert fare(Eager(), scenario=replace(SMALL, months=3)).outcomes["eager"].ci95[1] < 0
+
+
+class Friends(Strategy):
+    """Everybody who follows it knows everybody else, and says the same as whoever of them they check."""
+
+    name = "friends"
+    ring = 10**6
+
+
+class Trickle(Friends):
+    """Friends who cheat on a hundredth of their work."""
+
+    name = "trickle"
+
+    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+        choices = Choices.honest(view)
+        choices.cheat[:] = np.where(view.verified_results > 300, 0.01, 0.0)
+        return choices
+
+
+class BuyingJuries(Friends):
+    """Friends who contest right results of others, and are often the jury."""
+
+    name = "buying_juries"
+
+    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+        choices = Choices.honest(view)
+        choices.disputes[:] = 0.3
+        return choices
+
+
+@pytest.mark.parametrize("kind", [Trickle, BuyingJuries])
+def test_four_owners_in_ten_who_are_all_friends_lose_by_it(kind: type[Strategy]) -> None:
+    """While owners checked owners, the first gained, and the second had honest owners fined."""
+    tally = fare(kind(), scenario=replace(SMALL, months=2))
+    assert tally.outcomes[kind.name].ci95[1] < 0
+    assert tally.outcomes["honest"].found_share < 0.15
+
+
+def test_friends_have_nothing_to_copy_while_the_house_has_machines_to_check() -> None:
+    def owners_who_check(house_share: float) -> float:
+        economy = Economy(replace(SMALL, house_share=house_share), [Honest(), Friends()])
+        for step in range(60):
+            economy.step(step)
+        population = economy.population
+        auditors = Auditors(population, population.reputation(), np.ones(population.rows), economy.draws)
+        return float((auditors.draw(np.zeros(200, dtype=np.int64)) != HOUSE).mean())
+
+    assert owners_who_check(0.04) == 0
+    assert owners_who_check(0.0) == 1
+    assert 0 < owners_who_check(0.01) < 1
+
+
+def test_who_begins_anew_every_day_stays_in_the_pool_and_loses_by_it() -> None:
+    """There was no place for them after some days; what they had made by then was compared with nothing."""
+
+    class Restless(Strategy):
+        name = "restless"
+
+        def choose(self, view: View, draws: np.random.Generator) -> Choices:
+            choices = Choices.honest(view)
+            choices.leave[:] = choices.rejoin[:] = True
+            return choices
+
+    economy = Economy(SMALL, [Honest(), Restless()])
+    outcome = economy.run().outcomes["restless"]
+    population = economy.population
+    assert len(set(population.person[population.open & (population.strategy == 1)])) == outcome.people
+    assert -1 < outcome.profit_vs_honest < outcome.ci95[1] < 0
+
+
+def test_a_person_is_compared_with_one_honest_owner_whichever_account_is_left() -> None:
+    """The yardstick was the first account's: who closed that one and went on with the second had none."""
+
+    class Ghost(Strategy):
+        name = "ghost"
+        accounts = 2
+
+        def choose(self, view: View, draws: np.random.Generator) -> Choices:
+            choices = Choices.honest(view)
+            second = np.concatenate([[False], view.person[1:] == view.person[:-1]])
+            choices.leave = ~second & (view.day <= 1)
+            choices.appetite = np.where(choices.leave, 0.0, 1.0)
+            return choices
+
+    assert abs(fare(Ghost()).outcomes["ghost"].profit_vs_honest) < 0.05
+
+
+def test_a_debt_counts_only_as_far_as_the_stake_stands_for_it() -> None:
+    population = Economy(SMALL, [Honest()]).population
+    population.owed_uc[:] = 10**15
+    assert (population.worth_uc() == -population.books[Purse.STAKE]).all()
 
 
 class Overclaiming(Strategy):
@@ -253,12 +363,34 @@ def test_the_command_tries_strategies_that_it_has_not_seen(tmp_path: Path) -> No
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
 
 
-@pytest.mark.parametrize("text", ["x = 1", "class Nothing:\n    pass", STRATEGY_FILE.replace('"mine"', '"honest"')])
-def test_a_file_without_a_strategy_is_refused(tmp_path: Path, text: str) -> None:
+BROKEN_FILES = [
+    ("x = 1", "mine.py defines no strategy: derive a class"),
+    ("class Nothing:\n    pass", "defines no strategy"),
+    ("x = (", "cannot be read as Python: line 1: '.' was never closed"),
+    ("import sys\nimport nothing_there", "line 2: ModuleNotFoundError"),
+    ("raise SystemExit", "line 1: SystemExit"),
+    (STRATEGY_FILE.replace('"mine"', '"honest"'), "Two strategies are called honest: give yours another name"),
+    (STRATEGY_FILE.replace('"mine"', "5"), "Mine needs a name of its own"),
+    (STRATEGY_FILE + "\nclass Other(Mine):\n    ring = 3\n", "Two strategies are called mine"),
+    (STRATEGY_FILE + "    accounts = 0\n", "accounts a person, from 1 to 100"),
+    (STRATEGY_FILE + "    accounts = '2'\n", "accounts a person, from 1 to 100"),
+    (STRATEGY_FILE + "    ring = -1\n", "whole number of people as ring"),
+    (STRATEGY_FILE + "    def __init__(self, much):\n        pass\n", "mine does not begin: TypeError"),
+]
+
+
+@pytest.mark.parametrize(("text", "told"), BROKEN_FILES)
+def test_what_is_wrong_with_a_file_is_said_in_a_sentence(tmp_path: Path, text: str, told: str) -> None:
     file = tmp_path / "mine.py"
     file.write_text(text)
-    with pytest.raises(StrategyFault):
+    with pytest.raises(StrategyFault, match=told):
         chosen([], [file])
+
+
+def test_a_file_may_define_other_things_beside_its_strategies(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(STRATEGY_FILE + "\nclass Note:\n    pass\n")
+    assert [one.name for one in chosen([], [file])] == ["honest", "mine"]
 
 
 def test_an_unknown_strategy_is_named_with_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:

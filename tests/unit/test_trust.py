@@ -165,18 +165,23 @@ CANDIDATES = [
 ]
 
 
-def drawn(draw: float, involved: set[UUID]) -> int:
-    chosen = choose_auditor(CANDIDATES, involved, draw, AUDIT)
+def drawn(draw: float, involved: set[UUID], candidates: list[Candidate]) -> int:
+    chosen = choose_auditor(candidates, involved, draw, AUDIT)
     assert not isinstance(chosen, AuditorRefusal)
     return chosen.candidates[0].node_id.int
 
 
-def test_auditors_are_independent_have_a_record_or_are_of_the_house() -> None:
-    places = np.linspace(0, 0.9999, 400)
-    assert {drawn(place, set()) for place in places} == {1, 2, 3, 5}
-    assert {drawn(place, {node(11)}) for place in places} == {3, 5}
-    assert {drawn(place, {node(11), node(12), node(14)}) for place in places} == {5}
-    assert {drawn(place, set()) for place in (1.0, 1.5)} == {5}, "a draw out of bounds chooses somebody all the same"
+def test_the_house_checks_wherever_a_node_of_it_is_free() -> None:
+    two = [*CANDIDATES, Candidate(node(6), node(14), 0, house=True)]
+    assert {drawn(place, {node(11), node(14)}, two) for place in np.linspace(0, 0.9999, 50)} == {5, 6}
+
+
+def test_where_no_house_is_auditors_are_independent_and_have_a_record() -> None:
+    places, owners = np.linspace(0, 0.9999, 400), CANDIDATES[:4]
+    assert {drawn(place, set(), owners) for place in places} == {1, 2, 3}
+    assert {drawn(place, {node(11)}, owners) for place in places} == {3}
+    beyond = {drawn(place, set(), owners) for place in (1.0, 1.5)}
+    assert beyond == {3}, "a draw out of bounds chooses somebody all the same"
 
 
 def test_a_verdict_waits_when_nobody_is_independent() -> None:

@@ -28,11 +28,12 @@ def intervals(rows: Sequence[tuple[str, float, float, float]]) -> str:
 
     parts = [_line(at(0), 10, at(0), height - 25, "#444")]
     ticks = (-reach, -reach / 10, -reach / 100, 0)
-    parts += [_text(at(tick), height - 8, f"{tick:+.2f}" if tick else "honest", "middle") for tick in ticks]
+    parts += [_text(at(tick), height - 8, f"{tick:+.0%}" if tick else "honest", "middle") for tick in ticks]
     for number, (name, value, low, high) in enumerate(rows):
         y = 22 + number * step
         colour = COLOURS[0] if high < 0 else COLOURS[1]
-        parts += [_text(LEFT, y + 4, name, "end"), _line(inside(low), y, inside(high), y, colour, 5)]
+        parts += [_line(LEFT + 10, y, WIDTH, y, "#eee"), _text(LEFT, y + 4, name, "end")]
+        parts += [_line(inside(low), y, inside(high), y, colour, 5)]
         parts.append(f'<circle cx="{inside(value):.1f}" cy="{y}" r="5" fill="{colour}"/>')
     return _svg(height, parts)
 
@@ -63,12 +64,13 @@ def lines(series: Sequence[tuple[str, Sequence[float]]], unit: str, marks: Seque
 
 
 def heat(columns: Floats, rows: Floats, values: Floats, curve: Floats) -> str:
-    """A map with logarithmic scales: red where a value is above zero; and a curve of rows over columns."""
+    """A map of rates by multiples of a stake, both on logarithmic scales: red where a value is above zero; and a
+    curve of rates."""
     height, bottom = 420, 370
     wide, tall = (WIDTH - LEFT - 20) / len(columns), (bottom - 10) / len(rows)
     parts = [
         f'<rect x="{LEFT + column * wide:.1f}" y="{bottom - (row + 1) * tall:.1f}" width="{wide + 0.4:.1f}" '
-        f'height="{tall + 0.4:.1f}" fill="{_shade(float(values[row, column]))}"/>'
+        f'height="{tall + 0.4:.1f}" fill="{_shade(float(values[row, column]))}" shape-rendering="crispEdges"/>'
         for row in range(len(rows))
         for column in range(len(columns))
     ]
@@ -80,10 +82,11 @@ def heat(columns: Floats, rows: Floats, values: Floats, curve: Floats) -> str:
     points = " ".join(f"{LEFT + (at + 0.5) * wide:.1f},{y_of(float(rate)):.1f}" for at, rate in enumerate(curve))
     parts.append(f'<polyline points="{points}" fill="none" stroke="#000" stroke-width="2.5"/>')
     parts += [_text(LEFT - 8, y_of(rate) + 4, f"{rate:.1%}", "end") for rate in (0.001, 0.01, 0.02, 0.1, 1)]
+    parts.append(_text(LEFT - 60, y_of(0.03) + 4, "audit rate", "end"))
     for stake in (1, 10, 100, 1000):
         x = LEFT + log10(stake / columns[0]) / log10(columns[-1] / columns[0]) * wide * len(columns)
         parts.append(_text(x, bottom + 18, f"{stake}×", "middle"))
-    parts.append(_text((LEFT + WIDTH) / 2, bottom + 40, "stake ÷ reward; the line is the rate of the rules", "middle"))
+    parts.append(_text((LEFT + WIDTH) / 2, bottom + 40, "stake ÷ reward", "middle"))
     return _svg(height, parts)
 
 

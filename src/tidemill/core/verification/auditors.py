@@ -1,8 +1,9 @@
 """Who may check whose work, and who sits on a jury.
 
-An auditor belongs to another owner than everyone involved and has a record; a house node may always check. Nobody is
-asked whether they want to: an audit comes as a task like any other. When nobody independent is there the verdict waits;
-it is never skipped.
+A house node checks, wherever one is free. Only where none is, an owner does who is another than everyone involved and
+has a record: friends under different names hand each other their answers, and save the work of every check that they
+are drawn for. Nobody is asked whether they want to: an audit comes as a task like any other. When nobody independent is
+there the verdict waits; it is never skipped.
 """
 
 from bisect import bisect_right
@@ -15,7 +16,7 @@ from tidemill.core.refusals import Refusal
 from tidemill.core.settings.trust import AuditSettings
 
 HOUSE_WEIGHT = 1000
-"""A house node is drawn as often as an owner's node of the highest reputation."""
+"""On a jury, a house node is drawn as often as an owner's node of the highest reputation."""
 
 
 class AuditorRefusal(Refusal):
@@ -43,14 +44,16 @@ class Chosen:
 def choose_auditor(
     candidates: Sequence[Candidate], involved: Collection[UUID], draw: float, rules: AuditSettings
 ) -> Chosen | AuditorRefusal:
-    """Draw one, weighted by reputation, that shares no owner with anybody involved."""
-    return _drawn(_eligible(candidates, involved, rules), [draw], len(candidates))
+    """Draw one of the house, or, where none is free, one that shares no owner with anybody involved, by reputation."""
+    eligible = _eligible(candidates, involved, rules)
+    of_the_house = [one for one in eligible if one.house]
+    return _drawn(of_the_house or eligible, [draw], len(candidates))
 
 
 def choose_jury(
     candidates: Sequence[Candidate], involved: Collection[UUID], draws: Sequence[float], rules: AuditSettings
 ) -> Chosen | AuditorRefusal:
-    """One juror a draw, no two of one owner. House nodes count as nodes, not as one owner."""
+    """One juror a draw, no two of one owner, by reputation. House nodes count as nodes, not as one owner."""
     return _drawn(_eligible(candidates, involved, rules), draws, len(candidates))
 
 
@@ -71,7 +74,7 @@ def _drawn(eligible: Sequence[Candidate], draws: Sequence[float], asked: int) ->
         picked = _weighted(left, draw)
         chosen.append(picked)
         left = [one for one in left if one.node_id != picked.node_id and (one.house or not _same_owner(one, picked))]
-    because = f"Drawn by reputation from {independent} independent nodes with a record, of {asked} that were free."
+    because = f"Drawn from {independent} nodes of the house, or independent with a record, of {asked} that were free."
     return Chosen(tuple(chosen), because)
 
 

@@ -42,6 +42,11 @@ class Books:
     def __getitem__(self, purse: Purse) -> Amounts:
         return self.owned[purse]
 
+    def grow(self, more: int) -> None:
+        """Accounts for so many more owners, with nothing in them."""
+        self.owned = {purse: np.pad(amounts, (0, more)) for purse, amounts in self.owned.items()}
+        self.paid_in = np.pad(self.paid_in, (0, more))
+
     def move(self, debit: Purse, credit: Purse, amounts_uc: Amounts) -> None:
         """Move one amount an owner, none negative, from one account to another."""
         assert amounts_uc.dtype == np.int64, "money is counted in whole micro-credits"

@@ -1,6 +1,7 @@
 """Which strategies a run has: ours by name, those of installed packages, and a file's."""
 
 import runpy
+import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -10,12 +11,14 @@ from tidemill.sim.economy.strategies import OURS, Honest
 
 GROUP = "tidemill.strategies"
 ACCOUNTS_MAX = 100
+INTERFACE = f"{Strategy.__module__}.{Strategy.__name__}"
 
 
 def known() -> Mapping[str, type[Strategy]]:
     """Every strategy there is, by its name: ours, and those that packages offer under `tidemill.strategies`."""
-    offered = [entry.load() for entry in entry_points(group=GROUP)]
-    return {one.name: one for one in (*OURS, *map(_checked, offered))}
+    offered = [_checked(entry.load()) for entry in entry_points(group=GROUP)]
+    _none_called_alike([one.name for one in (*OURS, *offered)])
+    return {one.name: one for one in (*OURS, *offered)}
 
 
 def chosen(names: Sequence[str], files: Iterable[Path]) -> list[Strategy]:
@@ -25,24 +28,55 @@ def chosen(names: Sequence[str], files: Iterable[Path]) -> list[Strategy]:
         if name not in there:
             raise StrategyFault(f"There is no strategy {name}: there are {', '.join(there)}.")
     brought = [one for file in files for one in _from_file(file)]
+    _none_called_alike([*there, *(one.name for one in brought)])
     named = names or ([] if brought else list(there))
-    kinds = {name: there[name] for name in named if name != Honest.name} | {one.name: one for one in brought}
-    return [Honest(), *(kind() for kind in kinds.values())]
+    kinds = [there[name] for name in dict.fromkeys(named) if name != Honest.name]
+    return [Honest(), *(_begun(kind) for kind in (*kinds, *brought))]
 
 
 def _from_file(file: Path) -> list[type[Strategy]]:
-    """Every strategy that a file itself defines."""
-    defined = runpy.run_path(str(file), run_name=file.stem).values()
-    found = [_checked(one) for one in defined if isinstance(one, type) and one.__module__ == file.stem]
+    """Every strategy that a file itself defines; it may define other things too."""
+    try:
+        defined = runpy.run_path(str(file), run_name=file.stem).values()
+    except (Exception, SystemExit) as error:  # foreign code may fail in any way
+        raise StrategyFault(f"{file} cannot be read as Python: {_told(error, file)}.") from error
+    kinds = [one for one in defined if isinstance(one, type) and one.__module__ == file.stem]
+    found = [_checked(one) for one in kinds if issubclass(one, Strategy)]
     if not found:
-        raise StrategyFault(f"{file} defines no strategy: derive a class from tidemill.sim.economy.interface.Strategy.")
+        raise StrategyFault(f"{file} defines no strategy: derive a class from {INTERFACE}.")
     return found
 
 
 def _checked(kind: object) -> type[Strategy]:
     if not isinstance(kind, type) or not issubclass(kind, Strategy):
-        raise StrategyFault(f"{kind} is no strategy: derive it from tidemill.sim.economy.interface.Strategy.")
-    name = getattr(kind, "name", Honest.name)
-    if name == Honest.name or not 1 <= kind.accounts <= ACCOUNTS_MAX:
-        raise StrategyFault(f"{kind.__name__} needs a name of its own and from 1 to {ACCOUNTS_MAX} accounts a person.")
+        raise StrategyFault(f"{kind} is no strategy: derive it from {INTERFACE}.")
+    name = getattr(kind, "name", None)
+    if not isinstance(name, str) or not name:
+        raise StrategyFault(f'{kind.__name__} needs a name of its own, as in name = "mine".')
+    if type(kind.accounts) is not int or not 1 <= kind.accounts <= ACCOUNTS_MAX:
+        raise StrategyFault(f"{kind.__name__} needs a whole number of accounts a person, from 1 to {ACCOUNTS_MAX}.")
+    if type(kind.ring) is not int or kind.ring < 0 or type(kind.alike) is not bool:
+        raise StrategyFault(f"{kind.__name__} needs a whole number of people as ring, and True or False as alike.")
     return kind
+
+
+def _begun(kind: type[Strategy]) -> Strategy:
+    try:
+        return kind()
+    except Exception as error:  # foreign code may fail in any way
+        raise StrategyFault(f"The strategy {kind.name} does not begin: {type(error).__name__}: {error}.") from error
+
+
+def _none_called_alike(names: Sequence[str]) -> None:
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            raise StrategyFault(f"Two strategies are called {name}: give yours another name.")
+
+
+def _told(error: BaseException, file: Path) -> str:
+    """What went wrong, and in which line of the file."""
+    if isinstance(error, SyntaxError):
+        return f"line {error.lineno}: {error.msg}" if error.lineno else str(error.msg)
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
+    where = f"line {lines[-1]}: " if lines else ""
+    return f"{where}{type(error).__name__}: {error}"

@@ -1,7 +1,8 @@
 """What costs others more than it brings: false disputes, and tasks that have no single answer.
 
 Whoever disputes pays a deposit that the jury's executions use up. A jury errs only when its majority is of the ring
-that opened the dispute; then the owner appeals, and a machine of the house decides. A task without a single answer is paid for by whoever ordered it, with every execution it took.
+that opened the dispute; then the owner appeals, and a machine of the house decides. A task without a single answer is
+paid for by whoever ordered it, with every execution it took.
 """
 
 import numpy as np

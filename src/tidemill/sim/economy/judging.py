@@ -55,7 +55,8 @@ def luck_of_errors_uc(population: Population, work: Work, checked: Checked) -> F
     looked_at = np.where(work.canary, 1.0, checked.rates)
     erred = (checked.first.answers != RIGHT) & (checked.audited | work.canary)
     more = lost * computed * (erred - scenario.hardware_error * looked_at)
-    return np.bincount(work.rows, more, minlength=population.rows)
+    luck: Floats = np.bincount(work.rows, more, minlength=population.rows).astype(np.float64)
+    return luck
 
 
 def judge(

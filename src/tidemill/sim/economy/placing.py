@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tidemill.core.reputation import suspended
+from tidemill.core.reputation import POINTS_MAX, suspended
 from tidemill.core.settings.work import ValuePolicySettings
 from tidemill.core.verification.newcomers import kept_share
 from tidemill.sim.economy.interface import Choices, Flags, Floats, Integers
@@ -49,7 +49,7 @@ def place(
     capacity = may * population.devices * (STEP_HOURS / scenario.task_hours) * population.uptime
     wanted = capacity * choices.appetite * (1 - choices.self_traded)
     demand = scenario.demand * float((capacity / population.accounts_of_person(may)).sum())
-    weights = wanted * (1 - REPUTATION_WEIGHT + REPUTATION_WEIGHT * reputations / 1000)
+    weights = wanted * weights_of(reputations)
     held_up = population.unproven() if throttled else np.zeros(population.rows, dtype=bool)
     kept = kept_share(float(wanted[new].sum()) / max(1.0, float(wanted.sum())), scenario.rules.newcomers)
     expected = _shares(weights, wanted, new, held_up, demand, kept)
@@ -62,6 +62,12 @@ def place(
     drawn_uc = population.sums(rows[~ours], rewards[~ours])
     luck_uc = drawn_uc - expected * population.price_uc * scenario.task_hours
     return Work(rows[fits], rewards[fits], ours[fits], canary[fits], luck_uc)
+
+
+def weights_of(reputations: Integers) -> Floats:
+    """How much reputations count for in placement, where everything else is the same."""
+    weights: Floats = 1 - REPUTATION_WEIGHT + REPUTATION_WEIGHT * reputations / POINTS_MAX
+    return weights
 
 
 def _shares(weights: Floats, wanted: Floats, new: Flags, held_up: Flags, demand: float, kept: float) -> Floats:

@@ -1,7 +1,8 @@
 """Everybody in the simulated pool: one row an account, all of the same length, grown only at the end of a step.
 
-Row by row: whose account it is, what it has and has done. The last row is never used: new ones are copies of it. Results wait in columns of one step each until their window
-closes; what was not audited among them can still be looked at.
+Row by row: whose account it is, what it has and has done. The last row is never used: new ones are copies of it.
+Results wait in columns of one step each until their window closes; what was not audited among them can still be looked
+at.
 """
 
 from collections.abc import Sequence
@@ -101,10 +102,10 @@ class Population:
         return rows
 
     def _grow(self, more: int) -> None:
-        for owner in (self.__dict__, self.books.__dict__, self.books.owned):
-            for name, values in owner.items():
-                if isinstance(values, np.ndarray):
-                    owner[name] = np.concatenate([values, np.repeat(values[..., -1:], more, axis=-1)], axis=-1)
+        for name, values in vars(self).items():
+            if isinstance(values, np.ndarray):
+                setattr(self, name, np.concatenate([values, np.repeat(values[..., -1:], more, axis=-1)], axis=-1))
+        self.books.grow(more)
         self.rows += more
 
     def pay_in_stake(self, rows: Integers) -> None:
@@ -144,12 +145,21 @@ class Population:
 
     def reputation(self) -> Integers:
         """Everybody's reputation in points, by production's formula."""
-        rules = self.scenario.rules
         success = self.right_value / np.maximum(self.all_value, 1)
-        recommended = recommended_stake_uc(1_000_000, rules.stake) / 1_000_000
-        stake = self.books[Purse.STAKE] / np.maximum(self.least_stake_uc * recommended, 1)
-        made = composites(success, self.speed, self.uptime, stake, self.evidence, rules.reputation)
+        made = self._composites(success, self.books[Purse.STAKE], self.evidence)
         return reputations(made, self.penalties)
+
+    def merits(self) -> Integers:
+        """The reputations that everybody's devices would have after long and faultless work."""
+        long = np.full(self.rows, 1e9)
+        made = self._composites(np.ones(self.rows), self.least_stake_uc, long)
+        return reputations(made, np.zeros(self.rows, dtype=np.int64))
+
+    def _composites(self, success: Floats, stakes_uc: Integers, evidence: Floats) -> Floats:
+        rules = self.scenario.rules
+        recommended = recommended_stake_uc(1_000_000, rules.stake) / 1_000_000
+        stake = stakes_uc / np.maximum(self.least_stake_uc * recommended, 1)
+        return composites(success, self.speed, self.uptime, stake, evidence, rules.reputation)
 
     def worth_uc(self) -> Integers:
         """What each account has made so far: what it has in the pool, less what it brought, spent and owes.
@@ -157,12 +167,14 @@ class Population:
         Whoever owes more than the stake can leave: the rest is never paid, and no loss.
         """
         standing_for = self.books[Purse.STAKE] + self.books[Purse.UNLOCKING]
-        return self.books.worth() - self.spent_uc - np.minimum(self.owed_uc, standing_for)
+        worth: Integers = self.books.worth() - self.spent_uc - np.minimum(self.owed_uc, standing_for)
+        return worth
 
     def accounts_of_person(self, counted: Flags) -> Integers:
         """For each account, how many of those that count its person has; at least one."""
         many: Integers = np.bincount(self.person[counted], minlength=max(1, self.people))
-        return np.maximum(1, many[self.person])
+        at_least_one: Integers = np.maximum(1, many[self.person])
+        return at_least_one
 
     def sums(self, rows: Integers, values: NDArray[Any] | None = None) -> Integers:
         """One sum a row; amounts stay exact, since no sum in a step reaches what floats can hold."""

@@ -3,14 +3,18 @@
 from tidemill.sim import page as pages
 from tidemill.sim import plots
 from tidemill.sim.economy.paying_map import paying_map
-from tidemill.sim.economy.scenario import STEPS_A_DAY
-from tidemill.sim.economy.tally import Outcome, Tally
+from tidemill.sim.economy.scenario import DAYS_A_MONTH, STEPS_A_DAY
+from tidemill.sim.economy.tally import Outcome, Tally, larger_share_ahead
+
+Judged = tuple[str, str, str, bool]
+"""What must hold, what was found, what is asked, and whether it holds."""
 
 
 def page(tally: Tally) -> str:
     """Everything a run showed."""
     found, scenario = tally.as_json(), tally.scenario
     cheaters = {name: one for name, one in tally.outcomes.items() if name != "honest"}
+    months = [f"day {DAYS_A_MONTH * month}" if month else "day 1" for month in range(scenario.months + 1)]
     sections = [
         f"<h1>Does cheating pay?</h1><p>{scenario.nodes:,} nodes, {scenario.months} months, seed {scenario.seed}; "
         f"{tally.delivered:,} results delivered. Every profit is compared with that of honest owners who had the same "
@@ -22,33 +26,38 @@ def page(tally: Tally) -> str:
             ("strategy", "profit", "95 % interval", "ahead", "people", "cheated", "found", "days to finding"),
             [_row(name, one) for name, one in tally.outcomes.items()],
         ),
-        "<h2>What checks take of all work</h2>" + plots.lines([("checks ÷ work", _days(tally, 0))], "%"),
-        "<h2>Wrong results delivered</h2>" + plots.lines([("wrong ÷ delivered", _days(tally, 1))], "%"),
-        f"<p>{found['wrong_results_delivered_ppm']:,} of a million results were wrong, "
-        f"{found['wrong_by_cheating_ppm']:,} by cheating; the rest are errors of hardware.</p>",
+        "<h2>What checks take of all work</h2>" + plots.lines([("checks ÷ work", _days(tally, 0))], " %", months),
+        "<h2>Wrong results delivered</h2>" + plots.lines([("wrong ÷ delivered", _days(tally, 1))], " %", months),
+        f"<p>{found['wrong_results_delivered_ppm']:,.0f} of a million results were wrong, "
+        f"{found['wrong_by_cheating_ppm']:,.0f} by cheating; the rest are errors of hardware.</p>",
         "<h2>Where cheating begins to pay</h2><p>Red: at this stake and this audit rate, one answer that was not "
-        "computed is worth more than it must expect to lose.</p>" + _map(tally),
+        "computed is worth more than it must expect to lose. Blue: it is worth less. The line is the rate at which the "
+        "rules check an owner with a long record.</p>" + _map(tally),
     ]
     return pages.page("does cheating pay?", sections)
 
 
 def shortcomings(tally: Tally) -> list[str]:
     """Every sentence about what must hold and does not."""
-    return [f"{what}: {found}, and {wanted} is asked." for what, found, wanted, holds in _judged(tally) if not holds]
+    judged = (*_judged_profits(tally), *_judged_pool(tally))
+    return [f"{what}: {found}, and {wanted} is asked." for what, found, wanted, holds in judged if not holds]
 
 
-def _judged(tally: Tally) -> list[tuple[str, str, str, bool]]:
+def _judged_profits(tally: Tally) -> list[Judged]:
+    return [
+        (f"the upper end of {name}'s profit", f"{one.ci95[1]:+.4f}", "below 0", one.ci95[1] < 0)
+        for name, one in tally.outcomes.items()
+        if name != "honest"
+    ]
+
+
+def _judged_pool(tally: Tally) -> list[Judged]:
     found = tally.as_json()
     cheaters = [(name, one) for name, one in tally.outcomes.items() if name != "honest"]
     overhead, losses = found["audit_overhead_pct"], found["honest_stake_losses_per_100k"]
-    profits = [
-        (f"the upper end of {name}'s profit", f"{one.ci95[1]:+.4f}", "below 0", one.ci95[1] < 0)
-        for name, one in cheaters
-    ]
     counted = sum(one.qualified + one.stopped for _, one in cheaters)
-    ahead = sum(one.share_ahead * (one.qualified + one.stopped) for _, one in cheaters) / max(1, counted)
+    ahead = larger_share_ahead(one for _, one in cheaters)
     return [
-        *profits,
         ("those ahead who cheat on a fifth", f"{ahead:.3%} of {counted}", "at most 0.1 %", ahead <= 0.001),
         ("checks, as a share of all work", f"{overhead} %", "at most 5 %", overhead <= 5),
         ("honest stakes lost in 100,000 results", str(losses), "at most 1", losses <= 1),
@@ -56,7 +65,10 @@ def _judged(tally: Tally) -> list[tuple[str, str, str, bool]]:
 
 
 def _goals(tally: Tally) -> list[tuple[str, ...]]:
-    return [(what, found if holds else f"!{found}", wanted) for what, found, wanted, holds in _judged(tally)]
+    """What must hold of the pool, and of profits only the highest: the others are in the table below."""
+    profits, others = _judged_profits(tally), _judged_pool(tally)
+    highest = sorted(profits, key=lambda row: float(row[1]))[-1:]
+    return [(what, found if holds else f"!{found}", wanted) for what, found, wanted, holds in (*highest, *others)]
 
 
 def _row(name: str, one: Outcome) -> tuple[str, ...]:

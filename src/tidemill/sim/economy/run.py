@@ -18,7 +18,7 @@ from tidemill.sim.economy.griefing import dispute, poison
 from tidemill.sim.economy.interface import Choices, Flags, Floats, Integers, Strategy, View, asked
 from tidemill.sim.economy.joining import churn, come_and_go, first_population, unlock
 from tidemill.sim.economy.judging import Found, found_wrong, judge, luck_of_errors_uc
-from tidemill.sim.economy.placing import Work, place
+from tidemill.sim.economy.placing import Work, place, weights_of
 from tidemill.sim.economy.population import HONEST, Population
 from tidemill.sim.economy.scenario import STEP_HOURS, STEPS_A_DAY, Scenario
 from tidemill.sim.economy.settling import cover_checks, pay_for_checks, pay_for_work, settle, spend
@@ -65,7 +65,9 @@ class Economy:
         auditors = Auditors(population, reputations, choices.appetite, draws)
         checked = check(population, work, Executions(population, choices, draws), auditors)
         self._pay(work, checked, choices)
-        population.luck_uc += work.luck_uc * (1 - self.scenario.cost_share) - luck_of_errors_uc(population, work, checked)
+        population.luck_uc += work.luck_uc * (1 - self.scenario.cost_share) - luck_of_errors_uc(
+            population, work, checked
+        )
         found = found_wrong(population, work, checked)
         griefed = self._grief(work, checked, choices, auditors)
         look_back_uc = judge(population, found, self._implausible(work), auditors, step=step, draws=draws)
@@ -190,22 +192,24 @@ class Economy:
         population.first_cheat[began] = step
 
     def _compare(self, before: Floats, present: Flags, step: int) -> None:
-        """What honest owners of the same age made of the same devices in this step, added to everybody's yardstick.
+        """What honest owners of the same age made of devices as good in this step, added to everybody's yardstick.
 
-        A person has one yardstick, however many accounts.
+        Those with one device are a group of their own: their records grow more slowly. A person has one yardstick,
+        however many accounts.
         """
         population = self.population
         gained = population.worth_uc() - population.luck_uc - before
-        sizes: Floats = population.price_uc * population.devices * population.uptime
+        sizes = population.price_uc * population.devices * population.uptime * weights_of(population.merits())
         ages = np.searchsorted(AGES_DAYS, (step - population.began) / STEPS_A_DAY, side="right")
-        honest = present & (population.strategy == HONEST)
-        made = np.bincount(ages[honest], gained[honest], minlength=len(AGES_DAYS) + 1)
-        behind = np.bincount(ages[honest], sizes[honest], minlength=len(AGES_DAYS) + 1)
-        per_size = np.divide(made, behind, out=np.full(len(made), made.sum() / max(1, behind.sum())), where=behind > 0)
+        groups = 2 * ages + (population.devices > 1)
+        honest, many = present & (population.strategy == HONEST), 2 * (len(AGES_DAYS) + 1)
+        made = np.bincount(groups[honest], gained[honest], minlength=many)
+        behind = np.bincount(groups[honest], sizes[honest], minlength=many)
+        per_size = np.divide(made, behind, out=np.full(many, made.sum() / max(1, behind.sum())), where=behind > 0)
         there = np.flatnonzero(present)
         _, firsts = np.unique(population.person[there], return_index=True)
         rows = there[firsts]
-        population.baseline_uc[rows] += sizes[rows] * per_size[ages[rows]]
+        population.baseline_uc[rows] += sizes[rows] * per_size[groups[rows]]
 
     def _move_on(self, choices: Choices, step: int) -> None:
         population = self.population

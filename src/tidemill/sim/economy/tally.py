@@ -1,5 +1,6 @@
 """What is counted during a run, and what it says in the end: profits against honest work, with their intervals."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from tidemill.sim.economy.answering import RIGHT
 from tidemill.sim.economy.checking import Checked
-from tidemill.sim.economy.interface import Flags, Floats, Integers
+from tidemill.sim.economy.interface import Floats, Integers
 from tidemill.sim.economy.placing import Work
 from tidemill.sim.economy.population import HONEST, Population
 from tidemill.sim.economy.scenario import DAYS_A_MONTH, STEPS_A_DAY, Scenario
@@ -30,14 +31,19 @@ class Outcome:
     people: int
     profit_vs_honest: float
     ci95: tuple[float, float]
-    share_ahead: float
     qualified: int
+    qualified_ahead: int
     stopped: int
+    stopped_ahead: int
     tasks: int
     cheated: int
     found_share: float
     detection_days: float | None
     relative: Floats = field(repr=False)
+
+    @property
+    def share_ahead(self) -> float:
+        return larger_share_ahead([self])
 
 
 @dataclass
@@ -133,6 +139,14 @@ class Tally:
         }
 
 
+def larger_share_ahead(outcomes: Iterable[Outcome]) -> float:
+    """The share that is ahead among all who qualified or among all who were stopped, whichever is larger."""
+    every = list(outcomes)
+    qualified = sum(one.qualified_ahead for one in every) / max(1, sum(one.qualified for one in every))
+    stopped = sum(one.stopped_ahead for one in every) / max(1, sum(one.stopped for one in every))
+    return max(qualified, stopped)
+
+
 def _outcome(population: Population, rows: Integers, draws: np.random.Generator) -> Outcome:
     people, place = np.unique(population.person[rows], return_inverse=True)
 
@@ -151,19 +165,16 @@ def _outcome(population: Population, rows: Integers, draws: np.random.Generator)
         people=len(people),
         profit_vs_honest=float(differences.sum() / max(1.0, yardstick.sum())),
         ci95=_interval(differences, yardstick, draws),
-        share_ahead=max(_share(ahead > yardstick, qualified), _share(ahead > yardstick, stopped)),
         qualified=int(qualified.sum()),
+        qualified_ahead=int((qualified & (ahead > yardstick)).sum()),
         stopped=int(stopped.sum()),
+        stopped_ahead=int((stopped & (ahead > yardstick)).sum()),
         tasks=int(tasks.sum()),
         cheated=int(cheated.sum()),
         found_share=float((of_person(population.found) > 0).mean()),
         detection_days=round(float(np.median(waits)), 2) if len(waits) else None,
         relative=differences / np.maximum(1.0, yardstick),
     )
-
-
-def _share(ahead: Flags, of: Flags) -> float:
-    return float(ahead[of].mean()) if of.any() else 0.0
 
 
 def _interval(differences: Floats, yardstick: Floats, draws: np.random.Generator) -> tuple[float, float]:
