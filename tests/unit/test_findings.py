@@ -286,7 +286,8 @@ def test_no_order_of_missteps_and_successes_makes_reputation_from_nothing(events
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """Verdicts, findings, disputes, settlements and replays of all of them, in any order, with one owner's money."""
+    """Verdicts, findings, disputes, settlements and replays of all of them, in any order, with one owner's money and
+    reputation."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -299,6 +300,9 @@ class AnyOrder(RuleBasedStateMachine):
         self.case: Case | None = None
         self.closed: list[Case] = []
         self.disputes: dict[UUID, Dispute] = {}
+        self.refused: dict[UUID, int] = {}
+        self.paid_after_all = self.taken_points = 0
+        self.record = Record()
 
     def apply(self, found: Consequences) -> None:
         for movement in found.movements:
@@ -316,14 +320,22 @@ class AnyOrder(RuleBasedStateMachine):
             WrongResult(one, PROVIDER, self.paid.pop(one), 0.5) for one in sorted(self.case.wrong & set(self.paid))
         ]
         self.apply(consequences(self.case, charged(self.case.found, *others), holdings, FINDINGS, FUND))
+        self.penalise(Misstep.MEDIUM)
         if self.case.severity is not Severity.ISOLATED:
             self.paid.clear()
+            self.penalise(Misstep.SEVERE)
         self.closed.append(self.case)
         self.case = None
+
+    def penalise(self, misstep: Misstep) -> None:
+        before = self.record.penalty_points
+        self.record = penalised(self.record, misstep, REPUTATION)
+        self.taken_points += self.record.penalty_points - before
 
     @rule(reward=st.integers(1, 300))
     def pass_a_result(self, reward: int) -> None:
         self.next += 1
+        self.record = repaid(self.record, 1, REPUTATION)
         self.paid[attempt(self.next)] = reward
         self.money[AccountKind.CUSTOMER] -= reward
         self.money[AccountKind.PROVIDER_LOCKED] += reward
@@ -370,6 +382,41 @@ class AnyOrder(RuleBasedStateMachine):
         if not done.upheld:
             del self.paid[attempt_id]
 
+    @rule(reward=st.integers(1, 300))
+    def refuse_a_result(self, reward: int) -> None:
+        self.next += 1
+        self.refused[attempt(self.next)] = reward
+
+    @precondition(lambda self: self.refused)
+    @rule(draw=st.data(), right=st.tuples(*[st.booleans()] * 3))
+    def contest_a_refusal(self, draw: st.DataObject, right: tuple[bool, bool, bool]) -> None:
+        """As often as the provider likes: it is ruled on once."""
+        attempt_id = draw.draw(st.sampled_from(sorted(self.refused)))
+        contested = Contested(attempt_id, CUSTOMER, PROVIDER, False, self.refused[attempt_id], Instant(0))
+        earlier, balance = self.disputes.get(attempt_id), self.money[AccountKind.PROVIDER_AVAILABLE]
+        made = disputes.contest(contested, PROVIDER, balance, b"", earlier, rules=DISPUTES, now=Instant(1))
+        if earlier is not None:
+            assert made is DisputeRefusal.DISPUTED_ALREADY
+        elif balance < 3 * contested.reward_uc:
+            assert made is DisputeRefusal.DISPUTE_DEPOSIT_SHORT
+        else:
+            assert isinstance(made, Dispute)
+            self.disputes[attempt_id] = done = final(made, *right)
+            self.apply(compensations(done))
+            self.paid_after_all += 0 if done.upheld else contested.reward_uc
+
+    @precondition(lambda self: self.disputes)
+    @rule(draw=st.data(), upheld=st.booleans())
+    def replay_against_a_final_dispute(self, draw: st.DataObject, upheld: bool) -> None:
+        done = draw.draw(st.sampled_from(list(self.disputes.values())))
+        again = (
+            disputes.rule(done, votes(upheld, upheld, upheld), DISPUTES, Instant(HOUR)),
+            disputes.appeal(done, PROVIDER, DISPUTES, Instant(HOUR)),
+            disputes.decide_appeal(done, upheld=upheld, because=""),
+            disputes.finish(done, DISPUTES, Instant(9 * DAY)),
+        )
+        assert set(again) == {DisputeRefusal.DISPUTE_STATE}
+
     @precondition(lambda self: self.case is None and self.unsettled)
     @rule()
     def settle_everything(self) -> None:
@@ -392,7 +439,15 @@ class AnyOrder(RuleBasedStateMachine):
     @invariant()
     def nobody_has_more_than_customers_paid(self) -> None:
         own = (AccountKind.PROVIDER_LOCKED, AccountKind.PROVIDER_AVAILABLE)
-        assert sum(self.money[kind] for kind in own) <= 10**6 - self.money[AccountKind.CUSTOMER]
+        paid = 10**6 - self.money[AccountKind.CUSTOMER] + self.paid_after_all
+        assert sum(self.money[kind] for kind in own) <= paid
+        assert self.paid_after_all <= sum(self.refused.values())
+
+    @invariant()
+    def only_passed_results_give_reputation_back(self) -> None:
+        passed = self.next - len(self.refused)
+        assert self.taken_points - passed * REPUTATION.repaid_points <= self.record.penalty_points <= self.taken_points
+        assert reputation(self.record, REPUTATION).points <= reputation(Record(), REPUTATION).points
 
 
 TestAnyOrder = AnyOrder.TestCase
