@@ -44,6 +44,23 @@ def test_the_quick_path_and_the_exact_path_give_the_same_answer(
             exact.remove(one.node_id)
 
 
+def test_a_policy_that_is_asked_late_ranks_nodes_as_they_are_when_others_have_gone() -> None:
+    devices = (Device("A100", 81920),) * 2
+    quick, exact = (pool_of(node(1, devices=devices), node(2, devices=devices, latency_ms=30)) for _ in range(2))
+    for pool, place in ((quick, quick.place), (exact, exact.place_exactly)):
+        first = place(ask(policy="trusted"), NOW)
+        assert first
+        late = place(ask(policy="fast"), NOW)  # the policy learns of a node that has a tenant
+        assert late
+        pool.release(late)
+        pool.release(first)
+    for _ in range(4):
+        here, there = quick.place(ask(policy="fast"), NOW), exact.place_exactly(ask(policy="fast"), NOW)
+        assert here
+        assert there
+        assert here[:2] == there[:2]
+
+
 @given(candidates(1), requests())
 @settings(max_examples=200, deadline=None)
 def test_a_node_suits_when_there_is_no_objection(candidate: Candidate, request: Request) -> None:
@@ -110,6 +127,14 @@ def test_a_release_of_what_another_pool_placed_changes_nothing() -> None:
         assert not pool.release(one)
     while one := pool.place(ask(), NOW):
         assert one.node_id == uuid(1)
+
+
+def test_a_release_of_what_an_earlier_pool_placed_changes_nothing() -> None:
+    pool_before, pool = pool_of(*(node(number) for number in range(1, 200))), pool_of(node(1))
+    placed = [pool_before.place(ask(), NOW) for _ in range(199)]
+    assert not any(pool.release(one) for one in placed if one)
+    assert pool.place(ask(), NOW)
+    assert pool.place(ask(), NOW) is None
 
 
 def test_equals_take_turns() -> None:

@@ -15,10 +15,10 @@ class PoolNode:
     """One candidate in its slot."""
 
     __slots__ = (  # noqa: RUF023 - what every placement reads stands together, and so in few lines of the cache
-        "version", "slot", "whole", "cpu_milli", "memory_mib", "disk_mib", "free", "is_noted",
+        "version", "slot", "whole", "cpu_milli", "memory_mib", "disk_mib", "free", "is_noted", "home",
         "is_usual", "tenants", "total_milli", "cpu_total", "price_uc", "reputation", "kinds", "owner_number",
-        "device_memory_mib", "node_id", "model", "newcomer", "until", "is_plain", "is_grouped", "is_divided",
-        "owner_id", "attested", "candidate", "domain", "labels", "region",
+        "came_load", "device_memory_mib", "node_id", "model", "newcomer", "until", "is_plain", "is_grouped",
+        "is_divided", "owner_id", "attested", "candidate", "domain", "labels", "region",
     )  # fmt: skip
 
     def __init__(self, slot: int, candidate: Candidate, version: int) -> None:
@@ -39,10 +39,14 @@ class PoolNode:
         self.free = [device.free_milli for device in candidate.devices]
         self.whole = self.free.count(WHOLE_MILLI)
         self.total_milli = max(1, WHOLE_MILLI * len(self.free))
+        self.came_load = self.load
+        """The share of it that was busy when it came, and is when all who were placed since have gone."""
         self.is_usual = self.is_plain and self.until is None
         """Whether it has a usual request's whole devices if it has as many, and is there as long as anybody wants."""
         self.tenants = 0
         """How many placements have something of it."""
+        self.home: object = None
+        """By which its pool knows it; a pool itself would be kept as long as anything is placed on its nodes."""
         self.is_noted = False
         """Whether the pool has noted that the columns are behind it."""
 

@@ -78,6 +78,7 @@ class Pool:
         self._fit_policies = {name: one for name, one in policies.items() if not isinstance(one, RankPolicy)}
         self._columns = Columns(_ROOM_TO_GROW, 8)
         self._by_id: dict[UUID, PoolNode] = {}
+        self._home = object()
         self._holders: dict[str, set[int]] = {}
         self._told: dict[str, set[int]] = {}
         self._vacant = list(range(_ROOM_TO_GROW - 1, -1, -1))
@@ -105,6 +106,7 @@ class Pool:
         if before is not None:
             before.version = GONE
         node = PoolNode(self._vacant.pop() if before is None else before.slot, candidate, self._next())
+        node.home = self._home
         self._by_id[node.node_id] = node
         if before is None:
             self._membership_changed()
@@ -173,11 +175,15 @@ class Pool:
 
     def release(self, placed: Placed) -> bool:
         """Give back what a placement took. False when its node has gone or come anew: then that says what is free."""
-        node_id, devices, request, node = placed
-        if self._by_id.get(node_id) is not node:  # also one of a pool that was before this one
+        _, devices, request, node = placed
+        if node.version == GONE or node.home is not self._home:  # it may be of a pool that was before this one
             return False
         node.give_back(request, devices)
-        self._note(node)
+        self._version = node.version = self._version + 1
+        if not node.is_noted:
+            self._stale(node)
+        for change in self._changes:
+            change(node)
         return True
 
     def why_nowhere(self, request: Request, now: Instant) -> Counter[WhyNot]:
@@ -248,16 +254,12 @@ class Pool:
 
     def _take(self, node: PoolNode, request: Request, device: int = -1) -> Placed:
         devices = node.take(request, device)
-        self._note(node)
-        return _new_tuple(Placed, (node.node_id, devices, request, node))
-
-    def _note(self, node: PoolNode) -> None:
         self._version = node.version = self._version + 1
         if not node.is_noted:
-            node.is_noted = True
-            self._changed.append(node)
+            self._stale(node)
         for change in self._changes:
             change(node)
+        return _new_tuple(Placed, (node.node_id, devices, request, node))
 
     def _stale(self, node: PoolNode) -> None:
         if not node.is_noted:

@@ -55,29 +55,28 @@ class _Lane:
     """Nodes with their versions by rank, in the order of their last changes. Bit n of `ranks` is set when the bucket of
     rank n may hold somebody. An entry whose node has changed since is stale."""
 
-    __slots__ = ("buckets", "devices", "patience", "ranks")
+    __slots__ = ("buckets", "devices", "ranks")
 
     def __init__(self, devices: int) -> None:
         self.devices, self.ranks = devices, 0
         self.buckets: dict[int, Bucket] = {}
-        self.patience = _SLACK
-        """So many may still enter before what is stale is let go."""
 
     def enter(self, entry: Entry, rank: int) -> None:
         bucket = self.buckets.get(rank)
         if bucket:
             bucket.append(entry)
         else:
-            if bucket is None:
-                self.buckets[rank] = bucket = deque()
-            bucket.append(entry)
-            self.ranks |= 1 << rank
-        self.patience -= 1
-        if not self.patience:
-            self._sweep()
+            self.open(bucket, entry, rank)
 
-    def _sweep(self) -> None:
-        """Let go of what is stale, when as many have entered as there were."""
+    def open(self, bucket: Bucket | None, entry: Entry, rank: int) -> None:
+        """The first of its rank enters; the bucket is empty, or there was none yet."""
+        if bucket is None:
+            bucket = self.buckets[rank] = deque()
+        bucket.append(entry)
+        self.ranks |= 1 << rank
+
+    def sweep(self) -> int:
+        """Let go of what is stale. Answers how many are left."""
         self.ranks, fresh = 0, 0
         for rank, bucket in list(self.buckets.items()):
             left = deque(entry for entry in bucket if entry[0].version == entry[1])
@@ -87,7 +86,7 @@ class _Lane:
                 fresh += len(left)
             else:
                 del self.buckets[rank]
-        self.patience = fresh + _SLACK
+        return fresh
 
 
 class _Lanes:
@@ -129,6 +128,8 @@ class Ranking:
         self._models: dict[str, _Lanes] = {}
         self._lanes: list[list[_Lane]] = [[]] * len(nodes)
         """Those in which the node of each slot stands when it has enough devices, those with the fewest first."""
+        self._patience = _SLACK
+        """So many may still enter before what is stale is let go."""
         self._fronts: dict[tuple[frozenset[str], int], list[_Lane]] = {}
         self._newcomers_fronts: dict[tuple[frozenset[str], int], list[_Lane]] = {}
         for node in filter(None, nodes):
@@ -137,13 +138,16 @@ class Ranking:
 
     def rank(self, node: PoolNode, bonus: float = 0.0) -> int:
         """What counts of a score; `bonus` is what holding a request's inputs is worth."""
-        rank = int((self._bases[node.slot] - self._weight * node.load + bonus - SCORE_LOW) * self._steps + 0.5)
+        return self._rank(node, node.load, bonus)
+
+    def _rank(self, node: PoolNode, load: float, bonus: float = 0.0) -> int:
+        rank = int((self._bases[node.slot] - self._weight * load + bonus - SCORE_LOW) * self._steps + 0.5)
         return 0 if rank < 0 else self._rank_max if rank > self._rank_max else rank
 
     def put(self, node: PoolNode) -> None:
         """A node has come, or its facts have changed."""
         self._bases[node.slot] = sum(self._policy.terms(node.candidate, self._market).values())
-        self._came[node.slot] = self._numbers[self.rank(node)]
+        self._came[node.slot] = self._numbers[self._rank(node, node.came_load)]
         lanes = self._models.get(node.model)
         if lanes is None:
             lanes = self._models[node.model] = _Lanes()
@@ -159,9 +163,22 @@ class Ranking:
             if lane.devices > whole:
                 break
             if rank < 0:
-                rank = self._came[node.slot] if not node.tenants else self.rank(node)
+                rank = self.rank(node) if node.tenants else self._came[node.slot]
                 entry = (node, node.version)
-            lane.enter(entry, rank)
+            bucket = lane.buckets.get(rank)
+            if bucket:
+                bucket.append(entry)
+            else:
+                lane.open(bucket, entry, rank)
+        if rank >= 0:
+            self._patience -= 1
+            if not self._patience:
+                self._sweep()
+
+    def _sweep(self) -> None:
+        """Let go of what is stale, when as many nodes have entered lanes as there were in them."""
+        lanes = [lane for one in self._models.values() for lane in one.of_newcomer]
+        self._patience = _SLACK + sum(lane.sweep() for lane in lanes)
 
     def best(
         self, request: Request, now: Instant, newcomers: bool, local: Sequence[tuple[PoolNode, float]]

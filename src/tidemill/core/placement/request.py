@@ -74,6 +74,9 @@ class Request:
     """Whether it asks for something that few requests ask for, which then need not be looked at one by one."""
     is_usual: bool = field(init=False, repr=False, compare=False)
     """Whether it asks for whole devices, and for nothing that few requests ask for."""
+    is_light: bool = field(init=False, repr=False, compare=False)
+    """Whether it asks neither for a disk nor for devices of some size."""
+    device_memory_mib: int = field(init=False, repr=False, compare=False)
     limit_uc: float = field(init=False, repr=False, compare=False)
     """The price limit, also where there is none."""
     customer_number: int = field(init=False, repr=False, compare=False)
@@ -93,6 +96,9 @@ class Request:
         put = object.__setattr__
         put(self, "is_choosy", choosy)
         put(self, "is_usual", not (choosy or self.nvlink or self.milli < WHOLE_MILLI))
+        device_memory_mib = self.gpu_memory_mib if self.devices else 0
+        put(self, "device_memory_mib", device_memory_mib)
+        put(self, "is_light", not (self.disk_mib or device_memory_mib))
         put(self, "limit_uc", inf if self.price_max_uc is None else self.price_max_uc)
         put(self, "customer_number", -1 if self.customer_id is None else self.customer_id.int)
         put(self, "lanes", (models, self.devices))

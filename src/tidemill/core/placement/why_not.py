@@ -65,8 +65,10 @@ def suits_besides(node: PoolNode, request: Request) -> bool:
         and node.reputation >= request.reputation_floor
         and request.kind in node.kinds
         and node.owner_number != request.customer_number
-        and node.disk_mib >= request.disk_mib
-        and (not request.gpu_memory_mib or not request.devices or node.device_memory_mib >= request.gpu_memory_mib)
+        and (
+            request.is_light
+            or (node.disk_mib >= request.disk_mib and node.device_memory_mib >= request.device_memory_mib)
+        )
     )
 
 
