@@ -20,9 +20,9 @@ async def started(world: World) -> UUID:
     return process_id
 
 
-async def taken(world: World, process_id: UUID) -> int:
+async def taken(world: World, process_id: UUID, *, mine: bool = False) -> int:
     database = world.parts.database
-    return len(await verifying.take(database, process_id, 10, lease_us=LEASE_US, now=world.later(1)))
+    return len(await verifying.take(database, process_id, 10, lease_us=LEASE_US, now=world.later(1), mine=mine))
 
 
 async def test_what_a_process_has_in_hand_is_somebody_elses_at_once_when_that_is_gone(
@@ -34,7 +34,9 @@ async def test_what_a_process_has_in_hand_is_somebody_elses_at_once_when_that_is
     await world.deliver(*await world.place())
     first, second = await started(world), await started(world)
     assert await taken(world, first) == 3
-    assert await taken(world, second) == 0
+    assert await taken(world, first) == 0
+    assert await taken(world, second, mine=True) == 0
+    assert await taken(world, first, mine=True) == 3
     await processes.stop(database, first, world.parts.ids, world.now)
     assert await taken(world, second) == 3
     assert await taken(world, await started(world)) == 0

@@ -19,7 +19,7 @@ from tests.system.pool import TRUST
 from tests.system.test_jobs import JOBS
 
 SIDE, LARGE = 24, 64
-"""Of products that fit into a receipt, and of such that are uploaded."""
+"""Of products that always fit into a receipt, and of such that may be uploaded."""
 
 PATIENCE_S = 60.0
 OPEN_MAX = 12

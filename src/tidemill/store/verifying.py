@@ -64,11 +64,18 @@ class Checked:
     doubt: str = ""
 
 
-async def take(database: Database, judge: UUID, limit: int, *, lease_us: int, now: Instant) -> list[Case]:
-    """Results to be checked by a process, and nobody else's for so long, or until it no longer runs."""
+async def take(
+    database: Database, judge: UUID, limit: int, *, lease_us: int, now: Instant, mine: bool = False
+) -> list[Case]:
+    """Results to be checked by a process, and nobody else's for so long, or until it no longer runs.
+
+    `mine` asks also for what it has taken already.
+    """
     async with database.transaction() as transaction:
         await find_by_key(transaction)
-        rows = await _JUDGE.rows(transaction, judge=judge, until=Instant(now + lease_us), limit=limit, now=now)
+        rows = await _JUDGE.rows(
+            transaction, judge=judge, until=Instant(now + lease_us), limit=limit, now=now, mine=mine
+        )
     return [_case(row) for row in rows]
 
 

@@ -9,21 +9,20 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
-from tidemill.artefacts.store import ArtefactStore
+from tidemill.control.held_results import HeldResults
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.control.receiving import work_terms
-from tidemill.core.artefacts.artefact import Digest
-from tidemill.core.artefacts.refusals import ArtefactRefusal
 from tidemill.core.checks.verdict import Ruling
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.dispatch import checking, comparing
 from tidemill.core.dispatch.auditing import Delivered, Manner, manner_of
 from tidemill.core.dispatch.checking import Evidence
-from tidemill.core.dispatch.comparing import READ_MAX_BYTES, Pair, is_as_signed, is_same
-from tidemill.core.dispatch.judging import DELIVERED, Judged, failed, faulted, judged_at_once, passed, unsure
+from tidemill.core.dispatch.comparing import READ_MAX_BYTES, Pair, is_same
+from tidemill.core.dispatch.judging import Judged, failed, faulted, judged_by_whose, passed, unsure
+from tidemill.core.dispatch.opening import Held
 from tidemill.core.dispatch.plausibility import doubt_about
-from tidemill.core.faults import DatabaseFault, Fault
+from tidemill.core.faults import DatabaseFault
 from tidemill.core.kinds.kind import Objection
 from tidemill.core.kinds.task import Task, read_task
 from tidemill.core.receipts import Outcome, Receipt
@@ -50,20 +49,29 @@ class VerifyingLoop(Loop):
 
     name = "verifying"
 
-    def __init__(self, parts: Parts, artefacts: ArtefactStore, random: Callable[[int], bytes]) -> None:
+    def __init__(self, parts: Parts, results: HeldResults, random: Callable[[int], bytes]) -> None:
         super().__init__(parts, every_s=EVERY_S)
-        self._artefacts = artefacts
+        self._results = results
         self._random = random
         self._terms = work_terms(parts.settings)
         self._left: Sequence[Case] = ()
+        self._is_unsure = False
 
     async def tick(self, now: Instant) -> Tick:
         database = self.parts.database
         since = Instant(now - int(self.parts.settings.audit.house_wait_s * SECOND))
         given_up = await audits.give_up(database, since, self.parts.settings.loops.batch_max, now)
-        cases = self._left or await verifying.take(database, self.parts.process_id, AT_ONCE, lease_us=LEASE_US, now=now)
+        cases = self._left or await self._taken(now)
         applied = await self._all_checked(cases, now)
         return Tick(seen=given_up + len(cases), applied=given_up + applied, more=len(cases) == AT_ONCE)
+
+    async def _taken(self, now: Instant) -> Sequence[Case]:
+        """What is to be checked now. If the last answer was lost, what we took then is ours, and we do not know it."""
+        mine, self._is_unsure = self._is_unsure, True
+        by = self.parts.process_id
+        cases = await verifying.take(self.parts.database, by, AT_ONCE, lease_us=LEASE_US, now=now, mine=mine)
+        self._is_unsure = False
+        return cases
 
     async def _all_checked(self, cases: Sequence[Case], now: Instant) -> int:
         """Each in its turn. What a fault keeps us from is done in the next tick: nobody else does it before long."""
@@ -83,9 +91,10 @@ class VerifyingLoop(Loop):
         if isinstance(task, Objection):
             return 0  # a newer version of the pool can read it
         manner = manner_of(Delivered(task, is_expected=case.expected is not None, by_house=case.house))
-        if manner is Manner.REPEATED and case.repeated is None and self._is_as_signed(case):
+        held = await self._held(case, task, manner)
+        if held.is_as_signed and manner is Manner.REPEATED and case.repeated is None:
             return await self._repeat(case, now)
-        judged = await self._judged(case, task, manner)
+        judged = await self._judged(case, task, manner, held) if held.is_as_signed else failed(_NOT_AS_SIGNED)
         doubt = "" if case.house else doubt_about(case.receipt, task, case.device, case.times)
         return await self._settled(Checked(case, judged, doubt), now)
 
@@ -104,23 +113,23 @@ class VerifyingLoop(Loop):
         self.parts.metrics.dispatch.ended(done.ended)
         return len(done.attempts)
 
-    async def _judged(self, case: Case, task: Task, manner: Manner) -> Judged:
+    async def _held(self, case: Case, task: Task, manner: Manner) -> Held:
+        """What the pool has of a result, with as much of its content as its check needs."""
+        if case.repeated is not None:
+            return Held(is_as_signed=True)  # it was before it was executed again
+        most_bytes = checking.result_max_bytes(task) if manner is Manner.PROVED else 0
+        return await self._results.find(task, case.receipt, is_uploaded=case.is_uploaded, most_bytes=most_bytes)
+
+    async def _judged(self, case: Case, task: Task, manner: Manner, held: Held) -> Judged:
         if manner in (Manner.EXPECTED, Manner.TRUSTED):
-            judged = judged_at_once(case.receipt, case.expected, house=case.house)
-            assert judged is not DELIVERED, "what is known can be judged"
-            return judged
-        if not self._is_as_signed(case):
-            return failed(_NOT_AS_SIGNED)
+            return judged_by_whose(case.receipt, case.expected)
         if manner is Manner.PROVED:
-            return await self._proved(task, case.receipt)
+            return await self._proved(task, case.receipt, held.content or b"")
         assert case.repeated, "what was not executed again is not judged by it"
         return await self._compared(case, task, case.repeated)
 
-    def _is_as_signed(self, case: Case) -> bool:
-        return is_as_signed(case.receipt, is_uploaded=case.is_uploaded)
-
-    async def _proved(self, task: Task, receipt: Receipt) -> Judged:
-        evidence = await self._evidence(task, receipt)
+    async def _proved(self, task: Task, receipt: Receipt, result: bytes) -> Judged:
+        evidence = await self._evidence(task, result)
         if evidence is None:
             return faulted(_GONE)
         verdict = await asyncio.to_thread(checking.checked, receipt, evidence)
@@ -138,7 +147,7 @@ class VerifyingLoop(Loop):
         if found is None or found.outcome is Outcome.FAILED:
             return faulted(f"{_NOT_REPEATED} {repeated.reason}".rstrip())
         same = is_same(claim, found)
-        bodies = () if same else (await self._body(claim), await self._body(found))
+        bodies = () if same else [await self._content(task, one) for one in (claim, found)]
         verdict = await asyncio.to_thread(comparing.compared, Pair(task, claim, found, *bodies))
         sentence = comparing.sentence_of(verdict, same=same)
         match verdict.ruling:
@@ -157,29 +166,13 @@ class VerifyingLoop(Loop):
             return faulted(f"{sentence} {Judgement.NOT_DETERMINISTIC.value}")
         return failed(sentence)
 
-    async def _evidence(self, task: Task, receipt: Receipt) -> Evidence | None:
-        result = receipt.inline
-        if receipt.artefact is not None:
-            result = await self._read(receipt.artefact, checking.result_max_bytes(task)) or b""
-        inputs = {one.name: await self._read(one.digest, one.size_bytes) for one in task.inputs}
+    async def _evidence(self, task: Task, result: bytes) -> Evidence | None:
+        inputs = {one.name: await self._results.read(one.digest, one.size_bytes) for one in task.inputs}
         there = {name: body for name, body in inputs.items() if body is not None}
         secret = self._random(SECRET_BYTES)
         return Evidence(task, there, result, secret) if len(there) == len(inputs) else None
 
-    async def _body(self, receipt: Receipt) -> bytes | None:
+    async def _content(self, task: Task, receipt: Receipt) -> bytes | None:
         """What was left, where it is small enough to be read."""
-        return receipt.inline if receipt.artefact is None else await self._read(receipt.artefact, READ_MAX_BYTES)
-
-    async def _read(self, digest: Digest, most_bytes: int) -> bytes | None:
-        """The bytes of an artefact; none where there are none, or more than there may be."""
-        reading = await self._artefacts.open(digest)
-        if isinstance(reading, ArtefactRefusal):
-            return None
-        try:
-            if reading.size_bytes > most_bytes:
-                return None
-            return b"".join([chunk async for chunk in reading])
-        except OSError as error:
-            raise Fault(f"An artefact cannot be read: {error.strerror}.") from None
-        finally:
-            await reading.close()
+        held = await self._results.find(task, receipt, is_uploaded=True, most_bytes=READ_MAX_BYTES)
+        return held.content

@@ -4,8 +4,8 @@ WITH due AS (
     SELECT l.attempt_id FROM lease AS l
     WHERE l.state = 'submitted'
       AND (l.judge_until IS NULL OR l.judge_until <= :now
-           OR (l.judge_until <> 'infinity' AND NOT EXISTS (
-               SELECT FROM process AS p WHERE p.id = l.judge AND p.state = 'running'))
+           OR (l.judge_until <> 'infinity' AND (:mine AND l.judge = :judge OR NOT EXISTS (
+               SELECT FROM process AS p WHERE p.id = l.judge AND p.state = 'running')))
            OR (l.judge_until = 'infinity' AND l.attempt_id IN (
                SELECT a.id FROM audit AS a WHERE a.ended_at IS NOT NULL AND a.judged_at IS NULL)))
     ORDER BY l.attempt_id LIMIT :limit FOR UPDATE OF l SKIP LOCKED
