@@ -13,13 +13,15 @@ import pytest
 
 from tests.store.dispatch_world import VERIFICATION, Node, World, body_of, make_world, result_of, signed_by
 from tests.store.keyrings import keyring_of
+from tests.store.test_artefacts import delete, made
 from tidemill.artefacts.opening import open_store
 from tidemill.artefacts.store import ArtefactStore
 from tidemill.control.held_results import HeldResults
 from tidemill.control.loops.verifying import VerifyingLoop
 from tidemill.control.routes.job_views import ResultView, job_view, result_views
 from tidemill.core import archives
-from tidemill.core.artefacts.artefact import Digest
+from tidemill.core.artefacts.artefact import Artefact, Digest, Purpose
+from tidemill.core.artefacts.refusals import ArtefactRefusal
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.dispatch.opening import NOTHING, bound_of
 from tidemill.core.ids import Ids
@@ -282,6 +284,24 @@ async def test_a_large_private_result_is_opened_in_pieces_and_only_as_much_is_ke
         assert await results.find(task, changed, is_uploaded=True, most_bytes=len(plain)) == NOTHING
     gone = replace(large, artefact=Digest("0" * 64))
     assert await results.find(task, gone, is_uploaded=True) == NOTHING
+
+
+async def test_an_uploaded_private_result_is_paid_and_its_customer_cannot_delete_it_before(
+    world: World, loop: VerifyingLoop, artefacts: ArtefactStore
+) -> None:
+    _, node, offer = await offered(world)
+    inline = receipt(world.now, offer, result_of(0))
+    digest = await uploaded(artefacts, inline.inline)
+    database, customer = world.parts.database, world.customer
+    artefact_id = await made(
+        *(database, customer, world.now, inline.inline), purpose=Purpose.RESULT, attempt_id=offer.attempt_id
+    )
+    assert await delete(database, artefact_id, customer, world.now) is ArtefactRefusal.ARTEFACT_IN_USE
+    await world.say(node, signed_by(node, replace(inline, inline=b"", artefact=digest)))
+    assert await delete(database, artefact_id, customer, world.now) is ArtefactRefusal.ARTEFACT_IN_USE
+    await loop.tick(world.now)
+    assert await world.earned(node) > 0
+    assert isinstance(await delete(database, artefact_id, customer, world.now), Artefact)
 
 
 async def test_the_pools_verification_has_one_key_however_many_ask_first_and_it_survives_new_keys(
