@@ -5,7 +5,7 @@ from html import escape
 
 _STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;max-width:900px;margin:2rem auto;padding:0 1rem;color:#222}
-table{border-collapse:collapse;font-size:14px}
+table{border-collapse:collapse;font-size:14px;display:block;overflow-x:auto}
 td,th{padding:.2rem .6rem;text-align:right;white-space:nowrap;border-bottom:1px solid #ddd}
 td:first-child,th:first-child{text-align:left;white-space:normal}svg{width:100%;font:12px system-ui,sans-serif}
 .no{color:#b3261e;font-weight:600}

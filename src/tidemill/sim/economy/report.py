@@ -17,8 +17,8 @@ def page(tally: Tally) -> str:
     months = [f"day {DAYS_A_MONTH * month}" if month else "day 1" for month in range(scenario.months + 1)]
     sections = [
         f"<h1>Does cheating pay?</h1><p>{scenario.nodes:,} nodes, {scenario.months} months, seed {scenario.seed}; "
-        f"{tally.delivered:,} results delivered. Every profit is compared with that of honest owners who had the same "
-        "devices at the same age of membership.</p>",
+        f"{tally.delivered:,} results delivered. Every profit is compared with that of honest owners who had "
+        "devices as good at the same age of membership, and luck is taken off.</p>",
         pages.table(("what must hold", "found", "asked"), _goals(tally)),
         "<h2>Profit against honest work</h2>"
         + plots.intervals([(name, one.profit_vs_honest, *one.ci95) for name, one in cheaters.items()]),
@@ -67,7 +67,9 @@ def _judged_pool(tally: Tally) -> list[Judged]:
 def _goals(tally: Tally) -> list[tuple[str, ...]]:
     """What must hold of the pool, and of profits only the highest: the others are in the table below."""
     profits, others = _judged_profits(tally), _judged_pool(tally)
-    highest = sorted(profits, key=lambda row: float(row[1]))[-1:]
+    highest = [
+        ("the highest of all: " + one[0], *one[1:]) for one in sorted(profits, key=lambda row: float(row[1]))[-1:]
+    ]
     return [(what, found if holds else f"!{found}", wanted) for what, found, wanted, holds in (*highest, *others)]
 
 

@@ -39,7 +39,6 @@ class Outcome:
     cheated: int
     found_share: float
     detection_days: float | None
-    relative: Floats = field(repr=False)
 
     @property
     def share_ahead(self) -> float:
@@ -93,10 +92,12 @@ class Tally:
         made = population.worth_uc()[: population.many][honest].sum()
         self.honest_stake_lost_share = float(population.stake_lost_uc[: population.many][honest].sum() / max(1, made))
         draws = np.random.default_rng(self.scenario.seed)
+        yardstick_errs = np.zeros(RESAMPLES)
         for code, strategy in enumerate(population.strategies):
             rows = np.flatnonzero(population.strategy[: population.many] == code)
             if len(rows):
-                self.outcomes[strategy.name] = _outcome(population, rows, draws)
+                self.outcomes[strategy.name], means = _outcome(population, rows, yardstick_errs, draws)
+                yardstick_errs = means if code == HONEST else yardstick_errs
 
     @property
     def overhead(self) -> float:
@@ -147,7 +148,13 @@ def larger_share_ahead(outcomes: Iterable[Outcome]) -> float:
     return max(qualified, stopped)
 
 
-def _outcome(population: Population, rows: Integers, draws: np.random.Generator) -> Outcome:
+def _outcome(
+    population: Population, rows: Integers, yardstick_errs: Floats, draws: np.random.Generator
+) -> tuple[Outcome, Floats]:
+    """How the people of these accounts fared, and the mean when they are drawn anew.
+
+    Honest owners are drawn anew, too: the interval is that of the difference.
+    """
     people, place = np.unique(population.person[rows], return_inverse=True)
 
     def of_person(values: Integers | Floats) -> Floats:
@@ -161,10 +168,12 @@ def _outcome(population: Population, rows: Integers, draws: np.random.Generator)
     stopped = many & ~qualified & (of_person(population.severe) > 0)
     caught = rows[(population.first_found[rows] >= 0) & (population.first_cheat[rows] >= 0)]
     waits = (population.first_found[caught] - population.first_cheat[caught]) / STEPS_A_DAY
-    return Outcome(
+    means = _resampled(differences, yardstick, draws)
+    low, high = np.quantile(means - yardstick_errs, [0.025, 0.975])
+    outcome = Outcome(
         people=len(people),
         profit_vs_honest=float(differences.sum() / max(1.0, yardstick.sum())),
-        ci95=_interval(differences, yardstick, draws),
+        ci95=(float(low), float(high)),
         qualified=int(qualified.sum()),
         qualified_ahead=int((qualified & (ahead > yardstick)).sum()),
         stopped=int(stopped.sum()),
@@ -173,16 +182,15 @@ def _outcome(population: Population, rows: Integers, draws: np.random.Generator)
         cheated=int(cheated.sum()),
         found_share=float((of_person(population.found) > 0).mean()),
         detection_days=round(float(np.median(waits)), 2) if len(waits) else None,
-        relative=differences / np.maximum(1.0, yardstick),
     )
+    return outcome, means
 
 
-def _interval(differences: Floats, yardstick: Floats, draws: np.random.Generator) -> tuple[float, float]:
-    """The middle 95 % of what the mean is when people are drawn anew, as many and with repetition."""
+def _resampled(differences: Floats, yardstick: Floats, draws: np.random.Generator) -> Floats:
+    """What the mean is when people are drawn anew, as many and with repetition, many times."""
     many = len(differences)
     means = np.empty(RESAMPLES)
     for turn in range(RESAMPLES):
         drawn = draws.integers(0, many, many)
         means[turn] = differences[drawn].sum() / max(1.0, yardstick[drawn].sum())
-    low, high = np.quantile(means, [0.025, 0.975])
-    return float(low), float(high)
+    return means
