@@ -20,11 +20,12 @@ from tidemill.control.loops.verifying import VerifyingLoop
 from tidemill.core.clock import SECOND
 from tidemill.core.ledger import AccountKind, LedgerAccount
 from tidemill.core.settings.artefacts import ArtefactsSettings
+from tidemill.link.registry import HeardReports, Held
 from tidemill.store import adjustments, duties
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.check import checks
 from tidemill.store.database import Database
-from tidemill.wire.messages import Accepted, Declined, LogLines
+from tidemill.wire.messages import Accepted, Declined, LogLines, Reports
 
 
 @pytest.fixture
@@ -282,6 +283,30 @@ async def test_a_late_result_is_worth_nothing_when_another_was_first(world: Worl
     await world.deliver(again)
     await world.deliver(offer)
     assert (await world.earned(other) > 0, await world.earned(late)) == (True, 0)
+
+
+@pytest.mark.parametrize("says", ["delivers", "declines"])
+async def test_who_is_late_and_who_has_the_task_now_may_speak_at_once_and_one_of_them_is_paid(
+    world: World, artefacts: ArtefactStore, says: str
+) -> None:
+    late = await world.node()
+    await world.job(1)
+    [offer] = await world.place()
+    await too_late(world)
+    other = await world.node()
+    [again] = await world.place()
+    declined = Declined(again.attempt_id.bytes, again.lease, "It is busy.")
+    said = signed_by(other, world.receipt(again)) if says == "delivers" else declined
+    heard = ((late, signed_by(late, world.receipt(offer))), (other, said))
+    await world.registry.reported(
+        [HeardReports(Held(node.id, node.generation), Reports(1, [one])) for node, one in heard]
+    )
+    await verifying(world, artefacts).tick(world.now)
+    winner, loser = (other, late) if says == "delivers" else (late, other)
+    assert (await world.earned(winner) > 0, await world.earned(loser)) == (True, 0)
+    paid = "SELECT sum(paid_uc) = (SELECT sum(amount_uc) FROM transfer WHERE kind = 'reward') FROM attempt"
+    assert await world.value(paid)
+    assert await open_work(world) == (0, 0)
 
 
 async def test_a_job_whose_time_is_up_is_closed_and_its_money_goes_back(world: World) -> None:

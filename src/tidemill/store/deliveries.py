@@ -20,6 +20,7 @@ from tidemill.core.receipts import Outcome, Receipt
 from tidemill.core.work.attempt import Happening
 from tidemill.core.work.task import Crash, Patience, is_own_fault
 from tidemill.store import outcomes
+from tidemill.store.late import Late, LateReceipt
 from tidemill.store.late import take as take_late
 from tidemill.store.outcomes import Applied, Leases, Said, Terms
 from tidemill.store.query import Connection, Query
@@ -70,7 +71,7 @@ async def apply(
     said = {one.attempt_id: one for one in reversed(others) if _holds(leases, one.attempt_id, one.node_id, one.lease)}
     crashes = await _crashes(transaction, delivered, leases)
     kept = [(ids.new(now), batch) for batch in delivered]
-    late: dict[UUID, tuple[Receipt, UUID, int]] = {}
+    late: dict[UUID, LateReceipt] = {}
     for batch_id, batch in kept:
         for place, receipt in enumerate(batch.receipts):
             if _holds(leases, receipt.attempt_id, receipt.node_id, receipt.lease):
@@ -80,9 +81,16 @@ async def apply(
                     said[receipt.attempt_id] = _said(receipt, judged, batch_id, place)
             elif receipt.attempt_id not in leases:
                 late.setdefault(receipt.attempt_id, (receipt, batch_id, place))
-    resumed = await take_late(transaction, late, terms.patience, now)
-    await _keep(transaction, kept, {*resumed, *(one.batch_id for one in said.values())}, now)
-    return await _settled(transaction, list(said.values()), leases, terms, ids, now)
+    resumed = await take_late(transaction, _wanted(late, said.values(), leases), terms.patience, now)
+    holding = [one for one in said.values() if leases[one.attempt_id]["task_id"] not in resumed]
+    await _keep(transaction, kept, {*resumed.values(), *(one.batch_id for one in holding)}, now)
+    return await _settled(transaction, holding, leases, terms, ids, now)
+
+
+def _wanted(late: Late, said: Iterable[Said], leases: Leases) -> Late:
+    """Late receipts whose tasks nobody delivers at this very moment. Whoever else is at a task loses it to them."""
+    delivered = {leases[one.attempt_id]["task_id"] for one in said if Happening.DELIVERED in one.happenings}
+    return {attempt_id: one for attempt_id, one in late.items() if one[0].task_id not in delivered}
 
 
 def _holds(leases: Leases, attempt_id: UUID, node_id: UUID, token: int) -> bool:

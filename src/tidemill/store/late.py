@@ -5,6 +5,7 @@ locks the other's lease, decides; a task that has ended, or that another has del
 """
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 from uuid import UUID
 
 import asyncpg
@@ -24,19 +25,23 @@ _UNQUEUE = Query("late/unqueue")
 _HOLDERS = Query("late/holders")
 _RESUME = Query("late/resume")
 
+LateReceipt: TypeAlias = tuple[Receipt, UUID, int]
+"""A receipt with its batch and its place there."""
+
+Late: TypeAlias = Mapping[UUID, LateReceipt]
+"""By attempt."""
+
 RANKS = (0, 1, 2)
 _OVERTAKEN = "Another node delivered this task after all."
 
 
-async def take(
-    transaction: Connection, late: Mapping[UUID, tuple[Receipt, UUID, int]], patience: Patience, now: Instant
-) -> set[UUID]:
-    """Take late receipts, each with its batch and place, where they are still wanted. Answers their batches."""
+async def take(transaction: Connection, late: Late, patience: Patience, now: Instant) -> Mapping[UUID, UUID]:
+    """Take late receipts where they are still wanted. Answers the tasks that they have now, each with its batch."""
     done = {attempt_id for attempt_id, (receipt, _, _) in late.items() if receipt.outcome is Outcome.DONE}
     rows = await _FIND.rows(transaction, attempt_ids=uuid_array(sorted(done))) if done else []
     wanted = {row["task_id"]: row for row in rows if _is_of(row, late[row["attempt_id"]][0])}
     if not wanted:
-        return set()
+        return {}
     task_ids = sorted(wanted)
     waiting = await _UNQUEUE.rows(transaction, ranks=list(RANKS), task_ids=task_ids)
     holders = await _HOLDERS.rows(transaction, task_ids=task_ids)
@@ -49,7 +54,7 @@ async def take(
     assert len(taken) == len(lives), "what waits or is at work takes whatever comes first"
     await _overtake(transaction, holders, now)
     await _resume(transaction, taken, late, now)
-    return {late[row["attempt_id"]][1] for row, _ in taken}
+    return {row["task_id"]: late[row["attempt_id"]][1] for row, _ in taken}
 
 
 def _is_of(row: asyncpg.Record, receipt: Receipt) -> bool:
@@ -80,7 +85,7 @@ async def _overtake(transaction: Connection, holders: Sequence[asyncpg.Record], 
 async def _resume(
     transaction: Connection,
     taken: Sequence[tuple[asyncpg.Record, asyncpg.Record]],
-    late: Mapping[UUID, tuple[Receipt, UUID, int]],
+    late: Late,
     now: Instant,
 ) -> None:
     given_up = [row for row, _ in taken]
