@@ -11,7 +11,12 @@ from tidemill.store import books, check
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import connect
 
-EXPLAINED = ("The database cannot be reached", "The pool is not running", "PostgreSQL did not start")
+EXPLAINED = (
+    "The database cannot be reached",
+    "The pool is not running",
+    "The pool is still starting",
+    "PostgreSQL did not start",
+)
 
 WRONG = {
     "tasks that have not ended": "SELECT id FROM task WHERE ended IS NULL",
