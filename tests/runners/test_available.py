@@ -62,7 +62,6 @@ def test_an_image_by_its_name_is_ordered_with_its_inputs(tmp_path: Path) -> None
     assert order.limits.gpu_memory_bytes == 2 * 1280 * 2**20, "of both devices together"
 
 
-
 def test_an_image_in_a_file_is_the_engines_and_is_not_shown_to_the_command(tmp_path: Path) -> None:
     files = {"image": tmp_path / "image", "scene.blend": tmp_path / "scene"}
     for path in files.values():

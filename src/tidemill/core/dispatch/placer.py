@@ -110,7 +110,7 @@ class Placer:
         self._at_work: dict[UUID, float] = {}
         """How many devices each customer has now."""
         self._too_dear: dict[CostKey, frozenset[UUID]] = {}
-        self._narrowed: dict[tuple[int, CostKey], Request] = {}
+        self._narrowed: dict[tuple[Request, CostKey], Request] = {}
         self._prices: Prices | None = None
         self._turns: Iterator[UUID] = iter(())
 
@@ -277,10 +277,10 @@ class Placer:
         too_dear = self._too_dear.get(key)
         if not too_dear:
             return request
-        narrowed = self._narrowed.get((id(request), key))
+        narrowed = self._narrowed.get((request, key))
         if narrowed is None:
             narrowed = replace(request, excluded_nodes=too_dear | request.excluded_nodes)
-            self._narrowed[id(request), key] = narrowed
+            self._narrowed[request, key] = narrowed
         return narrowed
 
     def _remember_too_dear(self, key: CostKey, too_dear: frozenset[UUID]) -> None:
