@@ -103,7 +103,7 @@ def test_every_task_is_counted_once_and_no_money_is_lost(policy: str) -> None:
     assert sum(found["tasks_by_end"].values()) == found["tasks"] == 600
     assert found["attempts"]["node_lost"] > 0
     assert found["attempts"]["passed"] == found["tasks_by_end"]["completed"] > 0
-    assert found["spent"] == pytest.approx(found["earned_by_providers"] + found["kept_by_pool"])
+    assert found["spent"] == pytest.approx(found["earned_by_providers"] + found["kept_by_pool"], abs=0.001)
 
 
 def test_an_idle_pool_makes_nobody_wait_and_a_full_one_does() -> None:
@@ -248,7 +248,7 @@ def test_a_pool_that_can_do_nothing_that_is_ordered_says_so() -> None:
 
 
 def test_who_is_in_a_hurry_waits_less() -> None:
-    base = plan(small_pool(*[2] * 20), tasks=1500, hours=12, fill=1.3, churn=None, chances=NOTHING_HAPPENS)
+    base = plan(small_pool(*[2] * 20), tasks=6000, hours=12, fill=1.0, churn=None, chances=NOTHING_HAPPENS)
     asked = fields(base.world, base.sorts, base.policy)
     orders = ordered(base.world, asked, base.profile, base.demand, 1.0, 1)
     day = Day(base.world, asked, orders, POLICIES, base.scenario)

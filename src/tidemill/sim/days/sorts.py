@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemill.core.clock import Instant
-from tidemill.core.placement.candidate import Candidate
+from tidemill.core.placement.candidate import Candidate, Market
 from tidemill.core.placement.node import PoolNode
 from tidemill.core.placement.request import Request
 from tidemill.core.placement.why_not import suits
@@ -61,7 +61,7 @@ OURS: tuple[Sort, ...] = (
     Sort("pairs", Request("container", 2, gpu_memory_mib=10 * _GIB, cpu_milli=4000, memory_mib=16 * _GIB), 10, 3, 1.5),
     Sort("fours", Request("container", 4, gpu_memory_mib=14 * _GIB, cpu_milli=8000, memory_mib=32 * _GIB), 5, 2, 2.0),
     Sort("machines", Request("container", 8, gpu_memory_mib=40 * _GIB, cpu_milli=8000, memory_mib=_GIB), 2, 1, 3.0),
-    Sort("scripts", Request("script", 0, cpu_milli=2000, memory_mib=4 * _GIB), 13, 15),
+    Sort("scripts", Request("script", 0, cpu_milli=1000, memory_mib=2 * _GIB), 5, 15),
 )
 
 
@@ -89,9 +89,24 @@ def _divided(world: World, sort: Sort, able: Mask, prices: NDArray[np.int64]) ->
         sort,
         name=f"{sort.name}, thrifty",
         weight=sort.weight * THRIFTY_SHARE,
-        request=replace(sort.request, price_max_uc=limit_uc),
+        request=_within(world, sort.request, able, limit_uc),
     )
-    return [_field(world, free, able, most_uc), _field(world, thrifty, able & (prices <= limit_uc), limit_uc)]
+    cheap = able & (prices <= limit_uc) & _of_models(world, thrifty.request)
+    return [_field(world, free, able, most_uc), _field(world, thrifty, cheap, limit_uc)]
+
+
+def _within(world: World, request: Request, able: Mask, limit_uc: int) -> Request:
+    """Under a limit of price, naming the models of which at least half the nodes keep to it: others are hopeless."""
+    market = Market.of(world.members[number].seller.candidate for number in np.flatnonzero(able).tolist())
+    models = frozenset(model for model in request.models if market.medians_uc.get(model, limit_uc) <= limit_uc)
+    return replace(request, price_max_uc=limit_uc, models=models or request.models)
+
+
+def _of_models(world: World, request: Request) -> Mask:
+    models = request.models
+    return np.array(
+        [not models or any(one.model in models for one in member.seller.candidate.devices) for member in world.members]
+    )
 
 
 def _named(request: Request, policy: str, candidates: Sequence[Candidate]) -> Request:
