@@ -153,7 +153,12 @@ class Chaos:
             crowd.start()
 
     def _is_ready(self) -> bool:
-        self._wait(0.1)
+        """Everybody is, and the database answers, also us, who lost our connection with everybody else's."""
+        self._wait(1.0)
+        try:
+            self.people.rows("SELECT 1")
+        except DatabaseFault:
+            return False
         return all(slot.running.get("/readyz").status_code == 200 for slot in self.slots)
 
     def _wait(self, seconds: float) -> None:

@@ -16,6 +16,7 @@ EXPLAINED = (
     "The pool is not running",
     "The pool is still starting",
     "PostgreSQL did not start",
+    "  ",  # what the server itself said of that
 )
 
 WRONG = {
