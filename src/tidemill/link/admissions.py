@@ -9,6 +9,7 @@ from random import Random
 
 from tidemill.core.faults import Fault
 from tidemill.link.connection import Connection
+from tidemill.link.presence import Presence
 from tidemill.link.registry import Admitted, Caller, Registry, TurnedAway
 from tidemill.wire.messages import Hello
 
@@ -23,9 +24,13 @@ class Admissions:
     """Whoever has said hello and waits for an answer; the doorway's own limit bounds how many they are."""
 
     def __init__(
-        self, registry: Registry, answer: Callable[[Connection, Admitted | TurnedAway], None], chance: Random
+        self,
+        registry: Registry,
+        presence: Presence,
+        answer: Callable[[Connection, Admitted | TurnedAway], None],
+        chance: Random,
     ) -> None:
-        self._registry = registry
+        self._registry, self._presence = registry, presence
         self._answer = answer
         self._chance = chance
         self._waiting: list[tuple[Connection, Hello]] = []
@@ -48,7 +53,9 @@ class Admissions:
                     self._answer(connection, answer)
 
     async def _decided(self, batch: Sequence[tuple[Connection, Hello]]) -> Sequence[Admitted | TurnedAway]:
+        """Who has gone is told first: an agent that comes back at once is not taken for another with its identity."""
         try:
+            await self._presence.tell_gone()
             return await self._registry.admit([Caller(hello, connection.address) for connection, hello in batch])
         except Fault:
             return [self._busy() for _ in batch]

@@ -25,6 +25,7 @@ class Presence:
         self._beats: dict[UUID, HeardBeat] = {}
         self._alive: dict[UUID, Held] = {}
         self._gone: dict[UUID, Held] = {}
+        self._telling_gone = asyncio.Lock()
 
     def beaten(self, held: Held, beat: Beat) -> None:
         self._beats[held.node_id] = HeardBeat(held, beat, self._clock.now())
@@ -45,7 +46,7 @@ class Presence:
         """Tell everything. Answers whether the registry took it."""
         try:
             await self._tell_heard()
-            await self._tell_gone()
+            await self.tell_gone()
         except Fault:
             return False
         return True
@@ -62,16 +63,18 @@ class Presence:
             self._beats, self._alive = beats | self._beats, alive | self._alive
             raise
 
-    async def _tell_gone(self) -> None:
-        gone, self._gone = self._gone, {}
-        if not gone:
-            return
-        try:
-            await self._registry.gone(list(gone.values()))
-        except BaseException:
-            for held in gone.values():
-                self.gone(held)
-            raise
+    async def tell_gone(self) -> None:
+        """Returns when the registry knows of everybody who had gone before."""
+        async with self._telling_gone:
+            gone, self._gone = self._gone, {}
+            if not gone:
+                return
+            try:
+                await self._registry.gone(list(gone.values()))
+            except BaseException:
+                for held in gone.values():
+                    self.gone(held)
+                raise
 
 
 def _newer(one: Held, other: Held | None) -> Held:

@@ -63,9 +63,9 @@ class Links:
         self._rules = rules
         self._chance = chance
         self._door = Door(rules)
-        self._admissions = Admissions(registry, self._answered, chance)
-        self._deliveries = Deliveries(registry, self._delivered, chance)
         self._presence = Presence(registry, clock, self._superseded)
+        self._admissions = Admissions(registry, self._presence, self._answered, chance)
+        self._deliveries = Deliveries(registry, self._delivered, chance)
         self._held: dict[UUID, Connection] = {}
         self._turns = max(1, round(min(_ROUND_S, rules.beat_ms / 1000 / 4) / _TURN_S))
         self._slots: list[set[Connection]] = [set() for _ in range(self._turns)]
