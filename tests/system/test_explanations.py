@@ -44,7 +44,8 @@ class Mill:
         ann = customer or self.customer
         job_id: str = ann.order(SMALL)["id"]
         assert ann.post(f"/{job_id}/confirm").status_code == 200
-        until(lambda: ann.get(f"/{job_id}").json()["ended_at"] is not None, "the job is over", 60)
+        why = f"/marketplace/jobs/{job_id}/explanation"
+        until(lambda: ann.get(f"/{job_id}").json()["ended_at"] is not None, lambda: self.get(why, ann.person).text, 60)
         return job_id
 
     def work(self, number: int, what: str) -> None:

@@ -1,6 +1,7 @@
 """What is for sale, as quotes and prices see it: read from the registry, and kept for a few seconds.
 
-A quote that is a few seconds old is still a quote; placement looks for itself what is there.
+A quote that is a few seconds old is still a quote; placement looks for itself what is there. That nothing is for sale
+is not kept: the first node to come is quoted at once, and not what an empty market would cost.
 """
 
 import asyncio
@@ -27,7 +28,8 @@ class MarketNow:
     async def look(self, parts: Parts, requests: Database) -> Market:
         async with self._reading:
             now = parts.clock.now()
-            if self._read is None or self._read_at is None or not 0 <= now - self._read_at <= KEPT_US:
+            is_fresh = self._read_at is not None and 0 <= now - self._read_at <= KEPT_US
+            if self._read is None or not self._read.nodes or not is_fresh:
                 settings = parts.settings
                 self._read = await market.read(requests, selling_terms(settings), settings.nodes.agent_oldest, now)
                 self._read_at = now
