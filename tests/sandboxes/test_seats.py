@@ -105,7 +105,7 @@ async def test_a_run_that_somebody_ended_from_outside_says_so(cell: Cell) -> Non
 async def test_a_chosen_number_is_not_taken_for_a_signal(cell: Cell, end: str, expected: Outcome) -> None:
     if not kernel_tells():
         pytest.skip("this kernel does not tell how a process of others ended")
-    assert (await cell.run(cell.order("/bin/sh", "-c", f"sleep 0.3; {end}"))).outcome == expected
+    assert (await cell.run(cell.order("/bin/sh", "-c", f"sleep 1; {end}"))).outcome == expected
 
 
 async def test_many_runs_at_once_each_have_their_own(cell: Cell) -> None:
