@@ -57,7 +57,6 @@ def nodes(customer: Customer) -> int:
 
 
 @pytest.mark.needs("bubblewrap")
-@pytest.mark.timeout(400)  # a challenge that a busy machine is too slow for is repeated after a while
 def test_a_node_that_alters_results_is_not_paid_and_the_customer_gets_the_right_one() -> None:
     with reachable_directory() as home, pool_in(home, **MANY, **LIGHT) as pool:
         running = pool.up()
@@ -67,7 +66,7 @@ def test_a_node_that_alters_results_is_not_paid_and_the_customer_gets_the_right_
             liar.join(running.url, join_token(running, people, people.person(Role.PROVIDER)))
             liar.start()
             until_linked(liar)
-            until(lambda: nodes(ann) == 1, liar.said, 150)
+            until(lambda: nodes(ann) == 1, "the liar may get work", 60)
             job = ann.order(SCRIPT)
             assert any("house node" in why for why in job["quote"]["reasoning"])
             assert ann.post(f"/{job['id']}/confirm").status_code == 200
