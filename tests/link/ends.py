@@ -56,7 +56,10 @@ class Trouble(Fault):
 
 @dataclass
 class MemoryRegistry:
-    """Nodes by their key. It keeps everything it was told; `gate` holds its answers back, `broken` makes it fail."""
+    """Nodes by their key. It keeps everything it was told; `gate` holds its answers back, `broken` makes it fail.
+
+    What nodes in `slow` reported is decided when they are no longer there.
+    """
 
     nodes: dict[bytes, UUID] = field(default_factory=dict)
     generations: dict[UUID, int] = field(default_factory=lambda: defaultdict(int))
@@ -70,6 +73,8 @@ class MemoryRegistry:
     orders: Sequence[Set] = ()
     removed: set[UUID] = field(default_factory=set)
     broken: bool = False
+    slow: set[UUID] = field(default_factory=set)
+    deciding: set[UUID] = field(default_factory=set)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
@@ -91,8 +96,16 @@ class MemoryRegistry:
         ]
 
     async def reported(self, heard: Sequence[HeardReports]) -> Sequence[Outcome]:
-        await self._answering()
-        return [self._receive(one) for one in heard]
+        nodes = {one.held.node_id for one in heard}
+        assert not nodes & self.deciding, "the order of a node's reports is kept by one batch at a time"
+        self.deciding |= nodes
+        try:
+            while nodes & self.slow:
+                await asyncio.sleep(0.01)
+            await self._answering()
+            return [self._receive(one) for one in heard]
+        finally:
+            self.deciding -= nodes
 
     async def gone(self, links: Sequence[Held]) -> None:
         await self._answering()

@@ -107,6 +107,23 @@ async def test_what_a_node_says_while_others_are_decided_is_decided_together_and
         assert len([event for event in agent.events if isinstance(event, Safe)]) <= 3
 
 
+async def test_while_one_batch_is_decided_another_of_other_nodes_is_too() -> None:
+    async with served() as pool:
+        slow, slow_id = await pool.welcomed()
+        quick, quick_id = await pool.welcomed()
+        pool.registry.slow.add(slow_id)
+        slow.report(facts(1))
+        await soon(lambda: pool.registry.deciding == {slow_id})
+        slow.report(facts(2))
+        for number in (1, 2, 3):
+            quick.report(facts(number))
+            await quick.until(Safe, lambda event, number=number: event == Safe(number))
+        assert pool.registry.reports == {quick_id: [facts(1), facts(2), facts(3)]}
+        pool.registry.slow.clear()
+        await slow.until(Safe, lambda event: event == Safe(2))
+        assert pool.registry.reports[slow_id] == [facts(1), facts(2)]
+
+
 async def test_a_node_whose_reports_wait_is_not_read_and_goes_on_afterwards() -> None:
     async with served() as pool:
         agent, node_id = await pool.welcomed()

@@ -1,7 +1,8 @@
-"""Reports go to the registry in batches: of each node what has gathered while the last batch was decided, in its order.
+"""Reports go to the registry in batches: of each node what has gathered while its last batch was decided, in its order.
 
-A registry that cannot answer is asked again, with fewer and with others first: should it be for what one node said, the
-others do not wait for that. A node of which much waits is not read, so nothing grows.
+Two batches of different nodes are decided at a time, so that one is read while the other waits for the disk. A registry
+that cannot answer is asked again, with fewer and with others first: should it be for what one node said, the others do
+not wait for that. A node of which much waits is not read, so nothing grows.
 """
 
 import asyncio
@@ -20,6 +21,8 @@ from tidemill.wire.messages import FRAME_MAX, Facts, LogLines, Receipts, Reports
 BATCH_MAX = 200
 BATCH_MAX_BYTES = 256 * 1024
 """A batch has at least what one node said, and beyond that about so much: whatever waits for it waits not for long."""
+
+AT_ONCE = 2
 
 _WAITING_MAX_BYTES = 4 * FRAME_MAX
 _FRAMES_MAX = 256
@@ -51,6 +54,7 @@ class Deliveries:
         self._answer = answer
         self._chance = chance
         self._waiting: dict[Connection, deque[_Sized]] = {}
+        self._under_way: set[Connection] = set()
         self._most = BATCH_MAX
         self._failures = 0
         self._wanted = asyncio.Event()
@@ -67,17 +71,29 @@ class Deliveries:
         self._waiting.pop(connection, None)
 
     async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(AT_ONCE):
+                group.create_task(self._keep_delivering())
+
+    async def _keep_delivering(self) -> None:
         while True:
             await self._wanted.wait()
             if batch := self._next():
-                await self._deliver(batch)
+                connections = {one.connection for one in batch}
+                self._under_way |= connections
+                try:
+                    await self._deliver(batch)
+                finally:
+                    self._under_way -= connections
+                    self._wanted.set()  # of these something may have come meanwhile
             else:
                 self._wanted.clear()
 
     def _next(self) -> Sequence[_Gathered]:
         batch: list[_Gathered] = []
         left_bytes = BATCH_MAX_BYTES
-        for connection, frames in islice(self._waiting.items(), self._most):
+        free = ((one, frames) for one, frames in self._waiting.items() if one not in self._under_way)
+        for connection, frames in islice(free, self._most):
             if left_bytes <= 0:
                 break
             gathered = _gathered(connection, frames, left_bytes)

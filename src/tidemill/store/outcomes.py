@@ -2,7 +2,7 @@
 
 Everything of a batch is one transaction: leases are locked, core decides on what they say then, and all that follows is
 written. A happening that comes twice or too late finds no lease, or one of another try, and changes nothing. Locks:
-leases by id, then jobs, then the ledger.
+leases by id, then jobs by id, then the ledger; the last two are others' as well, so they are kept for a moment only.
 """
 
 from collections import Counter, defaultdict
@@ -128,15 +128,15 @@ async def write(
     transaction: Connection, moved: Sequence[Moved], ends: Sequence[TaskEnd], plan: MarketPlan, ids: Ids, now: Instant
 ) -> Applied:
     """Write down what becomes of leases and of tasks, pay, and give back what is left of jobs that ended with them."""
-    ended = await task_ends.write(transaction, ends, now)
-    await _requeue(transaction, [one for one in moved if one.step.task.state is TaskState.PENDING], now)
-    passed = [_passed(one) for one in moved if one.due]
-    transfers = await settling.pay(transaction, passed, [job.hold_id for job in ended.values()], plan, ids, now)
-    await _change(transaction, [one for one in moved if one.step.attempt not in OVER])
     over = [one for one in moved if one.step.attempt in OVER]
-    await _end_leases(transaction, over, transfers, now)
+    owed = await settling.bill(transaction, [_passed(one) for one in moved if one.due], ids, now)
+    await _requeue(transaction, [one for one in moved if one.step.task.state is TaskState.PENDING], now)
+    await _change(transaction, [one for one in moved if one.step.attempt not in OVER])
+    await _end_leases(transaction, over, owed.rewards, now)
+    ended = await task_ends.write(transaction, ends, now)
     if told := _told(moved, ends, ended):
         await events.append(transaction, told, ids, now)
+    await settling.pay(transaction, owed, [job.hold_id for job in ended.values()], plan, ids, now)
     return Applied(
         {one.said.attempt_id: one.step.attempt for one in moved},
         [(one.lease["owner_id"], one.step.blame) for one in moved if one.step.blame],

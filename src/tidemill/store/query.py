@@ -45,8 +45,8 @@ class Query:
 
     def __init__(self, name: str) -> None:
         text = files("tidemill.store").joinpath("queries", f"{name}.sql").read_text(encoding="utf-8")
-        self.sql, self._names = compile_names(text)
-        self._wanted = frozenset(self._names)
+        self.sql, self.names = compile_names(text)
+        self._wanted = frozenset(self.names)
 
     async def rows(self, connection: Connection, **values: Any) -> list[asyncpg.Record]:
         return await connection.fetch(self.sql, *self._ordered(values))
@@ -58,8 +58,8 @@ class Query:
         await connection.execute(self.sql, *self._ordered(values))
 
     def _ordered(self, values: dict[str, Any]) -> list[Any]:
-        assert values.keys() == self._wanted, f"expected {self._names}, got {sorted(values)}"
-        return [values[name] for name in self._names]
+        assert values.keys() == self._wanted, f"expected {self.names}, got {sorted(values)}"
+        return [values[name] for name in self.names]
 
 
 def compile_names(text: str) -> tuple[str, list[str]]:

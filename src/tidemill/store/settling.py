@@ -5,6 +5,7 @@ job that ended goes back in the same batch. Nobody is paid what was not held: th
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 from uuid import UUID
@@ -14,7 +15,7 @@ from tidemill.core.faults import Fault
 from tidemill.core.ids import Ids
 from tidemill.core.ledger import Entry, LedgerAccount, PostingRefusal, Release, Transfer
 from tidemill.core.ledger.accounts import AccountKind
-from tidemill.core.work.paying import Due, MarketPlan, Paid, split, sums
+from tidemill.core.work.paying import Due, MarketPlan, Paid, Sums, split, sums
 from tidemill.store import ledger
 from tidemill.store.query import Connection
 
@@ -45,30 +46,44 @@ class Passed(NamedTuple):
     due: Due
 
 
-async def pay(
-    transaction: Connection, passed: Sequence[Passed], over: Iterable[UUID], plan: MarketPlan, ids: Ids, now: Instant
-) -> Mapping[tuple[UUID, UUID], UUID]:
-    """Pay attempts, and give back what is left of the holds of jobs that are over. Answers the transfers of rewards."""
-    jobs = {one.job_id: one for one in passed}
+@dataclass(frozen=True)
+class Bill:
+    """What attempts pay, added up, and the transfers of rewards by job and owner, which are not posted yet."""
+
+    jobs: Mapping[UUID, Passed]
+    owners: frozenset[UUID]
+    total: Sums
+    rewards: Mapping[tuple[UUID, UUID], UUID]
+
+
+async def bill(transaction: Connection, passed: Sequence[Passed], ids: Ids, now: Instant) -> Bill:
+    """Add up what is to be paid. The ledger is locked only when it is paid, which is better done last."""
     fund_uc = await ledger.available_uc(transaction, _FUND) if any(one.due.bonus_uc for one in passed) else 0
     total = sums([Paid(one.job_id, one.owner_id, one.due) for one in passed], fund_uc)
     rewards = {key: ids.new(now) for key, amount_uc in total.rewards_uc.items() if amount_uc}
+    owners = frozenset(one.owner_id for one in passed)
+    return Bill({one.job_id: one for one in passed}, owners, total, rewards)
+
+
+async def pay(
+    transaction: Connection, owed: Bill, over: Iterable[UUID], plan: MarketPlan, ids: Ids, now: Instant
+) -> None:
+    """Pay what is owed, and give back what is left of the holds of jobs that are over."""
     entries: list[Entry] = [
-        _capture(reward_id, jobs[key[0]], _provider(key[1]), total.rewards_uc[key], "reward")
-        for key, reward_id in rewards.items()
+        _capture(reward_id, owed.jobs[key[0]], _provider(key[1]), owed.total.rewards_uc[key], "reward")
+        for key, reward_id in owed.rewards.items()
     ]
-    for job_id, commission_uc in total.commissions_uc.items():
+    for job_id, commission_uc in owed.total.commissions_uc.items():
         entries += [
-            _capture(ids.new(now), jobs[job_id], account_id, amount_uc, "commission")
+            _capture(ids.new(now), owed.jobs[job_id], account_id, amount_uc, "commission")
             for account_id, amount_uc in _receivers(plan, commission_uc)
         ]
     entries += [
         Transfer(ids.new(now), _FUND.id, _provider(owner_id), amount_uc, _CURRENCY, "early_bonus", f"owner:{owner_id}")
-        for owner_id, amount_uc in total.bonuses_uc.items()
+        for owner_id, amount_uc in owed.total.bonuses_uc.items()
     ]
     entries += [Release(ids.new(now), hold_id, "job ended") for hold_id in over]
-    await _post(transaction, entries, {one.owner_id for one in passed}, ids, now)
-    return rewards
+    await _post(transaction, entries, owed.owners, ids, now)
 
 
 def _capture(transfer_id: UUID, job: Passed, to_id: UUID, amount_uc: int, kind: str) -> Transfer:

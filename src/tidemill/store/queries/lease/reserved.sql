@@ -1,5 +1,7 @@
--- Attempts at work, with what they were told and for whom.
+-- Attempts at work, with what they were told and for whom. Each is looked up by itself.
 SELECT l.attempt_id, l.node_id, t.body, l.account_id
 FROM unnest(:attempt_ids::text::uuid[]) AS a (id)
-JOIN lease AS l ON l.attempt_id = a.id JOIN task AS t ON t.id = l.task_id
-WHERE l.state <> 'submitted'
+CROSS JOIN LATERAL (
+    SELECT attempt_id, node_id, task_id, account_id FROM lease WHERE attempt_id = a.id AND state <> 'submitted' LIMIT 1
+) AS l
+CROSS JOIN LATERAL (SELECT body FROM task WHERE id = l.task_id LIMIT 1) AS t

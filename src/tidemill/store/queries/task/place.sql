@@ -1,5 +1,6 @@
 -- Tasks leave the queue for a node, and get a lease each. A task that is no longer in the queue, or whose node has no link
--- any more, is left as it is: of two who place one task only the one that deletes its row does.
+-- any more, is left as it is: of two who place one task only the one that locks its row, and deletes it, does. Each is
+-- looked up by itself: the queue fills and empties, and the planner may still believe that nobody waits.
 WITH wanted AS (
     SELECT w.*
     FROM unnest(
@@ -9,10 +10,15 @@ WITH wanted AS (
     JOIN presence AS p ON p.node_id = w.node_id
     WHERE p.process_id IS NOT NULL
 ), taken AS (
-    DELETE FROM task_queue AS q USING wanted AS w
-    WHERE q.rank = w.rank AND q.task_id = w.task_id
-    RETURNING w.attempt_id, q.task_id, q.job_id, q.account_id, w.node_id, w.owner_id, q.rank, q.failures, q.tries,
-              w.hourly_uc, w.quoted_ms, w.deadline_us
+    SELECT w.attempt_id, q.task_id, q.job_id, q.account_id, w.node_id, w.owner_id, q.rank, q.failures, q.tries,
+           w.hourly_uc, w.quoted_ms, w.deadline_us
+    FROM wanted AS w
+    CROSS JOIN LATERAL (
+        SELECT * FROM task_queue WHERE rank = w.rank AND task_id = w.task_id LIMIT 1 FOR UPDATE
+    ) AS q
+), gone AS (
+    DELETE FROM task_queue
+    WHERE rank = ANY (ARRAY(SELECT DISTINCT rank FROM taken)) AND task_id = ANY (ARRAY(SELECT task_id FROM taken))
 )
 INSERT INTO lease (attempt_id, task_id, job_id, account_id, node_id, owner_id, rank, failures, tries, hourly_uc, quoted_ms,
                    offered_at, deadline_at, due_us)
