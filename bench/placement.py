@@ -23,6 +23,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from tidemill.core.clock import Instant
+from tidemill.core.dispatch.asking import asked
 from tidemill.core.dispatch.placer import Placer, Want
 from tidemill.core.dispatch.selling import Seller
 from tidemill.core.kinds import matmul
@@ -199,7 +200,7 @@ def _want(dice: Random, number: int) -> Want:
     job, side = dice.randrange(50), dice.choice((256, 512, 1024))
     parameters = {"m": side, "n": side, "k": side, "element": "int8", "seed": number}
     body = task_bytes(Task(KIND, parameters, limits_of(matmul.needs(Matmul(side, side, side, Element.INT8, 0)), 60.0)))
-    return Want(UUID(int=number), UUID(int=job), UUID(int=OWNERS + job), body, 10**9, Instant(job))
+    return Want(UUID(int=number), UUID(int=job), UUID(int=OWNERS + job), asked(body), 10**9, Instant(job))
 
 
 if __name__ == "__main__":

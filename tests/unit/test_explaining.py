@@ -7,6 +7,7 @@ from uuid import UUID
 from tests.store.dispatch_world import body_of
 from tidemill.control.placement_policies import placement_policies
 from tidemill.core.clock import SECOND, Instant
+from tidemill.core.dispatch.asking import asked
 from tidemill.core.dispatch.explaining import SAMPLE_EVERY_US, SHARED_MAX, Explaining
 from tidemill.core.dispatch.placer import WEIGHED_MAX, Placer, Want
 from tidemill.core.dispatch.selling import Seller
@@ -36,7 +37,7 @@ def placer(nodes: int) -> Placer:
 
 def wants(count: int, job: int = 1, tries: int = 0) -> list[Want]:
     return [
-        Want(UUID(int=job * 10_000 + n), UUID(int=job), UUID(int=999_999), body_of(1), 10**12, NOW, tries=tries)
+        Want(UUID(int=job * 10_000 + n), UUID(int=job), UUID(int=999_999), asked(body_of(1)), 10**12, NOW, tries=tries)
         for n in range(count)
     ]
 

@@ -43,7 +43,7 @@ def placer_of(*sellers: Seller, newcomers_share: float = 0.0) -> Placer:
 
 
 def want(number: int, customer: int = 10**6, body: bytes = body_of(1), cost_max_uc: int = PLENTY_UC) -> Want:
-    return Want(UUID(int=number), UUID(int=1), UUID(int=customer), body, cost_max_uc, NOW)
+    return Want(UUID(int=number), UUID(int=1), UUID(int=customer), asked(body), cost_max_uc, NOW)
 
 
 def cost_uc(one: Seller, body: bytes) -> int:

@@ -24,18 +24,19 @@ FRONT_MAX = 10_000
 
 AT_ONCE = 2_000
 BODIES_MAX_BYTES = 64 * 1024 * 1024
-SORTS_MAX = 100_000
+NUMBERS_MAX = 100_000
 
 Sort: TypeAlias = int
 """Tasks of one sort find room together, or none of them does."""
 
 
 class InFront(NamedTuple):
-    """A task in the front of the queue."""
+    """A task in the front of the queue. Those that are of one sort and of one job have the same number as `alike`."""
 
     waiting: Waiting
     want: Want
     sort: Sort
+    alike: int
 
 
 class QueueFront:
@@ -45,8 +46,9 @@ class QueueFront:
         self._database = database
         self._tasks: dict[bytes, InFront] = {}
         self._sorts: dict[Hashable, Sort] = {}
+        self._alike: dict[Hashable, int] = {}
         self._numbers = count()
-        self._shown: set[tuple[Sort, UUID]] = set()
+        self._shown: set[int] = set()
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -63,7 +65,7 @@ class QueueFront:
 
     def page(self, most: int, hopeless: Container[Sort]) -> list[InFront]:
         """The first tasks; of sorts that find no room one of each job, which may be told so."""
-        return list(islice((one for one in self._tasks.values() if self._is_next(one, hopeless)), most))
+        return list(islice(self._next(hopeless), most))
 
     def forget(self, gone: Iterable[Waiting]) -> None:
         """These are in the queue no more."""
@@ -83,27 +85,34 @@ class QueueFront:
             left_bytes -= sum(len(one.body) for one in read)
         return found
 
-    def _is_next(self, one: InFront, hopeless: Container[Sort]) -> bool:
-        is_first = (one.sort, one.waiting.job_id) not in self._shown
-        self._shown.add((one.sort, one.waiting.job_id))
-        return is_first or one.sort not in hopeless
+    def _next(self, hopeless: Container[Sort]) -> Iterator[InFront]:
+        shown = self._shown
+        for one in self._tasks.values():
+            if one.alike not in shown or one.sort not in hopeless:
+                shown.add(one.alike)
+                yield one
 
     def _in_front(self, read: Iterable[Waiting], tried: Mapping[UUID, Tried]) -> Iterator[InFront]:
         for one in read:
             want = _want(one, tried)
-            yield InFront(one, want, self._sort(want))
+            sort = self._sort(want)
+            yield InFront(one, want, sort, self._number(self._alike, (sort, one.job_id)))
 
     def _sort(self, want: Want) -> Sort:
-        known = asked(want.body)
-        like = None if known is None else known.like
-        alike = (like, want.account_id, want.cost_max_uc, want.excluded, want.for_house)
-        if len(self._sorts) >= SORTS_MAX:
-            self._sorts.clear()  # those that come get new numbers: one sort may then have two, which costs time only
-        return self._sorts.setdefault(alike, next(self._numbers))
+        like = None if want.asked is None else want.asked.like
+        return self._number(self._sorts, (like, want.account_id, want.cost_max_uc, want.excluded, want.for_house))
+
+    def _number(self, numbers: dict[Hashable, int], key: Hashable) -> int:
+        """A number that stands for a key. Where too many are known, those that come get new ones: one key may then have
+        two, which costs time only."""
+        if len(numbers) >= NUMBERS_MAX:
+            numbers.clear()
+        known = numbers.get(key)
+        return numbers.setdefault(key, next(self._numbers)) if known is None else known
 
 
 def _want(one: Waiting, tried: Mapping[UUID, Tried]) -> Want:
     before = tried.get(one.task_id, Tried())
     whose = (one.task_id, one.job_id, one.account_id)
     for_house = one.is_audit or before.for_house
-    return Want(*whose, one.body, one.cost_max_uc, one.since, before.node_ids, one.tries, for_house)
+    return Want(*whose, asked(one.body), one.cost_max_uc, one.since, before.node_ids, one.tries, for_house)

@@ -51,12 +51,15 @@ _NOBODY: frozenset[UUID] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """A task that waits: who pays, the most that it may cost, since when, and whom it must not go to."""
+    """A task that waits: who pays, what it asks, the most that it may cost, since when, and whom it must not go to.
+
+    One that this version cannot read asks nothing, and finds nobody.
+    """
 
     task_id: UUID
     job_id: UUID
     account_id: UUID
-    body: bytes
+    asked: Asked | None
     cost_max_uc: int
     since: Instant
     excluded: frozenset[UUID] = _NOBODY
@@ -172,8 +175,7 @@ class Placer:
 
     def inputs_of(self, wants: Iterable[Want]) -> set[Digest]:
         """What tasks need of which some node may have a copy."""
-        read = (asked(want.body) for want in wants)
-        return {one.digest for known in read if known is not None for one in known.inputs}
+        return {one.digest for want in wants if want.asked is not None for one in want.asked.inputs}
 
     def hold(self, holders: Mapping[Digest, Iterable[UUID]]) -> None:
         """Which nodes have which inputs already, for the next decision. Of those that many have, some are enough."""
@@ -204,7 +206,7 @@ class Placer:
 
     def why_nowhere(self, want: Want, now: Instant) -> Nowhere:
         """How many of the nodes that are looked at there is each objection to."""
-        known = asked(want.body)
+        known = want.asked
         assert known is not None, "what nobody was found for could be read"
         request, is_too_dear = (
             self._request(want, known),
@@ -236,7 +238,7 @@ class Placer:
         made: dict[Hashable, Request] = {}
         requests = []
         for want in wants:
-            known = asked(want.body)
+            known = want.asked
             if known is not None:
                 key = (known.like, want.account_id, want.since, want.excluded, want.for_house)
                 request = made.get(key) or made.setdefault(key, self._request(want, known))
