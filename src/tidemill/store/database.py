@@ -86,8 +86,13 @@ class Database:
     async def connection(self) -> AsyncIterator[Connection]:
         """A connection for single statements."""
         with faults():
-            async with self._pool.acquire(timeout=_ACQUIRE_S) as connection:
-                yield cast(Connection, connection)
+            async with self._pool.acquire(timeout=_ACQUIRE_S) as acquired:
+                connection = cast(Connection, acquired)
+                try:
+                    yield connection
+                except BaseException:
+                    connection.mark_failed()
+                    raise
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:

@@ -27,9 +27,22 @@ _TOKEN = re.compile(
 
 
 class Connection(PlainConnection):
-    """A connection that remembers about whom events were appended on it, so that it can be told after the commit."""
+    """A connection that remembers about whom events were appended on it, so that it can be told after the commit.
+
+    Nothing that we do outlives its transaction, so a connection is cleaned up only after something has failed on it:
+    that saves a round trip each time one is used.
+    """
 
     _appended: list[UUID] | None = None
+    _failed = False
+
+    def mark_failed(self) -> None:
+        self._failed = True
+
+    def get_reset_query(self) -> str:
+        """What the pool has the server do before somebody else gets this connection."""
+        failed, self._failed = self._failed, False
+        return str(super().get_reset_query()) if failed else ""
 
     def mark_appended(self, accounts: Iterable[UUID]) -> None:
         self._appended = [*(self._appended or ()), *accounts]

@@ -1,0 +1,24 @@
+"""Connections that several use one after the other."""
+
+import pytest
+
+from tidemill.core.faults import DatabaseFault
+from tidemill.store.address import DatabaseUrls
+from tidemill.store.database import Database, Limits
+
+LOCKS = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
+
+
+async def test_what_somebody_failed_with_is_cleaned_up_before_another_gets_the_connection(urls: DatabaseUrls) -> None:
+    database = await Database.open(urls.program, Limits(connections=1, statement_s=0.5, lock_s=10), "test")
+    try:
+        with pytest.raises(DatabaseFault):
+            async with database.connection() as connection:
+                process_id = connection.get_server_pid()
+                await connection.execute("SELECT pg_advisory_lock(1)")
+                await connection.execute("SELECT pg_sleep(30)")
+        async with database.connection() as connection:
+            assert connection.get_server_pid() == process_id
+            assert await connection.fetchval(LOCKS) == 0
+    finally:
+        await database.close()
