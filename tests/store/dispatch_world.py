@@ -140,7 +140,8 @@ class World:
 
     async def offers(self) -> list[Offered]:
         async with self.parts.database.connection() as connection:
-            return await leases.offers(connection, self.parts.process_id, 0, [], 10_000)
+            every = await leases.behind(connection, 0, 10_000)
+            return await leases.offers(connection, [one.attempt_id for one in every])
 
     async def say(self, node: Node, *reports: messages.Report) -> list[Outcome]:
         """What a node reports on its link."""

@@ -17,7 +17,16 @@ from tidemill.store.tasks import find_by_key
 
 COMING_AND_GOING = ("lease", "task_queue")
 
-BATCHES = ("lease/change", "lease/end", "lease/lock", "lease/reserved", "task/place", "task/waiting")
+BATCHES = (
+    "lease/change",
+    "lease/end",
+    "lease/lock",
+    "lease/of_nodes",
+    "lease/offers",
+    "lease/reserved",
+    "task/place",
+    "task/waiting",
+)
 
 
 @pytest.mark.parametrize("name", BATCHES)

@@ -310,10 +310,11 @@ async def test_offers_are_found_by_number_and_whole_for_who_is_newly_linked(pool
     await pool.job(8)
     placed = await pool.place()
     async with pool.database.connection() as connection:
-        every = await leases.offers(connection, PROCESS, 0, [], 100)
+        every = await leases.behind(connection, 0, 100)
         assert [one.attempt_id for one in every] == [one.attempt_id for one in placed]
-        last = every[-1].number
-        assert await leases.offers(connection, PROCESS, last, [], 100) == []
-        again = await leases.offers(connection, PROCESS, last, [pool.nodes[0]], 100)
+        assert await leases.behind(connection, every[2].number, 2) == every[3:5]
+        assert await leases.behind(connection, every[-1].number, 100) == []
+        again = await leases.of_nodes(connection, [pool.nodes[0], UUID(int=8)])
         assert [one.node_id for one in again] == [pool.nodes[0]] * 2
-        assert await leases.offers(connection, UUID(int=8), 0, [], 100) == []
+        told = await leases.offers(connection, [one.attempt_id for one in reversed(again)])
+        assert [one.number for one in told] == sorted(one.number for one in again)

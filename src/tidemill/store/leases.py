@@ -15,6 +15,8 @@ from tidemill.store.query import Connection, Query
 
 _OVERDUE = Query("lease/overdue")
 _LOST = Query("lease/lost")
+_BEHIND = Query("lease/behind")
+_OF_NODES = Query("lease/of_nodes")
 _OFFERS = Query("lease/offers")
 _AT_WORK = Query("lease/at_work")
 _RESERVED = Query("lease/reserved")
@@ -26,8 +28,16 @@ LATE = "The deadline passed before the node delivered."
 LOST = "The node is offline."
 
 
+class Numbered(NamedTuple):
+    """An attempt that its node is offered. Numbers are given in the order of placing."""
+
+    number: int
+    attempt_id: UUID
+    node_id: UUID
+
+
 class Offered(NamedTuple):
-    """What a node is offered. Offers have numbers in the order of placing."""
+    """What a node is offered."""
 
     number: int
     attempt_id: UUID
@@ -56,12 +66,19 @@ async def given_up(connection: Connection, limit: int) -> list[Said]:
     return [*lost, *(one for one in late if one.attempt_id not in known)]
 
 
-async def offers(
-    connection: Connection, process_id: UUID, after: int, newly_linked: Sequence[UUID], limit: int
-) -> list[Offered]:
-    """What the nodes of a process are offered behind a number; of those who are newly linked, all that they hold."""
-    rows = await _OFFERS.rows(connection, process_id=process_id, after=after, node_ids=list(newly_linked), limit=limit)
-    return [Offered(*row) for row in rows]
+async def behind(connection: Connection, after: int, limit: int) -> list[Numbered]:
+    """What was placed behind a number, in its order."""
+    return [Numbered(*row) for row in await _BEHIND.rows(connection, after=after, limit=limit)]
+
+
+async def of_nodes(connection: Connection, node_ids: Sequence[UUID]) -> list[Numbered]:
+    """All that nodes hold and have not delivered."""
+    return [Numbered(*row) for row in await _OF_NODES.rows(connection, node_ids=uuid_array(node_ids))]
+
+
+async def offers(connection: Connection, attempt_ids: Sequence[UUID]) -> list[Offered]:
+    """What nodes are told of these attempts, as far as they are still theirs, in the order of placing."""
+    return [Offered(*row) for row in await _OFFERS.rows(connection, attempt_ids=uuid_array(attempt_ids))]
 
 
 async def at_work(connection: Connection) -> set[bytes]:

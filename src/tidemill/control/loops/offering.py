@@ -1,8 +1,9 @@
 """Tells nodes whose links this process holds what they are offered, and what they are to stop.
 
-Offers have numbers in the order of placing, so what is new is behind the last one that was told. What this process
+Offers have numbers in the order of placing, so what is new is behind the last one that was looked at. What this process
 places itself it tells at once; what another places is read from the database. A node whose link is new is told all that
-it holds: what comes twice changes nothing there.
+it holds: what comes twice changes nothing there. Whose link is here only this process knows for sure: the database may
+have taken it for lost meanwhile.
 """
 
 from collections import defaultdict
@@ -17,12 +18,12 @@ from tidemill.core.events import Recorded
 from tidemill.link.server import Links
 from tidemill.store import leases
 from tidemill.store.leases import CalledOff, Offered
+from tidemill.store.query import Connection
 from tidemill.wire.messages import FRAME_MAX, Cancel, Offer, Order
 
 AT_ONCE = 5_000
 ORDERS_MAX = 500
 _ORDER_BYTES, _REASON_BYTES = 64, 2_000
-_NO_NUMBER = 2**62
 _KEPT_US = DAY
 _FORGET_US = 600 * SECOND
 
@@ -37,6 +38,7 @@ class OfferingLoop(Loop):
         self._links = links
         self._told: dict[UUID, int] = {}
         self._after = 0
+        self._told_here: set[int] = set()
         self._forgot_at = Instant(0)
 
     def heard(self, batch: Sequence[Recorded], *, placed_here: bool) -> bool:
@@ -46,36 +48,42 @@ class OfferingLoop(Loop):
 
     def placed(self, offers: Sequence[Offered], now: Instant) -> None:
         """What was just placed here, in the order of its numbers. Others tell the nodes whose links they hold."""
-        self._order((), offers, (), now)
+        self._order(offers, (), now)
         first, last = offers[0].number, offers[-1].number
         if first == self._after + 1 and last - first + 1 == len(offers):
-            self._after = last  # else somebody may have placed something in between, which the next tick reads
+            self._after = last
+        else:  # somebody may have placed something in between, which the next tick reads
+            self._told_here.update(one.number for one in offers)
 
     async def tick(self, now: Instant) -> Tick:
         await self._forget(now)
         held = dict(self._links.held())
-        if not held:
-            self._told = {}
-            return Tick()
         newly_linked = [node_id for node_id, generation in held.items() if self._told.get(node_id) != generation]
         async with self.parts.database.connection() as connection:
-            fresh = await leases.offers(connection, self.parts.process_id, self._after, [], AT_ONCE)
-            again = []
-            if newly_linked:
-                again = await leases.offers(connection, self.parts.process_id, _NO_NUMBER, newly_linked, 20 * AT_ONCE)
-            called_off = await leases.called_off(connection, self.parts.process_id)
-        self._order(again, fresh, called_off, now)
+            fresh = await leases.behind(connection, self._after, AT_ONCE)
+            again = await leases.of_nodes(connection, newly_linked) if newly_linked else []
+            called_off = await leases.called_off(connection, self.parts.process_id) if held else []
+            wanted = [one for one in fresh if one.node_id in held and one.number not in self._told_here]
+            told = await self._offer(connection, list({one.attempt_id: None for one in (*again, *wanted)}), now)
+        self._order((), called_off, now)
         self._told = held
         if fresh:
             self._after = max(self._after, fresh[-1].number)
-        told = len(fresh) + len(again) + len(called_off)
-        return Tick(seen=told, applied=told, more=len(fresh) == AT_ONCE)
+            self._told_here = {number for number in self._told_here if number > self._after}
+        return Tick(seen=told + len(called_off), applied=told + len(called_off), more=len(fresh) == AT_ONCE)
 
-    def _order(
-        self, again: Iterable[Offered], fresh: Iterable[Offered], called_off: Iterable[CalledOff], now: Instant
-    ) -> None:
+    async def _offer(self, connection: Connection, attempt_ids: Sequence[UUID], now: Instant) -> int:
+        """Tell nodes of attempts, not too many at a time: each comes with all that is to be done."""
+        told = 0
+        for start in range(0, len(attempt_ids), AT_ONCE):
+            offers = await leases.offers(connection, attempt_ids[start : start + AT_ONCE])
+            self._order(offers, (), now)
+            told += len(offers)
+        return told
+
+    def _order(self, offers: Iterable[Offered], called_off: Iterable[CalledOff], now: Instant) -> None:
         orders: dict[UUID, list[Order]] = defaultdict(list)
-        for one in {offer.attempt_id: offer for offer in (*again, *fresh)}.values():
+        for one in offers:
             orders[one.node_id].append(_offer(one, now))
         for stop in called_off:
             orders[stop.node_id].append(Cancel(stop.attempt_id.bytes, stop.lease, stop.reason))

@@ -1,6 +1,9 @@
--- What nodes whose links a process holds are offered, behind a number; or all that some of them hold, whatever its number.
+-- What nodes are told of attempts that are still offered, in the order of placing. Each is looked up by itself.
 SELECT l.number, l.attempt_id, l.task_id, l.node_id, l.tries AS lease, l.deadline_at, t.body
-FROM lease AS l JOIN presence AS p ON p.node_id = l.node_id JOIN task AS t ON t.id = l.task_id
-WHERE p.process_id = :process_id AND l.state IN ('offered', 'accepted', 'running')
-  AND (l.number > :after OR l.node_id = ANY (:node_ids::uuid[]))
-ORDER BY l.number LIMIT :limit
+FROM unnest(:attempt_ids::text::uuid[]) AS a (id)
+CROSS JOIN LATERAL (
+    SELECT number, attempt_id, task_id, node_id, tries, deadline_at FROM lease
+    WHERE attempt_id = a.id AND state IN ('offered', 'accepted', 'running') LIMIT 1
+) AS l
+CROSS JOIN LATERAL (SELECT body FROM task WHERE id = l.task_id LIMIT 1) AS t
+ORDER BY l.number
