@@ -22,3 +22,15 @@ async def test_what_somebody_failed_with_is_cleaned_up_before_another_gets_the_c
             assert await connection.fetchval(LOCKS) == 0
     finally:
         await database.close()
+
+
+async def test_a_connection_that_is_lost_is_a_fault_and_the_next_is_a_new_one(urls: DatabaseUrls) -> None:
+    database = await Database.open(urls.program, Limits(connections=1, statement_s=5, lock_s=10), "test")
+    try:
+        with pytest.raises(DatabaseFault):
+            async with database.connection() as connection:
+                await connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+        async with database.connection() as connection:
+            assert await connection.fetchval(LOCKS) == 0
+    finally:
+        await database.close()

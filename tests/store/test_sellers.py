@@ -34,8 +34,29 @@ async def nothing_between() -> None:
     return None
 
 
+async def have_verified(world: World, results: int) -> None:
+    """As if so many results of every owner had been verified."""
+    async with world.parts.database.transaction() as transaction:
+        await transaction.execute(
+            "INSERT INTO owner_record (owner_id, verified) SELECT DISTINCT account_id, $1::bigint FROM node "
+            "ON CONFLICT (owner_id) DO UPDATE SET verified = excluded.verified",
+            results,
+        )
+
+
+async def test_an_owner_is_new_until_enough_results_were_verified_and_each_that_is_paid_counts(world: World) -> None:
+    node, _ = await world.node(), world.later(8 * DAY / SECOND)
+    await have_verified(world, 48)
+    await world.job(2)
+    for offer in await world.place():
+        assert await newcomers(world) == {node.id}
+        await world.deliver(offer)
+    assert await newcomers(world) == set()
+
+
 async def test_an_owner_is_new_for_a_week_whatever_nodes_join_or_go(world: World) -> None:
     old, left = await world.node(), await world.node()
+    await have_verified(world, 50)
     async with world.parts.database.transaction() as transaction:
         await transaction.execute(
             "UPDATE node SET removed_at = $2, removed_reason = 'gone', life = 'deregistered' WHERE id = $1",

@@ -69,7 +69,7 @@ async def _online(connection: "Connection", settings: "Settings") -> "list[Membe
     from tidemill.control.loops.placing import selling_terms
     from tidemill.core.dispatch.selling import seller_of
     from tidemill.sim.days.world import Member
-    from tidemill.store import node_views, nodes
+    from tidemill.store import node_views, nodes, sellers
     from tidemill.store.clock import read_clock
 
     terms, now = selling_terms(settings), await read_clock(connection)
@@ -79,9 +79,10 @@ async def _online(connection: "Connection", settings: "Settings") -> "list[Membe
         after = page[-1].id
         devices = await nodes.devices(connection, [node.id for node in page])
         views = await node_views.views(connection, page, devices, terms.heat, settings.nodes.agent_oldest)
+        records = await sellers.owner_records(connection, page)
         for node in page:
             view = views[node.id]
             always = replace(view, rules=replace(view.rules, windows=()))
-            if seller := seller_of(node, devices[node.id], always, terms, now):
+            if seller := seller_of(node, devices[node.id], always, terms, now, records.get(node.account_id)):
                 found.append(Member(seller, "", view.rules.windows, node.utc_offset_s))
     return found

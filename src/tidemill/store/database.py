@@ -88,10 +88,11 @@ class Database:
         with faults():
             async with self._pool.acquire(timeout=_ACQUIRE_S) as acquired:
                 connection = cast(Connection, acquired)
+                itself = connection.itself()
                 try:
                     yield connection
                 except BaseException:
-                    connection.mark_failed()
+                    itself.mark_failed()
                     raise
 
     @asynccontextmanager

@@ -2,7 +2,8 @@
 
 Everything of a batch is one transaction: leases are locked, core decides on what they say then, and all that follows is
 written. A happening that comes twice or too late finds no lease, or one of another try, and changes nothing. Locks:
-leases by id, then jobs by id, then the ledger; the last two are others' as well, so they are kept for a moment only.
+leases by id, then jobs by id, then owners' records by id, then the ledger; of these only leases are nobody else's, so
+the others are kept for a moment only.
 """
 
 from collections import Counter, defaultdict
@@ -35,6 +36,7 @@ _LOCK = Query("lease/lock")
 _CHANGE = Query("lease/change")
 _END_LEASES = Query("lease/end")
 _REQUEUE = Query("task/requeue")
+_COUNT_VERIFIED = Query("owner_record/count")
 
 Leases: TypeAlias = Mapping[UUID, asyncpg.Record]
 """Locked leases by attempt, each with what its task expects and may cost, and whether its job still wants it."""
@@ -136,6 +138,7 @@ async def write(
     ended = await task_ends.write(transaction, ends, now)
     if told := _told(moved, ends, ended):
         await events.append(transaction, told, ids, now)
+    await _count_verified(transaction, [one for one in moved if one.due])
     await settling.pay(transaction, owed, [job.hold_id for job in ended.values()], plan, ids, now)
     return Applied(
         {one.said.attempt_id: one.step.attempt for one in moved},
@@ -250,6 +253,13 @@ async def _requeue(transaction: Connection, again: Sequence[Moved], now: Instant
             failures=bigint_array([one.step.task.failures for one in again]),
             tries=bigint_array([one.step.task.tries for one in again]),
         )
+
+
+async def _count_verified(transaction: Connection, passed: Sequence[Moved]) -> None:
+    if passed:
+        counts = Counter(one.lease["owner_id"] for one in passed)
+        verified = bigint_array(list(counts.values()))
+        await _COUNT_VERIFIED.run(transaction, owner_ids=uuid_array(list(counts)), verified=verified)
 
 
 async def _change(transaction: Connection, going_on: Sequence[Moved]) -> None:

@@ -36,6 +36,10 @@ class Connection(PlainConnection):
     _appended: list[UUID] | None = None
     _failed = False
 
+    def itself(self) -> "Connection":
+        """This connection, where the pool hands out a stand-in for it, which is nothing any more when it is lost."""
+        return self
+
     def mark_failed(self) -> None:
         self._failed = True
 

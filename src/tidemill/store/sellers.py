@@ -1,17 +1,17 @@
 """The nodes that may get work, as the database knows them; and which tasks they must not get again."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.dispatch.selling import Seller, Terms, seller_of
+from tidemill.core.dispatch.selling import OwnerRecord, Seller, Terms, seller_of
 from tidemill.core.nodes.node import Node
 from tidemill.store import node_views, nodes
 from tidemill.store.database import Database
 from tidemill.store.query import Connection, Query
 
-_OWNERS_SINCE = Query("node/owners_since")
+_OWNER_RECORDS = Query("node/owner_records")
 _TRIED = Query("task/tried")
 
 PAGE = 200
@@ -61,14 +61,19 @@ async def tried(connection: Connection, task_ids: Sequence[UUID], now: Instant) 
     return {row["task_id"]: Tried(frozenset(row["node_ids"] or ()), row["for_house"]) for row in rows}
 
 
+async def owner_records(connection: Connection, of: Iterable[Node]) -> Mapping[UUID, OwnerRecord]:
+    """What is known of the owners of these nodes."""
+    rows = await _OWNER_RECORDS.rows(connection, owner_ids=list({node.account_id for node in of}))
+    return {row["account_id"]: OwnerRecord(row["since"], row["verified"]) for row in rows}
+
+
 async def _sellers(
     connection: Connection, page: Sequence[Node], terms: Terms, agent_oldest: str, now: Instant
 ) -> dict[UUID, Seller | None]:
     devices = await nodes.devices(connection, [node.id for node in page])
     views = await node_views.views(connection, page, devices, terms.heat, agent_oldest)
-    rows = await _OWNERS_SINCE.rows(connection, owner_ids=list({node.account_id for node in page}))
-    since: dict[UUID, Instant] = {row["account_id"]: row["since"] for row in rows}
+    records = await owner_records(connection, page)
     return {
-        node.id: seller_of(node, devices[node.id], views[node.id], terms, now, owner_since=since.get(node.account_id))
+        node.id: seller_of(node, devices[node.id], views[node.id], terms, now, records.get(node.account_id))
         for node in page
     }

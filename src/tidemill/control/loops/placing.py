@@ -186,5 +186,11 @@ class PlacingLoop(Loop):
 
 def selling_terms(settings: Settings) -> Terms:
     heat = HeatLimits(settings.nodes.pause_above_c, settings.nodes.resume_at_c)
-    new_for_us = int(settings.newcomers.new_for_s * SECOND)
-    return Terms(settings.market.default_hourly_uc, settings.reputation.start_points, heat, new_for_us)
+    newcomers = settings.newcomers
+    return Terms(
+        settings.market.default_hourly_uc,
+        settings.reputation.start_points,
+        heat,
+        int(newcomers.new_for_s * SECOND),
+        newcomers.new_for_results,
+    )

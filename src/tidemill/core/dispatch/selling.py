@@ -33,6 +33,17 @@ class Terms:
     new_for_us: int
     """So long after their first node has joined, owners are newcomers."""
 
+    new_for_results: int = 0
+    """Until so many of their results were verified, they are, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerRecord:
+    """When an owner's first node has joined, and how many of their results were verified."""
+
+    since: Instant
+    verified: int = 0
+
 
 @dataclass(frozen=True)
 class Seller:
@@ -61,10 +72,9 @@ def seller_of(
     view: NodeView,
     terms: Terms,
     now: Instant,
-    owner_since: Instant | None = None,
+    record: OwnerRecord | None = None,
 ) -> Seller | None:
-    """The node as it is offered work; None if it is offered none now. `owner_since` is when its owner's first node has
-    joined, where that was not this one."""
+    """The node as it is offered work; None if it is offered none now. Whose record is not known joined with it."""
     if node.machine is None or any(reason.device is None for reason in why_no_work(view, terms.heat, now)):
         return None
     working = [one for one in devices if one.failing is None]
@@ -85,7 +95,7 @@ def seller_of(
         region=view.rules.region or "",
         labels=frozenset({*(one for one in view.rules.labels if one != HOUSE), *_own_labels(node, carries)}),
         kinds=frozenset(carries.get("kinds", ())),
-        newcomer=not node.house and now - (owner_since or node.joined_at) < terms.new_for_us,
+        newcomer=not node.house and _is_new(record or OwnerRecord(node.joined_at), terms, now),
         available_until=windows.closes_at(view.rules.windows, now, node.utc_offset_s) if view.rules.windows else None,
     )
     slowest = min((float(one.measured_ops_per_s or 0) for one in gpus), default=0.0)
@@ -110,6 +120,10 @@ def left_of(seller: Seller, taken: Iterable[tuple[Request, tuple[int, ...]]]) ->
         memory_mib=max(0, memory_mib),
         disk_mib=max(0, disk_mib),
     )
+
+
+def _is_new(record: OwnerRecord, terms: Terms, now: Instant) -> bool:
+    return now - record.since < terms.new_for_us or record.verified < terms.new_for_results
 
 
 def _own_labels(node: Node, carries: Mapping[str, Any]) -> Iterator[str]:

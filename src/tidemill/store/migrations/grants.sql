@@ -62,6 +62,7 @@ GRANT USAGE ON SEQUENCE lease_number TO {program};
 GRANT SELECT, INSERT, UPDATE (state, verdict, reason, paid_uc, transfer_id, batch_id, place, ended_at) ON attempt TO {program};
 GRANT SELECT, INSERT ON receipt_batch TO {program};
 GRANT SELECT, INSERT, UPDATE (found, verdict, ended_at, judged_at) ON audit TO {program};
+GRANT SELECT, INSERT, UPDATE (verified) ON owner_record TO {program};
 GRANT SELECT, INSERT ON attempt_log TO {program};
 GRANT USAGE ON SEQUENCE attempt_log_number TO {program};
 GRANT SELECT, INSERT, DELETE ON explanation TO {program};
