@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import secrets
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from uuid import UUID
 
@@ -77,7 +76,7 @@ def receipt(world: World, offer: Offered, answer: bytes, numeric_class: str = HE
 
 def crash(world: World, offer: Offered, reason: str) -> Receipt:
     done = receipt(world, offer, RIGHT)
-    return replace(done, result_sha256=b"", inline=b"", outcome=Outcome.FAILED, exit_code=1, reason=reason)
+    return done._replace(result_sha256=b"", inline=b"", outcome=Outcome.FAILED, exit_code=1, reason=reason)
 
 
 async def says(world: World, offer: Offered, answer: bytes, numeric_class: str = HERE) -> None:
@@ -345,7 +344,7 @@ async def test_bytes_that_are_not_those_that_were_signed_are_wrong_without_an_au
     job_id = await world.job(1, expected=False, body=SCRIPT)
     [offer] = await world.place()
     right = receipt(world, offer, RIGHT)
-    await world.say(node, signed_by(node, replace(right, inline=archives.archive({PurePosixPath("x"): b"no"}))))
+    await world.say(node, signed_by(node, right._replace(inline=archives.archive({PurePosixPath("x"): b"no"}))))
     await loop.tick(world.now)
     assert await world.value("SELECT count(*) FROM audit") == 0
     [one] = await used(world, job_id)
@@ -360,7 +359,7 @@ async def test_a_result_that_was_never_uploaded_is_wrong_even_if_its_hash_is_rig
     [offer] = await world.place()
     right = receipt(world, offer, RIGHT)
     somewhere = Digest(right.result_sha256.hex())
-    await world.say(node, signed_by(node, replace(right, inline=b"", artefact=somewhere)))
+    await world.say(node, signed_by(node, right._replace(inline=b"", artefact=somewhere)))
     await loop.tick(world.now)
     assert (await used(world, job_id))[0].verdict == "fail"
     assert await world.earned(node) == 0
@@ -436,7 +435,7 @@ async def test_times_that_cannot_be_true_are_not_paid_at_once_and_are_told(world
     job_id = await world.job(1)
     [offer] = await world.place()
     honest = world.receipt(offer)
-    await world.say(node, signed_by(node, replace(honest, started_at=Instant(world.now - 60 * SECOND))))
+    await world.say(node, signed_by(node, honest._replace(started_at=Instant(world.now - 60 * SECOND))))
     assert await state(world, job_id) == "running"
     await loop.tick(world.now)
     assert await state(world, job_id) == "completed"
@@ -453,5 +452,5 @@ async def test_a_wrong_result_in_a_doubtful_time_is_wrong_at_once(world: World) 
     [offer] = await world.place()
     lie = world.receipt(offer, sha256=bytes(32))
     assert lie.result_sha256 != result_sha256(0)
-    await world.say(node, signed_by(node, replace(lie, started_at=Instant(world.now - 60 * SECOND))))
+    await world.say(node, signed_by(node, lie._replace(started_at=Instant(world.now - 60 * SECOND))))
     assert await world.value("SELECT verdict FROM attempt") == "fail"

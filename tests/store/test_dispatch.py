@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import secrets
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -101,7 +100,7 @@ async def test_what_another_node_signed_is_no_receipt_and_harms_nobody(world: Wo
     [event] = await told(world.parts.database, "node.receipts_refused")
     assert event.subject == f"node:{thief.id}"
     assert event.body["severe"]
-    moved = signed_by(thief, replace(world.receipt(offer), node_id=thief.id))
+    moved = signed_by(thief, world.receipt(offer)._replace(node_id=thief.id))
     await world.say(thief, moved, Declined(offer.attempt_id.bytes, offer.lease, "not mine"))
     await world.say(honest, stolen)
     assert (await world.earned(honest) > 0, await world.earned(thief)) == (True, 0)
@@ -111,7 +110,7 @@ async def test_a_receipt_of_another_task_under_the_own_lease_counts_for_nothing(
     node = await world.node()
     await world.job(2)
     one, other = await world.place()
-    await world.say(node, signed_by(node, replace(world.receipt(one), task_id=other.task_id)))
+    await world.say(node, signed_by(node, world.receipt(one)._replace(task_id=other.task_id)))
     assert await world.earned(node) == 0
     assert await open_work(world) == (0, 2)
 
@@ -379,7 +378,7 @@ async def test_a_wrong_product_is_not_paid(world: World, artefacts: ArtefactStor
     await world.job(1, expected=False)
     [offer] = await world.place()
     wrong = b"" if seed is None else result_of(seed)
-    receipt = replace(world.receipt(offer), inline=wrong, result_sha256=hashlib.sha256(wrong).digest())
+    receipt = world.receipt(offer)._replace(inline=wrong, result_sha256=hashlib.sha256(wrong).digest())
     await world.say(node, signed_by(node, receipt))
     await verifying(world, artefacts).tick(world.now)
     assert await world.earned(node) == 0

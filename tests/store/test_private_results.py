@@ -86,7 +86,7 @@ def receipt(at: Instant, offer: Offered, plain: bytes, readers: Sequence[bytes] 
     )
     bound = bound_of(open_one)
     sealed = b"".join(seal([plain], KEY, bound))
-    return replace(open_one, inline=sealed, envelopes=tuple(envelope(KEY, one, bound) for one in readers))
+    return open_one._replace(inline=sealed, envelopes=tuple(envelope(KEY, one, bound) for one in readers))
 
 
 async def offered(world: World, body: bytes = PRODUCT, *, expected: bool = False) -> tuple[UUID, Node, Offered]:
@@ -155,7 +155,7 @@ async def test_a_node_that_does_not_seal_is_not_paid_though_its_result_is_right(
     world: World, loop: VerifyingLoop
 ) -> None:
     _, node, offer = await offered(world, expected=True)
-    bare = replace(receipt(world.now, offer, result_of(0)), inline=result_of(0), envelopes=())
+    bare = receipt(world.now, offer, result_of(0))._replace(inline=result_of(0), envelopes=())
     await world.say(node, signed_by(node, bare))
     await loop.tick(world.now)
     assert (await verdict(world))[0] == "fail"
@@ -166,7 +166,7 @@ async def test_a_house_node_that_does_not_seal_is_not_believed_either(world: Wor
     house = await world.node(house=True)
     await world.job(1, expected=False, body=PRODUCT, asked=ASKED)
     [offer] = await world.place()
-    bare = replace(receipt(world.now, offer, result_of(0)), inline=result_of(0), envelopes=())
+    bare = receipt(world.now, offer, result_of(0))._replace(inline=result_of(0), envelopes=())
     await world.say(house, signed_by(house, bare))
     await loop.tick(world.now)
     assert (await verdict(world))[0] == "fail"
@@ -207,7 +207,7 @@ async def test_whatever_a_node_puts_into_the_customers_envelope_the_customer_can
     job_id, node, offer = await offered(world)
     honest = receipt(world.now, offer, result_of(0))
     other_key = envelope(bytes(32), CUSTOMER.public, bound_of(honest))
-    await world.say(node, signed_by(node, replace(honest, envelopes=(honest.envelopes[0], other_key))))
+    await world.say(node, signed_by(node, honest._replace(envelopes=(honest.envelopes[0], other_key))))
     await loop.tick(world.now)
     assert await world.earned(node) > 0, "the pool cannot look into it, and the customer loses nothing by it"
     assert opened_by(CUSTOMER, await fetched(world, job_id))[-1] == result_of(0)
@@ -236,7 +236,7 @@ async def test_an_open_result_with_an_envelope_is_none(world: World, loop: Verif
     await world.job(1)
     [offer] = await world.place()
     right = world.receipt(offer)
-    await world.say(node, signed_by(node, replace(right, envelopes=(b"anything",))))
+    await world.say(node, signed_by(node, right._replace(envelopes=(b"anything",))))
     await loop.tick(world.now)
     assert (await verdict(world))[0] == "fail"
 
@@ -246,7 +246,7 @@ async def test_the_right_hash_without_the_result_is_not_paid(world: World, loop:
     node = await world.node(house=house)
     await world.job(1, expected=not house)
     [offer] = await world.place()
-    await world.say(node, signed_by(node, replace(world.receipt(offer), inline=b"")))
+    await world.say(node, signed_by(node, world.receipt(offer)._replace(inline=b"")))
     assert await world.earned(node) == 0
     await loop.tick(world.now)
     found, reason = await verdict(world)
@@ -273,7 +273,7 @@ async def test_a_large_private_result_is_opened_in_pieces_and_only_as_much_is_ke
     assert isinstance(task, Task)
     at, results = Instant(SECOND), HeldResults(artefacts, VERIFICATION)
     inline = receipt(at, Offered(1, UUID(int=1), UUID(int=2), UUID(int=3), 1, at, PRODUCT), plain)
-    large = replace(inline, artefact=await uploaded(artefacts, inline.inline), inline=b"")
+    large = inline._replace(artefact=await uploaded(artefacts, inline.inline), inline=b"")
     whole = await results.find(task, large, is_uploaded=True, most_bytes=len(plain))
     assert (whole.is_as_signed, whole.content) == (True, plain)
     little = await results.find(task, large, is_uploaded=True, most_bytes=len(plain) - 1)
@@ -297,7 +297,7 @@ async def test_an_uploaded_private_result_is_paid_and_its_customer_cannot_delete
         *(database, customer, world.now, inline.inline), purpose=Purpose.RESULT, attempt_id=offer.attempt_id
     )
     assert await delete(database, artefact_id, customer, world.now) is ArtefactRefusal.ARTEFACT_IN_USE
-    await world.say(node, signed_by(node, replace(inline, inline=b"", artefact=digest)))
+    await world.say(node, signed_by(node, inline._replace(inline=b"", artefact=digest)))
     assert await delete(database, artefact_id, customer, world.now) is ArtefactRefusal.ARTEFACT_IN_USE
     await loop.tick(world.now)
     assert await world.earned(node) > 0

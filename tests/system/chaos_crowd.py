@@ -117,7 +117,7 @@ class Company:
         self._deliver_later(agent, offer, SOON_S)
 
     def _moved(self, agent: WireAgent, offer: Offer) -> None:
-        agent.deliver(replace(agent.receipt(offer), node_id=UUID(int=7)))
+        agent.deliver(agent.receipt(offer)._replace(node_id=UUID(int=7)))
         self._deliver_later(agent, offer, SOON_S)
 
     def _older(self, agent: WireAgent, offer: Offer) -> None:

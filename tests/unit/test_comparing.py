@@ -137,13 +137,13 @@ def test_what_is_too_large_to_be_read_is_told_apart_by_its_hash(task: Task, ruli
 def test_a_result_counts_only_as_it_was_signed_and_sent() -> None:
     inline = receipt(files(a=b"1"))
     digest = Digest(inline.result_sha256.hex())
-    uploaded = replace(inline, inline=b"", artefact=digest)
+    uploaded = inline._replace(inline=b"", artefact=digest)
     assert is_as_signed(inline, is_uploaded=False)
     assert is_as_signed(uploaded, is_uploaded=True)
     assert not is_as_signed(uploaded, is_uploaded=False), "the bytes of another attempt are not its own"
     assert not is_as_signed(replace(uploaded, artefact=Digest("0" * 64)), is_uploaded=True)
-    assert not is_as_signed(replace(inline, inline=b""), is_uploaded=False), "a hash alone is no result"
-    assert not is_as_signed(replace(inline, inline=files(a=b"2")), is_uploaded=False)
+    assert not is_as_signed(inline._replace(inline=b""), is_uploaded=False), "a hash alone is no result"
+    assert not is_as_signed(inline._replace(inline=files(a=b"2")), is_uploaded=False)
 
 
 def test_a_task_of_the_customers_own_code_may_have_no_single_result_and_one_of_ours_never() -> None:
@@ -196,7 +196,7 @@ SLOW = Device(cpu_ops_per_s=10**9)
 def test_a_receipt_is_doubted_only_where_its_times_cannot_be_true(
     task: Task, told_us: int, device_ms: int, is_told: bool
 ) -> None:
-    told = replace(receipt(b"1"), finished_at=Instant(told_us), device_ms=device_ms)
+    told = receipt(b"1")._replace(finished_at=Instant(told_us), device_ms=device_ms)
     assert bool(doubt_about(told, task, SLOW, TEN_SECONDS)) is is_told
 
 
@@ -209,5 +209,5 @@ def test_the_first_look_lets_nothing_pass_that_the_second_would_find() -> None:
     quick = receipt(b"1")
     assert doubt_about(quick, matmul(4096), SLOW, TEN_SECONDS)
     assert is_doubtful(quick, TEN_SECONDS, quoted_ms)
-    assert is_doubtful(replace(quick, finished_at=Instant(12 * SECOND)), TEN_SECONDS, 3_000)
+    assert is_doubtful(quick._replace(finished_at=Instant(12 * SECOND)), TEN_SECONDS, 3_000)
     assert not is_doubtful(quick, TEN_SECONDS, 3_000)

@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import stat
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -32,7 +31,7 @@ OPEN = Receipt(
 )
 BOUND = bound_of(OPEN)
 SEALED = b"".join(seal([PLAIN], KEY, BOUND))
-PRIVATE = replace(OPEN, inline=SEALED, envelopes=tuple(envelope(KEY, one.public, BOUND) for one in (POOL, CUSTOMER)))
+PRIVATE = OPEN._replace(inline=SEALED, envelopes=tuple(envelope(KEY, one.public, BOUND) for one in (POOL, CUSTOMER)))
 
 
 def text_of(key: bytes) -> str:
@@ -49,20 +48,20 @@ def test_the_pool_opens_what_was_sealed_to_it_however_it_comes(step: int) -> Non
 def test_of_a_result_that_is_too_large_nothing_is_kept_and_all_is_checked(most: int) -> None:
     held = held_in(PRIVATE, [SEALED], POOL, most)
     assert (held.is_as_signed, held.content) == (True, None)
-    assert held_in(replace(PRIVATE, result_sha256=bytes(32)), [SEALED], POOL, most) == NOTHING
+    assert held_in(PRIVATE._replace(result_sha256=bytes(32)), [SEALED], POOL, most) == NOTHING
 
 
 @pytest.mark.parametrize(
     ("receipt", "sealed"),
     [
-        (replace(PRIVATE, envelopes=()), SEALED),
-        (replace(PRIVATE, envelopes=PRIVATE.envelopes[::-1]), SEALED),
-        (replace(PRIVATE, envelopes=(envelope(KEY, STRANGER.public, BOUND),)), SEALED),
-        (replace(PRIVATE, envelopes=(envelope(bytes(32), POOL.public, BOUND),)), SEALED),
-        (replace(PRIVATE, envelopes=(b"",)), SEALED),
-        (replace(PRIVATE, attempt_id=UUID(int=9)), SEALED),
-        (replace(PRIVATE, lease=5), SEALED),
-        (replace(PRIVATE, result_sha256=hashlib.sha256(b"another").digest()), SEALED),
+        (PRIVATE._replace(envelopes=()), SEALED),
+        (PRIVATE._replace(envelopes=PRIVATE.envelopes[::-1]), SEALED),
+        (PRIVATE._replace(envelopes=(envelope(KEY, STRANGER.public, BOUND),)), SEALED),
+        (PRIVATE._replace(envelopes=(envelope(bytes(32), POOL.public, BOUND),)), SEALED),
+        (PRIVATE._replace(envelopes=(b"",)), SEALED),
+        (PRIVATE._replace(attempt_id=UUID(int=9)), SEALED),
+        (PRIVATE._replace(lease=5), SEALED),
+        (PRIVATE._replace(result_sha256=hashlib.sha256(b"another").digest()), SEALED),
         (PRIVATE, SEALED[:-1]),
         (PRIVATE, SEALED + b"?"),
         (PRIVATE, SEALED[: 16 + PIECE_BYTES + 16]),
@@ -88,15 +87,15 @@ def test_only_an_open_result_in_its_receipt_passes_at_once(expected: bytes | Non
     digest = Digest(OPEN.result_sha256.hex())
     assert judged_at_once(OPEN, expected, house=house, private=False).verdict == "pass"
     for waits in (
-        replace(OPEN, inline=b""),
-        replace(OPEN, inline=PLAIN + b"?"),
-        replace(OPEN, inline=b"", artefact=digest),
-        replace(OPEN, envelopes=(b"",)),
+        OPEN._replace(inline=b""),
+        OPEN._replace(inline=PLAIN + b"?"),
+        OPEN._replace(inline=b"", artefact=digest),
+        OPEN._replace(envelopes=(b"",)),
         PRIVATE,
     ):
         assert judged_at_once(waits, expected, house=house, private=False) is DELIVERED
     assert judged_at_once(OPEN, expected, house=house, private=True) is DELIVERED, "it must be sealed, and is not"
-    wrong = judged_at_once(replace(PRIVATE, inline=b""), bytes(32), house=house, private=True)
+    wrong = judged_at_once(PRIVATE._replace(inline=b""), bytes(32), house=house, private=True)
     assert wrong.verdict == "fail", "another hash than the customer's needs no look"
 
 

@@ -57,7 +57,7 @@ def a_receipt(number: int = 1, **changes: object) -> Receipt:
         exit_code=0,
         reason="",
     )
-    return dataclasses.replace(receipt, **changes)  # type: ignore[arg-type]
+    return receipt._replace(**changes)  # type: ignore[arg-type]
 
 
 FAILURE = {"result_sha256": b"", "inline": b"", "envelopes": (), "outcome": Outcome.FAILED, "exit_code": -9}

@@ -9,6 +9,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 from uuid import UUID
 
 from tidemill.core.artefacts.artefact import Digest
@@ -55,8 +56,7 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True)
-class Receipt:
+class Receipt(NamedTuple):
     """One finished attempt. A result is an artefact, or stands inline, or is its hash alone; a failure has none.
 
     `result_sha256` is the hash of the plain result, empty for a failure; `artefact` the digest of what was uploaded.

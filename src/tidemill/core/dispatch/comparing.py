@@ -156,7 +156,7 @@ def _execution(receipt: Receipt, files: dict[PurePosixPath, bytes]) -> Execution
 
 def _exact(receipt: Receipt) -> Receipt:
     """What every machine computes alike is compared as such, whatever class a node names."""
-    return replace(receipt, numeric_class=exact.EVERYWHERE)
+    return receipt._replace(numeric_class=exact.EVERYWHERE)
 
 
 def _only_matrix(result: bytes, name: PurePosixPath) -> NDArray[Any] | None:

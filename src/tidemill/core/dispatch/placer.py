@@ -9,7 +9,7 @@ from collections import defaultdict, deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from tidemill.core.artefacts.artefact import Digest
@@ -49,8 +49,7 @@ CostKey: TypeAlias = tuple[float, int, int, int]
 _NOBODY: frozenset[UUID] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Want:
+class Want(NamedTuple):
     """A task that waits: who pays, what it asks, the most that it may cost, since when, and whom it must not go to.
 
     One that this version cannot read asks nothing, and finds nobody.
@@ -68,8 +67,7 @@ class Want:
     """Whether only the house may carry it out: an audit, or a task of which nobody could tell what is right."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """The node for a task, and on which terms."""
 
     want: Want
