@@ -280,9 +280,9 @@ async def test_a_large_private_result_is_opened_in_pieces_and_only_as_much_is_ke
     assert (little.is_as_signed, little.content) == (True, None)
     assert await results.find(task, large, is_uploaded=False) == NOTHING, "another attempt's upload is not its own"
     for wrong in (inline.inline[:-1], inline.inline + b"?", plain, inline.inline[: 16 + PIECE_BYTES + 16]):
-        changed = replace(large, artefact=await uploaded(artefacts, wrong))
+        changed = large._replace(artefact=await uploaded(artefacts, wrong))
         assert await results.find(task, changed, is_uploaded=True, most_bytes=len(plain)) == NOTHING
-    gone = replace(large, artefact=Digest("0" * 64))
+    gone = large._replace(artefact=Digest("0" * 64))
     assert await results.find(task, gone, is_uploaded=True) == NOTHING
 
 

@@ -7,7 +7,6 @@ leaves it where it is. SIGUSR1 cuts all of its links.
 import asyncio
 import signal
 from collections.abc import Callable
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from random import Random
@@ -128,7 +127,7 @@ class Company:
         """Another node says that the work is its own."""
         thief = self._random.choice([one for one in agent.crowd.agents if one is not agent])
         if thief.has_joined:
-            thief.deliver(replace(thief.receipt(offer), node_id=thief.node_id))
+            thief.deliver(thief.receipt(offer)._replace(node_id=thief.node_id))
         self._deliver_later(agent, offer, SOON_S)
 
     def _deliver_later(self, agent: WireAgent, offer: Offer, within_s: tuple[float, float]) -> None:

@@ -141,7 +141,7 @@ def test_a_result_counts_only_as_it_was_signed_and_sent() -> None:
     assert is_as_signed(inline, is_uploaded=False)
     assert is_as_signed(uploaded, is_uploaded=True)
     assert not is_as_signed(uploaded, is_uploaded=False), "the bytes of another attempt are not its own"
-    assert not is_as_signed(replace(uploaded, artefact=Digest("0" * 64)), is_uploaded=True)
+    assert not is_as_signed(uploaded._replace(artefact=Digest("0" * 64)), is_uploaded=True)
     assert not is_as_signed(inline._replace(inline=b""), is_uploaded=False), "a hash alone is no result"
     assert not is_as_signed(inline._replace(inline=files(a=b"2")), is_uploaded=False)
 
