@@ -5,6 +5,8 @@ bytes; a large one leaves them where they were uploaded, `wholes/<upload>/bytes`
 finishes the same bytes once more makes another name. So finishing and deleting at once never meet: who deletes removes
 names that are old, who finishes removes only names that are smaller than one that stands.
 
+Some servers keep a name whose bytes broke off on their way. It counts for nothing, and nothing is given up for it.
+
 The bytes of a large one go when neither its upload nor a name needs them: who removes one of the two looks for the
 other afterwards, so that of two at once at least one sees that none is left. What a killed process had begun to
 remove is noted under `leaving/`, for the next sweep. The server must answer what was last written, as they all do.
@@ -42,6 +44,7 @@ from tidemill.core.ids import made_at
 
 _BATCH = 1_000
 _HASHED_MAX = 1_000
+_NEVER = Instant(0)
 
 
 class S3Store:
@@ -102,10 +105,8 @@ class S3Store:
         await self._settle(upload_id)
 
     async def size(self, digest: Digest) -> int | None:
-        for held in await self._held(digest):
-            if held.here or await self._bucket.has(held.bytes_key):
-                return held.length_bytes
-        return None
+        held = await self._held(digest)
+        return held[0].length_bytes if held else None
 
     async def open(self, digest: Digest, first: int = 0, end: int | None = None) -> S3Reading | ArtefactRefusal:
         for held in await self._held(digest):
@@ -119,11 +120,12 @@ class S3Store:
 
     async def delete(self, digest: Digest, older_than: Instant) -> bool:
         held = await self._held(digest)
-        if not held or held[0].finished_at >= older_than:
+        if held and held[0].finished_at >= older_than:
             return False
-        for one in held:
-            await self._drop(one)
-        return True
+        for one in await self._named(digest):
+            if one.finished_at < older_than:
+                await self._drop(one)
+        return bool(held)
 
     async def sweep(self, older_than: Instant, known: Known) -> Swept:
         uploads = await self._sweep_uploads(older_than, known)
@@ -172,8 +174,9 @@ class S3Store:
         for name in names:
             if isinstance(digest := read_digest(name), Digest):
                 return digest
-        text = None if "bytes" in names else await join(self._bucket, upload, self._hashed_of(upload.id))
         length_bytes = upload.begun.length_bytes
+        is_whole = names.get("bytes") == length_bytes
+        text = None if is_whole else await join(self._bucket, upload, self._hashed_of(upload.id))
         text = text or await read_back(self._bucket, self._threads, whole_key(upload.id), length_bytes)
         if text is None:
             return UploadRefusal.UPLOAD_BUSY  # its parts changed under our hands
@@ -181,13 +184,27 @@ class S3Store:
         return Digest(text)
 
     async def _held(self, digest: Digest) -> Sequence[Held]:
-        """What is held under a digest, the greatest first."""
+        """What is held under a digest, the greatest first: the names whose bytes are all there."""
+        return [named for named in await self._named(digest) if await self._is_whole(named)]
+
+    async def _named(self, digest: Digest) -> Sequence[Held]:
+        """Every name under a digest, the greatest first. Behind one that a request has broken off there is nothing."""
         found = [read_held(one.key, one.size_bytes) async for one in self._bucket.list(contents_of(digest))]
         return sorted((held for held in found if held), reverse=True)
 
-    async def _drop_smaller(self, digest: Digest) -> None:
-        for held in (await self._held(digest))[1:]:
-            await self._drop(held)
+    async def _is_whole(self, held: Held) -> bool:
+        return held.here or await self._bucket.size(held.bytes_key) == held.length_bytes
+
+    async def _drop_smaller(self, digest: Digest, older_than: Instant = _NEVER) -> None:
+        """Drop the names that are smaller than one that stands. A greater one has nothing behind it: once it is old,
+        nobody is writing it any more, and it goes, too."""
+        named = await self._named(digest)
+        for number, held in enumerate(named):
+            if await self._is_whole(held):
+                broken_off = (one for one in named[:number] if one.finished_at < older_than)
+                for one in (*broken_off, *named[number + 1 :]):
+                    await self._drop(one)
+                return
 
     async def _drop(self, held: Held) -> None:
         if not held.here:
@@ -211,7 +228,7 @@ class S3Store:
             return True
         for name in await self._bucket.names(f"wholes/{upload_id}/"):
             digest = read_digest(name)
-            if isinstance(digest, Digest) and any(h.upload_id == upload_id for h in await self._held(digest)):
+            if isinstance(digest, Digest) and any(h.upload_id == upload_id for h in await self._named(digest)):
                 return True
         return False
 
@@ -252,7 +269,7 @@ class S3Store:
             if digest not in kept:
                 swept += await self.delete(digest, older_than)
             elif names > 1:
-                await self._drop_smaller(digest)
+                await self._drop_smaller(digest, older_than)
         batch.clear()
         return swept
 

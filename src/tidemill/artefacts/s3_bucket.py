@@ -96,7 +96,11 @@ class Bucket:
         return None if answer is None else answer.content
 
     async def has(self, key: str) -> bool:
-        return await self._ask("HEAD", key, missing=True) is not None
+        return await self.size(key) is not None
+
+    async def size(self, key: str) -> int | None:
+        answer = await self._ask("HEAD", key, missing=True)
+        return None if answer is None else int(answer.headers["content-length"])
 
     async def delete(self, key: str) -> None:
         """Doing so again, or where nothing is, changes nothing."""

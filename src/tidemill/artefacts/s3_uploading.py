@@ -3,7 +3,8 @@
 `uploads/<id>/begun` says how long it is to be. Parts of one size go to the server as they come, and every confirmed
 offset is an object `uploads/<id>/at-<offset>` with the bytes behind the last whole part: the upload stands at the
 largest. So what was confirmed is never taken back, whoever else writes. A part that was not is sent again; some servers
-keep both, so `uploads/<id>/tags-<part>` says which ones were confirmed.
+keep both, so `uploads/<id>/tags-<part>` says which ones were confirmed. Where a request breaks off some keep the
+beginning of an object, or an empty one: what has not the size that was written counts as nothing, and is written again.
 
 Servers do not give back the parts of an upload under way. So parts are hashed as they come, in this process, and the
 hash counts only for a whole that is made of the very parts that were hashed. After a restart, or when requests went to
@@ -58,9 +59,18 @@ class Begun:
     part_bytes: int
     multipart: str | None
 
+    @property
+    def parts(self) -> int:
+        """How many parts there are in all."""
+        return -(-self.length_bytes // self.part_bytes)
+
     def tail_of(self, stands_at: int) -> int:
         """How many bytes stand behind the last whole part."""
         return stands_at % self.part_bytes if self.multipart else stands_at
+
+    def size_of(self, number: int) -> int:
+        """How many bytes a part has."""
+        return min(self.part_bytes, self.length_bytes - (number - 1) * self.part_bytes)
 
 
 @dataclass(frozen=True)
@@ -91,7 +101,7 @@ def at_key(upload_id: UUID, offset: int) -> str:
 
 async def begin_upload(bucket: Bucket, upload_id: UUID, length_bytes: int, part_bytes: int) -> None:
     """Make place for an upload, unless there is one."""
-    if await bucket.has(record_key(upload_id)):
+    if await read_begun(bucket, upload_id):
         return
     part_bytes = max(part_bytes, -(-length_bytes // PARTS_MAX))
     multipart = await bucket.begin_parts(whole_key(upload_id)) if length_bytes > part_bytes else None
@@ -100,8 +110,9 @@ async def begin_upload(bucket: Bucket, upload_id: UUID, length_bytes: int, part_
 
 
 async def read_begun(bucket: Bucket, upload_id: UUID) -> Begun | None:
-    record = await bucket.get(record_key(upload_id))
-    return None if record is None else Begun(**json.loads(record))
+    """What was decided; None if there is no such upload, or if the request that noted it broke off."""
+    record = _read_whole(await bucket.get(record_key(upload_id)))
+    return None if record is None else Begun(**record)
 
 
 async def find_upload(bucket: Bucket, upload_id: UUID) -> Standing | UploadRefusal:
@@ -110,7 +121,8 @@ async def find_upload(bucket: Bucket, upload_id: UUID) -> Standing | UploadRefus
     if begun is None:
         return UploadRefusal.UNKNOWN_UPLOAD
     names = await bucket.names(f"uploads/{upload_id}/at-")
-    return Standing(upload_id, begun, max(map(int, names), default=0))
+    whole = (offset for name, size in names.items() if begun.tail_of(offset := int(name)) == size)
+    return Standing(upload_id, begun, max(whole, default=0))
 
 
 async def find_with_tail(bucket: Bucket, upload_id: UUID) -> Standing | UploadRefusal:
@@ -225,10 +237,10 @@ async def join(bucket: Bucket, upload: Standing, hashed: HashedParts) -> str | N
     begun, key = upload.begun, whole_key(upload.id)
     assert begun.multipart
     assert upload.stands_at == begun.length_bytes
-    count = -(-begun.length_bytes // begun.part_bytes)
-    last = await bucket.put_part(key, begun.multipart, count, upload.tail) if upload.tail else None
-    wanted = hashed.tags if len(hashed.tags) == count - bool(last) else await _confirmed_tags(bucket, upload.id)
-    parts = _chosen(await bucket.parts(key, begun.multipart) or (), wanted, last)
+    last = await bucket.put_part(key, begun.multipart, begun.parts, upload.tail) if upload.tail else None
+    wanted = hashed.tags if len(hashed.tags) == begun.parts - bool(last) else await _confirmed_tags(bucket, upload.id)
+    found = await bucket.parts(key, begun.multipart) or ()
+    parts = _chosen([one for one in found if one.size_bytes == begun.size_of(one.number)], wanted, last)
     if sum(part.size_bytes for part in parts) != begun.length_bytes:
         return None
     digest = _digest(hashed, [part.tag for part in parts], last, upload.tail)
@@ -267,8 +279,16 @@ async def _confirmed_tags(bucket: Bucket, upload_id: UUID) -> list[str]:
     tags: list[str] = []
     for name in sorted(await bucket.names(f"uploads/{upload_id}/tags-")):
         found = await bucket.get(tags_key(upload_id, int(name)))
-        tags[int(name) - 1 :] = json.loads(found or b"[]")
+        tags[int(name) - 1 :] = _read_whole(found) or []
     return tags
+
+
+def _read_whole(text: bytes | None) -> Any:
+    """What was noted; None where nothing was, or only the beginning of it."""
+    try:
+        return json.loads(text or b"null")
+    except ValueError:
+        return None
 
 
 def _chosen(parts: Sequence[Part], wanted: Sequence[str], last: Part | None) -> list[Part]:
