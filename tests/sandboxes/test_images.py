@@ -96,6 +96,25 @@ class TestInAnEngine:
             await running
         assert (containers(service), engine.left_behind()) == ([], [])
 
+    async def test_a_container_that_somebody_killed_did_not_run_out_of_memory(
+        self, engine: Cell, service: Path
+    ) -> None:
+        running = asyncio.create_task(engine.run(engine.order("/usr/bin/sleep", "20")))
+        first = 0
+        while not first:
+            await asyncio.sleep(0.05)
+            for one in containers(service):
+                first = engine_keeper._ask(str(service), "GET", f"/containers/{one['Id']}/json")["State"]["Pid"]
+        await asyncio.sleep(0.5)
+        os.kill(first, signal.SIGKILL)
+        ended = (await running).outcome
+        assert (ended.ending, ended.signal) == (Ending.KILLED, signal.SIGKILL)
+
+    async def test_a_process_killed_for_memory_is_told_if_the_program_ends_at_once(self, engine: Cell) -> None:
+        hog = "tail /dev/zero & wait $!; exit 3"
+        ran = await engine.run(engine.order("/bin/sh", "-c", hog, memory_bytes=16 * MIB))
+        assert ran.outcome.ending is Ending.MEMORY, ran.errors
+
     async def test_a_cancelled_run_ends(self, engine: Cell, service: Path) -> None:
         order = engine.order("/usr/bin/sleep", "30")
         running = asyncio.create_task(engine.run(order))

@@ -56,20 +56,30 @@ class Groups:
 
     def ran_out_of_memory(self) -> bool:
         """Whether the kernel killed a process of this run for its memory."""
-        return "memory" in self._of and _oom_kills(self._of["memory"], "memory" in self._unified) > 0
+        return "memory" in self._of and bool(_oom_kills(self._of["memory"], "memory" in self._unified))
 
 
-def oom_kills(pid: int) -> int:
-    """How many processes the kernel killed for memory in the group of a process."""
-    return sum(_oom_kills(place, is_unified) for place, is_unified in _own_groups("memory", str(pid)))
+class MemoryCount:
+    """The kernel's count of whom it killed for memory in a process's group. It goes with the group, which somebody else
+    removes: what was seen last stands."""
+
+    def __init__(self, pid: int) -> None:
+        self._groups = list(_own_groups("memory", str(pid)))
+
+    def kills(self) -> int | None:
+        """None where nothing is counted, or not any more."""
+        counts = [_oom_kills(place, is_unified) for place, is_unified in self._groups]
+        told = [count for count in counts if count is not None]
+        return sum(told) if told else None
 
 
-def _oom_kills(place: Path, is_unified: bool) -> int:
+def _oom_kills(place: Path, is_unified: bool) -> int | None:
     try:
         lines = (place / ("memory.events" if is_unified else "memory.oom_control")).read_text().splitlines()
-    except FileNotFoundError:  # nothing is counted there, or the group is gone
-        return 0
-    return sum(int(line.removeprefix("oom_kill ")) for line in lines if line.startswith("oom_kill "))
+    except OSError:  # nothing is counted there, or the group is gone or just going
+        return None
+    counts = [int(line.removeprefix("oom_kill ")) for line in lines if line.startswith("oom_kill ")]
+    return sum(counts) if counts else None
 
 
 def usable_parents(name: str) -> Parents:

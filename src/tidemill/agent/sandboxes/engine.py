@@ -18,7 +18,7 @@ from typing import Any
 
 from tidemill.agent.sandboxes import engine_keeper, sweeping
 from tidemill.agent.sandboxes.bubblewrap import own_users, place_lock
-from tidemill.agent.sandboxes.cgroups import oom_kills
+from tidemill.agent.sandboxes.cgroups import MemoryCount
 from tidemill.agent.sandboxes.container import Setting, creation
 from tidemill.agent.sandboxes.engine_api import CannotStart, EngineApi, EngineFault, tell_apart
 from tidemill.agent.sandboxes.exits import wait_status
@@ -128,7 +128,9 @@ class Contained(Running):
         self._first_descriptor: int | None = None
         self._killed = False
         self._status: int | None = None
+        self._memory: MemoryCount | None = None
         self._ran_out = False
+        self._was_counted = False
         self.exited: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting: asyncio.Task[None] | None = None
 
@@ -142,9 +144,7 @@ class Contained(Running):
         self._waiting = asyncio.create_task(self._wait())
         state = (await self._api.ask("GET", f"{self._place}/json"))["State"]
         if state.get("Pid"):
-            self._first = int(state["Pid"])
-            with contextlib.suppress(ProcessLookupError):
-                self._first_descriptor = os.pidfd_open(self._first)
+            self._watch(int(state["Pid"]))
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -152,15 +152,17 @@ class Contained(Running):
         if self._waiting is not None:
             self._waiting.cancel()
         if self._first_descriptor is not None:
+            asyncio.get_running_loop().remove_reader(self._first_descriptor)
             os.close(self._first_descriptor)
 
     def processes(self) -> list[int]:
         return [self._first, *descendants(self._first)] if self._first else []
 
     def ran_out_of_memory(self) -> bool:
-        """The kernel's count, while the container is there; an engine forgets it with the container's group."""
-        if self._first and not self._ran_out and not self.exited.done():
-            self._ran_out = oom_kills(self._first) > 0
+        """The kernel's count, while the container's group is there, and then what it was when the first process ended;
+        or the engine's word."""
+        if self._memory and not self._was_counted:
+            self._ran_out |= bool(self._memory.kills())
         return self._ran_out
 
     async def end(self, ending: Ending) -> None:
@@ -174,20 +176,39 @@ class Contained(Running):
         await asyncio.wait({self._hearing}, timeout=GRACE_S)
 
     def outcome(self, ending: Ending) -> Outcome:
-        """Nothing inside can kill the first process: who did was the kernel, for memory, or somebody outside."""
+        """Nothing inside can kill the first process: who did was the kernel, for memory, or somebody outside. Where
+        nobody counted, it was for memory: that is what happens."""
         told = None if self._first_descriptor is None else wait_status(self._first_descriptor)
         found = outcome(ending, self._status) if told is None else outcome_of_wait(ending, told)
         if ending is Ending.DONE and self._status == KILL and found.exit_code is None and not self._killed:
-            return Outcome(Ending.MEMORY, signal=found.signal)
+            return Outcome(Ending.KILLED if self._was_counted else Ending.MEMORY, signal=found.signal)
         return found
 
     async def _wait(self) -> None:
         try:
             answer = await self._api.ask("POST", f"{self._place}/wait", patient=True)
             self._status = int(answer["StatusCode"])
+            if self._status == KILL:  # Docker tells; Podman's no means nothing
+                state = (await self._api.ask("GET", f"{self._place}/json"))["State"]
+                self._ran_out |= bool(state.get("OOMKilled"))
         finally:
             if not self.exited.done():
                 self.exited.set_result(None)
+
+    def _watch(self, first: int) -> None:
+        """Look when the first process ends: the engine removes its group a moment later."""
+        self._first, self._memory = first, MemoryCount(first)
+        with contextlib.suppress(ProcessLookupError):
+            self._first_descriptor = os.pidfd_open(first)
+            asyncio.get_running_loop().add_reader(self._first_descriptor, self._count_last)
+
+    def _count_last(self) -> None:
+        assert self._first_descriptor is not None
+        assert self._memory is not None
+        asyncio.get_running_loop().remove_reader(self._first_descriptor)
+        kills = self._memory.kills()
+        self._was_counted = kills is not None
+        self._ran_out |= bool(kills)
 
     async def _signal(self, name: str) -> None:
         with contextlib.suppress(EngineFault):  # it may have ended meanwhile
