@@ -170,12 +170,13 @@ async def test_of_a_part_that_breaks_off_what_came_is_kept_unless_it_had_a_check
 
     async def broken() -> AsyncIterator[bytes]:
         yield CONTENT[: 2 * PIECE_BYTES]
+        yield CONTENT[2 * PIECE_BYTES : 5 * PIECE_BYTES + 4_321]
         raise ConnectionResetError
 
     checksum = Checksum("sha256", hashlib.sha256(CONTENT).digest()) if with_checksum else None
     with pytest.raises(ConnectionResetError):
         await store.append(upload_id, 0, broken(), checksum)
-    at = 0 if with_checksum else 2 * PIECE_BYTES
+    at = 0 if with_checksum else 5 * PIECE_BYTES + 4_321
     assert await store.offset(upload_id) == at
     assert await store.append(upload_id, at, chunks(CONTENT[at:])) == len(CONTENT)
     assert await store.finish(upload_id, None, NOW) == digest_of(CONTENT)
@@ -195,6 +196,27 @@ async def test_a_request_that_is_cancelled_at_any_moment_leaves_an_upload_that_g
         assert await store.finish(upload_id, None, NOW) == digest_of(CONTENT)
         await store.abandon(upload_id)
     assert len(os.listdir("/proc/self/fd")) < 100
+
+
+@pytest.mark.parametrize("came", [1, PIECE_BYTES - 1, LEAST_PART_BYTES + 3, 11 * PIECE_BYTES])
+async def test_of_a_request_that_is_cancelled_everything_that_came_is_kept(store: ArtefactStore, came: int) -> None:
+    upload_id, taken = ids().new(NOW), asyncio.Event()
+    await store.begin(upload_id, len(CONTENT))
+
+    async def stuck() -> AsyncIterator[bytes]:
+        for at in range(0, came, 300_000):
+            yield CONTENT[at : min(at + 300_000, came)]
+        taken.set()
+        await asyncio.sleep(600)
+
+    appending = asyncio.create_task(store.append(upload_id, 0, stuck()))
+    await taken.wait()
+    appending.cancel()
+    await asyncio.wait([appending])
+    assert appending.cancelled()
+    assert await store.offset(upload_id) == came
+    assert await store.append(upload_id, came, chunks(CONTENT[came:])) == len(CONTENT)
+    assert await store.finish(upload_id, None, NOW) == digest_of(CONTENT)
 
 
 async def test_what_is_not_there_is_refused(store: ArtefactStore) -> None:

@@ -17,26 +17,27 @@ import trustme
 import uvloop
 
 from tidemill.control.listening import create_server, listen
-from tidemill.control.taken_body import BODY, LEAST_BYTES, TakenBody
+from tidemill.control.taken_body import BODY, LEAST_BYTES, PLACE_BYTES, SMALL_PLACE_BYTES, Body, TakenBody
 from tidemill.core.settings import Settings
 from tidemill.core.settings.edge import HttpSettings
 
-CONTENT = random.Random(8).randbytes(5 * LEAST_BYTES + 77)
-Take = Callable[[TakenBody], Awaitable[None]]
+CONTENT = random.Random(8).randbytes(2 * PLACE_BYTES + LEAST_BYTES + 77)
+Take = Callable[[Body], Awaitable[None]]
 
 
 @dataclass
 class Served:
-    """A server that keeps what it is sent. `take` says how it takes a body that is offered."""
+    """A server that keeps what it is sent. `take` says how it takes the body of an upload; `taken` has whether that is
+    taken straight from the connection."""
 
     port: int = 0
     take: Take | None = None
     bodies: list[bytes] = field(default_factory=list)
-    offered: list[bool] = field(default_factory=list)
+    taken: list[bool] = field(default_factory=list)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        body: TakenBody | None = scope["state"].get(BODY)
-        self.offered.append(body is not None)
+        body: Body | None = scope["state"].get(BODY)
+        self.taken.append(isinstance(body, TakenBody))
         if body:
             await (self.take or self.take_all)(body)
         else:
@@ -44,9 +45,9 @@ class Served:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
         await send({"type": "http.response.body", "body": b"ok"})
 
-    async def take_all(self, body: TakenBody) -> None:
+    async def take_all(self, body: Body) -> None:
         taken = bytearray()
-        async for piece in body.pieces():
+        async for piece in body.pieces(0):
             taken += piece
         self.bodies.append(bytes(taken))
 
@@ -118,7 +119,7 @@ def test_every_byte_arrives_once_however_it_is_cut_and_the_connection_goes_on(
                 at = end
             await answered
             assert pool.bodies == [CONTENT, CONTENT, CONTENT, b""], f"seed {seed}"
-            assert pool.offered[0]
+            assert pool.taken[0]
             writer.close()
 
     loop(asyncio.wait_for(work(), 60))
@@ -134,7 +135,7 @@ def test_bodies_one_after_another_are_all_taken_by_one_connection() -> None:
                 writer.write(head(3) + b"end")
                 await answers(reader)
             assert pool.bodies == [CONTENT, b"end"] * 5
-            assert pool.offered == [True, False] * 5
+            assert pool.taken == [True, False] * 5
             writer.close()
 
     run(work())
@@ -154,15 +155,99 @@ def test_what_came_before_a_connection_broke_is_handed_out() -> None:
     run(work())
 
 
-@pytest.mark.parametrize("wanted", [0, 1, 3])
-def test_of_a_body_that_is_not_wanted_to_its_end_the_rest_is_dropped_and_the_next_request_answered(wanted: int) -> None:
-    async def some(body: TakenBody) -> None:
-        pieces = body.pieces()
-        for _ in range(wanted):
-            await anext(pieces)
+@pytest.mark.parametrize("length", [700_000, None, len(CONTENT)])
+def test_what_came_before_a_connection_broke_is_handed_out_also_to_who_asks_late(length: int | None) -> None:
+    sent, how = CONTENT[:50_000], [] if length else ["Transfer-Encoding: chunked"]
+
+    async def late(body: Body) -> None:
+        await asyncio.sleep(0.3)
+        await pool_of[0].take_all(body)
+
+    pool_of: list[Served] = []
 
     async def work() -> None:
         async with served() as pool:
+            pool_of.append(pool)
+            pool.take = late
+            _, writer = await asyncio.open_connection("127.0.0.1", pool.port)
+            writer.write(head(length, *how) + (b"" if length else b"%x\r\n" % len(CONTENT)) + sent)
+            await writer.drain()
+            writer.close()
+            await soon(lambda: bool(pool.bodies))
+            assert pool.bodies == [sent]
+
+    run(work())
+
+
+def test_what_comes_slowly_is_handed_out_soon() -> None:
+    came = [0]
+
+    async def watched(body: Body) -> None:
+        async for piece in body.pieces(5):
+            came[0] += len(piece)
+
+    async def work() -> None:
+        async with served() as pool:
+            pool.take = watched
+            reader, writer = await asyncio.open_connection("127.0.0.1", pool.port)
+            writer.write(head(len(CONTENT)))
+            for at in range(0, 300_000, 100_000):
+                writer.write(CONTENT[at : at + 100_000])
+                await soon(lambda until=at + 100_000: came == [until])
+            writer.write(CONTENT[300_000:])
+            await answers(reader)
+            assert came == [len(CONTENT)]
+            writer.close()
+
+    run(work())
+
+
+def test_many_large_bodies_at_a_time_have_little_memory_each() -> None:
+    most = 0
+
+    async def watched(body: Body) -> None:
+        nonlocal most
+        large = 0
+        async for piece in body.pieces(0):
+            large = max(large, len(piece))
+            await everybody.wait()
+        most += large > SMALL_PLACE_BYTES
+
+    everybody = asyncio.Event()
+
+    async def work() -> None:
+        async with served() as pool:
+            pool.take = watched
+            for turn in (1, 2):  # whose body is over has given back his place
+                sent = [await asyncio.open_connection("127.0.0.1", pool.port) for _ in range(9)]
+                for _, writer in sent:
+                    writer.write(head(len(CONTENT)) + CONTENT)
+                await soon(lambda until=9 * turn: len(pool.taken) == until)
+                everybody.set()
+                for reader, writer in sent:
+                    await answers(reader)
+                    writer.close()
+                everybody.clear()
+            assert most == 8
+
+    run(work())
+
+
+@pytest.mark.parametrize("wanted", [0, 1, 3])
+def test_of_a_body_that_is_not_wanted_to_its_end_the_rest_is_dropped_and_the_next_request_answered(wanted: int) -> None:
+    async def some(body: Body) -> None:
+        if not isinstance(body, TakenBody):
+            return await pool_of[0].take_all(body)
+        pieces = body.pieces(0)
+        for _ in range(wanted):
+            await anext(pieces)
+        return None
+
+    pool_of: list[Served] = []
+
+    async def work() -> None:
+        async with served() as pool:
+            pool_of.append(pool)
             pool.take = some
             reader, writer = await asyncio.open_connection("127.0.0.1", pool.port)
             writer.write(head(len(CONTENT)) + CONTENT)
@@ -176,8 +261,8 @@ def test_of_a_body_that_is_not_wanted_to_its_end_the_rest_is_dropped_and_the_nex
 
 
 def test_a_sender_who_stops_is_cut_off_also_when_his_body_is_not_wanted() -> None:
-    async def one(body: TakenBody) -> None:
-        await anext(body.pieces())
+    async def one(body: Body) -> None:
+        await anext(body.pieces(0))
 
     async def work() -> None:
         async with served(body_deadline_s=0.5) as pool:
@@ -193,7 +278,7 @@ def test_a_sender_who_stops_is_cut_off_also_when_his_body_is_not_wanted() -> Non
 
 
 def test_a_steady_sender_and_one_whom_we_keep_waiting_are_not_cut_off() -> None:
-    async def slowly(body: TakenBody) -> None:
+    async def slowly(body: Body) -> None:
         await asyncio.sleep(2)
         await pool_of[0].take_all(body)
 
@@ -245,7 +330,7 @@ def test_what_is_small_or_of_no_known_length_or_not_an_upload_comes_the_ordinary
                 writer.write(request + body)
                 await answers(reader)
             assert pool.bodies == [CONTENT[: LEAST_BYTES - 1], CONTENT, CONTENT]
-            assert pool.offered == [False] * 3
+            assert pool.taken == [False] * 3
             writer.close()
 
     run(work())

@@ -1,18 +1,18 @@
 """Receiving a part of an upload: a piece is written and hashed at the same time, while the next one arrives.
 
-At most two pieces are in memory, and the disk is told to sync while bytes still come, so that the end is not a long
-wait. Nothing is left running when this ends, whichever way it ends.
+Small chunks are gathered, so that they do not cost a thread's turn each; a large one that lies in memory as the disk
+takes it is written as it is. At most two gathered pieces are in memory, and the disk is told to sync while bytes still
+come, so that the end is not a long wait. Whichever way this ends, what came is written and nothing is left running.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from itertools import cycle
+from ctypes import addressof, c_char
 from mmap import mmap
 from typing import Any
 
 from tidemill.artefacts.store import Chunks
 from tidemill.artefacts.threads import Threads
-from tidemill.artefacts.uploading import HeldUpload
+from tidemill.artefacts.uploading import BLOCK_BYTES, DIRECT_BYTES, HeldUpload
 from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.artefacts.uploads import Checksum, Hash, refused_part
 
@@ -21,6 +21,9 @@ PIECE_BYTES = 2 * 1024 * 1024
 
 SYNC_EVERY_BYTES = 64 * 1024 * 1024
 """So that little is lost when the disk fails, and the last sync is a short one."""
+
+_GATHERED_S = 1.0
+"""What comes slowly is written so often."""
 
 _UnderWay = asyncio.Future[Any]
 """Of gather: answers and exceptions."""
@@ -42,7 +45,8 @@ async def receive(threads: Threads, held: HeldUpload, chunks: Chunks, checksum: 
 
 
 class _Receiving:
-    """What is under way for one part."""
+    """What is under way for one part. What is gathered lies in its place as it will in the file, counted from a
+    multiple of the place's size: so pieces end at blocks of the disk, and begin at blocks of memory."""
 
     def __init__(self, threads: Threads, held: HeldUpload, checksum: Hash | None) -> None:
         self._threads = threads
@@ -51,26 +55,64 @@ class _Receiving:
         self._writing: _UnderWay | None = None
         self._syncing: _UnderWay | None = None
         self._sync_due_at = held.stands_at + SYNC_EVERY_BYTES
+        self._place, self._other = memoryview(mmap(-1, PIECE_BYTES)), memoryview(mmap(-1, PIECE_BYTES))
+        self._gathered_at = self._came_to = held.stands_at
+        self._write_at_s = 0.0
 
     async def take(self, chunks: Chunks) -> UploadRefusal | None:
         try:
-            async for piece in _pieces(chunks, self._held.stands_at):
-                await self._written()
-                at = self._held.stands_at
-                if refusal := refused_part(self._held.length_bytes, at, at, len(piece)):
+            async for chunk in chunks:
+                at = self._came_to
+                if refusal := refused_part(self._held.length_bytes, at, at, len(chunk)):
                     return refusal
-                await self._sync_if_due(at)
-                self._writing = asyncio.gather(
-                    self._threads.run(self._held.write, piece),
-                    self._threads.run(self._held.hash, piece, at, self._checksum),
-                    return_exceptions=True,  # both are over when this is
-                )
+                await self._add(memoryview(chunk))
         finally:
             try:
+                await self._write_gathered()
                 await self._written()
             finally:
                 await self._synced()
         return None
+
+    async def _add(self, left: memoryview) -> None:
+        while left:
+            if self._gathered_at == self._came_to and _lies_as_on_disk(left, self._came_to):
+                await self._written()
+                await self._write(left)
+                await self._written()  # the next chunk may lie where this one does
+                return
+            left = left[self._gather(left) :]
+            if self._came_to % PIECE_BYTES == 0 or asyncio.get_running_loop().time() >= self._write_at_s:
+                await self._write_gathered()
+
+    def _gather(self, left: memoryview) -> int:
+        """Take the first of these bytes. Answers how many."""
+        if self._gathered_at == self._came_to:
+            self._write_at_s = asyncio.get_running_loop().time() + _GATHERED_S
+        filled = self._came_to % PIECE_BYTES
+        taken = min(len(left), PIECE_BYTES - filled)
+        self._place[filled : filled + taken] = left[:taken]
+        self._came_to += taken
+        return taken
+
+    async def _write_gathered(self) -> None:
+        """Of what could not be written before it, nobody knows how much the disk has: then this is dropped."""
+        first = self._gathered_at % PIECE_BYTES
+        piece = self._place[first : first + self._came_to - self._gathered_at]
+        await self._written()
+        if piece and self._held.stands_at == self._gathered_at:
+            await self._write(piece)
+            self._place, self._other = self._other, self._place
+
+    async def _write(self, piece: memoryview) -> None:
+        at = self._held.stands_at
+        await self._sync_if_due(at)
+        self._gathered_at = self._came_to = at + len(piece)
+        self._writing = asyncio.gather(
+            self._threads.run(self._held.write, piece),
+            self._threads.run(self._held.hash, piece, at, self._checksum),
+            return_exceptions=True,  # both are over when this is
+        )
 
     async def _sync_if_due(self, at: int) -> None:
         if at < self._sync_due_at:
@@ -95,19 +137,8 @@ async def _over(under_way: _UnderWay | None) -> None:
             raise answer
 
 
-async def _pieces(chunks: Chunks, at: int) -> AsyncIterator[memoryview]:
-    """The same bytes in pieces that end at multiples of their size: small chunks do not cost a thread's turn each, and
-    the disk takes pieces as they are. Whoever asks for the next but one has no more use for this one."""
-    places = cycle([memoryview(mmap(-1, PIECE_BYTES)) for _ in range(2)])
-    place, filled = next(places)[: PIECE_BYTES - at % PIECE_BYTES], 0
-    async for chunk in chunks:
-        left = memoryview(chunk)
-        while left:
-            taken = min(len(left), len(place) - filled)
-            place[filled : filled + taken] = left[:taken]
-            left, filled = left[taken:], filled + taken
-            if filled == len(place):
-                yield place
-                place, filled = next(places), 0
-    if filled:
-        yield place[:filled]
+def _lies_as_on_disk(piece: memoryview, at: int) -> bool:
+    """Whether the disk takes it from where it lies."""
+    if at % BLOCK_BYTES or len(piece) < DIRECT_BYTES or piece.readonly:
+        return False
+    return addressof(c_char.from_buffer(piece)) % BLOCK_BYTES == 0

@@ -21,7 +21,7 @@ from uuid import UUID
 
 from tidemill.artefacts.s3_bucket import Bucket, Part
 from tidemill.artefacts.store import Chunks
-from tidemill.artefacts.threads import Threads
+from tidemill.artefacts.threads import Threads, over
 from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.artefacts.uploads import Checksum, Hash, refused_part
 from tidemill.core.faults import ArtefactFault
@@ -155,6 +155,7 @@ class Receiving:
         self._checksum = checksum
         self._found: Hash | None = checksum.hash() if checksum else None
         self._rest = bytearray(upload.tail)
+        self._left = memoryview(b"")
         self._at = upload.stands_at
         self._confirmed = [upload.stands_at]
 
@@ -164,6 +165,7 @@ class Receiving:
             refusal = await self._take(chunks)
         except BaseException:
             if not self._checksum:
+                self._gather()
                 await _through(self._confirm(last=True))
             raise
         if not refusal and self._checksum and self._found and not self._checksum.fits(self._found):
@@ -180,30 +182,33 @@ class Receiving:
                 return refusal
             if self._found:
                 self._found.update(chunk)
-            left = memoryview(chunk)
-            while left:
-                room = self._begun.part_bytes - len(self._rest)
-                self._rest += left[:room]
-                self._at += len(left[:room])
-                left = left[room:]
-                if refusal := await self._send_whole_part():
+            self._left = memoryview(chunk)
+            while self._left:
+                self._gather()
+                if len(self._rest) == self._begun.part_bytes and (refusal := await _through(self._send_part())):
                     return refusal
         return None
 
-    async def _send_whole_part(self) -> UploadRefusal | None:
-        if not self._begun.multipart or len(self._rest) < self._begun.part_bytes:
+    def _gather(self) -> None:
+        """Add to the rest what came, as far as a part has room for it."""
+        taken = self._left[: self._begun.part_bytes - len(self._rest)]
+        self._rest += taken
+        self._at += len(taken)
+        self._left = self._left[len(taken) :]
+
+    async def _send_part(self) -> UploadRefusal | None:
+        if not self._begun.multipart:
             return None
         number = self._at // self._begun.part_bytes
         body = bytes(self._rest)
-        key = whole_key(self._upload.id)
-        part = await _through(self._bucket.put_part(key, self._begun.multipart, number, body))
+        part = await self._bucket.put_part(whole_key(self._upload.id), self._begun.multipart, number, body)
         if part is None:
             return UploadRefusal.UNKNOWN_UPLOAD  # it was finished or abandoned meanwhile
         self._rest.clear()
         self._tags.append(part.tag)
         await self._threads.run(_hash, self._hashing, part, body)
         if not self._checksum and self._at - self._confirmed[-1] >= _CONFIRM_EVERY_BYTES:
-            await _through(self._confirm(last=False))
+            await self._confirm(last=False)
         return None
 
     async def _confirm(self, *, last: bool) -> None:
@@ -270,7 +275,7 @@ async def _through(work: Coroutine[Any, Any, T]) -> T:
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        await asyncio.wait([task])
+        await over(task)
         raise
 
 

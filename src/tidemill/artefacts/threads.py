@@ -23,14 +23,14 @@ class Threads:
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
-            await _over(future)
+            await over(future)
             raise
 
     def close(self) -> None:
         self._pool.shutdown()
 
 
-async def _over(future: asyncio.Future[Any]) -> None:
+async def over(future: asyncio.Future[Any]) -> None:
     """Wait until it is over, however often we are told to stop, and leave what it answered."""
     while not future.done():
         try:

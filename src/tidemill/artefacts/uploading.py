@@ -39,11 +39,11 @@ _TRIES = 100
 _WRITE_BYTES = 128 * 1024
 """What is written at once. For larger writes Linux looks for larger pages of memory, which costs more than it gains."""
 
-_DIRECT_BYTES = 1024 * 1024
+DIRECT_BYTES = 1024 * 1024
 """What is so large goes to the disk past the system's memory of files, where the disk can do that: keeping it there
 costs more than the disk takes, throws out what others read again and again, and makes the last sync a long one."""
 
-_BLOCK_BYTES = 4096
+BLOCK_BYTES = 4096
 """Such bytes begin and end at a block, in the file and in memory."""
 
 _NOT_DIRECT = {errno.EINVAL, errno.ENOENT}
@@ -179,9 +179,9 @@ class HeldUpload:
 
     def _write_some(self, left: memoryview) -> int:
         """Write the first of these bytes. Answers how many."""
-        if self._takes_direct and len(left) >= _DIRECT_BYTES and self.stands_at % _BLOCK_BYTES == 0:
+        if self._takes_direct and len(left) >= DIRECT_BYTES and self.stands_at % BLOCK_BYTES == 0:
             try:
-                return os.pwrite(self._direct(), left[: len(left) // _BLOCK_BYTES * _BLOCK_BYTES], self.stands_at)
+                return os.pwrite(self._direct(), left[: len(left) // BLOCK_BYTES * BLOCK_BYTES], self.stands_at)
             except OSError as error:
                 if error.errno not in _NOT_DIRECT:
                     raise

@@ -12,7 +12,7 @@ from httptools import HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tidemill.control.large_bodies import PACE_BYTES_PER_S, may_be_large
-from tidemill.control.taken_body import BODY, LEAST_BYTES, TakenBody
+from tidemill.control.taken_body import BODY, LEAST_BYTES, GivenBody, Places, TakenBody
 from tidemill.core.settings.edge import HttpSettings
 
 _FRAMING = 8
@@ -20,12 +20,13 @@ _FRAMING = 8
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """uvicorn's HTTP protocol with deadlines. `limits` is set by `guarded`.
+    """uvicorn's HTTP protocol with deadlines. `limits` and `places` are set by `guarded`.
 
     What a request sends besides its body (headers, trailers, the frames of chunks) is counted as `_beside` and bounded.
     """
 
     limits: HttpSettings
+    places: Places
     _reading: TimerHandle | None = None
     _writing: TimerHandle | None = None
     _beside: int = 0
@@ -62,8 +63,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self._read_within(self.limits.body_deadline_s)
         super().on_headers_complete()
         self._large = may_be_large(self.scope["method"], self.scope.get("path", ""))
-        if self._large and not self.pipeline and not self.parser.should_upgrade():
-            self._offer_body()
+        if self._large and not self.parser.should_upgrade():
+            self.scope["state"][BODY] = self._offered_body()
 
     def on_body(self, body: bytes) -> None:
         self._beside -= len(body)
@@ -118,10 +119,11 @@ class GuardedProtocol(HttpToolsProtocol):
         self._large = False
         self._read_within(self.limits.header_deadline_s)
 
-    def _offer_body(self) -> None:
+    def _offered_body(self) -> TakenBody | GivenBody:
         announced = next((value for name, value in self.headers if name == b"content-length"), b"0")
-        if int(announced) >= LEAST_BYTES:
-            self.scope["state"][BODY] = TakenBody(self, self.cycle, int(announced))
+        if int(announced) >= LEAST_BYTES and not self.pipeline:
+            return TakenBody(self, self.cycle, int(announced))
+        return GivenBody(self.cycle)
 
     def _read_by(self, reader: BaseProtocol) -> None:
         """A transport asks who reads, and how, when it begins to."""
@@ -170,4 +172,4 @@ class GuardedProtocol(HttpToolsProtocol):
 
 def guarded(limits: HttpSettings) -> type[GuardedProtocol]:
     """The protocol with the limits of this process; uvicorn wants a class."""
-    return type("ConfiguredProtocol", (GuardedProtocol,), {"limits": limits})
+    return type("ConfiguredProtocol", (GuardedProtocol,), {"limits": limits, "places": Places()})

@@ -1,14 +1,15 @@
-"""The body of an upload, taken straight from its connection.
+"""The body of an upload, taken from its connection: every byte that came, also when the connection broke.
 
 uvicorn and its parser copy a body five times on its way to the application, in small chunks. For a large one whose
 length was announced the connection is turned over to us instead, once the application wants the body: bytes are read
-into two places of memory, in turns, and the connection goes back when the last one is there. Deadlines, pace and the
-end of a connection stay the business of the protocol, which is told of everything; what came before a connection broke
-is handed out first.
+into two places of memory, in turns, and the connection goes back when the last one is there. Nobody copies them again:
+they lie as a disk takes them. Deadlines, pace and the end of a connection stay the business of the protocol, which is
+told of everything.
 """
 
 import asyncio
 from collections.abc import AsyncIterator
+from mmap import mmap
 from typing import Protocol, cast
 
 from starlette.types import Message
@@ -20,11 +21,46 @@ BODY = "tidemill.body"
 LEAST_BYTES = 1024 * 1024
 """Smaller bodies are not worth the trouble."""
 
-_PLACE_BYTES = 256 * 1024
+PLACE_BYTES = 4 * 1024 * 1024
+"""What is read before somebody takes it: every turn costs a part of a millisecond, in which the disk waits."""
+
+SMALL_PLACE_BYTES = 1024 * 1024
+_LARGE_PLACES = 4
+"""So many bodies at a time have large places: memory stays bounded however many come."""
+
+_HAND_OUT_S = 1.0
+"""What comes slowly is handed out so often, so that it is on the disk soon, and whoever asks sees it come."""
+
+
+class Body(Protocol):
+    """What somebody sends with a request."""
+
+    def pieces(self, at: int) -> AsyncIterator[memoryview]:
+        """All that comes, from the offset `at` of the whole on. A piece is there until the next is asked for. Ends
+        early where the connection breaks."""
+
+
+class Places:
+    """How many bodies have large places just now, in one process."""
+
+    def __init__(self) -> None:
+        self._large = 0
+
+    def take(self) -> int:
+        """The size of a place for one more body."""
+        if self._large == _LARGE_PLACES:
+            return SMALL_PLACE_BYTES
+        self._large += 1
+        return PLACE_BYTES
+
+    def give_back(self, place_bytes: int) -> None:
+        self._large -= place_bytes == PLACE_BYTES
 
 
 class Connection(Protocol):
     """What this needs of the protocol whose connection it takes."""
+
+    places: Places
 
     def turn_over(self, taker: asyncio.BufferedProtocol) -> int:
         """Let somebody else read the rest of the body. Answers how much of it has come so far."""
@@ -44,30 +80,55 @@ class Connection(Protocol):
     def resume_writing(self) -> None: ...
 
 
+class GivenBody:
+    """A small body, or one of unknown length, as uvicorn has it. uvicorn drops what it still has when a connection
+    breaks; here it counts."""
+
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle = cycle
+
+    async def pieces(self, at: int) -> AsyncIterator[memoryview]:
+        more = True
+        while more:
+            message = cast("Message", await self._cycle.receive())
+            more = message.get("more_body", False)
+            yield memoryview(message.get("body", self._cycle.body))
+
+
 class TakenBody(asyncio.BufferedProtocol):
-    """The body of one request. Nothing happens to it unless somebody asks for its pieces."""
+    """The body of one request. Nothing happens to it unless somebody asks for its pieces.
+
+    A byte lies in its place as it will in the whole, counted from a multiple of the place's size: so it begins at a
+    block of memory where it begins at a block of the file.
+    """
 
     def __init__(self, connection: Connection, cycle: RequestResponseCycle, length_bytes: int) -> None:
         self._connection = connection
         self._cycle = cycle
         self._left = length_bytes
         self._place, self._other = memoryview(b""), memoryview(b"")
-        self._filled = 0
+        self._first = self._filled = 0
         self._ready = asyncio.Event()
 
-    async def pieces(self) -> AsyncIterator[memoryview]:
-        """All that comes. A piece is there until the next is asked for. Ends early where the connection breaks."""
+    async def pieces(self, at: int) -> AsyncIterator[memoryview]:
         first = cast("Message", await self._cycle.receive())
         more = first.get("more_body", False)
-        if more:
-            self._begin()
-        yield memoryview(first.get("body", self._cycle.body))  # of a broken connection, what nobody has taken
-        while more and (piece := await self._next()):
-            yield piece
+        came = memoryview(first.get("body", self._cycle.body))  # of a broken connection, what nobody has taken
+        if not more:
+            yield came
+            return
+        place_bytes = self._connection.places.take()
+        try:
+            self._begin(place_bytes, at + len(came))
+            yield came
+            while piece := await self._next():
+                yield piece
+        finally:
+            self._connection.places.give_back(place_bytes)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._cycle.response_complete:
-            self._filled = 0  # nobody wants the rest
+            self._filled = self._first  # nobody wants the rest
         return self._place[self._filled : self._filled + self._left]
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -94,16 +155,23 @@ class TakenBody(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         self._connection.resume_writing()
 
-    def _begin(self) -> None:
-        self._place, self._other = memoryview(bytearray(_PLACE_BYTES)), memoryview(bytearray(_PLACE_BYTES))
+    def _begin(self, place_bytes: int, at: int) -> None:
+        self._place, self._other = memoryview(mmap(-1, place_bytes)), memoryview(mmap(-1, place_bytes))
+        self._first = self._filled = at % place_bytes
         self._left -= self._connection.turn_over(self)
 
     async def _next(self) -> memoryview:
-        """What came until a place was full or nothing more comes; empty after the end."""
-        await self._ready.wait()
-        piece = self._place[: self._filled]
+        """What came until a place was full, a while was over, or nothing more comes; empty after the end."""
+        while not self._ready.is_set():
+            try:
+                async with asyncio.timeout(_HAND_OUT_S):
+                    await self._ready.wait()
+            except TimeoutError:
+                if self._filled > self._first:
+                    break
+        piece = self._place[self._first : self._filled]
         self._place, self._other = self._other, self._place
-        self._filled = 0
+        self._first = self._filled = self._filled % len(self._place)
         if self._left and not self._cycle.disconnected:
             self._ready.clear()
             self._cycle.flow.resume_reading()

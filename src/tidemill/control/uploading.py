@@ -7,11 +7,11 @@ taken up by the next request: bytes that are all there become an artefact when s
 from collections.abc import AsyncIterator
 from uuid import UUID
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
 from tidemill.control.context import Control
 from tidemill.control.problems import Refused, unless_refused
-from tidemill.control.taken_body import BODY, TakenBody
+from tidemill.control.taken_body import BODY, Body
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.artefacts.keeping import OverQuota
 from tidemill.core.artefacts.metadata import Described
@@ -87,7 +87,7 @@ async def receive(
         unless_refused(refused_part(upload.length_bytes, stands_at, offset, _announced(request)))
         return stands_at, upload.artefact_id
     unless_refused(refused_part(upload.length_bytes, offset, offset, _announced(request)))
-    answer = await control.artefacts.append(upload.id, offset, _chunks(control, upload, request), checksum)
+    answer = await control.artefacts.append(upload.id, offset, _chunks(control, upload, offset, request), checksum)
     await _touch(control, upload)
     stands_at = unless_refused(answer)
     return stands_at, await finish(control, upload) if stands_at == upload.length_bytes else None
@@ -139,19 +139,16 @@ async def _became(control: Control, upload: Upload) -> UUID:
     return found.artefact_id
 
 
-async def _chunks(control: Control, upload: Upload, request: Request) -> AsyncIterator[bytes | memoryview]:
+async def _chunks(control: Control, upload: Upload, offset: int, request: Request) -> AsyncIterator[memoryview]:
     """What comes. Where the connection breaks it ends early: what came is kept, as if it had been all."""
     touched_at = control.clock.now()
-    taken: TakenBody | None = request.scope.get("state", {}).get(BODY)
-    try:
-        async for chunk in taken.pieces() if taken else request.stream():
-            yield chunk
-            now = control.clock.now()
-            if now - touched_at > _keep_us(control) // _TOUCH_PART:
-                touched_at = now
-                await _touch(control, upload)
-    except ClientDisconnect:
-        return
+    body: Body = request.scope["state"][BODY]
+    async for piece in body.pieces(offset):
+        yield piece
+        now = control.clock.now()
+        if now - touched_at > _keep_us(control) // _TOUCH_PART:
+            touched_at = now
+            await _touch(control, upload)
 
 
 async def _touch(control: Control, upload: Upload) -> None:
