@@ -115,6 +115,14 @@ class TestInAnEngine:
         ran = await engine.run(engine.order("/bin/sh", "-c", hog, memory_bytes=16 * MIB))
         assert ran.outcome.ending is Ending.MEMORY, ran.errors
 
+    async def test_where_the_kernel_does_not_tell_a_program_that_ends_as_if_killed_blames_nobody(
+        self, engine: Cell, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("tidemill.agent.sandboxes.engine.wait_status", lambda _: None)
+        ran = await engine.run(engine.order("/bin/sh", "-c", "sleep 0.5; exit 137"))
+        assert ran.outcome.ending is Ending.DONE
+        assert not ran.outcome.succeeded
+
     async def test_a_cancelled_run_ends(self, engine: Cell, service: Path) -> None:
         order = engine.order("/usr/bin/sleep", "30")
         running = asyncio.create_task(engine.run(order))

@@ -78,12 +78,11 @@ class _Receiving:
         while left:
             if self._gathered_at == self._came_to and _lies_as_on_disk(left, self._came_to):
                 await self._written()
-                await self._write(left)
-                await self._written()  # the next chunk may lie where this one does
-                return
+                return await self._write(left)
             left = left[self._gather(left) :]
             if self._came_to % PIECE_BYTES == 0 or asyncio.get_running_loop().time() >= self._write_at_s:
                 await self._write_gathered()
+        return None
 
     def _gather(self, left: memoryview) -> int:
         """Take the first of these bytes. Answers how many."""

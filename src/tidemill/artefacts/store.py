@@ -16,7 +16,7 @@ from tidemill.core.artefacts.uploads import Checksum
 from tidemill.core.clock import Instant
 
 Chunks: TypeAlias = AsyncIterable[bytes | memoryview]
-"""Bytes as they arrive. What is in a chunk counts until the next is asked for: its memory may be used again."""
+"""Bytes as they arrive. A chunk counts until the next but one is asked for: then its memory may be used again."""
 
 
 class Known(Protocol):

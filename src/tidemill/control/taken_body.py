@@ -2,13 +2,14 @@
 
 uvicorn and its parser copy a body five times on its way to the application, in small chunks. For a large one whose
 length was announced the connection is turned over to us instead, once the application wants the body: bytes are read
-into two places of memory, in turns, and the connection goes back when the last one is there. Nobody copies them again:
-they lie as a disk takes them. Deadlines, pace and the end of a connection stay the business of the protocol, which is
-told of everything.
+into three places of memory, in turns, and the connection goes back when the last one is there. Nobody copies them
+again: they lie as a disk takes them. Deadlines, pace and the end of a connection stay the business of the protocol,
+which is told of everything.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from itertools import cycle
 from mmap import mmap
 from typing import Protocol, cast
 
@@ -25,7 +26,10 @@ PLACE_BYTES = 4 * 1024 * 1024
 """What is read before somebody takes it: every turn costs a part of a millisecond, in which the disk waits."""
 
 SMALL_PLACE_BYTES = 1024 * 1024
-_LARGE_PLACES = 4
+_PLACES = 3
+"""One is filled, one was handed out, and of the one before the last bytes may still be on their way to the disk."""
+
+_LARGE_BODIES = 4
 """So many bodies at a time have large places: memory stays bounded however many come."""
 
 _HAND_OUT_S = 1.0
@@ -36,8 +40,8 @@ class Body(Protocol):
     """What somebody sends with a request."""
 
     def pieces(self, at: int) -> AsyncIterator[memoryview]:
-        """All that comes, from the offset `at` of the whole on. A piece is there until the next is asked for. Ends
-        early where the connection breaks."""
+        """All that comes, from the offset `at` of the whole on. A piece is there until the next but one is asked for.
+        Ends early where the connection breaks."""
 
 
 class Places:
@@ -48,7 +52,7 @@ class Places:
 
     def take(self) -> int:
         """The size of a place for one more body."""
-        if self._large == _LARGE_PLACES:
+        if self._large == _LARGE_BODIES:
             return SMALL_PLACE_BYTES
         self._large += 1
         return PLACE_BYTES
@@ -106,7 +110,8 @@ class TakenBody(asyncio.BufferedProtocol):
         self._connection = connection
         self._cycle = cycle
         self._left = length_bytes
-        self._place, self._other = memoryview(b""), memoryview(b"")
+        self._places: Iterator[memoryview] = iter(())
+        self._place = memoryview(b"")
         self._first = self._filled = 0
         self._ready = asyncio.Event()
 
@@ -156,7 +161,8 @@ class TakenBody(asyncio.BufferedProtocol):
         self._connection.resume_writing()
 
     def _begin(self, place_bytes: int, at: int) -> None:
-        self._place, self._other = memoryview(mmap(-1, place_bytes)), memoryview(mmap(-1, place_bytes))
+        self._places = cycle([memoryview(mmap(-1, place_bytes)) for _ in range(_PLACES)])
+        self._place = next(self._places)
         self._first = self._filled = at % place_bytes
         self._left -= self._connection.turn_over(self)
 
@@ -170,7 +176,7 @@ class TakenBody(asyncio.BufferedProtocol):
                 if self._filled > self._first:
                     break
         piece = self._place[self._first : self._filled]
-        self._place, self._other = self._other, self._place
+        self._place = next(self._places)
         self._first = self._filled = self._filled % len(self._place)
         if self._left and not self._cycle.disconnected:
             self._ready.clear()

@@ -177,11 +177,14 @@ class Contained(Running):
 
     def outcome(self, ending: Ending) -> Outcome:
         """Nothing inside can kill the first process: who did was the kernel, for memory, or somebody outside. Where
-        nobody counted, it was for memory: that is what happens."""
+        nobody counted, it was for memory: that is what happens. Where the kernel does not tell that it was killed, a
+        program may have chosen to end so, and nobody else is blamed for it."""
         told = None if self._first_descriptor is None else wait_status(self._first_descriptor)
         found = outcome(ending, self._status) if told is None else outcome_of_wait(ending, told)
         if ending is Ending.DONE and self._status == KILL and found.exit_code is None and not self._killed:
-            return Outcome(Ending.KILLED if self._was_counted else Ending.MEMORY, signal=found.signal)
+            if not self._was_counted:
+                return Outcome(Ending.MEMORY, signal=found.signal)
+            return found if told is None else Outcome(Ending.KILLED, signal=found.signal)
         return found
 
     async def _wait(self) -> None:

@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -67,10 +67,10 @@ class Wrapped(Running):
             held.terminate(self._first)
             await asyncio.wait({self.exited}, timeout=GRACE_S)
         self.kill()
-        await asyncio.wait({self.exited})
-        await asyncio.wait(self._silent, timeout=GRACE_S)
+        await _over([self.exited])
+        await _over(self._silent, GRACE_S)
         if self._status() is None:
-            await asyncio.wait({self._held.seat.waited}, timeout=GRACE_S)
+            await _over([self._held.seat.waited], GRACE_S)
 
     def outcome(self, ending: Ending) -> Outcome:
         """Its own status where the kernel tells it, else what bubblewrap says. None when it never began."""
@@ -148,3 +148,9 @@ class Wrapped(Running):
         self._said += chunk
         if not self._introduced.done() and b"\n" in self._said:
             self._introduced.set_result(json.loads(self._said.partition(b"\n")[0])["child-pid"])
+
+
+async def _over(awaited: Sequence[asyncio.Future[Any]], within_s: float | None = None) -> None:
+    """Wait for all of them. Mostly all are done, and asking the loop takes its time."""
+    if pending := [one for one in awaited if not one.done()]:
+        await asyncio.wait(pending, timeout=within_s)
