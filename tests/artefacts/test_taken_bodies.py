@@ -16,6 +16,7 @@ import pytest
 import trustme
 import uvloop
 
+from tidemill.control.large_bodies import may_be_large
 from tidemill.control.listening import create_server, listen
 from tidemill.control.taken_body import BODY, LEAST_BYTES, PLACE_BYTES, SMALL_PLACE_BYTES, Body, TakenBody
 from tidemill.core.settings import Settings
@@ -37,6 +38,7 @@ class Served:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         body: Body | None = scope["state"].get(BODY)
+        assert (body is not None) == may_be_large(scope["method"], scope["path"])
         self.taken.append(isinstance(body, TakenBody))
         if body:
             await (self.take or self.take_all)(body)
@@ -331,6 +333,18 @@ def test_what_is_small_or_of_no_known_length_or_not_an_upload_comes_the_ordinary
                 await answers(reader)
             assert pool.bodies == [CONTENT[: LEAST_BYTES - 1], CONTENT, CONTENT]
             assert pool.taken == [False] * 3
+            writer.close()
+
+    run(work())
+
+
+def test_a_body_of_who_would_like_another_protocol_comes_the_ordinary_way() -> None:
+    async def work() -> None:
+        async with served() as pool:
+            reader, writer = await asyncio.open_connection("127.0.0.1", pool.port)
+            writer.write(head(len(CONTENT), "Connection: upgrade", "Upgrade: h2c") + CONTENT)
+            await answers(reader)
+            assert (pool.bodies, pool.taken) == ([CONTENT], [False])
             writer.close()
 
     run(work())

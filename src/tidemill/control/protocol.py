@@ -63,7 +63,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._read_within(self.limits.body_deadline_s)
         super().on_headers_complete()
         self._large = may_be_large(self.scope["method"], self.scope.get("path", ""))
-        if self._large and not self.parser.should_upgrade():
+        if self._large:
             self.scope["state"][BODY] = self._offered_body()
 
     def on_body(self, body: bytes) -> None:
@@ -121,7 +121,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _offered_body(self) -> TakenBody | GivenBody:
         announced = next((value for name, value in self.headers if name == b"content-length"), b"0")
-        if int(announced) >= LEAST_BYTES and not self.pipeline:
+        if int(announced) >= LEAST_BYTES and not self.pipeline and not self.parser.should_upgrade():
             return TakenBody(self, self.cycle, int(announced))
         return GivenBody(self.cycle)
 
