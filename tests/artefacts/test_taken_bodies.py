@@ -338,18 +338,6 @@ def test_what_is_small_or_of_no_known_length_or_not_an_upload_comes_the_ordinary
     run(work())
 
 
-def test_a_body_of_who_would_like_another_protocol_comes_the_ordinary_way() -> None:
-    async def work() -> None:
-        async with served() as pool:
-            reader, writer = await asyncio.open_connection("127.0.0.1", pool.port)
-            writer.write(head(len(CONTENT), "Connection: upgrade", "Upgrade: h2c") + CONTENT)
-            await answers(reader)
-            assert (pool.bodies, pool.taken) == ([CONTENT], [False])
-            writer.close()
-
-    run(work())
-
-
 def _certificate(place: Path) -> tuple[dict[str, Path], ssl.SSLContext]:
     authority = trustme.CA()
     issued = authority.issue_cert("127.0.0.1")

@@ -1,17 +1,18 @@
 """Receiving a part of an upload: a piece is written and hashed at the same time, while the next one arrives.
 
 Small chunks are gathered, so that they do not cost a thread's turn each; a large one that lies in memory as the disk
-takes it is written as it is. At most two gathered pieces are in memory, and the disk is told to sync while bytes still
-come, so that the end is not a long wait. Whichever way this ends, what came is written and nothing is left running.
+takes it is written as it is. A piece is handed over while the one before is still at work, so that neither the disk nor
+the hash waits for the loop, which is busy reading. The disk is told to sync while bytes still come, so that the end is
+not a long wait. Whichever way this ends, what came is written and nothing is left running.
 """
 
 import asyncio
+from concurrent.futures import Future
 from ctypes import addressof, c_char
 from mmap import mmap
-from typing import Any
 
 from tidemill.artefacts.store import Chunks
-from tidemill.artefacts.threads import Threads
+from tidemill.artefacts.threads import Threads, through
 from tidemill.artefacts.uploading import BLOCK_BYTES, DIRECT_BYTES, HeldUpload
 from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.artefacts.uploads import Checksum, Hash, refused_part
@@ -24,9 +25,6 @@ SYNC_EVERY_BYTES = 64 * 1024 * 1024
 
 _GATHERED_S = 1.0
 """What comes slowly is written so often."""
-
-_UnderWay = asyncio.Future[Any]
-"""Of gather: answers and exceptions."""
 
 
 async def receive(threads: Threads, held: HeldUpload, chunks: Chunks, checksum: Checksum | None) -> int | UploadRefusal:
@@ -52,8 +50,9 @@ class _Receiving:
         self._threads = threads
         self._held = held
         self._checksum = checksum
-        self._writing: _UnderWay | None = None
-        self._syncing: _UnderWay | None = None
+        self._writes, self._hashes, self._syncs = threads.lane(), threads.lane(), threads.lane()
+        self._at_work: list[Future[None]] = []
+        self._syncing: list[Future[None]] = []
         self._sync_due_at = held.stands_at + SYNC_EVERY_BYTES
         self._place, self._other = memoryview(mmap(-1, PIECE_BYTES)), memoryview(mmap(-1, PIECE_BYTES))
         self._gathered_at = self._came_to = held.stands_at
@@ -68,16 +67,21 @@ class _Receiving:
                 await self._add(memoryview(chunk))
         finally:
             try:
-                await self._write_gathered()
-                await self._written()
+                await self._end()
             finally:
-                await self._synced()
+                await _over(self._syncing)
         return None
+
+    async def _end(self) -> None:
+        """Write what is gathered, unless something before it could not be: nobody knows what the disk has of that."""
+        await _over(self._at_work)
+        assert self._held.stands_at == self._gathered_at, "a piece goes behind all that came before it"
+        await self._write_gathered()
+        await _over(self._at_work)
 
     async def _add(self, left: memoryview) -> None:
         while left:
             if self._gathered_at == self._came_to and _lies_as_on_disk(left, self._came_to):
-                await self._written()
                 return await self._write(left)
             left = left[self._gather(left) :]
             if self._came_to % PIECE_BYTES == 0 or asyncio.get_running_loop().time() >= self._write_at_s:
@@ -95,45 +99,38 @@ class _Receiving:
         return taken
 
     async def _write_gathered(self) -> None:
-        """Of what could not be written before it, nobody knows how much the disk has: then this is dropped."""
         first = self._gathered_at % PIECE_BYTES
         piece = self._place[first : first + self._came_to - self._gathered_at]
-        await self._written()
-        if piece and self._held.stands_at == self._gathered_at:
-            await self._write(piece)
+        if piece:
             self._place, self._other = self._other, self._place
+            await self._write(piece)
 
     async def _write(self, piece: memoryview) -> None:
-        at = self._held.stands_at
-        await self._sync_if_due(at)
+        """Hand it over, and wait for the one before: then there is a place for the next."""
+        at, before = self._gathered_at, self._at_work
         self._gathered_at = self._came_to = at + len(piece)
-        self._writing = asyncio.gather(
-            self._threads.run(self._held.write, piece),
-            self._threads.run(self._held.hash, piece, at, self._checksum),
-            return_exceptions=True,  # both are over when this is
-        )
+        self._at_work = [
+            self._writes.add(self._held.write, piece),
+            self._hashes.add(self._held.hash, piece, at, self._checksum),
+        ]
+        await _over(before)
+        await self._sync_if_due(at)
 
     async def _sync_if_due(self, at: int) -> None:
         if at < self._sync_due_at:
             return
-        await self._synced()
+        await _over(self._syncing)
         self._sync_due_at = at + SYNC_EVERY_BYTES
-        self._syncing = asyncio.gather(self._threads.run(self._held.sync), return_exceptions=True)
-
-    async def _written(self) -> None:
-        writing, self._writing = self._writing, None
-        await _over(writing)
-
-    async def _synced(self) -> None:
-        syncing, self._syncing = self._syncing, None
-        await _over(syncing)
+        self._syncing = [self._syncs.add(self._held.sync)]
 
 
-async def _over(under_way: _UnderWay | None) -> None:
-    """Wait for it, and raise what it raised."""
-    for answer in await under_way if under_way else ():
-        if answer is not None:
-            raise answer
+async def _over(under_way: list[Future[None]]) -> None:
+    """Wait until all of it is over, and raise what it raised."""
+    if not all(one.done() for one in under_way):
+        await asyncio.gather(*map(through, under_way), return_exceptions=True)
+    for one in under_way:
+        if fault := one.exception():
+            raise fault
 
 
 def _lies_as_on_disk(piece: memoryview, at: int) -> bool:

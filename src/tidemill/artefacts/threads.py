@@ -5,7 +5,7 @@ What has begun is waited for, also by a caller who is cancelled: no file is clos
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -19,15 +19,58 @@ class Threads:
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="artefacts")
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        future = asyncio.wrap_future(self._pool.submit(work, *args, **kwargs))
-        try:
-            return await asyncio.shield(future)
-        except asyncio.CancelledError:
-            await over(future)
-            raise
+        return await through(self._pool.submit(work, *args, **kwargs))
+
+    def lane(self) -> "Lane":
+        return Lane(self._pool)
 
     def close(self) -> None:
         self._pool.shutdown()
+
+
+class Lane:
+    """Work that is done in its order, one after another, and goes on without waiting for the loop. When something
+    fails, nothing behind it is done, and all of that fails in the same way."""
+
+    def __init__(self, pool: ThreadPoolExecutor) -> None:
+        self._pool = pool
+        self._last: Future[None] = Future()
+        self._last.set_result(None)
+
+    def add(self, work: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> Future[None]:
+        before, self._last = self._last, Future()
+        after = self._last
+
+        def begin(done: Future[None]) -> None:
+            fault = done.exception()
+            try:
+                begun = None if fault else self._pool.submit(work, *args, **kwargs)
+            except RuntimeError as closed:
+                begun, fault = None, closed
+            _pass_on(fault, after) if begun is None else begun.add_done_callback(end)
+
+        def end(done: Future[None]) -> None:
+            _pass_on(done.exception(), after)
+
+        before.add_done_callback(begin)
+        return after
+
+
+def _pass_on(fault: BaseException | None, after: Future[None]) -> None:
+    if fault:
+        after.set_exception(fault)
+    else:
+        after.set_result(None)
+
+
+async def through(future: Future[T]) -> T:
+    """What it answers. It is over when this is, also when we are cancelled."""
+    awaited = asyncio.wrap_future(future)
+    try:
+        return await asyncio.shield(awaited)
+    except asyncio.CancelledError:
+        await over(awaited)
+        raise
 
 
 async def over(future: asyncio.Future[Any]) -> None:
