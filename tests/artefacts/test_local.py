@@ -6,6 +6,8 @@ import random
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
+from itertools import cycle
+from mmap import mmap
 from pathlib import Path
 from uuid import UUID
 
@@ -15,6 +17,7 @@ from tests.artefacts.places import LATER, NOW, KnownSets, chunks, digest_of, fil
 from tests.tidy.source import ROOT
 from tidemill.artefacts.local import LocalStore
 from tidemill.artefacts.receiving import PIECE_BYTES
+from tidemill.control.taken_body import PLACE_BYTES
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.faults import ArtefactFault, DiskFull
@@ -199,6 +202,51 @@ async def test_wherever_an_upload_goes_on_its_bytes_are_the_ones_sent(root: Path
         assert (root / "uploads" / str(upload_id) / str(len(CONTENT))).read_bytes() == CONTENT
         assert await store.finish(upload_id, None, NOW) == digest_of(CONTENT)
         assert await get(store, digest_of(CONTENT)) == CONTENT
+
+
+@pytest.mark.parametrize("at", [0, 1, 4096, PIECE_BYTES, PIECE_BYTES + 4096, PLACE_BYTES - 5])
+async def test_chunks_that_lie_as_the_disk_takes_them_are_the_bytes_sent_though_their_memory_is_used_again(
+    root: Path, at: int
+) -> None:
+    content = CONTENT * 5
+    upload_id, places = ids().new(NOW), [memoryview(mmap(-1, PLACE_BYTES)) for _ in range(3)]
+
+    async def pieces() -> AsyncIterator[memoryview]:
+        """As a body is taken from its connection: whose turn it is is filled anew, and what was there is gone."""
+        now = at
+        for place in cycle(places):
+            first, end = now % PLACE_BYTES, min(PLACE_BYTES, now % PLACE_BYTES + len(content) - now)
+            place[:] = bytes(PLACE_BYTES)
+            place[first:end] = content[now : now + end - first]
+            now += end - first
+            yield place[first:end]
+            if now == len(content):
+                return
+
+    async with opened(root) as store:
+        await store.begin(upload_id, len(content))
+        await store.append(upload_id, 0, chunks(content[:at]))
+        assert await store.append(upload_id, at, pieces()) == len(content)
+        assert await store.finish(upload_id, None, NOW) == digest_of(content)
+        assert await get(store, digest_of(content)) == content
+
+
+async def test_what_comes_slowly_is_on_the_disk_before_a_piece_of_it_is_full(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidemill.artefacts.receiving._GATHERED_S", 0.02)
+    upload_id = ids().new(NOW)
+    await store.begin(upload_id, 100_000)
+    seen: list[int | UploadRefusal] = []
+
+    async def slowly() -> AsyncIterator[bytes]:
+        for _ in range(10):
+            yield bytes(10_000)
+            await asyncio.sleep(0.03)
+            seen.append(await store.offset(upload_id))
+
+    assert await store.append(upload_id, 0, slowly()) == 100_000
+    assert [*map(bool, seen[2:])] == [True] * 8
 
 
 async def test_an_upload_that_is_abandoned_while_bytes_come_takes_them_and_is_gone(root: Path) -> None:
