@@ -364,6 +364,34 @@ def test_a_broken_connection_keeps_what_came_unless_it_had_a_checksum(here: Here
     assert client.add(path, 2 * MIB, content[2 * MIB :]).status_code == 204
 
 
+def test_a_small_part_that_breaks_off_is_kept_to_its_last_byte(here: Here) -> None:
+    client = here.client()
+    content = os.urandom(500_000)
+    path, at = client.begun(len(content)), 0
+    for came in (1, 65_537, 123_456):
+        announced = len(content) - at
+        client.half_sent(path, announced, content[at : at + came], **{"Upload-Offset": str(at)}).close()
+        at += came
+        until(lambda stands_at=str(at): client.look(path).headers["upload-offset"] == stands_at, "what came is kept")
+    done = client.add(path, at, content[at:])
+    assert client.content(UUID(done.headers["tidemill-artefact"])).content == content
+
+
+def test_an_upload_that_is_ended_while_bytes_come_is_gone_and_so_are_they(here: Here) -> None:
+    client = here.client()
+    path = client.begun(10 * MIB)
+    with client.half_sent(path, 10 * MIB, bytes(3 * MIB)) as sending, fed_steadily(sending):
+        until(lambda: client.look(path).headers["upload-offset"] != "0", "it is being added to")
+        assert client.ask("DELETE", path, headers=VERSION).status_code == 204
+    assert client.look(path).status_code == 404
+    again = client.begun(10 * MIB)
+    with client.half_sent(again, 10 * MIB, bytes(10 * MIB - 1)) as sending:
+        assert client.ask("DELETE", again, headers=VERSION).status_code == 204
+        sending.sendall(b"x")
+        assert sending.recv(1000).startswith(b"HTTP/1.1 404 ")
+    assert client.ask("GET", "/api/v1/artefacts").json()["items"] == []
+
+
 def test_a_second_request_for_an_upload_that_is_busy_is_told_so(here: Here) -> None:
     client = here.client()
     path = client.begun(10 * MIB)
