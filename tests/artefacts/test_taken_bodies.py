@@ -6,9 +6,11 @@ Whatever becomes of a body, its connection is whole again afterwards or closed.
 import asyncio
 import random
 import ssl
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from mmap import mmap
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +201,29 @@ def test_what_comes_slowly_is_handed_out_soon() -> None:
             writer.write(CONTENT[300_000:])
             await answers(reader)
             assert came == [len(CONTENT)]
+            writer.close()
+
+    run(work())
+
+
+def test_a_connection_that_waits_for_its_next_request_keeps_no_memory_of_its_last_body() -> None:
+    places: weakref.WeakSet[mmap] = weakref.WeakSet()
+    seen: list[int] = []
+
+    async def watched(body: Body) -> None:
+        async for piece in body.pieces(0):
+            if isinstance(piece.obj, mmap):
+                places.add(piece.obj)
+                seen.append(len(places))
+
+    async def work() -> None:
+        async with served() as pool:
+            pool.take = watched
+            reader, writer = await asyncio.open_connection("127.0.0.1", pool.port)
+            writer.write(head(len(CONTENT)) + CONTENT)
+            await answers(reader)
+            await soon(lambda: not places)
+            assert max(seen) == 3
             writer.close()
 
     run(work())

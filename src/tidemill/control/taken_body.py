@@ -32,6 +32,8 @@ _PLACES = 3
 _LARGE_BODIES = 4
 """So many bodies at a time have large places: memory stays bounded however many come."""
 
+_DROPPED_BYTES = 64 * 1024
+
 _HAND_OUT_S = 1.0
 """What comes slowly is handed out so often, so that it is on the disk soon, and whoever asks sees it come."""
 
@@ -129,7 +131,7 @@ class TakenBody(asyncio.BufferedProtocol):
             while piece := await self._next():
                 yield piece
         finally:
-            self._connection.places.give_back(place_bytes)
+            self._let_go(place_bytes)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._cycle.response_complete:
@@ -165,6 +167,12 @@ class TakenBody(asyncio.BufferedProtocol):
         self._place = next(self._places)
         self._first = self._filled = at % place_bytes
         self._left -= self._connection.turn_over(self)
+
+    def _let_go(self, place_bytes: int) -> None:
+        """A connection that waits for its next request, or drops what nobody wants, needs no large places."""
+        self._connection.places.give_back(place_bytes)
+        self._places = iter(())
+        self._place, self._first, self._filled = memoryview(bytearray(_DROPPED_BYTES)), 0, 0
 
     async def _next(self) -> memoryview:
         """What came until a place was full, a while was over, or nothing more comes; empty after the end."""
