@@ -200,9 +200,20 @@ def step_aside(place: Path) -> None:
 
 def _limit(place: Path, controller: str, is_unified: bool, limits: Limits) -> None:
     for name, value in _values(controller, is_unified, limits).items():
-        file = place / name
-        if file.exists() or name not in _OPTIONAL:
-            file.write_text(value)
+        try:
+            _write(f"{place}/{name}", value)
+        except FileNotFoundError:
+            if name not in _OPTIONAL:
+                raise
+
+
+def _write(file: str, value: str) -> None:
+    """Every run waits for this, so without what Python does for ordinary files."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, value.encode())
+    finally:
+        os.close(descriptor)
 
 
 _OPTIONAL = {"memory.memsw.limit_in_bytes", "memory.swap.max", "memory.oom.group"}
