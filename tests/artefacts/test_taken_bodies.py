@@ -20,7 +20,7 @@ import uvloop
 
 from tidemill.control.large_bodies import may_be_large
 from tidemill.control.listening import create_server, listen
-from tidemill.control.taken_body import BODY, LEAST_BYTES, PLACE_BYTES, SMALL_PLACE_BYTES, Body, TakenBody
+from tidemill.control.taken_body import BODY, LARGE_BODIES, LEAST_BYTES, PLACE_BYTES, SMALL_PLACE_BYTES, Body, TakenBody
 from tidemill.core.settings import Settings
 from tidemill.core.settings.edge import HttpSettings
 
@@ -255,7 +255,7 @@ def test_many_large_bodies_at_a_time_have_little_memory_each() -> None:
                     await answers(reader)
                     writer.close()
                 everybody.clear()
-            assert most == 8
+            assert most == 2 * LARGE_BODIES
 
     run(work())
 

@@ -22,15 +22,15 @@ BODY = "tidemill.body"
 LEAST_BYTES = 1024 * 1024
 """Smaller bodies are not worth the trouble."""
 
-PLACE_BYTES = 4 * 1024 * 1024
-"""What is read before somebody takes it: every turn costs a part of a millisecond, in which the disk waits."""
+PLACE_BYTES = 6 * 1024 * 1024
+"""What is read before somebody takes it: with fewer turns an upload is quicker, where the disk is quick."""
 
 SMALL_PLACE_BYTES = 1024 * 1024
 _PLACES = 3
 """One is filled, one was handed out, and of the one before the last bytes may still be on their way to the disk."""
 
-_LARGE_BODIES = 4
-"""So many bodies at a time have large places: memory stays bounded however many come."""
+LARGE_BODIES = 2
+"""So many bodies at a time have large places, which is all that a disk needs: memory stays bounded if more come."""
 
 _DROPPED_BYTES = 64 * 1024
 
@@ -54,7 +54,7 @@ class Places:
 
     def take(self) -> int:
         """The size of a place for one more body."""
-        if self._large == _LARGE_BODIES:
+        if self._large == LARGE_BODIES:
             return SMALL_PLACE_BYTES
         self._large += 1
         return PLACE_BYTES
