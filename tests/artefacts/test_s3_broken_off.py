@@ -126,24 +126,6 @@ async def test_a_sweep_leaves_nothing_of_what_broke_off(shelf: Shelf) -> None:
     assert [key async for key, _ in shelf.bucket.uploads_in_parts(whole_key(upload_id))] == []
 
 
-async def test_a_part_that_is_on_its_way_when_a_request_is_cancelled_is_kept_and_what_came_behind_it(
-    shelf: Shelf,
-) -> None:
-    upload_id, given = ids().new(NOW), asyncio.Event()
-    await shelf.store.begin(upload_id, len(LARGE))
-
-    async def one_chunk() -> AsyncIterator[bytes]:
-        given.set()
-        yield LARGE[: LEAST_PART_BYTES + 99]
-
-    appending = asyncio.create_task(shelf.store.append(upload_id, 0, one_chunk()))
-    await given.wait()
-    await asyncio.sleep(0.005)
-    appending.cancel()
-    await asyncio.wait([appending])
-    await _goes_on(shelf.store, upload_id, LARGE, LEAST_PART_BYTES + 99)
-
-
 async def _begun(shelf: Shelf, content: bytes, until: int) -> UUID:
     upload_id = ids().new(NOW)
     await shelf.store.begin(upload_id, len(content))

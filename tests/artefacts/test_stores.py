@@ -219,6 +219,25 @@ async def test_of_a_request_that_is_cancelled_everything_that_came_is_kept(store
     assert await store.finish(upload_id, None, NOW) == digest_of(CONTENT)
 
 
+async def test_a_chunk_that_is_on_its_way_when_a_request_is_cancelled_is_kept(store: ArtefactStore) -> None:
+    came = LEAST_PART_BYTES + 99
+    upload_id, given = ids().new(NOW), asyncio.Event()
+    await store.begin(upload_id, len(CONTENT))
+
+    async def one_chunk() -> AsyncIterator[bytes]:
+        given.set()
+        yield CONTENT[:came]
+
+    appending = asyncio.create_task(store.append(upload_id, 0, one_chunk()))
+    await given.wait()
+    await asyncio.sleep(0.002)
+    appending.cancel()
+    await asyncio.wait([appending])
+    assert await store.offset(upload_id) == came
+    assert await store.append(upload_id, came, chunks(CONTENT[came:])) == len(CONTENT)
+    assert await store.finish(upload_id, None, NOW) == digest_of(CONTENT)
+
+
 async def test_what_is_not_there_is_refused(store: ArtefactStore) -> None:
     upload_id, digest = ids().new(NOW), digest_of(b"unknown")
     for answer in (

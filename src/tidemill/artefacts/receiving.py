@@ -47,7 +47,6 @@ class _Receiving:
     multiple of the place's size: so pieces end at blocks of the disk, and begin at blocks of memory."""
 
     def __init__(self, threads: Threads, held: HeldUpload, checksum: Hash | None) -> None:
-        self._threads = threads
         self._held = held
         self._checksum = checksum
         self._writes, self._hashes, self._syncs = threads.lane(), threads.lane(), threads.lane()
@@ -56,6 +55,7 @@ class _Receiving:
         self._sync_due_at = held.stands_at + SYNC_EVERY_BYTES
         self._place, self._other = memoryview(mmap(-1, PIECE_BYTES)), memoryview(mmap(-1, PIECE_BYTES))
         self._gathered_at = self._came_to = held.stands_at
+        self._left = memoryview(b"")
         self._write_at_s = 0.0
 
     async def take(self, chunks: Chunks) -> UploadRefusal | None:
@@ -64,7 +64,8 @@ class _Receiving:
                 at = self._came_to
                 if refusal := refused_part(self._held.length_bytes, at, at, len(chunk)):
                     return refusal
-                await self._add(memoryview(chunk))
+                self._left = memoryview(chunk)
+                await self._take_left()
         finally:
             try:
                 await self._end()
@@ -73,30 +74,33 @@ class _Receiving:
         return None
 
     async def _end(self) -> None:
-        """Write what is gathered, unless something before it could not be: nobody knows what the disk has of that."""
+        """Write what came, unless something before it could not be: nobody knows what the disk has of that."""
         await _over(self._at_work)
         assert self._held.stands_at == self._gathered_at, "a piece goes behind all that came before it"
+        await self._take_left()
         await self._write_gathered()
         await _over(self._at_work)
 
-    async def _add(self, left: memoryview) -> None:
-        while left:
-            if self._gathered_at == self._came_to and _lies_as_on_disk(left, self._came_to):
-                return await self._write(left)
-            left = left[self._gather(left) :]
+    async def _take_left(self) -> None:
+        """All that is left of a chunk. If this is cancelled it is still left, or handed over."""
+        while self._left:
+            if self._gathered_at == self._came_to and _lies_as_on_disk(self._left, self._came_to):
+                whole, self._left = self._left, memoryview(b"")
+                return await self._write(whole)
+            self._gather()
             if self._came_to % PIECE_BYTES == 0 or asyncio.get_running_loop().time() >= self._write_at_s:
                 await self._write_gathered()
         return None
 
-    def _gather(self, left: memoryview) -> int:
-        """Take the first of these bytes. Answers how many."""
+    def _gather(self) -> None:
+        """Take as much as a piece has room for."""
         if self._gathered_at == self._came_to:
             self._write_at_s = asyncio.get_running_loop().time() + _GATHERED_S
         filled = self._came_to % PIECE_BYTES
-        taken = min(len(left), PIECE_BYTES - filled)
-        self._place[filled : filled + taken] = left[:taken]
-        self._came_to += taken
-        return taken
+        taken = self._left[: PIECE_BYTES - filled]
+        self._place[filled : filled + len(taken)] = taken
+        self._came_to += len(taken)
+        self._left = self._left[len(taken) :]
 
     async def _write_gathered(self) -> None:
         first = self._gathered_at % PIECE_BYTES
