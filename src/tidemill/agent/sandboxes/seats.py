@@ -271,7 +271,8 @@ async def _sitting(seat: Seat, loop: asyncio.AbstractEventLoop) -> None:
 
     def heard() -> None:
         loop.remove_reader(seat.agent_end.fileno())
-        said.set_result(None)
+        if not said.done():  # it may come in the moment in which nobody waits any more
+            said.set_result(None)
 
     loop.add_reader(seat.agent_end.fileno(), heard)
     try:
