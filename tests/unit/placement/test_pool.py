@@ -1,12 +1,14 @@
 """The pool of candidates: both paths agree, nothing is given twice, gangs are whole, and all can be explained."""
 
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.placement.worlds import NOW, ask, candidates, node, pool_of, requests, uuid
+from tidemill.core.placement import ranking
 from tidemill.core.placement.candidate import Candidate, Device
 from tidemill.core.placement.node import PoolNode
 from tidemill.core.placement.pool import Placed, Pool
@@ -19,11 +21,22 @@ STEPS = st.lists(
 )
 
 
-@given(ALL_NODES, st.lists(requests(), min_size=1, max_size=8), STEPS, st.sampled_from(["value", "trusted", "fast"]))
+@given(
+    ALL_NODES,
+    st.lists(requests(), min_size=1, max_size=8),
+    STEPS,
+    st.sampled_from(["value", "trusted", "fast"]),
+    st.sampled_from([0, 1, ranking.SKIPPED_MAX]),
+)
 @settings(max_examples=120, deadline=None)
 def test_the_quick_path_and_the_exact_path_give_the_same_answer(
-    nodes: tuple[Candidate, ...], asked: list[Request], steps: list[tuple[str, int]], policy: str
+    nodes: tuple[Candidate, ...], asked: list[Request], steps: list[tuple[str, int]], policy: str, skipped_max: int
 ) -> None:
+    with patch.object(ranking, "SKIPPED_MAX", skipped_max):  # who is impatient opens narrow lanes
+        _try_both(nodes, asked, steps, policy)
+
+
+def _try_both(nodes: tuple[Candidate, ...], asked: list[Request], steps: list[tuple[str, int]], policy: str) -> None:
     quick, exact = pool_of(*nodes), pool_of(*nodes)
     running: list[tuple[Placed, Placed]] = []
     for step, number in [*(("place", place) for place in range(len(asked))), *steps]:
@@ -42,6 +55,22 @@ def test_the_quick_path_and_the_exact_path_give_the_same_answer(
         elif step == "remove":
             quick.remove(one.node_id)
             exact.remove(one.node_id)
+
+
+def test_many_nodes_with_busy_processors_do_not_slow_what_asks_for_a_processor_only() -> None:
+    """Good nodes without a processor to spare stand in front of the others for long."""
+    quick, exact = (pool_of(*_with_processors(500)) for _ in range(2))
+    asked = [ask(devices=0, cpu_milli=1_000 * (1 + number % 3), memory_mib=2_048) for number in range(6_000)]
+    running: list[tuple[Placed, Placed]] = []
+    for number, request in enumerate(asked):
+        here, there = quick.place(request, NOW), exact.place_exactly(request, NOW)
+        assert (here and here[:2]) == (there and there[:2])
+        if here and there:
+            running.append((here, there))
+        elif number % 7 == 0:
+            for first, second in (running.pop(number % len(running)) for _ in range(20)):
+                assert quick.release(first) == exact.release(second)
+    assert _asked_exactly(quick, asked[:300]) == 0
 
 
 def test_a_policy_that_is_asked_late_ranks_nodes_as_they_are_when_others_have_gone() -> None:
@@ -253,3 +282,25 @@ def test_every_reason_has_a_sentence_of_its_own() -> None:
 
 def _placed(pool: Pool, request: Request, number: int) -> Placed | None:
     return pool.place(replace(request, policy=("value", "packed")[number % 2]), NOW)
+
+
+def _with_processors(count: int) -> list[Candidate]:
+    """The better a node is, the sooner its processor is busy; a busy one is still better than most."""
+    return [node(number, cpu_milli=8_000, reputation=1000 - number, devices=()) for number in range(1, count + 1)]
+
+
+def _asked_exactly(pool: Pool, asked: list[Request]) -> int:
+    """How many of these were held against every node, being placed and released one by one."""
+    columns, times = pool._columns, 0
+    suiting = columns.suiting
+
+    def counted(*whom: object) -> object:
+        nonlocal times
+        times += 1
+        return suiting(*whom)  # type: ignore[arg-type]
+
+    columns.suiting = counted  # type: ignore[method-assign, assignment]
+    for request in asked:
+        if placed := pool.place(request, NOW):
+            pool.release(placed)
+    return times

@@ -10,15 +10,19 @@ from collections.abc import Sequence
 from tidemill.core.placement.candidate import Candidate, Device
 from tidemill.core.placement.request import WHOLE_MILLI, Request
 
+_ONE = [(index,) for index in range(64)]
+_EVERY = [tuple(range(count)) for count in range(17)]
+"""What most placements get: one device, or all of a node. A hundred thousand of them share these."""
+
 
 class PoolNode:
     """One candidate in its slot."""
 
     __slots__ = (  # noqa: RUF023 - what every placement reads stands together, and so in few lines of the cache
         "version", "slot", "whole", "cpu_milli", "memory_mib", "disk_mib", "free", "is_noted", "home",
-        "is_usual", "tenants", "total_milli", "cpu_total", "price_uc", "reputation", "kinds", "owner_number",
-        "came_load", "device_memory_mib", "node_id", "model", "newcomer", "until", "is_plain", "is_grouped",
-        "is_divided", "owner_id", "attested", "candidate", "domain", "labels", "region",
+        "is_usual", "is_even", "tenants", "full_milli", "total_milli", "cpu_total", "kinds", "owner_number",
+        "price_uc", "reputation", "came_load", "device_memory_mib", "node_id", "model", "newcomer", "until",
+        "is_plain", "is_grouped", "is_divided", "owner_id", "attested", "candidate", "domain", "labels", "region",
     )  # fmt: skip
 
     def __init__(self, slot: int, candidate: Candidate, version: int) -> None:
@@ -38,11 +42,14 @@ class PoolNode:
         self.is_grouped, self.is_divided = any(groups), len(groups) > 1
         self.free = [device.free_milli for device in candidate.devices]
         self.whole = self.free.count(WHOLE_MILLI)
-        self.total_milli = max(1, WHOLE_MILLI * len(self.free))
+        self.full_milli = WHOLE_MILLI * len(self.free)
+        self.total_milli = max(1, self.full_milli)
         self.came_load = self.load
         """The share of it that was busy when it came, and is when all who were placed since have gone."""
         self.is_usual = self.is_plain and self.until is None
         """Whether it has a usual request's whole devices if it has as many, and is there as long as anybody wants."""
+        self.is_even = self.is_plain and not self.is_divided
+        """Whether any of its whole devices is as good as another."""
         self.tenants = 0
         """How many placements have something of it."""
         self.home: object = None
@@ -53,7 +60,7 @@ class PoolNode:
     @property
     def load(self) -> float:
         """The share of it that is busy: of its devices or of its processor, whichever is more."""
-        of_devices = (WHOLE_MILLI * len(self.free) - sum(self.free)) / self.total_milli
+        of_devices = (self.full_milli - sum(self.free)) / self.total_milli
         of_processor = 1.0 - self.cpu_milli / self.cpu_total
         return of_devices if of_devices > of_processor else of_processor
 
@@ -92,11 +99,18 @@ class PoolNode:
         self.memory_mib -= request.memory_mib
         if request.disk_mib:
             self.disk_mib -= request.disk_mib
-        if request.devices == 1 and self.is_usual and request.is_usual and not self.is_divided:
-            index = self.free.index(WHOLE_MILLI)
-            self.free[index] = 0
-            self.whole -= 1
-            return (index,)
+        if self.is_even and request.is_usual:
+            count, free = request.devices, self.free
+            if count == 1:
+                index = free.index(WHOLE_MILLI)
+                free[index] = 0
+                self.whole -= 1
+                return _ONE[index] if index < len(_ONE) else (index,)
+            if 0 < count == len(free) < len(_EVERY):
+                assert self.whole == count, "a device has been given twice"
+                free[:] = [0] * count
+                self.whole = 0
+                return _EVERY[count]
         devices = (device,) if device >= 0 else self._devices_for(request)
         for index in devices:
             before = self.free[index]
@@ -113,12 +127,14 @@ class PoolNode:
         self.memory_mib += request.memory_mib
         if request.disk_mib:
             self.disk_mib += request.disk_mib
-        free = self.free
+        free, milli = self.free, request.milli
         for index in devices:
-            free[index] = after = free[index] + request.milli
+            after = free[index] + milli
             if after >= WHOLE_MILLI:
                 assert after == WHOLE_MILLI, "a device has been given back twice"
                 self.whole += 1
+                after = WHOLE_MILLI  # the one number that all share: as many copies as devices would fill the cache
+            free[index] = after
 
     def _devices_for(self, request: Request) -> tuple[int, ...]:
         """The devices that the request gets here: the fullest that will do for a part of one, and for whole ones those

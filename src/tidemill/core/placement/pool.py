@@ -79,6 +79,8 @@ class Pool:
         self._columns = Columns(_ROOM_TO_GROW, 8)
         self._by_id: dict[UUID, PoolNode] = {}
         self._home = object()
+        self._kinds: dict[frozenset[str], frozenset[str]] = {}
+        """One set for all nodes that carry out the same: every placement looks into one."""
         self._holders: dict[str, set[int]] = {}
         self._told: dict[str, set[int]] = {}
         self._vacant = list(range(_ROOM_TO_GROW - 1, -1, -1))
@@ -104,9 +106,10 @@ class Pool:
             return self.put(candidate)
         self._forget_cached(before)
         if before is not None:
-            before.version = GONE
+            before.version, before.home = GONE, None
         node = PoolNode(self._vacant.pop() if before is None else before.slot, candidate, self._next())
         node.home = self._home
+        node.kinds = self._kinds.setdefault(node.kinds, node.kinds)
         self._by_id[node.node_id] = node
         if before is None:
             self._membership_changed()
@@ -126,7 +129,7 @@ class Pool:
         self._forget_cached(node)
         self._membership_changed()
         self._columns.drop(node.slot)
-        node.version = GONE
+        node.version, node.home = GONE, None
         self._stale(node)
         self._vacant.append(node.slot)
 
@@ -176,7 +179,7 @@ class Pool:
     def release(self, placed: Placed) -> bool:
         """Give back what a placement took. False when its node has gone or come anew: then that says what is free."""
         _, devices, request, node = placed
-        if node.version == GONE or node.home is not self._home:  # it may be of a pool that was before this one
+        if node.home is not self._home:  # it has gone, or is of a pool that was before this one
             return False
         node.give_back(request, devices)
         self._version = node.version = self._version + 1

@@ -6,8 +6,7 @@ a node stands in every lane that it has enough free devices for, in the bucket o
 whether it suits, so the answer is that of the exact path. After too many that do not suit, the exact path is asked.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from itertools import islice
 from typing import Final
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from tidemill.core.clock import Instant
 from tidemill.core.placement.candidate import Market
+from tidemill.core.placement.lanes import WIDE, Bucket, Lane, LanesOfModel, Room, Standing
 from tidemill.core.placement.node import PoolNode
 from tidemill.core.placement.policies import RankPolicy
 from tidemill.core.placement.request import WHOLE_MILLI, Request
@@ -36,10 +36,13 @@ MODELS_MAX = 256
 """A request that may go to more models than this is held against all nodes at once."""
 
 _SLACK = 1024
+_NOBODY: tuple[PoolNode | None, int] = (None, -1)
 
 Nodes = Sequence[PoolNode | None]
-Entry = tuple[PoolNode, int]
-Bucket = deque[Entry]
+Fronts = dict[tuple[frozenset[str], int], list[Lane]]
+Local = Sequence[tuple[PoolNode, float]]
+Needed = tuple[bool, int, int]
+"""Whether it is kept for newcomers; and of the processor and of memory so much."""
 
 
 class Unsure(Enum):
@@ -49,66 +52,6 @@ class Unsure(Enum):
 
 
 UNSURE: Final = Unsure.UNSURE
-
-
-class _Lane:
-    """Nodes with their versions by rank, in the order of their last changes. Bit n of `ranks` is set when the bucket of
-    rank n may hold somebody. An entry whose node has changed since is stale."""
-
-    __slots__ = ("buckets", "devices", "ranks")
-
-    def __init__(self, devices: int) -> None:
-        self.devices, self.ranks = devices, 0
-        self.buckets: dict[int, Bucket] = {}
-
-    def enter(self, entry: Entry, rank: int) -> None:
-        bucket = self.buckets.get(rank)
-        if bucket:
-            bucket.append(entry)
-        else:
-            self.open(bucket, entry, rank)
-
-    def open(self, bucket: Bucket | None, entry: Entry, rank: int) -> None:
-        """The first of its rank enters; the bucket is empty, or there was none yet."""
-        if bucket is None:
-            bucket = self.buckets[rank] = deque()
-        bucket.append(entry)
-        self.ranks |= 1 << rank
-
-    def sweep(self) -> int:
-        """Let go of what is stale. Answers how many are left."""
-        self.ranks, fresh = 0, 0
-        for rank, bucket in list(self.buckets.items()):
-            left = deque(entry for entry in bucket if entry[0].version == entry[1])
-            if left:
-                self.buckets[rank] = left
-                self.ranks |= 1 << rank
-                fresh += len(left)
-            else:
-                del self.buckets[rank]
-        return fresh
-
-
-class _Lanes:
-    """The lanes of one model, by how many devices: for everybody, and for requests that are kept for newcomers."""
-
-    __slots__ = ("everybody", "newcomers", "of_newcomer")
-
-    def __init__(self) -> None:
-        self.everybody: list[_Lane] = []
-        self.newcomers: list[_Lane] = []
-        self.of_newcomer: list[_Lane] = []
-        """All of them: a newcomer stands in both."""
-
-    def lane(self, devices: int, *, newcomers: bool) -> _Lane | None:
-        lanes = self.newcomers if newcomers else self.everybody
-        return next((one for one in lanes if one.devices == devices), None)
-
-    def add(self, lane: _Lane, *, newcomers: bool) -> None:
-        (self.newcomers if newcomers else self.everybody).append(lane)
-        self.of_newcomer.append(lane)
-        for lanes in (self.newcomers, self.everybody, self.of_newcomer):
-            lanes.sort(key=lambda one: one.devices)
 
 
 class Ranking:
@@ -125,13 +68,16 @@ class Ranking:
         self._numbers = list(range(self._rank_max + 1))
         """So that equal ranks are one object: a hundred thousand would not stay in the cache."""
         self.column: NDArray[np.int16] = np.zeros(len(nodes), np.int16)
-        self._models: dict[str, _Lanes] = {}
-        self._lanes: list[list[_Lane]] = [[]] * len(nodes)
-        """Those in which the node of each slot stands when it has enough devices, those with the fewest first."""
-        self._patience = _SLACK
-        """So many may still enter before what is stale is let go."""
-        self._fronts: dict[tuple[frozenset[str], int], list[_Lane]] = {}
-        self._newcomers_fronts: dict[tuple[frozenset[str], int], list[_Lane]] = {}
+        self._models: dict[str, LanesOfModel] = {}
+        nowhere = Standing()
+        self._standing: list[Standing] = [nowhere] * len(nodes)
+        """Where the node of each slot stands."""
+        self._sweep_after = _SLACK
+        """When a version is above this, so much has been entered that what is stale is let go."""
+        self._fronts: Fronts = {}
+        self._newcomers_fronts: Fronts = {}
+        self._narrow: dict[tuple[frozenset[str], int], dict[Needed, list[Lane]]] = {}
+        """Of requests that found too many in front without processor or memory for them."""
         for node in filter(None, nodes):
             self.put(node)
             self.column[node.slot] = self.rank(node)
@@ -150,47 +96,47 @@ class Ranking:
         self._came[node.slot] = self._numbers[self._rank(node, node.came_load)]
         lanes = self._models.get(node.model)
         if lanes is None:
-            lanes = self._models[node.model] = _Lanes()
-            self._fronts.clear()
-            self._newcomers_fronts.clear()
-        self._lanes[node.slot] = lanes.of_newcomer if node.newcomer else lanes.everybody
+            lanes = self._models[node.model] = LanesOfModel()
+            for fronts in (self._fronts, self._newcomers_fronts, self._narrow):
+                fronts.clear()
+        standing = lanes.newcomer if node.newcomer else lanes.everybody
+        standing.reach(len(node.free))
+        self._standing[node.slot] = standing
         self.change(node)
 
     def change(self, node: PoolNode) -> None:
         """What is free of a node has changed, and its version with it: it enters its lanes anew, behind its equals."""
-        whole, rank = node.whole, -1
-        for lane in self._lanes[node.slot]:
-            if lane.devices > whole:
-                break
-            if rank < 0:
-                rank = self.rank(node) if node.tenants else self._came[node.slot]
-                entry = (node, node.version)
-            bucket = lane.buckets.get(rank)
-            if bucket:
-                bucket.append(entry)
-            else:
-                lane.open(bucket, entry, rank)
-        if rank >= 0:
-            self._patience -= 1
-            if not self._patience:
-                self._sweep()
+        standing = self._standing[node.slot]
+        lanes = standing.wide[node.whole]
+        if standing.narrow:
+            lanes = lanes + [lane for lane in standing.narrow if lane.is_for(node)]
+        if lanes:
+            rank = self._rank(node, node.load) if node.tenants else self._came[node.slot]
+            version = node.version
+            entry = (node, version)
+            for lane in lanes:
+                bucket = lane.buckets.get(rank)
+                if bucket:
+                    bucket.append(entry)
+                else:
+                    lane.open(bucket, entry, rank)
+            if version > self._sweep_after:
+                self._sweep(version)
 
-    def _sweep(self) -> None:
-        """Let go of what is stale, when as many nodes have entered lanes as there were in them."""
-        lanes = [lane for one in self._models.values() for lane in one.of_newcomer]
-        self._patience = _SLACK + sum(lane.sweep() for lane in lanes)
+    def _sweep(self, version: int) -> None:
+        """Let go of what is stale, when there were twice as many changes as there were entries in lanes."""
+        lanes = [lane for one in self._models.values() for lane in one.newcomer]
+        self._sweep_after = version + _SLACK + 2 * sum(lane.sweep() for lane in lanes)
 
-    def best(
-        self, request: Request, now: Instant, newcomers: bool, local: Sequence[tuple[PoolNode, float]]
-    ) -> PoolNode | Unsure | None:
+    def best(self, request: Request, now: Instant, newcomers: bool, local: Local) -> PoolNode | Unsure | None:
         """The node that gets the request. `local` are nodes with what holding its inputs is worth to each."""
         fronts = (self._newcomers_fronts if newcomers else self._fronts).get(request.lanes)
-        fronts = fronts or self._lanes_for(request, newcomers)
-        if fronts is None or request.milli < WHOLE_MILLI:
+        if self._narrow and (narrow := self._narrow.get(request.lanes)):
+            fronts = narrow.get((newcomers, request.cpu_milli, request.memory_mib), fronts)
+        if fronts is None and (fronts := self._lanes_for(request, newcomers)) is None:
             return UNSURE
-        best, best_rank, patience, is_usual = None, -1, SKIPPED_MAX, request.is_usual
-        if local:
-            best, best_rank = _of_local(self.rank, request, now, local, newcomers=newcomers)
+        patience, is_usual = SKIPPED_MAX, request.is_usual
+        best, best_rank = _of_local(self.rank, request, now, local, newcomers=newcomers) if local else _NOBODY
         for lane in fronts:
             ranks = lane.ranks
             while ranks:
@@ -204,48 +150,77 @@ class Ranking:
                         break
                     bucket.popleft()
                 else:
-                    lane.ranks ^= 1 << rank
-                    ranks ^= 1 << rank
+                    ranks ^= (bit := 1 << rank)
+                    lane.ranks ^= bit
                     continue
-                if rank == best_rank and best is not None and version > best.version:
+                if best is not None and rank == best_rank and version > best.version:
                     break
                 if suits_besides(node, request) if is_usual and node.is_usual else suits(node, request, now):
                     best, best_rank = node, rank
                     break
                 other, patience = _behind(bucket, request, now, best if rank == best_rank else None, patience)
                 if patience < 0:
-                    return UNSURE
+                    is_narrower = self._narrowed(request, newcomers, bucket)
+                    return self.best(request, now, newcomers, local) if is_narrower else UNSURE
                 if other is not None:
                     best, best_rank = other, rank
                     break
                 ranks ^= 1 << rank
         return best
 
-    def _lanes_for(self, request: Request, newcomers: bool) -> list[_Lane] | None:
-        """The lanes in which a node for this request may stand; None when they are too many. Nodes that mix models
-        stand in those of no model."""
-        models, devices = request.lanes
-        names = [name for name in (*models, "") if name in self._models] if models else list(self._models)
-        if len(names) > MODELS_MAX:
+    def _lanes_for(self, request: Request, newcomers: bool) -> list[Lane] | None:
+        """The lanes in which a node for this request may stand; None when they are too many, or there are none."""
+        names = self._names(request)
+        if len(names) > MODELS_MAX or request.milli < WHOLE_MILLI:
             return None
-        found = [
-            self._models[name].lane(devices, newcomers=newcomers) or self._open(name, devices, newcomers=newcomers)
-            for name in names
-        ]
         fronts = self._newcomers_fronts if newcomers else self._fronts
         if len(fronts) >= FRONTS_MAX:
             fronts.clear()
-        fronts[request.lanes] = found
-        return found
+        fronts[request.lanes] = [self._lane(name, request.devices, WIDE, newcomers=newcomers) for name in names]
+        return fronts[request.lanes]
 
-    def _open(self, model: str, devices: int, *, newcomers: bool) -> _Lane:
-        lane = _Lane(devices)
-        able = [one for one in self._nodes if one and one.model == model and one.whole >= devices]
+    def _narrowed(self, request: Request, newcomers: bool, bucket: Bucket) -> bool:
+        """Where most in front lack processor or memory, such requests look from now on only at nodes that have it.
+        False when they do already, or that is not what is wrong."""
+        if not _lack_room(bucket, request):
+            return False
+        narrow = self._narrow.setdefault(request.lanes, {})
+        needed = (newcomers, request.cpu_milli, request.memory_mib)
+        if needed in narrow:
+            return False
+        if len(narrow) >= FRONTS_MAX:
+            narrow.clear()
+        room = needed[1:]
+        narrow[needed] = [self._lane(name, request.devices, room, newcomers=newcomers) for name in self._names(request)]
+        return True
+
+    def _names(self, request: Request) -> list[str]:
+        """The models whose lanes count. Nodes that mix models stand in those of no model."""
+        models, _ = request.lanes
+        return [name for name in (*models, "") if name in self._models] if models else list(self._models)
+
+    def _lane(self, model: str, devices: int, room: Room, *, newcomers: bool) -> Lane:
+        """As it is known, or opened. When there are too many narrow ones, another that has all nodes for it."""
+        lanes = self._models[model]
+        known = lanes.lane(devices, room, newcomers=newcomers)
+        if known is None and room != WIDE and not lanes.has_place:
+            known = lanes.wider(devices, room, newcomers=newcomers)
+        return known or self._open(model, Lane(devices, room), newcomers=newcomers)
+
+    def _open(self, model: str, lane: Lane, *, newcomers: bool) -> Lane:
+        able = [one for one in self._nodes if one and one.model == model and lane.is_for(one)]
         for node in sorted(able, key=lambda one: one.version):
             if node.newcomer or not newcomers:
                 lane.enter((node, node.version), self.rank(node))
         self._models[model].add(lane, newcomers=newcomers)
         return lane
+
+
+def _lack_room(bucket: Bucket, request: Request) -> bool:
+    """Whether most of those in front have too little of processor or memory, and not some other fault."""
+    front = [node for node, version in islice(bucket, SKIPPED_MAX) if node.version == version]
+    lacking = [node.cpu_milli < request.cpu_milli or node.memory_mib < request.memory_mib for node in front]
+    return 2 * sum(lacking) > len(lacking)
 
 
 def _behind(
@@ -266,7 +241,7 @@ def _of_local(
     rank_of: Callable[[PoolNode, float], int],
     request: Request,
     now: Instant,
-    local: Iterable[tuple[PoolNode, float]],
+    local: Local,
     *,
     newcomers: bool,
 ) -> tuple[PoolNode | None, int]:

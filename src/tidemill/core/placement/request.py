@@ -6,6 +6,7 @@ devices asks for the processor only. Everything that is not set is not asked for
 
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+from functools import lru_cache
 from math import inf
 from typing import NamedTuple
 from uuid import UUID
@@ -16,6 +17,7 @@ WHOLE_MILLI = 1000
 """One whole device."""
 
 _LONG_AGO = Instant(0)
+_PART = -1
 
 Shape = tuple[int, int, frozenset[str], int, int, int, int, bool]
 
@@ -74,14 +76,14 @@ class Request:
     """Whether it asks for something that few requests ask for, which then need not be looked at one by one."""
     is_usual: bool = field(init=False, repr=False, compare=False)
     """Whether it asks for whole devices, and for nothing that few requests ask for."""
-    is_light: bool = field(init=False, repr=False, compare=False)
-    """Whether it asks neither for a disk nor for devices of some size."""
+    is_modest: bool = field(init=False, repr=False, compare=False)
+    """Whether it asks neither for a disk, nor for devices of some size, nor for a price or a reputation."""
     device_memory_mib: int = field(init=False, repr=False, compare=False)
     limit_uc: float = field(init=False, repr=False, compare=False)
     """The price limit, also where there is none."""
     customer_number: int = field(init=False, repr=False, compare=False)
     lanes: tuple[frozenset[str], int] = field(init=False, repr=False, compare=False)
-    """Where the nodes for it wait: by their models, and by how many devices are free."""
+    """Where the nodes for it wait: by their models, and by how many devices are free; for a part of one, none."""
     shape: Shape = field(init=False, repr=False, compare=False)
     """What it takes from a node, without regard to whose node it is."""
 
@@ -98,10 +100,11 @@ class Request:
         put(self, "is_usual", not (choosy or self.nvlink or self.milli < WHOLE_MILLI))
         device_memory_mib = self.gpu_memory_mib if self.devices else 0
         put(self, "device_memory_mib", device_memory_mib)
-        put(self, "is_light", not (self.disk_mib or device_memory_mib))
+        is_cheap_to_please = self.price_max_uc is None and not self.reputation_floor
+        put(self, "is_modest", is_cheap_to_please and not (self.disk_mib or device_memory_mib))
         put(self, "limit_uc", inf if self.price_max_uc is None else self.price_max_uc)
         put(self, "customer_number", -1 if self.customer_id is None else self.customer_id.int)
-        put(self, "lanes", (models, self.devices))
+        put(self, "lanes", _lanes(models, self.devices if self.milli == WHOLE_MILLI else _PART))
         put(self, "shape", (self.devices, self.milli if self.devices else 0, models, *needs, self.nvlink))
 
     @property
@@ -115,3 +118,9 @@ class Request:
     @property
     def input_bytes(self) -> int:
         return sum(one.size_bytes for one in self.inputs)
+
+
+@lru_cache(maxsize=10_000)
+def _lanes(models: frozenset[str], devices: int) -> tuple[frozenset[str], int]:
+    """The same for all who ask the same, so that it is found by being it, and not by comparing names."""
+    return models, devices

@@ -61,13 +61,16 @@ def suits_besides(node: PoolNode, request: Request) -> bool:
     return (
         node.cpu_milli >= request.cpu_milli
         and node.memory_mib >= request.memory_mib
-        and node.price_uc <= request.limit_uc
-        and node.reputation >= request.reputation_floor
         and request.kind in node.kinds
         and node.owner_number != request.customer_number
         and (
-            request.is_light
-            or (node.disk_mib >= request.disk_mib and node.device_memory_mib >= request.device_memory_mib)
+            request.is_modest
+            or (
+                node.price_uc <= request.limit_uc
+                and node.reputation >= request.reputation_floor
+                and node.disk_mib >= request.disk_mib
+                and node.device_memory_mib >= request.device_memory_mib
+            )
         )
     )
 
