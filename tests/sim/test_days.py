@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from tidemill.control.placement_policies import placement_policies
-from tidemill.core.clock import HOUR, Instant
+from tidemill.core.clock import HOUR, SECOND, Instant
 from tidemill.core.dispatch.selling import Seller
 from tidemill.core.nodes.windows import Window
 from tidemill.core.placement.candidate import Candidate, Device
 from tidemill.core.placement.pool import Pool
+from tidemill.core.placement.request import Priority
 from tidemill.core.settings.tree import Settings
 from tidemill.core.work import task as task_rules
 from tidemill.core.work.attempt import ATTEMPTS, AttemptState, Happening
@@ -24,7 +25,7 @@ from tidemill.core.work.task import Effect, Patience, TaskLife, TaskState
 from tidemill.sim.days import books, lives, presence, report, watch
 from tidemill.sim.days.chance import draw
 from tidemill.sim.days.day import Day
-from tidemill.sim.days.orders import Demand, daily_wave, ordered
+from tidemill.sim.days.orders import Demand, Orders, daily_wave, ordered
 from tidemill.sim.days.presence import AT_HOME, Churn, Spans, turns
 from tidemill.sim.days.runs import Plan, WhatIf, read_load, simulate
 from tidemill.sim.days.scenario import MONDAY, Chances, Rules, Scenario
@@ -257,6 +258,30 @@ def test_who_is_in_a_hurry_waits_less() -> None:
     waits, sizes = tally.shown.waits_s, np.repeat([int(one) for one in orders.priority], orders.tasks)
     low, normal, high = (waits[sizes == level].mean() for level in range(3))
     assert high < normal < low
+
+
+def test_who_has_nothing_at_work_goes_before_who_has() -> None:
+    """Both devices are one customer's; the first that is free goes to the other, who came later."""
+    base = plan(small_pool(1, 1), tasks=1, churn=None, chances=NOTHING_HAPPENS)
+    asked = fields(base.world, OURS[:1], base.policy)
+    jobs = 4
+    orders = Orders(
+        at=[0, 1, 5 * SECOND, 9 * SECOND],
+        sort=[0] * jobs,
+        customer=[0, 0, 0, 1],
+        tasks=[1, 1, 2, 1],
+        first=[0, 1, 2, 4],
+        length_s=[600.0, 1200.0, 600.0, 600.0],
+        priority=[Priority.NORMAL] * jobs,
+        deadline_us=[HOUR * 24] * jobs,
+        called_off_us=[-1] * jobs,
+    )
+    day = Day(base.world, asked, orders, POLICIES, base.scenario)
+    tally = day.run([True] * 2, [])
+    assert tally.shown is not None
+    _, _, *mine, theirs = tally.shown.waits_s
+    assert 500 < theirs < min(mine)
+    assert not day.nodes.customers.devices
 
 
 def test_orders_fill_what_they_should_also_where_a_few_last_for_ever() -> None:

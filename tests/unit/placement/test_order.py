@@ -1,6 +1,7 @@
 """Whose turn it is, and who goes where when many are placed at once."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
@@ -8,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from tests.unit.placement.worlds import ask, uuid
 from tidemill.core.clock import HOUR, SECOND, Instant
 from tidemill.core.placement.assignment import assign
-from tidemill.core.placement.order import AGEING_US, in_turn, level
+from tidemill.core.placement.order import AGEING_US, AtWork, in_turn, level
 from tidemill.core.placement.request import Priority
 
 NOW = Instant(100 * HOUR)
@@ -19,6 +20,17 @@ def test_a_higher_priority_comes_first_and_waiting_makes_up_for_a_lower_one() ->
     low = ask(priority=Priority.LOW, submitted_at=NOW)
     old = ask(priority=Priority.LOW, submitted_at=Instant(NOW - 3 * AGEING_US))
     assert in_turn([low, high, old], {}, NOW) == [old, high, low]
+
+
+def test_who_has_nothing_at_work_any_more_is_forgotten() -> None:
+    at_work = AtWork()
+    asked = [ask(customer_id=uuid(number % 7), devices=number % 3) for number in range(100)]
+    for one in asked:
+        at_work.begin(one)
+    assert at_work.devices[uuid(1)] == pytest.approx(15.005)
+    for one in reversed(asked):
+        at_work.end(one)
+    assert not at_work.devices
 
 
 def test_a_request_from_the_future_gains_and_loses_nothing() -> None:

@@ -19,7 +19,7 @@ from tidemill.core.dispatch.prices import Prices
 from tidemill.core.dispatch.selling import Seller, left_of
 from tidemill.core.dispatch.weighing import Nowhere, Weighing, count, weigh
 from tidemill.core.placement.candidate import Market
-from tidemill.core.placement.order import in_turn, share_of
+from tidemill.core.placement.order import AtWork, in_turn
 from tidemill.core.placement.policies import Policy
 from tidemill.core.placement.pool import NEWCOMERS_SHARE, Placed, Pool
 from tidemill.core.placement.request import Request
@@ -42,8 +42,6 @@ TOO_DEAR_MAX = 4_000_000
 """So many nodes are remembered as too dear for some sort of task, all sorts together."""
 
 GOLDEN = (5**0.5 - 1) / 2
-NOTHING = 1e-6
-"""Less than the smallest share that a task has."""
 
 CostKey: TypeAlias = tuple[float, int, int, int]
 _NOBODY: frozenset[UUID] = frozenset()
@@ -108,8 +106,7 @@ class Placer:
         self._sellers: dict[UUID, Seller] = {}
         self._taken: dict[UUID, dict[UUID, tuple[Request, tuple[int, ...]]]] = {}
         self._attempts: dict[UUID, tuple[UUID, Placed | None]] = {}
-        self._at_work: dict[UUID, float] = {}
-        """How many devices each customer has now."""
+        self._at_work = AtWork()
         self._too_dear: dict[CostKey, frozenset[UUID]] = {}
         self._narrowed: dict[tuple[Request, CostKey], Request] = {}
         self._prices: Prices | None = None
@@ -242,7 +239,7 @@ class Placer:
                 request = made.get(key) or made.setdefault(key, self._request(want, known))
                 alike[_turn(request)].append((want, known, request))
                 requests.append(request)
-        return [alike[_turn(request)].popleft() for request in in_turn(requests, self._at_work, now)]
+        return [alike[_turn(request)].popleft() for request in in_turn(requests, self._at_work.devices, now)]
 
     def _request(self, want: Want, known: Asked) -> Request:
         labels = known.request.labels
@@ -314,7 +311,7 @@ class Placer:
         node_id, placed = self._attempts.pop(attempt_id)
         taken = self._taken[node_id]
         request, _ = taken.pop(attempt_id)
-        self._count(request, -1)
+        self._at_work.end(request)
         if not taken:
             del self._taken[node_id]
         return None if placed is not None and self._pool.release(placed) else node_id
@@ -328,15 +325,7 @@ class Placer:
     ) -> None:
         self._attempts[attempt_id] = (node_id, placed)
         self._taken.setdefault(node_id, {})[attempt_id] = (request, devices)
-        self._count(request, 1)
-
-    def _count(self, request: Request, sign: int) -> None:
-        """What a customer has at work counts when it is decided whose turn it is."""
-        assert request.customer_id is not None, "every task has a customer"
-        had = self._at_work.get(request.customer_id, 0.0) + sign * share_of(request)
-        self._at_work[request.customer_id] = had
-        if had < NOTHING:
-            del self._at_work[request.customer_id]
+        self._at_work.begin(request)
 
 
 def _turn(request: Request) -> Hashable:

@@ -15,6 +15,9 @@ from tidemill.core.placement.request import WHOLE_MILLI, Request
 AGEING_US = 600 * SECOND
 """Waiting so long is worth one level of priority."""
 
+NOTHING = 1e-6
+"""Less than the smallest share that a task has."""
+
 _NOBODY = UUID(int=0)
 
 
@@ -26,6 +29,27 @@ def level(request: Request, now: Instant, ageing_us: int = AGEING_US) -> int:
 def share_of(request: Request) -> float:
     """What a request counts for its customer; one that asks for the processor only counts little."""
     return request.gang * max(request.asked_milli, 1) / WHOLE_MILLI
+
+
+class AtWork:
+    """How many devices each customer has now."""
+
+    def __init__(self) -> None:
+        self.devices: dict[UUID, float] = {}
+
+    def begin(self, request: Request) -> None:
+        """Something was placed."""
+        customer_id = request.customer_id or _NOBODY
+        self.devices[customer_id] = self.devices.get(customer_id, 0.0) + share_of(request)
+
+    def end(self, request: Request) -> None:
+        """It is at work no more. Who has nothing at work is forgotten, however many come and go."""
+        customer_id = request.customer_id or _NOBODY
+        left = self.devices[customer_id] - share_of(request)
+        if left < NOTHING:
+            del self.devices[customer_id]
+        else:
+            self.devices[customer_id] = left
 
 
 def in_turn(

@@ -81,6 +81,8 @@ class Request:
     device_memory_mib: int = field(init=False, repr=False, compare=False)
     limit_uc: float = field(init=False, repr=False, compare=False)
     """The price limit, also where there is none."""
+    asked_milli: int = field(init=False, repr=False, compare=False)
+    """All that it asks of devices."""
     customer_number: int = field(init=False, repr=False, compare=False)
     lanes: tuple[frozenset[str], int] = field(init=False, repr=False, compare=False)
     """Where the nodes for it wait: by their models, and by how many devices are free; for a part of one, none."""
@@ -103,6 +105,7 @@ class Request:
         is_cheap_to_please = self.price_max_uc is None and not self.reputation_floor
         put(self, "is_modest", is_cheap_to_please and not (self.disk_mib or device_memory_mib))
         put(self, "limit_uc", inf if self.price_max_uc is None else self.price_max_uc)
+        put(self, "asked_milli", self.devices * self.milli)
         put(self, "customer_number", -1 if self.customer_id is None else self.customer_id.int)
         put(self, "lanes", _lanes(models, self.devices if self.milli == WHOLE_MILLI else _PART))
         put(self, "shape", (self.devices, self.milli if self.devices else 0, models, *needs, self.nvlink))
@@ -110,10 +113,6 @@ class Request:
     @property
     def _places(self) -> frozenset[str]:
         return self.regions or self.domains or self.labels
-
-    @property
-    def asked_milli(self) -> int:
-        return self.devices * self.milli
 
     @property
     def input_bytes(self) -> int:

@@ -10,6 +10,7 @@ result that comes late is taken as long as no other attempt has delivered.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
+from typing import Protocol
 from uuid import UUID
 
 from tidemill.core.work.attempt import AttemptState, Happening, after
@@ -57,6 +58,16 @@ class TaskLife:
     failures: int = 0
     tries: int = 0
     holder: UUID | None = None
+
+
+class Tried(Protocol):
+    """What counts of an attempt here."""
+
+    @property
+    def id(self) -> UUID: ...
+
+    @property
+    def state(self) -> AttemptState: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +132,7 @@ def place(task: TaskLife, attempt_id: UUID) -> TaskLife | None:
 
 
 def step(
-    task: TaskLife, attempt: Attempt, happening: Happening, patience: Patience, *, wanted: bool = True
+    task: TaskLife, attempt: Tried, happening: Happening, patience: Patience, *, wanted: bool = True
 ) -> Step | None:
     """What a happening to one of its attempts does to a task; None if it changes nothing.
 
@@ -141,7 +152,7 @@ def step(
 
 
 def steps(
-    task: TaskLife, attempt: Attempt, happenings: Sequence[Happening], patience: Patience, *, wanted: bool = True
+    task: TaskLife, attempt: Tried, happenings: Sequence[Happening], patience: Patience, *, wanted: bool = True
 ) -> Step | None:
     """The same for happenings known together, as a result and its verdict; None if the first changes nothing.
 
@@ -183,14 +194,14 @@ def _in_state(task: TaskLife, state: TaskState) -> TaskLife:
     return TaskLife(state, task.failures, task.tries, task.holder)
 
 
-def _late(task: TaskLife, attempt: Attempt, state: AttemptState) -> Step:
+def _late(task: TaskLife, attempt: Tried, state: AttemptState) -> Step:
     """An attempt that was given up delivers after all, before any other: the task is its own again."""
     taken = TaskLife(TaskState.PROOF_SUBMITTED, task.failures, task.tries, attempt.id)
     return Step(taken, state, (Effect.CALL_OFF,) if task.holder else (), called_off=task.holder)
 
 
 def _tried(
-    task: TaskLife, attempt: Attempt, happening: Happening, state: AttemptState, patience: Patience, *, wanted: bool
+    task: TaskLife, attempt: Tried, happening: Happening, state: AttemptState, patience: Patience, *, wanted: bool
 ) -> Step:
     """The attempt came to nothing: the task waits for another, unless it is given up."""
     kept_silent = attempt.state is AttemptState.OFFERED and happening in (Happening.TIME_UP, Happening.DECLINED)

@@ -24,10 +24,10 @@ class Books:
         self.outside_uc -= amount_uc
         self.held_uc[job] = amount_uc
 
-    def pay(self, job: int, owner_id: UUID, due: Due) -> None:
+    def pay(self, job_id: UUID, owner_id: UUID, due: Due) -> None:
         """Posted with others, at the latest when its job is over."""
         self.spent_uc += due.cost_uc
-        self._paid.append(Paid(UUID(int=job), owner_id, due))
+        self._paid.append(Paid(job_id, owner_id, due))
 
     def give_back(self, job: int, amount_uc: int) -> None:
         """A part of a hold is wanted no more."""

@@ -5,6 +5,7 @@ Jobs, tasks and attempts that are over are forgotten, but for what the tally cou
 """
 
 from collections.abc import Callable
+from uuid import UUID
 
 from tidemill.core.clock import SECOND
 from tidemill.core.kinds.needs import Needs
@@ -38,11 +39,12 @@ _ENDS = {
 class Job:
     """A job that is not over. `tasks` are the numbers of its tasks, and each may cost so much."""
 
-    __slots__ = ("cost_max_uc", "life", "needs", "number", "request", "sort", "tasks")
+    __slots__ = ("cost_max_uc", "id", "life", "needs", "number", "request", "sort", "tasks")
 
     def __init__(self, number: int, sort: int, tasks: range, request: Request, needs: Needs, cost_uc: int) -> None:
         self.number, self.sort, self.tasks, self.request = number, sort, tasks, request
         self.needs, self.cost_max_uc = needs, cost_uc
+        self.id = UUID(int=number)
         self.life = JobLife(tasks=len(tasks))
 
 
@@ -112,8 +114,7 @@ class Lives:
             self.attempts.pop(attempt.number, None)
             return False
         wanted = self.jobs[attempt.job].life.wants_tasks
-        known = tasks.Attempt(attempt.id, attempt.state)
-        step = tasks.step(life, known, happening, self._rules.patience, wanted=wanted)
+        step = tasks.step(life, attempt, happening, self._rules.patience, wanted=wanted)
         if step is None:
             return False
         self._tally.happened[happening] += 1
@@ -191,5 +192,5 @@ class Lives:
     def _pay(self, attempt: Attempt) -> None:
         used_ms = (attempt.delivered_at - attempt.started_at) // _MS
         owed = due(self._rules.plan, attempt.hourly_uc, attempt.quoted_ms, used_ms)
-        self.books.pay(attempt.job, self._nodes.sellers[attempt.node].candidate.owner_id, owed)
+        self.books.pay(self.jobs[attempt.job].id, self._nodes.sellers[attempt.node].candidate.owner_id, owed)
         self._tally.worked(attempt)

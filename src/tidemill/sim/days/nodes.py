@@ -16,6 +16,7 @@ from tidemill.core.dispatch.selling import left_of
 from tidemill.core.nodes import windows
 from tidemill.core.placement.candidate import Candidate, Market
 from tidemill.core.placement.node import PoolNode
+from tidemill.core.placement.order import AtWork
 from tidemill.core.placement.policies import Policy
 from tidemill.core.placement.pool import Placed, Pool
 from tidemill.core.placement.request import WHOLE_MILLI, Request
@@ -65,6 +66,8 @@ class Nodes:
         self._capacities = np.array(self.capacity_milli, np.int64)
         self._cpu_total = [one.cpu_milli for one in candidates]
         self._sorts = _sorts_of(fields, count)
+        self.customers = AtWork()
+        """What each has of all nodes: it counts when it is decided whose turn it is."""
         self.busy_milli = self.present_milli = self.present = 0
         self.hourly_uc = self.running_milli = 0
 
@@ -92,6 +95,7 @@ class Nodes:
         self._taken_milli[number] += request.asked_milli
         self._taken_cpu[number] += request.cpu_milli
         self.busy_milli += self._part(number, request)
+        self.customers.begin(request)
         self._work(attempt, 1)
         self._look(number, attempt.placed.node)
 
@@ -103,6 +107,7 @@ class Nodes:
         self._taken_milli[number] -= request.asked_milli
         self._taken_cpu[number] -= request.cpu_milli
         self.busy_us[number] += part * (now - attempt.offered_at)
+        self.customers.end(request)
         self._work(attempt, -1)
         if not self.there[number]:
             return None

@@ -5,7 +5,8 @@ gives something back that would suit it: until then nobody can be found, so nobo
 """
 
 from collections import deque
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
+from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.core.placement.node import PoolNode
@@ -51,8 +52,8 @@ class Queue:
         self._resting.discard(line.sort)
         return line.sort not in self._closed
 
-    def turns(self, now: Instant) -> list[Line]:
-        """The next lines of open sorts, each as often as its tasks are next."""
+    def turns(self, at_work: Mapping[UUID, float], now: Instant) -> list[Line]:
+        """The next lines of open sorts, each as often as its tasks are next. `at_work` is what customers have now."""
         lines: dict[int, Line] = {}
         wanted: list[Request] = []
         for sort in self._waiting:
@@ -61,7 +62,7 @@ class Queue:
                     _look(bucket, lines, wanted)
         if len(lines) == 1:
             return [lines[id(one)] for one in wanted]
-        return [lines[id(one)] for one in in_turn(wanted, {}, now)]
+        return [lines[id(one)] for one in in_turn(wanted, at_work, now)]
 
     def lose(self) -> None:
         """A task waits no more."""

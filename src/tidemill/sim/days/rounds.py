@@ -60,7 +60,7 @@ class Rounds:
         queue, pool, now = self._queue, self._nodes.pool, Instant(self._agenda.now)
         closed: set[int] = set()
         nowhere: set[Line] = set()
-        for line in queue.turns(now):
+        for line in queue.turns(self._nodes.customers.devices, now):
             if line.sort in closed or line in nowhere:
                 continue
             task = self._next_of(line)
