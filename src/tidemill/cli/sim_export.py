@@ -10,7 +10,7 @@ from uuid import UUID
 import typer
 
 from tidemill.cli.output import AsJson, Declined, report
-from tidemill.cli.surroundings import connected, database_urls, load
+from tidemill.cli.surroundings import connected, load, running_urls
 
 if TYPE_CHECKING:
     from tidemill.core.settings import Settings
@@ -37,6 +37,10 @@ def export(
     for one in filter(None, (file, who)):
         if one.exists():
             raise Declined(f"{one} is there already: name a file that is not.")
+        if not one.parent.is_dir():
+            raise Declined(f"{one.parent} is no directory: name a file in one that is there.")
+    if who is not None and who.resolve() == file.resolve():
+        raise Declined("The world and who is who go to two files: who.json is for you alone.")
     members, names = asyncio.run(_read())
     if not members:
         raise Declined("No node is online: there is nothing to export.")
@@ -51,7 +55,7 @@ def export(
 
 async def _read() -> "tuple[list[Member], dict[UUID, str]]":
     settings = load().settings
-    async with database_urls(settings) as urls, connected(urls.program) as connection:
+    async with connected(running_urls(settings).program) as connection:
         return await members_of(connection, settings)
 
 

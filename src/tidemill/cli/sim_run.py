@@ -79,6 +79,8 @@ def run(  # noqa: PLR0913, PLR0917  # each is an option of the command
     from tidemill.sim.days import runs
     from tidemill.sim.days.orders import Demand, daily_wave, read_profile
 
+    if html is not None and (html.is_dir() or not html.parent.is_dir()):
+        raise Declined(f"No report can be written to {html}: name a file in a directory that is there.")
     there, sorts = _world(world, nodes, nodes_list, pods, seed)
     plan = runs.Plan(
         world=there,

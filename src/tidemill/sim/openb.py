@@ -8,6 +8,7 @@ The figure is the share of all GPUs that is handed out when as much as there is 
 import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from random import Random
 from statistics import fmean, pstdev
@@ -24,6 +25,11 @@ from tidemill.core.placement.request import WHOLE_MILLI, Request
 
 INFLATION = 1.3
 KIND = "pod"
+NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
+POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
+GPUS_MAX = 256
+MACHINE_MAX = 2**31 - 1
+DIGITS_MAX = 20
 
 _NOBODY = UUID(int=0)
 _START = Instant(0)
@@ -71,12 +77,11 @@ class Outcome:
 
 
 def read_cluster(nodes: Path, pods: Path) -> Cluster:
-    try:
-        rows = sorted(_rows(nodes), key=lambda row: row["sn"])
-        machines = tuple(_node(number, row) for number, row in enumerate(rows, start=1) if int(row["gpu"]))
-        wanted = tuple(map(_pod, sorted(_rows(pods), key=lambda row: row["name"])))
-    except (KeyError, ValueError, TypeError, AssertionError, csv.Error) as error:
-        raise UnreadableList(f"One of the lists cannot be read ({error!r}): it needs the columns of openb.") from error
+    """The lists as they are in the files; a fault that names the file and the row if one cannot be read."""
+    machines = tuple(
+        candidate for number, row in enumerate(_rows(nodes, NODE_COLUMNS), start=1) if (candidate := _node(number, row))
+    )
+    wanted = tuple(map(_pod, _rows(pods, POD_COLUMNS)))
     cluster = Cluster(machines, wanted)
     if not any(pod.devices for pod in wanted) or not machines:
         raise UnreadableList("There is no node with a GPU in the list, or no pod that asks for one.")
@@ -114,28 +119,60 @@ def inflate(cluster: Cluster, policy: Policy, dice: Random) -> Allocated:
     return Allocated(100 * (at_100_milli or given_milli) / total_milli, 100 * given_milli / total_milli)
 
 
-def _rows(file: Path) -> list[Mapping[str, str]]:
-    with file.open(encoding="utf-8", newline="") as opened:
-        return list(csv.DictReader(opened))
+class Row:
+    """A row of a list, which knows where it is."""
+
+    def __init__(self, file: Path, number: int, texts: Mapping[str, str | None]) -> None:
+        self._where, self._texts = f"Row {number} of {file}", texts
+
+    def text(self, column: str) -> str:
+        return (self._texts.get(column) or "").strip()
+
+    def whole(self, column: str, most: int, least: int = 0) -> int:
+        """A whole number between bounds."""
+        text = self.text(column)
+        number = int(text) if text.isascii() and text.isdecimal() and len(text) <= DIGITS_MAX else -1
+        if not least <= number <= most:
+            raise UnreadableList(
+                f"{self._where} cannot be used: {column} is {text[:40]!r} and no whole number from {least} to {most}."
+            )
+        return number
 
 
-def _node(number: int, row: Mapping[str, str]) -> Candidate:
-    devices = (Device(row["model"], 0),) * int(row["gpu"])
-    return Candidate(
-        UUID(int=number), _NOBODY, devices, int(row["cpu_milli"]), int(row["memory_mib"]), kinds=frozenset({KIND})
-    )
+def _rows(file: Path, columns: Sequence[str]) -> list[Row]:
+    """All rows, in the order of the names in the first column."""
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as opened:
+            read = csv.DictReader(opened)
+            rows = [(row.get(columns[0]) or "", number, row) for number, row in enumerate(read, start=2)]
+            head = read.fieldnames or ()
+    except UnicodeDecodeError as error:
+        raise UnreadableList(f"{file} is no text: a list is CSV with the columns {', '.join(columns)}.") from error
+    except csv.Error as error:
+        raise UnreadableList(f"{file} is no CSV ({error}): a list has the columns {', '.join(columns)}.") from error
+    if missing := [column for column in columns if column not in head]:
+        raise UnreadableList(f"{file} lacks {', '.join(missing)}: a list has the columns {', '.join(columns)}.")
+    return [Row(file, number, row) for _, number, row in sorted(rows, key=itemgetter(0))]
 
 
-def _pod(row: Mapping[str, str]) -> Request:
+def _node(number: int, row: Row) -> Candidate | None:
+    """A node; None if it has no GPU."""
+    devices = (Device(row.text("model"), 0),) * row.whole("gpu", GPUS_MAX)
+    if not devices:
+        return None
+    machine = (row.whole("cpu_milli", MACHINE_MAX), row.whole("memory_mib", MACHINE_MAX))
+    return Candidate(UUID(int=number), _NOBODY, devices, *machine, kinds=frozenset({KIND}))
+
+
+def _pod(row: Row) -> Request:
     """A pod with several GPUs gets them whole, whatever it says of parts."""
-    devices = int(row["num_gpu"])
-    milli = int(row["gpu_milli"] or 0)
+    devices = row.whole("num_gpu", GPUS_MAX)
     return Request(
         KIND,
         devices=devices,
-        milli=milli if devices == 1 else WHOLE_MILLI,
-        models=frozenset(filter(None, (row.get("gpu_spec") or "").split("|"))),
-        cpu_milli=int(row["cpu_milli"]),
-        memory_mib=int(row["memory_mib"]),
+        milli=row.whole("gpu_milli", WHOLE_MILLI, 1) if devices == 1 else WHOLE_MILLI,
+        models=frozenset(filter(None, row.text("gpu_spec").split("|"))),
+        cpu_milli=row.whole("cpu_milli", MACHINE_MAX),
+        memory_mib=row.whole("memory_mib", MACHINE_MAX),
         policy="",
     )

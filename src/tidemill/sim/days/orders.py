@@ -34,6 +34,8 @@ URGENT_SHARE = 0.2
 """So many jobs must be done within a few times their own length; the others have a day more."""
 
 WINDOW_S = 600
+SPAN_MAX_S = 10 * 366 * 86_400.0
+"""No file tells of more than ten years."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,8 @@ def read_profile(files: Iterable[Path], hours: float) -> Floats:
             times, rates = _stamps(file)
         except (ValueError, IndexError, csv.Error, UnicodeDecodeError) as error:
             raise WorldFault(f"{file} tells no arrivals ({error}): it needs times and rates, or TIMESTAMP.") from error
+        if not all(time <= SPAN_MAX_S for time in times):
+            raise WorldFault(f"{file} tells no arrivals: its times are further apart than ten years, or no numbers.")
         span = int(max(times, default=0.0) // WINDOW_S) + 1
         told = np.bincount((np.array(times) // WINDOW_S).astype(np.intp), rates, span)
         total += np.resize(told, windows)
@@ -212,11 +216,13 @@ def _as_orders(columns: dict[str, Floats]) -> Orders:
 
 
 def _stamps(file: Path) -> tuple[list[float], list[float]]:
-    with file.open(encoding="utf-8", newline="") as opened:
+    with file.open(encoding="utf-8-sig", newline="") as opened:
         rows = list(csv.reader(opened))
     if rows and "TIMESTAMP" in rows[0]:
         place = rows[0].index("TIMESTAMP")
         times = [as_instant(datetime.fromisoformat(row[place][:26] + "+00:00")) / SECOND for row in rows[1:]]
         return [time - min(times) for time in times], [1.0] * len(times)
-    times = [float(row[0]) for row in rows]
-    return [time - min(times) for time in times], [max(0.0, float(row[1])) for row in rows]
+    times, rates = [float(row[0]) for row in rows], [float(row[1]) for row in rows]
+    if not all(0 <= rate < float("inf") for rate in rates):
+        raise ValueError("a rate is below zero or no number")
+    return [time - min(times) for time in times], rates

@@ -21,6 +21,11 @@ Turn = tuple[int, int, bool]
 """At, of which member, and whether it comes."""
 
 
+SHAPES = (0.1, 100.0)
+SCALES_H = (0.01, 1e6)
+"""What a fit may have: beyond, nodes would come and go all the time, or numbers would end."""
+
+
 @dataclass(frozen=True)
 class Spans:
     """How long something lasts, in hours."""
@@ -52,18 +57,25 @@ AT_HOME = Churn(Spans(0.6, 30.0), Spans(0.6, 4.0))
 def read_churn(file: Path, name: str) -> Churn:
     """One row of a table of fits, by the name in its column `dataset`."""
     try:
-        with file.open(encoding="utf-8", newline="") as opened:
+        with file.open(encoding="utf-8-sig", newline="") as opened:
             rows = {row["dataset"]: row for row in csv.DictReader(opened)}
         if name not in rows:
-            raise WorldFault(f"There is no fit called {name} in {file}: there are {', '.join(rows)}.")
+            raise WorldFault(f"There is no fit called {name} in {file}: there are {', '.join(rows) or 'none'}.")
         there, away = (
             Spans(float(rows[name][f"{what}_weibull_shape"]), float(rows[name][f"{what}_weibull_scale_h"]))
             for what in ("avail", "unavail")
         )
     except (KeyError, ValueError, TypeError, csv.Error) as error:
-        raise WorldFault(f"{file} is no table of Weibull fits ({error!r}): see `--help` for its columns.") from error
-    if min(there.shape, there.scale_h, away.shape, away.scale_h) <= 0:
-        raise WorldFault(f"The fit {name} in {file} is none: shapes and scales are above zero.")
+        columns = "dataset and avail_ and unavail_weibull_shape and _weibull_scale_h"
+        raise WorldFault(f"{file} is no table of Weibull fits: it needs numbers in the columns {columns}.") from error
+    shapes, scales = (there.shape, away.shape), (there.scale_h, away.scale_h)
+    if not all(SHAPES[0] <= one <= SHAPES[1] for one in shapes) or not all(
+        SCALES_H[0] <= one <= SCALES_H[1] for one in scales
+    ):
+        raise WorldFault(
+            f"The fit {name} in {file} is none: shapes are from {SHAPES[0]:g} to {SHAPES[1]:g}, "
+            f"and scales from {SCALES_H[0]:g} to {SCALES_H[1]:g} hours."
+        )
     return Churn(there, away)
 
 

@@ -19,6 +19,7 @@ from tidemill.sim.openb import Cluster, read_cluster
 
 HOURLY_UC = 1_000_000
 SPEED = 1e12
+TIME_MAX_S = 2**40
 
 _PROVIDERS = 1 << 64
 
@@ -47,9 +48,9 @@ def read_sorts(nodes: Path, pods: Path) -> tuple[World, tuple[Sort, ...]]:
 
 def _lengths(pods: Path) -> Sequence[float]:
     """How long each pod lasted, the mean being 1, in the order of their names; none where the list has no times."""
-    with pods.open(encoding="utf-8", newline="") as opened:
+    with pods.open(encoding="utf-8-sig", newline="") as opened:
         rows = sorted(csv.DictReader(opened), key=lambda row: row["name"])
-    if not rows or "deletion_time" not in rows[0]:
+    if not rows or not {"creation_time", "deletion_time"} <= rows[0].keys():
         return ()
     try:
         lasted = [_lasted(row) for row in rows]
@@ -60,7 +61,10 @@ def _lengths(pods: Path) -> Sequence[float]:
 
 
 def _lasted(row: Mapping[str, str]) -> float:
-    return max(1.0, float(row["deletion_time"] or 0) - float(row["creation_time"] or 0))
+    began, ended = float(row["creation_time"] or 0), float(row["deletion_time"] or 0)
+    if not 0 <= began <= TIME_MAX_S or not 0 <= ended <= TIME_MAX_S:
+        raise ValueError(f"{began:g} to {ended:g}")
+    return max(1.0, ended - began)
 
 
 def _named(pod: Request) -> str:

@@ -19,6 +19,8 @@ from tidemill.sim.days.world import Member, World, WorldFault, checked
 FORMAT, VERSION = "tidemill world", 1
 DEVICES_MAX = 256
 NUMBER_MAX = 2**53
+SPEED_MAX = 1e30
+PERCENT_MAX = 10_000
 
 _DAY_MINUTES = 24 * 60
 _PROVIDERS = 1 << 64
@@ -56,7 +58,11 @@ def read_world(file: Path) -> World:
         try:
             owner = _text(row, "owner")
             members.append(_member(len(members), providers.setdefault(owner, len(providers)), owner, row))
-        except (KeyError, TypeError, ValueError) as error:
+        except KeyError as error:
+            raise WorldFault(
+                f"Line {number} of {file} is no node (it lacks {error}): export the world again."
+            ) from error
+        except (TypeError, ValueError) as error:
             raise WorldFault(f"Line {number} of {file} is no node ({error}): export the world again.") from error
     return checked(members)
 
@@ -100,15 +106,16 @@ def _member(number: int, provider: int, owner: str, row: Mapping[str, Any]) -> M
         disk_mib=_whole(row, "disk_mib"),
         price_uc=_whole(row, "price_uc"),
         reputation=_whole(row, "reputation", 1000),
-        success=_number(row, "success"),
-        capability=_number(row, "capability"),
-        nvlink_pct=_whole(row, "nvlink_pct") or NVLINK_NONE_PCT,
+        success=_number(row, "success", 1.0),
+        capability=_number(row, "capability", SPEED_MAX),
+        nvlink_pct=_whole(row, "nvlink_pct", PERCENT_MAX) or NVLINK_NONE_PCT,
         latency_ms=_whole(row, "latency_ms"),
-        kinds=frozenset(str(kind) for kind in row["kinds"]),
+        kinds=_kinds(row),
     )
-    seller = Seller(candidate, bool(row["house"]), _number(row, "device_ops_per_s"), _number(row, "cpu_ops_per_s"))
+    speeds = (_number(row, "device_ops_per_s", SPEED_MAX), _number(row, "cpu_ops_per_s", SPEED_MAX))
+    seller = Seller(candidate, _yes_or_no(row, "house"), *speeds)
     offset_s = row["utc_offset_s"]
-    if not isinstance(offset_s, int) or abs(offset_s) > 18 * 3600:
+    if type(offset_s) is not int or abs(offset_s) > 18 * 3600:
         raise ValueError("utc_offset_s is out of bounds")
     return Member(seller, owner, tuple(map(_window, row["windows"])), offset_s)
 
@@ -119,7 +126,7 @@ def _device(row: Mapping[str, Any]) -> Device:
 
 def _window(row: Mapping[str, Any]) -> Window:
     days: Sequence[int] = row["days"]
-    if not all(isinstance(day, int) and 0 <= day < 7 for day in days):
+    if not all(type(day) is int and 0 <= day < 7 for day in days):
         raise ValueError("days are 0 to 6")
     return Window(_whole(row, "begins", _DAY_MINUTES - 1), _whole(row, "ends", _DAY_MINUTES - 1), tuple(days))
 
@@ -127,6 +134,8 @@ def _window(row: Mapping[str, Any]) -> Window:
 def _parsed(file: Path, number: int, line: str) -> Mapping[str, Any]:
     try:
         row = json.loads(line)
+    except RecursionError as error:
+        raise WorldFault(f"Line {number} of {file} is nested too deeply: export the world again.") from error
     except ValueError as error:
         raise WorldFault(f"Line {number} of {file} is no JSON ({error}): export the world again.") from error
     if not isinstance(row, dict):
@@ -141,11 +150,25 @@ def _whole(row: Mapping[str, Any], name: str, most: int = NUMBER_MAX) -> int:
     return value
 
 
-def _number(row: Mapping[str, Any], name: str) -> float:
+def _number(row: Mapping[str, Any], name: str, most: float) -> float:
     value = row[name]
-    if not isinstance(value, int | float) or not 0 <= value < float("inf"):
-        raise ValueError(f"{name} is no number from 0 on")
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= most:
+        raise ValueError(f"{name} is no number from 0 to {most:g}")
     return float(value)
+
+
+def _yes_or_no(row: Mapping[str, Any], name: str) -> bool:
+    value = row[name]
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} is neither true nor false")
+    return value
+
+
+def _kinds(row: Mapping[str, Any]) -> frozenset[str]:
+    kinds = row["kinds"]
+    if not isinstance(kinds, list) or not all(isinstance(kind, str) for kind in kinds):
+        raise ValueError("kinds is no list of names")
+    return frozenset(kinds)
 
 
 def _text(row: Mapping[str, Any], name: str) -> str:
