@@ -8,7 +8,7 @@ from tests.store.dispatch_world import body_of
 from tidemill.control.placement_policies import placement_policies
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.dispatch.asking import asked
-from tidemill.core.dispatch.explaining import SAMPLE_EVERY_US, SHARED_MAX, Explaining
+from tidemill.core.dispatch.explaining import FORGET_AFTER_US, SAMPLE_EVERY_US, SHARED_MAX, Explaining
 from tidemill.core.dispatch.placer import WEIGHED_MAX, Placer, Want
 from tidemill.core.dispatch.selling import Seller
 from tidemill.core.dispatch.sentences import NO_NODES, objection, why_lost, why_placed, why_waiting
@@ -76,6 +76,19 @@ def test_weighing_changes_no_decision() -> None:
     everything = frozenset(one.task_id for one in asked)
     plain, weighed = placer(50).decide(asked, NOW), placer(50).decide(asked, NOW, everything)
     assert [one.seller.node_id for one in plain.found] == [one.seller.node_id for one in weighed.found]
+
+
+def test_who_waits_no_more_is_forgotten() -> None:
+    """A customer a minute orders something that nobody can do, and calls it off."""
+    explaining, nobody = Explaining(), placer(0)
+    told = 0
+    for minute in range(200):
+        now = Instant(NOW + minute * 60 * SECOND)
+        asked = [replace(one, account_id=UUID(int=10**6 + minute)) for one in wants(3, job=minute)]
+        explaining.waiting(nobody.decide(asked, now), nobody, now)
+        told += len(explaining.take()[1])
+        assert len(explaining._sorts) <= FORGET_AFTER_US // (60 * SECOND)
+    assert told == 200
 
 
 def test_what_waits_is_told_in_a_sentence() -> None:

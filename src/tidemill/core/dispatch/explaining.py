@@ -23,6 +23,9 @@ SORTS_MAX = 10
 
 LOOK_EVERY_US = 5 * SECOND
 TELL_EVERY_US = 30 * SECOND
+FORGET_AFTER_US = 600 * SECOND
+"""A sort that was not looked at for so long has found its nodes, or is told anew."""
+
 JOBS_TOLD_MAX = 200
 """Of one sort, so many jobs are told at once."""
 
@@ -63,6 +66,7 @@ class Explaining:
         self._jobs: dict[UUID, None] = {}
         self._sampled_at = Instant(0)
         self._sorts: dict[Hashable, _Sort] = {}
+        """Those that were looked at longest ago come first."""
         self._explained: list[Explained] = []
         self._waits: list[Waits] = []
 
@@ -94,6 +98,7 @@ class Explaining:
 
     def waiting(self, decided: Decided, placer: Placer, now: Instant) -> None:
         """Look why nobody was found, for those sorts whose turn it is."""
+        self._forget(now)
         due = [one for one in decided.waiting if self._is_due(one, now)]
         for one in sorted(due, key=lambda one: self._looked_at(one.key))[:SORTS_MAX]:
             self._waits.extend(self._told(one, placer.why_nowhere(one.wants[0], now), now))
@@ -108,6 +113,11 @@ class Explaining:
         if len(self._jobs) >= JOBS_MAX:
             del self._jobs[next(iter(self._jobs))]
         self._jobs[job_id] = None
+
+    def _forget(self, now: Instant) -> None:
+        """Let go of sorts that wait no more, with the jobs that were told of them."""
+        while self._sorts and not 0 <= now - next(iter(self._sorts.values())).looked_at < FORGET_AFTER_US:
+            del self._sorts[next(iter(self._sorts))]
 
     def _looked_at(self, key: Hashable) -> Instant:
         known = self._sorts.get(key)
@@ -132,6 +142,7 @@ class Explaining:
         if len(self._sorts) >= JOBS_MAX:
             self._sorts.clear()
         told_at = known.told_at if known and is_same else now
+        self._sorts.pop(one.key, None)
         self._sorts[one.key] = _Sort(now, told_at, nowhere, {want.job_id for want in one.wants[:JOBS_TOLD_MAX]})
 
 
