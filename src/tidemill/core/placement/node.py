@@ -6,6 +6,7 @@ change gives the node a new version, by which everything that was remembered of 
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 
 from tidemill.core.placement.candidate import Candidate, Device
 from tidemill.core.placement.request import WHOLE_MILLI, Request
@@ -19,10 +20,11 @@ class PoolNode:
     """One candidate in its slot."""
 
     __slots__ = (  # noqa: RUF023 - what every placement reads stands together, and so in few lines of the cache
-        "version", "slot", "whole", "cpu_milli", "memory_mib", "disk_mib", "free", "is_noted", "home",
-        "is_usual", "is_even", "tenants", "full_milli", "total_milli", "cpu_total", "kinds", "owner_number",
-        "price_uc", "reputation", "came_load", "device_memory_mib", "node_id", "model", "newcomer", "until",
-        "is_plain", "is_grouped", "is_divided", "owner_id", "attested", "candidate", "domain", "labels", "region",
+        "version", "slot", "whole", "cpu_milli", "memory_mib", "free", "tenants", "home", "is_noted", "is_usual",
+        "is_even", "kinds", "owner_number", "node_id", "came_cpu", "came_memory", "disk_mib", "full_milli",
+        "total_milli", "cpu_total", "price_uc", "reputation", "came_load", "device_memory_mib", "model", "newcomer",
+        "until", "is_plain", "is_grouped", "is_divided", "owner_id", "attested", "candidate", "domain", "labels",
+        "region",
     )  # fmt: skip
 
     def __init__(self, slot: int, candidate: Candidate, version: int) -> None:
@@ -31,7 +33,10 @@ class PoolNode:
         self.price_uc, self.reputation, self.attested = candidate.price_uc, candidate.reputation, candidate.attested
         self.region, self.domain, self.labels = candidate.region, candidate.domain, candidate.labels
         self.kinds, self.newcomer, self.until = candidate.kinds, candidate.newcomer, candidate.available_until
-        self.cpu_milli, self.memory_mib, self.disk_mib = candidate.cpu_milli, candidate.memory_mib, candidate.disk_mib
+        self.cpu_milli = self.came_cpu = _shared(candidate.cpu_milli)
+        self.memory_mib = self.came_memory = _shared(candidate.memory_mib)
+        """What was free when it came, and is when all who were placed since have gone."""
+        self.disk_mib = candidate.disk_mib
         self.cpu_total = max(1, candidate.cpu_milli)
         self.model = candidate.model
         memories = {device.memory_mib for device in candidate.devices}
@@ -122,18 +127,26 @@ class PoolNode:
 
     def give_back(self, request: Request, devices: Sequence[int]) -> None:
         """What the request had is free again."""
-        self.tenants -= 1
-        self.cpu_milli += request.cpu_milli
-        self.memory_mib += request.memory_mib
+        self.tenants = others = self.tenants - 1
+        if others:
+            self.cpu_milli += request.cpu_milli
+            self.memory_mib += request.memory_mib
+        else:  # as it came: what is free now was noted long ago, and would have to be fetched from far
+            self.cpu_milli, self.memory_mib = self.came_cpu, self.came_memory
         if request.disk_mib:
             self.disk_mib += request.disk_mib
         free, milli = self.free, request.milli
+        if milli == WHOLE_MILLI:
+            for index in devices:
+                assert not free[index], "a device has been given back twice"
+                free[index] = WHOLE_MILLI  # the one number that all share: as many as devices would fill the cache
+            self.whole += len(devices)
+            return
         for index in devices:
             after = free[index] + milli
             if after >= WHOLE_MILLI:
                 assert after == WHOLE_MILLI, "a device has been given back twice"
                 self.whole += 1
-                after = WHOLE_MILLI  # the one number that all share: as many copies as devices would fill the cache
             free[index] = after
 
     def _devices_for(self, request: Request) -> tuple[int, ...]:
@@ -178,3 +191,9 @@ def _from_groups(devices: Sequence[Device], fitting: Sequence[int], count: int) 
         return tuple(min(enough, key=lambda group: (len(group), group[0]))[:count])
     by_size = sorted(groups.values(), key=lambda group: (-len(group), group[0]))
     return tuple(sorted([index for group in by_size for index in group][:count]))
+
+
+@lru_cache(maxsize=10_000)
+def _shared(number: int) -> int:
+    """One object for equal numbers: machines are alike, and what they all have stays in the cache."""
+    return number
