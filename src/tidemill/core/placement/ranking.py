@@ -124,9 +124,9 @@ class Ranking:
                 self._sweep(version)
 
     def _sweep(self, version: int) -> None:
-        """Let go of what is stale, when there were as many changes as there were entries in lanes."""
+        """Let go of what is stale, when there were twice as many changes as there were entries in lanes."""
         lanes = [lane for one in self._models.values() for lane in one.newcomer]
-        self._sweep_after = version + _SLACK + sum(lane.sweep() for lane in lanes)
+        self._sweep_after = version + _SLACK + 2 * sum(lane.sweep() for lane in lanes)
 
     def best(self, request: Request, now: Instant, newcomers: bool, local: Local) -> PoolNode | Unsure | None:
         """The node that gets the request. `local` are nodes with what holding its inputs is worth to each."""
