@@ -123,7 +123,7 @@ def test_placing_and_releasing_leaves_everything_as_it_was(nodes: tuple[Candidat
     for one in placed:
         assert pool.release(one)
     for one in placed:
-        assert one.node.free == [device.free_milli for device in one.node.candidate.devices]
+        assert one.node.free == tuple(device.free_milli for device in one.node.candidate.devices)
         assert one.node.cpu_milli == one.node.candidate.cpu_milli
         assert one.node.whole == one.node.free.count(1000)
 

@@ -15,6 +15,10 @@ _ONE = [(index,) for index in range(64)]
 _EVERY = [tuple(range(count)) for count in range(17)]
 """What most placements get: one device, or all of a node. A hundred thousand of them share these."""
 
+_IDLE = [(WHOLE_MILLI,) * count for count in range(17)]
+_BUSY = [(0,) * count for count in range(17)]
+"""What is free of most nodes: everything, or nothing. They share these, too, so that no other need be fetched."""
+
 
 class PoolNode:
     """One candidate in its slot."""
@@ -45,7 +49,10 @@ class PoolNode:
         """All devices are alike, so that counting the free ones is enough."""
         groups = {device.nvlink_group for device in candidate.devices}
         self.is_grouped, self.is_divided = any(groups), len(groups) > 1
-        self.free = [device.free_milli for device in candidate.devices]
+        self.free = tuple(device.free_milli for device in candidate.devices)
+        """Of each device. It is replaced as a whole, since most nodes share it with others."""
+        if len(self.free) < len(_IDLE) and self.free == _IDLE[len(self.free)]:
+            self.free = _IDLE[len(self.free)]
         self.whole = self.free.count(WHOLE_MILLI)
         self.full_milli = WHOLE_MILLI * len(self.free)
         self.total_milli = max(1, self.full_milli)
@@ -106,23 +113,25 @@ class PoolNode:
             self.disk_mib -= request.disk_mib
         if self.is_even and request.is_usual:
             count, free = request.devices, self.free
+            if 0 < count < len(_EVERY) and free is _IDLE[count]:
+                self.free, self.whole = _BUSY[count], 0
+                return _EVERY[count]
             if count == 1:
                 index = free.index(WHOLE_MILLI)
-                free[index] = 0
+                self.free = (*free[:index], 0, *free[index + 1 :])
                 self.whole -= 1
                 return _ONE[index] if index < len(_ONE) else (index,)
-            if 0 < count == len(free) < len(_EVERY):
-                assert self.whole == count, "a device has been given twice"
-                free[:] = [0] * count
-                self.whole = 0
-                return _EVERY[count]
         devices = (device,) if device >= 0 else self._devices_for(request)
+        if not devices:
+            return devices
+        left = list(self.free)
         for index in devices:
-            before = self.free[index]
+            before = left[index]
             assert before >= request.milli, "a device has been given twice"
-            self.free[index] = before - request.milli
+            left[index] = before - request.milli
             if before == WHOLE_MILLI:
                 self.whole -= 1
+        self.free = tuple(left)
         return devices
 
     def give_back(self, request: Request, devices: Sequence[int]) -> None:
@@ -135,19 +144,21 @@ class PoolNode:
             self.cpu_milli, self.memory_mib = self.came_cpu, self.came_memory
         if request.disk_mib:
             self.disk_mib += request.disk_mib
-        free, milli = self.free, request.milli
-        if milli == WHOLE_MILLI:
-            for index in devices:
-                assert not free[index], "a device has been given back twice"
-                free[index] = WHOLE_MILLI  # the one number that all share: as many as devices would fill the cache
-            self.whole += len(devices)
+        count = request.devices
+        if 0 < count < len(_BUSY) and self.free is _BUSY[count] and request.milli == WHOLE_MILLI:
+            self.free, self.whole = _IDLE[count], count
             return
+        if not count:
+            return
+        left, milli = list(self.free), request.milli
         for index in devices:
-            after = free[index] + milli
-            if after >= WHOLE_MILLI:
-                assert after == WHOLE_MILLI, "a device has been given back twice"
+            left[index] += milli
+            if left[index] >= WHOLE_MILLI:
+                assert left[index] == WHOLE_MILLI, "a device has been given back twice"
                 self.whole += 1
-            free[index] = after
+        self.free = tuple(left)
+        if self.whole == len(left) < len(_IDLE):
+            self.free = _IDLE[self.whole]
 
     def _devices_for(self, request: Request) -> tuple[int, ...]:
         """The devices that the request gets here: the fullest that will do for a part of one, and for whole ones those
