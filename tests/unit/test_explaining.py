@@ -84,7 +84,7 @@ def test_who_waits_no_more_is_forgotten() -> None:
     told = 0
     for minute in range(200):
         now = Instant(NOW + minute * 60 * SECOND)
-        asked = [replace(one, account_id=UUID(int=10**6 + minute)) for one in wants(3, job=minute)]
+        asked = [one._replace(account_id=UUID(int=10**6 + minute)) for one in wants(3, job=minute)]
         explaining.waiting(nobody.decide(asked, now), nobody, now)
         told += len(explaining.take()[1])
         assert len(explaining._sorts) <= FORGET_AFTER_US // (60 * SECOND)
