@@ -3,9 +3,11 @@
 import asyncio
 import os
 import pwd
+import secrets
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from multiprocessing import get_context
 from pathlib import Path
 
 import psutil
@@ -15,6 +17,7 @@ from tests.places import reachable_directory
 from tests.store.embedded_server import ask, postmaster_pid, running
 from tidemill.core.faults import DatabaseFault
 from tidemill.store.embedded import EmbeddedServer, attach, binaries, tool
+from tidemill.store.embedded.account import server_account
 
 pytest_plugins = ("tests.store.embedded_homes",)
 
@@ -53,14 +56,30 @@ async def test_programs_the_server_cannot_reach_are_copied_once(
     assert program.is_relative_to(made_home / "postgres")
 
 
+@pytest.fixture
+def missing_user() -> Iterator[str]:
+    """The name of a system user that is not there; whoever got it is removed."""
+    name = f"tidemill_{secrets.token_hex(4)}"
+    yield name
+    subprocess.run(["userdel", name], check=True)
+
+
 @pytest.mark.needs("root")
-async def test_a_missing_system_user_is_created(made_home: Path) -> None:
-    name = "tidemill_probe"
+async def test_a_missing_system_user_is_created(made_home: Path, missing_user: str) -> None:
     with pytest.raises(DatabaseFault, match="We may not use"):
-        await EmbeddedServer(made_home, server_user=name).start()
-    shell = pwd.getpwnam(name).pw_shell
-    await asyncio.to_thread(subprocess.run, ["userdel", name], check=True)
-    assert shell == "/usr/sbin/nologin"
+        await EmbeddedServer(made_home, server_user=missing_user).start()
+    assert pwd.getpwnam(missing_user).pw_shell == "/usr/sbin/nologin"
+
+
+@pytest.mark.needs("root")
+def test_pools_that_start_at_once_get_the_same_system_user(missing_user: str) -> None:
+    with get_context("fork").Pool(8) as starting:
+        found = starting.map(_system_user_as_found, [missing_user] * 8, chunksize=1)
+    assert set(found) == {pwd.getpwnam(missing_user).pw_uid}
+
+
+def _system_user_as_found(name: str) -> int:
+    return server_account(name, lambda _: None).uid
 
 
 @pytest.mark.needs("root")

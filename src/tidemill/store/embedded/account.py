@@ -6,13 +6,14 @@ chose: no locale, no PG* variable and none of the pool's secrets.
 """
 
 import asyncio
+import fcntl
 import os
 import pwd
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -21,6 +22,7 @@ from tidemill.core.faults import DatabaseFault
 
 KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR")
 USERADD = ("useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin")
+CREATING = Path("/run/tidemill-creates-a-user.lock")
 FIRST_CLOSED = 'for place; do [ -x "$place" ] || { printf "%s" "$place"; exit 1; }; done'
 
 
@@ -123,16 +125,40 @@ def _system_user(name: str, report: Callable[[str], None]) -> pwd.struct_passwd:
 
 def _create_system_user(name: str) -> None:
     program = shutil.which(USERADD[0], path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
-    said = "there is no useradd here"
-    if program:
-        finished = subprocess.run(
-            [program, *USERADD[1:], "--", name], capture_output=True, text=True, check=False, env=clean_environment()
-        )
-        said = finished.stderr.strip()
-    try:
-        pwd.getpwnam(name)  # what counts is that the user exists: another process may have been quicker than us
-    except KeyError:
+    said = _add_user(program, name) if program else "there is no useradd here"
+    if not _exists(name):
         raise DatabaseFault(
             f"PostgreSQL refuses to run as root, and the system user {name} could not be created ({said}): "
             "create it, name another in TIDEMILL_DATABASE_SERVER_USER, or run Tidemill as an ordinary user."
-        ) from None
+        )
+
+
+def _add_user(program: str, name: str) -> str:
+    """Make the user unless it is there by now, and answer with what was wrong."""
+    try:
+        with _alone():
+            if _exists(name):
+                return ""
+            command = [program, *USERADD[1:], "--", name]
+            return subprocess.run(
+                command, capture_output=True, text=True, check=False, env=clean_environment()
+            ).stderr.strip()
+    except OSError as error:
+        return str(error)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One process at a time. Of two `useradd` at once the second replaces the user of the first by one with another
+    number, and whatever the first has been given belongs to nobody."""
+    with CREATING.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _exists(name: str) -> bool:
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        return False
+    return True
