@@ -55,14 +55,31 @@ async def test_a_machine_joins_and_tells_what_it_is_and_goes_on(pool: PoolEnd, m
 async def test_a_join_with_once_leaves_the_running_to_others(pool: PoolEnd, machine: OwnersMachine) -> None:
     done = await machine.do("join", pool.url, "--once", stdin=pool.token)
     assert done.code == 0, done.said
-    assert pool.node.facts("machine")
     running = await machine.start("run")
     await until(lambda: pool.node.generation == 2, "it came back by its identity")
+    await until(lambda: bool(pool.node.facts("machine")), "it tells what it is")
     assert pool.hellos[-1].node_id == pool.node.node_id.bytes
     assert pool.hellos[-1].join_token is None
     assert pool.hellos[-1].instance != pool.hellos[0].instance
     running.terminate()
     assert await running.wait() == 0
+
+
+async def test_a_run_that_only_joins_tells_nothing_of_the_machine_however_long_it_takes(
+    pool: PoolEnd, tmp_path: Path
+) -> None:
+    """The pool challenges what it is told of, and the run that comes after would know nothing of the challenge."""
+    token, home = read(pool.token), Home(tmp_path / "machine")
+    assert isinstance(token, Shown)
+    async with equipped(home, Settings(home=tmp_path)) as equipment:
+        agent = Agent(equipment, applicant_in(home, token, [pool.url], None), token.secret_part)
+        running = asyncio.create_task(agent.only_join())
+        await joined(agent, running, home)
+        await asyncio.sleep(1)
+        assert not running.done()
+        agent.stop()
+        await running
+    assert pool.node.reports == []
 
 
 async def test_the_token_may_be_in_a_file_and_the_pool_never_sees_the_fingerprint(
@@ -119,7 +136,8 @@ async def test_rules_that_were_set_before_a_join_outlive_a_refused_one(pool: Poo
     pool.refusal = None
     assert (await machine.do("join", pool.url, "--once", stdin=pool.token)).code == 0
     assert "22:00" in (await machine.do("rules", "show")).out
-    assert pool.node.facts("rules"), "the pool is told"
+    await machine.start("run")
+    await until(lambda: bool(pool.node.facts("rules")), "the pool is told")
 
 
 async def test_a_refused_join_says_why_and_leaves_nothing(pool: PoolEnd, machine: OwnersMachine) -> None:

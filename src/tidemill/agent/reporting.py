@@ -77,9 +77,6 @@ class Reporting:
         if self.linked and self._told.get(kind) != body and await self.report(Facts(kind, body)):
             self._told[kind] = body
 
-    def has_told(self, kind: str) -> bool:
-        return kind in self._told
-
     def known(self, kind: str, body: bytes) -> None:
         """The pool knows this of us already."""
         self._told[kind] = body

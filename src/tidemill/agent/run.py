@@ -7,10 +7,11 @@ disk. A bug in any of its parts ends it, since an agent that limps is worse than
 import asyncio
 import secrets
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from random import Random
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -123,7 +124,7 @@ class Agent:
     async def run(self) -> Ending:
         """Work until something ends it, and leave in order."""
         await self._orders.remember()
-        parts = (
+        return await self._until_its_end(
             self._keep_calling(),
             self._machine.detecting(),
             self._machine.measuring(),
@@ -133,6 +134,13 @@ class Agent:
             self._obeying_rules(),
             self._showing(),
         )
+
+    async def only_join(self) -> Ending:
+        """Be let in, and tell nothing of the machine: the pool would challenge at once what it is told of, and the run
+        that comes after this one could not go on with that."""
+        return await self._until_its_end(self._keep_calling(), self._showing())
+
+    async def _until_its_end(self, *parts: Coroutine[Any, Any, None]) -> Ending:
         tasks = [asyncio.create_task(part) for part in parts]
         for task in tasks:
             task.add_done_callback(self._notice_end)

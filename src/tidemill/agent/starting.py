@@ -42,8 +42,6 @@ from tidemill.core.signatures import SEED_BYTES
 log = structlog.get_logger()
 
 JOIN_S = 30.0
-_DELIVERED_S = 30.0
-_POLL_S = 0.1
 
 
 class NotJoined(AgentFault):
@@ -137,17 +135,6 @@ async def joined(agent: Agent, running: "asyncio.Task[Ending]", home: Home, with
         )
     forget_pool(home)
     raise PoolUnreachable(sentence)
-
-
-async def delivered(reporting: Reporting, within_s: float = _DELIVERED_S) -> bool:
-    """Wait until the pool knows what the machine is. Answers whether it does."""
-    try:
-        async with asyncio.timeout(within_s):
-            while not reporting.has_told("machine") or reporting.waiting:  # noqa: ASYNC110  # two tasks bring it about
-                await asyncio.sleep(_POLL_S)
-    except TimeoutError:
-        return False
-    return True
 
 
 def _authority(home: Home, ca_file: Path | None) -> Path | None:

@@ -178,11 +178,11 @@ async def _run(settings: Settings, home: Home, token: Shown | None, url: str, *,
             membership = starting.applicant_in(home, token, [url], settings.agent.ca_file)
         agent = Agent(equipment, membership, token.secret_part if token else None)
         _stop_on_signals(agent)
-        running = asyncio.create_task(agent.run())
+        running = asyncio.create_task(agent.only_join() if once else agent.run())
         if token is not None:
             await starting.joined(agent, running, home)
             say(_welcome(str(agent.standing.membership.node_id), once=once))
-        if once and await starting.delivered(equipment.reporting):
+        if once:
             agent.stop()
         return await running
 
