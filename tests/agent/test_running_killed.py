@@ -9,8 +9,8 @@ import pytest
 
 from tests.agent.machine import OwnersMachine, left_in, until
 from tests.agent.pool_end import PoolEnd
-from tests.agent.tasks import attempt_id, declined, files_of, offer, receipts
-from tests.sandboxes.cell import processes
+from tests.agent.tasks import declined, files_of, offer, receipts
+from tests.sandboxes.cell import groups_of_runs, processes
 from tidemill.core.receipts import Outcome, Receipt
 from tidemill.wire.messages import Offer
 
@@ -38,12 +38,11 @@ def by_attempt(pool: PoolEnd) -> dict[bytes, set[Receipt]]:
 
 def left_behind(machine: OwnersMachine) -> list[str]:
     runs = machine.home.with_name(machine.home.name + "-runs")
-    ours = attempt_id(0)[:12].hex()
     return [
         *(f"process {pid}" for pid in processes(runs)),
         *(f"run {name}" for name in left_in(runs)),
         *(f"attempt {entry.name}" for entry in (machine.home / "attempts").iterdir()),
-        *(f"group {group}" for group in Path("/sys/fs/cgroup").glob(f"**/*{ours}*")),
+        *(f"group {group}" for group in groups_of_runs(runs)),
         *(
             f"mount {line}"
             for line in Path("/proc/mounts").read_text().splitlines()

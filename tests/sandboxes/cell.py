@@ -88,14 +88,12 @@ class Cell:
         return await self.run(self.order(PYTHON, "-c", TRY + program, **more))
 
     def left_behind(self) -> list[str]:
-        """What is there of runs; seats that wait for a run are not of any. A seat's groups are made after its room."""
-        found = groups(self.place)
-        ahead = {entry.name for entry in self.place.iterdir() if entry.name.startswith(AHEAD)}
-        kept = {"lock", STAGE, CALLS_FILE, *ahead}
-        waiting = {name.removeprefix(AHEAD) for name in ahead}
+        """What is there of runs; seats that wait for a run are not of any."""
+        of_runs = groups_of_runs(self.place)
+        kept = {"lock", STAGE, CALLS_FILE}
         return [
-            *(str(entry) for entry in self.place.iterdir() if entry.name not in kept),
-            *(group for group in found if group.rpartition(PREFIX)[2] not in waiting),
+            *(str(one) for one in self.place.iterdir() if one.name not in kept and not one.name.startswith(AHEAD)),
+            *of_runs,
             *(line for line in Path("/proc/self/mounts").read_text().splitlines() if str(self.place) in line),
             *(f"process {pid}" for pid in processes(self.place)),
         ]
@@ -106,6 +104,13 @@ def groups(place: Path) -> list[str]:
     begin = f"{PREFIX}{mark(place)}-"
     walked = os.walk("/sys/fs/cgroup")  # which does not mind that others' groups come and go
     return [f"{parent}/{name}" for parent, names, _ in walked for name in names if name.startswith(begin)]
+
+
+def groups_of_runs(place: Path) -> list[str]:
+    """Those of seats that do not wait for a run. A seat's groups are made after its room, so they are read first."""
+    found = groups(place)
+    waiting = {entry.name.removeprefix(AHEAD) for entry in place.iterdir() if entry.name.startswith(AHEAD)}
+    return [group for group in found if group.rpartition(PREFIX)[2] not in waiting]
 
 
 def processes(place: Path) -> list[int]:

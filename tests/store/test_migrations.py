@@ -9,14 +9,14 @@ from asyncpg.types import ServerVersion
 
 from tidemill.core.clock import DAY, Instant
 from tidemill.core.events import LOG_START, PoolCreated
-from tidemill.core.faults import WrongVersion
+from tidemill.core.faults import DatabaseFault, WrongVersion
 from tidemill.core.ids import Ids, first_id_at
 from tidemill.store import events, partitions
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.check import checks
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, connect
-from tidemill.store.migrate import Migration, _check_server, known, migrate, plan
+from tidemill.store.migrate import _LOCK, Migration, _check_server, known, migrate, plan
 
 PARTITIONS = "SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhparent = 'event'::regclass"
 
@@ -36,6 +36,20 @@ async def test_many_processes_migrate_at_once_and_one_pool_comes_of_it(empty_url
     log = await events.read(connection, LOG_START, 10)
     await connection.close()
     assert [event.kind for event in log] == [PoolCreated.kind]
+
+
+async def test_a_server_that_goes_away_in_the_middle_is_a_fault(urls: DatabaseUrls, ids: Ids) -> None:
+    """As when it is killed while a process starts: that one says so and can be started again."""
+    holder = await connect(urls.owner)
+    await holder.execute("SELECT pg_advisory_lock($1)", _LOCK)
+    migrating = asyncio.create_task(migrate(urls, ids, "1.0"))
+    waiting = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'"
+    while (pid := await holder.fetchval(waiting)) is None:
+        await asyncio.sleep(0.01)
+    await holder.execute("SELECT pg_terminate_backend($1)", pid)
+    with pytest.raises(DatabaseFault, match="The database cannot be reached"):
+        await migrating
+    await holder.close()
 
 
 async def test_a_newer_database_is_refused_with_both_numbers(urls: DatabaseUrls, ids: Ids) -> None:

@@ -23,7 +23,7 @@ from tidemill.core.settings.critical import (
 )
 from tidemill.store import events
 from tidemill.store.clock import read_clock
-from tidemill.store.database import connect, faults
+from tidemill.store.database import connected
 from tidemill.store.query import Connection, Query
 
 _LOCK = Query("critical/lock")
@@ -45,20 +45,15 @@ class InForce:
 
 async def in_force(owner_url: str, configured: Settings, by: str, ids: Ids) -> InForce:
     """What of the configured settings takes effect now. As the owner: the program's role cannot accept a value."""
-    owner = await connect(owner_url)
-    try:
-        with faults():
-            async with owner.transaction():
-                await _LOCK.run(owner)
-                now = await read_clock(owner)
-                changes = {change.name: change for change in await waiting(owner)}
-                known = allowed(configured, await accepted(owner))
-                decision = decide(critical_values(configured), known, changes, by=by, now=now)
-                settings = with_values(configured, decision.in_force)
-                await _apply(owner, decision, ids, now)
-        return InForce(settings, decision.waiting)
-    finally:
-        await owner.close()
+    async with connected(owner_url) as owner, owner.transaction():
+        await _LOCK.run(owner)
+        now = await read_clock(owner)
+        changes = {change.name: change for change in await waiting(owner)}
+        known = allowed(configured, await accepted(owner))
+        decision = decide(critical_values(configured), known, changes, by=by, now=now)
+        settings = with_values(configured, decision.in_force)
+        await _apply(owner, decision, ids, now)
+    return InForce(settings, decision.waiting)
 
 
 async def accepted(connection: Connection) -> dict[str, str]:

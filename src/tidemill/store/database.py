@@ -124,6 +124,17 @@ async def connect(url: str, session: Mapping[str, str] | None = None) -> Connect
         return connection
 
 
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Connection]:
+    """One connection for as long as it is needed, during all of which the server may go away."""
+    with faults():
+        connection = await connect(url)
+        try:
+            yield connection
+        finally:
+            await connection.close()
+
+
 @contextmanager
 def faults() -> Iterator[None]:
     """Tell the world's failures from our own mistakes."""

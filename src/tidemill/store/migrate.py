@@ -21,7 +21,7 @@ from tidemill.core.ledger.posting import OLDEST_US
 from tidemill.store import events, partitions
 from tidemill.store.address import DatabaseUrls, role_of
 from tidemill.store.clock import read_clock
-from tidemill.store.database import connect
+from tidemill.store.database import connected
 from tidemill.store.query import Connection, Query
 
 _LOCK = 0x7164656D696C6C  # any number nobody else uses
@@ -88,8 +88,7 @@ async def migrate(urls: DatabaseUrls, ids: Ids, version: str) -> Sequence[Migrat
 
     Partitions are looked after every time: a pool that was off for months needs one before its first row.
     """
-    owner = await connect(urls.owner)
-    try:
+    async with connected(urls.owner) as owner:
         _check_server(owner.get_server_version())
         await _lock(owner)
         steps = await pending(owner)
@@ -101,22 +100,17 @@ async def migrate(urls: DatabaseUrls, ids: Ids, version: str) -> Sequence[Migrat
             await _grant(owner, urls)
             await _ensure_pool(owner, ids, now, version)
         return steps
-    finally:
-        await owner.close()
 
 
 async def renew(urls: DatabaseUrls, source: str, ids: Ids, version: str) -> None:
     """Make a restored database fit for use: migrated, with the program's rights, and in a new generation of events."""
     await migrate(urls, ids, version)
-    owner = await connect(urls.owner)
-    try:
+    async with connected(urls.owner) as owner:
         await _grant(owner, urls)
         async with owner.transaction():
             now = await read_clock(owner)
             await _NEXT_GENERATION.run(owner)
             await events.append(owner, [PoolRestored(source)], ids, now)
-    finally:
-        await owner.close()
 
 
 async def _lock(owner: Connection) -> None:
