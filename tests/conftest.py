@@ -11,18 +11,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.clusters import forget_cluster, give_cluster
 from tests.needs import REASONS
 from tests.places import reachable_directory
-from tidemill import __version__
 from tidemill.core.ids import Ids
 from tidemill.store.address import DatabaseUrls, replace_database
 from tidemill.store.database import Database, Limits, connect
 from tidemill.store.embedded import EmbeddedServer, database_statements
-from tidemill.store.migrate import migrate
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A shell starts what runs in its background with Ctrl-C ignored, and so would the pools that tests start and stop.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell starts what runs in its background with Ctrl-C ignored, and nohup with a closed terminal: so would the pools
+# that tests start and stop.
+for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, default)
 
 ROOT = Path(__file__).parent.parent
 
@@ -66,6 +67,10 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         _skips.append(f"{report.nodeid}: {report.longrepr[2] if isinstance(report.longrepr, tuple) else ''}")
 
 
+def pytest_unconfigure() -> None:
+    forget_cluster()
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if _skips and os.environ.get("CI") == "true" and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -97,10 +102,10 @@ def ids() -> Ids:
 def server() -> Iterator[EmbeddedServer]:
     """One server for all tests that only need a database; its own database is the template of theirs."""
     with reachable_directory() as home:
+        give_cluster(home)
         embedded = EmbeddedServer(home)
         asyncio.run(embedded.start())
         try:
-            asyncio.run(_make_template(embedded))
             yield embedded
         finally:
             asyncio.run(embedded.stop())
@@ -127,10 +132,6 @@ async def database(urls: DatabaseUrls) -> AsyncIterator[Database]:
         yield opened
     finally:
         await opened.close()
-
-
-async def _make_template(server: EmbeddedServer) -> None:
-    await migrate(server.urls, Ids(secrets.randbits), __version__)
 
 
 async def _fresh(server: EmbeddedServer, template: str) -> AsyncIterator[DatabaseUrls]:

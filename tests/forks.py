@@ -6,6 +6,7 @@ a second of a processor; tests that start `tidemill` itself have it.
 
 import asyncio
 import os
+import runpy
 import signal
 import sys
 from collections.abc import Callable, Mapping
@@ -113,6 +114,11 @@ def tidemill(*arguments: str) -> None:
     main()
 
 
+def module(name: str, *arguments: str, said: int) -> Forked:
+    """A program of the tests, as `python -m` would run it, which says what it does in this file."""
+    return fork(_as_main, name, *arguments, streams=(NOTHING, said, 2))
+
+
 def begun(*arguments: str, environment: Mapping[str, str], said: int) -> Waited:
     """A command that goes on, and says everything in one file."""
     return Waited(fork(tidemill, *arguments, streams=(NOTHING, said, said), environment=environment))
@@ -129,6 +135,11 @@ def ended(*arguments: str, stdin: str, environment: Mapping[str, str], within_s:
         out.seek(0)
         said.seek(0)
         return CompletedProcess(arguments, code, out.read(), said.read())
+
+
+def _as_main(name: str, *arguments: str) -> None:
+    sys.argv = [name, *arguments]
+    runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 
 def _begin(

@@ -3,17 +3,21 @@
 import hashlib
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryFile
 from uuid import UUID
 
 import pytest
 
 from tests.artefacts.places import LATER, NOW, KnownSets, chunks, digest_of, files, get, opened
 from tests.artefacts.uploader import content_of
+from tests.forks import module
 from tests.tidy.source import ROOT
 from tidemill.artefacts.store import ArtefactStore
 from tidemill.core.artefacts.artefact import Digest
@@ -54,17 +58,20 @@ async def _kill(root: Path, times: int) -> None:
 
 def killed_uploaders(place: Sequence[str], after_s: float) -> Promises:
     """What two processes in one place said until they were killed."""
-    command = [sys.executable, "-m", "tests.artefacts.uploader", *place]
-    processes = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) for _ in range(2)]
-    begun = [process.stdout.readline() for process in processes]
-    assert all(begun), "an uploader could not begin"
-    time.sleep(after_s)
-    for process in processes:
-        process.kill()
-    said = [first + process.communicate()[0] for first, process in zip(begun, processes, strict=True)]
-    return _promises(
-        [line.split() for text in said for line in text.decode().splitlines(keepends=True) if line[-1] == "\n"]
-    )
+    with ExitStack() as files:
+        outputs = [files.enter_context(TemporaryFile("r+")) for _ in range(2)]
+        processes = [module("tests.artefacts.uploader", *place, said=output.fileno()) for output in outputs]
+        while not all(os.fstat(output.fileno()).st_size for output in outputs):
+            assert all(process.returncode is None for process in processes), "an uploader could not begin"
+            time.sleep(0.001)
+        time.sleep(after_s)
+        for process in processes:
+            process.kill()
+        for process in processes:
+            assert process.wait_here() == -signal.SIGKILL
+        for output in outputs:
+            output.seek(0)
+        return _promises([line.split() for output in outputs for line in output if line[-1] == "\n"])
 
 
 def _promises(said: list[list[str]]) -> Promises:

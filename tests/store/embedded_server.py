@@ -1,31 +1,19 @@
 """Real embedded servers, and a real owner process to kill."""
 
 import asyncio
+import os
 import subprocess
-import sys
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import asyncpg
 
+from tests.forks import NOTHING, Waited, module
 from tidemill.core.faults import NotRunning
 from tidemill.store.embedded import EmbeddedServer, attach
-
-OWNER = """
-import asyncio, sys
-from pathlib import Path
-import uvloop
-from tidemill.store.embedded import EmbeddedServer
-
-async def own(home):
-    server = EmbeddedServer(home)
-    await server.start()
-    print("up", flush=True)
-    await server.watch()
-
-uvloop.run(own(Path(sys.argv[1])))
-"""
 
 
 @asynccontextmanager
@@ -41,18 +29,25 @@ async def running(home: Path, reports: list[str] | None = None) -> AsyncIterator
 
 
 @contextmanager
-def owner_process(home: Path) -> Iterator[subprocess.Popen[str]]:
+def owner_process(home: Path) -> Iterator[Waited]:
     """Another process that has started the server and watches it."""
-    with starting_process(home) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "up\n"
+    with TemporaryFile() as said, _started(home, said.fileno()) as process:
+        while not os.fstat(said.fileno()).st_size:
+            assert process.poll() is None, "it could not start the server"
+            time.sleep(0.01)
         yield process
 
 
 @contextmanager
-def starting_process(home: Path) -> Iterator[subprocess.Popen[str]]:
+def starting_process(home: Path) -> Iterator[Waited]:
     """Another process that is about to start the server. It is killed at the end, the server is not."""
-    process = subprocess.Popen([sys.executable, "-c", OWNER, home], stdout=subprocess.PIPE, text=True)
+    with _started(home, NOTHING) as process:
+        yield process
+
+
+@contextmanager
+def _started(home: Path, said: int) -> Iterator[Waited]:
+    process = Waited(module("tests.store.embedded_owner", str(home), said=said))
     try:
         yield process
     finally:

@@ -11,7 +11,8 @@ import psutil
 import pytest
 
 from tests.places import processes_in
-from tests.store.embedded_server import OWNER, ask, owner_process, postmaster_pid, running, until_answers
+from tests.store import embedded_owner
+from tests.store.embedded_server import ask, owner_process, postmaster_pid, running, until_answers
 from tidemill.core.faults import AlreadyRunning, NotRunning
 from tidemill.store.embedded import EmbeddedServer, attach, binaries, configuration, owner_pid, stop_orphan, tool
 
@@ -149,7 +150,8 @@ async def test_a_server_that_does_not_react_is_ended_all_the_same(
 
 @pytest.mark.needs("root")
 async def test_root_without_the_right_to_look_into_processes_still_finds_its_own(made_home: Path) -> None:
-    script = OWNER.replace("await server.watch()", "await again(home, server)").replace(
+    owner = Path(embedded_owner.__file__).read_text()
+    script = owner.replace("await server.watch()", "await again(home, server)").replace(
         "async def own", AGAIN + "\nasync def own"
     )
     less = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"]
@@ -161,7 +163,7 @@ async def test_root_without_the_right_to_look_into_processes_still_finds_its_own
 
 
 AGAIN = """
-import os, signal, subprocess
+import asyncio, os, signal, subprocess
 import asyncpg
 from tidemill.core.faults import NotRunning
 from tidemill.store.embedded import attach

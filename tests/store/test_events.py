@@ -1,13 +1,13 @@
 """The log of events under concurrent writers, restless readers and processes that are killed."""
 
 import asyncio
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from tests.forks import Forked, module
 from tests.store.event_history import judge
 from tidemill.core.clock import Instant
 from tidemill.core.events import LOG_START, Cursor, PoolRestored, Recorded, SwitchThrown
@@ -45,13 +45,12 @@ def reasons(found: Iterable[Recorded]) -> list[str]:
     return [event.body["reason"] for event in found if event.kind == SwitchThrown.kind]
 
 
-async def start_writer(url: str, name: str, output: Path, transactions: int) -> asyncio.subprocess.Process:
-    arguments = (sys.executable, "-m", "tests.store.event_writer", url, name, name, str(transactions))
+def start_writer(url: str, name: str, output: Path, transactions: int) -> Forked:
     with output.open("ab") as out:
-        return await asyncio.create_subprocess_exec(*arguments, stdout=out)
+        return module("tests.store.event_writer", url, name, name, str(transactions), said=out.fileno())
 
 
-async def killed_after(writer: asyncio.subprocess.Process, output: Path, commits: int) -> None:
+async def killed_after(writer: Forked, output: Path, commits: int) -> None:
     """Let a writer commit a while, then kill it in the middle of whatever it does."""
     while len(output.read_bytes().splitlines()) < commits:
         await asyncio.sleep(0.01)
@@ -84,12 +83,12 @@ async def test_sixteen_writers_and_killed_processes_lose_and_repeat_nothing(
     done, url = asyncio.Event(), urls.program
     outputs = [tmp_path / f"{seed}-{number}" for number in range(WRITERS + KILLED)]
     readers = [asyncio.create_task(restless_reader(database, Random(seed + number), done)) for number in range(4)]
-    steady = [await start_writer(url, out.name, out, TRANSACTIONS) for out in outputs[2 * KILLED :]]
-    victims = [await start_writer(url, out.name, out, ENDLESS) for out in outputs[:KILLED]]
+    steady = [start_writer(url, out.name, out, TRANSACTIONS) for out in outputs[2 * KILLED :]]
+    victims = [start_writer(url, out.name, out, ENDLESS) for out in outputs[:KILLED]]
     for number, victim in enumerate(victims):
         await killed_after(victim, outputs[number], 200)
         replacement = outputs[KILLED + number]
-        steady.append(await start_writer(url, replacement.name, replacement, TRANSACTIONS))
+        steady.append(start_writer(url, replacement.name, replacement, TRANSACTIONS))
     assert await asyncio.gather(*(writer.wait() for writer in steady)) == [0] * WRITERS
     done.set()
     histories = await asyncio.gather(*readers)

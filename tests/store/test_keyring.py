@@ -15,6 +15,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 
+from tests.forks import module
 from tests.store.keyrings import keyring_of
 from tidemill.control.master_key import key_file, master_keys, open_keyring
 from tidemill.control.rotation import Rotation, Step
@@ -317,16 +318,17 @@ async def test_a_rotating_process_killed_again_and_again_loses_nothing(
     seed = secrets.randbits(32)
     random, steps = Random(seed), set[str]()
     for life in range(10):
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.store.key_rotator", urls.owner, str(tmp_path), "vault", "secret"),
-            stdout=asyncio.subprocess.PIPE,
-        )
-        assert process.stdout
-        await process.stdout.readline()
+        said = tmp_path / f"said-{life}"
+        with said.open("wb") as out:
+            process = module(
+                *("tests.store.key_rotator", urls.owner, str(tmp_path), "vault", "secret"), said=out.fileno()
+            )
+        while not said.stat().st_size:
+            await asyncio.sleep(0.01)
         await asyncio.sleep(random.random() * 0.25)
         process.kill()
-        steps |= set((await process.stdout.read()).decode().split())
         await process.wait()
+        steps |= set(said.read_text().split())
         await running.refresh()
         await fill(database, running, range(800 + life, 801 + life))
         await expect(database, running, range(801 + life))

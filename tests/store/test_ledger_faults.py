@@ -4,8 +4,6 @@ import asyncio
 import os
 import secrets
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -13,6 +11,7 @@ from uuid import UUID
 
 import pytest
 
+from tests.forks import Waited, module
 from tests.store.embedded_server import postmaster_pid, running, until_answers
 from tests.store.ledger_client import BANK, CUSTOMERS
 from tidemill.core.ids import Ids
@@ -23,9 +22,9 @@ from tidemill.store.embedded import EmbeddedServer
 from tidemill.store.migrate import migrate
 
 
-def start_client(home: Path, output: Path) -> "subprocess.Popen[bytes]":
+def start_client(home: Path, output: Path) -> Waited:
     with output.open("wb") as out:
-        return subprocess.Popen([sys.executable, "-m", "tests.store.ledger_client", home, output.name], stdout=out)
+        return Waited(module("tests.store.ledger_client", str(home), output.name, said=out.fileno()))
 
 
 def said(outputs: list[Path], word: str) -> Iterator[tuple[UUID, list[str]]]:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import secrets
-import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from tests.forks import Forked, module
 from tests.store.embedded_server import running
 from tests.store.test_events import start_writer
 from tests.store.test_loops import parts_of
@@ -372,10 +372,10 @@ async def test_copies_that_run_at_once_chain_everything_once(database: Database)
 async def test_sequencers_that_are_killed_leave_one_whole_chain_with_everything_once(
     urls: DatabaseUrls, database: Database, tmp_path: Path
 ) -> None:
-    writers = [await start_writer(urls.program, f"w{n}", tmp_path / f"w{n}", 60) for n in range(2)]
-    steady = await start_sequencer(urls.program, tmp_path / "steady")
+    writers = [start_writer(urls.program, f"w{n}", tmp_path / f"w{n}", 60) for n in range(2)]
+    steady = start_sequencer(urls.program, tmp_path / "steady")
     for life in range(4):
-        victim = await start_sequencer(urls.program, tmp_path / f"victim{life}")
+        victim = start_sequencer(urls.program, tmp_path / f"victim{life}")
         while not (tmp_path / f"victim{life}").read_bytes() and any(one.returncode is None for one in writers):
             await asyncio.sleep(0.01)
         victim.kill()
@@ -393,11 +393,9 @@ async def test_sequencers_that_are_killed_leave_one_whole_chain_with_everything_
     assert [act.event_id for act in chain] == [row["id"] for row in audited]
 
 
-async def start_sequencer(url: str, output: Path) -> asyncio.subprocess.Process:
+def start_sequencer(url: str, output: Path) -> Forked:
     with output.open("ab") as out:
-        return await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tests.store.trail_sequencer", url, stdout=out
-        )
+        return module("tests.store.trail_sequencer", url, said=out.fileno())
 
 
 async def test_ten_thousand_events_are_chained_by_a_loop_among_many_that_are_not_audited(

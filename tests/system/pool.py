@@ -1,5 +1,6 @@
 """A real pool in real processes, started and ended as a user would."""
 
+import asyncio
 import json
 import os
 import re
@@ -17,7 +18,10 @@ from typing import Any
 
 import httpx2
 
+from tests.clusters import give_cluster
 from tests.forks import Waited, begun, ended
+from tidemill.store.database import connect
+from tidemill.store.embedded import attach
 
 TIDEMILL = Path(sys.executable).with_name("tidemill")
 READY_S = 30.0
@@ -69,7 +73,8 @@ class Running:
         return {"Authorization": f"Bearer {(self.home / 'operator.token').read_text().strip()}"}
 
     def events(self) -> list[dict[str, Any]]:
-        """The whole log, page by page."""
+        """The whole log, page by page, with everything that was committed before."""
+        asyncio.run(_all_is_shown(self.home))
         headers = {"Accept": "application/json", **self.operator}
         items: list[dict[str, Any]] = []
         after, more = "start", True
@@ -119,7 +124,7 @@ class Pool:
     settings: dict[str, str] = field(default_factory=dict)
     running: list[Running] = field(default_factory=list)
     loads: bool = False
-    """Whether each process loads the program, as a user's does. It takes two seconds of a processor."""
+    """Whether each process loads the program and makes its cluster, as a user's does: seconds of a processor."""
 
     def up(self, *arguments: str, port: int | None = None, **settings: str) -> Running:
         return self._start("up", arguments, settings, port or free_port())
@@ -140,6 +145,8 @@ class Pool:
 
     def _start(self, command: str, arguments: tuple[str, ...], settings: Mapping[str, str], port: int) -> Running:
         environment = clean_environment(self.home, port, {**self.settings, **settings})
+        if not self.loads and "TIDEMILL_DATABASE_URL" not in environment:
+            give_cluster(self.home)
         with (self.home / f"said-{port}.txt").open("w") as said:
             process = (
                 subprocess.Popen([TIDEMILL, command, *arguments], env=environment, stdout=said, stderr=said, text=True)
@@ -165,6 +172,19 @@ def pool_in(home: Path, *, loads: bool = False, **settings: str) -> Iterator[Poo
                     started.process.wait(20)
                 started.process.kill()
                 started.process.wait()
+
+
+async def _all_is_shown(home: Path) -> None:
+    """An event is shown when all older transactions have ended. One of a loop may just take its time."""
+    if not (home / "postgres").exists():
+        return  # the database is elsewhere
+    connection = await connect(attach(home).program)
+    try:
+        begun = await connection.fetchval("SELECT pg_snapshot_xmax(pg_current_snapshot())")
+        while await connection.fetchval("SELECT pg_snapshot_xmin(pg_current_snapshot())") < begun:
+            await asyncio.sleep(0.01)
+    finally:
+        await connection.close()
 
 
 def until(condition: Callable[[], bool], what: str | Callable[[], str], within_s: float = READY_S) -> None:

