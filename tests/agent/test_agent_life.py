@@ -192,9 +192,9 @@ async def test_what_the_owner_sets_on_the_machine_reaches_the_pool_within_a_seco
     await linked(pool, machine)
     assert (await machine.do("drain", "--wait")).code == 0
     assert any(one["code"] == "draining" for one in (await machine.status())["work"]["reasons"])
-    await until(lambda: rules_told(pool).get("work") == "drain", "the pool is told", 3)
+    await until(lambda: rules_told(pool).get("work") == "drain", "the pool is told")
     assert (await machine.do("resume")).code == 0
-    await until(lambda: rules_told(pool).get("work") == "run", "the pool is told", 3)
+    await until(lambda: rules_told(pool).get("work") == "run", "the pool is told")
 
 
 async def test_what_was_set_while_nothing_ran_reaches_the_pool_and_the_newest_counts(

@@ -75,7 +75,7 @@ async def test_agents_killed_at_random_moments_leave_nothing_and_deliver_once(
     pool.loses_acknowledgements = False
     await machine.start("run")
     await until(lambda: not unanswered(pool, offers), f"seed {seed}: everything is answered", 120)
-    await until(lambda: not left_behind(machine), f"seed {seed}: nothing is left", 20)
+    await until(lambda: not left_behind(machine), f"seed {seed}: nothing is left")
     found = by_attempt(pool)
     twice = [key.hex() for key, different in found.items() if len(different) > 1]
     assert not twice, f"seed {seed}: these attempts have results that differ: {twice}"

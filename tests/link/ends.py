@@ -36,7 +36,7 @@ from tidemill.wire.messages import Beat, Facts, Report, Set
 POOL = Identity(bytes(range(32)))
 RULES = LinkRules(beat_ms=30_000)
 BEAT = Beat(1, 5, 1000, 50_000, None, [])
-PATIENCE_S = 10
+PATIENCE_S = 40
 
 
 class StillClock:

@@ -31,13 +31,13 @@ def frame(opcode: int, content: bytes, *, masked: bool = True, final: bool = Tru
 async def answer_to(pool: Served, path: str = "/link", headers: str = "") -> str:
     """The first line of the answer to a request for a link."""
     reader, writer = await pool.raw(path, headers)
-    line = (await asyncio.wait_for(reader.readline(), 5)).decode()
+    line = (await asyncio.wait_for(reader.readline(), 40)).decode()
     writer.close()
     return line
 
 
 async def is_cut_off(reader: asyncio.StreamReader) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(40):
         try:
             while await reader.read(1 << 16):
                 pass
@@ -271,6 +271,6 @@ async def test_a_request_that_is_not_for_a_link_is_answered_and_closed(changed: 
     async with served() as pool:
         reader, writer = await asyncio.open_connection("127.0.0.1", pool.port)
         writer.write(opening().decode().replace(*changed).encode())
-        assert str(status) in (await asyncio.wait_for(reader.readline(), 5)).decode()
+        assert str(status) in (await asyncio.wait_for(reader.readline(), 40)).decode()
         await is_cut_off(reader)
         assert pool.links.shaking_hands == 0

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.forks import Waited, begun, ended
 from tests.system.people import People, Person
-from tests.system.pool import TIDEMILL, Running, until
+from tests.system.pool import READY_S, TIDEMILL, Running, until
 from tidemill.agent.speed import Speed, keep_speed
 from tidemill.agent.status_file import read_status
 from tidemill.agent.times import wall
@@ -86,7 +86,7 @@ class Machine:
         assert self.process
         self.process.send_signal(number)
 
-    def end(self, number: int = signal.SIGTERM, within_s: float = 20) -> int:
+    def end(self, number: int = signal.SIGTERM, within_s: float = READY_S) -> int:
         self.send(number)
         assert self.process
         return self.process.wait(within_s)
@@ -122,5 +122,5 @@ def join_token(running: Running, people: People, owner: Person, uses: int = 1) -
     return token
 
 
-def until_linked(machine: Machine, within_s: float = 30) -> None:
+def until_linked(machine: Machine, within_s: float = READY_S) -> None:
     until(lambda: machine.link == "linked", machine.said, within_s)

@@ -24,7 +24,8 @@ from tidemill.store.database import connect
 from tidemill.store.embedded import attach
 
 TIDEMILL = Path(sys.executable).with_name("tidemill")
-READY_S = 30.0
+READY_S = 60.0
+"""Bounds a failure only: whoever waits goes on as soon as it may."""
 OPERATOR_ADDRESS = "operator@pool.example"
 OPERATOR_PASSWORD = "tide mill wheel 7"
 TRUST = ssl.create_default_context()
@@ -60,13 +61,13 @@ class Running:
         return f"{self.scheme}://127.0.0.1:{self.port}"
 
     def get(self, path: str, **options: Any) -> httpx2.Response:
-        return httpx2.get(self.url + path, verify=self.verify, timeout=10, **options)
+        return httpx2.get(self.url + path, verify=self.verify, timeout=30, **options)
 
     def post(self, path: str, **options: Any) -> httpx2.Response:
-        return httpx2.post(self.url + path, verify=self.verify, timeout=10, **options)
+        return httpx2.post(self.url + path, verify=self.verify, timeout=30, **options)
 
     def delete(self, path: str, **options: Any) -> httpx2.Response:
-        return httpx2.delete(self.url + path, verify=self.verify, timeout=10, **options)
+        return httpx2.delete(self.url + path, verify=self.verify, timeout=30, **options)
 
     @property
     def operator(self) -> dict[str, str]:
@@ -108,7 +109,7 @@ class Running:
     def send(self, number: int) -> None:
         self.process.send_signal(number)
 
-    def end(self, number: int = signal.SIGTERM, within_s: float = 20) -> int:
+    def end(self, number: int = signal.SIGTERM, within_s: float = READY_S) -> int:
         self.send(number)
         return self.process.wait(within_s)
 

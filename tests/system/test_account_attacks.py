@@ -537,4 +537,4 @@ def test_what_was_refused_is_in_the_audit_trail(town: Town, ann: Person) -> None
         found = [event for event in town.running.events() if event["body"].get("caller") == f"account:{ann.id}"]
         return any(event["body"]["refusal"] == "operator_only" for event in found)
 
-    until(told, "the refusals are written down", 10)
+    until(told, "the refusals are written down")

@@ -76,7 +76,7 @@ class Yard:
         self.until_linked()
         return running
 
-    def until_linked(self, within_s: float = 30) -> None:
+    def until_linked(self, within_s: float = 60) -> None:
         until(lambda: self.shown()["link"]["state"] == "linked", lambda: f"it is linked: {self.shown()}", within_s)
 
 
@@ -115,9 +115,9 @@ def test_a_machine_joins_with_one_command_works_by_rules_from_both_sides_and_lea
     until(lambda: yard.node()["life"] == "active", lambda: f"its challenge is passed: {yard.node()}", 90)
 
     assert yard.agent("drain").returncode == 0
-    until(lambda: yard.rule("work") == "drain", "the pool knows that it drains", 10)
+    until(lambda: yard.rule("work") == "drain", "the pool knows that it drains")
     yard.ask("PUT", f"/{node['id']}/rules", json={"work": "run", "price": "1.5"})
-    until(lambda: yard.shown()["rules"].get("work", {}).get("value") == "run", "the machine knows that it runs", 10)
+    until(lambda: yard.shown()["rules"].get("work", {}).get("value") == "run", "the machine knows that it runs")
     assert yard.status()["rules"]["price"]["value"] == "1.5"
 
     left = yard.agent("leave", "--reason", "moving house")

@@ -85,7 +85,7 @@ def test_strangers_cannot_take_all_streams_from_operators(up: Running) -> None:
         assert mine.status_code == 200
         for stream in (mine, *streams):
             stream.close()
-    until(lambda: httpx2.get(up.url + "/metrics").text.count("tidemill_event_readers 0.0") == 1, "all have left", 10)
+    until(lambda: httpx2.get(up.url + "/metrics").text.count("tidemill_event_readers 0.0") == 1, "all have left")
 
 
 def test_requests_that_take_every_connection_do_not_stop_the_loops(up: Running) -> None:
@@ -142,7 +142,7 @@ def test_a_path_cannot_drive_a_terminal_through_the_log(place: Path) -> None:
         up = pool.up()
         up.until_ready()
         up.get("/%1b]0;owned%07")
-        until(lambda: "owned" in up.said(), "the request is logged", 5)
+        until(lambda: "owned" in up.said(), "the request is logged")
         assert "\x1b" not in up.said()
 
 

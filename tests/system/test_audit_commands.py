@@ -30,7 +30,7 @@ def chained(pool: Pool, kind: str) -> list[dict[str, object]]:
 def test_an_act_is_in_the_trail_within_seconds_and_says_who_did_it(pool: Pool) -> None:
     started = time.monotonic()
     pool.run("admin", "stop", "payouts", "--reason", "moving racks")
-    until(lambda: bool(chained(pool, "pool.switch_thrown")), "the act is chained", 10)
+    until(lambda: bool(chained(pool, "pool.switch_thrown")), "the act is chained")
     assert time.monotonic() - started < 10
     (act,) = chained(pool, "pool.switch_thrown")
     body = json.loads(str(act["body"]))

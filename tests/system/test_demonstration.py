@@ -126,7 +126,7 @@ def test_a_second_start_brings_the_same_nodes_back_and_a_kill_leaves_none(demons
     assert {name: one["id"] for name, one in demonstration.nodes().items()} == before
     assert len([one for one in left_in(home) if "agent" in one.cmdline()]) == NODES
     demonstration.running.end(signal.SIGKILL)
-    until(lambda: not [one for one in left_in(home) if one.name() != "postgres"], lambda: str(left_in(home)), 10)
+    until(lambda: not [one for one in left_in(home) if one.name() != "postgres"], lambda: str(left_in(home)))
 
 
 def test_nodes_are_measured_together_only_if_they_share_no_processor() -> None:

@@ -143,10 +143,10 @@ def test_a_job_that_waits_says_what_for_at_the_desk_and_in_the_queue(mill: Mill,
     job_id = ann.order(SMALL)["id"]
     for number in range(2):
         mill.work(number, "pause")
-    until(lambda: _nodes(mill) == 0, "no node may get work", 30)
+    until(lambda: _nodes(mill) == 0, "no node may get work")
     assert ann.post(f"/{job_id}/confirm").status_code == 200
     why = f"/marketplace/jobs/{job_id}/explanation"
-    until(lambda: "no node that may get work" in str(mill.get(why, ann.person).json()["sentence"]), "it is told", 30)
+    until(lambda: "no node that may get work" in str(mill.get(why, ann.person).json()["sentence"]), "it is told")
     queue = mill.get(path, mill.people.person(Role.CUSTOMER)).json()["waits_for"]
     assert [(one["code"], one["jobs"]) for one in queue] == [("no_nodes", 1)]
     desk = mill.desk(tmp_path / "ann", ann.person)

@@ -58,7 +58,7 @@ def test_a_killed_database_comes_back_and_so_does_the_pool(place: Path) -> None:
         before = up.events()
         for _ in range(3):
             postmaster(place).kill()
-            until(lambda: up.get("/readyz").status_code == 503, "the loss is noticed", 10)
+            until(lambda: up.get("/readyz").status_code == 503, "the loss is noticed")
             up.until_ready()
         assert up.events()[: len(before)] == before
         assert up.get("/healthz").status_code == 200
@@ -116,42 +116,43 @@ def test_sigterm_drains_streams_and_requests_and_a_second_one_leaves(place: Path
             watcher.start()
             began = time.monotonic()
             assert up.end() == 0
-            assert ended.wait(5), "the stream was not ended"
-            assert time.monotonic() - began < 8
+            assert ended.wait(30), "the stream was not ended"
+            assert time.monotonic() - began < 14, "it was ended, not waited for"
             watcher.join()
 
         slow = pool.up()
         slow.until_ready()
+        over = threading.Event()
         with httpx2.Client(timeout=None) as client:
             # A request whose body never comes: draining waits for it, the second signal does not.
-            stuck = threading.Thread(target=_post_slowly, args=(client, slow.url, slow.operator))
+            stuck = threading.Thread(target=_post_in_part, args=(client, slow.url, slow.operator, over))
             stuck.start()
             time.sleep(0.5)
             began = time.monotonic()
             slow.send(signal.SIGTERM)
             time.sleep(1)
             assert slow.process.poll() is None, "a request in hand is waited for"
-            assert slow.end(within_s=5) == 0
-            assert time.monotonic() - began < 6
+            assert slow.end() == 0
+            assert time.monotonic() - began < 14, "it was not waited for any longer"
+            over.set()
             stuck.join()
         assert processes_in(place) == []
 
 
 def test_balancers_get_time_to_turn_away_before_the_port_closes(place: Path) -> None:
-    with pool_in(place, TIDEMILL_HTTP_DRAIN_DELAY_S="2") as pool:
+    with pool_in(place, TIDEMILL_HTTP_DRAIN_DELAY_S="4") as pool:
         up = pool.up()
         up.until_ready()
         up.send(signal.SIGTERM)
-        until(lambda: up.get("/readyz").status_code == 503, "it says that it is leaving", 1)
+        until(lambda: up.get("/readyz").status_code == 503, "it says that it is leaving", 4)
         assert up.get("/healthz").status_code == 200, "new connections are still taken"
-        assert up.process.wait(10) == 0
+        assert up.process.wait(60) == 0
 
 
-def _post_slowly(client: httpx2.Client, url: str, headers: dict[str, str]) -> None:
+def _post_in_part(client: httpx2.Client, url: str, headers: dict[str, str], over: threading.Event) -> None:
     def body():  # type: ignore[no-untyped-def]
         yield b'{"reason": '
-        time.sleep(4)
-        yield b'"late"}'
+        over.wait(60)
 
     with suppress(httpx2.HTTPError):
         client.post(f"{url}/api/v1/admin/switches/all/stop", content=body(), headers=headers)

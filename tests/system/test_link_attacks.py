@@ -56,7 +56,7 @@ class Door:
         return [event for event in self.running.events() if event["kind"] == kind and wanted <= event["body"].items()]
 
     def until_told(self, kind: str, **body: Any) -> None:
-        until(lambda: bool(self.told(kind, **body)), lambda: f"{kind} {body}", 20)
+        until(lambda: bool(self.told(kind, **body)), lambda: f"{kind} {body}")
 
     def check_told(self) -> None:
         """Refusals are gathered for some seconds, so they are looked for at the end, all at once."""

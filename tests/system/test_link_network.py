@@ -100,7 +100,7 @@ def test_agents_of_a_process_that_is_killed_are_on_another_within_half_a_minute(
             first.end(signal.SIGKILL)
             held = "SELECT DISTINCT pid FROM presence JOIN process ON process.id = process_id WHERE state = 'running'"
             until(lambda: [row["pid"] for row in people.rows(held)] == [second.process.pid], "all are held there", 30)
-            until(lambda: all(machine.link == "linked" for machine in machines), "linked", 10)
+            until(lambda: all(machine.link == "linked" for machine in machines), "linked")
             everything = people.rows("SELECT count(*) AS nodes FROM presence WHERE process_id IS NOT NULL")
             assert everything[0]["nodes"] == 3
             time.sleep(2)

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from tests.system.agents import join_token
 from tests.system.people import MANY, People
-from tests.system.pool import Running, until
+from tests.system.pool import READY_S, Running, until
 from tests.system.wire_agents import Crowd, Door, WireAgent
 from tidemill.core.accounts.roles import Role
 from tidemill.store.database import connect
@@ -80,7 +80,7 @@ class Hands:
 
         return asyncio.run_coroutine_threadsafe(acting(), self.loop).result(10)
 
-    def offer(self, seed: int, *, but: Sequence[WireAgent] = (), within_s: float = 15) -> tuple[WireAgent, Offer]:
+    def offer(self, seed: int, *, but: Sequence[WireAgent] = (), within_s: float = READY_S) -> tuple[WireAgent, Offer]:
         """Who is offered the product of this seed, other than those."""
         wanted = b'"seed":%d}' % seed
         found: list[tuple[WireAgent, Offer]] = []
