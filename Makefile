@@ -1,7 +1,7 @@
 # Everything a person does with this project. `make` alone explains it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev run test soak bench lint format lock reference wheel clean
+.PHONY: help setup setup-dev setup-test run test soak bench lint format lock reference wheel clean
 
 BIN := .venv/bin
 
@@ -18,15 +18,16 @@ setup: ## Set up what the pool needs, into .venv
 setup-dev: ## Set up what development and tests need as well
 	@scripts/setup dev
 
+setup-test: ## Set up what tests need of the system, too
+	@scripts/system-packages & packages=$$!; scripts/setup dev && wait $$packages
+
 run: setup ## Start a pool to try on this machine, with five nodes; Ctrl-C stops it
 	@exec $(BIN)/tidemill up --demo
 
-test: setup-dev ## Run every test, in under 15 minutes
-	@scripts/system-packages
+test: setup-test ## Run every test, in under 15 minutes
 	@exec $(BIN)/python -m pytest $(ARGS)
 
-soak: setup-dev ## Run the long tests
-	@scripts/system-packages
+soak: setup-test ## Run the long tests
 	@exec $(BIN)/python -m pytest --soak $(ARGS)
 
 bench: setup-dev ## Run every benchmark; each prints one line of JSON

@@ -7,9 +7,11 @@ has changed, it returns at once.
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,7 +28,7 @@ def main(wanted: str) -> None:
         if not usable():
             create()
         say(f"Installing what {'the pool' if wanted == 'server' else 'development'} needs; a minute, the first time …")
-        pip("--no-deps", "--require-hashes", "-r", str(ROOT / "requirements" / f"{wanted}.txt"))
+        install(ROOT / "requirements" / f"{wanted}.txt")
         pip("--no-deps", "--no-build-isolation", "--editable", str(ROOT))
         stamp(wanted).write_text(state(wanted))
 
@@ -59,8 +61,10 @@ def create() -> None:
     made = subprocess.run([sys.executable, "-m", "venv", str(VENV)], capture_output=True, text=True, check=False)
     if made.returncode != 0 and os.geteuid() == 0 and shutil.which("apt-get"):
         say("This Python lacks venv: installing Debian's python3-venv …")
-        subprocess.run(["apt-get", "update", "-qq"], check=False)
-        subprocess.run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", "python3-venv"], check=False)
+        with (ROOT / "scripts" / "system-packages").open() as other:  # which may run beside us
+            fcntl.flock(other, fcntl.LOCK_EX)
+            subprocess.run(["apt-get", "update", "-qq"], check=False)
+            subprocess.run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", "python3-venv"], check=False)
         shutil.rmtree(VENV, ignore_errors=True)
         made = subprocess.run([sys.executable, "-m", "venv", str(VENV)], capture_output=True, text=True, check=False)
     if made.returncode != 0:
@@ -69,6 +73,16 @@ def create() -> None:
         sys.exit(
             f"{sys.executable} cannot make a virtual environment; on Debian, install python3-venv. It said: {words}"
         )
+
+
+def install(requirements: Path) -> None:
+    """In two halves at once: pip unpacks and compiles on one processor, and pinned packages do not touch each other."""
+    pinned = re.split(r"^(?=\S)", requirements.read_text(), flags=re.MULTILINE)
+    halves = [VENV / f".{requirements.stem}-{number}.txt" for number in range(2)]
+    for number, half in enumerate(halves):
+        half.write_text("".join(pinned[number::2]))
+    with ThreadPoolExecutor(2) as both:
+        list(both.map(lambda half: pip("--no-deps", "--require-hashes", "-r", str(half)), halves))
 
 
 def pip(*arguments: str) -> None:

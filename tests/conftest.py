@@ -1,6 +1,7 @@
 """What all tests share: who needs what, what each part costs, and a real PostgreSQL with a fresh database a test."""
 
 import asyncio
+import gc
 import os
 import secrets
 import signal
@@ -25,6 +26,8 @@ for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, default)
 
+gc.disable()  # until everything is collected: nothing of it is ever garbage, and looking for some takes seconds
+
 ROOT = Path(__file__).parent.parent
 
 _cost_s: dict[str, float] = defaultdict(float)
@@ -44,6 +47,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=left_out)
     gone = set(left_out)
     items[:] = sorted((item for item in items if item not in gone), key=_comes_at)
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def _comes_at(item: pytest.Item) -> int:
