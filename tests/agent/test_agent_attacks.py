@@ -172,7 +172,7 @@ async def test_a_multiplication_that_would_fill_the_memory_is_not_begun() -> Non
     desk = Desk(CPU)
     huge = replace(TASK, speed=SpeedTask(1, 8192, 1_000_000))
     await desk.take(replace(ASK, tasks=(huge,)))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not desk.answers:  # a thread brings it about
             await asyncio.sleep(0.01)
     assert desk.answers[0].step is Step.CANNOT

