@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,7 +76,8 @@ class Running:
 
     def events(self) -> list[dict[str, Any]]:
         """The whole log, page by page, with everything that was committed before."""
-        asyncio.run(_all_is_shown(self.home))
+        with ThreadPoolExecutor(1) as aside:  # whoever asks may be in a loop of its own
+            aside.submit(asyncio.run, _all_is_shown(self.home)).result()
         headers = {"Accept": "application/json", **self.operator}
         items: list[dict[str, Any]] = []
         after, more = "start", True
