@@ -219,18 +219,23 @@ async def test_of_a_request_that_is_cancelled_everything_that_came_is_kept(store
     assert await store.finish(upload_id, None, NOW) == digest_of(CONTENT)
 
 
-async def test_a_chunk_that_is_on_its_way_when_a_request_is_cancelled_is_kept(store: ArtefactStore) -> None:
+@pytest.mark.parametrize("after_s", [None, 0, 0.002])
+async def test_a_chunk_that_is_on_its_way_when_a_request_is_cancelled_is_kept(
+    store: ArtefactStore, after_s: float | None
+) -> None:
+    """Cancelled while it is taken, or so long after it was the last."""
     came = LEAST_PART_BYTES + 99
-    upload_id, given = ids().new(NOW), asyncio.Event()
+    upload_id, given, ended = ids().new(NOW), asyncio.Event(), asyncio.Event()
     await store.begin(upload_id, len(CONTENT))
 
     async def one_chunk() -> AsyncIterator[bytes]:
         given.set()
         yield CONTENT[:came]
+        ended.set()
 
     appending = asyncio.create_task(store.append(upload_id, 0, one_chunk()))
-    await given.wait()
-    await asyncio.sleep(0.002)
+    await (given if after_s is None else ended).wait()
+    await asyncio.sleep(after_s or 0)
     appending.cancel()
     await asyncio.wait([appending])
     assert await store.offset(upload_id) == came

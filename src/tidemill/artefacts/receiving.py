@@ -12,7 +12,7 @@ from ctypes import addressof, c_char
 from mmap import mmap
 
 from tidemill.artefacts.store import Chunks
-from tidemill.artefacts.threads import Threads, through
+from tidemill.artefacts.threads import Threads, through, whole
 from tidemill.artefacts.uploading import BLOCK_BYTES, DIRECT_BYTES, HeldUpload
 from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.artefacts.uploads import Checksum, Hash, refused_part
@@ -68,7 +68,7 @@ class _Receiving:
                 await self._take_left()
         finally:
             try:
-                await self._end()
+                await whole(self._end())
             finally:
                 await _over(self._syncing)
         return None

@@ -4,7 +4,7 @@ What has begun is waited for, also by a caller who is cancelled: no file is clos
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
@@ -65,11 +65,16 @@ def _pass_on(fault: BaseException | None, after: Future[None]) -> None:
 
 async def through(future: Future[T]) -> T:
     """What it answers. It is over when this is, also when we are cancelled."""
-    awaited = asyncio.wrap_future(future)
+    return await whole(asyncio.wrap_future(future))
+
+
+async def whole(work: Awaitable[T]) -> T:
+    """All of some work, also when we are cancelled: then that is raised when it is over."""
+    begun = asyncio.ensure_future(work)
     try:
-        return await asyncio.shield(awaited)
+        return await asyncio.shield(begun)
     except asyncio.CancelledError:
-        await over(awaited)
+        await over(begun)
         raise
 
 
