@@ -58,7 +58,7 @@ class Trouble(Fault):
 class MemoryRegistry:
     """Nodes by their key. It keeps everything it was told; `gate` holds its answers back, `broken` makes it fail.
 
-    What nodes in `slow` reported is decided when they are no longer there.
+    What nodes in `held_back` reported is decided when they are no longer there.
     """
 
     nodes: dict[bytes, UUID] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class MemoryRegistry:
     orders: Sequence[Set] = ()
     removed: set[UUID] = field(default_factory=set)
     broken: bool = False
-    slow: set[UUID] = field(default_factory=set)
+    held_back: set[UUID] = field(default_factory=set)
     deciding: set[UUID] = field(default_factory=set)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -100,7 +100,7 @@ class MemoryRegistry:
         assert not nodes & self.deciding, "the order of a node's reports is kept by one batch at a time"
         self.deciding |= nodes
         try:
-            while nodes & self.slow:
+            while nodes & self.held_back:
                 await asyncio.sleep(0.01)
             await self._answering()
             return [self._receive(one) for one in heard]

@@ -111,7 +111,7 @@ async def test_while_one_batch_is_decided_another_of_other_nodes_is_too() -> Non
     async with served() as pool:
         slow, slow_id = await pool.welcomed()
         quick, quick_id = await pool.welcomed()
-        pool.registry.slow.add(slow_id)
+        pool.registry.held_back.add(slow_id)
         slow.report(facts(1))
         await soon(lambda: pool.registry.deciding == {slow_id})
         slow.report(facts(2))
@@ -119,7 +119,7 @@ async def test_while_one_batch_is_decided_another_of_other_nodes_is_too() -> Non
             quick.report(facts(number))
             await quick.until(Safe, lambda event, number=number: event == Safe(number))
         assert pool.registry.reports == {quick_id: [facts(1), facts(2), facts(3)]}
-        pool.registry.slow.clear()
+        pool.registry.held_back.clear()
         await slow.until(Safe, lambda event: event == Safe(2))
         assert pool.registry.reports[slow_id] == [facts(1), facts(2)]
 

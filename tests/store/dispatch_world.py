@@ -139,9 +139,9 @@ class World:
         return await self.offers()
 
     async def offers(self) -> list[Offered]:
-        async with self.parts.database.connection() as connection:
-            every = await leases.behind(connection, 0, 10_000)
-            return await leases.offers(connection, [one.attempt_id for one in every])
+        async with self.parts.database.transaction() as transaction:
+            every = await leases.behind(transaction, 0, 10_000)
+            return await leases.offers(transaction, [one.attempt_id for one in every])
 
     async def say(self, node: Node, *reports: messages.Report) -> list[Outcome]:
         """What a node reports on its link."""

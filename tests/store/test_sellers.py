@@ -75,8 +75,8 @@ async def test_what_another_process_has_placed_is_known_with_its_customer(world:
     await world.node()
     await world.job(2)
     offers = await world.place()
-    async with world.parts.database.connection() as connection:
-        found = await leases.reserved(connection, [one.attempt_id.bytes for one in offers])
+    async with world.parts.database.transaction() as transaction:
+        found = await leases.reserved(transaction, [one.attempt_id.bytes for one in offers])
     assert {(attempt_id, account_id) for attempt_id, _, _, account_id in found} == {
         (one.attempt_id, world.customer) for one in offers
     }

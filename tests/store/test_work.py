@@ -309,12 +309,12 @@ async def test_the_attempts_of_a_node_that_is_offline_are_given_up(pool: Pool) -
 async def test_offers_are_found_by_number_and_whole_for_who_is_newly_linked(pool: Pool) -> None:
     await pool.job(8)
     placed = await pool.place()
-    async with pool.database.connection() as connection:
-        every = await leases.behind(connection, 0, 100)
+    async with pool.database.transaction() as transaction:
+        every = await leases.behind(transaction, 0, 100)
         assert [one.attempt_id for one in every] == [one.attempt_id for one in placed]
-        assert await leases.behind(connection, every[2].number, 2) == every[3:5]
-        assert await leases.behind(connection, every[-1].number, 100) == []
-        again = await leases.of_nodes(connection, [pool.nodes[0], UUID(int=8)])
+        assert await leases.behind(transaction, every[2].number, 2) == every[3:5]
+        assert await leases.behind(transaction, every[-1].number, 100) == []
+        again = await leases.of_nodes(transaction, [pool.nodes[0], UUID(int=8)])
         assert [one.node_id for one in again] == [pool.nodes[0]] * 2
-        told = await leases.offers(connection, [one.attempt_id for one in reversed(again)])
+        told = await leases.offers(transaction, [one.attempt_id for one in reversed(again)])
         assert [one.number for one in told] == sorted(one.number for one in again)

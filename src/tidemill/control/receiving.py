@@ -5,7 +5,7 @@ before anybody asks. What is forgotten with this process costs nobody anything.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from tidemill.control.parts import Parts
@@ -32,7 +32,14 @@ BEGUN_MAX = 1_000
 SEVERE = frozenset({ReceiptRefusal.RECEIPTS_FORGED, ReceiptRefusal.RECEIPT_MOVED})
 
 
-Opened: TypeAlias = Mapping[tuple[UUID, Receipts], Delivered | ReceiptRefusal]
+class Refused(NamedTuple):
+    """A batch that cannot be taken, and whose node sent it."""
+
+    refusal: ReceiptRefusal
+    owner_id: UUID
+
+
+Opened: TypeAlias = Mapping[tuple[UUID, Receipts], Delivered | Refused]
 """By who sent it: what one node signed is no receipt of another."""
 
 
@@ -47,18 +54,11 @@ class Receiving:
 
     async def read(self, reported: Sequence[Reported]) -> Opened:
         """Check the signatures of what was reported. Done before the transaction, so that nobody waits for it."""
-        opened: dict[tuple[UUID, Receipts], Delivered | ReceiptRefusal] = {}
         sent = [(one.link.node_id, said) for one in reported for said in one.said if isinstance(said, Receipts)]
-        await self._know({node_id for node_id, _ in sent})
-        for node_id, batch in sent:
-            if signer := self._signers.get(node_id):
-                found = read_batch(batch.batch, batch.signature, signer.key, node_id)
-                opened[node_id, batch] = (
-                    found
-                    if isinstance(found, ReceiptRefusal)
-                    else Delivered(node_id, signer.house, batch.batch, batch.signature, found)
-                )
-        return opened
+        signers = await self._signers_of({node_id for node_id, _ in sent})
+        return {
+            (node_id, batch): _opened(node_id, batch, signers[node_id]) for node_id, batch in sent if node_id in signers
+        }
 
     async def apply(self, transaction: Connection, applied: Sequence[Applied], opened: Opened, now: Instant) -> None:
         """Do what follows from fresh reports, in the transaction that counts them as received."""
@@ -71,7 +71,7 @@ class Receiving:
                         if isinstance(found, Delivered):
                             delivered.append(found)
                         elif found is not None:  # else the node is no longer known: its receipts are worth nothing
-                            refused.append(self._refused(one.link.node_id, found))
+                            refused.append(_told(one.link.node_id, found))
                     case Declined(of, reason):
                         why = one_line(reason)
                         said.append(Said(of.attempt_id, of.lease, one.link.node_id, (Happening.DECLINED,), why))
@@ -104,18 +104,17 @@ class Receiving:
                 await outcomes.apply(transaction, list(once.values()), self._terms, self._parts.ids, now)
         return len(once)
 
-    async def _know(self, node_ids: set[UUID]) -> None:
-        unknown = [node_id for node_id in node_ids if node_id not in self._signers]
-        if unknown:
+    async def _signers_of(self, node_ids: set[UUID]) -> Mapping[UUID, Signer]:
+        """Whose signatures these nodes' are. Who is not among them is no longer known. What is remembered may be given
+        up by another batch meanwhile, so nothing of it is looked up after the database was asked."""
+        found = {node_id: signer for node_id in node_ids if (signer := self._signers.get(node_id))}
+        if unknown := node_ids - found.keys():
+            async with self._parts.database.connection() as connection:
+                found |= await deliveries.signers(connection, sorted(unknown))
             if len(self._signers) > KEPT_MAX:
                 self._signers.clear()
-                unknown = list(node_ids)
-            async with self._parts.database.connection() as connection:
-                self._signers.update(await deliveries.signers(connection, unknown))
-
-    def _refused(self, node_id: UUID, refusal: ReceiptRefusal) -> Event:
-        owner_id = self._signers[node_id].owner_id
-        return ReceiptsRefused(owner_id, node_id, refusal.code, refusal.sentence, refusal in SEVERE)
+            self._signers.update(found)
+        return found
 
     def _note(self, node_id: UUID, of: OfAttempt, happened: tuple[Happening, ...], now: Instant) -> None:
         begun = self._begun.setdefault(node_id, {})
@@ -134,6 +133,18 @@ class Receiving:
             begun = self._begun.get(batch.node_id, {})
             for receipt in batch.receipts:
                 begun.pop(OfAttempt(receipt.attempt_id, receipt.lease), None)
+
+
+def _opened(node_id: UUID, batch: Receipts, signer: Signer) -> Delivered | Refused:
+    found = read_batch(batch.batch, batch.signature, signer.key, node_id)
+    if isinstance(found, ReceiptRefusal):
+        return Refused(found, signer.owner_id)
+    return Delivered(node_id, signer.house, batch.batch, batch.signature, found)
+
+
+def _told(node_id: UUID, refused: Refused) -> Event:
+    refusal = refused.refusal
+    return ReceiptsRefused(refused.owner_id, node_id, refusal.code, refusal.sentence, refusal in SEVERE)
 
 
 def work_terms(settings: Settings) -> Terms:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from random import Random
 from typing import NamedTuple, TypeAlias
+from uuid import UUID
 
 from tidemill.core.faults import Fault
 from tidemill.core.pace import Backoff
@@ -54,7 +55,7 @@ class Deliveries:
         self._answer = answer
         self._chance = chance
         self._waiting: dict[Connection, deque[_Sized]] = {}
-        self._under_way: set[Connection] = set()
+        self._under_way: set[UUID] = set()
         self._most = BATCH_MAX
         self._failures = 0
         self._wanted = asyncio.Event()
@@ -79,12 +80,12 @@ class Deliveries:
         while True:
             await self._wanted.wait()
             if batch := self._next():
-                connections = {one.connection for one in batch}
-                self._under_way |= connections
+                nodes = {_held(one.connection).node_id for one in batch}
+                self._under_way |= nodes
                 try:
                     await self._deliver(batch)
                 finally:
-                    self._under_way -= connections
+                    self._under_way -= nodes
                     self._wanted.set()  # of these something may have come meanwhile
             else:
                 self._wanted.clear()
@@ -92,7 +93,7 @@ class Deliveries:
     def _next(self) -> Sequence[_Gathered]:
         batch: list[_Gathered] = []
         left_bytes = BATCH_MAX_BYTES
-        free = ((one, frames) for one, frames in self._waiting.items() if one not in self._under_way)
+        free = ((one, frames) for one, frames in self._waiting.items() if _held(one).node_id not in self._under_way)
         for connection, frames in islice(free, self._most):
             if left_bytes <= 0:
                 break

@@ -21,6 +21,7 @@ from tidemill.store import jobs, leases, outcomes
 from tidemill.store.outcomes import Applied, Moved, Said
 from tidemill.store.query import Connection, Query
 from tidemill.store.task_ends import TaskEnd
+from tidemill.store.tasks import find_by_key
 
 _CLOSE = Query("job/close")
 _LEASES = Query("lease/unwanted")
@@ -45,6 +46,7 @@ async def sweep(transaction: Connection, limit: int, ids: Ids, now: Instant) -> 
     """End what jobs that are closing have left open, and have nodes told that they are to stop."""
     moved = [_called_off(row) for row in await _LEASES.rows(transaction, limit=limit)]
     waiting = await _TASKS.rows(transaction, limit=limit)
+    await find_by_key(transaction)
     ends = [TaskEnd(row["task_id"], row["job_id"], TaskState.CANCELLED) for row in waiting]
     ends += [TaskEnd(one.lease["task_id"], one.lease["job_id"], one.step.task.state) for one in moved]
     await leases.call_off(transaction, [one.said for one in moved], _WANTED_NO_MORE, now)

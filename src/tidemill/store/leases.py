@@ -12,6 +12,7 @@ from tidemill.core.work.attempt import Happening
 from tidemill.store.arrays import bigint_array, uuid_array
 from tidemill.store.outcomes import Said
 from tidemill.store.query import Connection, Query
+from tidemill.store.tasks import find_by_key
 
 _OVERDUE = Query("lease/overdue")
 _LOST = Query("lease/lost")
@@ -71,14 +72,16 @@ async def behind(connection: Connection, after: int, limit: int) -> list[Numbere
     return [Numbered(*row) for row in await _BEHIND.rows(connection, after=after, limit=limit)]
 
 
-async def of_nodes(connection: Connection, node_ids: Sequence[UUID]) -> list[Numbered]:
+async def of_nodes(transaction: Connection, node_ids: Sequence[UUID]) -> list[Numbered]:
     """All that nodes hold and have not delivered."""
-    return [Numbered(*row) for row in await _OF_NODES.rows(connection, node_ids=uuid_array(node_ids))]
+    await find_by_key(transaction)
+    return [Numbered(*row) for row in await _OF_NODES.rows(transaction, node_ids=uuid_array(node_ids))]
 
 
-async def offers(connection: Connection, attempt_ids: Sequence[UUID]) -> list[Offered]:
+async def offers(transaction: Connection, attempt_ids: Sequence[UUID]) -> list[Offered]:
     """What nodes are told of these attempts, as far as they are still theirs, in the order of placing."""
-    return [Offered(*row) for row in await _OFFERS.rows(connection, attempt_ids=uuid_array(attempt_ids))]
+    await find_by_key(transaction)
+    return [Offered(*row) for row in await _OFFERS.rows(transaction, attempt_ids=uuid_array(attempt_ids))]
 
 
 async def at_work(connection: Connection) -> set[bytes]:
@@ -89,9 +92,10 @@ async def at_work(connection: Connection) -> set[bytes]:
     return {packed[at : at + 16] for at in range(0, len(packed), 16)}
 
 
-async def reserved(connection: Connection, attempt_ids: Sequence[bytes]) -> list[tuple[UUID, UUID, bytes, UUID]]:
+async def reserved(transaction: Connection, attempt_ids: Sequence[bytes]) -> list[tuple[UUID, UUID, bytes, UUID]]:
     """Of attempts at work: where they are, what they were told, and whose they are."""
-    rows = await _RESERVED.rows(connection, attempt_ids="{" + ",".join([one.hex() for one in attempt_ids]) + "}")
+    await find_by_key(transaction)
+    rows = await _RESERVED.rows(transaction, attempt_ids="{" + ",".join([one.hex() for one in attempt_ids]) + "}")
     return [(row["attempt_id"], row["node_id"], row["body"], row["account_id"]) for row in rows]
 
 

@@ -59,27 +59,33 @@ class OfferingLoop(Loop):
         await self._forget(now)
         held = dict(self._links.held())
         newly_linked = [node_id for node_id, generation in held.items() if self._told.get(node_id) != generation]
-        async with self.parts.database.connection() as connection:
-            fresh = await leases.behind(connection, self._after, AT_ONCE)
-            again = await leases.of_nodes(connection, newly_linked) if newly_linked else []
-            called_off = await leases.called_off(connection, self.parts.process_id) if held else []
+        async with self.parts.database.transaction() as transaction:
+            fresh = await leases.behind(transaction, self._after, AT_ONCE)
+            again = await leases.of_nodes(transaction, newly_linked) if newly_linked else []
             wanted = [one for one in fresh if one.node_id in held and one.number not in self._told_here]
-            told = await self._offer(connection, list({one.attempt_id: None for one in (*again, *wanted)}), now)
-        self._order((), called_off, now)
+            told = await self._offer(transaction, list({one.attempt_id: None for one in (*again, *wanted)}), now)
+        told += await self._call_off(now) if held else 0
         self._told = held
         if fresh:
             self._after = max(self._after, fresh[-1].number)
             self._told_here = {number for number in self._told_here if number > self._after}
-        return Tick(seen=told + len(called_off), applied=told + len(called_off), more=len(fresh) == AT_ONCE)
+        return Tick(seen=told, applied=told, more=len(fresh) == AT_ONCE)
 
-    async def _offer(self, connection: Connection, attempt_ids: Sequence[UUID], now: Instant) -> int:
+    async def _offer(self, transaction: Connection, attempt_ids: Sequence[UUID], now: Instant) -> int:
         """Tell nodes of attempts, not too many at a time: each comes with all that is to be done."""
         told = 0
         for start in range(0, len(attempt_ids), AT_ONCE):
-            offers = await leases.offers(connection, attempt_ids[start : start + AT_ONCE])
+            offers = await leases.offers(transaction, attempt_ids[start : start + AT_ONCE])
             self._order(offers, (), now)
             told += len(offers)
         return told
+
+    async def _call_off(self, now: Instant) -> int:
+        """Tell nodes what they are to stop. It is told once, so nothing may come between reading and telling it."""
+        async with self.parts.database.connection() as connection:
+            called_off = await leases.called_off(connection, self.parts.process_id)
+        self._order((), called_off, now)
+        return len(called_off)
 
     def _order(self, offers: Iterable[Offered], called_off: Iterable[CalledOff], now: Instant) -> None:
         orders: dict[UUID, list[Order]] = defaultdict(list)

@@ -112,12 +112,12 @@ class PlacingLoop(Loop):
             found = await sellers.some(self.parts.database, changed, self._terms, self._oldest, now)
             for node_id, seller in found.items():
                 self._placer.know(node_id, seller)
-        async with self.parts.database.connection() as connection:
-            at_work = await leases.at_work(connection)
+        async with self.parts.database.transaction() as transaction:
+            at_work = await leases.at_work(transaction)
             known = {attempt_id.bytes: attempt_id for attempt_id in self._placer.attempts}
             self._placer.release(known[one] for one in known.keys() - at_work)
             if strange := at_work - known.keys():
-                for reserved in await leases.reserved(connection, list(strange)):
+                for reserved in await leases.reserved(transaction, list(strange)):
                     self._placer.reserve(*reserved)
 
     async def _place(self, now: Instant) -> Tick:

@@ -33,7 +33,7 @@ class Terms:
     new_for_us: int
     """So long after their first node has joined, owners are newcomers."""
 
-    new_for_results: int = 0
+    new_for_results: int
     """Until so many of their results were verified, they are, too."""
 
 
