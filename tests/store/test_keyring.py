@@ -32,6 +32,7 @@ from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, Limits
 from tidemill.store.keyring import SEALED, Keyring, SealedColumn, data_keys
 from tidemill.store.processes import Process, register
+from tidemill.store.query import Query
 from tidemill.store.rotation import alone, renew_data_key, reseal
 
 VAULT = SealedColumn("vault", "secret")
@@ -272,6 +273,15 @@ async def test_a_rotation_that_dies_after_a_step_leaves_a_working_pool_and_is_co
     assert len(after.masters) == 1
     await running.refresh()
     await expect(database, running, range(720))
+
+
+async def test_keys_are_changed_while_the_audit_trail_is_continued(owner: Database, database: Database) -> None:
+    async with database.transaction() as transaction:
+        row = await Query("trail/lock").row(transaction)
+        assert row
+        assert row["ours"]
+        async with alone(owner):
+            pass
 
 
 async def test_processes_go_on_sealing_through_rotations(

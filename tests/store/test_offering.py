@@ -2,17 +2,25 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TypeVar
 from uuid import UUID
 
+import asyncpg
 import pytest
 
 from tests.link.ends import Agent, MemoryRegistry, served, soon
 from tests.store.dispatch_world import Node, World, make_world
 from tidemill.control.loops.offering import OfferingLoop
+from tidemill.core.work.attempt import Happening
 from tidemill.link.server import Links
-from tidemill.store.database import Database
+from tidemill.store import leases
+from tidemill.store.address import DatabaseUrls
+from tidemill.store.database import Database, connect
+from tidemill.store.outcomes import Said
 from tidemill.wire.link import Ordered
-from tidemill.wire.messages import Offer
+from tidemill.wire.messages import Cancel, Offer
+
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -22,10 +30,14 @@ async def world(database: Database, tmp_path: Path) -> AsyncIterator[World]:
     await made.parts.poster.close()
 
 
+def orders(agent: Agent, kind: type[T]) -> list[T]:
+    heard = [order for event in agent.events if isinstance(event, Ordered) for order in event.orders]
+    return [order for order in heard if isinstance(order, kind)]
+
+
 def offered(agent: Agent) -> list[UUID]:
     """The attempts that an agent has heard of."""
-    orders = [order for event in agent.events if isinstance(event, Ordered) for order in event.orders]
-    return [UUID(bytes=order.attempt_id) for order in orders if isinstance(order, Offer)]
+    return [UUID(bytes=order.attempt_id) for order in orders(agent, Offer)]
 
 
 async def placed_on(world: World, node: Node, tasks: int) -> list[UUID]:
@@ -89,3 +101,22 @@ async def test_who_links_anew_hears_all_that_it_holds_and_nobody_else_does(world
         await loop.tick(world.now)
         await soon(lambda: offered(again) == held)
         assert offered(agent) == held
+
+
+async def test_what_a_node_is_to_stop_is_not_lost_when_offers_cannot_be_read(world: World, urls: DatabaseUrls) -> None:
+    node, owner = await world.node(), await connect(urls.owner)
+    async with served(registry=MemoryRegistry(nodes={node.identity.key: node.id})) as pool:
+        agent, _ = await pool.welcomed(node.identity)
+        loop = offering(world, pool.links)
+        await loop.tick(world.now)
+        [stopped] = await placed_on(world, node, 1)
+        said = Said(stopped, 1, node.id, (Happening.CALLED_OFF,))
+        async with world.parts.database.transaction() as transaction:
+            await leases.call_off(transaction, [said], "Nobody wants it.", world.now)
+        await owner.execute("ALTER TABLE task RENAME TO away")
+        with pytest.raises(asyncpg.UndefinedTableError):
+            await loop.tick(world.now)
+        await owner.execute("ALTER TABLE away RENAME TO task")
+        await owner.close()
+        await loop.tick(world.now)
+        await soon(lambda: [UUID(bytes=one.attempt_id) for one in orders(agent, Cancel)] == [stopped])

@@ -5,11 +5,15 @@ made while they were empty must not read all of them for each row of a batch whe
 """
 
 import json
-from collections.abc import Iterator, Mapping
+import secrets
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
 
+from tidemill.core.clock import Instant
+from tidemill.core.ids import Ids
+from tidemill.store import closing, leases, outcomes, tasks
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import Database, connect
 from tidemill.store.query import Connection, Query
@@ -43,6 +47,26 @@ async def test_rows_are_found_by_their_keys_also_by_a_plan_that_was_made_while_t
         scans = list(_scans(await _kept_plan(transaction, Query(name))))
     assert scans
     assert not [scan for scan in scans if "Index Cond" not in scan]
+
+
+LOOK_UPS: Sequence[Callable[[Connection], Awaitable[object]]] = (
+    lambda transaction: closing.sweep(transaction, 10, Ids(secrets.randbits), Instant(0)),
+    lambda transaction: leases.of_nodes(transaction, []),
+    lambda transaction: leases.offers(transaction, []),
+    lambda transaction: leases.reserved(transaction, []),
+    lambda transaction: outcomes.lock(transaction, []),
+    lambda transaction: tasks.place(transaction, [], Instant(0)),
+    lambda transaction: tasks.waiting(transaction, []),
+)
+
+
+@pytest.mark.parametrize("look_up", LOOK_UPS)
+async def test_whoever_looks_rows_up_has_them_found_by_their_keys(
+    look_up: Callable[[Connection], Awaitable[object]], database: Database
+) -> None:
+    async with database.transaction() as transaction:
+        await look_up(transaction)
+        assert await transaction.fetchval("SHOW enable_seqscan") == "off"
 
 
 async def _kept_plan(transaction: Connection, query: Query) -> Mapping[str, Any]:

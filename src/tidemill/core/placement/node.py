@@ -36,7 +36,8 @@ class PoolNode:
         self.node_id, self.owner_id, self.owner_number = candidate.node_id, candidate.owner_id, candidate.owner_id.int
         self.price_uc, self.reputation, self.attested = candidate.price_uc, candidate.reputation, candidate.attested
         self.region, self.domain, self.labels = candidate.region, candidate.domain, candidate.labels
-        self.kinds, self.newcomer, self.until = candidate.kinds, candidate.newcomer, candidate.available_until
+        self.kinds = _shared_kinds(candidate.kinds)
+        self.newcomer, self.until = candidate.newcomer, candidate.available_until
         self.cpu_milli = self.came_cpu = _shared(candidate.cpu_milli)
         self.memory_mib = self.came_memory = _shared(candidate.memory_mib)
         """What was free when it came, and is when all who were placed since have gone."""
@@ -208,3 +209,9 @@ def _from_groups(devices: Sequence[Device], fitting: Sequence[int], count: int) 
 def _shared(number: int) -> int:
     """One object for equal numbers: machines are alike, and what they all have stays in the cache."""
     return number
+
+
+@lru_cache(maxsize=1_000)
+def _shared_kinds(kinds: frozenset[str]) -> frozenset[str]:
+    """One set for nodes that carry out the same: every placement looks into one."""
+    return kinds

@@ -79,8 +79,6 @@ class Pool:
         self._columns = Columns(_ROOM_TO_GROW, 8)
         self._by_id: dict[UUID, PoolNode] = {}
         self._home = object()
-        self._kinds: dict[frozenset[str], frozenset[str]] = {}
-        """One set for all nodes that carry out the same: every placement looks into one."""
         self._holders: dict[str, set[int]] = {}
         self._told: dict[str, set[int]] = {}
         self._vacant = list(range(_ROOM_TO_GROW - 1, -1, -1))
@@ -109,7 +107,6 @@ class Pool:
             before.version, before.home = GONE, None
         node = PoolNode(self._vacant.pop() if before is None else before.slot, candidate, self._next())
         node.home = self._home
-        node.kinds = self._kinds.setdefault(node.kinds, node.kinds)
         self._by_id[node.node_id] = node
         if before is None:
             self._membership_changed()

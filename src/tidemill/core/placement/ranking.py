@@ -184,6 +184,8 @@ class Ranking:
         False when they do already, or that is not what is wrong."""
         if not _lack_room(bucket, request):
             return False
+        if len(self._narrow) >= FRONTS_MAX:
+            self._narrow.clear()
         narrow = self._narrow.setdefault(request.lanes, {})
         needed = (newcomers, request.cpu_milli, request.memory_mib)
         if needed in narrow:
