@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,7 @@ from tidemill.store import adjustments, duties
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.check import checks
 from tidemill.store.database import Database
+from tidemill.store.leases import Offered
 from tidemill.wire.messages import Accepted, Declined, LogLines, Reports
 
 
@@ -226,6 +227,31 @@ async def test_what_is_accepted_is_written_only_when_it_lasts(world: World) -> N
     assert await world.value("SELECT state FROM lease") == "offered"
     await reaping.tick(world.later(3))
     assert await world.value("SELECT state FROM lease") == "accepted"
+
+
+async def test_batches_that_are_decided_at_once_wait_for_each_other_and_never_in_a_circle(world: World) -> None:
+    nodes = [await world.node() for _ in range(4)]
+    for _ in range(30):
+        first, second = await world.job(8), await world.job(8)
+        offers = await world.place()
+        assert len(offers) == 16
+        by_node = {node.id: [one for one in offers if one.node_id == node.id] for node in nodes}
+        await asyncio.gather(
+            world.registry.reported([heard(world, node, by_node[node.id]) for node in nodes[:2]]),
+            world.registry.reported([heard(world, node, by_node[node.id][::-1]) for node in nodes[:1:-1]]),
+        )
+        for job_id in (first, second):
+            assert await world.value("SELECT completed FROM job WHERE id = $1", job_id) == 8
+    counted = await world.value("SELECT sum(verified) FROM owner_record")
+    assert counted == 30 * 16
+    assert await world.value("SELECT count(*) FROM attempt WHERE state = 'judged' AND paid_uc > 0") == counted
+
+
+def heard(world: World, node: Node, offers: Sequence[Offered]) -> HeardReports:
+    """What a node delivers, in this order."""
+    receipts = [world.receipt(one) for one in offers]
+    node.sent += 1
+    return HeardReports(Held(node.id, node.generation), Reports(node.sent, [signed_by(node, *receipts)]))
 
 
 async def test_a_late_node_loses_its_task_to_another(world: World) -> None:
