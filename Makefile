@@ -19,7 +19,7 @@ setup-dev: ## Set up what development and tests need as well
 	@scripts/setup dev
 
 setup-test: ## Set up what tests need of the system, too
-	@scripts/system-packages & packages=$$!; scripts/setup dev && wait $$packages
+	@scripts/system-packages & packages=$$!; scripts/setup dev; failed=$$?; wait $$packages && exit $$failed
 
 run: setup ## Start a pool to try on this machine, with five nodes; Ctrl-C stops it
 	@exec $(BIN)/tidemill up --demo
