@@ -11,25 +11,22 @@ hash counts only for a whole that is made of the very parts that were hashed. Af
 several processes, the whole is read back once, at the end: one way more than it came, and never a wrong digest.
 """
 
-import asyncio
 import hashlib
 import json
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from tidemill.artefacts.s3_bucket import Bucket, Part
 from tidemill.artefacts.store import Chunks
-from tidemill.artefacts.threads import Threads, over
+from tidemill.artefacts.threads import Threads, whole
 from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.artefacts.uploads import Checksum, Hash, refused_part
 from tidemill.core.faults import ArtefactFault
 
 if TYPE_CHECKING:
     from hashlib import _Hash
-
-T = TypeVar("T")
 
 MIB = 1024 * 1024
 PART_BYTES = 8 * MIB
@@ -166,14 +163,14 @@ class Receiving:
         except BaseException:
             if not self._checksum:
                 self._gather()
-                await _through(self._confirm(last=True))
+                await whole(self._confirm(last=True))
             raise
         if not refusal and self._checksum and self._found and not self._checksum.fits(self._found):
             refusal = UploadRefusal.UPLOAD_CHECKSUM_WRONG
         if refusal:
             await self._forget(self._confirmed[1:])
             return refusal
-        await _through(self._confirm(last=True))
+        await whole(self._confirm(last=True))
         return self._at
 
     async def _take(self, chunks: Chunks) -> UploadRefusal | None:
@@ -185,7 +182,7 @@ class Receiving:
             self._left = memoryview(chunk)
             while self._left:
                 self._gather()
-                if len(self._rest) == self._begun.part_bytes and (refusal := await _through(self._send_part())):
+                if len(self._rest) == self._begun.part_bytes and (refusal := await whole(self._send_part())):
                     return refusal
         return None
 
@@ -267,16 +264,6 @@ async def read_back(bucket: Bucket, threads: Threads, key: str, length_bytes: in
     if read != length_bytes:
         raise ArtefactFault(f"{key} is shorter than it was: look at the server.")
     return state.hexdigest()
-
-
-async def _through(work: Coroutine[Any, Any, T]) -> T:
-    """Wait for what has begun, also when we are cancelled: else the server might do it after somebody went on."""
-    task = asyncio.create_task(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await over(task)
-        raise
 
 
 async def _confirmed_tags(bucket: Bucket, upload_id: UUID) -> list[str]:

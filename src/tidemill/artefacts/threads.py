@@ -64,12 +64,13 @@ def _pass_on(fault: BaseException | None, after: Future[None]) -> None:
 
 
 async def through(future: Future[T]) -> T:
-    """What it answers. It is over when this is, also when we are cancelled."""
+    """What a thread answers, waited for as a whole."""
     return await whole(asyncio.wrap_future(future))
 
 
 async def whole(work: Awaitable[T]) -> T:
-    """All of some work, also when we are cancelled: then that is raised when it is over."""
+    """What work answers that has begun, or begins now. It is over when this is, also when we are cancelled: else it
+    might be done after somebody else went on."""
     begun = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(begun)
