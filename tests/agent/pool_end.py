@@ -8,7 +8,7 @@ import asyncio
 import json
 import secrets
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
@@ -49,6 +49,8 @@ class PoolEnd:
         self.hellos: list[Hello] = []
         self.goodbyes: list[str] = []
         self.greeting: list[Order] = [Set("rules", b"{}"), Set("versions", b'{"accepted":true,"oldest":"0.1"}')]
+        self.offers: Callable[[], Iterable[Order]] = tuple
+        """What a node is offered on a new link, by what is known when it comes: its last link may still have told."""
         self.refusal: Refused | None = None
         self.loses_welcomes = 0
         self.loses_acknowledgements = False
@@ -186,4 +188,4 @@ class _PoolSide(asyncio.Protocol):
                 received=node.received,
                 beat_ms=BEAT_MS,
             )
-            self.link.order(self.pool.greeting)
+            self.link.order([*self.pool.greeting, *self.pool.offers()])

@@ -1,6 +1,7 @@
 """An agent at work: real offers on a real link, real programs in real sandboxes, and what the pool learns of them."""
 
 import json
+from uuid import UUID
 
 import pytest
 
@@ -21,7 +22,9 @@ from tests.agent.tasks import (
     receipts,
 )
 from tests.sandboxes.cell import processes
-from tidemill.core.receipts import Outcome
+from tidemill.agent.running.attempts import Attempts
+from tidemill.core.clock import Instant
+from tidemill.core.receipts import Outcome, Receipt
 from tidemill.core.results import public_key
 from tidemill.core.sandboxes import Ability
 from tidemill.wire.messages import Cancel, Offer, Receipts
@@ -210,6 +213,39 @@ async def test_many_small_tasks_share_signatures(pool: PoolEnd, running: OwnersM
     assert all(one.outcome is Outcome.DONE for one in receipts(pool.node))
     batches = [one for one in pool.node.reports if isinstance(one, Receipts)]
     assert len(batches) < 40
+
+
+async def test_what_an_earlier_run_finished_is_handed_over_and_not_done_again_when_it_is_offered(
+    pool: PoolEnd, machine: OwnersMachine
+) -> None:
+    """The run before was killed between the last two steps: the receipt lies with its attempt, and nowhere else."""
+    asked = offer(1)
+    finished = Receipt(
+        task_id=UUID(bytes=asked.task_id),
+        attempt_id=UUID(bytes=asked.attempt_id),
+        node_id=pool.node.node_id,
+        lease=1,
+        result_sha256=b"",
+        artefact=None,
+        inline=b"",
+        envelopes=(),
+        started_at=Instant(1),
+        finished_at=Instant(2),
+        device_ms=1,
+        numeric_class="device",
+        proof=b"",
+        outcome=Outcome.FAILED,
+        exit_code=1,
+        reason="It failed.",
+    )
+    Attempts(machine.home / "attempts").take(asked, Instant(2**50)).keep(finished)
+    await machine.start("run")
+    await until(lambda: has_receipt(pool, 1), "its receipt arrives")
+    pool.order([asked, offer(2)])
+    await until(lambda: has_receipt(pool, 2), "what comes after it is done")
+    assert receipts(pool.node)[0] == finished
+    assert len(receipts(pool.node)) == 2
+    assert accepted(pool, 1) == 0
 
 
 @pytest.mark.parametrize("killed", [False, True])

@@ -6,11 +6,11 @@ agent does not know is left alone: a newer agent will be told again.
 
 import asyncio
 import json
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
 import structlog
 
+from tidemill.agent.answered import OfferKey
 from tidemill.agent.challenge import KIND as CHALLENGE
 from tidemill.agent.challenge import Prover
 from tidemill.agent.reporting import Reporting
@@ -27,7 +27,6 @@ from tidemill.wire.messages import Accepted, Cancel, Declined, Facts, Offer, Ord
 
 log = structlog.get_logger()
 
-_ANSWERED_MAX = 1_000
 _OLDEST_MAX = 50
 _READ_BYTES = 512 * 1024
 
@@ -56,7 +55,6 @@ class Orders:
         self._runner = runner
         self._changed = changed
         self._moved = moved
-        self._answered: OrderedDict[tuple[bytes, int], None] = OrderedDict()
         self._wishes: Mapping[str, Callable[[bytes], Awaitable[None]]] = {
             RULES: self._take_rules,
             "versions": self._take_versions,
@@ -71,9 +69,9 @@ class Orders:
         while page := await spool.read(after, _READ_BYTES):
             for number, report in page:
                 after = number
-                self._answered.update(dict.fromkeys(self._answers(report)))
+                self._reporting.answered.note(self._answers(report))
 
-    def _answers(self, report: Report) -> Iterator[tuple[bytes, int]]:
+    def _answers(self, report: Report) -> Iterator[OfferKey]:
         """The attempts and leases that a report of ours answers the offer of."""
         membership = self._standing.membership
         if isinstance(report, Accepted | Declined):
@@ -96,12 +94,8 @@ class Orders:
     async def _answer(self, offer: Offer) -> None:
         """Say yes or no, once, however often the offer is made."""
         key = (offer.attempt_id, offer.lease)
-        if key in self._answered:
-            return
-        if await self._reporting.report(await self._answer_to(offer)):
-            self._answered[key] = None
-            if len(self._answered) > _ANSWERED_MAX:
-                self._answered.popitem(last=False)
+        if key not in self._reporting.answered and await self._reporting.report(await self._answer_to(offer)):
+            self._reporting.answered.note([key])
 
     async def _answer_to(self, offer: Offer) -> Accepted | Declined:
         if reasons := self._standing.reasons(wall()):

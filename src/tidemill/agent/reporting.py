@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import structlog
 
+from tidemill.agent.answered import Answered
 from tidemill.agent.spool import Spool
 from tidemill.core.faults import Fault
 from tidemill.wire.messages import Facts, Receipts, Report
@@ -23,6 +24,7 @@ class Reporting:
 
     def __init__(self, spool: Spool) -> None:
         self.spool = spool
+        self.answered = Answered()
         self.complaint: str | None = None
         self._told: dict[str, bytes] = {}
         self._wake: Callable[[], None] | None = None

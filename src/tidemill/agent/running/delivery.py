@@ -89,6 +89,7 @@ class Delivery:
 
     async def _keep(self, group: list[_Waiting]) -> None:
         sent = batch([one.receipt for one in group])
+        self._reporting.answered.note((one.receipt.attempt_id.bytes, one.receipt.lease) for one in group)
         await keep_reporting(self._reporting, Receipts(sent, signed(self._identity, sent)))
         for one in group:
             if not one.kept.done():

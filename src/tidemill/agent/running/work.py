@@ -246,6 +246,7 @@ class Work:
 
     async def _give_back(self, attempt: Attempt, sentence: str) -> None:
         log.info("attempt given back", attempt=str(attempt.id), cause=sentence)
+        self._reporting.answered.note([(attempt.offer.attempt_id, attempt.offer.lease)])
         await keep_reporting(self._reporting, _declined(attempt.offer, sentence))
         await asyncio.to_thread(attempt.remove)
 
