@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,6 +41,13 @@ def picture(work: dict[str, Any], x: int = 0, y: int = 0, width: int = WIDTH, he
     places = np.arange(width * height)
     made = pixels(work, Scene(work["scene"]), x + places % width, y + places // width)
     return np.frombuffer(made, dtype=np.uint8).reshape(height, width, 3)
+
+
+def test_the_scene_on_the_page_can_be_rendered() -> None:
+    page = (Path(__file__).parents[2] / "docs/how-to/order-a-job.md").read_text("utf-8")
+    scene = yaml.safe_load(page[page.index("camera:") : page.index("```", page.index("camera:"))])
+    read = KINDS["render"].read({"scene": scene, "width": 8, "height": 8, "samples": 1})
+    assert not isinstance(read, Objection), read
 
 
 def test_every_pixel_is_the_one_of_plain_arithmetic() -> None:

@@ -102,10 +102,27 @@ def test_the_example_of_the_marketplace_is_quoted_from_a_file(office: Office, tm
 def test_what_could_cost_more_than_its_budget_is_not_run(office: Office, tmp_path: Path) -> None:
     desk = office.desk(tmp_path / "ann")
     shown = desk.run("run", "matmul", "--m", "64", "--n", "64", "--k", "64", "--max-budget", "0.000001")
-    assert (shown.returncode, "above your budget" in shown.stderr) == (1, True)
-    poor = office.desk(tmp_path / "bob", balance=0)
-    shown = poor.run("run", "embed", "a text", "another")
+    assert (shown.returncode, shown.stderr.count("above your budget")) == (1, 1)
+    (job,) = desk.json("jobs", "list")
+    assert f"tidemill jobs show {job['id']}" in shown.stderr
+    poor, file = office.desk(tmp_path / "bob", balance=0), tmp_path / "job.yaml"
+    file.write_text(JOB)
+    shown = poor.run("jobs", "submit", str(file), "--yes")
     assert (shown.returncode, "less available" in shown.stderr) == (1, True)
+
+
+def test_what_nobody_can_do_is_not_confirmed_by_one_line(office: Office, tmp_path: Path) -> None:
+    desk = office.desk(tmp_path / "ann")
+    shown = desk.run("run", "embed", "a text", "another")
+    (job,) = desk.json("jobs", "list")
+    assert (shown.returncode, job["state"]) == (1, "quoted")
+    assert f"`tidemill jobs confirm {job['id']} --wait` has it wait" in shown.stderr
+
+
+def test_a_mistyped_field_of_a_job_is_named(office: Office, tmp_path: Path) -> None:
+    desk, file = office.desk(tmp_path / "ann"), tmp_path / "job.yaml"
+    file.write_text(JOB.replace("parameters:", "paramters:"))
+    assert "'paramters'" in desk.run("jobs", "submit", str(file)).stderr
 
 
 @pytest.mark.parametrize(

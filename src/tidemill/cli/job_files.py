@@ -35,7 +35,7 @@ _Loader.yaml_implicit_resolvers = {
 def read_job(file: Path) -> dict[str, Any]:
     """The order in a file."""
     if not file.is_file():
-        raise Declined(f"{file} is no file: give one with a job in it.")
+        raise Declined(f"{file} is no file: give one that can be read.")
     with file.open("rb") as opened:
         content = opened.read(FILE_MAX_BYTES + 1)
     if len(content) > FILE_MAX_BYTES:

@@ -38,7 +38,7 @@ def confirmed(caller: SignedIn, job: dict[str, Any]) -> dict[str, Any]:
     """Confirm at the price that was shown, and at no other."""
     quote = job["quote"]
     if not quote["can_confirm"]:
-        raise Declined(quote["why_not"])
+        raise Declined(f"{quote['why_not']} It is kept as job {job['id']}: `tidemill jobs show {job['id']}`.")
     made: dict[str, Any] = caller.ask("POST", f"{ROUTE}/{job['id']}/confirm", {"at_most": quote["high"]})
     return made
 

@@ -16,8 +16,6 @@ def say_plan(job: dict[str, Any]) -> None:
     say(f"  {'total':<13}{_span(quote)}  The upper end is held, and what is not used goes back.")
     for sentence in quote["reasoning"]:
         say(f"- {sentence}")
-    if quote["why_not"]:
-        say(quote["why_not"])
 
 
 def print_quote(quote: dict[str, Any]) -> None:

@@ -45,7 +45,8 @@ def submit(
         job = until_over(caller, job["id"]) if wait else job
     elif not as_json:
         say_plan(job)
-        say(f"Nothing is held yet: `tidemill jobs confirm {job['id']}` starts it.")
+        starts = f"Nothing is held yet: `tidemill jobs confirm {job['id']}` starts it."
+        say(starts if job["quote"]["can_confirm"] else job["quote"]["why_not"])
     if as_json:
         print_json(job)
     else:

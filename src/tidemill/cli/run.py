@@ -1,6 +1,7 @@
 """`tidemill run`: one line from an idea to its result. It orders, shows the price, confirms, waits and fetches.
 
-It confirms by itself as long as the most that it can cost is within --max-budget, and never above.
+It confirms by itself as long as the most that it can cost is within --max-budget, and never above; and only if some
+node that is online can do it.
 """
 
 from dataclasses import dataclass
@@ -133,6 +134,11 @@ def _run(kind: str, parameters: dict[str, Any], inputs: dict[str, str], wishes: 
     caller = signed_in()
     job = ordered(caller, made_private(body) if wishes.private else body)
     say_plan(job)
+    if job["quote"]["can_confirm"] and not job["quote"]["nodes"]:
+        raise Declined(
+            "No node that is online can do this, so nothing is held: `tidemill nodes show` tells of each node why. "
+            f"`tidemill jobs confirm {job['id']} --wait` has it wait for one that can."
+        )
     confirmed(caller, job)
     _tell(caller, until_over(caller, job["id"]), wishes)
 
@@ -150,6 +156,8 @@ def _tell(caller: SignedIn, job: dict[str, Any], wishes: Wishes) -> None:
         say(f"The job {job['id']} is {job['state']}, and cost {job['spent']} {job['currency']}s.")
         for file in files:
             say(f"{file} is there.")
+        if wishes.output and not files:
+            say("The result has no files. A program leaves them below out/.")
     if job["state"] != "completed":
         raise typer.Exit(Exit.NO)
 

@@ -202,7 +202,7 @@ def _with_secret(pool: Pool, name: str) -> SignedIn | None:
     if pool.url not in (own_address(settings), public_url(settings)):
         return None
     if outside_urls(settings) is None and owner_pid(settings.home) is None:
-        raise NotRunning("This pool is not running; whoever answers at its address is not given its token.")
+        raise NotRunning("This pool is not running: start it with `tidemill up`.")
     try:
         return SignedIn(pool, (settings.home / name).read_text("utf-8").strip())
     except OSError:

@@ -14,7 +14,7 @@ from tidemill.core.placement.request import Request
 class WhyNot(Enum):
     """The value is the sentence; the name in lower case is the code that programs read."""
 
-    KIND_NOT_OFFERED = "The node cannot carry out this kind of task: its sandbox or its owner's rules do not allow it."
+    KIND_NOT_OFFERED = "The node carries out no such tasks: what they need is not installed there, or not allowed."
     MODEL_DIFFERS = "None of its devices is of a model that the job asks for."
     DEVICE_MEMORY_TOO_SMALL = "Its devices have less memory than the job asks for."
     DEVICES_BUSY = "Too few of its devices are free."

@@ -15,7 +15,7 @@ from uuid import UUID
 from tidemill.core.kinds import KINDS
 from tidemill.core.kinds.kind import KindRefusal, Objection
 from tidemill.core.kinds.needs import Needs
-from tidemill.core.kinds.reading import malformed, too_large
+from tidemill.core.kinds.reading import malformed, named, too_large
 from tidemill.core.kinds.task import INPUTS_MAX, NAME, Priority
 from tidemill.core.money import MoneyRefusal, micro_credits
 from tidemill.core.quotes import chunks, training
@@ -68,8 +68,9 @@ def understand(body: Mapping[str, object], tasks_max: int = 1_000) -> Order | Ob
     """The order in a body, or what is wrong with it."""
     of_training = "type" in body
     known = _SHARED | (_OF_TRAINING if of_training else _OF_TASKS)
-    if body.keys() - known:
-        return malformed(f"The job has a field that is not known; it may have {', '.join(sorted(known))}.")
+    if strange := body.keys() - known:
+        every = ", ".join(sorted(known))
+        return malformed(f"The job has a field that is not known, {named(strange)}; it may have {every}.")
     if _has_zero(body):
         return malformed("A text of the job holds a zero character, which cannot be kept.")
     order = _training(body) if of_training else _tasks(body, tasks_max)

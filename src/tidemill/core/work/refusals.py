@@ -8,7 +8,7 @@ class JobRefusal(Refusal):
     JOB_NOT_QUOTED = "Only a quoted job can be confirmed: ask for a quote first."
     QUOTE_EXPIRED = "The quote has expired: ask for a new one, and confirm that."
     JOB_OVER = "The job is over; nothing was changed."
-    BUDGET_TOO_SMALL = "The quote's upper end is above your budget: raise max_budget, or order less."
+    BUDGET_TOO_SMALL = "The quote's upper end is above your budget: extend the job with a larger one, or order less."
     TOO_MANY_UNCONFIRMED = "You have as many unconfirmed jobs as there may be: confirm some, or call them off."
     NO_RUNNER = "No node carries out this kind of work yet: it can be quoted, and not confirmed. Order another kind."
     PRICE_ABOVE_CONFIRMED = "The quote's upper end is above the price that you confirm: look at the quote again first."
