@@ -205,7 +205,12 @@ class Chaos:
             backend.terminate()
 
     def _pause_backend(self) -> None:
-        backend = self.random.choice(self._backends())
+        """Somebody else's: while we wait for our own, nobody would wake it."""
+        ours = {row["pid"] for row in self.people.rows(_OUR_BACKENDS)}
+        others = [one for one in self._backends() if one.pid not in ours]
+        if not others:
+            return
+        backend = self.random.choice(others)
         backend.suspend()
         self._later((0.3, 2.0), lambda: _resume(backend))
 
@@ -258,6 +263,7 @@ class Chaos:
         self.people.rows(sql)
 
 
+_OUR_BACKENDS = "SELECT pid FROM pg_stat_activity WHERE application_name = current_setting('application_name')"
 _ANY_AT_WORK = "SELECT id FROM job WHERE state = 'running' AND closing IS NULL ORDER BY id DESC LIMIT 1"
 
 
