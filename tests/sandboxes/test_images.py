@@ -111,9 +111,14 @@ class TestInAnEngine:
         assert (ended.ending, ended.signal) == (Ending.KILLED, signal.SIGKILL)
 
     async def test_a_process_killed_for_memory_is_told_if_the_program_ends_at_once(self, engine: Cell) -> None:
+        """Unless the engine is quicker than we are, and removes the group in which it was counted."""
         hog = "tail /dev/zero & wait $!; exit 3"
-        ran = await engine.run(engine.order("/bin/sh", "-c", hog, memory_bytes=16 * MIB))
-        assert ran.outcome.ending is Ending.MEMORY, ran.errors
+        for _ in range(5):
+            ran = await engine.run(engine.order("/bin/sh", "-c", hog, memory_bytes=16 * MIB))
+            if ran.outcome.ending is Ending.MEMORY:
+                return
+            assert (ran.outcome.ending, ran.outcome.exit_code) == (Ending.DONE, 3)
+        pytest.fail("the engine was never slower")
 
     async def test_where_the_kernel_does_not_tell_a_program_that_ends_as_if_killed_blames_nobody(
         self, engine: Cell, monkeypatch: pytest.MonkeyPatch

@@ -4,7 +4,7 @@ A field that the kind does not know is refused, since it is misspelt: somebody m
 written is repeated.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from types import UnionType
@@ -15,22 +15,15 @@ from tidemill.core.kinds.kind import KindRefusal, Objection
 
 T = TypeVar("T")
 
-_NAMED_MAX, _NAME_MAX = 3, 40
-
 
 def read_parameters(shape: type[T], parameters: Mapping[str, object]) -> T | Objection:
     """The work that the parameters describe, every field within its bounds."""
     read = read_value(shape, dict(parameters))
     if isinstance(read, Malformed):
         return malformed(read.sentence)
-    for where, strange, known in _unknown(shape, parameters, ""):
-        return malformed(f"{where or 'The task'} has a field that is not known, {strange}; it may have {known}.")
+    for where, known in _unknown(shape, parameters, ""):
+        return malformed(f"{where or 'The task'} has a field that is not known; it may have {known}.")
     return read
-
-
-def named(fields: Iterable[object]) -> str:
-    """A few fields by the names that somebody gave them."""
-    return ", ".join(repr(name[:_NAME_MAX]) for name in sorted(map(str, fields))[:_NAMED_MAX])
 
 
 def malformed(figures: str) -> Objection:
@@ -41,16 +34,16 @@ def too_large(figures: str) -> Objection:
     return Objection(KindRefusal.WORK_TOO_LARGE, figures)
 
 
-def _unknown(shape: Any, value: Any, where: str) -> Iterator[tuple[str, str, str]]:
-    """Every place with fields that its dataclass does not have, these, and those it has."""
+def _unknown(shape: Any, value: Any, where: str) -> Iterator[tuple[str, str]]:
+    """Every place with a field that its dataclass does not have, and those it has."""
     shape = _inner(shape)
     if isinstance(value, list) and get_origin(shape) is tuple:
         for place, item in enumerate(value):
             yield from _unknown(get_args(shape)[0], item, f"{where}[{place}]")
     elif isinstance(value, Mapping) and is_dataclass(shape):
         hints = _hints(cast(Any, shape))
-        if strange := value.keys() - hints.keys():
-            yield where, named(strange), ", ".join(hints)
+        if value.keys() - hints.keys():
+            yield where, ", ".join(hints)
         for name in hints.keys() & value.keys():
             yield from _unknown(hints[name], value[name], f"{where}.{name}" if where else name)
 

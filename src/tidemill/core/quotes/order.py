@@ -6,7 +6,7 @@ sent, and quoted; whether it can be carried out is looked at when it is confirme
 
 import re
 from base64 import urlsafe_b64decode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -15,7 +15,7 @@ from uuid import UUID
 from tidemill.core.kinds import KINDS
 from tidemill.core.kinds.kind import KindRefusal, Objection
 from tidemill.core.kinds.needs import Needs
-from tidemill.core.kinds.reading import malformed, named, too_large
+from tidemill.core.kinds.reading import malformed, too_large
 from tidemill.core.kinds.task import INPUTS_MAX, NAME, Priority
 from tidemill.core.money import MoneyRefusal, micro_credits
 from tidemill.core.quotes import chunks, training
@@ -27,6 +27,7 @@ NAME_MAX = 100
 DEADLINE_S = (60, 90 * 24 * 3600)
 MEMORY_MAX_MIB = 4 * 1024 * 1024
 
+_NAMED_MAX, _NAME_MAX = 3, 40
 _SHARED = frozenset({"name", "priority", "max_budget", "deadline"})
 _OF_TASKS = frozenset({"kind", "parameters", "inputs", "tasks", "memory", "hourly", "expected", "result_key"})
 _OF_TRAINING = frozenset({"type", "framework", "dataset_size", "model_params"})
@@ -70,11 +71,16 @@ def understand(body: Mapping[str, object], tasks_max: int = 1_000) -> Order | Ob
     known = _SHARED | (_OF_TRAINING if of_training else _OF_TASKS)
     if strange := body.keys() - known:
         every = ", ".join(sorted(known))
-        return malformed(f"The job has a field that is not known, {named(strange)}; it may have {every}.")
+        return malformed(f"The job has a field that is not known, {_named(strange)}; it may have {every}.")
     if _has_zero(body):
         return malformed("A text of the job holds a zero character, which cannot be kept.")
     order = _training(body) if of_training else _tasks(body, tasks_max)
     return order if isinstance(order, Objection) else _shared(order, body)
+
+
+def _named(fields: Iterable[object]) -> str:
+    """A few fields by the names that somebody gave them."""
+    return ", ".join(repr(name[:_NAME_MAX]) for name in sorted(map(str, fields))[:_NAMED_MAX])
 
 
 def read_result_key(raw: object) -> bytes | Objection | None:
