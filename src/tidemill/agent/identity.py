@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import UUID
 
-from tidemill.agent.private_files import make_private_file, replace_private_file, sync_directory
 from tidemill.core.faults import AgentFault
 from tidemill.core.pool_urls import URLS_MAX, is_pool_url
 from tidemill.core.signatures import SEED_BYTES, Identity
+from tidemill.host.private_files import make_private_file, replace_private_file, sync_directory
 
 _FILE_MAX = 16 * 1024
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}", re.ASCII)

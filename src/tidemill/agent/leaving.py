@@ -10,9 +10,9 @@ from pathlib import Path
 
 from tidemill.agent.home import Home
 from tidemill.agent.identity import forget_membership
-from tidemill.agent.private_files import replace_private_file, sync_directory
 from tidemill.agent.sandboxes.outputs import remove_tree
 from tidemill.core.faults import AgentFault
+from tidemill.host.private_files import replace_private_file, sync_directory
 
 REASON_MAX = 200
 _FILE_MAX = 4_096

@@ -4,7 +4,6 @@ Whoever changes it holds a lock for as long as that takes, so no change is lost.
 overwritten: the owner's word may be in it.
 """
 
-import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -12,11 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
-from tidemill.agent.private_files import replace_private_file
 from tidemill.core.clock import Instant
 from tidemill.core.faults import AgentFault
 from tidemill.core.nodes.rule_book import BOOK_BYTES_MAX, Place, RuleBook, change, from_json, merge, to_json
 from tidemill.core.refusals import Refusal
+from tidemill.host.locks import lock_now
+from tidemill.host.private_files import replace_private_file
 
 _WAIT_S = 5.0
 _POLL_S = 0.01
@@ -90,10 +90,7 @@ class RulesFile:
 def _take(descriptor: int, lock: Path) -> None:
     """Whoever has it has it for a moment; one that was stopped in that moment must not stop us for good."""
     deadline = time.monotonic() + _WAIT_S
-    while True:
-        try:
-            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise AgentFault(f"Another command holds {lock}: end it, and try again.") from None
-            time.sleep(_POLL_S)
+    while not lock_now(descriptor):
+        if time.monotonic() > deadline:
+            raise AgentFault(f"Another command holds {lock}: end it, and try again.")
+        time.sleep(_POLL_S)

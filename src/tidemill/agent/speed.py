@@ -9,10 +9,10 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tidemill.agent.private_files import replace_private_file
 from tidemill.agent.streams import Stream, StreamBroken, Streams
 from tidemill.agent.times import steady
 from tidemill.core.clock import SECOND, Instant
+from tidemill.host.private_files import replace_private_file
 
 PURPOSE = "speed"
 _STEPS_BYTES = (256 * 1024, 2 * 1024 * 1024, 16 * 1024 * 1024)

@@ -27,7 +27,6 @@ from tidemill.agent.identity import (
     update_membership,
 )
 from tidemill.agent.leaving import forget_pool
-from tidemill.agent.private_files import replace_private_file
 from tidemill.agent.reporting import Reporting
 from tidemill.agent.rules_file import RulesFile
 from tidemill.agent.run import Agent, Ending, Equipment
@@ -38,6 +37,7 @@ from tidemill.core.nodes.join_tokens import Shown
 from tidemill.core.nodes.rules import HeatLimits
 from tidemill.core.settings import Settings
 from tidemill.core.signatures import SEED_BYTES
+from tidemill.host.private_files import replace_private_file
 
 log = structlog.get_logger()
 

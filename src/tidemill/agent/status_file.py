@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tidemill.agent.private_files import replace_private_file
 from tidemill.core.clock import SECOND, Instant
+from tidemill.host.private_files import replace_private_file
 
 _FILE_MAX = 1024 * 1024
 

@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
-from tidemill.agent.private_files import replace_private_file
 from tidemill.core.artefacts.artefact import Digest
+from tidemill.host.private_files import replace_private_file
 
 _NOTE_MAX = 4096
 

@@ -54,15 +54,6 @@ def locked(here: int) -> Iterator[None]:
         fcntl.flock(here, fcntl.LOCK_UN)
 
 
-def lock_now(here: int) -> bool:
-    """The same until the descriptor is closed; False if somebody else has it."""
-    try:
-        fcntl.flock(here, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 @contextmanager
 def faults(root: Path) -> Iterator[None]:
     """What the disk does wrong, as faults."""

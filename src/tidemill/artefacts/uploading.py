@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from tidemill.artefacts.contents import hold_content
-from tidemill.artefacts.directories import directory, enter, expect_room, faults, lock_now
+from tidemill.artefacts.directories import directory, enter, expect_room, faults
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.artefacts.uploads import Hash
 from tidemill.core.clock import Instant
 from tidemill.core.faults import ArtefactFault
+from tidemill.host.locks import lock_now
 
 if TYPE_CHECKING:
     from hashlib import _Hash

@@ -22,7 +22,6 @@ from tidemill.agent.home import Home, prepare
 from tidemill.agent.identity import read_membership, update_membership
 from tidemill.agent.rules_file import RulesFile
 from tidemill.agent.times import wall
-from tidemill.cli import bound_child
 from tidemill.cli.calling import Pool
 from tidemill.cli.output import Declined
 from tidemill.control.demonstration import OPERATOR, OWNERS, key_of
@@ -30,6 +29,7 @@ from tidemill.core.faults import Fault
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings import Settings
 from tidemill.core.settings.reaching import own_address
+from tidemill.host import bound_child
 
 log = structlog.get_logger()
 

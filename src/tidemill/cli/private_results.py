@@ -17,8 +17,8 @@ from uuid import UUID
 
 from tidemill.cli.credentials import credentials_folder
 from tidemill.cli.output import Declined
-from tidemill.control.private_files import make_private_file
 from tidemill.core.results import KEY_BYTES, Bound, ReaderKey, ResultRefusal, opened, opened_envelope
+from tidemill.host.private_files import make_private_file_once
 
 _TEXT = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
@@ -32,7 +32,7 @@ def own_key() -> ReaderKey:
     file = key_file()
     if not file.exists():
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        make_private_file(file, urlsafe_b64encode(secrets.token_bytes(KEY_BYTES)).decode().rstrip("=") + "\n")
+        make_private_file_once(file, urlsafe_b64encode(secrets.token_bytes(KEY_BYTES)).decode().rstrip("=") + "\n")
     return _read(file)
 
 

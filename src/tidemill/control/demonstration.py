@@ -13,7 +13,6 @@ from uuid import UUID
 import pyotp
 
 from tidemill.control.context import Control
-from tidemill.control.private_files import make_private_file
 from tidemill.core.accounts.account import Language
 from tidemill.core.accounts.addresses import Address
 from tidemill.core.accounts.keys import SECRET_BYTES as KEY_BYTES
@@ -24,6 +23,7 @@ from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import Fault
 from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
 from tidemill.core.money import CREDIT_UC
+from tidemill.host.private_files import make_private_file_once
 from tidemill.store import accounts, api_keys, ledger, pool, second_factors
 from tidemill.store.accounts import Newcomer
 from tidemill.store.query import Connection
@@ -139,5 +139,5 @@ async def _second_factor(control: Control, transaction: Connection, account_id: 
 
 def _kept(file: Path, text: str) -> str:
     """The secret in a file, which is made with this one if it is not there yet."""
-    make_private_file(file, f"{text}\n")
+    make_private_file_once(file, f"{text}\n")
     return file.read_text("utf-8").strip()

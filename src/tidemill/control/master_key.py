@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from tidemill.control.private_files import make_private_file
 from tidemill.core.clock import Instant
 from tidemill.core.faults import SecretsFault
 from tidemill.core.ids import Ids
 from tidemill.core.master_keys import MasterKey, master_keys_of, text_of
 from tidemill.core.sealing import KEY_BYTES
 from tidemill.core.settings import Settings
+from tidemill.host.private_files import make_private_file_once
 from tidemill.store.database import Database
 from tidemill.store.embedded.layout import write_file
 from tidemill.store.keyring import Keyring, data_keys
@@ -33,7 +33,7 @@ async def open_keyring(database: Database, settings: Settings, ids: Ids, now: In
     async with database.connection() as connection:
         is_new = not await data_keys(connection)
     if is_new and file and not file.exists():
-        make_private_file(file, _lines([new_master_key()]))
+        make_private_file_once(file, _lines([new_master_key()]))
     masters = partial(master_keys, settings)
     return await Keyring.open(database, masters, ids=ids, now=now, random_bytes=secrets.token_bytes)
 

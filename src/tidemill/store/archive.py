@@ -27,6 +27,7 @@ from tidemill.core.ids import Ids, first_id_at
 from tidemill.core.ledger import entry_of, fingerprint
 from tidemill.core.ledger.posting import OLDEST_US
 from tidemill.core.refusals import Refusal
+from tidemill.host.private_files import sync_directory
 from tidemill.store import events, ledger
 from tidemill.store.check import Check
 from tidemill.store.query import Connection, Query
@@ -208,11 +209,7 @@ def _give_name(draft: Path, file: Path) -> None:
             ) from None
     finally:
         draft.unlink()
-    folder = os.open(file.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_directory(file.parent)
 
 
 def _sums(files: Sequence[Path]) -> Counter[str]:

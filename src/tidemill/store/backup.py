@@ -14,11 +14,11 @@ from pathlib import Path
 
 from tidemill.core.faults import DatabaseFault, DiskFull
 from tidemill.core.ids import Ids
+from tidemill.host.private_files import sync_directory
 from tidemill.store.address import DatabaseUrls, replace_database, tool_arguments
 from tidemill.store.database import connect, faults
 from tidemill.store.embedded import database_statements, tool
 from tidemill.store.embedded.account import clean_environment
-from tidemill.store.embedded.layout import sync_directory
 from tidemill.store.migrate import renew
 
 DRAFT = ".partial"

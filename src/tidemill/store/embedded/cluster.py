@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tidemill.core.faults import DatabaseFault, WrongVersion
+from tidemill.host.private_files import sync_directory
 from tidemill.store.embedded.account import Account, give, run
 from tidemill.store.embedded.binaries import Binaries
-from tidemill.store.embedded.layout import Layout, sync_directory
+from tidemill.store.embedded.layout import Layout
 from tidemill.store.embedded.passwords import (
     DATABASE,
     OWNER,

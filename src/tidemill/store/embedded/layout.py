@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidemill.core.faults import DatabaseFault
+from tidemill.host.private_files import sync_directory
 from tidemill.store.embedded.account import Account, give
 
 PORT = 5432  # only part of the socket's name: there is no TCP
@@ -122,15 +123,6 @@ def write_file(path: Path, text: str, account: Account | None = None) -> None:
         give(account, [fresh])
     fresh.replace(path)
     sync_directory(path.parent)
-
-
-def sync_directory(place: Path) -> None:
-    """Make renames in a directory survive a power cut."""
-    descriptor = os.open(place, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def make_home(home: Path) -> None:

@@ -16,13 +16,14 @@ import asyncpg
 import psutil
 
 from tidemill.core.faults import DatabaseFault
+from tidemill.host.locks import HeldLock
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.embedded.account import Account, check_reach, launch, server_account
 from tidemill.store.embedded.binaries import Binaries, find_binaries
 from tidemill.store.embedded.cluster import ensure_cluster
 from tidemill.store.embedded.configuration import MARK, mark, server_arguments, write_configuration
 from tidemill.store.embedded.layout import Layout, prepare, socket_directory
-from tidemill.store.embedded.ownership import Ownership, take_ownership
+from tidemill.store.embedded.ownership import take_ownership
 from tidemill.store.embedded.passwords import Passwords, database_urls, superuser_url
 from tidemill.store.embedded.processes import (
     FAST,
@@ -58,7 +59,7 @@ class EmbeddedServer:
         self._server_user = server_user
         self._report = report
         self._changing = asyncio.Lock()
-        self._ownership: Ownership | None = None
+        self._ownership: HeldLock | None = None
         self._child: subprocess.Popen[bytes] | None = None
 
     _account: Account

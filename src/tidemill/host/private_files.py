@@ -1,11 +1,9 @@
-"""Files that only the agent's user may read, each whole and durable before it has its name.
-
-The pool's processes have the like for their own home; neither side may import the other.
-"""
+"""Files that only our user may read, each whole and durable before it has its name."""
 
 import os
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -14,13 +12,19 @@ def make_private_file(file: Path, text: str) -> None:
     _write(file, text, os.link)
 
 
+def make_private_file_once(file: Path, text: str) -> None:
+    """Make a file, unless there is one: of processes that make it at once, the first one's text counts."""
+    with suppress(FileExistsError):
+        make_private_file(file, text)
+
+
 def replace_private_file(file: Path, text: str) -> None:
     """Put a file in the place of another at once, or make it."""
     _write(file, text, os.replace)
 
 
 def sync_directory(place: Path) -> None:
-    """Make what was renamed or removed in a directory survive a power cut."""
+    """Make what was made, renamed or removed in a directory survive a power cut."""
     descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
