@@ -16,7 +16,6 @@ from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.events import LOG_START
 from tidemill.core.ids import Ids
 from tidemill.core.mail import LetterKind
-from tidemill.core.master_keys import MasterKey
 from tidemill.core.nodes.admission import JOINED_A_DAY_MAX, AdmissionRefusal, Applicant, DoorRules, TurnedAway
 from tidemill.core.nodes.join_tokens import OPEN_MAX, JoinToken, JoinTokenRefusal, sha256
 from tidemill.core.nodes.life import Life, LifeRefusal
@@ -26,16 +25,13 @@ from tidemill.core.nodes.rule_book import rules_of
 from tidemill.core.nodes.rules import Work
 from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.refusals import Refusal
-from tidemill.core.signatures import fingerprint
-from tidemill.store import accounts, admission, events, join_tokens, mail, node_orders, nodes, pool_identity
+from tidemill.store import accounts, admission, events, join_tokens, mail, node_orders, nodes
 from tidemill.store.accounts import Newcomer
-from tidemill.store.address import DatabaseUrls
 from tidemill.store.admission import Admitted, Answer, Door
 from tidemill.store.clock import read_clock
-from tidemill.store.database import Database, Limits
+from tidemill.store.database import Database
 from tidemill.store.nodes import Wanted
 from tidemill.store.processes import Process, register, stop
-from tidemill.store.rotation import renew_data_key, reseal
 
 RULES = DoorRules(beat_us=30 * SECOND, oldest_agent="0.1")
 AGENT = "tidemill/0.1"
@@ -145,29 +141,6 @@ async def _process(database: Database, ids: Ids, now: Instant) -> UUID:
     process = Process(ids.new(now), "host", 1, "0.1", "same", now, now, "running")
     await register(database, process, ids)
     return process.id
-
-
-async def test_a_pool_has_one_identity_however_many_ask_first_and_it_survives_new_keys(
-    urls: DatabaseUrls, database: Database, ids: Ids
-) -> None:
-    async with database.connection() as connection:
-        now = await read_clock(connection)
-    master = MasterKey(secrets.token_bytes(32))
-    keyring = await keyring_of(database, ids, now, master)
-    found = await asyncio.gather(
-        *(pool_identity.load(database, keyring, ids, now, secrets.token_bytes) for _ in range(8))
-    )
-    assert len({identity.seed for identity in found}) == 1
-    owner = await Database.open(urls.owner, Limits(connections=2, statement_s=30, lock_s=10), "owner")
-    await renew_data_key(owner, keyring, "test", ids, now)
-    async with owner.connection() as connection:
-        assert (await reseal(connection, keyring)).count >= 1
-        stored = await connection.fetchval("SELECT seed FROM pool_identity")
-    await owner.close()
-    assert found[0].seed not in stored
-    fresh = await keyring_of(database, ids, now, master)
-    again = await pool_identity.load(database, fresh, ids, now, secrets.token_bytes)
-    assert fingerprint(again.key) == fingerprint(found[0].key)
 
 
 async def test_the_program_cannot_change_the_pools_identity_nor_the_key_of_a_node(registry: Registry) -> None:

@@ -1,6 +1,5 @@
 """Private results on a real server: sealed on the way and at rest, opened to be checked, and paid only if they open."""
 
-import asyncio
 import base64
 import hashlib
 import secrets
@@ -12,7 +11,6 @@ from uuid import UUID
 import pytest
 
 from tests.store.dispatch_world import VERIFICATION, Node, World, body_of, make_world, result_of, signed_by
-from tests.store.keyrings import keyring_of
 from tests.store.test_artefacts import delete, made
 from tidemill.artefacts.opening import open_store
 from tidemill.artefacts.store import ArtefactStore
@@ -27,18 +25,13 @@ from tidemill.core.dispatch.opening import NOTHING, bound_of
 from tidemill.core.ids import Ids
 from tidemill.core.kinds.kind import Objection
 from tidemill.core.kinds.task import Task, read_task, task_bytes
-from tidemill.core.master_keys import MasterKey
 from tidemill.core.receipts import Outcome, Receipt
 from tidemill.core.results import PIECE_BYTES, Bound, ReaderKey, envelope, opened_envelope, opened_whole, seal
 from tidemill.core.sandboxes import Limits
 from tidemill.core.settings.artefacts import ArtefactsSettings
-from tidemill.store import job_views, verification_key
-from tidemill.store.address import DatabaseUrls
-from tidemill.store.clock import read_clock
+from tidemill.store import job_views
 from tidemill.store.database import Database
-from tidemill.store.database import Limits as ConnectionLimits
 from tidemill.store.leases import Offered
-from tidemill.store.rotation import renew_data_key, reseal
 
 CUSTOMER, STRANGER = ReaderKey(b"c" * 32), ReaderKey(b"s" * 32)
 READERS = (VERIFICATION.public, CUSTOMER.public)
@@ -302,29 +295,6 @@ async def test_an_uploaded_private_result_is_paid_and_its_customer_cannot_delete
     await loop.tick(world.now)
     assert await world.earned(node) > 0
     assert isinstance(await delete(database, artefact_id, customer, world.now), Artefact)
-
-
-async def test_the_pools_verification_has_one_key_however_many_ask_first_and_it_survives_new_keys(
-    urls: DatabaseUrls, database: Database, ids: Ids
-) -> None:
-    async with database.connection() as connection:
-        now = await read_clock(connection)
-    master = MasterKey(secrets.token_bytes(32))
-    keyring = await keyring_of(database, ids, now, master)
-    found = await asyncio.gather(
-        *(verification_key.load(database, keyring, ids, now, secrets.token_bytes) for _ in range(8))
-    )
-    assert len({key.private for key in found}) == 1
-    owner = await Database.open(urls.owner, ConnectionLimits(connections=2, statement_s=30, lock_s=10), "owner")
-    await renew_data_key(owner, keyring, "test", ids, now)
-    async with owner.connection() as connection:
-        assert (await reseal(connection, keyring)).count >= 1
-        stored = await connection.fetchval("SELECT private FROM verification_key")
-    await owner.close()
-    assert found[0].private not in stored
-    fresh = await keyring_of(database, ids, now, master)
-    assert await verification_key.load(database, fresh, ids, now, secrets.token_bytes) == found[0]
-    assert str(found[0].private) not in repr(found[0])
 
 
 @pytest.mark.parametrize("statement", ["UPDATE verification_key SET private = private", "DELETE FROM verification_key"])

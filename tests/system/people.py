@@ -46,7 +46,6 @@ from tidemill.store import (
     api_keys,
     join_tokens,
     mail,
-    pool_identity,
     second_factors,
     sessions,
     signing_keys,
@@ -57,6 +56,7 @@ from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, Limits
 from tidemill.store.embedded import attach
 from tidemill.store.keyring import Keyring
+from tidemill.store.pool_secrets import load_identity
 from tidemill.store.query import Connection
 from tidemill.store.signing_keys import SigningKey
 
@@ -293,7 +293,7 @@ class People:
 
     async def _fingerprint(self) -> str:
         now = Instant(time.time_ns() // 1000)
-        pool = await pool_identity.load(self.database, self.keyring, self.ids, now, secrets.token_bytes)
+        pool = await load_identity(self.database, self.keyring, self.ids, now, secrets.token_bytes)
         return fingerprint(pool.key)
 
     async def _node(self, person: Person, key: bytes) -> UUID:

@@ -22,8 +22,8 @@ from tidemill.core.settings import Settings
 from tidemill.core.signatures import fingerprint
 from tidemill.link.rules import LinkRules
 from tidemill.link.server import Links
-from tidemill.store import pool_identity, verification_key
 from tidemill.store.database import Database
+from tidemill.store.pool_secrets import load_identity, load_verification_key
 
 
 async def make_control(parts: Parts, for_requests: Database) -> Control:
@@ -31,10 +31,8 @@ async def make_control(parts: Parts, for_requests: Database) -> Control:
     settings = parts.settings
     rules, tokens, link_refusals = _session_rules(settings), Tokens(parts), LinkRefusals()
     await tokens.renew(parts.clock.now())
-    identity = await pool_identity.load(
-        parts.database, parts.keyring, parts.ids, parts.clock.now(), secrets.token_bytes
-    )
-    verification = await verification_key.load(
+    identity = await load_identity(parts.database, parts.keyring, parts.ids, parts.clock.now(), secrets.token_bytes)
+    verification = await load_verification_key(
         parts.database, parts.keyring, parts.ids, parts.clock.now(), secrets.token_bytes
     )
     receiving = Receiving(parts)

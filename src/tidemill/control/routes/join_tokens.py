@@ -30,7 +30,8 @@ from tidemill.core.nodes.join_tokens import (
 )
 from tidemill.core.nodes.rule_book import LABEL_MAX, LABELS_MAX, Place, RuleBook
 from tidemill.core.signatures import fingerprint
-from tidemill.store import accounts, join_tokens, pool_identity
+from tidemill.store import accounts, join_tokens
+from tidemill.store.pool_secrets import load_identity
 from tidemill.store.query import Connection
 
 router = APIRouter(prefix=f"{API}/nodes/join-tokens", tags=["nodes"], route_class=GuardedRoute)
@@ -132,5 +133,5 @@ async def _check_owner(transaction: Connection, wanted: JoinToken) -> None:
 
 
 async def _fingerprint(control: Control, now: Instant) -> str:
-    identity = await pool_identity.load(control.requests, control.keyring, control.ids, now, secrets.token_bytes)
+    identity = await load_identity(control.requests, control.keyring, control.ids, now, secrets.token_bytes)
     return fingerprint(identity.key)

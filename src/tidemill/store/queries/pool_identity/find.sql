@@ -1,2 +1,2 @@
 -- The pool's key pair, sealed.
-SELECT id, seed FROM pool_identity
+SELECT id, seed AS sealed FROM pool_identity

@@ -1,2 +1,2 @@
 -- The key of the pool's verification, sealed.
-SELECT id, private FROM verification_key
+SELECT id, private AS sealed FROM verification_key
