@@ -18,11 +18,13 @@ from tidemill.control.statuses import RequestRefusal
 from tidemill.core.accounts.account import AccountStateRefusal
 from tidemill.core.accounts.permissions import RULES, Rule, refused
 from tidemill.core.accounts.roles import STRANGER, Caller, Credential
-from tidemill.core.clock import Instant
+from tidemill.core.clock import SECOND, Instant
 from tidemill.core.refusals import Refusal
 
 ACCESS_COOKIE = "tidemill_access"
 REFRESH_COOKIE = "tidemill_refresh"
+_REFRESH_PATH = "/api/v1/auth"
+"""The access token goes to every path, the refresh token only to where it is changed."""
 _COOKIES = frozenset({ACCESS_COOKIE, REFRESH_COOKIE})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -75,6 +77,24 @@ async def admit(request: Request, rule: Rule) -> None:
         if caller is not STRANGER:
             control.denials.note(caller.name, address, f"{request.method} {request.scope['route'].path}", refusal)
         raise Refused(refusal)
+
+
+def give_cookies(
+    response: Response, control: Control, *, access: str, refresh: str, remember: bool, secure: bool
+) -> None:
+    """Scripts cannot read them and other sites cannot send them. Over TLS they are never sent in the clear.
+
+    A session that is not remembered ends with the browser.
+    """
+    lasting_s = control.session_rules.remembered_us // SECOND if remember else None
+    shared = {"httponly": True, "samesite": "strict", "secure": secure}
+    response.set_cookie(ACCESS_COOKIE, access, max_age=control.tokens.lifetime_s, path="/", **shared)  # type: ignore[arg-type]
+    response.set_cookie(REFRESH_COOKIE, refresh, max_age=lasting_s, path=_REFRESH_PATH, **shared)  # type: ignore[arg-type]
+
+
+def take_cookies(response: Response) -> None:
+    response.delete_cookie(ACCESS_COOKIE, path="/")
+    response.delete_cookie(REFRESH_COOKIE, path=_REFRESH_PATH)
 
 
 def _shown(request: Request) -> Shown | None:

@@ -3,7 +3,10 @@
 An address without an account goes the same way and takes as long, so nothing can be learned from words or time.
 """
 
+import asyncio
 import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -35,6 +38,8 @@ _REFUSALS: dict[Result, Refusal] = {
 _DOOR = "POST /api/v1/auth/login"
 _NOBODY = UUID(int=0)
 """No account has this id."""
+
+_EVEN_STEP_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -136,6 +141,20 @@ async def limited(control: Control, limit: Limit, whose: str) -> None:
     allowance = await control.limiter.allowed(whose, limit)
     if not allowance.allowed:
         raise Refused(RequestRefusal.RATE_LIMITED, allowance.retry_after_s)
+
+
+@asynccontextmanager
+async def evenly() -> AsyncIterator[None]:
+    """Whatever happens inside, leave at a whole number of steps after coming in.
+
+    So how long an answer took tells nothing about what was found.
+    """
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    try:
+        yield
+    finally:
+        await asyncio.sleep(_EVEN_STEP_S - (loop.time() - began) % _EVEN_STEP_S)
 
 
 async def _at_the_door(control: Control, address: Address, device: Device) -> tuple[Account | None, Failures]:

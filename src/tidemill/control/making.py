@@ -1,6 +1,8 @@
 """What a control process is made of besides its loops: who finds, limits and lets in whoever asks, and the links."""
 
+import re
 import secrets
+from pathlib import Path
 
 from tidemill.artefacts.opening import open_store
 from tidemill.control.callers import Callers
@@ -9,21 +11,25 @@ from tidemill.control.denials import Denials
 from tidemill.control.feed import EventFeed
 from tidemill.control.limiter import Limiter
 from tidemill.control.limits import CallerLimits
-from tidemill.control.link_metrics import LinkMetrics
+from tidemill.control.metrics import LinkMetrics
 from tidemill.control.node_registry import LinkRefusals, NodeRegistry
-from tidemill.control.operator import operator_token
 from tidemill.control.parts import Parts
 from tidemill.control.passwords import Passwords
 from tidemill.control.receiving import Receiving
 from tidemill.control.tokens import Tokens
 from tidemill.core.accounts.sessions import SessionRules
 from tidemill.core.clock import SECOND
+from tidemill.core.faults import Fault
 from tidemill.core.settings import Settings
 from tidemill.core.signatures import fingerprint
+from tidemill.host.private_files import make_private_file_once
 from tidemill.link.rules import LinkRules
 from tidemill.link.server import Links
 from tidemill.store.database import Database
 from tidemill.store.pool_secrets import load_identity, load_verification_key
+
+_OPERATOR_FILE = "operator.token"
+_WRITTEN = re.compile(r"[A-Za-z0-9_-]{32,}")
 
 
 async def make_control(parts: Parts, for_requests: Database) -> Control:
@@ -46,7 +52,7 @@ async def make_control(parts: Parts, for_requests: Database) -> Control:
         limits=CallerLimits(settings.limits),
         passwords=Passwords(at_once=settings.login.hashes_at_once, waiting_max=settings.login.hashes_waiting_max),
         tokens=tokens,
-        callers=Callers(parts, for_requests, tokens, rules, operator_token(settings.home), fingerprint(identity.key)),
+        callers=Callers(parts, for_requests, tokens, rules, _operator_token(settings.home), fingerprint(identity.key)),
         artefacts=open_store(settings.artefacts, settings.home),
         session_rules=rules,
         denials=Denials(),
@@ -73,3 +79,17 @@ def _session_rules(settings: Settings) -> SessionRules:
         remembered_us=int(login.session_remembered_s * SECOND),
         binding=login.session_binding,
     )
+
+
+def _operator_token(home: Path) -> str:
+    """Whoever may read the pool's home is its operator. Made once, readable only by the owner of the home.
+
+    A file that does not hold a token is refused: an empty one would make everybody an operator.
+    """
+    file = home / _OPERATOR_FILE
+    if not file.exists():
+        make_private_file_once(file, secrets.token_urlsafe(32) + "\n")
+    token = file.read_text("utf-8", errors="replace").strip()
+    if not _WRITTEN.fullmatch(token):
+        raise Fault(f"{file} does not hold a token any more: remove it, and a new one is made at the next start.")
+    return token

@@ -8,9 +8,8 @@ from pydantic import BaseModel, Field
 
 from tidemill.control import joining
 from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit
-from tidemill.control.cookies import take_cookies
-from tidemill.control.evenly import evenly
-from tidemill.control.guard import GuardedRoute
+from tidemill.control.guard import GuardedRoute, take_cookies
+from tidemill.control.logging_in import evenly
 from tidemill.control.problems import Refused, documented, unless_refused
 from tidemill.control.routes import API, IN_ORDER, AddressText, Timestamp, View, parsed_address
 from tidemill.control.routes.auth import Accepted, Password

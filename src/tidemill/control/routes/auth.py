@@ -9,10 +9,8 @@ from pydantic import BaseModel, Field, SecretStr
 
 from tidemill.control import joining, logging_in
 from tidemill.control.context import CallerPart, Control, ControlPart, DevicePart
-from tidemill.control.cookies import give_cookies, take_cookies
-from tidemill.control.evenly import evenly
-from tidemill.control.guard import REFRESH_COOKIE, GuardedRoute
-from tidemill.control.logging_in import Opened, Shown, limited_by_address
+from tidemill.control.guard import REFRESH_COOKIE, GuardedRoute, give_cookies, take_cookies
+from tidemill.control.logging_in import Opened, Shown, evenly, limited_by_address
 from tidemill.control.problems import Refused, documented, unless_refused
 from tidemill.control.routes import API, AddressText, parsed_address
 from tidemill.core.accounts.account import Language

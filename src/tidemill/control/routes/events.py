@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -20,7 +21,6 @@ from tidemill.core.accounts.roles import Caller
 from tidemill.core.accounts.sessions import Device
 from tidemill.core.events import LOG_START, Cursor, Reader, Recorded, may_read
 from tidemill.core.faults import DatabaseFault
-from tidemill.core.paging import Page
 
 _RECENT = 100
 """How many events `after=recent` looks back."""
@@ -46,6 +46,15 @@ class EventView(View):
     kind: str
     subject: str
     body: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Page:
+    """`after` continues behind this page."""
+
+    items: Sequence[Recorded]
+    has_more: bool
+    after: str
 
 
 class EventPage(BaseModel):
@@ -86,7 +95,7 @@ async def events(
     )
 
 
-async def page(control: Control, reader: Reader, after: Cursor, limit: int) -> Page[Recorded]:
+async def page(control: Control, reader: Reader, after: Cursor, limit: int) -> _Page:
     """The next events this reader may see. Looks through a bounded number of events."""
     items: list[Recorded] = []
     scanned = 0
@@ -95,13 +104,13 @@ async def page(control: Control, reader: Reader, after: Cursor, limit: int) -> P
         for event in batch:
             if may_read(reader, event):
                 if len(items) == limit:
-                    return Page(items, has_more=True, after=str(after))
+                    return _Page(items, has_more=True, after=str(after))
                 items.append(event)
             after = event.cursor
         if len(batch) < control.settings.events.batch_max:
-            return Page(items, has_more=False, after=str(after))
+            return _Page(items, has_more=False, after=str(after))
         scanned += len(batch)
-    return Page(items, has_more=True, after=str(after))
+    return _Page(items, has_more=True, after=str(after))
 
 
 async def stream(control: Control, caller: Caller, device: Device, after: Cursor) -> AsyncIterator[str]:
@@ -180,7 +189,7 @@ async def _parse(control: Control, text: str | None) -> Cursor | None:
     return cursor
 
 
-def _page_view(found: Page[Recorded]) -> EventPage:
+def _page_view(found: _Page) -> EventPage:
     return EventPage(
         items=[EventView.model_validate(event) for event in found.items],
         has_more=found.has_more,
