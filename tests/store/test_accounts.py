@@ -102,23 +102,7 @@ class Stage:
 
     def key(self, account_id: UUID, **changed: object) -> ApiKey:
         key_id = self.ids.new(self.now)
-        key = ApiKey(
-            id=key_id,
-            account_id=account_id,
-            name="a key",
-            role=Role.CUSTOMER,
-            scopes=frozenset({Scope.ACCOUNT_READ}),
-            prefix="",
-            networks=(),
-            spending_cap_uc=None,
-            spent_uc=0,
-            made_at=self.now,
-            expires_at=None,
-            last_used_at=None,
-            revoked_at=None,
-            successor_id=None,
-            first_id=key_id,
-        )
+        key = ApiKey(key_id, account_id, "a key", Role.CUSTOMER, frozenset({Scope.ACCOUNT_READ}), self.now, key_id)
         return replace(key, **changed)  # type: ignore[arg-type]
 
     async def keep(self, key: ApiKey) -> ApiKey | KeyRefusal:

@@ -256,23 +256,7 @@ class People:
         async with self.database.transaction() as transaction:
             now = await self.now(transaction)
             key_id, secret = self.ids.new(now), written(secrets.token_bytes(KEY_BYTES))
-            key = ApiKey(
-                id=key_id,
-                account_id=person.id,
-                name="a test's key",
-                role=role,
-                scopes=scopes,
-                prefix="",
-                networks=(),
-                spending_cap_uc=None,
-                spent_uc=0,
-                made_at=now,
-                expires_at=None,
-                last_used_at=None,
-                revoked_at=None,
-                successor_id=None,
-                first_id=key_id,
-            )
+            key = ApiKey(key_id, person.id, "a test's key", role, scopes, now, key_id)
             made = await api_keys.make(transaction, replace(key, **changed), secret, self.ids, now)
             assert isinstance(made, ApiKey), made
         return Key(key_id, secret)

@@ -179,21 +179,7 @@ def test_networks_are_bounded() -> None:
 
 def a_key(**changed: object) -> ApiKey:
     key = ApiKey(
-        id=UUID(int=1),
-        account_id=UUID(int=2),
-        name="render farm",
-        role=Role.CUSTOMER,
-        scopes=frozenset({Scope.ACCOUNT_READ}),
-        prefix="tm_abcdefgh",
-        networks=(),
-        spending_cap_uc=None,
-        spent_uc=0,
-        made_at=NOW,
-        expires_at=None,
-        last_used_at=None,
-        revoked_at=None,
-        successor_id=None,
-        first_id=UUID(int=1),
+        UUID(int=1), UUID(int=2), "render farm", Role.CUSTOMER, frozenset({Scope.ACCOUNT_READ}), NOW, UUID(int=1)
     )
     return replace(key, **changed)  # type: ignore[arg-type]
 

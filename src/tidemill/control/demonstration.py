@@ -93,24 +93,9 @@ async def _arrive(control: Control, transaction: Connection, name: str, password
 
 def _api_key(control: Control, account_id: UUID, role: Role, now: Instant) -> ApiKey:
     """For everything that a key of this role can do, from this machine."""
+    scopes = frozenset(Scope) if role is Role.OPERATOR else frozenset(Scope) - _OF_THE_POOL
     key_id = control.ids.new(now)
-    return ApiKey(
-        id=key_id,
-        account_id=account_id,
-        name=FOLDER,
-        role=role,
-        scopes=frozenset(Scope) if role is Role.OPERATOR else frozenset(Scope) - _OF_THE_POOL,
-        prefix="",
-        networks=_FROM_HERE,
-        spending_cap_uc=None,
-        spent_uc=0,
-        made_at=now,
-        expires_at=None,
-        last_used_at=None,
-        revoked_at=None,
-        successor_id=None,
-        first_id=key_id,
-    )
+    return ApiKey(key_id, account_id, FOLDER, role, scopes, made_at=now, first_id=key_id, networks=_FROM_HERE)
 
 
 async def _play_money(control: Control, transaction: Connection, account_id: UUID, now: Instant) -> None:

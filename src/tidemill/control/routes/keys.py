@@ -136,16 +136,11 @@ def _wanted(asked: KeyRequest, account: Account, caller: Caller, key_id: UUID, n
         name=asked.name,
         role=asked.role,
         scopes=scopes,
-        prefix="",
+        made_at=now,
+        first_id=key_id,
         networks=networks,
         spending_cap_uc=cap_uc,
-        spent_uc=0,
-        made_at=now,
         expires_at=expires_at,
-        last_used_at=None,
-        revoked_at=None,
-        successor_id=None,
-        first_id=key_id,
     )
 
 

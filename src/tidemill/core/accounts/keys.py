@@ -46,7 +46,8 @@ class KeyRefusal(Refusal):
 class ApiKey:
     """A key as the database holds it; of the secret only the prefix can be seen.
 
-    `first_id` is the first of the keys that took over from one another; they share one spending cap.
+    `first_id` is the first of the keys that took over from one another; they share one spending cap. What has a default
+    is what a key has that was never used and that may be used from everywhere, for ever.
     """
 
     id: UUID
@@ -54,16 +55,16 @@ class ApiKey:
     name: str
     role: Role
     scopes: frozenset[Scope]
-    prefix: str
-    networks: tuple[str, ...]
-    spending_cap_uc: int | None
-    spent_uc: int
     made_at: Instant
-    expires_at: Instant | None
-    last_used_at: Instant | None
-    revoked_at: Instant | None
-    successor_id: UUID | None
     first_id: UUID
+    prefix: str = ""
+    networks: tuple[str, ...] = ()
+    spending_cap_uc: int | None = None
+    spent_uc: int = 0
+    expires_at: Instant | None = None
+    last_used_at: Instant | None = None
+    revoked_at: Instant | None = None
+    successor_id: UUID | None = None
 
 
 def written(entropy: bytes) -> str:
