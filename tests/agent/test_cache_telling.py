@@ -11,9 +11,8 @@ import pytest
 
 from tests.agent.artefact_server import artefact_server
 from tests.agent.test_transfers import transfers_to
-from tidemill.agent.artefact_ways import opened_ways
+from tidemill.agent.artefact_ways import opened_ways, telling_cache
 from tidemill.agent.cache import Cache
-from tidemill.agent.cache_telling import telling_cache
 from tidemill.agent.home import Home
 from tidemill.agent.reporting import Reporting
 from tidemill.agent.spool import Spool

@@ -8,7 +8,6 @@ from pathlib import Path
 from random import Random
 
 from tidemill.agent.cache import Cache
-from tidemill.agent.cache_telling import telling_cache
 from tidemill.agent.home import Home
 from tidemill.agent.identity import Membership
 from tidemill.agent.reporting import Reporting
@@ -16,6 +15,9 @@ from tidemill.agent.standing import Standing
 from tidemill.agent.transfers import Transfers
 from tidemill.core.clock import Instant
 from tidemill.core.nodes import passes
+from tidemill.core.nodes.cached import CACHE, cached_bytes
+
+_TELL_CACHE_EVERY_S = 30.0
 
 
 class ArtefactWays:
@@ -60,3 +62,10 @@ async def opened_ways(
             raise outcome
     finally:
         await ways.transfers.close()
+
+
+async def telling_cache(cache: Cache, reporting: Reporting, every_s: float = _TELL_CACHE_EVERY_S) -> None:
+    """Tell the pool what is in this machine's cache, when that has changed and not too often. Never ends."""
+    while True:
+        await reporting.tell(CACHE, cached_bytes(cache.held()))
+        await asyncio.sleep(every_s)

@@ -10,10 +10,9 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
 import structlog
 
-from tidemill.agent.answered import OfferKey
 from tidemill.agent.challenge import KIND as CHALLENGE
 from tidemill.agent.challenge import Prover
-from tidemill.agent.reporting import Reporting
+from tidemill.agent.reporting import OfferKey, Reporting
 from tidemill.agent.rules_file import RulesFile
 from tidemill.agent.runner import Runner
 from tidemill.agent.standing import Standing

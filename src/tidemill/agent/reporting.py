@@ -5,11 +5,12 @@ while it is offline has one fact to tell. A disk that takes no more stops nothin
 """
 
 import json
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 import structlog
 
-from tidemill.agent.answered import Answered
 from tidemill.agent.spool import Spool
 from tidemill.core.faults import Fault
 from tidemill.wire.messages import Facts, Receipts, Report
@@ -17,6 +18,29 @@ from tidemill.wire.messages import Facts, Receipts, Report
 log = structlog.get_logger()
 
 _OVERFULL = "Too much waits on this machine for the pool to receive it, so nothing but receipts is kept any more."
+_ANSWERED_MAX = 1_000
+
+OfferKey: TypeAlias = tuple[bytes, int]
+"""An attempt and its lease."""
+
+
+class Answered:
+    """The last offers that were answered: accepted, declined or delivered. One that is made again changes nothing.
+
+    A pool offers again on a new link whatever it has heard nothing of, also what is just on its way to it. So an offer
+    counts as answered from the moment in which its answer is handed over, and not when the pool has it.
+    """
+
+    def __init__(self) -> None:
+        self._keys: OrderedDict[OfferKey, None] = OrderedDict()
+
+    def __contains__(self, key: OfferKey) -> bool:
+        return key in self._keys
+
+    def note(self, keys: Iterable[OfferKey]) -> None:
+        self._keys.update(dict.fromkeys(keys))
+        while len(self._keys) > _ANSWERED_MAX:
+            self._keys.popitem(last=False)
 
 
 class Reporting:

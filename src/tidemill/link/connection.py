@@ -6,13 +6,14 @@ at the other end.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import IntFlag
 from typing import Protocol
 from uuid import UUID
 
 from tidemill.core.clock import SECOND, Instant
-from tidemill.link.counters import Counters
 from tidemill.link.door import Visitor
 from tidemill.link.listening import ListeningTime
 from tidemill.link.registry import Held
@@ -36,6 +37,21 @@ class Unread(IntFlag):
 
     UNDECIDED = 1
     HURRIED = 2
+
+
+@dataclass
+class Counters:
+    """What a link server counts, for metrics; nothing decides by it.
+
+    Since the process began, all links together. `refused` is by code, and codes are our own, so they are few.
+    """
+
+    welcomed: int = 0
+    frames_in: int = 0
+    frames_out: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
 
 
 class Listener(Protocol):

@@ -19,8 +19,7 @@ from tidemill.core.clock import Clock
 from tidemill.core.faults import Fault
 from tidemill.core.signatures import Identity
 from tidemill.link.admissions import Admissions
-from tidemill.link.connection import Connection
-from tidemill.link.counters import Counters
+from tidemill.link.connection import Connection, Counters
 from tidemill.link.deliveries import Deliveries
 from tidemill.link.door import Door
 from tidemill.link.listening import ListeningTime

@@ -1,16 +1,16 @@
 """C = A·B, slab by slab: the right matrix is held, the left one and the product pass through."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tidemill.agent.inside.matrices import mapped
 from tidemill.agent.inside.multipliers import multiplier
-from tidemill.agent.inside.telling import Progress, carry_out
+from tidemill.agent.inside.telling import Progress, Unfit, carry_out
 from tidemill.core.matrices.drawing import LEFT, RIGHT, drawn_rows
 from tidemill.core.matrices.multiplying import RESULTS, blocks, product_rows, slabs
-from tidemill.core.matrices.npy import Layout, header_of
+from tidemill.core.matrices.npy import HEADER_MAX_BYTES, Layout, Unreadable, header_of, read_layout
 
 
 def matmul(told: dict[str, Any], progress: Progress) -> None:
@@ -33,8 +33,21 @@ def _rows(told: dict[str, Any], name: str, number: int, shape: tuple[int, int]) 
     work = told["work"]
     if (seed := work.get("seed")) is not None:
         return lambda rows: drawn_rows(seed, number, work["element"], shape[1], rows)
-    entries = mapped(name, told["inputs"][name], work["element"], shape)
+    entries = _mapped(name, told["inputs"][name], work["element"], shape)
     return lambda rows: entries[rows.start : rows.stop]
+
+
+def _mapped(name: str, path: str, element: str, shape: tuple[int, int]) -> Any:
+    """The matrix in a file of strangers, read when it is used. Its header must say this type and this shape."""
+    with open(path, "rb") as file:
+        layout = read_layout(file.read(HEADER_MAX_BYTES), os.fstat(file.fileno()).st_size)
+    if isinstance(layout, Unreadable):
+        raise Unfit(f"The input {name} cannot be used. {layout.sentence}")
+    if (layout.element, layout.rows, layout.columns) != (element, *shape):
+        held = f"{layout.rows:,} × {layout.columns:,} of {layout.element}"
+        raise Unfit(f"The input {name} is {held}; the task says {shape[0]:,} × {shape[1]:,} of {element}.")
+    stored = np.dtype(element).newbyteorder("<")
+    return np.memmap(path, dtype=stored, mode="r", offset=layout.begins_at, shape=shape)
 
 
 def _whole(right: Callable[[range], Any], block: slice, columns: int) -> Any:

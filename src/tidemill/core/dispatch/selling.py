@@ -12,7 +12,7 @@ from uuid import UUID
 from tidemill.core.clock import Instant
 from tidemill.core.dispatch.asking import ABILITY, HOUSE, Asked
 from tidemill.core.kinds.bounds import OPERATIONS_PER_CORE_S
-from tidemill.core.market import hourly_uc, quoted_ms
+from tidemill.core.market import ForSale, hourly_uc, quoted_ms
 from tidemill.core.nodes import windows
 from tidemill.core.nodes.no_work import NodeView, why_no_work
 from tidemill.core.nodes.node import KnownDevice, Node
@@ -119,6 +119,26 @@ def left_of(seller: Seller, taken: Iterable[tuple[Request, tuple[int, ...]]]) ->
         cpu_milli=max(0, cpu_milli),
         memory_mib=max(0, memory_mib),
         disk_mib=max(0, disk_mib),
+    )
+
+
+def for_sale(seller: Seller) -> ForSale:
+    """A node that may get work, as quotes see it: what is quoted is what is placed."""
+    candidate = seller.candidate
+    return ForSale(
+        node_id=candidate.node_id,
+        owner_id=candidate.owner_id,
+        price_uc=candidate.price_uc,
+        cpu_operations_per_s=seller.cpu_ops_per_s,
+        gpu_operations_per_s=seller.device_ops_per_s,
+        devices=len(candidate.devices),
+        gpu_memory_mib=min((device.memory_mib for device in candidate.devices), default=0),
+        memory_mib=candidate.memory_mib,
+        cores=candidate.cpu_milli // 1_000,
+        kinds=candidate.kinds,
+        model=candidate.model,
+        region=candidate.region,
+        house=seller.house,
     )
 
 
