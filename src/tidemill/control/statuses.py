@@ -35,11 +35,6 @@ from tidemill.core.results import ResultRefusal
 from tidemill.core.sandboxes import CannotHold
 from tidemill.core.settings.critical import ChangeRefusal
 from tidemill.core.switches import SwitchRefusal
-from tidemill.core.verification.answers import AnswersRefusal
-from tidemill.core.verification.auditors import AuditorRefusal
-from tidemill.core.verification.disputes import DisputeRefusal
-from tidemill.core.verification.exposure import ExposureRefusal
-from tidemill.core.verification.findings import CaseRefusal
 from tidemill.core.work.refusals import JobRefusal
 from tidemill.store.answers import AnswerRefusal
 from tidemill.store.archive import ArchiveRefusal
@@ -260,17 +255,6 @@ STATUS: Mapping[Refusal, int] = {
     **dict.fromkeys(ReceiptRefusal, 422),
     **dict.fromkeys(QueueRefusal, 409),
     **dict.fromkeys((*ResultFilesRefusal, *ResultRefusal), 422),
-    **dict.fromkeys(AnswersRefusal, 409),
-    **dict.fromkeys(CaseRefusal, 409),
-    AuditorRefusal.NO_INDEPENDENT_AUDITOR: 409,
-    ExposureRefusal.EXPOSURE_REACHED: 409,
-    DisputeRefusal.DISPUTE_NO_PARTY: 403,
-    DisputeRefusal.DISPUTE_TOO_LATE: 409,
-    DisputeRefusal.DISPUTED_ALREADY: 409,
-    DisputeRefusal.DISPUTE_DEPOSIT_SHORT: 402,
-    DisputeRefusal.DISPUTE_STATE: 409,
-    DisputeRefusal.JURY_INCOMPLETE: 409,
-    DisputeRefusal.APPEALS_USED_UP: 409,
     **dict.fromkeys(ProofRefusal, 422),
     **dict.fromkeys(CannotHold, 409),
     **dict.fromkeys(JobRefusal, 409),

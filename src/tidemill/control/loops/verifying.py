@@ -19,14 +19,13 @@ from tidemill.core.dispatch import checking, comparing
 from tidemill.core.dispatch.auditing import Delivered, Manner, manner_of
 from tidemill.core.dispatch.checking import Evidence
 from tidemill.core.dispatch.comparing import READ_MAX_BYTES, Pair, is_same
-from tidemill.core.dispatch.judging import Judged, failed, faulted, judged_by_whose, passed, unsure
+from tidemill.core.dispatch.judging import NOT_DETERMINISTIC, Judged, failed, faulted, judged_by_whose, passed, unsure
 from tidemill.core.dispatch.opening import Held
 from tidemill.core.dispatch.plausibility import doubt_about
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.kinds.kind import Objection
 from tidemill.core.kinds.task import Task, read_task
 from tidemill.core.receipts import Outcome, Receipt
-from tidemill.core.verification.answers import Judgement
 from tidemill.store import audits, verifying
 from tidemill.store.audits import Audited
 from tidemill.store.settling import Unpayable
@@ -163,7 +162,7 @@ class VerifyingLoop(Loop):
         async with self.parts.database.connection() as connection:
             earlier = await audits.earlier(connection, case.task_id, case.attempt_id)
         if comparing.is_undetermined(task, case.receipt, found, case.owner_id, earlier):
-            return faulted(f"{sentence} {Judgement.NOT_DETERMINISTIC.value}")
+            return faulted(f"{sentence} {NOT_DETERMINISTIC}")
         return failed(sentence)
 
     async def _evidence(self, task: Task, result: bytes) -> Evidence | None:

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 from tidemill.core.checks.verdict import Ruling
 from tidemill.core.receipts import Outcome, Receipt
-from tidemill.core.verification.answers import Judgement
 from tidemill.core.work.attempt import Happening
 
 EXPECTED = "The result has the hash that the customer expects."
 UNEXPECTED = "The result has not the hash that the customer expects."
 HOUSE = "The result was computed on a house node."
+NOT_DETERMINISTIC = "All answers differ: the task has no single answer, nobody is at fault, and the customer pays."
+TASK_AT_FAULT = "The task failed in the same way for independent owners: that is its own fault."
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def is_inline(receipt: Receipt) -> bool:
 
 def at_fault(reason: str) -> Judged:
     """It failed as it did for other owners: nobody else needs to try it."""
-    return Judged((Happening.FAULTED,), "", f"{reason} {Judgement.TASK_AT_FAULT.value}")
+    return Judged((Happening.FAULTED,), "", f"{reason} {TASK_AT_FAULT}")
 
 
 def passed(reason: str) -> Judged:

@@ -6,8 +6,6 @@ is assumed. The rate depends on what is at stake and on the record, never on wha
 more than their budget, newcomers wait, and no rate is lowered.
 """
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,27 +14,6 @@ from tidemill.core.settings.trust import AuditSettings
 Amounts = NDArray[np.int64]
 Counts = NDArray[np.int64]
 Shares = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Standing:
-    """An owner's record as audits see it: right results in a row, and the share of recent attempts that failed."""
-
-    right_in_a_row: int = 0
-    failure_share: float = 0.0
-
-
-@dataclass(frozen=True)
-class AuditRate:
-    """The rate of one attempt, and why it is that high."""
-
-    rate: float
-    because: str
-
-
-def after_audit(standing: Standing, *, right: bool) -> Standing:
-    """One more audited result. A wrong one and the owner starts anew."""
-    return replace(standing, right_in_a_row=standing.right_in_a_row + 1 if right else 0)
 
 
 def assumed_collusion(largest_owner_share: float, rules: AuditSettings) -> float:
@@ -61,27 +38,6 @@ def audit_rates(
     return always
 
 
-def audit_rate(
-    standing: Standing, reward_uc: int, at_risk_uc: int, collusion: float, rules: AuditSettings
-) -> AuditRate:
-    """The rate of one attempt, with its reason. `at_risk_uc` is what a severe finding would take."""
-    counts, rewards, risks = (np.array([value]) for value in (standing.right_in_a_row, reward_uc, at_risk_uc))
-    failures = np.array([standing.failure_share])
-    rate = float(audit_rates(counts, failures, rewards, risks, collusion, rules)[0])
-    if standing.right_in_a_row < rules.results_before_sampling:
-        return AuditRate(rate, _not_yet(standing, rules))
-    parts = [float(part[0]) for part in _candidates(counts, rewards, risks, collusion, rules)]
-    reasons = (
-        f"{standing.right_in_a_row} audited results in a row were right, so one in as many is checked",
-        "no rate is below the floor",
-        "at this rate cheating costs more than it saves, for what the owner has to lose",
-    )
-    because = f"{rate:.2%}: {reasons[parts.index(max(parts))]}"
-    if standing.failure_share > rules.failure_alarm:
-        because += f"; times {rules.failure_factor:g}, since {standing.failure_share:.0%} of recent attempts failed"
-    return AuditRate(rate, because + ".")
-
-
 def _candidates(
     right_in_a_row: Counts, rewards_uc: Amounts, at_risk_uc: Amounts, collusion: float, rules: AuditSettings
 ) -> tuple[Shares, Shares, Shares]:
@@ -90,10 +46,3 @@ def _candidates(
     # What cheating saves is taken to be the whole reward: nobody measures what a cheater's hardware does meanwhile.
     lost = (1.0 - collusion) * np.maximum(rewards_uc + at_risk_uc, 1)
     return record, floor, rules.deterrence * rewards_uc / lost
-
-
-def _not_yet(standing: Standing, rules: AuditSettings) -> str:
-    return (
-        f"100%: every result is checked until {rules.results_before_sampling} in a row were right; "
-        f"so far {standing.right_in_a_row} were."
-    )

@@ -8,7 +8,7 @@ paid for by whoever ordered it, with every execution it took.
 import numpy as np
 
 from tidemill.core.settings.quantities import ONE_PPM
-from tidemill.core.verification.disputes import deposit_uc
+from tidemill.core.verification.charges import dispute_deposit_uc
 from tidemill.sim.economy.answering import Auditors
 from tidemill.sim.economy.books import Purse
 from tidemill.sim.economy.interface import Choices
@@ -25,7 +25,7 @@ def dispute(
 ) -> int:
     """Open false disputes, as many as can be paid for. Answers what juries and appeals cost."""
     rules = population.scenario.rules
-    deposit = deposit_uc(usual_uc, rules.disputes)
+    deposit = dispute_deposit_uc(usual_uc, rules.disputes)
     wanted = draws.poisson(choices.disputes) * population.open
     opened = np.minimum(wanted, population.books[Purse.AVAILABLE] // max(1, deposit)).astype(np.int64)
     if not opened.any():

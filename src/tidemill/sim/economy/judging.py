@@ -6,7 +6,7 @@ import numpy as np
 
 from tidemill.core.reputation import Misstep, penalty_points
 from tidemill.core.settings.quantities import ONE_PPM
-from tidemill.core.verification.findings import charges_uc
+from tidemill.core.verification.charges import charges_uc
 from tidemill.core.verification.rates import audit_rates
 from tidemill.sim.economy.answering import HOUSE, RIGHT, Auditors
 from tidemill.sim.economy.books import Purse

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidemill.core.settings.quantities import ONE_PPM
-from tidemill.core.verification.findings import charges_uc
+from tidemill.core.verification.charges import charges_uc
 from tidemill.core.verification.rates import audit_rates
 from tidemill.sim.economy.interface import Floats
 from tidemill.sim.economy.scenario import Rules
