@@ -21,7 +21,7 @@ from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.hardware import Device, DeviceKind, Machine, facts_of
 from tidemill.core.ids import Ids
 from tidemill.core.settings.challenge import ChallengeSettings
-from tidemill.store import challenge_verdicts, challenges
+from tidemill.store import challenge_verdicts, challenges, node_views
 from tidemill.store.database import Database
 
 RULES = replace(ChallengeSettings(), cpu_memory_mib=1, speed_s=0.001)
@@ -170,7 +170,7 @@ async def test_an_honest_node_passes_becomes_active_and_is_measured(pool: Pool, 
     assert event.body["devices"][0]["measured_mib"] == 1
     assert (await pool.row("SELECT count(*) AS n FROM challenge_answer"))["n"] == 0
     async with pool.database.connection() as connection:
-        assert (await challenges.standing(connection, [node.id]))[node.id].passed
+        assert (await node_views.readings(connection, [node.id]))[node.id].challenge_passed
 
 
 async def test_the_next_challenge_comes_by_chance_and_after_being_offline(pool: Pool, owner_id: UUID) -> None:
@@ -181,7 +181,7 @@ async def test_the_next_challenge_comes_by_chance_and_after_being_offline(pool: 
     assert await node.order() is None
     await pool.run("UPDATE presence SET back_online_at = $2 WHERE node_id = $1", node.id, pool.now)
     async with pool.database.connection() as connection:
-        assert not (await challenges.standing(connection, [node.id]))[node.id].passed
+        assert not (await node_views.readings(connection, [node.id]))[node.id].challenge_passed
     await passed(pool, node)
     await pool.pass_time(3 * DAY / SECOND + 1)
     await pool.tick()
@@ -302,8 +302,8 @@ async def test_two_nodes_that_take_turns_with_one_device_have_never_both_passed(
 
 async def standing(pool: Pool, *nodes: Node) -> list[bool]:
     async with pool.database.connection() as connection:
-        found = await challenges.standing(connection, [node.id for node in nodes])
-    return [found[node.id].passed for node in nodes]
+        found = await node_views.readings(connection, [node.id for node in nodes])
+    return [found[node.id].challenge_passed for node in nodes]
 
 
 async def test_a_node_that_is_away_while_its_sibling_is_challenged_has_nothing_to_show(
@@ -462,7 +462,7 @@ async def test_a_node_that_cannot_is_refused_with_its_own_words(pool: Pool, owne
     assert "It has no CuPy: install it." in event.body["sentences"][0]
     assert (await pool.row("SELECT life FROM node WHERE id = $1", node.id))["life"] == "inactive"
     async with pool.database.connection() as connection:
-        refused = (await challenges.standing(connection, [node.id]))[node.id].refused
+        refused = (await node_views.readings(connection, [node.id]))[node.id].challenge_refused
     assert refused == event.body["sentences"][0]
     await pool.pass_time(RULES.retry_s)
     await passed(pool, node)

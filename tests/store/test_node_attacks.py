@@ -20,7 +20,7 @@ from tidemill.core.hardware import FACTS_MAX_BYTES, Device, DeviceKind, Engine, 
 from tidemill.core.ids import Ids
 from tidemill.core.nodes.reports import Fact
 from tidemill.core.telemetry import PastBeat
-from tidemill.store import challenges, node_alerts, node_reports, node_views, presence
+from tidemill.store import node_alerts, node_reports, node_views, presence
 from tidemill.store.database import Database
 from tidemill.store.node_reports import Reported
 from tidemill.store.presence import HeardBeat, Link
@@ -155,7 +155,6 @@ async def test_what_was_shown_of_one_device_does_not_stand_for_another(pool: Poo
     async with pool.database.transaction() as transaction:
         said = [Reported(Link(node.id, 1), 1, [Fact("machine", facts_of(claim))])]
         await node_reports.apply(transaction, said, IDS, pool.now)
-        assert not (await challenges.standing(transaction, [node.id]))[node.id].passed
         assert not (await node_views.readings(transaction, [node.id]))[node.id].challenge_passed
 
 

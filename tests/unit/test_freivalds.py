@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemill.core.freivalds import MODULUS, agrees, product, residues, rows_agree
+from tidemill.core.freivalds import MODULUS, product, residues, rows_agree
+
+Integers = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+
+
+def agrees(left: Integers, right: Integers, claimed: Integers, vector: Integers) -> bool:
+    return rows_agree(left, product(right, vector), claimed, vector)
 
 
 def drawn(count: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:

@@ -1,25 +1,20 @@
 """The life of a node, its conditions, and every answer to why it gets no work."""
 
 from dataclasses import replace
-from itertools import chain, combinations
 
 import pytest
 
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.nodes.life import (
-    EFFECTS,
-    LIFE_EFFECTS,
     LIVES,
     Change,
     Condition,
-    Effect,
     Life,
     LifeRefusal,
     after,
-    effect,
 )
 from tidemill.core.nodes.no_work import FailingDevice, NodeView, why_no_work
-from tidemill.core.nodes.reasons import InHand, Why
+from tidemill.core.nodes.reasons import Why
 from tidemill.core.nodes.rules import HeatLimits, Idle, Reading, Rules, Work, sense
 from tidemill.core.nodes.windows import Window
 
@@ -37,13 +32,10 @@ SOUND = NodeView(
     rules=Rules(),
     utc_offset_s=0,
 )
-BESIDE = [condition for condition in Condition if condition not in (Condition.ONLINE, Condition.OFFLINE)]
 
 
 def test_every_state_answers_every_change() -> None:
     assert LIVES.keys() == {(life, change) for life in Life for change in Change}
-    assert LIFE_EFFECTS.keys() == set(Life)
-    assert EFFECTS.keys() == set(Condition)
 
 
 @pytest.mark.parametrize(
@@ -72,28 +64,6 @@ def test_a_node_goes_through_its_life(changes: list[Change], expected: Life | Li
 @pytest.mark.parametrize("change", Change)
 def test_nothing_brings_a_removed_node_back(change: Change) -> None:
     assert after(Life.DEREGISTERED, change) is LifeRefusal.NODE_REMOVED
-
-
-@pytest.mark.parametrize("life", Life)
-def test_the_strictest_of_all_conditions_decides(life: Life) -> None:
-    sets = chain.from_iterable(combinations(BESIDE, count) for count in range(len(BESIDE) + 1))
-    for beside in sets:
-        for presence in (Condition.ONLINE, Condition.OFFLINE):
-            held = {presence, *beside}
-            found = effect(life, held)
-            forbidding = {Condition.OFFLINE, Condition.DRAINING, Condition.PAUSED, Condition.SUSPENDED}
-            stopping = {Condition.PAUSED, Condition.SUSPENDED}
-            stops = bool(held & stopping) or life is Life.DEREGISTERED
-            assert found == Effect(
-                new_work=life is Life.ACTIVE and not held & forbidding,
-                in_hand=InHand.STOP if stops else InHand.FINISH,
-            )
-
-
-@pytest.mark.parametrize("conditions", [set(), {Condition.ONLINE, Condition.OFFLINE}, {Condition.PAUSED}])
-def test_a_node_is_either_online_or_offline(conditions: set[Condition]) -> None:
-    with pytest.raises(AssertionError):
-        effect(Life.ACTIVE, conditions)
 
 
 def test_a_sound_node_has_no_reason() -> None:

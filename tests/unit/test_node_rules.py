@@ -7,10 +7,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tidemill.core.clock import DAY, SECOND, Instant, as_datetime, as_instant
-from tidemill.core.nodes.reasons import IN_HAND, InHand, Reason, Why
+from tidemill.core.nodes.reasons import IN_HAND, InHand, Why
 from tidemill.core.nodes.rules import (
     UNSEEN_US,
-    Allowed,
     HeatLimits,
     Idle,
     Reading,
@@ -18,7 +17,6 @@ from tidemill.core.nodes.rules import (
     Senses,
     Work,
     heat_limits,
-    may_work,
     objections,
     sense,
 )
@@ -226,7 +224,7 @@ def _idle_for(steps: list[tuple[int, float | None]], rules: Rules = IDLE) -> boo
         now = Instant(now + after_s * SECOND)
         senses = sense(senses, Reading(60, 100, others_pct), rules, POOL, now)
     assert senses
-    return isinstance(may_work(rules, senses, POOL, now, 0), Allowed)
+    return not list(objections(rules, senses, POOL, now, 0))
 
 
 @pytest.mark.parametrize(
@@ -295,7 +293,6 @@ def test_every_no_explains_itself() -> None:
         Why.NOT_IDLE: "Others use 44 % of this machine, and it works only when others have used less than 10 % of it "
         "for 300 s.",
     }
-    assert may_work(rules, senses, POOL, now, 3600) == found[0]
     assert [reason.until for reason in found if reason.why is Why.OUTSIDE_WINDOW] == [at(0, 21)]
 
 
@@ -311,19 +308,11 @@ def test_drain_is_no_pause_and_windows_of_single_days_are_named() -> None:
 def test_a_sentence_about_waiting_says_how_long() -> None:
     senses = sense(None, COOL, IDLE, POOL, at(0, 0))
     later = Instant(at(0, 0) + 100 * SECOND)
-    reason = may_work(IDLE, senses, POOL, later, 0)
-    assert isinstance(reason, Reason)
+    [reason] = objections(IDLE, senses, POOL, later, 0)
     assert "for 200 s more" in reason.sentence
     assert reason.until == at(0, 0, 5)
-    unknown = may_work(IDLE, sense(None, Reading(1, 1, None), IDLE, POOL, later), POOL, later, 0)
-    assert isinstance(unknown, Reason)
+    [unknown] = objections(IDLE, sense(None, Reading(1, 1, None), IDLE, POOL, later), POOL, later, 0)
     assert "cannot be told" in unknown.sentence
-
-
-def test_a_node_that_may_work_knows_until_when() -> None:
-    senses = sense(None, COOL, Rules(), POOL, at(0, 23))
-    assert may_work(Rules(), senses, POOL, at(0, 23), 0) == Allowed(None)
-    assert may_work(Rules(windows=(NIGHT,)), senses, POOL, at(0, 23), 0) == Allowed(at(1, 8))
 
 
 def test_no_price_is_below_the_minimum() -> None:

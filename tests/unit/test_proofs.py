@@ -16,14 +16,12 @@ from tidemill.core.checks.verdict import Ruling
 from tidemill.core.freivalds import MODULUS
 from tidemill.core.matrices.npy import Layout, header_of
 from tidemill.core.proofs.integers import (
-    BITS_A_VECTOR,
     drawn_vectors,
     each_agrees,
     holds,
     is_equal,
     is_possible,
     is_recomputed,
-    vectors_for,
 )
 from tidemill.core.proofs.statement import Statement, challenge, is_about, matrix_digest, statement_bytes
 
@@ -159,13 +157,11 @@ def test_products_of_one_right_matrix_are_judged_together_and_each_for_itself() 
     assert each_agrees(right, parts, DRAW) == [True, False, True]
 
 
-def test_as_many_vectors_are_drawn_as_the_soundness_asks_for() -> None:
-    assert [vectors_for(bits) for bits in (1, 60, 61, 120, 128)] == [1, 1, 2, 2, 3]
+def test_drawn_vectors_are_below_the_modulus_and_all_different() -> None:
     drawn = drawn_vectors(DRAW, 5_000, 2)
     assert drawn.min() >= 0
     assert drawn.max() < MODULUS
     assert len(set(drawn.ravel().tolist())) == 10_000
-    assert 2**BITS_A_VECTOR < MODULUS
 
 
 def test_every_part_of_a_statement_changes_the_draw() -> None:

@@ -67,13 +67,8 @@ def largest(matrix: Integers) -> int:
     return most
 
 
-def agrees(left: Integers, right: Integers, claimed: Integers, vector: Residues) -> bool:
-    """Whether left · right = claimed, as far as this vector tells."""
-    return rows_agree(left, product(right, vector), claimed, vector)
-
-
 def rows_agree(left: Integers, right_times_vector: Residues, claimed: Integers, vector: Residues) -> bool:
-    """The same for some rows of a product, whose right matrix was multiplied by the vector already."""
+    """Whether some rows of a product are right, as far as this vector tells. The right matrix is multiplied already."""
     return bool(np.array_equal(product(left, right_times_vector), product(claimed, vector)))
 
 

@@ -37,7 +37,6 @@ _LOCK_MEMBERS = Query("challenge/lock_members")
 _LOCK_CHALLENGES = Query("challenge/lock_challenges")
 _DRAW_ROUND = Query("challenge/draw_round")
 _DRAW = Query("challenge/draw")
-_STANDING = Query("challenge/standing")
 
 SLACK_US = 30 * SECOND
 """Listening is counted in ticks; so much less of it than of time is no sign that we were away."""
@@ -56,16 +55,6 @@ _ASKED_MAX_BYTES = 1_000_000
 _KEEP_LONGER_S = 60
 
 RandomBytes = Callable[[int], bytes]
-
-
-@dataclass(frozen=True)
-class Standing:
-    """How a node stands: whether it has shown what it claims since it was last offline, and if not, why."""
-
-    passed: bool
-    passed_at: Instant | None
-    due_at: Instant
-    refused: str | None
 
 
 @dataclass(frozen=True)
@@ -177,12 +166,6 @@ async def draw(
     if committed:
         await _DRAW.run(transaction, ids=committed, draws=[random(DRAW_BYTES) for _ in committed])
     return len(committed)
-
-
-async def standing(connection: Connection, node_ids: Sequence[UUID]) -> Mapping[UUID, Standing]:
-    """How nodes stand with their challenges. One that was never challenged is not there."""
-    rows = await _STANDING.rows(connection, node_ids=list(node_ids))
-    return {row["node_id"]: Standing(row["passed"], row["passed_at"], row["due_at"], row["refused"]) for row in rows}
 
 
 def asked_of(text: str) -> Asked:

@@ -18,7 +18,6 @@ from tidemill.wire.messages import FRAME_MAX
 from tidemill.wire.opening import Rejection, Request
 from tidemill.wire.websocket import Frame, FrameReader, written
 
-PATH = opening.PATH
 SMALL_FRAME = 4 * 1024
 SMALL_FRAMES_MAX = 1_000
 """So many small frames a pool hears before it turns to others; an agent has nobody else to turn to."""

@@ -12,7 +12,7 @@ from tidemill.core.placement import ranking
 from tidemill.core.placement.candidate import Candidate, Device
 from tidemill.core.placement.node import PoolNode
 from tidemill.core.placement.pool import Placed, Pool
-from tidemill.core.placement.request import Apart, Request, Wanted
+from tidemill.core.placement.request import Request, Wanted
 from tidemill.core.placement.why_not import WhyNot, objections, suits
 
 ALL_NODES = st.tuples(*(candidates(number) for number in range(1, 7)))
@@ -190,28 +190,6 @@ def test_nodes_that_claim_models_without_number_neither_break_nor_slow_the_pool(
     pool = pool_of(*(node(number, devices=(Device(f"model {number}", 1),)) for number in range(1, 1000)))
     assert all(pool.place(ask(), NOW) for _ in range(999))
     assert pool.place(ask(), NOW) is None
-
-
-def test_a_gang_is_placed_whole_or_not_at_all() -> None:
-    pool = pool_of(*(node(number, devices=(Device("A100", 81920),) * 2) for number in range(1, 4)))
-    assert pool.place_gang(ask(gang=7), NOW) is None
-    whole = pool.place_gang(ask(gang=6), NOW)
-    assert whole
-    assert len({(one.node_id, one.devices) for one in whole}) == 6
-    assert pool.place(ask(), NOW) is None
-
-
-@pytest.mark.parametrize("policy", ["value", "packed"])
-def test_the_parts_of_a_gang_keep_apart(policy: str) -> None:
-    twins = [node(number, owner_id=uuid(50 + number // 2), devices=(Device("A100", 81920),) * 4) for number in range(4)]
-    pool = pool_of(*twins)
-    by_nodes = pool.place_gang(ask(gang=4, apart=Apart.NODES, policy=policy), NOW)
-    assert by_nodes
-    assert len({one.node_id for one in by_nodes}) == 4
-    by_owners = pool.place_gang(ask(gang=2, apart=Apart.OWNERS, policy=policy), NOW)
-    assert by_owners
-    assert len({one.node.owner_id for one in by_owners}) == 2
-    assert pool.place_gang(ask(gang=3, apart=Apart.OWNERS, policy=policy), NOW) is None
 
 
 def test_some_placements_are_kept_for_newcomers_and_anybody_takes_them_when_no_newcomer_can() -> None:

@@ -40,11 +40,6 @@ def check(claim: Picture, evidence: Picture) -> Verdict:
     )
 
 
-def tile_of(picture: Picture, row: int, column: int) -> NDArray[np.uint8]:
-    """The pixels of one tile, to be shown beside another picture's."""
-    return picture.pixels[row * TILE : (row + 1) * TILE, column * TILE : (column + 1) * TILE]
-
-
 def _worst_tile(differing: NDArray[np.bool_]) -> tuple[int, int, int]:
     """Its row, its column, and how many of its pixels differ."""
     sums = _tile_sums(differing)

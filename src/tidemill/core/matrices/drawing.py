@@ -14,7 +14,6 @@ LEFT, RIGHT = 0, 1
 SEED_MAX = 2**53 - 1
 """The largest whole number that every reader of JSON reads exactly."""
 
-ELEMENT_BYTES = {"int8": 1, "float32": 4}
 _PER_WORD = {"int8": 8, "float32": 2}
 _GOLDEN = 0x9E3779B97F4A7C15
 _ODD = 0xBF58476D1CE4E5B9

@@ -4,11 +4,9 @@ A node is active while its challenge is passed and its stake is enough. Deregist
 nothing any more, and a machine that comes back is a new node. Conditions hold together; the strictest decides on work.
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from enum import StrEnum
 
-from tidemill.core.nodes.reasons import InHand
 from tidemill.core.refusals import Refusal
 
 
@@ -60,39 +58,6 @@ class Condition(StrEnum):
     SUSPENDED = "suspended"
 
 
-@dataclass(frozen=True)
-class Effect:
-    """Whether a node is offered work, and what becomes of the work it has."""
-
-    new_work: bool
-    in_hand: InHand
-
-
-EFFECTS: Mapping[Condition, Effect] = {
-    Condition.ONLINE: Effect(new_work=True, in_hand=InHand.FINISH),
-    Condition.OFFLINE: Effect(new_work=False, in_hand=InHand.FINISH),  # what it finishes in time still counts
-    Condition.DRAINING: Effect(new_work=False, in_hand=InHand.FINISH),
-    Condition.PAUSED: Effect(new_work=False, in_hand=InHand.STOP),
-    Condition.DEGRADED: Effect(new_work=True, in_hand=InHand.FINISH),  # on its sound devices
-    Condition.SUSPENDED: Effect(new_work=False, in_hand=InHand.STOP),
-}
-
-LIFE_EFFECTS: Mapping[Life, Effect] = {
-    Life.REGISTERED: Effect(new_work=False, in_hand=InHand.FINISH),
-    Life.ACTIVE: Effect(new_work=True, in_hand=InHand.FINISH),
-    Life.INACTIVE: Effect(new_work=False, in_hand=InHand.FINISH),
-    Life.DEREGISTERED: Effect(new_work=False, in_hand=InHand.STOP),
-}
-
-
 def after(life: Life, change: Change) -> Life | LifeRefusal:
     """Where a node is in its life after a change."""
     return LIVES[life, change]
-
-
-def effect(life: Life, conditions: Collection[Condition]) -> Effect:
-    """What a node's state means for work: new work only if nothing forbids it, and a stop if anything asks for one."""
-    assert (Condition.ONLINE in conditions) != (Condition.OFFLINE in conditions), "a node is online or offline"
-    effects = [LIFE_EFFECTS[life], *(EFFECTS[condition] for condition in conditions)]
-    stops = any(one.in_hand is InHand.STOP for one in effects)
-    return Effect(all(one.new_work for one in effects), InHand.STOP if stops else InHand.FINISH)

@@ -85,13 +85,6 @@ class Senses:
     seen_at: Instant
 
 
-@dataclass(frozen=True)
-class Allowed:
-    """The node may work; `until` says when its window closes."""
-
-    until: Instant | None
-
-
 def heat_limits(rules: Rules, pool: HeatLimits) -> HeatLimits:
     """The stricter of the owner's limit and the pool's, with the pool's distance between pausing and going on."""
     if rules.temperature_limit_c is None or rules.temperature_limit_c >= pool.pause_above_c:
@@ -118,12 +111,6 @@ def sense(before: Senses | None, reading: Reading, rules: Rules, pool: HeatLimit
         idle_since=_idle_since(before, reading, rules, now),
         seen_at=now,
     )
-
-
-def may_work(rules: Rules, senses: Senses, pool: HeatLimits, now: Instant, utc_offset_s: int) -> Allowed | Reason:
-    """Whether the node may take work now, or the first reason why not."""
-    reason = next(objections(rules, senses, pool, now, utc_offset_s), None)
-    return reason or Allowed(windows.closes_at(rules.windows, now, utc_offset_s) if rules.windows else None)
 
 
 def objections(

@@ -28,7 +28,7 @@ def level(request: Request, now: Instant, ageing_us: int = AGEING_US) -> int:
 
 def share_of(request: Request) -> float:
     """What a request counts for its customer; one that asks for the processor only counts little."""
-    return request.gang * max(request.asked_milli, 1) / WHOLE_MILLI
+    return max(request.asked_milli, 1) / WHOLE_MILLI
 
 
 class AtWork:

@@ -2,7 +2,7 @@
 
 A pool is a cache. It is filled with candidates, told of changes, and may be dropped and filled again at any moment. A
 request goes to the best node under its policy to which there is no objection; the quick path and the exact path give
-the same answer. A gang is placed whole or not at all. The caller brings time and chance.
+the same answer. The caller brings time and chance.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ from tidemill.core.placement.fits import FitIndex
 from tidemill.core.placement.node import PoolNode
 from tidemill.core.placement.policies import Floats, Policy, RankPolicy, Slots
 from tidemill.core.placement.ranking import UNSURE, Ranking
-from tidemill.core.placement.request import Apart, Request
+from tidemill.core.placement.request import Request
 from tidemill.core.placement.why_not import WhyNot, objections
 
 LOCALITY_WEIGHT = 0.1
@@ -157,21 +157,6 @@ class Pool:
         """As `place` without newcomers, by holding the request against every node."""
         found = self._exactly(request, now, newcomers=False)
         return None if found is None else self._take(found[0], request, found[1])
-
-    def place_gang(self, request: Request, now: Instant) -> tuple[Placed, ...] | None:
-        """All parts of a gang, or nothing. Its parts are equal, so going on with the best for each finds room if there
-        is any, also where they must be apart."""
-        placed: list[Placed] = []
-        rest = request
-        while len(placed) < request.gang:
-            one = self.place(rest, now)
-            if one is None:
-                for part in reversed(placed):
-                    self.release(part)
-                return None
-            placed.append(one)
-            rest = _apart_from(rest, one)
-        return tuple(placed)
 
     def release(self, placed: Placed) -> bool:
         """Give back what a placement took. False when its node has gone or come anew: then that says what is free."""
@@ -369,13 +354,3 @@ class Pool:
         self._changes.clear()
         self._fits.clear()
         self._changed.clear()
-
-
-def _apart_from(rest: Request, one: Placed) -> Request:
-    match rest.apart:
-        case Apart.NODES:
-            return replace(rest, excluded_nodes=rest.excluded_nodes | {one.node_id})
-        case Apart.OWNERS:
-            return replace(rest, excluded_owners=rest.excluded_owners | {one.node.owner_id})
-        case Apart.NOTHING:
-            return rest

@@ -5,7 +5,7 @@ devices asks for the processor only. Everything that is not set is not asked for
 """
 
 from dataclasses import dataclass, field
-from enum import Enum, IntEnum
+from enum import IntEnum
 from functools import lru_cache
 from math import inf
 from typing import NamedTuple
@@ -28,14 +28,6 @@ class Priority(IntEnum):
     HIGH = 2
 
 
-class Apart(Enum):
-    """What the parts of a gang must not share."""
-
-    NOTHING = "nothing"
-    NODES = "nodes"
-    OWNERS = "owners"
-
-
 class Wanted(NamedTuple):
     """An input or a model; a node that holds it already need not fetch it."""
 
@@ -45,7 +37,7 @@ class Wanted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One task, or a gang of equal ones that begin together or not at all."""
+    """What one task asks for."""
 
     kind: str
     devices: int = 1
@@ -67,8 +59,6 @@ class Request:
     customer_id: UUID | None = None
     duration_us: int = 0
     inputs: tuple[Wanted, ...] = ()
-    gang: int = 1
-    apart: Apart = Apart.NOTHING
     priority: Priority = Priority.NORMAL
     submitted_at: Instant = _LONG_AGO
     policy: str = "value"
@@ -93,7 +83,6 @@ class Request:
         assert self.devices >= 0
         assert 0 < self.milli <= WHOLE_MILLI
         assert self.milli == WHOLE_MILLI or self.devices == 1, "only one device can be shared"
-        assert self.gang >= 1
         choosy = bool(self.excluded_nodes or self.excluded_owners or self.attested or self._places)
         models = self.models if self.devices else frozenset()
         needs = (self.gpu_memory_mib, self.cpu_milli, self.memory_mib, self.disk_mib)

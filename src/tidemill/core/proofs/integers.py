@@ -14,20 +14,12 @@ import numpy as np
 from tidemill.core.freivalds import Integers, Residues, largest, products, residues
 from tidemill.core.matrices.multiplying import K_MAX, blocks, multiply_here, product_rows, slabs
 
-BITS_A_VECTOR = 60
-"""A wrong product passes one drawn vector with a probability of at most 2^-60."""
-
 VECTORS = 1
 RECOMPUTE_MAX_PRODUCTS = 160**3
 """Multiplying up to so many pairs once more is cheaper than drawing a vector; measured by bench/proofs.py."""
 
 _LARGEST_PRODUCT = 2**14
 _VECTORS = b"tidemill product vectors\0"
-
-
-def vectors_for(bits: int) -> int:
-    """How many vectors let a wrong product pass with a probability of at most 2^-bits."""
-    return -(-bits // BITS_A_VECTOR)
 
 
 def holds(left: Integers, right: Integers, claimed: Integers, draw: bytes, vectors: int = VECTORS) -> bool:

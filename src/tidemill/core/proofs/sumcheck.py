@@ -35,10 +35,6 @@ from tidemill.core.proofs.integers import is_possible
 from tidemill.core.proofs.refusals import ProofRefusal
 from tidemill.core.proofs.statement import Statement, is_about, statement_bytes
 
-GRINDING_BITS = 80
-SOUND_BITS = 36
-"""Who tries 2^80 hashes to prove a wrong product succeeds with a probability of less than 2^-36."""
-
 _VERSION = b"\x01"
 _PURPOSE = b"tidemill sumcheck 1\0"
 
@@ -69,11 +65,6 @@ class _Transcript:
         random = hashlib.shake_256(self._state + b"drawn").digest(2 * ELEMENT_BYTES * count)
         parts = [int.from_bytes(random[at : at + 16], "big") % MODULUS for at in range(0, len(random), 16)]
         return tuple(zip(parts[::2], parts[1::2], strict=True))
-
-
-def proof_bytes(k: int) -> int:
-    """How long a proof is: a version, two elements a round, and the three values."""
-    return len(_VERSION) + ELEMENT_BYTES * (2 * _bits(k) + 3)
 
 
 def prove(statement: Statement, left: Integers, right: Integers) -> bytes:
