@@ -14,6 +14,7 @@ import pytest
 from tests.agent.machine import left_in, until
 from tests.agent.shelf import ShelfOfArtefacts
 from tests.agent.tasks import CUSTOMER_KEY, POOL_KEY, bound_of, offer
+from tests.sealed_results import opened_whole
 from tidemill.agent.home import Home, prepare
 from tidemill.agent.identity import new_membership
 from tidemill.agent.reporting import Reporting
@@ -31,7 +32,7 @@ from tidemill.core.hardware import Device, DeviceKind, Machine
 from tidemill.core.kinds.task import Input
 from tidemill.core.nodes.rules import HeatLimits
 from tidemill.core.receipts import Outcome, Receipt, read_batch
-from tidemill.core.results import opened_envelope, opened_whole, public_key
+from tidemill.core.results import opened_envelope, public_key
 from tidemill.wire.messages import Accepted, Cancel, Declined, Offer, Receipts
 
 pytestmark = pytest.mark.needs("bubblewrap")

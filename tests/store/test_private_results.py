@@ -10,6 +10,7 @@ from uuid import UUID
 
 import pytest
 
+from tests.sealed_results import opened_whole
 from tests.store.dispatch_world import VERIFICATION, Node, World, body_of, make_world, result_of, signed_by
 from tests.store.test_artefacts import delete, made
 from tidemill.artefacts.opening import open_store
@@ -26,7 +27,7 @@ from tidemill.core.ids import Ids
 from tidemill.core.kinds.kind import Objection
 from tidemill.core.kinds.task import Task, read_task, task_bytes
 from tidemill.core.receipts import Outcome, Receipt
-from tidemill.core.results import PIECE_BYTES, Bound, ReaderKey, envelope, opened_envelope, opened_whole, seal
+from tidemill.core.results import PIECE_BYTES, Bound, ReaderKey, envelope, opened_envelope, seal
 from tidemill.core.sandboxes import Limits
 from tidemill.core.settings.artefacts import ArtefactsSettings
 from tidemill.store import job_views

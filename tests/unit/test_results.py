@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.sealed_results import opened_whole
 from tidemill.core.archives import (
     ResultFilesRefusal,
     archive,
@@ -27,7 +28,6 @@ from tidemill.core.results import (
     is_reader,
     opened,
     opened_envelope,
-    opened_whole,
     public_key,
     seal,
     sealed_bytes,

@@ -120,13 +120,6 @@ def opened(chunks: Iterable[bytes], key: bytes, bound: Bound) -> Iterator[bytes 
             return
 
 
-def opened_whole(sealed: bytes, key: bytes, bound: Bound) -> bytes | ResultRefusal:
-    """A small result at once."""
-    pieces = list(opened([sealed], key, bound))
-    plain = [piece for piece in pieces if isinstance(piece, bytes)]
-    return b"".join(plain) if len(plain) == len(pieces) else ResultRefusal.RESULT_DOES_NOT_OPEN
-
-
 def _pieces(chunks: Iterable[bytes], size_bytes: int) -> Iterator[tuple[bytes, bool]]:
     """Chunks cut anew, each with whether it is the last. There is always a last one, maybe an empty one."""
     held = bytearray()
