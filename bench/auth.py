@@ -8,26 +8,25 @@ no guard; `with_key` is the same route with an API key. Measured in turns agains
 import argparse
 import asyncio
 import json
-import os
 import re
 import secrets
-import signal
-import socket
-import subprocess
 import sys
-import tempfile
-import time
 from dataclasses import dataclass
-from pathlib import Path
 
 import httpx2
 import psutil
 import uvloop
+from pools import BenchPool, pool_of_its_own
 
 API = "/api/v1"
 CONNECTIONS = 8
 PASSWORD = secrets.token_hex(12)
 ADDRESS = "bench@pool.example"
+UNLIMITED = {
+    **{f"TIDEMILL_LIMITS_{who}_PER_MINUTE": "10000000" for who in ("SESSION", "CUSTOMER", "STRANGER")},
+    "TIDEMILL_LOGIN_ACCESS_TOKEN_S": "1h",
+}
+"""Limits that no benchmark reaches."""
 
 
 @dataclass
@@ -101,24 +100,10 @@ def credentials(api: str) -> tuple[str, str]:
     return token, made.json()["key"]
 
 
-def started(home: str, port: int) -> tuple[subprocess.Popen[str], str]:
-    """A pool of its own with limits that this benchmark does not reach, and the token that sets it up."""
-    many = "10000000"
-    settings = {f"TIDEMILL_LIMITS_{who}_PER_MINUTE": many for who in ("SESSION", "CUSTOMER", "STRANGER")}
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMILL_")}
-    environment |= {"TIDEMILL_HOME": home, "TIDEMILL_PORT": str(port), **settings}
-    environment["TIDEMILL_LOGIN_ACCESS_TOKEN_S"] = "1h"
-    said = Path(home) / "said.txt"
-    with said.open("w") as out:
-        command = [Path(sys.executable).with_name("tidemill"), "up"]
-        process = subprocess.Popen(command, env=environment, stdout=out, stderr=subprocess.STDOUT, text=True)
-    deadline = time.monotonic() + 60
-    while not (token := re.search(r"/setup#([\w-]+)", said.read_text())):
-        if process.poll() is not None or time.monotonic() > deadline:
-            process.terminate()
-            raise SystemExit(f"the pool did not start: {said.read_text()}")
-        time.sleep(0.1)
-    return process, token[1]
+def set_up(pool: BenchPool) -> None:
+    """Give the pool its first operator."""
+    asked = {"token": pool.setup_token, "address": ADDRESS, "password": PASSWORD}
+    httpx2.post(f"{pool.url}/setup", json=asked).raise_for_status()
 
 
 def main() -> None:
@@ -127,19 +112,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="how often each measurement is taken")
     parser.add_argument("--requests", type=int, default=4000, help="how many requests one measurement takes")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="tidemill-bench-", dir="/var/tmp") as home:
-        os.chmod(home, 0o711)  # as root the server runs as another user
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        process, token = started(home, port)
-        try:
-            asked = {"token": token, "address": ADDRESS, "password": PASSWORD}
-            httpx2.post(f"http://127.0.0.1:{port}{API}/setup", json=asked).raise_for_status()
-            figures = uvloop.run(compare(psutil.Process(process.pid), port, options.rounds, options.requests))
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=30)
+    with pool_of_its_own(UNLIMITED) as pool:
+        set_up(pool)
+        figures = uvloop.run(compare(psutil.Process(pool.pid), pool.port, options.rounds, options.requests))
     sys.stdout.write(json.dumps(figures) + "\n")
 
 

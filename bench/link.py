@@ -11,16 +11,12 @@ import argparse
 import asyncio
 import json
 import multiprocessing
-import os
 import random
-import re
 import resource
 import secrets
 import signal
 import socket
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -32,6 +28,7 @@ from uuid import UUID
 import httpx2
 import psutil
 import uvloop
+from pools import pool_of_its_own
 
 from tidemill.core.clock import Instant
 from tidemill.core.settings import Settings
@@ -512,35 +509,9 @@ def in_memory(start: Any, options: Any) -> dict[str, float]:
 
 def with_a_pool(start: Any, options: Any) -> dict[str, float]:
     """A pool of its own, with its database, and a join token that is good for every agent."""
-    with tempfile.TemporaryDirectory(prefix="tidemill-bench-", dir="/var/tmp") as home:
-        os.chmod(home, 0o711)  # as root the server runs as another user
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        pool, setup = started(home, port)
-        try:
-            _, secret, known_by = join_token(f"http://127.0.0.1:{port}/api/v1", setup, options.agents).split(".")
-            return bench(start, psutil.Process(pool.pid), (port, known_by, secret), options)
-        finally:
-            pool.send_signal(signal.SIGTERM)
-            pool.communicate(timeout=60)
-
-
-def started(home: str, port: int) -> tuple[subprocess.Popen[str], str]:
-    """The pool, and the token that sets it up."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMILL_")}
-    environment |= {"TIDEMILL_HOME": home, "TIDEMILL_PORT": str(port)}
-    said = Path(home) / "said.txt"
-    with said.open("w") as out:
-        command = [Path(sys.executable).with_name("tidemill"), "up"]
-        process = subprocess.Popen(command, env=environment, stdout=out, stderr=subprocess.STDOUT, text=True)
-    deadline = time.monotonic() + 60
-    while not (token := re.search(r"/setup#([\w-]+)", said.read_text())):
-        if process.poll() is not None or time.monotonic() > deadline:
-            process.terminate()
-            raise SystemExit(f"the pool did not start: {said.read_text()}")
-        time.sleep(0.1)
-    return process, token[1]
+    with pool_of_its_own() as pool:
+        _, secret, known_by = join_token(pool.url, pool.setup_token, options.agents).split(".")
+        return bench(start, psutil.Process(pool.pid), (pool.port, known_by, secret), options)
 
 
 def join_token(api: str, setup: str, uses: int) -> str:

@@ -23,10 +23,8 @@ import multiprocessing
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -36,7 +34,8 @@ from uuid import UUID
 
 import psutil
 import uvloop
-from link import Agent, Crowd, await_links, cpu_s, join_token, started
+from link import Agent, Crowd, await_links, cpu_s, join_token
+from pools import pool_of_its_own
 from task_history import fill
 
 from tidemill.core.clock import SECOND, Instant
@@ -426,26 +425,19 @@ def say(text: str) -> None:
 def pool_figures(options: Any) -> dict[str, Any]:
     """A pool of its own, with its database, and a join token that is good for every agent."""
     start = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory(prefix="tidemill-bench-", dir="/var/tmp") as home:
-        os.chmod(home, 0o711)  # as root the server runs as another user
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        pool, setup = started(home, port)
+    with pool_of_its_own() as pool:
         ours, theirs = start.Pipe()
         agents = None
         try:
-            await_links(port)
-            _, secret, known_by = join_token(f"http://127.0.0.1:{port}/api/v1", setup, options.agents).split(".")
-            agents = start.Process(target=run_client, args=(theirs, port, known_by, secret, range(options.agents)))
+            await_links(pool.port)
+            _, secret, known_by = join_token(pool.url, pool.setup_token, options.agents).split(".")
+            agents = start.Process(target=run_client, args=(theirs, pool.port, known_by, secret, range(options.agents)))
             agents.start()
-            return uvloop.run(bench(Path(home), ours, pool.pid, options.seconds, options.history))
+            return uvloop.run(bench(pool.home, ours, pool.pid, options.seconds, options.history))
         finally:
             if agents:
                 ours.send(None)
                 agents.join(20)
-            pool.send_signal(signal.SIGTERM)
-            pool.communicate(timeout=60)
 
 
 def main() -> None:

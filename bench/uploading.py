@@ -8,10 +8,7 @@ when a measurement begins.
 """
 
 import os
-import signal
-import socket
 import subprocess
-import tempfile
 import threading
 import time
 from base64 import b64encode
@@ -20,7 +17,8 @@ from pathlib import Path
 
 import httpx2
 import psutil
-from auth import ADDRESS, API, PASSWORD, credentials, started
+from auth import API, UNLIMITED, credentials, set_up
+from pools import pool_of_its_own
 
 MIB = 1024 * 1024
 TUS = {"Tus-Resumable": "1.0.0"}
@@ -28,20 +26,10 @@ TUS = {"Tus-Resumable": "1.0.0"}
 
 def upload_figures(size_mib: int, turns: int = 3) -> dict[str, float]:
     """The best of some turns, each of which copies first and then uploads."""
-    with tempfile.TemporaryDirectory(prefix="tidemill-bench-", dir="/var/tmp") as home:
-        os.chmod(home, 0o711)  # as root the server runs as another user
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        process, token = started(home, port)
-        try:
-            asked = {"token": token, "address": ADDRESS, "password": PASSWORD}
-            httpx2.post(f"http://127.0.0.1:{port}{API}/setup", json=asked).raise_for_status()
-            bearer, _ = credentials(f"http://127.0.0.1:{port}{API}")
-            found = [_turn(Path(home), port, bearer, process.pid, size_mib) for _ in range(turns)]
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=30)
+    with pool_of_its_own(UNLIMITED) as pool:
+        set_up(pool)
+        bearer, _ = credentials(pool.url)
+        found = [_turn(pool.home, pool.port, bearer, pool.pid, size_mib) for _ in range(turns)]
     synced_s, cached_s, uploaded_s = (min(times) for times in zip(*(times for times, _ in found), strict=True))
     return {
         "upload_ratio": round(synced_s / uploaded_s, 2),
