@@ -1,4 +1,4 @@
--- Data keys: what seals the secrets that other tables hold. Here they lie wrapped by a master key that is never here.
+-- Secrets: the data keys that seal values in other tables. They lie here wrapped by a master key, which is never here.
 
 CREATE TABLE data_key (
     id          uuid PRIMARY KEY,

@@ -19,13 +19,8 @@ CREATE TABLE account (
 );
 CREATE UNIQUE INDEX account_address ON account (address_key) WHERE deleted_at IS NULL;
 
--- A pool is set up once, by its first operator; the link for it is kept as a hash. A demonstration stays one for ever.
-ALTER TABLE pool
-    ADD set_up_at timestamptz,
-    ADD set_up_sha256 bytea,
-    ADD demonstration boolean NOT NULL DEFAULT false;
-
--- What a letter's link or code proves, once. The code is short, so it is sealed; the link is not, so its hash will do.
+-- The link and the code of a letter; either proves once that somebody reads the address's mail. The code is short and could
+-- be guessed from its hash, so it is sealed. The link is long, so its hash is enough.
 CREATE TABLE mailed_token (
     id             uuid PRIMARY KEY,
     purpose        text NOT NULL CHECK (purpose IN ('register', 'reset', 'new_address')),
@@ -56,7 +51,6 @@ CREATE TABLE account_totp (
     used_step   bigint NOT NULL DEFAULT 0,
     on_since    timestamptz
 );
-
 CREATE INDEX account_totp_key ON account_totp (secret_key);
 
 CREATE TABLE recovery_code (

@@ -1,4 +1,5 @@
--- Nodes: the key agents know the pool by, the tokens they join with, the machines, and which process hears them.
+-- Nodes: the key agents know the pool by, the tokens they join with, the machines, which process hears them, how they are,
+-- and what they keep in their caches.
 
 -- The pool's own key pair, by which agents know it. Made once and kept for ever; of the two only the seed is needed.
 CREATE TABLE pool_identity (
@@ -62,19 +63,24 @@ CREATE INDEX node_owner ON node (account_id, id);
 CREATE INDEX node_join_token ON node (join_token_id);
 
 CREATE TABLE device (
-    node_id        uuid NOT NULL REFERENCES node,
-    index          smallint NOT NULL,
-    kind           text NOT NULL CHECK (kind IN ('nvidia', 'amd', 'cpu')),
-    name           text NOT NULL,
-    uuid           text NOT NULL,
+    node_id             uuid NOT NULL REFERENCES node,
+    index               smallint NOT NULL,
+    kind                text NOT NULL CHECK (kind IN ('nvidia', 'amd', 'cpu')),
+    name                text NOT NULL,
+    uuid                text NOT NULL,
     -- The catalogue's name; none for a CPU and for what the catalogue does not know.
-    model          text,
-    memory_mib     bigint NOT NULL,
-    driver         text NOT NULL,
-    cuda           text,
-    power_limit_w  integer,
-    ecc            boolean,
-    failing        text,
+    model               text,
+    memory_mib          bigint NOT NULL,
+    driver              text NOT NULL,
+    cuda                text,
+    power_limit_w       integer,
+    ecc                 boolean,
+    failing             text,
+    -- What its last passed challenge showed; nothing before the first.
+    measured_mib        bigint,
+    measured_ops_per_s  bigint,
+    nvlink_ppm          integer,
+    measured_at         timestamptz,
     PRIMARY KEY (node_id, index)
 );
 CREATE INDEX device_uuid ON device (uuid) WHERE uuid <> '';
@@ -156,78 +162,12 @@ CREATE TABLE telemetry (
     power_w          bigint[] NOT NULL
 ) PARTITION BY RANGE (id);
 CREATE INDEX telemetry_node ON telemetry (node_id, at);
+INSERT INTO partitioned_table (name, span) VALUES ('telemetry', 'day');
 
--- What happened to a node, newest first.
-CREATE INDEX event_of_node ON event (subject, generation, transaction, number) WHERE subject LIKE 'node:%';
-
--- Partitions are months, or days where a table is kept for days only.
-ALTER TABLE partitioned_table ADD COLUMN span text NOT NULL DEFAULT 'month' CHECK (span IN ('month', 'day'));
-INSERT INTO partitioned_table (name) VALUES ('telemetry');
-UPDATE partitioned_table SET span = 'day' WHERE name = 'telemetry';
-
--- Days are made from yesterday to a week ahead: they are many, made again every hour, and no row of theirs is older. A
--- partition is made beside its table and then attached, so that neither readers nor writers wait for it.
-DROP FUNCTION create_partitions(timestamptz, timestamptz);
-CREATE FUNCTION create_partitions(since timestamptz, until timestamptz, now timestamptz) RETURNS SETOF text
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
-DECLARE
-    parent  partitioned_table;
-    step    interval;
-    named   text;
-    begins  timestamp;
-    ends    timestamp;
-    child   text;
-BEGIN
-    IF until - since >= interval '20 years' THEN
-        RAISE EXCEPTION 'partitions are made for years, not for ages';
-    END IF;
-    PERFORM pg_advisory_xact_lock(hashtextextended('create_partitions', 0));
-    FOR parent IN SELECT * FROM partitioned_table ORDER BY name LOOP
-        step := ('1 ' || parent.span)::interval;
-        named := CASE parent.span WHEN 'day' THEN 'YYYY-MM-DD' ELSE 'YYYY-MM' END;
-        begins := date_trunc('month', since AT TIME ZONE 'UTC');
-        ends := until AT TIME ZONE 'UTC';
-        IF parent.span = 'day' THEN
-            begins := date_trunc('day', now AT TIME ZONE 'UTC') - interval '1 day';
-            ends := begins + interval '8 days';
-        END IF;
-        WHILE begins <= ends LOOP
-            child := format('%s_%s', parent.name, replace(to_char(begins, named), '-', '_'));
-            IF to_char(begins, named) > parent.closed_until AND to_regclass(format('%I', child)) IS NULL THEN
-                EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING ALL)', child, parent.name);
-                EXECUTE format(
-                    'ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)', parent.name, child,
-                    first_id_at(begins AT TIME ZONE 'UTC'), first_id_at((begins + step) AT TIME ZONE 'UTC'));
-                RETURN NEXT child;
-            END IF;
-            begins := begins + step;
-        END LOOP;
-    END LOOP;
-END $$;
-
--- Takes the days of a table that ended before an instant out of the database, for good. Only tables that are kept for
--- days have such partitions, so the program can drop no record with it. It waits for nobody: who reads, such as a
--- backup, is let finish, and writers are not held up behind us.
-CREATE FUNCTION drop_days(parent text, before timestamptz) RETURNS SETOF text
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp SET lock_timeout = '200ms' AS $$
-DECLARE
-    child  text;
-    day    text;
-BEGIN
-    PERFORM pg_advisory_xact_lock(hashtextextended('create_partitions', 0));
-    IF NOT EXISTS (SELECT FROM partitioned_table WHERE name = parent AND span = 'day') THEN
-        RAISE EXCEPTION '% is not kept by the day', parent;
-    END IF;
-    FOR child, day IN
-        SELECT c.relname, replace(right(c.relname, 10), '_', '-')
-        FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
-        WHERE i.inhparent = parent::regclass
-          -- As texts: a planner may look at names of other tables first, which are no dates.
-          AND right(c.relname, 10) < to_char(before AT TIME ZONE 'UTC', 'YYYY_MM_DD')
-        ORDER BY 1
-    LOOP
-        EXECUTE format('DROP TABLE %I', child);
-        UPDATE partitioned_table SET closed_until = greatest(closed_until, day) WHERE name = parent;
-        RETURN NEXT child;
-    END LOOP;
-END $$;
+-- Which artefacts nodes say they have: a hint for placement. A node has few rows, and its report replaces them all.
+CREATE TABLE node_cache (
+    node_id  uuid NOT NULL REFERENCES node,
+    digest   text NOT NULL CHECK (digest ~ '^[0-9a-f]{64}$'),
+    PRIMARY KEY (node_id, digest)
+);
+CREATE INDEX node_cache_digest ON node_cache (digest);

@@ -1,5 +1,5 @@
--- Why tasks went where they went, and why others wait. Both are bounded: of explanations the newest are kept, and what is
--- said of a task that waits is dropped when it waits no more.
+-- Placement: why tasks went where they went, and why others wait. Both are bounded: only the newest explanations are kept,
+-- and what is said of a task that waits is deleted when it waits no more.
 
 CREATE TABLE explanation (
     id          uuid PRIMARY KEY,

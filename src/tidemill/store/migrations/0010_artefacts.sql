@@ -1,4 +1,4 @@
--- Artefacts: what accounts keep, the bytes behind it, uploads under way, what nodes may touch, and the models.
+-- Artefacts: what accounts keep, the bytes behind it, uploads under way, what nodes may touch, and what tasks need.
 
 -- How much an account keeps and has under way. Its row is locked before anything of the account is counted anew, so that
 -- any number of uploads that begin at once never pass the quota together. Always locked before a content.
@@ -80,18 +80,3 @@ CREATE TABLE artefact_use (
     PRIMARY KEY (task_id, artefact_id)
 );
 CREATE INDEX artefact_use_artefact ON artefact_use (artefact_id);
-
--- The models of the pool. Its artefact stays as long as the model does.
-CREATE TABLE model (
-    id              uuid PRIMARY KEY,
-    name            text NOT NULL,
-    source          text NOT NULL,
-    licence         text NOT NULL,
-    artefact_id     uuid NOT NULL REFERENCES artefact,
-    memory_mib      bigint NOT NULL CHECK (memory_mib >= 0),
-    gpu_memory_mib  bigint NOT NULL CHECK (gpu_memory_mib >= 0),
-    added_by        text NOT NULL,
-    added_at        timestamptz NOT NULL
-);
-CREATE UNIQUE INDEX model_name ON model (lower(name));
-CREATE INDEX model_artefact ON model (artefact_id);

@@ -1,6 +1,6 @@
--- The ledger. The program cannot write these tables: it opens and freezes accounts, settles adjustments and posts entries
--- through functions, which change transfers, holds and balances together. No sequence of its statements can make the
--- books disagree.
+-- The ledger. The program cannot write these tables: it opens and freezes accounts, settles adjustments, posts entries and
+-- writes checkpoints through functions, which change transfers, holds and balances together. No sequence of its statements
+-- can make the books disagree.
 
 CREATE TABLE ledger_account (
     id         uuid PRIMARY KEY,
@@ -8,18 +8,44 @@ CREATE TABLE ledger_account (
     owner_id   uuid,
     name       text NOT NULL,
     currency   text NOT NULL,
-    -- Never below zero. Only such an account keeps its balance here: nobody has to wait for the others.
+    -- Never below zero. Only such an account keeps its balance here. The others have no row that everybody would wait for.
     floored    boolean NOT NULL,
     frozen     boolean NOT NULL DEFAULT false,
     opened_at  timestamptz NOT NULL,
     posted_uc  bigint NOT NULL DEFAULT 0,
     held_uc    bigint NOT NULL DEFAULT 0,
     UNIQUE NULLS NOT DISTINCT (kind, owner_id, name, currency),
-    -- One constraint, not four: each costs every batch.
+    -- One constraint instead of four, because each one is checked for every row of every batch.
     CONSTRAINT never_below_zero
         CHECK (posted_uc >= held_uc AND held_uc >= 0 AND (floored OR posted_uc = 0) AND currency <> '')
 ) WITH (fillfactor = 40);
 CREATE INDEX ledger_account_owner ON ledger_account (owner_id) WHERE owner_id IS NOT NULL;
+
+-- An account's id follows from what it is: the first bits of a hash, as a UUIDv8. The program computes the same.
+CREATE FUNCTION ledger_account_id(kind text, owner_id uuid, name text, currency text) RETURNS uuid
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT encode(set_byte(set_byte(h, 6, get_byte(h, 6) & 15 | 128), 8, get_byte(h, 8) & 63 | 128), 'hex')::uuid
+    FROM substring(
+        sha256(convert_to(concat_ws(E'\x1f', kind, coalesce(owner_id::text, ''), name, currency), 'UTF8')) FROM 1 FOR 16
+    ) AS h
+$$;
+
+-- Opens accounts; one that is open already stays as it is. Answers how many were new. Which kinds have no floor stands
+-- here and in the program's table of kinds; a test compares them.
+CREATE FUNCTION open_accounts(
+    kinds text[], owner_ids uuid[], names text[], currencies text[], now timestamptz
+) RETURNS bigint
+LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+    WITH opened AS (
+        INSERT INTO ledger_account (id, kind, owner_id, name, currency, floored, opened_at)
+        SELECT ledger_account_id(a.kind, a.owner_id, a.name, a.currency), a.kind, a.owner_id, a.name, a.currency,
+               a.kind NOT IN ('commission', 'burn', 'issuance', 'external'), now
+        FROM unnest(kinds, owner_ids, names, currencies) AS a (kind, owner_id, name, currency)
+        ON CONFLICT DO NOTHING
+        RETURNING id
+    )
+    SELECT count(*) FROM opened
+$$;
 
 CREATE TABLE transfer (
     id         uuid NOT NULL PRIMARY KEY,
@@ -35,8 +61,12 @@ CREATE TABLE transfer (
     number     bigint NOT NULL,
     CHECK (amount_uc > 0 AND debit_id <> credit_id AND kind <> '' AND cause <> '')
 ) PARTITION BY RANGE (id);
-CREATE INDEX transfer_debit ON transfer (debit_id, number);
-CREATE INDEX transfer_credit ON transfer (credit_id, number);
+-- Statements are read by stretches of a million transfers. An index in the order of accounts alone has a page to change
+-- for every account, and these pages are too many for memory once there is a history. In the order of stretches only the
+-- pages of the newest stretch change, and the rest is read when somebody asks. A search for one account skips from stretch
+-- to stretch, which PostgreSQL can do from version 18 on.
+CREATE INDEX transfer_debit ON transfer (((number >> 20)::integer), debit_id, number);
+CREATE INDEX transfer_credit ON transfer (((number >> 20)::integer), credit_id, number);
 
 CREATE TABLE hold (
     id           uuid NOT NULL PRIMARY KEY,
@@ -69,6 +99,8 @@ CREATE TABLE refused_entry (
     at       timestamptz NOT NULL
 ) PARTITION BY RANGE (id);
 
+INSERT INTO partitioned_table (name) VALUES ('transfer'), ('hold'), ('hold_release'), ('refused_entry');
+
 -- A manual adjustment: proposed by one operator, approved by another. Only then may it be posted.
 CREATE TABLE adjustment (
     id           uuid PRIMARY KEY,
@@ -96,40 +128,49 @@ BEGIN
     RETURN FOUND;
 END $$;
 
-INSERT INTO partitioned_table (name) VALUES ('transfer'), ('hold'), ('hold_release'), ('refused_entry');
+-- What was posted to an account up to a number. Accounts without a floor get one now and then, every account that moved
+-- gets one when a month is archived. Its balance is its newest checkpoint and what was posted since.
+CREATE TABLE ledger_checkpoint (
+    account_id  uuid NOT NULL REFERENCES ledger_account,
+    number      bigint NOT NULL,
+    at          timestamptz NOT NULL,
+    posted_uc   bigint NOT NULL,
+    PRIMARY KEY (account_id, number)
+);
 
--- An account's id follows from what it is: the first bits of a hash, as a UUIDv8. The program computes the same.
-CREATE FUNCTION ledger_account_id(kind text, owner_id uuid, name text, currency text) RETURNS uuid
-LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT encode(set_byte(set_byte(h, 6, get_byte(h, 6) & 15 | 128), 8, get_byte(h, 8) & 63 | 128), 'hex')::uuid
-    FROM substring(
-        sha256(convert_to(concat_ws(E'\x1f', kind, coalesce(owner_id::text, ''), name, currency), 'UTF8')) FROM 1 FOR 16
-    ) AS h
-$$;
+-- A month of entries that was written to a file and is no longer in the tables. Its number is that of its checkpoints:
+-- they stand for the transfers of the month.
+CREATE TABLE ledger_archive (
+    month        text PRIMARY KEY,
+    archived_at  timestamptz NOT NULL,
+    number       bigint NOT NULL UNIQUE,
+    -- Ids before this are archived.
+    end_id       uuid NOT NULL,
+    -- When the last of its transfers was posted: balances before that are in the file.
+    last_at      timestamptz,
+    file         text NOT NULL,
+    sha256       text NOT NULL,
+    entries      bigint NOT NULL
+);
 
--- Opens accounts; one that is open already stays as it is. Answers how many were new. Which kinds have no floor stands
--- here and in the program's table of kinds; a test compares them.
-CREATE FUNCTION open_accounts(
-    kinds text[], owner_ids uuid[], names text[], currencies text[], now timestamptz
-) RETURNS bigint
-LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp AS $$
-    WITH opened AS (
-        INSERT INTO ledger_account (id, kind, owner_id, name, currency, floored, opened_at)
-        SELECT ledger_account_id(a.kind, a.owner_id, a.name, a.currency), a.kind, a.owner_id, a.name, a.currency,
-               a.kind NOT IN ('commission', 'burn', 'issuance', 'external'), now
-        FROM unnest(kinds, owner_ids, names, currencies) AS a (kind, owner_id, name, currency)
-        ON CONFLICT DO NOTHING
-        RETURNING id
-    )
-    SELECT count(*) FROM opened
-$$;
+-- The ids of archived entries, so that the same id gets the same answer for ever. A row has some hundred of them, in order,
+-- 16 bytes each, with the fingerprint of each entry. `refusals` says, by their places, which were refused and why.
+CREATE TABLE archived_entries (
+    first_id      uuid PRIMARY KEY,
+    last_id       uuid NOT NULL,
+    ids           bytea NOT NULL,
+    fingerprints  bytea NOT NULL,
+    refusals      jsonb NOT NULL,
+    CHECK (length(ids) = length(fingerprints) AND length(ids) % 16 = 0)
+);
 
--- The number of the last transfer posted. Changed only by whoever holds the ledger's lock, until its transaction ends:
--- who holds the lock, or sees this number again, knows that the books are as they were.
+-- The number of the last transfer posted. It is changed only under the ledger's lock, which is held until the transaction
+-- ends. So the books do not change while somebody holds the lock, and have not changed when somebody sees the same number
+-- again.
 CREATE SEQUENCE ledger_number MINVALUE 0;
 SELECT setval('ledger_number', 0);
 
--- The first half of the newest id answered so far, as a signed number. What is newer cannot be known.
+-- The first half of the newest id answered so far, as a signed number. No id that is newer has been answered.
 CREATE SEQUENCE ledger_newest MINVALUE -9223372036854775808;
 SELECT setval('ledger_newest', 0);
 
@@ -165,11 +206,10 @@ BEGIN
     RETURN FOUND;
 END $$;
 
--- Posts what was decided: all of it, or nothing. The order inside a batch was the decision's business; here only the
--- books after the whole batch count, and they are checked: every account known, one currency, none frozen, nothing
--- below its floor, no hold captured beyond what it has. Answers the number of the last transfer. A decision is good for
--- the books it was made on: if the number is not the one it saw, or an id was answered before, nothing is done, and the
--- answer is null.
+-- Posts what was decided: all of it, or nothing. The decision took care of the order inside the batch. Here only the books
+-- after the whole batch count, and they are checked: every account known, one currency, none frozen, nothing below its
+-- floor, no hold captured beyond what it has. Answers the number of the last transfer. A decision is good for the books it
+-- was made on: if the number is not the one it saw, or an id was answered before, nothing is done, and the answer is null.
 CREATE FUNCTION post_entries(
     seen_number bigint, now timestamptz,
     transfer_ids uuid[], debit_ids uuid[], credit_ids uuid[], amounts_uc bigint[], currencies text[], kinds text[],
@@ -356,4 +396,51 @@ BEGIN
            setval('ledger_at', (extract(epoch FROM posted_at) * 1000000)::bigint)
     INTO found;
     RETURN found;
+END $$;
+
+-- What was posted to an account up to a number: from its newest checkpoint before that, and what came after.
+CREATE FUNCTION posted_until(account uuid, until bigint) RETURNS bigint
+-- Volatile: it must look again after it has waited for a month to be archived.
+LANGUAGE sql VOLATILE SET search_path = public, pg_temp AS $$
+    WITH base AS (
+        SELECT number, posted_uc FROM ledger_checkpoint WHERE account_id = account AND number <= until
+        UNION ALL
+        SELECT -1, 0
+        ORDER BY number DESC LIMIT 1
+    )
+    SELECT (b.posted_uc
+        + coalesce((SELECT sum(amount_uc) FROM transfer WHERE credit_id = account AND number > b.number AND number <= until), 0)
+        - coalesce((SELECT sum(amount_uc) FROM transfer WHERE debit_id = account AND number > b.number AND number <= until), 0)
+    )::bigint
+    FROM base AS b
+$$;
+
+-- Writes a checkpoint for each account without a floor that moved since its last one. Answers how many. The lock is held
+-- only to learn the number: everything up to it is then committed, and each statement here sees that.
+CREATE FUNCTION write_checkpoints(now timestamptz) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+DECLARE
+    until    bigint;
+    last_at  timestamptz;
+    written  bigint;
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'a checkpoint must see what was committed: use a read committed transaction';
+    END IF;
+    PERFORM pg_advisory_lock(7521, 1);
+    SELECT n.last_value, timestamptz 'epoch' + a.last_value * interval '1 microsecond'
+    INTO until, last_at
+    FROM ledger_number AS n, ledger_at AS a;
+    PERFORM pg_advisory_unlock(7521, 1);
+    INSERT INTO ledger_checkpoint (account_id, number, at, posted_uc)
+    SELECT a.id, until, greatest(now, last_at), posted_until(a.id, until)
+    FROM ledger_account AS a,
+         LATERAL (SELECT coalesce(max(c.number), -1) AS number FROM ledger_checkpoint AS c WHERE c.account_id = a.id) AS last
+    WHERE NOT a.floored AND (
+        EXISTS (SELECT FROM transfer AS t WHERE t.credit_id = a.id AND t.number > last.number AND t.number <= until)
+        OR EXISTS (SELECT FROM transfer AS t WHERE t.debit_id = a.id AND t.number > last.number AND t.number <= until)
+    )
+    ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS written = ROW_COUNT;
+    RETURN written;
 END $$;

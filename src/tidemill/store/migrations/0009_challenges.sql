@@ -1,10 +1,4 @@
--- Hardware challenges: rounds of an owner's nodes, what each was asked and said, and what came of it.
-
-ALTER TABLE device
-    ADD measured_mib        bigint,
-    ADD measured_ops_per_s  bigint,
-    ADD nvlink_ppm          integer,
-    ADD measured_at         timestamptz;
+-- Hardware challenges: rounds of an owner's nodes, what each node was asked and said, and what came of it.
 
 -- When a node is challenged next, and how it stands. A node without a row has never been challenged.
 CREATE TABLE node_challenge (

@@ -1,5 +1,5 @@
--- Jobs, their tasks, and the attempts at them. What is open lives in two small tables whose rows come and go: the queue of
--- tasks that wait for a node, and the leases of attempts that are at work or being judged. A task is in one of them or
+-- Jobs, their tasks, and the attempts at them. Whatever is open lives in two small tables whose rows come and go: the queue
+-- of tasks that wait for a node, and the leases of attempts that are at work or being judged. A task is in one of them or
 -- has ended. Tasks and attempts themselves are written once, and closed once.
 
 CREATE TABLE job (
@@ -24,6 +24,8 @@ CREATE TABLE job (
     confirmed_at      timestamptz,
     deadline_at       timestamptz,
     ended_at          timestamptz,
+    -- Whoever takes a receipt learns here whether the result must be sealed, without reading any task.
+    private           boolean NOT NULL GENERATED ALWAYS AS ((asked ->> 'result_key') IS NOT NULL) STORED,
     CHECK (completed + failed + cancelled <= tasks)
 ) PARTITION BY RANGE (id);
 CREATE INDEX job_account ON job (account_id, id);
@@ -115,10 +117,14 @@ CREATE TABLE attempt (
     batch_id     uuid,
     place        smallint,
     offered_at   timestamptz NOT NULL,
-    ended_at     timestamptz NOT NULL
+    ended_at     timestamptz NOT NULL,
+    -- The terms it was placed on, as in its lease. An attempt that was given up may still deliver first, and is then paid by
+    -- them.
+    hourly_uc    bigint NOT NULL DEFAULT 0,
+    quoted_ms    bigint NOT NULL DEFAULT 0
 ) PARTITION BY RANGE (id);
 CREATE INDEX attempt_task ON attempt (task_id);
--- By the day, so that only the pages of today change: see the stretches of the ledger.
+-- By the day, so that only today's pages change, as with the stretches of the ledger.
 CREATE INDEX attempt_node ON attempt (((ended_at AT TIME ZONE 'UTC')::date), node_id);
 
 CREATE TABLE receipt_batch (
@@ -129,4 +135,22 @@ CREATE TABLE receipt_batch (
     at         timestamptz NOT NULL
 ) PARTITION BY RANGE (id);
 
-INSERT INTO partitioned_table (name) VALUES ('job'), ('task'), ('attempt'), ('receipt_batch');
+-- What attempts print, piece by piece, as their nodes tell it. A piece is written once. The pool keeps so much of each
+-- attempt and no more. It is read like the log of events: behind a cursor, and never beyond an open transaction.
+CREATE SEQUENCE attempt_log_number;
+
+CREATE TABLE attempt_log (
+    id           uuid NOT NULL PRIMARY KEY,
+    job_id       uuid NOT NULL,
+    attempt_id   uuid NOT NULL,
+    task         integer NOT NULL,
+    stream       text NOT NULL CHECK (stream IN ('out', 'err', 'pool')),
+    text         text NOT NULL CHECK (length(text) BETWEEN 1 AND 65536),
+    at           timestamptz NOT NULL,
+    generation   bigint NOT NULL,
+    transaction  xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    number       bigint NOT NULL DEFAULT nextval('attempt_log_number')
+) PARTITION BY RANGE (id);
+CREATE INDEX attempt_log_job ON attempt_log (job_id, generation, transaction, number);
+
+INSERT INTO partitioned_table (name) VALUES ('job'), ('task'), ('attempt'), ('receipt_batch'), ('attempt_log');

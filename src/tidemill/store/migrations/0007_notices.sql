@@ -1,11 +1,12 @@
--- Letters to people: written in the transaction of their cause, sent by a loop, forgotten when they are old.
+-- Notices: letters to people. They are written in the transaction of their cause, sent by a loop, and deleted when they are
+-- old.
 
 CREATE TABLE mail (
     id              uuid PRIMARY KEY,
     recipient       text NOT NULL,
     kind            text NOT NULL,
     language        text NOT NULL,
-    -- What the letter says, links and codes among it, with whom it is for: sealed, and emptied once it is sent.
+    -- What the letter says, with its links and codes, and whom it is for. Sealed, and emptied once the letter is sent.
     parameters      bytea,
     parameters_key  uuid GENERATED ALWAYS AS (data_key_of(parameters)) STORED REFERENCES data_key,
     made_at         timestamptz NOT NULL,

@@ -1,0 +1,47 @@
+-- Trust: results that the house checks, the key that opens private results for that, and how many results of each owner
+-- were verified.
+
+-- Results that a house node executes again. An audit is a task of its own, with a row among the tasks and in the queue, so
+-- that nothing tells it from any other task. Its job is the audited attempt, so no customer's job counts it. The lease of
+-- the audited attempt does not run out: it waits until the audit's task has ended.
+CREATE TABLE audit (
+    -- The attempt whose result it is.
+    id          uuid NOT NULL PRIMARY KEY,
+    -- Of which task, whose, and the hash of that result.
+    of_task_id  uuid NOT NULL,
+    owner_id    uuid NOT NULL,
+    claimed     bytea NOT NULL,
+    -- The audit's own task, and the hash of what the house came to.
+    task_id     uuid NOT NULL,
+    found       bytea,
+    verdict     text CHECK (verdict IN ('pass', 'review', 'fail')),
+    begun_at    timestamptz NOT NULL,
+    -- When its task ended, and when the result was judged by it.
+    ended_at    timestamptz,
+    judged_at   timestamptz,
+    CHECK ((verdict IS NULL) = (judged_at IS NULL))
+) PARTITION BY RANGE (id);
+CREATE INDEX audit_of_task ON audit (of_task_id);
+CREATE INDEX audit_task ON audit (task_id);
+CREATE INDEX audit_open ON audit (begun_at) WHERE ended_at IS NULL;
+CREATE INDEX audit_ended ON audit (id) WHERE ended_at IS NOT NULL AND judged_at IS NULL;
+
+INSERT INTO partitioned_table (name) VALUES ('audit');
+
+-- The pool's verification opens private results with this key. Nodes seal them to its public half. It is made once and kept
+-- for ever, because nothing else opens what was sealed to it.
+CREATE TABLE verification_key (
+    id           uuid PRIMARY KEY,
+    only_one     boolean NOT NULL UNIQUE DEFAULT true CHECK (only_one),
+    private      bytea NOT NULL,
+    private_key  uuid GENERATED ALWAYS AS (data_key_of(private)) STORED REFERENCES data_key,
+    made_at      timestamptz NOT NULL
+);
+CREATE INDEX verification_key_private_key ON verification_key (private_key);
+
+-- How many results of each owner were verified. They are counted when they are paid, because attempts are too many to be
+-- counted later.
+CREATE TABLE owner_record (
+    owner_id  uuid PRIMARY KEY,
+    verified  bigint NOT NULL CHECK (verified > 0)
+) WITH (fillfactor = 50);
