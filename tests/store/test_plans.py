@@ -13,6 +13,7 @@ import pytest
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
+from tidemill.core.work.paying import MarketPlan
 from tidemill.store import closing, leases, outcomes, tasks
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import Database, connect
@@ -50,7 +51,7 @@ async def test_rows_are_found_by_their_keys_also_by_a_plan_that_was_made_while_t
 
 
 LOOK_UPS: Sequence[Callable[[Connection], Awaitable[object]]] = (
-    lambda transaction: closing.sweep(transaction, 10, Ids(secrets.randbits), Instant(0)),
+    lambda transaction: closing.sweep(transaction, 10, MarketPlan(), Ids(secrets.randbits), Instant(0)),
     lambda transaction: leases.of_nodes(transaction, []),
     lambda transaction: leases.offers(transaction, []),
     lambda transaction: leases.reserved(transaction, []),

@@ -234,7 +234,7 @@ async def test_a_job_that_is_called_off_pays_what_was_delivered_and_stops_the_re
         assert await closing.close(transaction, job_id, JobHappening.CALLED_OFF) is None
         assert await closing.close(transaction, job_id, JobHappening.CALLED_OFF) is JobRefusal.JOB_OVER
     async with pool.database.transaction() as transaction:
-        swept = await closing.sweep(transaction, 100, IDS, pool.now)
+        swept = await closing.sweep(transaction, 100, TERMS.plan, IDS, pool.now)
     assert swept.attempts == {second.attempt_id: AttemptState.CANCELLED}
     async with pool.database.connection() as connection:
         [told] = await leases.called_off(connection, PROCESS)
@@ -264,7 +264,7 @@ async def test_jobs_called_off_while_their_tasks_are_placed_judged_and_put_back_
 
     async def sweep() -> None:
         async with pool.database.transaction() as transaction:
-            await closing.sweep(transaction, 100, IDS, pool.now)
+            await closing.sweep(transaction, 100, TERMS.plan, IDS, pool.now)
 
     await asyncio.gather(work(), work(), call_off(), work())
     await sweep()

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from tidemill.control.context import Control
 from tidemill.control.problems import Refused, unless_refused
+from tidemill.control.receiving import work_terms
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.artefacts.refusals import ArtefactRefusal
 from tidemill.core.clock import DAY, SECOND, Instant
@@ -66,7 +67,9 @@ async def priced(control: Control, connection: Connection, order: Order, market:
     could wait for ever.
     """
     parts, now = await _parts(connection, order, who), control.clock.now()
-    made = await asyncio.to_thread(quote, order, parts, market, rules_of(control.settings), who, now)
+    settings = control.settings
+    rules = rules_of(work_terms(settings).plan, settings.money, settings.market, settings.jobs)
+    made = await asyncio.to_thread(quote, order, parts, market, rules, who, now)
     if parts:
         _tasks(control, order, parts, made)  # what does not fit is told at once
     return Priced(order, parts, made)

@@ -151,4 +151,4 @@ def work_terms(settings: Settings) -> Terms:
     """By which rules attempts are judged and paid in this pool."""
     jobs = settings.jobs
     patience = Patience(failures_max=jobs.attempts_max, owners_failing=jobs.owners_failing)
-    return Terms(patience, plan_of(settings))
+    return Terms(patience, plan_of(settings.money, settings.bonus_fund, settings.plans))

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from tidemill.core.kinds.needs import ROOM, Needs
 from tidemill.core.nodes.rules import Rules
-from tidemill.core.settings import Settings
+from tidemill.core.settings.money import BonusFundSettings, MoneySettings, PlansSettings
 from tidemill.core.work.paying import MarketPlan, cost_max_uc, due
 
 SPREAD = 3.0
@@ -121,15 +121,15 @@ def costs_uc(plan: MarketPlan, found: Terms) -> tuple[int, int]:
     return least_uc, cost_max_uc(plan, found.hourly_uc, found.quoted_ms)
 
 
-def plan_of(settings: Settings) -> MarketPlan:
+def plan_of(money: MoneySettings, fund: BonusFundSettings, plans: PlansSettings) -> MarketPlan:
     """The plan that this pool pays by."""
     return MarketPlan(
-        commission_ppm=settings.money.commission_ppm,
-        fund_ppm=settings.bonus_fund.commission_ppm,
-        burn_ppm=settings.money.burn_ppm,
-        bonus_ppm=settings.plans.market_early_ppm,
-        bonus_max_ppm=settings.plans.market_early_most_ppm,
-        self_trade_loss_ppm=settings.money.self_trade_loss_ppm,
+        commission_ppm=money.commission_ppm,
+        fund_ppm=fund.commission_ppm,
+        burn_ppm=money.burn_ppm,
+        bonus_ppm=plans.market_early_ppm,
+        bonus_max_ppm=plans.market_early_most_ppm,
+        self_trade_loss_ppm=money.self_trade_loss_ppm,
     )
 
 

@@ -42,7 +42,7 @@ async def close(transaction: Connection, job_id: UUID, why: JobHappening) -> Job
     return None
 
 
-async def sweep(transaction: Connection, limit: int, ids: Ids, now: Instant) -> Applied:
+async def sweep(transaction: Connection, limit: int, plan: MarketPlan, ids: Ids, now: Instant) -> Applied:
     """End what jobs that are closing have left open, and have nodes told that they are to stop."""
     moved = [_called_off(row) for row in await _LEASES.rows(transaction, limit=limit)]
     waiting = await _TASKS.rows(transaction, limit=limit)
@@ -50,7 +50,7 @@ async def sweep(transaction: Connection, limit: int, ids: Ids, now: Instant) -> 
     ends = [TaskEnd(row["task_id"], row["job_id"], TaskState.CANCELLED) for row in waiting]
     ends += [TaskEnd(one.lease["task_id"], one.lease["job_id"], one.step.task.state) for one in moved]
     await leases.call_off(transaction, [one.said for one in moved], _WANTED_NO_MORE, now)
-    return await outcomes.write(transaction, moved, ends, MarketPlan(), ids, now)
+    return await outcomes.write(transaction, moved, ends, plan, ids, now)
 
 
 def _called_off(row: asyncpg.Record) -> Moved:

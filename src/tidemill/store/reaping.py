@@ -37,10 +37,10 @@ async def close_jobs(database: Database, limit: int, now: Instant) -> int:
     return closed
 
 
-async def sweep(database: Database, limit: int, ids: Ids, now: Instant) -> Applied:
+async def sweep(database: Database, limit: int, terms: Terms, ids: Ids, now: Instant) -> Applied:
     """End what closing jobs have left open, and take their nodes' grants back."""
     async with database.transaction() as transaction:
-        applied = await closing.sweep(transaction, limit, ids, now)
+        applied = await closing.sweep(transaction, limit, terms.plan, ids, now)
         over = [attempt_id for attempt_id, state in applied.attempts.items() if state is AttemptState.CANCELLED]
         if over:
             await artefact_grants.take_back(transaction, over, now)

@@ -16,13 +16,13 @@ from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.control.placement_policies import placement_policies
 from tidemill.control.queue_front import QueueFront, Sort
+from tidemill.control.receiving import work_terms
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.dispatch.events import AttemptsPaid
 from tidemill.core.dispatch.explaining import Explaining
 from tidemill.core.dispatch.placer import Decided, Placer, Want
 from tidemill.core.dispatch.selling import Terms
 from tidemill.core.events import Recorded
-from tidemill.core.market import plan_of
 from tidemill.core.nodes.rules import HeatLimits
 from tidemill.core.settings import Settings
 from tidemill.core.switches import Switch
@@ -56,7 +56,7 @@ class PlacingLoop(Loop):
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts, every_s=EVERY_S)
         self._policies = placement_policies(parts.settings)
-        self._plan = plan_of(parts.settings)
+        self._plan = work_terms(parts.settings).plan
         self._terms = selling_terms(parts.settings)
         self._oldest = parts.settings.nodes.agent_oldest
         self._factor = parts.settings.jobs.deadline_factor

@@ -26,7 +26,7 @@ class ReapingLoop(Loop):
         begun = await self._receiving.write_begun(now)
         given_up = self._counted(await reaping.give_up(database, limit, self._terms, ids, now))
         closed = await reaping.close_jobs(database, limit, now)
-        swept = self._counted(await reaping.sweep(database, limit, ids, now))
+        swept = self._counted(await reaping.sweep(database, limit, self._terms, ids, now))
         done = begun + given_up + closed + swept
         return Tick(seen=done, applied=done, more=limit in (given_up, swept))
 

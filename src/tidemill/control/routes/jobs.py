@@ -17,6 +17,7 @@ from tidemill.control.guard import GuardedRoute
 from tidemill.control.job_logs import Follower, admit, stream
 from tidemill.control.once import OncePart
 from tidemill.control.problems import Refused, documented, unless_refused
+from tidemill.control.receiving import work_terms
 from tidemill.control.routes import API
 from tidemill.control.routes.job_views import (
     JobPage,
@@ -260,7 +261,7 @@ async def extend(
 
 async def _sweep(control: Control) -> None:
     """What a job has left open ends at once where it can; what is just being placed, by the loop that sweeps."""
-    await reaping.sweep(control.requests, _SWEPT, control.ids, control.clock.now())
+    await reaping.sweep(control.requests, _SWEPT, work_terms(control.settings), control.ids, control.clock.now())
 
 
 async def _readable(control: Control, caller: Caller, job_id: UUID) -> Job:

@@ -23,7 +23,9 @@ from tidemill.core.money import AMOUNT_MAX_UC, credits_of
 from tidemill.core.quotes import training
 from tidemill.core.quotes.order import Order
 from tidemill.core.quotes.tasks import Part
-from tidemill.core.settings import Settings
+from tidemill.core.settings.market import MarketSettings
+from tidemill.core.settings.money import MoneySettings
+from tidemill.core.settings.work import JobsSettings
 from tidemill.core.work.paying import MarketPlan, cost_max_uc, due
 
 COVERED = 0.8
@@ -307,14 +309,14 @@ def _of_training(order: Order, market: Market, rules: Rules, expires_at: Instant
     )
 
 
-def rules_of(settings: Settings) -> Rules:
+def rules_of(plan: MarketPlan, money: MoneySettings, market: MarketSettings, jobs: JobsSettings) -> Rules:
     """The rules of this pool."""
-    jobs = settings.jobs
     return Rules(
-        plan=markets.plan_of(settings),
-        valid_us=int(settings.market.quote_valid_s * SECOND),
+        plan=plan,
+        valid_us=int(market.quote_valid_s * SECOND),
         deadline_factor=jobs.deadline_factor,
         light_max=jobs.light_devices_max,
         medium_max=jobs.medium_devices_max,
         heavy_max=jobs.heavy_devices_max,
     )
+        currency=money.currency,

@@ -28,7 +28,7 @@ class Rules:
     def of(cls, settings: Settings) -> "Rules":
         return cls(
             Patience(failures_max=settings.jobs.attempts_max, owners_failing=settings.jobs.owners_failing),
-            plan_of(settings),
+            plan_of(settings.money, settings.bonus_fund, settings.plans),
             settings.jobs.deadline_factor,
             int(settings.link.offline_after_s * SECOND),
         )
