@@ -19,6 +19,7 @@ from tidemill.core.checks.verdict import Ruling, Verdict, failed, passed, review
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.gpus import recognised
 from tidemill.core.receipts import Outcome
+from tidemill.core.settings.trust import VerificationSettings
 
 PASS, REVIEW, FAIL = Ruling.PASS, Ruling.REVIEW, Ruling.FAIL
 ONE, OTHER = hashlib.sha256(b"1").digest(), hashlib.sha256(b"2").digest()
@@ -56,6 +57,10 @@ def of(values: Any, measure: Measure = Measure.EMBEDDINGS) -> Values:
     return Values(measure, np.asarray(values))
 
 
+def alike(claim: Values, evidence: Values, settings: VerificationSettings | None = None) -> Verdict:
+    return similarity.check(claim, evidence, settings or VerificationSettings())
+
+
 def turned(cosine: float) -> list[float]:
     return [cosine, (1 - cosine**2) ** 0.5]
 
@@ -65,14 +70,22 @@ def turned(cosine: float) -> list[float]:
 )
 def test_embeddings_are_judged_by_their_worst_row(cosine: float, ruling: Ruling) -> None:
     same = [[1.0, 0.0]] * 999
-    assert similarity.check(of([*same, turned(cosine)]), of([*same, [1.0, 0.0]])).ruling is ruling
+    assert alike(of([*same, turned(cosine)]), of([*same, [1.0, 0.0]])).ruling is ruling
 
 
 @pytest.mark.parametrize(
     ("value", "ruling"), [(0.95, REVIEW), (0.85, FAIL), (np.nan, FAIL), (0.950001, PASS), (0.850001, REVIEW)]
 )
 def test_the_bounds_themselves_belong_to_the_worse_side(value: float, ruling: Ruling) -> None:
-    assert judged(value).ruling is ruling
+    assert judged(value, "", VerificationSettings()).ruling is ruling
+
+
+def test_the_pool_says_what_is_similar_enough() -> None:
+    strict = VerificationSettings(similarity_pass=0.999, similarity_review=0.99)
+    claim, evidence = of([turned(0.98)]), of([[1.0, 0.0]])
+    assert alike(claim, evidence).ruling is PASS
+    assert alike(claim, evidence, strict).ruling is FAIL
+    assert alike(of([turned(0.995)]), evidence, strict).ruling is REVIEW
 
 
 @pytest.mark.parametrize("measure", list(Measure))
@@ -80,48 +93,48 @@ def test_the_bounds_themselves_belong_to_the_worse_side(value: float, ruling: Ru
 def test_what_is_no_number_is_similar_to_nothing_not_even_to_itself(measure: Measure, bad: float) -> None:
     good, broken = np.ones((3, 4)), np.ones((3, 4))
     broken[1, 2] = bad
-    assert similarity.check(of(broken, measure), of(good, measure)).ruling is FAIL
-    assert similarity.check(of(good, measure), of(broken, measure)).ruling is REVIEW
-    assert similarity.check(of(broken, measure), of(broken, measure)).ruling is REVIEW
+    assert alike(of(broken, measure), of(good, measure)).ruling is FAIL
+    assert alike(of(good, measure), of(broken, measure)).ruling is REVIEW
+    assert alike(of(broken, measure), of(broken, measure)).ruling is REVIEW
 
 
 @pytest.mark.parametrize("measure", list(Measure))
 def test_zeros_are_like_zeros_and_like_nothing_else(measure: Measure) -> None:
     zeros, ones = np.zeros((2, 3)), np.ones((2, 3))
-    assert similarity.check(of(zeros, measure), of(zeros, measure)).ruling is PASS
-    assert similarity.check(of(zeros, measure), of(ones, measure)).ruling is FAIL
-    assert similarity.check(of(ones, measure), of(zeros, measure)).ruling is FAIL
+    assert alike(of(zeros, measure), of(zeros, measure)).ruling is PASS
+    assert alike(of(zeros, measure), of(ones, measure)).ruling is FAIL
+    assert alike(of(ones, measure), of(zeros, measure)).ruling is FAIL
     one_empty_row = np.array([[1.0, 1, 1], [0, 0, 0]])
-    assert similarity.check(of(one_empty_row), of(ones)).ruling is FAIL
-    assert similarity.check(of(one_empty_row), of(one_empty_row)).ruling is PASS
+    assert alike(of(one_empty_row), of(ones)).ruling is FAIL
+    assert alike(of(one_empty_row), of(one_empty_row)).ruling is PASS
 
 
 @pytest.mark.parametrize("shape", [(3,), (1, 3), (2, 2), (3, 2), (2, 3, 1), (0, 3)])
 def test_another_shape_fails_whatever_would_broadcast(shape: tuple[int, ...]) -> None:
-    assert similarity.check(of(np.ones(shape)), of(np.ones((2, 3)))).ruling is FAIL
+    assert alike(of(np.ones(shape)), of(np.ones((2, 3)))).ruling is FAIL
 
 
 def test_a_scaled_answer_is_no_right_one_though_its_direction_is() -> None:
     right = np.random.default_rng(1).standard_normal((5, 8))
-    assert similarity.check(of(right * 1.02), of(right)).ruling is PASS
-    assert similarity.check(of(right * 1000), of(right)).ruling is FAIL
-    assert similarity.check(of(right * 1e-3), of(right)).ruling is FAIL
-    assert similarity.check(of(right * 1.1, Measure.NUMBERS), of(right, Measure.NUMBERS)).ruling is REVIEW
+    assert alike(of(right * 1.02), of(right)).ruling is PASS
+    assert alike(of(right * 1000), of(right)).ruling is FAIL
+    assert alike(of(right * 1e-3), of(right)).ruling is FAIL
+    assert alike(of(right * 1.1, Measure.NUMBERS), of(right, Measure.NUMBERS)).ruling is REVIEW
 
 
 @pytest.mark.parametrize("scale", [1e300, 1e-300, 5e-324, 1.7e308])
 def test_huge_and_tiny_numbers_do_not_overflow_or_vanish(scale: float) -> None:
     right = np.array([[1.0, -1.0, 1.0], [-1.0, 1.0, 0.0]]) * scale
     for measure in Measure:
-        assert similarity.check(of(right, measure), of(right, measure)).ruling is PASS
-        assert similarity.check(of(-right, measure), of(right, measure)).ruling is FAIL
+        assert alike(of(right, measure), of(right, measure)).ruling is PASS
+        assert alike(of(-right, measure), of(right, measure)).ruling is FAIL
 
 
 def test_what_holds_no_numbers_at_all_fails() -> None:
-    assert similarity.check(of(np.array([["a"]])), of(np.array([[1.0]]))).ruling is FAIL
-    assert similarity.check(of(np.ones(3)), of(np.ones(3))).ruling is FAIL
-    assert similarity.check(of(np.ones(3), Measure.NUMBERS), of(np.ones(3), Measure.NUMBERS)).ruling is PASS
-    assert similarity.check(of(np.empty((0, 3))), of(np.empty((0, 3)))).ruling is PASS
+    assert alike(of(np.array([["a"]])), of(np.array([[1.0]]))).ruling is FAIL
+    assert alike(of(np.ones(3)), of(np.ones(3))).ruling is FAIL
+    assert alike(of(np.ones(3), Measure.NUMBERS), of(np.ones(3), Measure.NUMBERS)).ruling is PASS
+    assert alike(of(np.empty((0, 3))), of(np.empty((0, 3)))).ruling is PASS
 
 
 @settings(max_examples=100, deadline=None)
@@ -131,7 +144,7 @@ def test_similarity_is_from_zero_to_one_and_the_same_both_ways(m: int, n: int, s
     one = dice.standard_normal((m, n))
     other = one + noise * dice.standard_normal((m, n))
     for measure in Measure:
-        there, back = (similarity.check(of(a, measure), of(b, measure)) for a, b in ((one, other), (other, one)))
+        there, back = (alike(of(a, measure), of(b, measure)) for a, b in ((one, other), (other, one)))
         assert there.figures["similarity"] == pytest.approx(back.figures["similarity"])
         assert 0 <= float(there.figures["similarity"]) <= 1
 

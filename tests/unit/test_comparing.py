@@ -21,6 +21,7 @@ from tidemill.core.matrices.npy import Layout, header_of
 from tidemill.core.pictures import png_of
 from tidemill.core.receipts import Outcome, Receipt
 from tidemill.core.sandboxes import Limits
+from tidemill.core.settings.trust import VerificationSettings
 
 LIMITS = Limits(seconds=10)
 SCRIPT = Task("script", {"program": "print(1)", "seconds": 5}, LIMITS)
@@ -70,7 +71,8 @@ def picture(pixels: bytes, name: str = "picture.png") -> bytes:
 def verdict(
     task: Task, claimed: bytes, repeated: bytes, classes: tuple[str, str] = ("device; a", "device; a")
 ) -> Verdict:
-    return compared(Pair(task, receipt(claimed, classes[0]), receipt(repeated, classes[1]), claimed, repeated))
+    pair = Pair(task, receipt(claimed, classes[0]), receipt(repeated, classes[1]), claimed, repeated)
+    return compared(pair, VerificationSettings())
 
 
 ROWS = np.eye(3, 384)
@@ -130,8 +132,8 @@ def test_a_wrong_row_among_thousands_is_found_wherever_it_is() -> None:
 
 @pytest.mark.parametrize(("task", "ruling"), [(EMBED, REVIEW), (SCRIPT, FAIL), (RENDER, FAIL)])
 def test_what_is_too_large_to_be_read_is_told_apart_by_its_hash(task: Task, ruling: Ruling) -> None:
-    assert compared(Pair(task, receipt(b"1"), receipt(b"2"))).ruling is ruling
-    assert compared(Pair(task, receipt(b"1"), receipt(b"1"))).ruling is PASS
+    assert compared(Pair(task, receipt(b"1"), receipt(b"2")), VerificationSettings()).ruling is ruling
+    assert compared(Pair(task, receipt(b"1"), receipt(b"1")), VerificationSettings()).ruling is PASS
 
 
 def test_a_result_counts_only_as_it_was_signed_and_sent() -> None:

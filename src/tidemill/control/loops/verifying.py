@@ -147,7 +147,8 @@ class VerifyingLoop(Loop):
             return faulted(f"{_NOT_REPEATED} {repeated.reason}".rstrip())
         same = is_same(claim, found)
         bodies = () if same else [await self._content(task, one) for one in (claim, found)]
-        verdict = await asyncio.to_thread(comparing.compared, Pair(task, claim, found, *bodies))
+        pair, rules = Pair(task, claim, found, *bodies), self.parts.settings.verification
+        verdict = await asyncio.to_thread(comparing.compared, pair, rules)
         sentence = comparing.sentence_of(verdict, same=same)
         match verdict.ruling:
             case Ruling.PASS:

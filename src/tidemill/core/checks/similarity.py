@@ -1,4 +1,4 @@
-"""Results that may differ a little: numbers, and embeddings, one a row. Above 0.95 is a pass, above 0.85 a review.
+"""Results that may differ a little: numbers, and embeddings, one a row. The pool says above what they pass.
 
 Similarity is from 0 to 1, and 1 for equal ones. Of numbers it is one less their distance as a share of the longer of
 the two. Of embeddings it is the cosine or the ratio of lengths, whichever is smaller, of the row that is worst: who
@@ -14,9 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemill.core.checks.verdict import Verdict, failed, passed, review
-
-PASS_ABOVE = 0.95
-REVIEW_ABOVE = 0.85
+from tidemill.core.settings.trust import VerificationSettings
 
 
 class Measure(StrEnum):
@@ -32,7 +30,7 @@ class Values:
     values: NDArray[Any]
 
 
-def check(claim: Values, evidence: Values) -> Verdict:
+def check(claim: Values, evidence: Values, settings: VerificationSettings) -> Verdict:
     """Compare a result with another execution's."""
     assert claim.measure is evidence.measure, "like is compared with like"
     if claim.values.shape != evidence.values.shape:
@@ -45,15 +43,15 @@ def check(claim: Values, evidence: Values) -> Verdict:
         return failed("The result holds what is no number, and the other execution's does not.", similarity=0.0)
     if claim.measure is Measure.EMBEDDINGS and claim.values.ndim != 2:
         return failed("Embeddings are rows of a matrix, and this is none.")
-    return judged(*_similarity(claim, evidence))
+    return judged(*_similarity(claim, evidence), settings)
 
 
-def judged(similarity: float, where: str = "") -> Verdict:
+def judged(similarity: float, where: str, settings: VerificationSettings) -> Verdict:
     """What a similarity means. It is compared so that what is no number never passes."""
     told = f"The result is only {similarity:.3f} similar to the other execution's{where}."
-    if similarity > PASS_ABOVE:
+    if similarity > settings.similarity_pass:
         return passed(similarity=similarity)
-    return (review if similarity > REVIEW_ABOVE else failed)(told, similarity=similarity)
+    return (review if similarity > settings.similarity_review else failed)(told, similarity=similarity)
 
 
 def similarity_of(ones: NDArray[Any], others: NDArray[Any]) -> float:

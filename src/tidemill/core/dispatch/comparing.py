@@ -31,6 +31,7 @@ from tidemill.core.kinds.render import Render, Tile
 from tidemill.core.kinds.task import Task
 from tidemill.core.pictures import pixels_of
 from tidemill.core.receipts import Outcome, Receipt
+from tidemill.core.settings.trust import VerificationSettings
 
 READ_MAX_BYTES = 16 * 1024 * 1024
 """Of each of two results that differ, so much is read and no more."""
@@ -71,7 +72,7 @@ def is_same(claim: Receipt, found: Receipt) -> bool:
     return hmac.compare_digest(claim.result_sha256, found.result_sha256)
 
 
-def compared(pair: Pair) -> Verdict:
+def compared(pair: Pair, settings: VerificationSettings) -> Verdict:
     """What the second execution says of the first, by the kind's check."""
     assert pair.found.outcome is pair.claim.outcome is Outcome.DONE, "only results are compared"
     if is_same(pair.claim, pair.found):
@@ -84,7 +85,7 @@ def compared(pair: Pair) -> Verdict:
     name = PurePosixPath(kind.outputs(work)[0].name)
     match kind.check(work):
         case Check.SIMILARITY:
-            return _similar(pair, name)
+            return _similar(pair, name, settings)
         case Check.PIXELS:
             return _pictured(pair, work, name)
         case Check.REPLAY:
@@ -119,7 +120,7 @@ def _hashed(pair: Pair) -> Verdict:
     )
 
 
-def _similar(pair: Pair, name: PurePosixPath) -> Verdict:
+def _similar(pair: Pair, name: PurePosixPath, settings: VerificationSettings) -> Verdict:
     """Rows are compared some at a time, so that little is in memory besides the results."""
     if pair.claimed is None or pair.repeated is None:
         return review("The results differ and are too large to be compared.")
@@ -129,7 +130,7 @@ def _similar(pair: Pair, name: PurePosixPath) -> Verdict:
     if claim is None or claim.shape != found.shape:
         return failed("The result is no matrix of the shape that the task asks for.")
     parts = [slice(at, at + ROWS_AT_ONCE) for at in range(0, len(found), ROWS_AT_ONCE)]
-    checks = [similarity.check(_embeddings(claim[part]), _embeddings(found[part])) for part in parts]
+    checks = [similarity.check(_embeddings(claim[part]), _embeddings(found[part]), settings) for part in parts]
     return min(checks, key=_how_similar) if all("similarity" in one.figures for one in checks) else together(*checks)
 
 
