@@ -35,6 +35,7 @@ from tidemill.core.placement.candidate import Candidate, Device, Market
 from tidemill.core.placement.policies.value import Value
 from tidemill.core.placement.pool import Placed, Pool
 from tidemill.core.placement.request import Request
+from tidemill.core.settings.work import ContainersSettings
 from tidemill.core.work.paying import MarketPlan
 
 NODES = 100_000
@@ -199,7 +200,8 @@ def _node(dice: Random, number: int) -> Candidate:
 def _want(dice: Random, number: int) -> Want:
     job, side = dice.randrange(50), dice.choice((256, 512, 1024))
     parameters = {"m": side, "n": side, "k": side, "element": "int8", "seed": number}
-    body = task_bytes(Task(KIND, parameters, limits_of(matmul.needs(Matmul(side, side, side, Element.INT8, 0)), 60.0)))
+    needs = matmul.needs(Matmul(side, side, side, Element.INT8, 0))
+    body = task_bytes(Task(KIND, parameters, limits_of(needs, 60.0, ContainersSettings())))
     return Want(UUID(int=number), UUID(int=job), UUID(int=OWNERS + job), asked(body), 10**9, Instant(job))
 
 

@@ -48,6 +48,7 @@ from tidemill.core.kinds.task import Task, task_bytes
 from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
 from tidemill.core.nodes.carries import Carries, carries_bytes
 from tidemill.core.receipts import Outcome, Receipt, batch, signed
+from tidemill.core.settings.work import ContainersSettings
 from tidemill.store import jobs, ledger
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, Limits, connect
@@ -95,7 +96,7 @@ print(json.dumps(sorted(best)[1]))
 def _first_body() -> bytes:
     work = Matmul(SIDE, SIDE, SIDE, Element.INT8, 0)
     parameters = {"m": SIDE, "n": SIDE, "k": SIDE, "element": "int8", "seed": 0}
-    return task_bytes(Task("matmul", parameters, limits_of(matmul.needs(work), 60.0)))
+    return task_bytes(Task("matmul", parameters, limits_of(matmul.needs(work), 60.0, ContainersSettings())))
 
 
 BEFORE_SEED, AFTER_SEED = _first_body().split(b'"seed":0')

@@ -14,6 +14,7 @@ from tidemill.core.kinds.script import KIND, Script
 from tidemill.core.kinds.task import Input, Task, task_bytes
 from tidemill.core.receipts import Receipt, read_batch
 from tidemill.core.results import Bound, opened_envelope
+from tidemill.core.settings.work import ContainersSettings
 from tidemill.wire.messages import Accepted, Declined, LogLines, Offer, Progress, Receipts
 
 POOL_KEY, CUSTOMER_KEY = b"p" * 32, b"c" * 32
@@ -32,7 +33,7 @@ def script_task(program: str, *, inputs: Sequence[Input] = (), seconds: int = 60
     parameters: dict[str, object] = {"seconds": seconds, "program": program, "memory_mib": 256, "disk_mib": 64}
     work = KIND.read(parameters)
     assert isinstance(work, Script)
-    limits = replace(limits_of(KIND.needs(work), seconds), cpu_share=0.1)
+    limits = replace(limits_of(KIND.needs(work), seconds, ContainersSettings()), cpu_share=0.1)
     return replace(Task("script", parameters, limits, tuple(inputs)), **fields)  # type: ignore[arg-type]
 
 

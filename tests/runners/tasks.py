@@ -16,6 +16,7 @@ from tidemill.core.kinds.kind import Kind, Objection
 from tidemill.core.kinds.needs import limits_of
 from tidemill.core.kinds.task import Input, Task, read_task, task_bytes
 from tidemill.core.sandboxes import Ending, Outcome
+from tidemill.core.settings.work import ContainersSettings
 
 
 @dataclass
@@ -49,7 +50,9 @@ def task_of(
         Input(name, Digest(sha256(path.read_bytes()).hexdigest()), path.stat().st_size)
         for name, path in (files or {}).items()
     )
-    task = read_task(task_bytes(Task(kind, parameters, limits_of(kinds[kind].needs(work), 120), inputs)))
+    task = read_task(
+        task_bytes(Task(kind, parameters, limits_of(kinds[kind].needs(work), 120, ContainersSettings()), inputs))
+    )
     assert isinstance(task, Task), task
     return task
 

@@ -14,6 +14,7 @@ from tidemill.core.kinds.kind import Check, Form, KindRefusal, NumericClass, Obj
 from tidemill.core.kinds.needs import Needs, limits_of
 from tidemill.core.kinds.task import TASK_MAX_BYTES, Input, Priority, Task, read_task, task_bytes
 from tidemill.core.sandboxes import MIB, Ability, Limits
+from tidemill.core.settings.work import ContainersSettings
 
 ELSEWHERE = ("169.254.169.254/x", "localhost/x", "localhost:5000/x", "nas.lan/x", "ghcr.io:8080/x", "10.0.0.1:80/x/y")
 """From these an engine would fetch inside the network of a machine's owner."""
@@ -32,6 +33,8 @@ HOSTILE: tuple[Any, ...] = (
     *([], [[]], [None], [0] * 100_000, {}, {"": 1}, {"x": {"x": {"x": 1}}}, [{"name": 1}]),
 )
 
+CONTAINERS = ContainersSettings()
+
 
 @pytest.mark.parametrize("name", GOOD)
 def test_every_kind_reads_its_own_parameters_and_says_what_follows(name: str) -> None:
@@ -39,7 +42,7 @@ def test_every_kind_reads_its_own_parameters_and_says_what_follows(name: str) ->
     work = kind.read(GOOD[name])
     assert not isinstance(work, Objection)
     assert kind.needs(work).operations > 0
-    assert limits_of(kind.needs(work), 60).memory_bytes >= kind.needs(work).memory_mib * MIB
+    assert limits_of(kind.needs(work), 60, CONTAINERS).memory_bytes >= kind.needs(work).memory_mib * MIB
     assert all(output.most_bytes > 0 for output in kind.outputs(work))
     assert kind.check(work) in Check
     assert kind.numeric_class(work) in NumericClass
@@ -155,10 +158,18 @@ def test_more_of_a_matrix_never_needs_less(m: int, n: int, k: int, element: str)
         assert less.disk_mib <= more.disk_mib
 
 
+def test_a_container_has_as_much_shared_memory_as_it_asks_for_or_else_as_the_pool_gives() -> None:
+    asked = {"image": "alpine:3", "command": ["true"], "seconds": 9}
+    for more, shared_mib in (({}, 8192), ({"shared_memory_mib": 256}, 256)):
+        work = KINDS["container"].read({**asked, **more})
+        assert not isinstance(work, Objection)
+        assert limits_of(KINDS["container"].needs(work), 9, CONTAINERS).shared_memory_bytes == shared_mib * MIB
+
+
 def test_limits_have_room_and_are_all_above_zero() -> None:
-    limits = limits_of(Needs(memory_mib=100, disk_mib=0, operations=1.0, cores=4, shared_memory_mib=0), 5.0)
+    limits = limits_of(Needs(memory_mib=100, disk_mib=0, operations=1.0, cores=4, shared_memory_mib=0), 5.0, CONTAINERS)
     assert (limits.memory_bytes, limits.cpu_share, limits.gpu_memory_bytes) == (125 * MIB, 4.0, None)
-    assert limits_of(Needs(100, 10, 1.0, devices=1, gpu_memory_mib=100), 5.0).gpu_memory_bytes == 125 * MIB
+    assert limits_of(Needs(100, 10, 1.0, devices=1, gpu_memory_mib=100), 5.0, CONTAINERS).gpu_memory_bytes == 125 * MIB
 
 
 TASKS = st.builds(

@@ -18,15 +18,23 @@ import pytest_asyncio
 from tests.places import reachable_directory
 from tests.sandboxes.cell import SMALL, Cell, containers, opened_engine_cell
 from tests.sandboxes.podman import podman_service
+from tidemill.agent.runners.container import ContainerRunner
 from tidemill.agent.sandboxes import engine_keeper
 from tidemill.agent.sandboxes.container import Setting, creation
 from tidemill.agent.sandboxes.engine import open_engine
 from tidemill.agent.sandboxes.engine_api import EngineFault, tell_apart
 from tidemill.agent.sandboxes.interface import Stream
+from tidemill.agent.sandboxes.runtime import PythonRuntime
 from tidemill.agent.sandboxes.seats import mark
 from tidemill.agent.sandboxes.unpacking import unfit_image
 from tidemill.core.image_names import full_name
+from tidemill.core.kinds.kind import Objection
+from tidemill.core.kinds.task import read_task
+from tidemill.core.quotes import tasks_of
+from tidemill.core.quotes.order import understand
+from tidemill.core.quotes.tasks import divided
 from tidemill.core.sandboxes import MIB, CannotHold, Command, Ending, Granted, Image, Order
+from tidemill.core.settings.work import ContainersSettings
 
 BUSYBOX = Path("/usr/bin/busybox")
 needs_engine = [pytest.mark.needs("root", "podman", "runc", "busybox"), pytest.mark.asyncio(loop_scope="module")]
@@ -249,6 +257,26 @@ def test_what_an_engine_is_told_leaves_nothing_to_the_image() -> None:
     assert (held["ReadonlyRootfs"], held["CapDrop"], held["NetworkMode"]) == (True, ["ALL"], "none")
     assert set(held["Tmpfs"]) == {"/tmp", "/data"}
     assert [mount["Target"] for mount in held["Mounts"]] == ["/work"]
+
+
+@pytest.mark.parametrize(("asked", "shared_mib"), [({}, 8192), ({"shared_memory_mib": 256}, 256)])
+def test_a_container_gets_the_shared_memory_that_its_order_asks_for_or_else_the_pools(
+    asked: dict[str, object], shared_mib: int
+) -> None:
+    """From the order to what the engine is told; the size travels with the task."""
+    body = {"kind": "container", "parameters": {"image": "busybox:1", "command": ["true"], "seconds": 9, **asked}}
+    order = understand(body)
+    assert not isinstance(order, Objection)
+    parts = divided(order, ())
+    assert not isinstance(parts, Objection)
+    made = tasks_of(order, parts, [1], 60, bytes(32), ContainersSettings())
+    assert not isinstance(made, Objection)
+    task = read_task(made[0].body)
+    assert not isinstance(task, Objection)
+    run = ContainerRunner().order(task, "run", {}, PythonRuntime("python", (), {}))
+    held = creation(run, SETTING)["HostConfig"]
+    assert isinstance(held, dict)
+    assert held["ShmSize"] == shared_mib * MIB
 
 
 def test_gpus_are_asked_for_as_each_engine_wants() -> None:

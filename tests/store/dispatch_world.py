@@ -30,6 +30,7 @@ from tidemill.core.matrices.npy import Layout, header_of
 from tidemill.core.receipts import Outcome as Done
 from tidemill.core.receipts import Receipt, batch, signed
 from tidemill.core.results import ReaderKey
+from tidemill.core.settings.work import ContainersSettings
 from tidemill.core.signatures import Identity
 from tidemill.link.registry import HeardReports, Held, Outcome
 from tidemill.store import books, jobs, leases, ledger, nodes
@@ -214,7 +215,7 @@ async def make_world(database: Database, home: Path) -> World:
 def body_of(seed: int, side: int = SIDE) -> bytes:
     work = Matmul(side, side, side, Element.INT8, seed)
     parameters = {"m": side, "n": side, "k": side, "element": "int8", "seed": seed}
-    return task_bytes(Task("matmul", parameters, limits_of(matmul.needs(work), 10.0)))
+    return task_bytes(Task("matmul", parameters, limits_of(matmul.needs(work), 10.0, ContainersSettings())))
 
 
 @cache

@@ -11,12 +11,14 @@ import pytest
 from tests.store.dispatch_world import SIDE, World, make_world, result_of, result_sha256
 from tests.store.node_rows import told
 from tidemill.control.loops.placing import selling_terms
+from tidemill.control.receiving import work_terms
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.kinds.kind import Objection
 from tidemill.core.market import Market
 from tidemill.core.quotes import Order, Quote, quote, tasks_of, understand
 from tidemill.core.quotes.quote import rules_of, shown
 from tidemill.core.quotes.tasks import divided
+from tidemill.core.settings.work import ContainersSettings
 from tidemill.core.work.job import JobState
 from tidemill.core.work.refusals import JobRefusal
 from tidemill.store import closing, job_changes, job_views, jobs, market
@@ -49,8 +51,10 @@ class Shop:
         assert isinstance(order, Order), order
         parts = divided(order, ())
         assert not isinstance(parts, Objection)
-        made = quote(order, parts, await self.look(), rules_of(world.parts.settings), world.customer, now)
-        found = tasks_of(order, parts, made.costs_max_uc, made.limit_s, bytes(32))
+        settings = world.parts.settings
+        rules = rules_of(work_terms(settings).plan, settings.money, settings.market, settings.jobs)
+        made = quote(order, parts, await self.look(), rules, world.customer, now)
+        found = tasks_of(order, parts, made.costs_max_uc, made.limit_s, bytes(32), ContainersSettings())
         assert not isinstance(found, Objection)
         job_id = world.parts.ids.new(now)
         async with world.parts.database.transaction() as transaction:
@@ -82,7 +86,7 @@ class Shop:
         async with parts.database.transaction() as transaction:
             refusal = await job_changes.call_off(transaction, job_id, owner, parts.ids, now)
         async with parts.database.transaction() as transaction:
-            await closing.sweep(transaction, 1_000, parts.ids, now)
+            await closing.sweep(transaction, 1_000, work_terms(parts.settings).plan, parts.ids, now)
         return refusal
 
 

@@ -22,6 +22,7 @@ from tidemill.core.kinds.task import Input, Task, task_bytes
 from tidemill.core.placement.candidate import Candidate
 from tidemill.core.sandboxes import MIB, Limits
 from tidemill.core.settings import Settings
+from tidemill.core.settings.work import ContainersSettings
 from tidemill.core.work.paying import MarketPlan, cost_max_uc
 
 NOW = Instant(1_000_000 * SECOND)
@@ -181,7 +182,7 @@ def test_an_input_that_everybody_has_slows_nothing() -> None:
 
 def test_the_memory_of_gpus_is_limited_for_all_of_them_together_and_asked_for_of_each() -> None:
     needs = Needs(memory_mib=100, disk_mib=1, operations=0.0, devices=4, gpu_memory_mib=20_000, seconds=60)
-    limit_bytes = limits_of(needs, 60.0).gpu_memory_bytes
+    limit_bytes = limits_of(needs, 60.0, ContainersSettings()).gpu_memory_bytes
     assert limit_bytes
     assert limit_bytes >= 4 * 20_000 * MIB
 

@@ -21,6 +21,7 @@ from tidemill.core.quotes import Order, tasks_of, understand
 from tidemill.core.quotes.tasks import divided
 from tidemill.core.receipts import Outcome, Receipt
 from tidemill.core.results import PIECE_BYTES, ReaderKey, ResultRefusal, envelope, opened_envelope, seal
+from tidemill.core.settings.work import ContainersSettings
 
 POOL, CUSTOMER, STRANGER = ReaderKey(b"p" * 32), ReaderKey(b"c" * 32), ReaderKey(b"s" * 32)
 KEY, PLAIN = b"k" * 32, b"a result" * PIECE_BYTES
@@ -133,7 +134,7 @@ def test_every_task_of_a_private_order_is_sealed_to_the_pool_and_its_customer() 
         assert isinstance(order, Order)
         parts = divided(order, ())
         assert not isinstance(parts, Objection)
-        made = tasks_of(order, parts, [1] * len(parts), 60, POOL.public)
+        made = tasks_of(order, parts, [1] * len(parts), 60, POOL.public, ContainersSettings())
         assert not isinstance(made, Objection)
         tasks = [read_task(one.body) for one in made]
         assert [task.seal_to for task in tasks if isinstance(task, Task)] == [readers] * 3

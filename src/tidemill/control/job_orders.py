@@ -170,8 +170,8 @@ def _new_tasks(control: Control, order: Order, parts: Sequence[Part], made: Quot
 
 
 def _tasks(control: Control, order: Order, parts: Sequence[Part], made: Quote) -> Sequence[NewTaskParts]:
-    verification = control.verification.public
-    return _unless_objected(tasks_of(order, parts, made.costs_max_uc, made.limit_s, verification))
+    verification, containers = control.verification.public, control.settings.containers
+    return _unless_objected(tasks_of(order, parts, made.costs_max_uc, made.limit_s, verification, containers))
 
 
 async def _use_inputs(transaction: Connection, order: Order, new: Sequence[NewTask]) -> None:

@@ -18,6 +18,7 @@ from tidemill.core.quotes import Quote, quote, tasks_of
 from tidemill.core.quotes.quote import Rules, dearness, from_shown, shown, size_of
 from tidemill.core.quotes.tasks import Part, divided
 from tidemill.core.work.paying import MarketPlan, cost_max_uc, due
+from tidemill.core.settings.work import ContainersSettings
 
 RULES = Rules(MarketPlan(), valid_us=900_000_000, deadline_factor=2)
 NOW = Instant(1_000_000)
@@ -139,7 +140,7 @@ def test_sizes_go_by_devices(devices: int, size: str) -> None:
 )
 def test_tasks_are_what_nodes_can_read_and_keep_to_their_limits(body: dict[str, Any]) -> None:
     made, parts = priced(body, node(1, devices=2, gpu_memory_mib=24_000, gpu_operations_per_s=1e12))
-    new = tasks_of(understood(body), parts, made.costs_max_uc, made.limit_s, bytes(32))
+    new = tasks_of(understood(body), parts, made.costs_max_uc, made.limit_s, bytes(32), ContainersSettings())
     assert not isinstance(new, Objection)
     for one, part in zip(new, parts, strict=True):
         task = read_task(one.body)
@@ -154,7 +155,12 @@ def test_a_task_that_does_not_fit_an_offer_is_refused() -> None:
     script = {"seconds": 5, "program": "pass", "arguments": ["a" * 4096] * 20}
     made, parts = priced({"kind": "script", "parameters": script}, node(1))
     refused = tasks_of(
-        understood({"kind": "script", "parameters": script}), parts, made.costs_max_uc, made.limit_s, bytes(32)
+        understood({"kind": "script", "parameters": script}),
+        parts,
+        made.costs_max_uc,
+        made.limit_s,
+        bytes(32),
+        ContainersSettings(),
     )
     assert isinstance(refused, Objection)
 

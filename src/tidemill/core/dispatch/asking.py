@@ -94,7 +94,9 @@ def _asked(body: bytes) -> Asked | None:
 
 def _request(task: Task) -> Request:
     limits = task.limits
-    memory_bytes = limits.memory_bytes + limits.shared_memory_bytes + limits.temporary_bytes
+    memory_bytes = limits.memory_bytes + limits.temporary_bytes
+    if not KINDS[task.kind].in_image:  # an engine counts what a container shares as its memory
+        memory_bytes += limits.shared_memory_bytes
     return Request(
         kind=task.kind,
         devices=task.devices,

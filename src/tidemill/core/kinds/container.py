@@ -32,14 +32,17 @@ class Variable:
 
 @dataclass(frozen=True)
 class Container:
-    """`image` is None where it comes as an input. `seconds` is how long it takes, as the customer says."""
+    """`image` is None where it comes as an input. `seconds` is how long it takes, as the customer says.
+
+    Shared memory is what the pool gives to every container, unless the order asks for another size.
+    """
 
     command: Annotated[tuple[Argument, ...], Most(64)]
     seconds: Seconds
     image: Annotated[str, Text(NAME_MAX)] | None = None
     environment: Annotated[tuple[Variable, ...], Most(64)] = ()
     memory_mib: Mib = 1024
-    shared_memory_mib: Annotated[int, Whole(1, 1024 * 1024)] = 64
+    shared_memory_mib: Annotated[int, Whole(1, 1024 * 1024)] | None = None
     disk_mib: SomeMib = 1024
     cores: Cores = 1
     devices: Devices = 0

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from tidemill.core.sandboxes import MIB, Limits
+from tidemill.core.settings.work import ContainersSettings
 
 ROOM = 1.25
 """How much more than its estimate a run may take."""
@@ -22,7 +23,7 @@ class Needs:
     `devices` is how many GPUs it wants; with none it runs on the processors, `cores` of them. `operations` is for
     estimates of time by a device's speed: as many multiplications and additions of a large product of matrices as take
     about the same time, within a factor of three. `seconds` is how long the customer says that it takes where nobody
-    can count anything, and zero else. GPU memory is that of each device.
+    can count anything, and zero else. GPU memory is that of each device. Shared memory is None where the pool decides.
     """
 
     memory_mib: int
@@ -30,18 +31,19 @@ class Needs:
     operations: float
     devices: int = 0
     gpu_memory_mib: int = 0
-    shared_memory_mib: int = 64
+    shared_memory_mib: int | None = 64
     cores: int = 1
     seconds: int = 0
 
 
-def limits_of(needs: Needs, seconds: float) -> Limits:
+def limits_of(needs: Needs, seconds: float, containers: ContainersSettings) -> Limits:
     """The most that a run with these needs may take, for so many seconds."""
+    usual_mib, asked_mib = containers.shared_memory_mib, needs.shared_memory_mib
     disk_bytes = ceil(needs.disk_mib * ROOM) * MIB + LITTLE_BYTES
     return Limits(
         seconds=seconds,
         memory_bytes=ceil(needs.memory_mib * ROOM) * MIB,
-        shared_memory_bytes=max(1, needs.shared_memory_mib) * MIB,
+        shared_memory_bytes=max(1, usual_mib if asked_mib is None else asked_mib) * MIB,
         disk_bytes=disk_bytes,
         file_bytes=disk_bytes,
         cpu_share=float(needs.cores),

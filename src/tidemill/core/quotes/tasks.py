@@ -11,6 +11,7 @@ from tidemill.core.kinds.task import TASK_MAX_BYTES, Input, Task, task_bytes
 from tidemill.core.quotes import chunks
 from tidemill.core.quotes.order import Order
 from tidemill.core.sandboxes import Limits
+from tidemill.core.settings.work import ContainersSettings
 
 _UNLIMITED = Limits(seconds=1)
 """Stands until the price is known, and with it the time."""
@@ -51,7 +52,12 @@ def divided(order: Order, inputs: Sequence[Input]) -> Sequence[Part] | Objection
 
 
 def tasks_of(
-    order: Order, parts: Sequence[Part], costs_max_uc: Sequence[int], limit_s: int, verification: bytes
+    order: Order,
+    parts: Sequence[Part],
+    costs_max_uc: Sequence[int],
+    limit_s: int,
+    verification: bytes,
+    containers: ContainersSettings,
 ) -> Sequence[NewTaskParts] | Objection:
     """The tasks as they are made, each with its own most. A run of ours ends at the latest after so many seconds.
 
@@ -60,7 +66,7 @@ def tasks_of(
     seal_to = () if order.result_key is None else (verification, order.result_key)
     made = []
     for number, (part, cost_uc) in enumerate(zip(parts, costs_max_uc, strict=True)):
-        limits = limits_of(part.needs, part.needs.seconds or limit_s)
+        limits = limits_of(part.needs, part.needs.seconds or limit_s, containers)
         body = task_bytes(replace(part.task, limits=limits, seal_to=seal_to))
         if len(body) > TASK_MAX_BYTES:
             return too_large(f"A task would take {len(body):,} bytes, and may take {TASK_MAX_BYTES:,}: use inputs.")

@@ -144,4 +144,10 @@ class TrainingSettings:
 class ContainersSettings:
     """Sandboxes of a Docker-compatible engine."""
 
-    shared_memory_mib: int = setting(MEMORY, "8GiB", low="64MiB", meaning="The shared memory of a container.")
+    shared_memory_mib: int = setting(
+        MEMORY,
+        "8GiB",
+        low="64MiB",
+        high="1TiB",
+        meaning="The shared memory of a container whose order asks for none; what it uses counts as its memory.",
+    )
