@@ -139,7 +139,7 @@ async def test_who_can_see_a_job_is_told(world: World) -> None:
     plain = await world.job(1)
     async with world.parts.database.connection() as connection:
         views = [await job_views.get(connection, one, None) for one in (secret, plain)]
-    told = [job_view(replace(one, quote=None), world.now) for one in views if one]
+    told = [job_view(replace(one, quote=None), world.parts.settings.money, world.now) for one in views if one]
     assert [one.private for one in told] == [True, False]
     assert "Only you and the pool's verification" in told[0].seen_by
     assert "The pool and the nodes" in told[1].seen_by

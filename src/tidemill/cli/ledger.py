@@ -44,11 +44,11 @@ def accounts(
     as_json: AsJson = False,
 ) -> None:
     """List the accounts and what is on them."""
-    found = _read(lambda c: books.balances(c, kind=kind, limit=limit))
+    found, money = _read(lambda c: books.balances(c, kind=kind, limit=limit)), load().settings.money
     if as_json:
-        print_json([account_fields(one) for one in found])
+        print_json([account_fields(one, money) for one in found])
     else:
-        print_table(COLUMNS, [account_row(one) for one in found])
+        print_table(COLUMNS, [account_row(one, money) for one in found])
 
 
 @app.command()
@@ -63,15 +63,16 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show an account's statement, newest first."""
-    which = account_id(account)
+    money = load().settings.money
+    which = account_id(account, money)
     balance, lines, past_uc = _read(lambda c: _statement(c, which, before, at, limit))
     if as_json:
         past = {} if past_uc is None else {"posted_then": credits_of(past_uc)}
-        print_json({**account_fields(balance), **past, "lines": [_line_fields(line) for line in lines]})
+        print_json({**account_fields(balance, money), **past, "lines": [_line_fields(line) for line in lines]})
     elif as_csv:
         _print_csv(lines)
     else:
-        print_table(COLUMNS, [account_row(balance)])
+        print_table(COLUMNS, [account_row(balance, money)])
         if past_uc is not None:
             print_table(("posted then",), [(credits_of(past_uc),)])
         print_table(("when", "amount", "kind", "cause", "transfer"), [_line_row(line) for line in lines])
@@ -84,7 +85,7 @@ def holds(
     as_json: AsJson = False,
 ) -> None:
     """List the holds of which something is left, those that expire soonest first."""
-    which = None if account is None else account_id(account)
+    which = None if account is None else account_id(account, load().settings.money)
     found = _read(lambda c: books.open_holds(c, which, limit))
     if as_json:
         print_json([_hold_fields(hold) for hold in found])

@@ -15,10 +15,12 @@ from tidemill.cli.ledger_accounts import WRITTEN, Account, account_fields, accou
 from tidemill.cli.output import AsJson, Declined, print_json, print_table, report
 from tidemill.cli.surroundings import connected, load, operator_name, running_urls
 from tidemill.core.clock import Instant, as_datetime
+from tidemill.core.currency import CREDIT, kept_currency, shown_currency
 from tidemill.core.ids import Ids
 from tidemill.core.ledger import Adjustment, AdjustmentState, LedgerAccount
 from tidemill.core.money import credits_of, micro_credits
 from tidemill.core.refusals import Refusal
+from tidemill.core.settings.money import MoneySettings
 from tidemill.store import adjustments as store
 from tidemill.store import books, events, ledger
 from tidemill.store.clock import read_clock
@@ -42,7 +44,7 @@ def post(
     credit: Annotated[str, typer.Option(help="The account that it goes to, written in the same way.")],
     amount: Annotated[str, typer.Option(help="How much, with up to six places.")],
     reason: Why,
-    currency: Annotated[str, typer.Option(help="In which currency.")] = "credit",
+    currency: Annotated[str, typer.Option(help="In which currency.")] = CREDIT,
     as_json: AsJson = False,
 ) -> None:
     """Propose a transfer by hand. It is posted when another operator approves it.
@@ -51,10 +53,12 @@ def post(
     amount_uc = micro_credits(amount)
     if isinstance(amount_uc, Refusal):
         raise Declined(amount_uc.sentence)
-    sides = (read_account(debit, currency), read_account(credit, currency))
-    proposed = _act(lambda c, ids, now: _propose(c, sides, (amount_uc, currency, reason), ids, now))
+    money = load().settings.money
+    sides = (read_account(debit, money, currency), read_account(credit, money, currency))
+    what = (amount_uc, kept_currency(currency, money), reason)
+    proposed = _act(lambda c, ids, now: _propose(c, sides, what, ids, now))
     told = f"Proposed as {proposed.id}. Nothing has moved yet: another operator runs"
-    report(f"{told} `tidemill ledger approve {proposed.id}`.", _fields(proposed), as_json=as_json)
+    report(f"{told} `tidemill ledger approve {proposed.id}`.", _fields(proposed, money), as_json=as_json)
 
 
 @app.command()
@@ -65,26 +69,27 @@ def adjustments(
 ) -> None:
     """List the adjustments, newest first."""
     found, sides = asyncio.run(_listed(state, limit))
+    money = load().settings.money
     if as_json:
-        print_json([_fields(one) for one in found])
+        print_json([_fields(one, money) for one in found])
     else:
-        print_table(_COLUMNS, [_row(one, sides) for one in found])
+        print_table(_COLUMNS, [_row(one, sides, money) for one in found])
 
 
 @app.command()
 def approve(adjustment: Which, as_json: AsJson = False) -> None:
     """Approve what another operator has proposed, and post it."""
-    settled = _settle(adjustment, approve=True)
-    told = (
-        f"Approved and posted: {credits_of(settled.amount_uc)} {settled.currency}, proposed by {settled.proposed_by}."
-    )
-    report(told, _fields(settled), as_json=as_json)
+    settled, money = _settle(adjustment, approve=True), load().settings.money
+    moved = f"{credits_of(settled.amount_uc)} {shown_currency(settled.currency, money)}"
+    told = f"Approved and posted: {moved}, proposed by {settled.proposed_by}."
+    report(told, _fields(settled, money), as_json=as_json)
 
 
 @app.command()
 def reject(adjustment: Which, as_json: AsJson = False) -> None:
     """Reject an adjustment, or take your own back."""
-    report("Rejected: it will never be posted.", _fields(_settle(adjustment, approve=False)), as_json=as_json)
+    fields = _fields(_settle(adjustment, approve=False), load().settings.money)
+    report("Rejected: it will never be posted.", fields, as_json=as_json)
 
 
 @app.command()
@@ -128,12 +133,13 @@ def _settle(adjustment_id: UUID, *, approve: bool) -> Adjustment:
 
 
 def _set_frozen(account: str, reason: str, *, frozen: bool, as_json: bool) -> None:
-    which, by = account_id(account), operator_name()
+    money = load().settings.money
+    which, by = account_id(account, money), operator_name()
     changed = _act(
         lambda c, ids, now: store.set_frozen(c, which, frozen=frozen, reason=reason, by=by, ids=ids, now=now)
     )
     told = f"{account} is {'frozen: nothing moves on it' if frozen else 'open again'}."
-    report(told, account_fields(changed), as_json=as_json)
+    report(told, account_fields(changed, money), as_json=as_json)
 
 
 def _act(effect: Effect[T]) -> T:
@@ -152,13 +158,13 @@ def _act(effect: Effect[T]) -> T:
     return asyncio.run(act())
 
 
-def _fields(one: Adjustment) -> dict[str, object]:
+def _fields(one: Adjustment, money: MoneySettings) -> dict[str, object]:
     return {
         "id": str(one.id),
         "debit": str(one.debit_id),
         "credit": str(one.credit_id),
         "amount": credits_of(one.amount_uc),
-        "currency": one.currency,
+        "currency": shown_currency(one.currency, money),
         "reason": one.reason,
         "state": one.state.value,
         "proposed_by": one.proposed_by,
@@ -168,6 +174,7 @@ def _fields(one: Adjustment) -> dict[str, object]:
     }
 
 
-def _row(one: Adjustment, sides: Mapping[UUID, str]) -> tuple[str, ...]:
-    moved = (credits_of(one.amount_uc), one.currency, sides[one.debit_id], sides[one.credit_id])
+def _row(one: Adjustment, sides: Mapping[UUID, str], money: MoneySettings) -> tuple[str, ...]:
+    amount = (credits_of(one.amount_uc), shown_currency(one.currency, money))
+    moved = (*amount, sides[one.debit_id], sides[one.credit_id])
     return str(one.id), one.state.value, *moved, one.proposed_by, one.decided_by or "", one.reason

@@ -13,6 +13,7 @@ import structlog
 
 from tidemill.control.context import Control
 from tidemill.core.clock import as_datetime
+from tidemill.core.currency import shown_currency
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.money import credits_of
 from tidemill.core.spreadsheets import harmless
@@ -28,9 +29,10 @@ _TRIES_MAX = 10
 async def statement_csv(control: Control, account: Balance) -> AsyncIterator[str]:
     yield _rows([COLUMNS])
     before: int | None = None
+    currency = shown_currency(account.currency, control.settings.money)
     while lines := await _page(control, account, before):
         before = lines[-1].number
-        yield _rows(_cells(line, account.currency) for line in lines)
+        yield _rows(_cells(line, currency) for line in lines)
 
 
 async def _page(control: Control, account: Balance, before: int | None) -> Sequence[Line]:

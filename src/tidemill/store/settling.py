@@ -11,6 +11,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from tidemill.core.clock import Instant
+from tidemill.core.currency import CREDIT
 from tidemill.core.faults import Fault
 from tidemill.core.ids import Ids
 from tidemill.core.ledger import Entry, LedgerAccount, PostingRefusal, Release, Transfer
@@ -19,7 +20,6 @@ from tidemill.core.work.paying import Due, MarketPlan, Paid, Sums, split, sums
 from tidemill.store import ledger
 from tidemill.store.query import Connection
 
-_CURRENCY = "credit"
 _COMMISSION, _FUND, _BURN = (
     LedgerAccount(kind) for kind in (AccountKind.COMMISSION, AccountKind.BONUS_FUND, AccountKind.BURN)
 )
@@ -79,7 +79,7 @@ async def pay(
             for account_id, amount_uc in _receivers(plan, commission_uc)
         ]
     entries += [
-        Transfer(ids.new(now), _FUND.id, _provider(owner_id), amount_uc, _CURRENCY, "early_bonus", f"owner:{owner_id}")
+        Transfer(ids.new(now), _FUND.id, _provider(owner_id), amount_uc, CREDIT, "early_bonus", f"owner:{owner_id}")
         for owner_id, amount_uc in owed.total.bonuses_uc.items()
     ]
     entries += [Release(ids.new(now), hold_id, "job ended") for hold_id in over]
@@ -88,7 +88,7 @@ async def pay(
 
 def _capture(transfer_id: UUID, job: Passed, to_id: UUID, amount_uc: int, kind: str) -> Transfer:
     from_id = _customer(job.customer_id)
-    return Transfer(transfer_id, from_id, to_id, amount_uc, _CURRENCY, kind, f"job:{job.job_id}", job.hold_id)
+    return Transfer(transfer_id, from_id, to_id, amount_uc, CREDIT, kind, f"job:{job.job_id}", job.hold_id)
 
 
 def _receivers(plan: MarketPlan, commission_uc: int) -> list[tuple[UUID, int]]:

@@ -1,5 +1,6 @@
 """Quotes: ranges that hold on every node they cover, and whose lines add up."""
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -17,8 +18,8 @@ from tidemill.core.market import ForSale, Market
 from tidemill.core.quotes import Quote, quote, tasks_of
 from tidemill.core.quotes.quote import Rules, dearness, from_shown, shown, size_of
 from tidemill.core.quotes.tasks import Part, divided
-from tidemill.core.work.paying import MarketPlan, cost_max_uc, due
 from tidemill.core.settings.work import ContainersSettings
+from tidemill.core.work.paying import MarketPlan, cost_max_uc, due
 
 RULES = Rules(MarketPlan(), valid_us=900_000_000, deadline_factor=2)
 NOW = Instant(1_000_000)
@@ -109,6 +110,17 @@ def test_verification_is_a_line_and_the_reasoning_is_in_sentences() -> None:
     made, _ = priced(MATMUL, node(1))
     assert [line.what for line in made.lines] == ["work", "commission", "verification"]
     assert all(sentence.endswith(".") for sentence in made.reasoning)
+
+
+def test_prices_are_told_in_the_pools_own_name_for_its_credit() -> None:
+    rules = replace(RULES, currency="token")
+    for body in (MATMUL, {"type": "ml_training", "framework": "pytorch", "dataset_size": "1GB", "model_params": "1B"}):
+        order = understood(body)
+        parts = divided(order, ()) if order.has_runner else ()
+        assert not isinstance(parts, Objection)
+        told = " ".join(quote(order, parts, Market([node(1)], 100_000), rules, None, NOW).reasoning)
+        assert "tokens" in told
+        assert "credit" not in told
 
 
 def test_a_training_is_estimated_and_has_no_runner() -> None:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from tidemill.control.job_orders import why_not
 from tidemill.control.routes import Credits, Timestamp, View
 from tidemill.core.clock import Instant
+from tidemill.core.currency import CREDIT
 from tidemill.core.dispatch.opening import envelope_for
 from tidemill.core.kinds.kind import Objection
 from tidemill.core.money import credits_of
@@ -17,11 +18,10 @@ from tidemill.core.quotes.order import read_result_key
 from tidemill.core.quotes.quote import Quote, from_shown
 from tidemill.core.receipts import Receipt
 from tidemill.core.results import ReaderKey
+from tidemill.core.settings.money import MoneySettings
 from tidemill.core.work.job import JobState
 from tidemill.core.work.refusals import JobRefusal
 from tidemill.store.job_views import Job, Result
-
-CURRENCY = "credit"
 
 SEEN_BY_ALL = "The pool and the nodes that compute it see the order, its inputs and its results."
 SEEN_BY_YOU = (
@@ -49,7 +49,7 @@ class QuoteView(View):
     gpu_memory_mib: int
     low: Credits = Field(validation_alias="low_uc")
     high: Credits = Field(validation_alias="high_uc", description="All that it can cost; held when it is confirmed.")
-    currency: str = CURRENCY
+    currency: str = CREDIT
     hours_low: Hours
     hours_high: Hours
     lines: list[LineView]
@@ -84,7 +84,7 @@ class JobView(View):
     max_budget: str | None
     held: str
     spent: str
-    currency: str = CURRENCY
+    currency: str
     made_at: Timestamp
     confirmed_at: Timestamp | None
     deadline_at: Timestamp | None
@@ -155,15 +155,15 @@ class PrintedPage(BaseModel):
     after: str
 
 
-def quote_view(made: Quote, budget_uc: int | None) -> QuoteView:
+def quote_view(made: Quote, budget_uc: int | None, money: MoneySettings) -> QuoteView:
     view = QuoteView.model_validate(made)
     refusal = why_not(made, budget_uc)
-    return view.model_copy(
-        update={"can_confirm": refusal is None, "why_not": None if refusal is None else refusal.sentence}
-    )
+    why = None if refusal is None else refusal.sentence
+    return view.model_copy(update={"currency": money.currency, "can_confirm": refusal is None, "why_not": why})
 
 
-def job_view(job: Job, now: Instant) -> JobView:
+def job_view(job: Job, money: MoneySettings, now: Instant) -> JobView:
+    quote = None if job.quote is None else quote_view(from_shown(job.quote), job.budget_uc, money)
     fields: Mapping[str, Any] = {name: getattr(job, name) for name in _SAME}
     return JobView(
         **fields,
@@ -172,11 +172,12 @@ def job_view(job: Job, now: Instant) -> JobView:
         asked=dict(job.asked),
         private=job.asked.get("result_key") is not None,
         seen_by=SEEN_BY_ALL if job.asked.get("result_key") is None else SEEN_BY_YOU,
-        quote=None if job.quote is None else _with_expiry(quote_view(from_shown(job.quote), job.budget_uc), job, now),
+        quote=None if quote is None else _with_expiry(quote, job, now),
         progress=Progress.model_validate(job),
         max_budget=None if job.budget_uc is None else credits_of(job.budget_uc),
         held=credits_of(job.held_uc),
         spent=credits_of(job.spent_uc),
+        currency=money.currency,
     )
 
 

@@ -109,7 +109,7 @@ async def order(asked: Asked, control: ControlPart, caller: CallerPart, once: On
     async def effect(transaction: Connection, now: Instant) -> Answer:
         priced = await job_orders.priced(control, transaction, found, market, who)
         job_id = await job_orders.draft(transaction, control, asked, priced, who)
-        return await _answer(transaction, job_id, now, status=201)
+        return await _answer(control, transaction, job_id, now, status=201)
 
     return await once.answer(effect)
 
@@ -127,14 +127,14 @@ async def list_jobs(
     whose = owner if caller.is_operator else caller.account_id
     async with control.requests.connection() as connection:
         found = await job_views.listed(connection, whose, state, after, most + 1)
-    items = [job_view(job, control.clock.now()) for job in found[:most]]
+    items = [job_view(job, control.settings.money, control.clock.now()) for job in found[:most]]
     return JobPage(items=items, has_more=len(found) > most, after=items[-1].id if items else None)
 
 
 @router.get("/{job_id}", responses=documented(404, 422))
 async def show(job_id: UUID, control: ControlPart, caller: CallerPart) -> JobView:
     """One job: where it is, what it costs and what it has cost."""
-    return job_view(await _readable(control, caller, job_id), control.clock.now())
+    return job_view(await _readable(control, caller, job_id), control.settings.money, control.clock.now())
 
 
 @router.get("/{job_id}/quote", responses=documented(404, 409, 422))
@@ -146,7 +146,7 @@ async def show_quote(job_id: UUID, control: ControlPart, caller: CallerPart) -> 
     made = from_shown(job.quote)
     if job.state is JobState.QUOTED and now >= job.quote_expires_at:
         made = await job_orders.quoted_anew(control, job)
-    return quote_view(made, job.budget_uc)
+    return quote_view(made, job.budget_uc, control.settings.money)
 
 
 @router.post("/{job_id}/confirm", response_model=JobView, responses=documented(400, 402, 404, 409, 413, 422))
@@ -163,7 +163,7 @@ async def confirm(
 
     async def effect(transaction: Connection, now: Instant) -> Answer:
         await job_orders.confirm(transaction, control, caller, job_id, at_most_uc, now)
-        return await _answer(transaction, job_id, now)
+        return await _answer(control, transaction, job_id, now)
 
     return await once.answer(effect)
 
@@ -236,7 +236,7 @@ async def cancel(job_id: UUID, control: ControlPart, caller: CallerPart, once: O
 
     async def effect(transaction: Connection, now: Instant) -> Answer:
         unless_refused(await job_changes.call_off(transaction, job_id, _whose(caller), control.ids, now))
-        return await _answer(transaction, job_id, now)
+        return await _answer(control, transaction, job_id, now)
 
     answer = await once.answer(effect)
     await _sweep(control)
@@ -254,7 +254,7 @@ async def extend(
 
     async def effect(transaction: Connection, now: Instant) -> Answer:
         unless_refused(await job_changes.extend(transaction, job_id, _whose(caller), more, control.ids, now))
-        return await _answer(transaction, job_id, now)
+        return await _answer(control, transaction, job_id, now)
 
     return await once.answer(effect)
 
@@ -270,10 +270,12 @@ async def _readable(control: Control, caller: Caller, job_id: UUID) -> Job:
     return unless_refused(job or JobRefusal.UNKNOWN_JOB)
 
 
-async def _answer(transaction: Connection, job_id: UUID, now: Instant, *, status: int = 200) -> Answer:
+async def _answer(
+    control: Control, transaction: Connection, job_id: UUID, now: Instant, *, status: int = 200
+) -> Answer:
     job = await job_views.get(transaction, job_id, None)
     assert job, "it is there"
-    return Answer(status, job_view(job, now).model_dump_json().encode())
+    return Answer(status, job_view(job, control.settings.money, now).model_dump_json().encode())
 
 
 def _whose(caller: Caller) -> UUID | None:

@@ -4,7 +4,7 @@ Amounts are decimal credits. An adjustment takes two operators: one proposes it,
 """
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request
@@ -18,6 +18,7 @@ from tidemill.control.problems import Refused, documented, unless_refused
 from tidemill.control.routes import API, Credits, Reason, Timestamp, View
 from tidemill.control.statements import statement_csv
 from tidemill.core.clock import Instant, as_instant
+from tidemill.core.currency import CREDIT, kept_currency, shown_currency
 from tidemill.core.ledger import AccountKind, Adjustment, AdjustmentState, PostingRefusal
 from tidemill.core.money import credits_of, micro_credits
 from tidemill.store import adjustments, books
@@ -105,6 +106,10 @@ class AdjustmentView(View):
     decided_at: Timestamp | None
 
 
+V = TypeVar("V", AccountView, AccountThenView, LineView, HoldView, AdjustmentView)
+"""What shows amounts, and their currency."""
+
+
 class AdjustmentPage(BaseModel):
     items: list[AdjustmentView]
     has_more: bool
@@ -117,7 +122,7 @@ class Proposal(Reason):
     debit: UUID = Field(description="The account that the money leaves.")
     credit: UUID = Field(description="The account that it goes to.")
     amount: Amount = Field(description="Credits, with up to six places.")
-    currency: str = "credit"
+    currency: str = CREDIT
 
 
 @router.get("/accounts", responses=documented(401, 403, 422))
@@ -131,7 +136,7 @@ async def list_accounts(
     """The accounts and what is on them, in the order of their ids."""
     async with control.requests.connection() as connection:
         found = await books.balances(connection, kind=kind, owner_id=owner, after=after, limit=most + 1)
-    items = [AccountView.model_validate(account) for account in found[:most]]
+    items = [_shown(AccountView, account, control) for account in found[:most]]
     return AccountPage(items=items, has_more=len(found) > most, after=items[-1].id if items else after)
 
 
@@ -139,7 +144,7 @@ async def list_accounts(
 async def show_account(account_id: UUID, control: ControlPart, at: AwareDatetime | None = None) -> AccountThenView:
     """What is on an account, and what was on it at a time."""
     async with control.requests.connection() as connection:
-        view = AccountThenView.model_validate(await _account(connection, account_id))
+        view = _shown(AccountThenView, await _account(connection, account_id), control)
         if at is None:
             return view
         posted_uc = await books.balance_at(connection, account_id, as_instant(at))
@@ -164,7 +169,7 @@ async def show_statement(
         if "text/csv" in request.headers.get("accept", ""):
             return _whole_statement(control, account)
         lines = await books.statement(connection, account_id, after, most + 1)
-    items = [LineView.model_validate({**asdict(line), "currency": account.currency}) for line in lines[:most]]
+    items = [_shown(LineView, {**asdict(line), "currency": account.currency}, control) for line in lines[:most]]
     return StatementPage(items=items, has_more=len(lines) > most, after=items[-1].number if items else after)
 
 
@@ -185,7 +190,7 @@ async def list_holds(control: ControlPart, most: PageLimit, account: UUID | None
     """The holds of which something is left, those that expire soonest first."""
     async with control.requests.connection() as connection:
         found = await books.open_holds(connection, account, most + 1)
-    return HoldPage(items=[HoldView.model_validate(hold) for hold in found[:most]], has_more=len(found) > most)
+    return HoldPage(items=[_shown(HoldView, hold, control) for hold in found[:most]], has_more=len(found) > most)
 
 
 @router.get("/adjustments", responses=documented(401, 403, 422))
@@ -198,7 +203,7 @@ async def list_adjustments(
     """The adjustments, newest first."""
     async with control.requests.connection() as connection:
         found = await adjustments.adjustments(connection, state=state, before=after, limit=most + 1)
-    items = [AdjustmentView.model_validate(adjustment) for adjustment in found[:most]]
+    items = [_shown(AdjustmentView, adjustment, control) for adjustment in found[:most]]
     return AdjustmentPage(items=items, has_more=len(found) > most, after=items[-1].id if items else after)
 
 
@@ -211,11 +216,13 @@ async def list_adjustments(
 async def propose(proposal: Proposal, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
     """Propose a transfer by hand. It is posted when another operator approves it."""
     amount_uc = unless_refused(micro_credits(proposal.amount))
+    currency = kept_currency(proposal.currency, control.settings.money)
 
     async def effect(transaction: Connection, now: Instant) -> Answer:
-        what = (proposal.debit, proposal.credit, amount_uc, proposal.currency, proposal.reason)
+        what = (proposal.debit, proposal.credit, amount_uc, currency, proposal.reason)
         asked = Adjustment(control.ids.new(now), *what, caller.name, now)
-        return _answer(201, AdjustmentView, await adjustments.propose_adjustment(transaction, asked, control.ids))
+        made = await adjustments.propose_adjustment(transaction, asked, control.ids)
+        return _answer(201, AdjustmentView, made, control)
 
     return await once.answer(effect)
 
@@ -277,7 +284,7 @@ async def _settle(control: Control, once: OncePart, adjustment_id: UUID, by: str
         settled = await adjustments.settle_adjustment(
             transaction, adjustment_id, approve=approve, by=by, ids=control.ids, now=now
         )
-        return _answer(200, AdjustmentView, settled)
+        return _answer(200, AdjustmentView, settled, control)
 
     return await once.answer(effect)
 
@@ -289,11 +296,17 @@ async def _set_frozen(
         changed = await adjustments.set_frozen(
             transaction, account_id, frozen=frozen, reason=reason, by=by, ids=control.ids, now=now
         )
-        return _answer(200, AccountView, changed)
+        return _answer(200, AccountView, changed, control)
 
     return await once.answer(effect)
 
 
-def _answer(status: int, view: type[View], made: object) -> Answer:
+def _shown(view: type[V], found: object, control: Control) -> V:
+    """In the currency's name as this pool has it."""
+    made = view.model_validate(found)
+    return made.model_copy(update={"currency": shown_currency(made.currency, control.settings.money)})
+
+
+def _answer(status: int, view: type[V], made: object, control: Control) -> Answer:
     """What was made, as it is shown. A refusal goes out as an exception, so that the transaction is rolled back."""
-    return Answer(status, view.model_validate(unless_refused(made)).model_dump_json().encode())
+    return Answer(status, _shown(view, unless_refused(made), control).model_dump_json().encode())

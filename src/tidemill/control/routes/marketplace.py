@@ -39,7 +39,7 @@ class PriceView(BaseModel):
 
 
 class PricingView(BaseModel):
-    currency: str = "credit"
+    currency: str
     commission: str = Field(description="What comes on top of a provider's price.")
     default_hourly: str = Field(description="A device-hour on a node whose owner has set no price.")
     items: list[PriceView] = Field(description="What a device-hour costs now, by model, before the commission.")
@@ -68,7 +68,7 @@ async def pricing(control: ControlPart) -> PricingView:
     found, money = await _market(control), control.settings.money
     items = [_price(model, asked) for model, asked in prices_uc(found.nodes).items()]
     commission, usual = f"{money.commission_ppm / 10_000:g}%", credits_of(found.default_uc)
-    return PricingView(commission=commission, default_hourly=usual, items=items)
+    return PricingView(currency=money.currency, commission=commission, default_hourly=usual, items=items)
 
 
 @router.get("/queue")

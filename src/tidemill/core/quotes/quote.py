@@ -14,6 +14,7 @@ from uuid import UUID
 
 from tidemill.core import market as markets
 from tidemill.core.clock import SECOND, Instant
+from tidemill.core.currency import CREDIT
 from tidemill.core.kinds import KINDS
 from tidemill.core.kinds.bounds import OPERATIONS_PER_CORE_S
 from tidemill.core.kinds.kind import Check
@@ -59,6 +60,7 @@ class Rules:
     plan: MarketPlan
     valid_us: int
     deadline_factor: float
+    currency: str = CREDIT
     light_max: int = 1
     medium_max: int = 7
     heavy_max: int = 16
@@ -130,7 +132,7 @@ def quote(
         hours_low=least_ms * rounds / HOUR_MS,
         hours_high=most_ms * rounds / HOUR_MS,
         lines=_lines(low_uc, high_uc, commission, _check_of(order)),
-        reasoning=(*_reasoning(len(parts), largest, nodes, found), *_warning(order, largest, market)),
+        reasoning=(*_reasoning(len(parts), largest, nodes, found, rules), *_warning(order, largest, market)),
         expires_at=expires_at,
         has_runner=True,
         costs_max_uc=tuple(most),
@@ -245,12 +247,14 @@ def _lines(low_uc: int, high_uc: int, commission_ppm: int, check: str) -> tuple[
     )
 
 
-def _reasoning(tasks: int, needs: Needs, nodes: Sequence[ForSale], found: Sequence[ForSale]) -> tuple[str, ...]:
+def _reasoning(
+    tasks: int, needs: Needs, nodes: Sequence[ForSale], found: Sequence[ForSale], rules: Rules
+) -> tuple[str, ...]:
     share = f"{tasks} tasks, the largest of which needs" if tasks > 1 else "One task, which needs"
     cores, devices = _counted(needs.cores, "core"), _counted(needs.devices, "device")
     on = f"{devices} with {needs.gpu_memory_mib:,} MiB" if needs.devices else cores
     prices = [node.price_uc for node in nodes]
-    between = f"{credits_of(min(prices))} to {credits_of(max(prices))} credits"
+    between = f"{credits_of(min(prices))} to {credits_of(max(prices))} {rules.currency}s"
     return (
         f"{share} {needs.memory_mib:,} MiB of memory, {needs.disk_mib:,} MiB of disk and {on}.",
         _of_time(needs),
@@ -286,6 +290,7 @@ def _of_training(order: Order, market: Market, rules: Rules, expires_at: Instant
         for price_uc, ms in zip((prices[0], prices[-1]), (ceil(one * HOUR_MS) for one in made.hours), strict=True)
     ]
     asked = "asked by nodes with such devices" if owned else "the pool's usual one, since no such node is online"
+    between = f"{credits_of(prices[0])} to {credits_of(prices[-1])} {rules.currency}s"
     return Quote(
         kind=order.kind,
         size=size_of(made.devices, rules),
@@ -301,7 +306,7 @@ def _of_training(order: Order, market: Market, rules: Rules, expires_at: Instant
         lines=_lines(ends[0], ends[1], rules.plan.commission_ppm, "Weights are checked by replaying steps."),
         reasoning=(
             *made.reasoning,
-            f"The price of a device-hour is {asked}: {credits_of(prices[0])} to {credits_of(prices[-1])} credits.",
+            f"The price of a device-hour is {asked}: {between}.",
             "No runner of this pool trains yet, so this is an estimate, and cannot be confirmed.",
         ),
         expires_at=expires_at,
@@ -315,8 +320,8 @@ def rules_of(plan: MarketPlan, money: MoneySettings, market: MarketSettings, job
         plan=plan,
         valid_us=int(market.quote_valid_s * SECOND),
         deadline_factor=jobs.deadline_factor,
+        currency=money.currency,
         light_max=jobs.light_devices_max,
         medium_max=jobs.medium_devices_max,
         heavy_max=jobs.heavy_devices_max,
     )
-        currency=money.currency,
