@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from tidemill.cli.main import app, run
-from tidemill.core.settings.trust import FindingsSettings, ReputationSettings
+from tidemill.core.reputation import ReputationRules
+from tidemill.core.verification.rules import FindingsRules
 from tidemill.sim.economy import report
 from tidemill.sim.economy.answering import HOUSE, Auditors
 from tidemill.sim.economy.books import Books, Purse
@@ -98,7 +99,7 @@ def test_those_who_do_as_the_honest_do_fare_as_the_honest_do() -> None:
 
 def test_who_keeps_cheating_on_thousands_of_tasks_is_never_ahead() -> None:
     """Nobody lasts so long by the rules; here nobody is suspended."""
-    rules = Rules(reputation=ReputationSettings(suspended_below_points=0))
+    rules = Rules(reputation=ReputationRules(suspended_below_points=0))
     tally = fare(Random(), scenario=replace(SMALL, nodes=400, months=3, rules=rules))
     assert tally.outcomes["random"].qualified > 20
     assert tally.outcomes["random"].share_ahead == 0
@@ -330,7 +331,7 @@ def test_by_the_rules_cheating_pays_at_no_stake() -> None:
 
 def test_without_a_stake_that_can_be_taken_cheating_would_pay() -> None:
     """The map is not a picture of the same colour whatever the rules are."""
-    toothless = Rules(findings=FindingsSettings(severe_stake_ppm=0))
+    toothless = Rules(findings=FindingsRules(severe_stake_ppm=0))
     assert (paying_map(toothless).profits[:30] > 0).all()
 
 

@@ -81,7 +81,7 @@ async def test_a_second_operator_ends_the_wait(urls: DatabaseUrls, database: Dat
     await start(urls)
     await start(urls, money_commission="15%")
     assert await settle(database, "money.commission", by="ann") is ChangeRefusal.ANOTHER_OPERATOR_NEEDED
-    assert await settle(database, "stake.small", by="bob") is ChangeRefusal.NO_SUCH_CHANGE
+    assert await settle(database, "money.burn", by="bob") is ChangeRefusal.NO_SUCH_CHANGE
     approved = await settle(database, "money.commission", by="bob")
     assert isinstance(approved, Change)
     assert approved.state is ChangeState.APPROVED
@@ -150,11 +150,11 @@ async def test_accepted_values_that_contradict_each_other_give_way_to_what_is_co
 ) -> None:
     await start(urls)
     owner = await connect(urls.owner)
-    await owner.execute("UPDATE critical_setting SET value = '30d' WHERE name = 'disputes.window_s'")
+    await owner.execute("UPDATE critical_setting SET value = '95%' WHERE name = 'money.burn'")
     await owner.close()
-    changed = await start(urls, disputes_window_s="12h", money_commission="15%")
-    assert changed.settings == configured(disputes_window_s="12h")
-    assert (await told(database))[-1].body["values"]["disputes.window_s"] == "12h"
+    changed = await start(urls, money_burn="5%", money_commission="15%")
+    assert changed.settings == configured(money_burn="5%")
+    assert (await told(database))[-1].body["values"]["money.burn"] == "5%"
 
 
 @pytest.mark.parametrize(

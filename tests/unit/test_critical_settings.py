@@ -34,7 +34,7 @@ from tidemill.core.settings.critical import (
 
 NOW = Instant(1_800_000_000_000_000)
 DEFAULTS = critical_values(Settings(home=Path("/srv/tidemill")))
-COMMISSION, WINDOW, TIMELOCK = "money.commission", "disputes.window_s", "stake.timelock_s"
+COMMISSION, BURN, FUND = "money.commission", "money.burn", "bonus_fund.commission"
 
 
 def started(
@@ -59,9 +59,9 @@ def test_the_first_start_accepts_what_is_configured() -> None:
 
 
 def test_a_setting_that_a_new_version_made_critical_is_accepted_and_the_others_are_not() -> None:
-    known = {name: value for name, value in DEFAULTS.items() if name != WINDOW}
-    decision = started({COMMISSION: "12%", WINDOW: "12h"}, accepted=known)
-    assert decision.accepted == {WINDOW: "12h"}
+    known = {name: value for name, value in DEFAULTS.items() if name != BURN}
+    decision = started({COMMISSION: "12%", BURN: "5%"}, accepted=known)
+    assert decision.accepted == {BURN: "5%"}
     assert decision.in_force[COMMISSION] == "10%"
 
 
@@ -136,15 +136,15 @@ def test_nobody_approves_what_they_brought_in_and_everybody_says_why() -> None:
 
 
 def test_changes_that_a_check_ties_together_take_effect_together() -> None:
-    wanted = {WINDOW: "8d", TIMELOCK: "20d", COMMISSION: "12%"}
-    approved = settle(pending(WINDOW, "8d"), approve=True, reason="x", by="bob", now=NOW)
+    wanted = {BURN: "90%", FUND: "5%", COMMISSION: "12%"}
+    approved = settle(pending(BURN, "90%"), approve=True, reason="x", by="bob", now=NOW)
     assert isinstance(approved, Change)
-    decision = started(wanted, approved, pending(TIMELOCK, "20d"), pending(ago=DAY))
+    decision = started(wanted, approved, pending(FUND, "5%"), pending(ago=DAY))
     assert decision.in_force == DEFAULTS | {COMMISSION: "12%"}, "what is not tied to them need not wait for them"
-    both = settle(pending(TIMELOCK, "20d"), approve=True, reason="x", by="bob", now=NOW)
+    both = settle(pending(FUND, "5%"), approve=True, reason="x", by="bob", now=NOW)
     assert isinstance(both, Change)
     decision = started(wanted, approved, both, pending())
-    assert decision.in_force == DEFAULTS | {WINDOW: "8d", TIMELOCK: "20d"}
+    assert decision.in_force == DEFAULTS | {BURN: "90%", FUND: "5%"}
 
 
 def test_a_check_speaks_of_critical_settings_only_or_of_none() -> None:
@@ -152,18 +152,18 @@ def test_a_check_speaks_of_critical_settings_only_or_of_none() -> None:
     for check in CHECKS:
         assert len({name in critical() for name in check.names}) == 1, check.sentence
     assert sorted(name for group in ties() for name in group) == sorted(critical())
-    assert {WINDOW, TIMELOCK} in ties()
+    assert {BURN, FUND} in ties()
 
 
 def test_what_moves_money_or_trust_is_critical_and_belongs_to_the_pool() -> None:
-    assert {COMMISSION, "issuance.enabled", "bonus_fund.commission", WINDOW, TIMELOCK, DELAY} <= critical().keys()
-    assert {"findings.severe_stake", "exposure.limit", "audit.rate_floor", "stake.small"} <= critical().keys()
+    assert {COMMISSION, BURN, FUND, DELAY} <= critical().keys()
+    assert {"money.self_trade_loss", "verification.similarity_pass"} <= critical().keys()
     assert all(one.scope is Scope.POOL for one in critical().values())
     assert len(critical()) < len(catalogue()) / 4, "who must wait for everything learns to get around it"
 
 
 @given(
-    wanted=st.dictionaries(st.sampled_from([COMMISSION, WINDOW, TIMELOCK]), st.sampled_from(["12%", "8d"]), max_size=3),
+    wanted=st.dictionaries(st.sampled_from([COMMISSION, BURN, FUND]), st.sampled_from(["12%", "8%"]), max_size=3),
     ago=st.integers(0, 3 * DAY),
 )
 def test_what_is_in_force_is_accepted_or_ripe(wanted: dict[str, str], ago: int) -> None:
@@ -178,8 +178,8 @@ def test_what_is_in_force_is_accepted_or_ripe(wanted: dict[str, str], ago: int) 
 def test_every_critical_value_survives_being_remembered() -> None:
     toml = {
         "money": {"commission": "12.5%"},
-        "stake": {"small": 0.000001},
-        "issuance": {"enabled": True, "epoch_cap": 5},
+        "trail": {"critical_delay_s": "2d"},
+        "verification": {"similarity_pass": 0.975},
     }
     settings = build(toml=toml, toml_name="f", environment={}, home=Path("/srv")).settings
     assert with_values(Settings(home=Path("/srv")), critical_values(settings)) == settings
@@ -187,11 +187,11 @@ def test_every_critical_value_survives_being_remembered() -> None:
 
 def test_values_that_contradict_each_other_count_as_never_accepted_with_all_that_is_tied_to_them() -> None:
     settings = Settings(home=Path("/srv"))
-    assert allowed(settings, {WINDOW: "30d", TIMELOCK: "8d", COMMISSION: "12%"}) == {COMMISSION: "12%"}
-    assert allowed(settings, {WINDOW: "30d", COMMISSION: "12%"}) == {COMMISSION: "12%"}, "with the timelock configured"
-    assert allowed(settings, {WINDOW: "2d", COMMISSION: "12%"}) == {WINDOW: "2d", COMMISSION: "12%"}
+    assert allowed(settings, {BURN: "95%", FUND: "6%", COMMISSION: "12%"}) == {COMMISSION: "12%"}
+    assert allowed(settings, {BURN: "95%", COMMISSION: "12%"}) == {COMMISSION: "12%"}, "with the fund configured"
+    assert allowed(settings, {BURN: "2%", COMMISSION: "12%"}) == {BURN: "2%", COMMISSION: "12%"}
 
 
 def test_a_value_that_is_not_allowed_any_more_counts_as_never_accepted() -> None:
-    strange = {COMMISSION: "12%", WINDOW: "500d", TIMELOCK: "soon", "host": "127.0.0.1", "gone.for_good": "1"}
+    strange = {COMMISSION: "12%", BURN: "101%", FUND: "soon", "host": "127.0.0.1", "gone.for_good": "1"}
     assert allowed(Settings(home=Path("/srv")), strange) == {COMMISSION: "12%"}

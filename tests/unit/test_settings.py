@@ -41,9 +41,9 @@ def test_without_any_source_everything_has_its_default() -> None:
     assert settings == Settings(home=HOME)
     assert (settings.host, settings.port, settings.database_url) == ("127.0.0.1", 8420, None)
     assert settings.link.heartbeat_s == 30
-    assert settings.stake.small_uc == 25_000_000
+    assert settings.market.default_hourly_uc == 200_000
     assert settings.money.commission_ppm == 100_000
-    assert settings.audit.auditor_floor_points == 600
+    assert settings.reputation.start_points == 300
     assert set(built().sources.values()) == {Source(Place.DEFAULT)}
 
 
@@ -97,7 +97,7 @@ def test_variables_of_others_and_reserved_ones_are_left_alone() -> None:
     [
         ("[link]\nhartbeat_s = 3", {}, ["link.hartbeat_s", "file tidemill.toml", "did you mean link.heartbeat_s?"]),
         ("heartbeat_s = 3", {}, ["heartbeat_s", "did you mean link.heartbeat_s?"]),
-        ("[stake]\nsmall_uc = 3", {}, ["stake.small_uc", "did you mean stake.small?"]),
+        ("[reputation]\nstart_points = 3", {}, ["reputation.start_points", "did you mean reputation.start?"]),
         ("[qqq]", {}, ["qqq", "tidemill config"]),
         ("link = 3", {}, ["link", "is a section: write [link]"]),
         ("", {"TIDEMILL_PROT": "3"}, ["TIDEMILL_PROT", "environment", "did you mean TIDEMILL_PORT?"]),
@@ -123,10 +123,10 @@ def test_an_unknown_name_is_refused_with_the_nearest_known_one(
         ("[link]\nheartbeat_s = true", ["link.heartbeat_s", "True"]),
         ('[link]\nheartbeat_s = "3 weeks"', ["link.heartbeat_s", '"3 weeks"', '"30s"']),
         ("[link.heartbeat_s]\na = 1", ["link.heartbeat_s", "a table"]),
-        ("[newcomers]\nheld_back = 1.1", ["newcomers.held_back", "from 0% to 100%"]),
-        ("[stake]\nsmall = 0.0000001", ["stake.small", "more than 6 decimal places"]),
-        ("[stake]\nsmall = -1", ["stake.small", "at least 0"]),
-        ("[audit]\nauditor_floor = 60.05", ["audit.auditor_floor", "more than 1 decimal place"]),
+        ("[money]\nburn = 1.1", ["money.burn", "from 0% to 100%"]),
+        ("[market]\ndefault_hourly = 0.0000001", ["market.default_hourly", "more than 6 decimal places"]),
+        ("[market]\ndefault_hourly = -1", ["market.default_hourly", "at least 0"]),
+        ("[reputation]\nstart = 60.05", ["reputation.start", "more than 1 decimal place"]),
         ('[http]\nbody_limit_bytes = "1.5"', ["http.body_limit_bytes", "512MiB"]),
         ('[http]\ntrusted_proxies = "10.0.0.1/8"', ["http.trusted_proxies", "10.0.0.1/8", "beyond its mask"]),
         ('[http]\ntrusted_proxies = ["::/0"]', ["http.trusted_proxies", "'::/0' is everyone"]),
@@ -153,15 +153,13 @@ def test_a_wrong_value_is_refused_by_name_place_and_what_is_allowed(toml: str, w
         ('host = "0.0.0.0"', ["TLS", "http.tls_certificate", "http.trusted_proxies"]),
         ('host = "gpu.example"', ["TLS"]),
         ('[http]\ntls_key = "/k.pem"', ["http.tls_certificate and http.tls_key must be set together"]),
-        ('[stake]\ntimelock_s = "24h"', ["stake.timelock_s must be longer than disputes.window_s", "24h (default)"]),
+        ("[link]\nheartbeat_s = 300", ["link.offline_after_s must be longer than link.heartbeat_s", "5m (default)"]),
         ("[value_policy]\nprice_weight = 0.3", ["value_policy.price_weight is 30%", "sum to 100%"]),
-        ("[contribution]\nbase = 0.500001", ["contribution.base is 50.0001%", "sum to 100%"]),
-        ("[issuance]\nenabled = true", ["issuance.epoch_cap above 0"]),
+        ("[fast_policy]\ncost_weight = 0.100001", ["fast_policy.cost_weight is 10.0001%", "sum to 100%"]),
         ("[money]\nburn = 0.81", ["at most 100% together"]),
         ("[money]\ncommission = 0.01", ["money.commission must cover money.self_trade_loss"]),
-        ("[quality]\nlow = 1.1", ["quality.low must be at most quality.passed"]),
-        ("[offers]\ncoefficient_low = 0.95", ["offers.coefficient_low must be at most offers.low_demand"]),
-        ("[disputes]\njurors = 4", ["odd number"]),
+        ("[nvlink]\nlow = 1.6", ["nvlink.low, which must be at most nvlink.high"]),
+        ("[verification]\nsimilarity_review = 0.96", ["must be at most verification.similarity_pass"]),
         ("[database]\nbackup_keep_daily = 0\nbackup_keep_weekly = 0", ["keep at least one"]),
         ('database_owner_url = "postgresql://o@h/d"', ["needs database_url"]),
     ],
@@ -187,11 +185,11 @@ def test_a_guarded_address_may_be_listened_on(toml: str) -> None:
 
 def test_every_problem_is_reported_at_once_and_one_mistake_once() -> None:
     found = problems(
-        '[stake]\ntimelock_s = "soon"\n[jobs]\nattempts_max = 0\n[link]\noffline_after_s = 20',
+        '[login]\nlock_s = "soon"\n[jobs]\nattempts_max = 0\n[link]\noffline_after_s = 20',
         {"TIDEMILL_PORT": "http", "TIDEMILL_HOTS": "x"},
         {"log.format": "xml"},
     )
-    named = ["stake.timelock_s", "jobs.attempts_max", "port", '"TIDEMILL_HOTS"', "log.format", "link.offline_after_s"]
+    named = ["login.lock_s", "jobs.attempts_max", "port", '"TIDEMILL_HOTS"', "log.format", "link.offline_after_s"]
     assert [sentence.split(" ")[0] for sentence in found] == named
 
 

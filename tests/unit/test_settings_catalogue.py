@@ -204,11 +204,12 @@ def test_a_shown_integer_reads_back(value: int, kind: Kind[int]) -> None:
 
 
 def test_rows_show_every_setting_with_its_source_and_meaning() -> None:
-    toml = tomllib.loads("[link]\nheartbeat_s = 60\n[stake]\nsmall = 25.5")
+    toml = tomllib.loads("[link]\nheartbeat_s = 60\n[market]\ndefault_hourly = 25.5")
     shown = {row.name: row for row in rows(build(toml=toml, toml_name="f.toml", environment={}, home=HOME))}
     assert list(shown) == [d.name for d in catalogue()]
     assert (shown["link.heartbeat_s"].value, str(shown["link.heartbeat_s"].source)) == ("1m", "file f.toml")
-    assert (shown["stake.small"].value, shown["stake.small"].unit) == ("25.5", "credits")
+    hourly = shown["market.default_hourly"]
+    assert (hourly.value, hourly.unit.split("/")[0]) == ("25.5", "credits")
     assert shown["database_url"].value == "not set"
     assert all(row.meaning for row in shown.values())
 

@@ -6,24 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.core.money import CREDIT_UC
-from tidemill.core.reputation import Misstep, composites, penalty_points, reputations, suspended
-from tidemill.core.settings.money import StakeSettings
-from tidemill.core.settings.trust import (
-    AuditSettings,
-    DisputesSettings,
-    ExposureSettings,
-    FindingsSettings,
-    NewcomersSettings,
-    ReputationSettings,
-)
-from tidemill.core.stakes import least_stake_uc, recommended_stake_uc
+from tidemill.core.reputation import Misstep, ReputationRules, composites, penalty_points, reputations, suspended
+from tidemill.core.settings.trust import NewcomersSettings
+from tidemill.core.stakes import StakeRules, least_stake_uc, recommended_stake_uc
 from tidemill.core.verification.charges import charges_uc, dispute_deposit_uc
 from tidemill.core.verification.exposure import exposure_limits_uc
 from tidemill.core.verification.newcomers import kept_share, throttle
 from tidemill.core.verification.rates import assumed_collusion, audit_rates
+from tidemill.core.verification.rules import AuditRules, DisputesRules, ExposureRules, FindingsRules
 from tidemill.core.work.paying import MarketPlan, due
 
-AUDIT = AuditSettings()
+AUDIT = AuditRules()
 
 
 def audit_rate(right: int, failures: float, reward: int, at_risk: int, collusion: float) -> float:
@@ -79,11 +72,11 @@ def test_unsettled_rewards_are_bounded_by_the_deposit_behind_them(
     stake: int, held_back: int, owed: int, limit: int
 ) -> None:
     stakes, held, owes = (np.array([value]) for value in (stake, held_back, owed))
-    assert exposure_limits_uc(stakes, held, owes, ExposureSettings(), FindingsSettings()).tolist() == [limit]
+    assert exposure_limits_uc(stakes, held, owes, ExposureRules(), FindingsRules()).tolist() == [limit]
 
 
 def test_whoever_loses_a_dispute_pays_the_jury() -> None:
-    assert dispute_deposit_uc(100, DisputesSettings()) == 300
+    assert dispute_deposit_uc(100, DisputesRules()) == 300
 
 
 @pytest.mark.parametrize(("capacity", "kept"), [(0.5, 0.05), (0.01, 0.01), (0, 0)])
@@ -102,7 +95,7 @@ def test_newcomers_wait_when_checks_cost_more_than_their_budget(checks: int, wor
     ("gib", "stake"), [(4, 25), (12, 25), (16, 50), (24, 50), (40, 150), (48, 150), (80, 400), (192, 400)]
 )
 def test_the_least_stake_follows_the_memory(gib: int, stake: int) -> None:
-    rules = StakeSettings()
+    rules = StakeRules()
     assert least_stake_uc(gib * 1024, rules) == stake * CREDIT_UC
     assert recommended_stake_uc(least_stake_uc(gib * 1024, rules), rules) == 2 * stake * CREDIT_UC
 
@@ -123,12 +116,12 @@ def test_a_newcomer_starts_at_thirty_and_a_record_speaks_when_it_is_long(
     shares: tuple[float, float, float, float], results: int, penalties: int, points: int
 ) -> None:
     success, speed, uptime, stake = (np.array([share], dtype=float) for share in shares)
-    made = composites(success, speed, uptime, stake, np.array([float(results)]), ReputationSettings())
+    made = composites(success, speed, uptime, stake, np.array([float(results)]), ReputationRules())
     assert reputations(made, np.array([penalties])).tolist() == [points]
 
 
 def test_missteps_take_points_by_their_weight_and_who_has_too_few_gets_no_work() -> None:
-    rules = ReputationSettings()
+    rules = ReputationRules()
     assert [penalty_points(misstep, rules) for misstep in Misstep] == [50, 150, 300]
     assert suspended(np.array([99, 100]), rules).tolist() == [True, False]
 

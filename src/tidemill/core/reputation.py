@@ -4,6 +4,7 @@ The composite weighs success by value, speed, uptime and stake, and mixes them w
 at 30.0 and a record has to be long before it speaks.
 """
 
+from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
@@ -17,6 +18,28 @@ Shares = NDArray[np.float64]
 Points = NDArray[np.int64]
 
 
+@dataclass(frozen=True)
+class ReputationRules:
+    """Four weights that sum to 1, what missteps take and a verified success repays, and how long a start counts.
+
+    Only the start is the pool's to set: it is all that a running pool knows of a reputation. Below
+    `suspended_below_points` an owner gets no work. `customer_share` is the most that one customer counts for.
+    """
+
+    success_weight: float = 0.5
+    speed_weight: float = 0.2
+    uptime_weight: float = 0.2
+    stake_weight: float = 0.1
+    start_points: int = ReputationSettings().start_points
+    light_penalty_points: int = 50
+    medium_penalty_points: int = 150
+    severe_penalty_points: int = 300
+    repaid_points: int = 1
+    prior_results: int = 50
+    suspended_below_points: int = 100
+    customer_share: float = 0.2
+
+
 class Misstep(Enum):
     """What takes points away."""
 
@@ -26,7 +49,7 @@ class Misstep(Enum):
 
 
 def composites(
-    success: Shares, speed: Shares, uptime: Shares, stake: Shares, evidence: Shares, rules: ReputationSettings
+    success: Shares, speed: Shares, uptime: Shares, stake: Shares, evidence: Shares, rules: ReputationRules
 ) -> Shares:
     """The composites of many owners, in points. `evidence` is the number of results the record consists of."""
     weighted = (
@@ -46,13 +69,13 @@ def reputations(made: Shares, penalties: Points) -> Points:
     return points
 
 
-def suspended(points: Points, rules: ReputationSettings) -> NDArray[np.bool_]:
+def suspended(points: Points, rules: ReputationRules) -> NDArray[np.bool_]:
     """Who gets no work until an operator has looked: nobody comes so low by errors alone."""
     low: NDArray[np.bool_] = points < rules.suspended_below_points
     return low
 
 
-def penalty_points(misstep: Misstep, rules: ReputationSettings) -> int:
+def penalty_points(misstep: Misstep, rules: ReputationRules) -> int:
     points = {
         Misstep.LIGHT: rules.light_penalty_points,
         Misstep.MEDIUM: rules.medium_penalty_points,

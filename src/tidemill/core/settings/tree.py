@@ -33,15 +33,9 @@ from tidemill.core.settings.mail import MailSettings
 from tidemill.core.settings.market import MarketSettings
 from tidemill.core.settings.money import (
     BonusFundSettings,
-    ContributionSettings,
-    EpochsSettings,
-    IssuanceSettings,
     MoneySettings,
     NvlinkSettings,
-    OffersSettings,
     PlansSettings,
-    QualitySettings,
-    StakeSettings,
 )
 from tidemill.core.settings.process import (
     ClockSettings,
@@ -58,9 +52,6 @@ from tidemill.core.settings.texts import DATABASE_URL, HOST, PATH
 from tidemill.core.settings.trail import TrailSettings
 from tidemill.core.settings.trust import (
     AuditSettings,
-    DisputesSettings,
-    ExposureSettings,
-    FindingsSettings,
     NewcomersSettings,
     ReputationSettings,
     VerificationSettings,
@@ -68,12 +59,10 @@ from tidemill.core.settings.trust import (
 from tidemill.core.settings.work import (
     ContainersSettings,
     FastPolicySettings,
-    HeadsSettings,
     JobsSettings,
     LinkSettings,
     NodesSettings,
     SchedulingSettings,
-    TrainingSettings,
     ValuePolicySettings,
 )
 
@@ -108,21 +97,12 @@ class Settings:
     mail: MailSettings = field(default_factory=MailSettings, metadata=OF_POOL)
     money: MoneySettings = field(default_factory=MoneySettings, metadata=OF_POOL)
     bonus_fund: BonusFundSettings = field(default_factory=BonusFundSettings, metadata=OF_POOL)
-    issuance: IssuanceSettings = field(default_factory=IssuanceSettings, metadata=OF_POOL)
     plans: PlansSettings = field(default_factory=PlansSettings, metadata=OF_POOL)
-    quality: QualitySettings = field(default_factory=QualitySettings, metadata=OF_POOL)
     nvlink: NvlinkSettings = field(default_factory=NvlinkSettings, metadata=OF_POOL)
-    contribution: ContributionSettings = field(default_factory=ContributionSettings, metadata=OF_POOL)
-    epochs: EpochsSettings = field(default_factory=EpochsSettings, metadata=OF_POOL)
     market: MarketSettings = field(default_factory=MarketSettings, metadata=OF_POOL)
-    offers: OffersSettings = field(default_factory=OffersSettings, metadata=OF_POOL)
-    stake: StakeSettings = field(default_factory=StakeSettings, metadata=OF_POOL)
     reputation: ReputationSettings = field(default_factory=ReputationSettings, metadata=OF_POOL)
     newcomers: NewcomersSettings = field(default_factory=NewcomersSettings, metadata=OF_POOL)
     audit: AuditSettings = field(default_factory=AuditSettings, metadata=OF_POOL)
-    findings: FindingsSettings = field(default_factory=FindingsSettings, metadata=OF_POOL)
-    exposure: ExposureSettings = field(default_factory=ExposureSettings, metadata=OF_POOL)
-    disputes: DisputesSettings = field(default_factory=DisputesSettings, metadata=OF_POOL)
     verification: VerificationSettings = field(default_factory=VerificationSettings, metadata=OF_POOL)
     scheduling: SchedulingSettings = field(default_factory=SchedulingSettings, metadata=OF_POOL)
     value_policy: ValuePolicySettings = field(default_factory=ValuePolicySettings, metadata=OF_POOL)
@@ -132,8 +112,6 @@ class Settings:
     nodes: NodesSettings = field(default_factory=NodesSettings, metadata=OF_POOL)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings, metadata=OF_POOL)
     challenge: ChallengeSettings = field(default_factory=ChallengeSettings, metadata=OF_POOL)
-    heads: HeadsSettings = field(default_factory=HeadsSettings, metadata=OF_POOL)
-    training: TrainingSettings = field(default_factory=TrainingSettings, metadata=OF_POOL)
     containers: ContainersSettings = field(default_factory=ContainersSettings, metadata=OF_POOL)
     artefacts: ArtefactsSettings = field(default_factory=ArtefactsSettings, metadata=OF_POOL)
 

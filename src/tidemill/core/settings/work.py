@@ -1,4 +1,4 @@
-"""Settings of work: scheduling, policies, jobs, the link to agents, nodes, heads, training, containers.
+"""Settings of work: scheduling, policies, jobs, the link to agents, nodes, containers.
 
 A policy's weights sum to 1, so that scores of different pools can be compared.
 """
@@ -63,11 +63,8 @@ class JobsSettings:
     owners_failing: int = setting(
         INTEGER, 2, unit="owners", low=2, high=100, meaning="The same failure at so many owners is the task's fault."
     )
-    inference_deadline_s: float = setting(
-        DURATION, "120s", low="1s", high="24h", meaning="The deadline of an inference task that has none of its own."
-    )
     deadline_factor: float = setting(
-        NUMBER, 2, unit="factor", low=1, high=100, meaning="The deadline of other tasks, as a multiple of the estimate."
+        NUMBER, 2, unit="factor", low=1, high=100, meaning="The deadline of an attempt, as a multiple of the estimate."
     )
     explanations_max: int = setting(
         INTEGER,
@@ -119,25 +116,6 @@ class NodesSettings:
         NUMBER, 80, unit="°C", low=20, high=120, meaning="A node that was paused for heat goes on at this temperature."
     )
     disk_low_mib: int = setting(MEMORY, "10GiB", high="10TiB", meaning="A node with less free disk alerts.")
-
-
-@dataclass(frozen=True)
-class HeadsSettings:
-    """Domains and the processes that schedule inside them."""
-
-    delegation_timeout_s: float = setting(
-        DURATION, "10s", low="100ms", high="10m", meaning="How long a head may take to answer a delegation."
-    )
-    probe_s: float = setting(DURATION, "10s", low="100ms", high="10m", meaning="How often a head's health is probed.")
-
-
-@dataclass(frozen=True)
-class TrainingSettings:
-    """Training on several nodes."""
-
-    gradient_sync_steps: int = setting(
-        INTEGER, 100, unit="steps", low=1, high=1_000_000, meaning="Gradients are synchronised after so many steps."
-    )
 
 
 @dataclass(frozen=True)

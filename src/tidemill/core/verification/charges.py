@@ -9,17 +9,17 @@ hardware errs, and pays in expectation a fraction of a percent of its rewards.
 import numpy as np
 
 from tidemill.core.settings.quantities import ONE_PPM
-from tidemill.core.settings.trust import AuditSettings, DisputesSettings
 from tidemill.core.verification.rates import Amounts, Shares
+from tidemill.core.verification.rules import AuditRules, DisputesRules
 
 
-def charges_uc(rewards_uc: Amounts, rates: Shares, collusion: float, rules: AuditSettings) -> Amounts:
+def charges_uc(rewards_uc: Amounts, rates: Shares, collusion: float, rules: AuditRules) -> Amounts:
     """What wrong results are charged besides their rewards, one element a result."""
     stood_for = rules.deterrence * rewards_uc / ((1.0 - collusion) * rates)
     charged: Amounts = np.maximum(np.ceil(stood_for).astype(np.int64) - rewards_uc, 0)
     return charged
 
 
-def dispute_deposit_uc(reward_uc: int, rules: DisputesSettings) -> int:
+def dispute_deposit_uc(reward_uc: int, rules: DisputesRules) -> int:
     """What a contest costs whoever loses it: the jury's executions."""
     return -(-rules.jurors * reward_uc * rules.deposit_ppm // ONE_PPM)

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemill.core.settings.quantities import ONE_PPM
-from tidemill.core.settings.trust import ExposureSettings, FindingsSettings
+from tidemill.core.verification.rules import ExposureRules, FindingsRules
 
 
 def deposit_at_risk_uc(
-    stake_uc: NDArray[np.int64], held_back_uc: NDArray[np.int64], findings: FindingsSettings
+    stake_uc: NDArray[np.int64], held_back_uc: NDArray[np.int64], findings: FindingsRules
 ) -> NDArray[np.int64]:
     """What a severe finding takes besides unsettled rewards. One element an owner."""
     return stake_uc * findings.severe_stake_ppm // ONE_PPM + held_back_uc
@@ -24,8 +24,8 @@ def exposure_limits_uc(
     stakes_uc: NDArray[np.int64],
     held_back_uc: NDArray[np.int64],
     owed_uc: NDArray[np.int64],
-    exposure: ExposureSettings,
-    findings: FindingsSettings,
+    exposure: ExposureRules,
+    findings: FindingsRules,
 ) -> NDArray[np.int64]:
     """The most that may be unsettled at once, one element an owner."""
     deposits = deposit_at_risk_uc(stakes_uc, held_back_uc, findings)

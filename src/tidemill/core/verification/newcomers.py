@@ -7,7 +7,8 @@ cost more than their budget, newcomers get that share and what nobody else can t
 
 from dataclasses import dataclass
 
-from tidemill.core.settings.trust import AuditSettings, NewcomersSettings
+from tidemill.core.settings.trust import NewcomersSettings
+from tidemill.core.verification.rules import AuditRules
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ def kept_share(capacity_share: float, rules: NewcomersSettings) -> float:
     return min(rules.placements, capacity_share)
 
 
-def throttle(checks_uc: int, work_uc: int, rules: AuditSettings) -> Throttle:
+def throttle(checks_uc: int, work_uc: int, rules: AuditRules) -> Throttle:
     """Whether what checks cost lately, as a share of all work, is above their budget."""
     share = checks_uc / work_uc if work_uc else 0.0
     if share <= rules.budget:

@@ -9,14 +9,14 @@ more than their budget, newcomers wait, and no rate is lowered.
 import numpy as np
 from numpy.typing import NDArray
 
-from tidemill.core.settings.trust import AuditSettings
+from tidemill.core.verification.rules import AuditRules
 
 Amounts = NDArray[np.int64]
 Counts = NDArray[np.int64]
 Shares = NDArray[np.float64]
 
 
-def assumed_collusion(largest_owner_share: float, rules: AuditSettings) -> float:
+def assumed_collusion(largest_owner_share: float, rules: AuditRules) -> float:
     """The share of auditors that are taken to side with whoever they check."""
     assert 0 <= largest_owner_share <= 1, "a share is between none and all"
     return min(max(rules.collusion_floor, largest_owner_share), 0.99)
@@ -28,7 +28,7 @@ def audit_rates(
     rewards_uc: Amounts,
     at_risk_uc: Amounts,
     collusion: float,
-    rules: AuditSettings,
+    rules: AuditRules,
 ) -> Shares:
     """The rates of many attempts: one element an attempt, with what its owner has to lose at that moment."""
     candidates = _candidates(right_in_a_row, rewards_uc, at_risk_uc, collusion, rules)
@@ -39,7 +39,7 @@ def audit_rates(
 
 
 def _candidates(
-    right_in_a_row: Counts, rewards_uc: Amounts, at_risk_uc: Amounts, collusion: float, rules: AuditSettings
+    right_in_a_row: Counts, rewards_uc: Amounts, at_risk_uc: Amounts, collusion: float, rules: AuditRules
 ) -> tuple[Shares, Shares, Shares]:
     record = 1.0 / np.maximum(right_in_a_row, 1)
     floor = np.full(record.shape, rules.rate_floor)

@@ -138,7 +138,7 @@ def _slash(population: Population, severe: Flags) -> None:
     population.held_back_uc -= held
     slashed = np.where(severe, books[Purse.STAKE] * rules.findings.severe_stake_ppm // ONE_PPM, 0)
     for purse, amounts in ((Purse.LOCKED, held), (Purse.STAKE, slashed)):
-        to_fund = amounts * rules.fund.slashes_ppm // ONE_PPM
+        to_fund = amounts * rules.findings.to_fund_ppm // ONE_PPM
         books.move(purse, Purse.BONUS_FUND, to_fund)
         books.move(purse, Purse.AUDIT_BUDGET, amounts - to_fund)
     population.stake_lost += severe & (slashed > 0)

@@ -2,16 +2,13 @@
 
 from dataclasses import dataclass, field
 
+from tidemill.core.market import plan_of
 from tidemill.core.money import CREDIT_UC
-from tidemill.core.settings.money import BonusFundSettings, MoneySettings, PlansSettings, StakeSettings
-from tidemill.core.settings.trust import (
-    AuditSettings,
-    DisputesSettings,
-    ExposureSettings,
-    FindingsSettings,
-    NewcomersSettings,
-    ReputationSettings,
-)
+from tidemill.core.reputation import ReputationRules
+from tidemill.core.settings.money import BonusFundSettings, MoneySettings, PlansSettings
+from tidemill.core.settings.trust import NewcomersSettings
+from tidemill.core.stakes import StakeRules
+from tidemill.core.verification.rules import AuditRules, DisputesRules, ExposureRules, FindingsRules, HoldingBack
 from tidemill.core.work.paying import MarketPlan
 
 STEP_HOURS = 6
@@ -21,30 +18,24 @@ DAYS_A_MONTH = 30
 
 @dataclass(frozen=True)
 class Rules:
-    """Production's settings, as they stand."""
+    """The pool's settings where it has any, and the rules' own numbers else, as they stand."""
 
-    reputation: ReputationSettings = field(default_factory=ReputationSettings)
+    reputation: ReputationRules = field(default_factory=ReputationRules)
     newcomers: NewcomersSettings = field(default_factory=NewcomersSettings)
-    audit: AuditSettings = field(default_factory=AuditSettings)
-    findings: FindingsSettings = field(default_factory=FindingsSettings)
-    exposure: ExposureSettings = field(default_factory=ExposureSettings)
-    disputes: DisputesSettings = field(default_factory=DisputesSettings)
+    holding_back: HoldingBack = field(default_factory=HoldingBack)
+    audit: AuditRules = field(default_factory=AuditRules)
+    findings: FindingsRules = field(default_factory=FindingsRules)
+    exposure: ExposureRules = field(default_factory=ExposureRules)
+    disputes: DisputesRules = field(default_factory=DisputesRules)
     money: MoneySettings = field(default_factory=MoneySettings)
     fund: BonusFundSettings = field(default_factory=BonusFundSettings)
     plans: PlansSettings = field(default_factory=PlansSettings)
-    stake: StakeSettings = field(default_factory=StakeSettings)
+    stake: StakeRules = field(default_factory=StakeRules)
 
     @property
     def plan(self) -> MarketPlan:
         """The plan that attempts are paid by."""
-        return MarketPlan(
-            commission_ppm=self.money.commission_ppm,
-            fund_ppm=self.fund.commission_ppm,
-            burn_ppm=self.money.burn_ppm,
-            bonus_ppm=self.plans.market_early_ppm,
-            bonus_max_ppm=self.plans.market_early_most_ppm,
-            self_trade_loss_ppm=self.money.self_trade_loss_ppm,
-        )
+        return plan_of(self.money, self.fund, self.plans)
 
 
 @dataclass(frozen=True)

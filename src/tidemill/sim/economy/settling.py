@@ -55,7 +55,7 @@ def settle(population: Population, new: Flags) -> None:
     repaid = np.minimum(population.owed_uc, released * rules.findings.repaid_ppm // ONE_PPM)
     books.move(Purse.LOCKED, Purse.AUDIT_BUDGET, repaid)
     population.owed_uc -= repaid
-    held = np.where(new, released * rules.newcomers.held_back_ppm // ONE_PPM, 0)
+    held = np.where(new, released * rules.holding_back.held_back_ppm // ONE_PPM, 0)
     held = np.minimum(held, released - repaid)
     freed = np.where(new, 0, population.held_back_uc)
     books.move(Purse.LOCKED, Purse.AVAILABLE, released - repaid - held + freed)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tidemill.core.placement.candidate import Candidate, Market
 from tidemill.core.settings.tree import Settings
+from tidemill.core.stakes import StakeRules
 
 STAKE_WEIGHT = 0.0009
 """Less than one point of reputation, so that stake decides between equals only."""
@@ -25,5 +26,5 @@ class Trusted:
         return {"reputation": candidate.reputation / 1000, "stake": STAKE_WEIGHT * stake}
 
 
-def from_settings(settings: Settings) -> Trusted:
-    return Trusted(float(max(1, settings.stake.large_uc)))
+def from_settings(_: Settings) -> Trusted:
+    return Trusted(float(StakeRules().large_uc))
