@@ -60,6 +60,13 @@ class Module:
     def functions(self) -> Iterator[Function]:
         return (node for node in ast.walk(self.tree) if isinstance(node, Function))
 
+    def origin(self, node: ast.ImportFrom) -> str:
+        """The module an import takes names from, also when it is written with dots."""
+        if node.level == 0:
+            return node.module or ""
+        parts = [*self.path.with_suffix("").parts[1:]]
+        return ".".join([*parts[: len(parts) - node.level], *filter(None, [node.module])])
+
     def at(self, node: ast.AST) -> str:
         return f"{self.path}:{getattr(node, 'lineno', 1)}"
 
@@ -111,18 +118,10 @@ def _imports(module: Module) -> Iterator[tuple[ast.AST, str]]:
         if isinstance(node, ast.Import):
             yield from ((node, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield from ((node, f"{_origin(module, node)}.{alias.name}") for alias in node.names)
+            yield from ((node, f"{module.origin(node)}.{alias.name}") for alias in node.names)
         elif isinstance(node, ast.Call) and _called(node) in {"import_module", "__import__"} and node.args:
             target = node.args[0]
             yield node, str(target.value) if isinstance(target, ast.Constant) else "?"
-
-
-def _origin(module: Module, node: ast.ImportFrom) -> str:
-    """The module an import takes names from, also when it is written with dots."""
-    if node.level == 0:
-        return node.module or ""
-    parts = [*module.path.with_suffix("").parts[1:]]
-    return ".".join([*parts[: len(parts) - node.level], *filter(None, [node.module])])
 
 
 def _called(node: ast.Call) -> str:
@@ -143,7 +142,7 @@ class _Uses(ast.NodeVisitor):
                     self._aliases[alias.asname or top] = alias.name if alias.asname else top
             elif isinstance(node, ast.ImportFrom):
                 for alias in node.names:
-                    self._aliases[alias.asname or alias.name] = f"{_origin(module, node)}.{alias.name}"
+                    self._aliases[alias.asname or alias.name] = f"{module.origin(node)}.{alias.name}"
 
     def visit(self, node: ast.AST) -> None:
         for field, value in ast.iter_fields(node):
