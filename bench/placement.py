@@ -23,20 +23,20 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from tidemill.core.clock import Instant
-from tidemill.core.dispatch.asking import asked
-from tidemill.core.dispatch.placer import Placer, Want
-from tidemill.core.dispatch.selling import Seller
-from tidemill.core.kinds import matmul
-from tidemill.core.kinds.matmul import Element, Matmul
-from tidemill.core.kinds.needs import limits_of
-from tidemill.core.kinds.task import Task, task_bytes
+from tidemill.core.jobs.kinds import matmul
+from tidemill.core.jobs.kinds.matmul import Element, Matmul
+from tidemill.core.jobs.kinds.needs import limits_of
+from tidemill.core.jobs.kinds.task import Task, task_bytes
 from tidemill.core.placement.assignment import assign
 from tidemill.core.placement.candidate import Candidate, Device, Market
+from tidemill.core.placement.demand import Request
+from tidemill.core.placement.index.pool import Placed, Pool
+from tidemill.core.placement.placer import Placer, Want
 from tidemill.core.placement.policies.value import Value
-from tidemill.core.placement.pool import Placed, Pool
-from tidemill.core.placement.request import Request
-from tidemill.core.settings.work import ContainersSettings
-from tidemill.core.work.paying import MarketPlan
+from tidemill.core.placement.queued_task import asked
+from tidemill.core.placement.seller import Seller
+from tidemill.core.settings.sections.work import ContainersSettings
+from tidemill.core.settlement.rewards import MarketPlan
 
 NODES = 100_000
 OWNERS = 20_000

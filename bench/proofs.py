@@ -22,11 +22,11 @@ os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np
 
-from tidemill.core.gpus import recognised
-from tidemill.core.proofs import sumcheck
-from tidemill.core.proofs.floats import Precision, examine
-from tidemill.core.proofs.integers import each_agrees, is_possible
-from tidemill.core.proofs.statement import Statement, challenge, matrix_digest
+from tidemill.core.nodes.machine.gpus import recognised
+from tidemill.core.trust.proofs import sumcheck
+from tidemill.core.trust.proofs.floats import Precision, examine
+from tidemill.core.trust.proofs.integers import each_agrees, is_possible
+from tidemill.core.trust.proofs.statement import Statement, challenge, matrix_digest
 
 SECRET = b"a secret of the pool"
 SIDES = (1024, 2048, 4096)

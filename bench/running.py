@@ -29,7 +29,7 @@ from tidemill.agent.sandboxes import cgroups, view
 from tidemill.agent.sandboxes.bubblewrap import open_bubblewrap
 from tidemill.agent.sandboxes.interface import Sandbox, Told
 from tidemill.agent.sandboxes.seccomp import call_filter, this_machine
-from tidemill.core.sandboxes import Command, Limits, Order
+from tidemill.core.jobs.sandboxes import Command, Limits, Order
 
 NOTHING = ("/usr/bin/true",)
 SILENT = Told(lambda _, __: None)

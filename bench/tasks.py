@@ -39,16 +39,16 @@ from pools import pool_of_its_own
 from task_history import fill
 
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.hardware import Device, DeviceKind, Machine, facts_of
 from tidemill.core.ids import Ids, uuid_of
-from tidemill.core.kinds import matmul
-from tidemill.core.kinds.matmul import Element, Matmul
-from tidemill.core.kinds.needs import limits_of
-from tidemill.core.kinds.task import Task, task_bytes
+from tidemill.core.jobs.kinds import matmul
+from tidemill.core.jobs.kinds.matmul import Element, Matmul
+from tidemill.core.jobs.kinds.needs import limits_of
+from tidemill.core.jobs.kinds.task import Task, task_bytes
+from tidemill.core.jobs.receipts import Outcome, Receipt, batch, signed
 from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
-from tidemill.core.nodes.carries import Carries, carries_bytes
-from tidemill.core.receipts import Outcome, Receipt, batch, signed
-from tidemill.core.settings.work import ContainersSettings
+from tidemill.core.nodes.machine.abilities import Carries, carries_bytes
+from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine, facts_of
+from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.store import jobs, ledger
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, Limits, connect

@@ -28,7 +28,7 @@ from tidemill.control.statuses import STATUS
 from tidemill.core import settings
 from tidemill.core.accounts.permissions import RULES, Rule, Whose
 from tidemill.core.accounts.roles import Role
-from tidemill.core.events import KINDS, Event
+from tidemill.core.events.log import KINDS, Event
 from tidemill.core.faults import Fault
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"

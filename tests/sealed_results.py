@@ -1,6 +1,6 @@
 """Sealed results, opened at once: production opens them piece by piece."""
 
-from tidemill.core.results import Bound, ResultRefusal, opened
+from tidemill.core.jobs.results import Bound, ResultRefusal, opened
 
 
 def opened_whole(sealed: bytes, key: bytes, bound: Bound) -> bytes | ResultRefusal:

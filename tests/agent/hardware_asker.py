@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tidemill.agent.hardware import Hardware, Patience, beat_of
-from tidemill.core.hardware import Machine, MachineState, facts_of, machine_of, objections
+from tidemill.core.nodes.machine.hardware import Machine, MachineState, facts_of, machine_of, objections
 
 
 async def answer(hardware: Hardware, order: dict[str, Any], memory: dict[str, Any]) -> dict[str, Any]:

@@ -8,13 +8,13 @@ from uuid import UUID
 
 from tests.agent.pool_end import Node, PoolEnd
 from tests.sealed_results import opened_whole
-from tidemill.core.archives import read_archive
-from tidemill.core.kinds.needs import limits_of
-from tidemill.core.kinds.script import KIND, Script
-from tidemill.core.kinds.task import Input, Task, task_bytes
-from tidemill.core.receipts import Receipt, read_batch
-from tidemill.core.results import Bound, opened_envelope
-from tidemill.core.settings.work import ContainersSettings
+from tidemill.core.jobs.archives import read_archive
+from tidemill.core.jobs.kinds.needs import limits_of
+from tidemill.core.jobs.kinds.script import KIND, Script
+from tidemill.core.jobs.kinds.task import Input, Task, task_bytes
+from tidemill.core.jobs.receipts import Receipt, read_batch
+from tidemill.core.jobs.results import Bound, opened_envelope
+from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.wire.messages import Accepted, Declined, LogLines, Offer, Progress, Receipts
 
 POOL_KEY, CUSTOMER_KEY = b"p" * 32, b"c" * 32

@@ -25,13 +25,13 @@ from tidemill.agent.standing import LinkStanding, LinkState, Standing
 from tidemill.cli import agent_service
 from tidemill.cli.logs import _lines_for_people
 from tidemill.cli.output import Declined
-from tidemill.core.challenge.messages import Step
-from tidemill.core.challenge.tasks import SpeedTask
 from tidemill.core.clock import Instant
+from tidemill.core.nodes.challenge.messages import Step
+from tidemill.core.nodes.challenge.tasks import SpeedTask
 from tidemill.core.nodes.join_tokens import Shown, read, written
-from tidemill.core.nodes.rule_book import AT_MAX, RuleBook, rules_of
-from tidemill.core.nodes.rules import HeatLimits
-from tidemill.core.pool_urls import is_pool_url
+from tidemill.core.nodes.pool_urls import is_pool_url
+from tidemill.core.nodes.rules.rule_book import AT_MAX, RuleBook, rules_of
+from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.core.signatures import Identity
 from tidemill.wire.handshake import Applicant
 from tidemill.wire.messages import Offer, Receipts, Set

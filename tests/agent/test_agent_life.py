@@ -15,8 +15,8 @@ from tests.agent.pool_end import PoolEnd
 from tests.agent.reports import number_in
 from tests.forks import NOTHING, Forked, fork
 from tidemill.core.clock import Instant
-from tidemill.core.hardware import Machine, machine_of
-from tidemill.core.nodes.rule_book import Place, RuleBook, change, from_json, to_json
+from tidemill.core.nodes.machine.hardware import Machine, machine_of
+from tidemill.core.nodes.rules.rule_book import Place, RuleBook, change, from_json, to_json
 from tidemill.wire.messages import Cancel, Declined, Offer, Receipts, Refused, Set
 
 NOW = Instant(1_800_000_000_000_000)

@@ -17,7 +17,7 @@ from tidemill.agent.home import Home
 from tidemill.agent.reporting import Reporting
 from tidemill.agent.spool import Spool
 from tidemill.core.artefacts.artefact import Digest
-from tidemill.core.nodes.cached import CACHE, cached_of
+from tidemill.core.nodes.machine.cache_report import CACHE, cached_of
 from tidemill.wire.messages import Facts
 
 CONTENT = random.Random(6).randbytes(1_000)

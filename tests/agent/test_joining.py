@@ -17,8 +17,8 @@ from tidemill.agent.connection import PoolUnreachable
 from tidemill.agent.home import Home
 from tidemill.agent.run import Agent
 from tidemill.agent.starting import applicant_in, equipped, joined
-from tidemill.core.hardware import Machine, machine_of, objections
 from tidemill.core.nodes.join_tokens import Shown, read
+from tidemill.core.nodes.machine.hardware import Machine, machine_of, objections
 from tidemill.core.settings import Settings
 from tidemill.wire.messages import Refused
 

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from tidemill.agent.challenge import Prover
-from tidemill.core.challenge.judging import memory_holds, speed_holds
-from tidemill.core.challenge.messages import (
+from tidemill.core.nodes.challenge.judgement import memory_holds, speed_holds
+from tidemill.core.nodes.challenge.messages import (
     CHALLENGE,
     Answer,
     DeviceTask,
@@ -30,9 +30,9 @@ from tidemill.core.challenge.messages import (
     answer_of,
     order_bytes,
 )
-from tidemill.core.challenge.sizing import device_draw
-from tidemill.core.challenge.tasks import MemoryTask, SpeedTask
-from tidemill.core.hardware import Device, DeviceKind
+from tidemill.core.nodes.challenge.sizes import device_draw
+from tidemill.core.nodes.challenge.tasks import MemoryTask, SpeedTask
+from tidemill.core.nodes.machine.hardware import Device, DeviceKind
 from tidemill.wire.messages import Facts, Report
 
 CPU = Device(0, DeviceKind.CPU, "A CPU", "cpu-0", 16_000, "none")

@@ -24,9 +24,9 @@ from tests.agent.tasks import (
 from tests.sandboxes.cell import processes
 from tidemill.agent.running.attempts import Attempts
 from tidemill.core.clock import Instant
-from tidemill.core.receipts import Outcome, Receipt
-from tidemill.core.results import public_key
-from tidemill.core.sandboxes import Ability
+from tidemill.core.jobs.receipts import Outcome, Receipt
+from tidemill.core.jobs.results import public_key
+from tidemill.core.jobs.sandboxes import Ability
 from tidemill.wire.messages import Cancel, Offer, Receipts
 
 pytestmark = pytest.mark.needs("bubblewrap")

@@ -25,14 +25,14 @@ from tidemill.agent.running.workshop import Workshop
 from tidemill.agent.spool import Spool
 from tidemill.agent.standing import LinkStanding, LinkState, Standing
 from tidemill.agent.times import wall
-from tidemill.core.archives import read_archive
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.artefacts.refusals import UploadRefusal
-from tidemill.core.hardware import Device, DeviceKind, Machine
-from tidemill.core.kinds.task import Input
-from tidemill.core.nodes.rules import HeatLimits
-from tidemill.core.receipts import Outcome, Receipt, read_batch
-from tidemill.core.results import opened_envelope, public_key
+from tidemill.core.jobs.archives import read_archive
+from tidemill.core.jobs.kinds.task import Input
+from tidemill.core.jobs.receipts import Outcome, Receipt, read_batch
+from tidemill.core.jobs.results import opened_envelope, public_key
+from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine
+from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.wire.messages import Accepted, Cancel, Declined, Offer, Receipts
 
 pytestmark = pytest.mark.needs("bubblewrap")

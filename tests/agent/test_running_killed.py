@@ -11,7 +11,7 @@ from tests.agent.machine import OwnersMachine, left_in, until
 from tests.agent.pool_end import PoolEnd
 from tests.agent.tasks import declined, files_of, offer, receipts
 from tests.sandboxes.cell import groups_of_runs, processes
-from tidemill.core.receipts import Outcome, Receipt
+from tidemill.core.jobs.receipts import Outcome, Receipt
 from tidemill.wire.messages import Offer
 
 PROGRAM = """

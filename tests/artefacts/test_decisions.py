@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tidemill.core.artefacts.access import AccountCaller, Need, NodeCaller, refused_deleting, refused_reading
 from tidemill.core.artefacts.artefact import Artefact, Digest, Purpose, checked_name, checked_range, read_digest
-from tidemill.core.artefacts.keeping import SMALLEST_BYTES, Content, OverQuota, Room, deletable, refused_room
 from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
+from tidemill.core.artefacts.retention import SMALLEST_BYTES, Content, OverQuota, Room, deletable, refused_room
 from tidemill.core.artefacts.uploads import (
     Checksum,
     Upload,

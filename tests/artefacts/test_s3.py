@@ -38,7 +38,7 @@ from tidemill.core.artefacts.uploads import Checksum
 from tidemill.core.clock import Instant
 from tidemill.core.faults import ArtefactFault, SettingsFault
 from tidemill.core.settings import build
-from tidemill.core.settings.artefacts import ArtefactsSettings
+from tidemill.core.settings.sections.artefacts import ArtefactsSettings
 
 CONTENT = random.Random(7).randbytes(2 * LEAST_PART_BYTES + 17)
 COMPLETE = {

@@ -22,7 +22,7 @@ from tidemill.control.large_bodies import may_be_large
 from tidemill.control.listening import create_server, listen
 from tidemill.control.taken_body import BODY, LARGE_BODIES, LEAST_BYTES, PLACE_BYTES, SMALL_PLACE_BYTES, Body, TakenBody
 from tidemill.core.settings import Settings
-from tidemill.core.settings.edge import HttpSettings
+from tidemill.core.settings.sections.edge import HttpSettings
 
 CONTENT = random.Random(8).randbytes(2 * PLACE_BYTES + LEAST_BYTES + 77)
 Take = Callable[[Body], Awaitable[None]]

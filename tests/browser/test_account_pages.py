@@ -20,7 +20,7 @@ from tests.system.pool import Pool, pool_in
 from tidemill.control.statuses import STATUS
 from tidemill.core.accounts.kyc import Kyc
 from tidemill.core.accounts.roles import Role, Scope
-from tidemill.core.mail import LetterKind
+from tidemill.core.notices.mail import LetterKind
 from tidemill.store.logins import Result
 
 pytestmark = pytest.mark.needs("chromium")

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.system.people import PASSWORD, OpenSession, People, Person
 from tests.system.pool import until
-from tidemill.core.mail import Letter, LetterKind
+from tidemill.core.notices.mail import Letter, LetterKind
 
 EXPECTED_NOISE = "Failed to load resource"
 """What Chromium writes for every answer of "no"; a test sees the "no" on the page."""

@@ -14,7 +14,7 @@ import uvloop
 from tests.link.ends import POOL, Agent, MemoryRegistry, Served, StillClock, opening, soon
 from tidemill.control.listening import create_server, listen
 from tidemill.core.settings import Settings
-from tidemill.core.settings.edge import HttpSettings
+from tidemill.core.settings.sections.edge import HttpSettings
 from tidemill.link.rules import LinkRules
 from tidemill.link.server import Links
 

@@ -11,12 +11,12 @@ from tidemill.agent.runners import OUT, RUNNERS, Result, Runner
 from tidemill.agent.sandboxes.interface import Stream, Told
 from tidemill.agent.sandboxes.runtime import python_runtime
 from tidemill.core.artefacts.artefact import Digest
-from tidemill.core.kinds import KINDS
-from tidemill.core.kinds.kind import Kind, Objection
-from tidemill.core.kinds.needs import limits_of
-from tidemill.core.kinds.task import Input, Task, read_task, task_bytes
-from tidemill.core.sandboxes import Ending, Outcome
-from tidemill.core.settings.work import ContainersSettings
+from tidemill.core.jobs.kinds import KINDS
+from tidemill.core.jobs.kinds.kind import Kind, Objection
+from tidemill.core.jobs.kinds.needs import limits_of
+from tidemill.core.jobs.kinds.task import Input, Task, read_task, task_bytes
+from tidemill.core.jobs.sandboxes import Ending, Outcome
+from tidemill.core.settings.sections.work import ContainersSettings
 
 
 @dataclass

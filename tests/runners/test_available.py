@@ -10,9 +10,9 @@ import pytest
 from tests.runners.tasks import task_of
 from tidemill.agent.runners import RUNNERS, available, embed
 from tidemill.agent.sandboxes.runtime import python_runtime
-from tidemill.core.hardware import Engine, Machine
-from tidemill.core.kinds import KINDS
-from tidemill.core.sandboxes import Granted, Image
+from tidemill.core.jobs.kinds import KINDS
+from tidemill.core.jobs.sandboxes import Granted, Image
+from tidemill.core.nodes.machine.hardware import Engine, Machine
 
 MACHINE = Machine("Debian", "6.1", "x86_64", "A processor", 4, 8192, 100_000, devices=())
 

@@ -20,7 +20,7 @@ from tidemill.agent.inside.telling import EXIT_UNFIT, Unable
 from tidemill.agent.inside.tokens import Tokens, words
 from tidemill.agent.runners import RUNNERS, Result
 from tidemill.agent.runners.embed import Model, installed_model
-from tidemill.core.kinds.embed import TOKENS_MAX
+from tidemill.core.jobs.kinds.embed import TOKENS_MAX
 
 sandboxed = pytest.mark.needs("bubblewrap", "python3")
 REFERENCE = json.loads((Path(__file__).parent / "minilm_reference.json").read_text("utf-8"))

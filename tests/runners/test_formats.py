@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemill.core.matrices.drawing import LEFT, RIGHT, drawn_rows, drawn_words
 from tidemill.core.matrices.npy import HEADER_MAX_BYTES, Layout, Unreadable, header_of, read_layout
 from tidemill.core.matrices.safetensors import Tensor, read_tensors
+from tidemill.core.matrices.seeded_matrices import LEFT, RIGHT, drawn_rows, drawn_words
 from tidemill.core.pictures import pixels_of, png_bytes, png_of
 
 _WORD = 2**64

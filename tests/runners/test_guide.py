@@ -16,7 +16,7 @@ PAGE = ROOT / "docs" / "how-to" / "add-a-runner.md"
 BLOCK = re.compile(r"^`((?:src|tests)/\S+\.py)`\n\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 IMPORT = "from tidemill.agent.runners.letters import LettersRunner"
 REGISTERED = {
-    "src/tidemill/core/kinds/__init__.py": (
+    "src/tidemill/core/jobs/kinds/__init__.py": (
         ("embed, matmul,", "embed, letters, matmul,"),
         ("(matmul.KIND,", "(letters.KIND, matmul.KIND,"),
     ),

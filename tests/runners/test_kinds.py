@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from tests.runners.scenes import SCENE
 from tidemill.core.artefacts.artefact import Digest
-from tidemill.core.kinds import KINDS, work_of
-from tidemill.core.kinds.kind import Check, Form, KindRefusal, NumericClass, Objection
-from tidemill.core.kinds.needs import Needs, limits_of
-from tidemill.core.kinds.task import TASK_MAX_BYTES, Input, Priority, Task, read_task, task_bytes
-from tidemill.core.sandboxes import MIB, Ability, Limits
-from tidemill.core.settings.work import ContainersSettings
+from tidemill.core.jobs.kinds import KINDS, work_of
+from tidemill.core.jobs.kinds.kind import Check, Form, KindRefusal, NumericClass, Objection
+from tidemill.core.jobs.kinds.needs import Needs, limits_of
+from tidemill.core.jobs.kinds.task import TASK_MAX_BYTES, Input, Priority, Task, read_task, task_bytes
+from tidemill.core.jobs.sandboxes import MIB, Ability, Limits
+from tidemill.core.settings.sections.work import ContainersSettings
 
 ELSEWHERE = ("169.254.169.254/x", "localhost/x", "localhost:5000/x", "nas.lan/x", "ghcr.io:8080/x", "10.0.0.1:80/x/y")
 """From these an engine would fetch inside the network of a machine's owner."""

@@ -17,9 +17,9 @@ from tidemill.agent.inside.telling import EXIT_UNABLE, EXIT_UNFIT
 from tidemill.agent.runners import RUNNERS, Result
 from tidemill.agent.runners.orders import checked_work
 from tidemill.agent.sandboxes.runtime import python_runtime
-from tidemill.core.kinds import KINDS
-from tidemill.core.matrices.drawing import LEFT, RIGHT, drawn_rows
-from tidemill.core.matrices.multiplying import blocks, product_rows
+from tidemill.core.jobs.kinds import KINDS
+from tidemill.core.matrices.products import blocks, product_rows
+from tidemill.core.matrices.seeded_matrices import LEFT, RIGHT, drawn_rows
 
 sandboxed = pytest.mark.needs("bubblewrap", "python3")
 ON = ArrayModule(np)

@@ -19,8 +19,8 @@ from tidemill.agent.inside.render import pixels
 from tidemill.agent.inside.tracing import Scene
 from tidemill.agent.runners import RUNNERS, Result
 from tidemill.core.bounded_json import json_bytes
-from tidemill.core.kinds import KINDS
-from tidemill.core.kinds.kind import Objection
+from tidemill.core.jobs.kinds import KINDS
+from tidemill.core.jobs.kinds.kind import Objection
 from tidemill.core.pictures import pixels_of, png_of
 
 sandboxed = pytest.mark.needs("bubblewrap", "python3")

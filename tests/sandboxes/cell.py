@@ -15,7 +15,7 @@ from tidemill.agent.sandboxes.engine import CALLS_FILE, open_engine
 from tidemill.agent.sandboxes.interface import Sandbox, Stream, Told, nothing
 from tidemill.agent.sandboxes.seats import mark
 from tidemill.agent.sandboxes.sweeping import AHEAD, STAGE
-from tidemill.core.sandboxes import MIB, Command, Granted, Limits, Mount, Order, Outcome
+from tidemill.core.jobs.sandboxes import MIB, Command, Granted, Limits, Mount, Order, Outcome
 
 PYTHON = "/usr/bin/python3"
 LAUNCHER = os.fsencode(launcher.__file__)

@@ -14,7 +14,7 @@ import pytest
 from tests.sandboxes.cell import PYTHON, Cell, groups, opened_cell, processes, shown
 from tidemill.agent.sandboxes.bubblewrap import open_bubblewrap
 from tidemill.agent.sandboxes.interface import SandboxFault
-from tidemill.core.sandboxes import Ability, Ending
+from tidemill.core.jobs.sandboxes import Ability, Ending
 
 pytestmark = pytest.mark.needs("bubblewrap", "python3")
 

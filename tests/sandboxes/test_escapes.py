@@ -20,7 +20,7 @@ from tests.sandboxes.cell import PYTHON, Cell, containers, opened_cell, opened_e
 from tests.sandboxes.podman import podman_service
 from tidemill.agent.sandboxes.outputs import open_output, regular_files
 from tidemill.agent.sandboxes.seccomp import CHECKED, PROCESSORS, REFUSED, this_machine
-from tidemill.core.sandboxes import MIB, Ability, Ending
+from tidemill.core.jobs.sandboxes import MIB, Ability, Ending
 
 pytestmark = [pytest.mark.needs("root", "python3"), pytest.mark.asyncio(loop_scope="module")]
 

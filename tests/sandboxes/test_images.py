@@ -27,14 +27,14 @@ from tidemill.agent.sandboxes.interface import Stream
 from tidemill.agent.sandboxes.runtime import PythonRuntime
 from tidemill.agent.sandboxes.seats import mark
 from tidemill.agent.sandboxes.unpacking import unfit_image
-from tidemill.core.image_names import full_name
-from tidemill.core.kinds.kind import Objection
-from tidemill.core.kinds.task import read_task
-from tidemill.core.quotes import tasks_of
-from tidemill.core.quotes.order import understand
-from tidemill.core.quotes.tasks import divided
-from tidemill.core.sandboxes import MIB, CannotHold, Command, Ending, Granted, Image, Order
-from tidemill.core.settings.work import ContainersSettings
+from tidemill.core.jobs.image_names import full_name
+from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.task import read_task
+from tidemill.core.jobs.quotes import tasks_of
+from tidemill.core.jobs.quotes.order import understand
+from tidemill.core.jobs.quotes.tasks import divided
+from tidemill.core.jobs.sandboxes import MIB, CannotHold, Command, Ending, Granted, Image, Order
+from tidemill.core.settings.sections.work import ContainersSettings
 
 BUSYBOX = Path("/usr/bin/busybox")
 needs_engine = [pytest.mark.needs("root", "podman", "runc", "busybox"), pytest.mark.asyncio(loop_scope="module")]

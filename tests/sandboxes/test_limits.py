@@ -3,7 +3,7 @@
 import pytest
 
 from tests.sandboxes.cell import Cell
-from tidemill.core.sandboxes import MIB, Ability, Ending
+from tidemill.core.jobs.sandboxes import MIB, Ability, Ending
 
 pytestmark = pytest.mark.needs("bubblewrap", "python3")
 

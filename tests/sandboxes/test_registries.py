@@ -19,7 +19,7 @@ from tests.sandboxes.registry import PASSWORD, Registry, open_registry
 from tidemill.agent.sandboxes import engine_keeper
 from tidemill.agent.sandboxes.images import FETCHING
 from tidemill.agent.sandboxes.interface import SandboxFault
-from tidemill.core.sandboxes import Command, Ending, Image, Order
+from tidemill.core.jobs.sandboxes import Command, Ending, Image, Order
 
 pytestmark = pytest.mark.needs("root", "podman", "runc", "busybox")
 BUSYBOX = Path("/usr/bin/busybox")

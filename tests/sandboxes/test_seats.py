@@ -13,7 +13,7 @@ from tidemill.agent.sandboxes.choosing import choose, reasons
 from tidemill.agent.sandboxes.exits import wait_status
 from tidemill.agent.sandboxes.interface import SandboxFault
 from tidemill.agent.sandboxes.runtime import python_runtime
-from tidemill.core.sandboxes import Ability, CannotHold, Command, Ending, Image, Limits, Order, Outcome
+from tidemill.core.jobs.sandboxes import Ability, CannotHold, Command, Ending, Image, Limits, Order, Outcome
 
 pytestmark = pytest.mark.needs("bubblewrap", "python3")
 
@@ -138,7 +138,7 @@ async def test_our_own_python_works_inside_wherever_it_is_installed(cell: Cell, 
     closed = place / "closed"
     closed.mkdir(mode=0o700)
     (closed / "program.py").write_text(
-        "import os, numpy, tidemill.core.sandboxes\n"
+        "import os, numpy, tidemill.core.jobs.sandboxes\n"
         "print(int(numpy.ones((3, 3)).sum()), sorted(os.listdir('/')), os.path.exists('/root'))\n"
     )
     (closed / "program.py").chmod(0o644)

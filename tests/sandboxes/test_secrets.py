@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.sandboxes.cell import Cell, shown
-from tidemill.core.sandboxes import Ending
+from tidemill.core.jobs.sandboxes import Ending
 
 pytestmark = pytest.mark.needs("bubblewrap", "python3")
 

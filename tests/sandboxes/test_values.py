@@ -4,7 +4,18 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tidemill.core.sandboxes import Ability, Command, Ending, Enforced, Limits, Mount, Order, Outcome, outcome, unmet
+from tidemill.core.jobs.sandboxes import (
+    Ability,
+    Command,
+    Ending,
+    Enforced,
+    Limits,
+    Mount,
+    Order,
+    Outcome,
+    outcome,
+    unmet,
+)
 
 
 def test_what_cannot_be_enforced_is_said_with_the_reason() -> None:

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from tests.sim.test_days import small_pool
 from tidemill.cli.main import app, run
-from tidemill.core.nodes.windows import Window
+from tidemill.core.nodes.rules.windows import Window
 from tidemill.sim.days.orders import read_profile
 from tidemill.sim.days.presence import Spans, read_churn
 from tidemill.sim.days.synthetic import synthetic

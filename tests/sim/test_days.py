@@ -12,16 +12,16 @@ import pytest
 
 from tidemill.control.placement_policies import placement_policies
 from tidemill.core.clock import HOUR, SECOND, Instant
-from tidemill.core.dispatch.selling import Seller
-from tidemill.core.nodes.windows import Window
+from tidemill.core.jobs import task as task_rules
+from tidemill.core.jobs.attempt import ATTEMPTS, AttemptState, Happening
+from tidemill.core.jobs.task import Effect, Patience, TaskLife, TaskState
+from tidemill.core.nodes.rules.windows import Window
 from tidemill.core.placement.candidate import Candidate, Device
-from tidemill.core.placement.pool import Pool
-from tidemill.core.placement.request import Priority
+from tidemill.core.placement.demand import Priority
+from tidemill.core.placement.index.pool import Pool
+from tidemill.core.placement.seller import Seller
 from tidemill.core.settings.tree import Settings
-from tidemill.core.work import task as task_rules
-from tidemill.core.work.attempt import ATTEMPTS, AttemptState, Happening
-from tidemill.core.work.paying import Due, MarketPlan, Split
-from tidemill.core.work.task import Effect, Patience, TaskLife, TaskState
+from tidemill.core.settlement.rewards import Due, MarketPlan, Split
 from tidemill.sim.days import books, lives, presence, report, watch
 from tidemill.sim.days.chance import draw
 from tidemill.sim.days.day import Day

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from tidemill.cli.main import app, run
-from tidemill.core.reputation import ReputationRules
-from tidemill.core.verification.rules import FindingsRules
+from tidemill.core.trust.reputation import ReputationRules
+from tidemill.core.trust.rules import FindingsRules
 from tidemill.sim.economy import report
 from tidemill.sim.economy.answering import HOUSE, Auditors
 from tidemill.sim.economy.books import Books, Purse

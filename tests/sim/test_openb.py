@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from tidemill.cli.main import app, run
-from tidemill.core.placement.demand import Demand
 from tidemill.core.placement.policies import Policy
 from tidemill.core.placement.policies.packed import Packed
+from tidemill.core.placement.workload import Demand
 from tidemill.sim.openb import Cluster, UnreadableList, arrivals, inflate, read_cluster
 from tidemill.sim.rivals import BestFit, GradientDescent, RandomFit
 

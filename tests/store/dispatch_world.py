@@ -17,20 +17,20 @@ from tidemill.control.loops.placing import PlacingLoop
 from tidemill.control.node_registry import LinkRefusals, NodeRegistry
 from tidemill.control.parts import Parts
 from tidemill.control.receiving import Receiving
-from tidemill.core import archives
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.ids import Ids
-from tidemill.core.kinds import matmul
-from tidemill.core.kinds.matmul import Element, Matmul
-from tidemill.core.kinds.needs import limits_of
-from tidemill.core.kinds.task import Task, task_bytes
+from tidemill.core.jobs import archives
+from tidemill.core.jobs.kinds import matmul
+from tidemill.core.jobs.kinds.matmul import Element, Matmul
+from tidemill.core.jobs.kinds.needs import limits_of
+from tidemill.core.jobs.kinds.task import Task, task_bytes
+from tidemill.core.jobs.receipts import Outcome as Done
+from tidemill.core.jobs.receipts import Receipt, batch, signed
+from tidemill.core.jobs.results import ReaderKey
 from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
-from tidemill.core.matrices.drawing import LEFT, RIGHT, drawn_rows
 from tidemill.core.matrices.npy import Layout, header_of
-from tidemill.core.receipts import Outcome as Done
-from tidemill.core.receipts import Receipt, batch, signed
-from tidemill.core.results import ReaderKey
-from tidemill.core.settings.work import ContainersSettings
+from tidemill.core.matrices.seeded_matrices import LEFT, RIGHT, drawn_rows
+from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.core.signatures import Identity
 from tidemill.link.registry import HeardReports, Held, Outcome
 from tidemill.store import books, jobs, leases, ledger, nodes

@@ -9,7 +9,7 @@ import sys
 from random import Random
 
 from tidemill.core.clock import Instant
-from tidemill.core.events import SwitchThrown
+from tidemill.core.events.log import SwitchThrown
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
 from tidemill.store import events

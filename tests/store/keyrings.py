@@ -4,7 +4,7 @@ import secrets
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
-from tidemill.core.master_keys import MasterKey
+from tidemill.core.operations.master_keys import MasterKey
 from tidemill.store.database import Database
 from tidemill.store.keyring import Keyring
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.events import LOG_START, Recorded
+from tidemill.core.events.log import LOG_START, Recorded
 from tidemill.core.ids import Ids
-from tidemill.core.nodes.alerts import AlertLimits
-from tidemill.core.telemetry import Beat, DeviceBeat
+from tidemill.core.nodes.health.alerts import AlertLimits
+from tidemill.core.nodes.health.telemetry import Beat, DeviceBeat
 from tidemill.store import events
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database

@@ -12,12 +12,12 @@ from tests.store.node_rows import IDS, an_owner, now_of
 from tidemill.core.artefacts.access import AccountCaller
 from tidemill.core.artefacts.artefact import Artefact, Digest, Purpose
 from tidemill.core.artefacts.grants import Access, Grant
-from tidemill.core.artefacts.keeping import SMALLEST_BYTES, OverQuota
-from tidemill.core.artefacts.models import Model, ModelRefusal, WantedModel
 from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
+from tidemill.core.artefacts.retention import SMALLEST_BYTES, OverQuota
 from tidemill.core.artefacts.uploads import UPLOADS_MAX, Upload
 from tidemill.core.clock import HOUR, SECOND, Instant
-from tidemill.core.events import LOG_START
+from tidemill.core.events.log import LOG_START
+from tidemill.core.models.model import Model, ModelRefusal, WantedModel
 from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.refusals import Refusal
 from tidemill.store import artefact_grants, artefacts, events, models, uploads

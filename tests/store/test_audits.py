@@ -16,15 +16,15 @@ from tidemill.artefacts.store import ArtefactStore
 from tidemill.control.held_results import HeldResults
 from tidemill.control.loops.reaping import ReapingLoop
 from tidemill.control.loops.verifying import LEASE_US, VerifyingLoop
-from tidemill.core import archives
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.kinds.task import Task, task_bytes
+from tidemill.core.jobs import archives
+from tidemill.core.jobs.job import JobHappening
+from tidemill.core.jobs.kinds.task import Task, task_bytes
+from tidemill.core.jobs.receipts import Outcome, Receipt
+from tidemill.core.jobs.sandboxes import MIB, Limits
 from tidemill.core.ledger import AccountKind, LedgerAccount
-from tidemill.core.receipts import Outcome, Receipt
-from tidemill.core.sandboxes import MIB, Limits
-from tidemill.core.settings.artefacts import ArtefactsSettings
-from tidemill.core.work.job import JobHappening
+from tidemill.core.settings.sections.artefacts import ArtefactsSettings
 from tidemill.store import closing, job_views
 from tidemill.store.database import Database
 from tidemill.store.job_views import Result, Used

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.embedded_server import running
-from tidemill.core.events import LOG_START
+from tidemill.core.events.log import LOG_START
 from tidemill.core.faults import DatabaseFault, WrongVersion
 from tidemill.core.ids import Ids
 from tidemill.store import events

@@ -15,12 +15,12 @@ from tests.store.test_loops import parts_of
 from tidemill.agent.bench import Bench
 from tidemill.control.loops.challenges import ChallengeLoop
 from tidemill.control.parts import Parts
-from tidemill.core.challenge.messages import Answer, Order, Part, Step, answer_bytes, as_text, order_of
-from tidemill.core.challenge.verdict import LATE_MAX, ChallengeRefusal
 from tidemill.core.clock import DAY, SECOND, Instant
-from tidemill.core.hardware import Device, DeviceKind, Machine, facts_of
 from tidemill.core.ids import Ids
-from tidemill.core.settings.challenge import ChallengeSettings
+from tidemill.core.nodes.challenge.messages import Answer, Order, Part, Step, answer_bytes, as_text, order_of
+from tidemill.core.nodes.challenge.verdict import LATE_MAX, ChallengeRefusal
+from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine, facts_of
+from tidemill.core.settings.sections.challenge import ChallengeSettings
 from tidemill.store import challenge_verdicts, challenges, node_views
 from tidemill.store.database import Database
 

@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from tidemill.core.clock import Instant
-from tidemill.core.events import LOG_START, Recorded
+from tidemill.core.events.log import LOG_START, Recorded
 from tidemill.core.ids import Ids
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings import Settings, build, pool_fingerprint

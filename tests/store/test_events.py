@@ -10,7 +10,7 @@ import pytest
 from tests.forks import Forked, module
 from tests.store.event_history import judge
 from tidemill.core.clock import Instant
-from tidemill.core.events import LOG_START, Cursor, PoolRestored, Recorded, SwitchThrown
+from tidemill.core.events.log import LOG_START, Cursor, PoolRestored, Recorded, SwitchThrown
 from tidemill.core.ids import Ids
 from tidemill.store import events
 from tidemill.store.address import DatabaseUrls

@@ -20,11 +20,11 @@ from tests.store.keyrings import keyring_of
 from tidemill.control.master_key import key_file, master_keys, open_keyring
 from tidemill.control.rotation import Rotation, Step
 from tidemill.core.clock import DAY, Instant
-from tidemill.core.events import LOG_START
+from tidemill.core.events.log import LOG_START
 from tidemill.core.faults import AlreadyRunning, DatabaseFault, SecretsFault, SettingsFault
 from tidemill.core.ids import Ids
-from tidemill.core.master_keys import MasterKey, master_keys_of, text_of
-from tidemill.core.sealing import sealed_by
+from tidemill.core.operations.master_keys import MasterKey, master_keys_of, text_of
+from tidemill.core.operations.sealing import sealed_by
 from tidemill.core.settings import Settings, build, rows
 from tidemill.store import events
 from tidemill.store.address import DatabaseUrls

@@ -14,7 +14,7 @@ import pytest
 from tests.store.clocks import HandClock
 from tests.store.ledger_model import Mischief, Model, some_accounts
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.events import LOG_START, LedgerPosted
+from tidemill.core.events.log import LOG_START, LedgerPosted
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
 from tidemill.core.ledger import AccountKind, Entry, Hold, LedgerAccount, PostingRefusal, Release, Transfer

@@ -21,12 +21,12 @@ from tidemill.control.loops.ledger import CheckpointDuty, HoldExpiryLoop
 from tidemill.control.metrics import Metrics
 from tidemill.control.parts import Parts
 from tidemill.core.clock import DAY, SECOND, ClockRules, Instant, Sample, first_state
-from tidemill.core.events import LOG_START
+from tidemill.core.events.log import LOG_START
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
 from tidemill.core.ledger import AccountKind, Hold, LedgerAccount, Transfer
+from tidemill.core.operations.switches import Switch
 from tidemill.core.settings import Settings, build
-from tidemill.core.switches import Switch
 from tidemill.store import books, events, ledger, switches
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import DatabaseClock, monotonic_us, read_clock

@@ -10,10 +10,10 @@ import pytest
 from tests.store.keyrings import keyring_of
 from tidemill.core.accounts.account import Language
 from tidemill.core.clock import DAY, HOUR, SECOND, Instant
-from tidemill.core.events import LOG_START
+from tidemill.core.events.log import LOG_START
 from tidemill.core.faults import MailFault, SecretsFault
 from tidemill.core.ids import Ids
-from tidemill.core.mail import FailureCause, Letter, LetterKind, LetterRefusal
+from tidemill.core.notices.mail import FailureCause, Letter, LetterKind, LetterRefusal
 from tidemill.store import events, mail
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import read_clock

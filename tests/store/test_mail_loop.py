@@ -17,9 +17,9 @@ from tidemill.control.metrics import Metrics
 from tidemill.control.parts import Parts
 from tidemill.core.accounts.account import Language
 from tidemill.core.clock import DAY, SECOND, Instant
-from tidemill.core.events import LOG_START
+from tidemill.core.events.log import LOG_START
 from tidemill.core.ids import Ids
-from tidemill.core.mail import Letter, LetterKind
+from tidemill.core.notices.mail import Letter, LetterKind
 from tidemill.core.settings import build
 from tidemill.store import events, mail
 from tidemill.store.address import DatabaseUrls

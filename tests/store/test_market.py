@@ -13,14 +13,14 @@ from tests.store.node_rows import told
 from tidemill.control.loops.placing import selling_terms
 from tidemill.control.receiving import work_terms
 from tidemill.core.clock import DAY, SECOND, Instant
-from tidemill.core.kinds.kind import Objection
-from tidemill.core.market import Market
-from tidemill.core.quotes import Order, Quote, quote, tasks_of, understand
-from tidemill.core.quotes.quote import rules_of, shown
-from tidemill.core.quotes.tasks import divided
-from tidemill.core.settings.work import ContainersSettings
-from tidemill.core.work.job import JobState
-from tidemill.core.work.refusals import JobRefusal
+from tidemill.core.jobs.job import JobState
+from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.quotes import Order, Quote, quote, tasks_of, understand
+from tidemill.core.jobs.quotes.quote import rules_of, shown
+from tidemill.core.jobs.quotes.tasks import divided
+from tidemill.core.jobs.refusals import JobRefusal
+from tidemill.core.placement.supply import Market
+from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.store import closing, job_changes, job_views, jobs, market
 from tidemill.store.database import Database
 from tidemill.store.job_changes import More

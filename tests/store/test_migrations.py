@@ -8,7 +8,7 @@ import pytest
 from asyncpg.types import ServerVersion
 
 from tidemill.core.clock import DAY, Instant
-from tidemill.core.events import LOG_START, PoolCreated
+from tidemill.core.events.log import LOG_START, PoolCreated
 from tidemill.core.faults import DatabaseFault, WrongVersion
 from tidemill.core.ids import Ids, first_id_at
 from tidemill.store import events, partitions

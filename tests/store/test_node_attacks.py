@@ -13,13 +13,13 @@ import pytest
 from tests.store.node_rows import COOL, IDS, LIMITS, an_owner, nodes_of, told
 from tests.store.test_challenges import HERE, Pool, passed
 from tests.store.test_loops import parts_of
-from tidemill.core.challenge.messages import Answer, LinkRate, Part, Step
-from tidemill.core.challenge.verdict import LATE_MAX, ChallengeRefusal
 from tidemill.core.clock import DAY, SECOND, Instant
-from tidemill.core.hardware import FACTS_MAX_BYTES, Device, DeviceKind, Engine, Machine, facts_of
 from tidemill.core.ids import Ids
+from tidemill.core.nodes.challenge.messages import Answer, LinkRate, Part, Step
+from tidemill.core.nodes.challenge.verdict import LATE_MAX, ChallengeRefusal
+from tidemill.core.nodes.health.telemetry import PastBeat
+from tidemill.core.nodes.machine.hardware import FACTS_MAX_BYTES, Device, DeviceKind, Engine, Machine, facts_of
 from tidemill.core.nodes.reports import Fact
-from tidemill.core.telemetry import PastBeat
 from tidemill.store import node_alerts, node_reports, node_views, presence
 from tidemill.store.database import Database
 from tidemill.store.node_reports import Reported

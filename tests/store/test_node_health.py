@@ -7,7 +7,7 @@ import pytest
 
 from tests.store.node_rows import COOL, IDS, LIMITS, an_owner, nodes_of, now_of, relinked, remove, told
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.nodes.health import HealthRules
+from tidemill.core.nodes.health.silence import HealthRules
 from tidemill.store import node_alerts, node_health, presence, processes
 from tidemill.store.database import Database
 from tidemill.store.node_health import Ticked

@@ -14,7 +14,7 @@ from tidemill.control.loops.nodes import NodeAlertDuty, NodeHealthLoop, Telemetr
 from tidemill.control.node_registry import alert_limits
 from tidemill.control.parts import Parts
 from tidemill.core.clock import DAY, SECOND, Instant
-from tidemill.core.nodes.alerts import LASTS_US
+from tidemill.core.nodes.health.alerts import LASTS_US
 from tidemill.store import presence, processes
 from tidemill.store.database import Database
 from tidemill.store.presence import HeardBeat, Link

@@ -11,15 +11,15 @@ import pytest
 from tests.store.node_rows import COOL, IDS, an_owner, nodes_of, now_of, relinked, remove, told
 from tidemill.control.heard import said_in
 from tidemill.core.clock import DAY, SECOND, Instant
-from tidemill.core.hardware import Device, DeviceKind, Machine, Network, facts_of
-from tidemill.core.nodes import rule_book
-from tidemill.core.nodes.alerts import LASTS_US
-from tidemill.core.nodes.carries import Carries, carries_bytes
+from tidemill.core.jobs.attempt_reports import OfAttempt, Progress
+from tidemill.core.nodes.health.alerts import LASTS_US
+from tidemill.core.nodes.health.telemetry import PastBeat
+from tidemill.core.nodes.machine.abilities import Carries, carries_bytes
+from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine, Network, facts_of
 from tidemill.core.nodes.node import Node
 from tidemill.core.nodes.reports import EVENTS_SAVED, Dropped, Fact, Said
-from tidemill.core.nodes.rule_book import Place, RuleBook
-from tidemill.core.telemetry import PastBeat
-from tidemill.core.work.reports import OfAttempt, Progress
+from tidemill.core.nodes.rules import rule_book
+from tidemill.core.nodes.rules.rule_book import Place, RuleBook
 from tidemill.store import node_alerts, node_reports, nodes, telemetry
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import Database, connect

@@ -7,13 +7,13 @@ import pytest
 
 from tests.store.node_rows import COOL, IDS, LIMITS, an_owner, nodes_of, now_of
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.events import Reader
+from tidemill.core.events.log import Reader
 from tidemill.core.nodes.events import LinkRefused, NodeRenamed
+from tidemill.core.nodes.health.telemetry import Beat, DeviceBeat
 from tidemill.core.nodes.life import Condition
 from tidemill.core.nodes.no_work import NodeView, why_no_work
 from tidemill.core.nodes.reasons import Why
-from tidemill.core.nodes.rules import HeatLimits
-from tidemill.core.telemetry import Beat, DeviceBeat
+from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.store import events, node_views, nodes, presence
 from tidemill.store.database import Database
 from tidemill.store.presence import HeardBeat, Link

@@ -13,16 +13,16 @@ from tidemill.core.accounts.account import Language
 from tidemill.core.accounts.addresses import Address
 from tidemill.core.accounts.roles import Role
 from tidemill.core.clock import DAY, SECOND, Instant
-from tidemill.core.events import LOG_START
+from tidemill.core.events.log import LOG_START
 from tidemill.core.ids import Ids
-from tidemill.core.mail import LetterKind
 from tidemill.core.nodes.admission import JOINED_A_DAY_MAX, AdmissionRefusal, Applicant, DoorRules, TurnedAway
 from tidemill.core.nodes.join_tokens import OPEN_MAX, JoinToken, JoinTokenRefusal, sha256
 from tidemill.core.nodes.life import Life, LifeRefusal
 from tidemill.core.nodes.node import Node, NodeRefusal
 from tidemill.core.nodes.reports import EVENT_EVERY_US, EVENTS_SAVED
-from tidemill.core.nodes.rule_book import rules_of
-from tidemill.core.nodes.rules import Work
+from tidemill.core.nodes.rules.rule_book import rules_of
+from tidemill.core.nodes.rules.rules import Work
+from tidemill.core.notices.mail import LetterKind
 from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.refusals import Refusal
 from tidemill.store import accounts, admission, events, join_tokens, mail, node_orders, nodes

@@ -11,7 +11,7 @@ import pytest
 from tests.link.ends import Agent, MemoryRegistry, served, soon
 from tests.store.dispatch_world import Node, World, make_world
 from tidemill.control.loops.offering import OfferingLoop
-from tidemill.core.work.attempt import Happening
+from tidemill.core.jobs.attempt import Happening
 from tidemill.link.server import Links
 from tidemill.store import leases
 from tidemill.store.address import DatabaseUrls

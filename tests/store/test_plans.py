@@ -13,7 +13,7 @@ import pytest
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
-from tidemill.core.work.paying import MarketPlan
+from tidemill.core.settlement.rewards import MarketPlan
 from tidemill.store import closing, leases, outcomes, tasks
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import Database, connect

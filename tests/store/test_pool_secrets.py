@@ -9,7 +9,7 @@ import pytest
 from tests.store.keyrings import keyring_of
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
-from tidemill.core.master_keys import MasterKey
+from tidemill.core.operations.master_keys import MasterKey
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, Limits

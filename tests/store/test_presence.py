@@ -10,7 +10,7 @@ import pytest
 
 from tests.store.node_rows import COOL, IDS, LIMITS, an_owner, nodes_of, now_of, relinked, remove, told
 from tidemill.core.clock import DAY, SECOND, Instant
-from tidemill.core.telemetry import Beat, DeviceBeat
+from tidemill.core.nodes.health.telemetry import Beat, DeviceBeat
 from tidemill.store import node_alerts, node_views, partitions, presence, processes, telemetry
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import Database

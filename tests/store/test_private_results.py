@@ -18,18 +18,18 @@ from tidemill.artefacts.store import ArtefactStore
 from tidemill.control.held_results import HeldResults
 from tidemill.control.loops.verifying import VerifyingLoop
 from tidemill.control.routes.job_views import ResultView, job_view, result_views
-from tidemill.core import archives
 from tidemill.core.artefacts.artefact import Artefact, Digest, Purpose
 from tidemill.core.artefacts.refusals import ArtefactRefusal
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.dispatch.opening import NOTHING, bound_of
 from tidemill.core.ids import Ids
-from tidemill.core.kinds.kind import Objection
-from tidemill.core.kinds.task import Task, read_task, task_bytes
-from tidemill.core.receipts import Outcome, Receipt
-from tidemill.core.results import PIECE_BYTES, Bound, ReaderKey, envelope, opened_envelope, seal
-from tidemill.core.sandboxes import Limits
-from tidemill.core.settings.artefacts import ArtefactsSettings
+from tidemill.core.jobs import archives
+from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.task import Task, read_task, task_bytes
+from tidemill.core.jobs.private_results import NOTHING, bound_of
+from tidemill.core.jobs.receipts import Outcome, Receipt
+from tidemill.core.jobs.results import PIECE_BYTES, Bound, ReaderKey, envelope, opened_envelope, seal
+from tidemill.core.jobs.sandboxes import Limits
+from tidemill.core.settings.sections.artefacts import ArtefactsSettings
 from tidemill.store import job_views
 from tidemill.store.database import Database
 from tidemill.store.leases import Offered

@@ -10,8 +10,8 @@ from tests.store.dispatch_world import World, make_world
 from tidemill.control.loops.placing import selling_terms
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import DAY, SECOND
-from tidemill.core.kinds.task import Input, Task, task_bytes
-from tidemill.core.sandboxes import MIB, Limits
+from tidemill.core.jobs.kinds.task import Input, Task, task_bytes
+from tidemill.core.jobs.sandboxes import MIB, Limits
 from tidemill.store import leases, sellers
 from tidemill.store.database import Database
 

@@ -7,10 +7,10 @@ from uuid import UUID
 import pytest
 
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.events import LOG_START
+from tidemill.core.events.log import LOG_START
 from tidemill.core.ids import Ids
+from tidemill.core.operations.switches import Switch, SwitchRefusal, SwitchState
 from tidemill.core.refusals import Refusal
-from tidemill.core.switches import Switch, SwitchRefusal, SwitchState
 from tidemill.store import answers, duties, events, processes, switches
 from tidemill.store.answers import Answer, AnswerRefusal, Scope
 from tidemill.store.clock import read_clock

@@ -16,10 +16,10 @@ from tests.store.test_events import start_writer
 from tests.store.test_loops import parts_of
 from tidemill.control.loops.trail import HeadDuty, TrailLoop
 from tidemill.core.clock import DAY, HOUR, Instant
-from tidemill.core.events import LOG_START, HeadPublished, PoolCreated, PoolRestored, SwitchThrown
+from tidemill.core.events.log import LOG_START, HeadPublished, PoolCreated, PoolRestored, SwitchThrown
+from tidemill.core.events.trail import NO_ACTS, Act, Damage, Flaw, Head, Verification, chained, digest
 from tidemill.core.faults import DatabaseFault, Fault
 from tidemill.core.ids import Ids
-from tidemill.core.trail import NO_ACTS, Act, Damage, Flaw, Head, Verification, chained, digest
 from tidemill.store import events, heads_file, trail
 from tidemill.store.address import DatabaseUrls, replace_database, role_of
 from tidemill.store.backup import make_backup, restore

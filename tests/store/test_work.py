@@ -10,12 +10,12 @@ import pytest
 from tests.store.node_rows import an_owner, nodes_of, now_of
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.ids import Ids
+from tidemill.core.jobs.attempt import AttemptState, Happening
+from tidemill.core.jobs.job import JobHappening, JobState
+from tidemill.core.jobs.refusals import JobRefusal
+from tidemill.core.jobs.task import Blame, Patience
 from tidemill.core.ledger import AccountKind, LedgerAccount, PostingRefusal, Transfer
-from tidemill.core.work.attempt import AttemptState, Happening
-from tidemill.core.work.job import JobHappening, JobState
-from tidemill.core.work.paying import MarketPlan
-from tidemill.core.work.refusals import JobRefusal
-from tidemill.core.work.task import Blame, Patience
+from tidemill.core.settlement.rewards import MarketPlan
 from tidemill.store import books, closing, jobs, leases, ledger, outcomes, tasks
 from tidemill.store.database import Database
 from tidemill.store.jobs import Draft, Plan

@@ -13,7 +13,7 @@ from random import Random
 from uuid import UUID
 
 from tests.system.wire_agents import Crowd, Door, WireAgent
-from tidemill.core.receipts import batch
+from tidemill.core.jobs.receipts import batch
 from tidemill.wire.messages import Cancel, Offer, Receipts
 
 LATE_S = (1.0, 6.0)

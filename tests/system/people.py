@@ -33,10 +33,10 @@ from tidemill.core.accounts.second_factor import SECRET_BYTES, recovery_code, se
 from tidemill.core.accounts.sessions import Device, Session
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.ids import Ids
-from tidemill.core.mail import Letter, LetterKind
 from tidemill.core.nodes import passes
 from tidemill.core.nodes.admission import Applicant, DoorRules
 from tidemill.core.nodes.join_tokens import JoinToken, sha256
+from tidemill.core.notices.mail import Letter, LetterKind
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings import build
 from tidemill.core.signatures import Identity, fingerprint

@@ -23,7 +23,7 @@ from tests.places import reachable_directory
 from tests.system.people import MANY, PASSWORD, People, Person, bearer, code_of, link_of, log_in, people_of
 from tests.system.pool import Running, pool_in, until
 from tidemill.core.accounts.roles import Role, Scope
-from tidemill.core.mail import LetterKind
+from tidemill.core.notices.mail import LetterKind
 
 API = "/api/v1"
 NEW_PASSWORD = "another horse 5 battery"

@@ -18,7 +18,7 @@ from tests.system.people import MANY, PASSWORD, OpenSession, People, Person, bea
 from tests.system.pool import Pool, Running, pool_in
 from tests.system.terminal import Terminal
 from tidemill.core.accounts.roles import Role
-from tidemill.core.mail import LetterKind
+from tidemill.core.notices.mail import LetterKind
 
 FOUNDER = "founder@example.com"
 PASSWORD_PROMPT = "Password"

@@ -25,7 +25,7 @@ from tests.system.people import (
 )
 from tests.system.pool import OPERATOR_ADDRESS, OPERATOR_PASSWORD, Running, pool_in, until
 from tidemill.core.accounts.roles import Role, Scope
-from tidemill.core.mail import LetterKind
+from tidemill.core.notices.mail import LetterKind
 
 API = "/api/v1"
 NEW_PASSWORD = "another horse 5 battery"

@@ -13,7 +13,7 @@ from tests.system.people import MANY, People, people_of
 from tests.system.pool import Running, pool_in, until
 from tests.system.test_jobs import Customer, Shop, uc
 from tidemill.core.accounts.roles import Role
-from tidemill.core.archives import read_archive
+from tidemill.core.jobs.archives import read_archive
 
 SCRIPT = {
     "kind": "script",

@@ -12,7 +12,7 @@ import pytest
 
 from tests.places import reachable_directory
 from tests.system.pool import TIDEMILL, Pool, clean_environment, pool_in, until
-from tidemill.core.events import LOG_START
+from tidemill.core.events.log import LOG_START
 from tidemill.store import events
 from tidemill.store.database import connect
 from tidemill.store.embedded import attach

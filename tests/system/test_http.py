@@ -17,7 +17,7 @@ import pytest
 
 from tests.places import reachable_directory
 from tests.system.pool import Running, pool_in, until
-from tidemill.core.events import SwitchThrown
+from tidemill.core.events.log import SwitchThrown
 from tidemill.core.ids import Ids
 from tidemill.store import events
 from tidemill.store.clock import read_clock

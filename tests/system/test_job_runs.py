@@ -15,7 +15,7 @@ from tests.system.people import MANY, people_of
 from tests.system.pool import pool_in, until
 from tests.system.test_jobs import Customer, Shop
 from tidemill.core.accounts.roles import Role
-from tidemill.core.matrices.drawing import LEFT, RIGHT, drawn_rows
+from tidemill.core.matrices.seeded_matrices import LEFT, RIGHT, drawn_rows
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,8 @@ from tests.system.people import MANY, People, Person, people_of
 from tests.system.pool import Running, pool_in, until
 from tidemill.core.accounts.roles import Role
 from tidemill.core.clock import Instant
-from tidemill.core.mail import LetterKind
 from tidemill.core.nodes.join_tokens import Shown, read
+from tidemill.core.notices.mail import LetterKind
 from tidemill.core.signatures import SEED_BYTES, Identity
 from tidemill.wire import handshake
 from tidemill.wire.framing import agent_end

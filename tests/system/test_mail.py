@@ -16,7 +16,7 @@ from tests.system.smtp_server import PASSWORD
 from tidemill.control.master_key import open_keyring
 from tidemill.core.accounts.account import Language
 from tidemill.core.ids import Ids
-from tidemill.core.mail import Letter, LetterKind
+from tidemill.core.notices.mail import Letter, LetterKind
 from tidemill.core.settings import build
 from tidemill.store import mail
 from tidemill.store.clock import read_clock

@@ -18,8 +18,8 @@ from tests.system.desk import Desk
 from tests.system.people import MANY, People, Person, bearer, code_of, people_of
 from tests.system.pool import TRUST, Running, pool_in, until
 from tidemill.core.accounts.roles import Role, Scope
-from tidemill.core.mail import LetterKind
 from tidemill.core.nodes.join_tokens import Shown, read
+from tidemill.core.notices.mail import LetterKind
 
 NOBODY = UUID("0190a000-0000-7000-8000-000000000000")
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.places import reachable_directory
 from tests.system.pool import TIDEMILL, Pool, clean_environment, free_port, pool_in, until
-from tidemill.core.master_keys import MasterKey, master_keys_of, text_of
+from tidemill.core.operations.master_keys import MasterKey, master_keys_of, text_of
 
 
 def keys_of(file: Path) -> tuple[MasterKey, ...]:

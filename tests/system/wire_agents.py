@@ -19,9 +19,9 @@ from uuid import UUID
 
 from tests.store.dispatch_world import result_of
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.hardware import Device, DeviceKind, Machine, facts_of
-from tidemill.core.nodes.carries import Carries, carries_bytes
-from tidemill.core.receipts import INLINE_MAX_BYTES, Outcome, Receipt, batch, signed
+from tidemill.core.jobs.receipts import INLINE_MAX_BYTES, Outcome, Receipt, batch, signed
+from tidemill.core.nodes.machine.abilities import Carries, carries_bytes
+from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine, facts_of
 from tidemill.core.signatures import Identity
 from tidemill.wire import messages
 from tidemill.wire.framing import agent_end

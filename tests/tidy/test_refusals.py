@@ -8,7 +8,7 @@ import pytest
 
 from tests.tidy.source import ROOT, expect_none, import_everything, is_ours
 from tidemill.control.statuses import STATUS
-from tidemill.core.events import KINDS, Event
+from tidemill.core.events.log import KINDS, Event
 from tidemill.core.faults import Fault
 from tidemill.core.refusals import Refusal
 

@@ -12,10 +12,11 @@ import pytest
 
 from tidemill.agent.bench import Bench
 from tidemill.core.bounded_json import Malformed
-from tidemill.core.challenge.judging import memory_holds, speed_holds
-from tidemill.core.challenge.memory import ancestors, hardened, pages_of
-from tidemill.core.challenge.merkle import Tree, drawn_places, leaf_hash, shows
-from tidemill.core.challenge.messages import (
+from tidemill.core.clock import SECOND
+from tidemill.core.merkle import Tree, drawn_places, leaf_hash, shows
+from tidemill.core.nodes.challenge.judgement import memory_holds, speed_holds
+from tidemill.core.nodes.challenge.memory import ancestors, hardened, pages_of
+from tidemill.core.nodes.challenge.messages import (
     BODY_MAX_BYTES,
     PAGES_DRAWN,
     Answer,
@@ -34,16 +35,15 @@ from tidemill.core.challenge.messages import (
     page_opening_bytes,
     row_opening_bytes,
 )
-from tidemill.core.challenge.multiplication import left_rows, right_matrix, right_times, row_digests
-from tidemill.core.challenge.sizing import Asked, AskedDevice, ask_order, asked, asked_mib, device_draw, draw_order
-from tidemill.core.challenge.states import STATES, Happening, State, after
-from tidemill.core.challenge.tasks import SIDE_MAX, MemoryTask, SpeedTask
-from tidemill.core.challenge.verdict import ChallengeRefusal, Held, figures, findings, nvlink_ppm
-from tidemill.core.clock import SECOND
-from tidemill.core.freivalds import product, residues
-from tidemill.core.hardware import Device, DeviceKind, DeviceLink, LinkKind, Machine
-from tidemill.core.settings.challenge import ChallengeSettings
-from tidemill.core.settings.money import NvlinkSettings
+from tidemill.core.nodes.challenge.multiplication import left_rows, right_matrix, right_times, row_digests
+from tidemill.core.nodes.challenge.sizes import Asked, AskedDevice, ask_order, asked, asked_mib, device_draw, draw_order
+from tidemill.core.nodes.challenge.states import STATES, Happening, State, after
+from tidemill.core.nodes.challenge.tasks import SIDE_MAX, MemoryTask, SpeedTask
+from tidemill.core.nodes.challenge.verdict import ChallengeRefusal, Held, figures, findings, nvlink_ppm
+from tidemill.core.nodes.machine.hardware import Device, DeviceKind, DeviceLink, LinkKind, Machine
+from tidemill.core.settings.sections.challenge import ChallengeSettings
+from tidemill.core.settings.sections.money import NvlinkSettings
+from tidemill.core.trust.proofs.freivalds import product, residues
 
 TASK = DeviceTask(0, SpeedTask(seed=5, side=256, products=4), MemoryTask(seed=6, steps=64, width=32, rounds=2))
 CPU = Device(0, DeviceKind.CPU, "A CPU", "cpu-0", 16_000, "none")

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemill.core.checks import exact, images, replay, similarity, timing
-from tidemill.core.checks.exact import Hashed
-from tidemill.core.checks.images import TILE, Picture
-from tidemill.core.checks.replay import Execution
-from tidemill.core.checks.similarity import Measure, Values, judged
-from tidemill.core.checks.timing import Known, Numbers, Told
-from tidemill.core.checks.verdict import Ruling, Verdict, failed, passed, review, together
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.gpus import recognised
-from tidemill.core.receipts import Outcome
-from tidemill.core.settings.trust import VerificationSettings
+from tidemill.core.jobs.receipts import Outcome
+from tidemill.core.nodes.machine.gpus import recognised
+from tidemill.core.settings.sections.trust import VerificationSettings
+from tidemill.core.trust.checks import exact, images, replay, similarity, timing
+from tidemill.core.trust.checks.exact import Hashed
+from tidemill.core.trust.checks.images import TILE, Picture
+from tidemill.core.trust.checks.replay import Execution
+from tidemill.core.trust.checks.similarity import Measure, Values, judged
+from tidemill.core.trust.checks.timing import Known, Numbers, Told
+from tidemill.core.trust.checks.verdict import Ruling, Verdict, failed, passed, review, together
 
 PASS, REVIEW, FAIL = Ruling.PASS, Ruling.REVIEW, Ruling.FAIL
 ONE, OTHER = hashlib.sha256(b"1").digest(), hashlib.sha256(b"2").digest()

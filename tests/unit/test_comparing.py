@@ -9,19 +9,19 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from tidemill.core import archives
 from tidemill.core.artefacts.artefact import Digest
-from tidemill.core.checks.verdict import Ruling, Verdict
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.dispatch.auditing import Delivered, Manner, manner_of
-from tidemill.core.dispatch.comparing import Difference, Pair, compared, is_as_signed, is_undetermined
-from tidemill.core.dispatch.plausibility import Device, Times, doubt_about, is_doubtful
-from tidemill.core.kinds.task import Task
+from tidemill.core.jobs import archives
+from tidemill.core.jobs.kinds.task import Task
+from tidemill.core.jobs.receipts import Outcome, Receipt
+from tidemill.core.jobs.sandboxes import Limits
 from tidemill.core.matrices.npy import Layout, header_of
 from tidemill.core.pictures import png_of
-from tidemill.core.receipts import Outcome, Receipt
-from tidemill.core.sandboxes import Limits
-from tidemill.core.settings.trust import VerificationSettings
+from tidemill.core.settings.sections.trust import VerificationSettings
+from tidemill.core.trust.audits.comparison import Difference, Pair, compared, is_as_signed, is_undetermined
+from tidemill.core.trust.checks.choice import Delivered, Manner, manner_of
+from tidemill.core.trust.checks.plausibility import Device, Times, doubt_about, is_doubtful
+from tidemill.core.trust.checks.verdict import Ruling, Verdict
 
 LIMITS = Limits(seconds=10)
 SCRIPT = Task("script", {"program": "print(1)", "seconds": 5}, LIMITS)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.core.clock import DAY, HOUR, Instant
-from tidemill.core.events import Event
+from tidemill.core.events.log import Event
 from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.settings import Scope, Settings, build, catalogue
 from tidemill.core.settings.checks import CHECKS

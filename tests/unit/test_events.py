@@ -6,16 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.core.clock import Instant
-from tidemill.core.events import (
-    KINDS,
-    LOG_START,
-    Cursor,
-    ProcessLost,
-    Reader,
-    Recorded,
-    SwitchThrown,
-    may_read,
-)
+from tidemill.core.events.log import KINDS, LOG_START, Cursor, ProcessLost, Reader, Recorded, SwitchThrown, may_read
 
 numbers = st.integers(0, 2**63 - 1)
 cursors = st.builds(Cursor, numbers, numbers, numbers)

@@ -7,15 +7,15 @@ from uuid import UUID
 from tests.store.dispatch_world import body_of
 from tidemill.control.placement_policies import placement_policies
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.dispatch.asking import asked
-from tidemill.core.dispatch.explaining import FORGET_AFTER_US, SAMPLE_EVERY_US, SHARED_MAX, Explaining
-from tidemill.core.dispatch.placer import WEIGHED_MAX, Placer, Want
-from tidemill.core.dispatch.selling import Seller
-from tidemill.core.dispatch.sentences import NO_NODES, objection, why_lost, why_placed, why_waiting
-from tidemill.core.dispatch.weighing import BEST_MAX, OTHERS_MAX, Nowhere, Weighed, Weighing
 from tidemill.core.placement.candidate import Candidate
+from tidemill.core.placement.considerations import BEST_MAX, OTHERS_MAX, Nowhere, Weighed, Weighing
+from tidemill.core.placement.explanations import FORGET_AFTER_US, SAMPLE_EVERY_US, SHARED_MAX, Explaining
+from tidemill.core.placement.placer import WEIGHED_MAX, Placer, Want
+from tidemill.core.placement.queued_task import asked
+from tidemill.core.placement.seller import Seller
+from tidemill.core.placement.sentences import NO_NODES, objection, why_lost, why_placed, why_waiting
 from tidemill.core.settings import Settings
-from tidemill.core.work.paying import MarketPlan
+from tidemill.core.settlement.rewards import MarketPlan
 
 NOW = Instant(1_000_000 * SECOND)
 FIRST, SECOND_BEST, THIRD = UUID(int=1), UUID(int=2), UUID(int=3)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemill.core.freivalds import MODULUS, product, residues, rows_agree
+from tidemill.core.trust.proofs.freivalds import MODULUS, product, residues, rows_agree
 
 Integers = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 

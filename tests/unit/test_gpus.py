@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.core.gpu_models import AMD, NVIDIA, Gpu, Memory
-from tidemill.core.gpus import CATALOGUE, key, memory_fits, models_named, recognised
+from tidemill.core.nodes.machine.gpu_models import AMD, NVIDIA, Gpu, Memory
+from tidemill.core.nodes.machine.gpus import CATALOGUE, key, memory_fits, models_named, recognised
 
 REPORTED = [
     ("NVIDIA GeForce RTX 3090", 24_576, False, "GeForce RTX 3090"),

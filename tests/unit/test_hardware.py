@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.core.hardware import (
+from tidemill.core.nodes.machine.hardware import (
     DEVICES_MAX,
     FACTS_MAX_BYTES,
     LINKS_MAX,

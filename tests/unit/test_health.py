@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.core.clock import DAY, SECOND, Instant
-from tidemill.core.hardware import Device, DeviceKind, Machine
-from tidemill.core.nodes.alerts import LASTS_US, About, AlertKind, AlertLimits, is_alarming, of_beat, of_machine
-from tidemill.core.nodes.health import (
+from tidemill.core.nodes.health.alerts import LASTS_US, About, AlertKind, AlertLimits, is_alarming, of_beat, of_machine
+from tidemill.core.nodes.health.silence import (
     Ears,
     HealthRules,
     Listening,
@@ -18,8 +17,9 @@ from tidemill.core.nodes.health import (
     listen,
     silent_below_us,
 )
+from tidemill.core.nodes.health.telemetry import PAST_MAX_US, Beat, DeviceBeat, PastBeat, spaced
+from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine
 from tidemill.core.nodes.reports import EVENT_EVERY_US, EVENTS_SAVED, tellable
-from tidemill.core.telemetry import PAST_MAX_US, Beat, DeviceBeat, PastBeat, spaced
 
 NOW = Instant(1_800_000_000 * SECOND)
 RULES = HealthRules(tick_us=5 * SECOND, beat_us=30 * SECOND, offline_after_us=300 * SECOND)

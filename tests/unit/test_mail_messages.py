@@ -15,9 +15,9 @@ from tidemill.control.smtp import Reply, compose
 from tidemill.core.accounts.account import Language
 from tidemill.core.accounts.addresses import Address, parse_address
 from tidemill.core.faults import SettingsFault
-from tidemill.core.mail import Letter, LetterKind, Masthead
+from tidemill.core.notices.mail import Letter, LetterKind, Masthead
 from tidemill.core.settings import Settings, build, rows
-from tidemill.core.settings.reaching import public_url
+from tidemill.core.settings.reach import public_url
 
 ID = UUID("0190a000-0000-7000-8000-000000000001")
 HEADERS = ["From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted", "Content-Language"]

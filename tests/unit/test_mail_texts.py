@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from tidemill.core.accounts.account import Language
 from tidemill.core.clock import HOUR, SECOND, Instant
-from tidemill.core.mail import Letter, LetterKind, Masthead, RetryRules, is_final, is_too_late, next_try, render
-from tidemill.core.mail.letters import PARAMETERS, TEXT_MAX, Form, is_own_path, is_understood
-from tidemill.core.mail.texts import WORDINGS
-from tidemill.core.mail.wording import Template
+from tidemill.core.notices.mail import Letter, LetterKind, Masthead, RetryRules, is_final, is_too_late, next_try, render
+from tidemill.core.notices.mail.letters import PARAMETERS, TEXT_MAX, Form, is_own_path, is_understood
+from tidemill.core.notices.mail.texts import WORDINGS
+from tidemill.core.notices.mail.wording import Template
 from tidemill.core.pace import Backoff
 
 AT = Instant(1_794_796_320 * SECOND)  # 16 November 2026, 02:32 UTC

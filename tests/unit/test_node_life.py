@@ -15,8 +15,8 @@ from tidemill.core.nodes.life import (
 )
 from tidemill.core.nodes.no_work import FailingDevice, NodeView, why_no_work
 from tidemill.core.nodes.reasons import Why
-from tidemill.core.nodes.rules import HeatLimits, Idle, Reading, Rules, Work, sense
-from tidemill.core.nodes.windows import Window
+from tidemill.core.nodes.rules.rules import HeatLimits, Idle, Reading, Rules, Work, sense
+from tidemill.core.nodes.rules.windows import Window
 
 NOW = Instant(1_800_000_000 * SECOND)
 POOL = HeatLimits(85, 80)

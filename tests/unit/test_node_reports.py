@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.events import Event
-from tidemill.core.hardware import Device, DeviceKind, Machine, facts_of
-from tidemill.core.nodes import rule_book
-from tidemill.core.nodes.carries import Carries, carries_bytes, why_not
+from tidemill.core.events.log import Event
+from tidemill.core.nodes.health.telemetry import Beat, PastBeat
+from tidemill.core.nodes.machine.abilities import Carries, carries_bytes, why_not
+from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine, facts_of
 from tidemill.core.nodes.reports import Dropped, Fact, Known, Said, Weighed, fresh, weigh
-from tidemill.core.nodes.rule_book import Place, RuleBook
-from tidemill.core.telemetry import Beat, PastBeat
+from tidemill.core.nodes.rules import rule_book
+from tidemill.core.nodes.rules.rule_book import Place, RuleBook
 
 NOW = Instant(1_800_000_000 * SECOND)
 MACHINE = Machine(

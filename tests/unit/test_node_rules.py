@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tidemill.core.clock import DAY, SECOND, Instant, as_datetime, as_instant
 from tidemill.core.nodes.reasons import IN_HAND, InHand, Why
-from tidemill.core.nodes.rules import (
+from tidemill.core.nodes.rules.rules import (
     UNSEEN_US,
     HeatLimits,
     Idle,
@@ -20,8 +20,8 @@ from tidemill.core.nodes.rules import (
     objections,
     sense,
 )
-from tidemill.core.nodes.windows import OFFSET_MAX_S, Window, closes_at, is_open, minute_of, opens_at
-from tidemill.core.settings.work import NodesSettings
+from tidemill.core.nodes.rules.windows import OFFSET_MAX_S, Window, closes_at, is_open, minute_of, opens_at
+from tidemill.core.settings.sections.work import NodesSettings
 
 POOL = HeatLimits(pause_above_c=85, resume_at_c=80)
 COOL = Reading(temperature_c=60, power_w=200, others_pct=0)

@@ -9,11 +9,11 @@ import pytest
 from tidemill.cli.node_events import NODE_KINDS, sentence
 from tidemill.cli.output import Declined
 from tidemill.cli.rule_words import wish, written
-from tidemill.core.challenge.events import NodeChallengeFailed, NodeChallengePassed
-from tidemill.core.challenge.verdict import Figures
 from tidemill.core.clock import Instant
-from tidemill.core.dispatch.events import ReceiptsRefused, TimesDoubted
-from tidemill.core.events import KINDS, Event
+from tidemill.core.events.log import KINDS, Event
+from tidemill.core.jobs.task_events import ReceiptsRefused, TimesDoubted
+from tidemill.core.nodes.challenge.events import NodeChallengeFailed, NodeChallengePassed
+from tidemill.core.nodes.challenge.verdict import Figures
 from tidemill.core.nodes.events import (
     JoinTokenMade,
     JoinTokenRevoked,
@@ -26,7 +26,7 @@ from tidemill.core.nodes.events import (
     NodeSuspended,
     NodeVersionRefused,
 )
-from tidemill.core.nodes.health_events import (
+from tidemill.core.nodes.health.events import (
     NodeAlertCleared,
     NodeAlertRaised,
     NodeFactsRefused,
@@ -35,7 +35,7 @@ from tidemill.core.nodes.health_events import (
     NodeOnline,
     NodeReportsDropped,
 )
-from tidemill.core.nodes.rule_book import Place, RuleBook, change, shown
+from tidemill.core.nodes.rules.rule_book import Place, RuleBook, change, shown
 
 OWNER, NODE, TOKEN = UUID(int=1), UUID(int=2), UUID(int=3)
 ANNA = f"account:{OWNER}"

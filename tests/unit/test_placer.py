@@ -13,17 +13,17 @@ from tests.store.dispatch_world import body_of
 from tidemill.control.placement_policies import placement_policies
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.dispatch.asking import asked
-from tidemill.core.dispatch.placer import HOLDERS_MAX, Placer, Want
-from tidemill.core.dispatch.prices import Prices
-from tidemill.core.dispatch.selling import Seller
-from tidemill.core.kinds.needs import Needs, limits_of
-from tidemill.core.kinds.task import Input, Task, task_bytes
+from tidemill.core.jobs.kinds.needs import Needs, limits_of
+from tidemill.core.jobs.kinds.task import Input, Task, task_bytes
+from tidemill.core.jobs.sandboxes import MIB, Limits
 from tidemill.core.placement.candidate import Candidate
-from tidemill.core.sandboxes import MIB, Limits
+from tidemill.core.placement.placer import HOLDERS_MAX, Placer, Want
+from tidemill.core.placement.prices import Prices
+from tidemill.core.placement.queued_task import asked
+from tidemill.core.placement.seller import Seller
 from tidemill.core.settings import Settings
-from tidemill.core.settings.work import ContainersSettings
-from tidemill.core.work.paying import MarketPlan, cost_max_uc
+from tidemill.core.settings.sections.work import ContainersSettings
+from tidemill.core.settlement.rewards import MarketPlan, cost_max_uc
 
 NOW = Instant(1_000_000 * SECOND)
 PLENTY_UC = 10**12

@@ -13,15 +13,15 @@ from tidemill.cli.output import Declined
 from tidemill.cli.private_results import key_file, made_private, opener_of, own_key
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import Instant
-from tidemill.core.dispatch.judging import DELIVERED, judged_at_once
-from tidemill.core.dispatch.opening import NOTHING, bound_of, envelope_for, held_in
-from tidemill.core.kinds.kind import Objection
-from tidemill.core.kinds.task import Task, read_task
-from tidemill.core.quotes import Order, tasks_of, understand
-from tidemill.core.quotes.tasks import divided
-from tidemill.core.receipts import Outcome, Receipt
-from tidemill.core.results import PIECE_BYTES, ReaderKey, ResultRefusal, envelope, opened_envelope, seal
-from tidemill.core.settings.work import ContainersSettings
+from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.task import Task, read_task
+from tidemill.core.jobs.private_results import NOTHING, bound_of, envelope_for, held_in
+from tidemill.core.jobs.quotes import Order, tasks_of, understand
+from tidemill.core.jobs.quotes.tasks import divided
+from tidemill.core.jobs.receipts import Outcome, Receipt
+from tidemill.core.jobs.results import PIECE_BYTES, ReaderKey, ResultRefusal, envelope, opened_envelope, seal
+from tidemill.core.settings.sections.work import ContainersSettings
+from tidemill.core.trust.checks.receipt_checks import DELIVERED, judged_at_once
 
 POOL, CUSTOMER, STRANGER = ReaderKey(b"p" * 32), ReaderKey(b"c" * 32), ReaderKey(b"s" * 32)
 KEY, PLAIN = b"k" * 32, b"a result" * PIECE_BYTES

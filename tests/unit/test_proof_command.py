@@ -12,11 +12,11 @@ import pytest
 from tests.unit.test_proofs import a_statement
 from tests.unit.test_receipts import NODE, a_receipt
 from tidemill.cli.main import run
-from tidemill.core.matrices.drawing import LEFT, RIGHT, drawn_rows
-from tidemill.core.proofs.file import FILE_MAX_BYTES, ProofFile, SignedReceipt, file_bytes, read_file
-from tidemill.core.proofs.refusals import ProofRefusal
-from tidemill.core.proofs.sumcheck import prove
-from tidemill.core.receipts import batch, inclusion, signed
+from tidemill.core.jobs.receipts import batch, inclusion, signed
+from tidemill.core.matrices.seeded_matrices import LEFT, RIGHT, drawn_rows
+from tidemill.core.trust.proofs.file import FILE_MAX_BYTES, ProofFile, SignedReceipt, file_bytes, read_file
+from tidemill.core.trust.proofs.refusals import ProofRefusal
+from tidemill.core.trust.proofs.sumcheck import prove
 
 SEED = 77
 SIDES = (12, 30, 9)

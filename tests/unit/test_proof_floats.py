@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.test_proofs import SECRET, a_statement
-from tidemill.core.checks import products
-from tidemill.core.checks.products import Factors, Multiplied
-from tidemill.core.checks.verdict import Ruling
-from tidemill.core.proofs.floats import ROWS, SUSPECTS_MAX, VECTORS, Findings, Precision, examine, signs
+from tidemill.core.trust.checks import products
+from tidemill.core.trust.checks.products import Factors, Multiplied
+from tidemill.core.trust.checks.verdict import Ruling
+from tidemill.core.trust.proofs.floats import ROWS, SUSPECTS_MAX, VECTORS, Findings, Precision, examine, signs
 
 DRAW = hashlib.sha256(b"a draw").digest()
 F32 = Precision.FLOAT32

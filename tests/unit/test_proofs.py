@@ -10,20 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemill.core.checks import products
-from tidemill.core.checks.products import Factors, Multiplied
-from tidemill.core.checks.verdict import Ruling
-from tidemill.core.freivalds import MODULUS
 from tidemill.core.matrices.npy import Layout, header_of
-from tidemill.core.proofs.integers import (
-    drawn_vectors,
-    each_agrees,
-    holds,
-    is_equal,
-    is_possible,
-    is_recomputed,
-)
-from tidemill.core.proofs.statement import Statement, challenge, is_about, matrix_digest, statement_bytes
+from tidemill.core.trust.checks import products
+from tidemill.core.trust.checks.products import Factors, Multiplied
+from tidemill.core.trust.checks.verdict import Ruling
+from tidemill.core.trust.proofs.freivalds import MODULUS
+from tidemill.core.trust.proofs.integers import drawn_vectors, each_agrees, holds, is_equal, is_possible, is_recomputed
+from tidemill.core.trust.proofs.statement import Statement, challenge, is_about, matrix_digest, statement_bytes
 
 SECRET = b"known to the pool alone"
 DRAW = hashlib.sha256(b"a draw").digest()

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemill.core.artefacts.artefact import Digest
-from tidemill.core.challenge.merkle import Tree, leaf_hash
 from tidemill.core.clock import Instant
-from tidemill.core.receipts import (
+from tidemill.core.jobs.receipts import (
     BATCH_MAX_BYTES,
     ENVELOPE_MAX_BYTES,
     ENVELOPES_MAX,
@@ -31,6 +30,7 @@ from tidemill.core.receipts import (
     signed,
     verify_inclusion,
 )
+from tidemill.core.merkle import Tree, leaf_hash
 from tidemill.core.signatures import Identity
 
 NODE = Identity(b"n" * 32)

@@ -11,16 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sealed_results import opened_whole
-from tidemill.core.archives import (
-    ResultFilesRefusal,
-    archive,
-    archived_bytes,
-    fits,
-    head,
-    in_order,
-    read_archive,
-)
-from tidemill.core.results import (
+from tidemill.core.jobs.archives import ResultFilesRefusal, archive, archived_bytes, fits, head, in_order, read_archive
+from tidemill.core.jobs.results import (
     PIECE_BYTES,
     Bound,
     ResultRefusal,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.money import MoneyRefusal
-from tidemill.core.nodes.rule_book import (
+from tidemill.core.nodes.rules.rule_book import (
     AT_MAX,
     BOOK_BYTES_MAX,
     Entry,
@@ -23,8 +23,8 @@ from tidemill.core.nodes.rule_book import (
     shown,
     to_json,
 )
-from tidemill.core.nodes.rules import Idle, Rules, Work
-from tidemill.core.nodes.windows import Window
+from tidemill.core.nodes.rules.rules import Idle, Rules, Work
+from tidemill.core.nodes.rules.windows import Window
 
 NOW = Instant(1_800_000_000 * SECOND)
 EMPTY = RuleBook()

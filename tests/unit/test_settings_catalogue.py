@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from tidemill.core.faults import SettingsFault
 from tidemill.core.settings import Definition, Place, Scope, Source, build, catalogue, reference, rows
-from tidemill.core.settings.kind import Kind, Unreadable
-from tidemill.core.settings.layers import Value, from_command_line, from_environment, from_file, read
-from tidemill.core.settings.quantities import (
+from tidemill.core.settings.kinds.kind import Kind, Unreadable
+from tidemill.core.settings.kinds.quantities import (
     CREDITS,
     DURATION,
     FACTOR_PPM,
@@ -27,7 +26,8 @@ from tidemill.core.settings.quantities import (
     SHARE_PPM,
     SIZE,
 )
-from tidemill.core.settings.texts import SWITCH
+from tidemill.core.settings.kinds.texts import SWITCH
+from tidemill.core.settings.layers import Value, from_command_line, from_environment, from_file, read
 from tidemill.core.settings.tree import sections
 
 HOME = Path("/srv/tidemill")

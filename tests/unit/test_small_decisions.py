@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.core.backups import backup_name, made_at, superfluous
 from tidemill.core.clock import DAY, SECOND, Instant
+from tidemill.core.operations.backups import backup_name, made_at, superfluous
+from tidemill.core.operations.switches import Switch, SwitchRefusal, SwitchState, holding, throw
 from tidemill.core.pace import Backoff, between_ticks
 from tidemill.core.reasons import ReasonRefusal
-from tidemill.core.switches import Switch, SwitchRefusal, SwitchState, holding, throw
 from tidemill.store.query import compile_names
 
 NOW = Instant(1_800_000_000 * SECOND)

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.test_proofs import a_statement, factors
-from tidemill.core.freivalds import MODULUS
-from tidemill.core.proofs import sumcheck
-from tidemill.core.proofs.field import (
+from tidemill.core.trust.proofs import sumcheck
+from tidemill.core.trust.proofs.field import (
     ELEMENT_BYTES,
     Element,
     all_times,
@@ -24,9 +23,10 @@ from tidemill.core.proofs.field import (
     times,
     weights,
 )
-from tidemill.core.proofs.refusals import ProofRefusal
-from tidemill.core.proofs.statement import Statement
-from tidemill.core.proofs.sumcheck import Values, prove, refused, replay
+from tidemill.core.trust.proofs.freivalds import MODULUS
+from tidemill.core.trust.proofs.refusals import ProofRefusal
+from tidemill.core.trust.proofs.statement import Statement
+from tidemill.core.trust.proofs.sumcheck import Values, prove, refused, replay
 
 residues = st.integers(0, MODULUS - 1) | st.sampled_from([0, 1, 2**31 - 1, 2**31, 2**60, MODULUS - 1])
 elements = st.tuples(residues, residues)

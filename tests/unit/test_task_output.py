@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.core.task_output import AT_ONCE, HEAD_CHARACTERS, HEAD_LINES, LINE_MAX, TAIL_LINES, TaskOutput, Told
+from tidemill.core.jobs.task_output import AT_ONCE, HEAD_CHARACTERS, HEAD_LINES, LINE_MAX, TAIL_LINES, TaskOutput, Told
 
 
 def lines_of(told: list[Told]) -> dict[int, str]:

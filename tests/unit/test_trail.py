@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.core.clock import Instant
-from tidemill.core.events import KINDS, Cursor, HeadPublished, PoolRestored, Recorded
-from tidemill.core.trail import NO_ACTS, Act, Damage, Flaw, Head, Verification, chained, digest
-from tidemill.core.trail_lines import act_of, head_line, head_of, line_of
+from tidemill.core.events.log import KINDS, Cursor, HeadPublished, PoolRestored, Recorded
+from tidemill.core.events.trail import NO_ACTS, Act, Damage, Flaw, Head, Verification, chained, digest
+from tidemill.core.events.trail_lines import act_of, head_line, head_of, line_of
 
 COUNT = 12
 

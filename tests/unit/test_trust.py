@@ -6,15 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.core.money import CREDIT_UC
-from tidemill.core.reputation import Misstep, ReputationRules, composites, penalty_points, reputations, suspended
-from tidemill.core.settings.trust import NewcomersSettings
-from tidemill.core.stakes import StakeRules, least_stake_uc, recommended_stake_uc
-from tidemill.core.verification.charges import charges_uc, dispute_deposit_uc
-from tidemill.core.verification.exposure import exposure_limits_uc
-from tidemill.core.verification.newcomers import kept_share, throttle
-from tidemill.core.verification.rates import assumed_collusion, audit_rates
-from tidemill.core.verification.rules import AuditRules, DisputesRules, ExposureRules, FindingsRules
-from tidemill.core.work.paying import MarketPlan, due
+from tidemill.core.settings.sections.trust import NewcomersSettings
+from tidemill.core.settlement.rewards import MarketPlan, due
+from tidemill.core.trust.audits.rates import assumed_collusion, audit_rates
+from tidemill.core.trust.charges import charges_uc, dispute_deposit_uc
+from tidemill.core.trust.exposure import exposure_limits_uc
+from tidemill.core.trust.newcomers import kept_share, throttle
+from tidemill.core.trust.reputation import Misstep, ReputationRules, composites, penalty_points, reputations, suspended
+from tidemill.core.trust.rules import AuditRules, DisputesRules, ExposureRules, FindingsRules
+from tidemill.core.trust.stake import StakeRules, least_stake_uc, recommended_stake_uc
 
 AUDIT = AuditRules()
 

@@ -15,7 +15,7 @@ from tidemill.agent.standing import Standing
 from tidemill.agent.transfers import Transfers
 from tidemill.core.clock import Instant
 from tidemill.core.nodes import passes
-from tidemill.core.nodes.cached import CACHE, cached_bytes
+from tidemill.core.nodes.machine.cache_report import CACHE, cached_bytes
 
 _TELL_CACHE_EVERY_S = 30.0
 

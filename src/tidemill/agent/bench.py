@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import psutil
 
-from tidemill.core.challenge.memory import ancestors, filling
-from tidemill.core.challenge.merkle import Tree, leaf_hash
-from tidemill.core.challenge.messages import LEAF_BYTES, Part
-from tidemill.core.challenge.multiplication import digests, shown_row
-from tidemill.core.challenge.tasks import DIGESTS_IN_LEAF, PAGE_BYTES, PAGE_WORDS, MemoryTask, SpeedTask
-from tidemill.core.hardware import Device, DeviceKind
+from tidemill.core.merkle import Tree, leaf_hash
+from tidemill.core.nodes.challenge.memory import ancestors, filling
+from tidemill.core.nodes.challenge.messages import LEAF_BYTES, Part
+from tidemill.core.nodes.challenge.multiplication import digests, shown_row
+from tidemill.core.nodes.challenge.tasks import DIGESTS_IN_LEAF, PAGE_BYTES, PAGE_WORDS, MemoryTask, SpeedTask
+from tidemill.core.nodes.machine.hardware import Device, DeviceKind
 
 _COPIED_BYTES = 256 * 2**20
 _COPIES = 8

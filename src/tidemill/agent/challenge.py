@@ -17,7 +17,7 @@ import structlog
 
 from tidemill.agent.bench import TROUBLE, Bench, Unable
 from tidemill.core.bounded_json import Malformed
-from tidemill.core.challenge.messages import (
+from tidemill.core.nodes.challenge.messages import (
     CHALLENGE,
     Answer,
     DeviceDraw,
@@ -31,7 +31,7 @@ from tidemill.core.challenge.messages import (
     as_text,
     order_of,
 )
-from tidemill.core.hardware import DEVICES_MAX, Device
+from tidemill.core.nodes.machine.hardware import DEVICES_MAX, Device
 from tidemill.wire.messages import Facts, Report
 
 log = structlog.get_logger()

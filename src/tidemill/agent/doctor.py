@@ -27,8 +27,8 @@ from tidemill.agent.status_file import read_status
 from tidemill.agent.times import wall
 from tidemill.agent.unit import SERVICE, UNIT
 from tidemill.core.faults import Fault
-from tidemill.core.hardware import DeviceKind
-from tidemill.core.settings.agent import AgentSettings
+from tidemill.core.nodes.machine.hardware import DeviceKind
+from tidemill.core.settings.sections.agent import AgentSettings
 from tidemill.core.signatures import fingerprint
 from tidemill.wire.handshake import shared_version
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from uuid import UUID
 
 from tidemill.core.faults import AgentFault
-from tidemill.core.pool_urls import URLS_MAX, is_pool_url
+from tidemill.core.nodes.pool_urls import URLS_MAX, is_pool_url
 from tidemill.core.signatures import SEED_BYTES, Identity
 from tidemill.host.private_files import make_private_file, replace_private_file, sync_directory
 

@@ -19,8 +19,8 @@ from tidemill.agent.standing import Standing
 from tidemill.agent.times import wall
 from tidemill.core.clock import DAY
 from tidemill.core.faults import Fault
-from tidemill.core.hardware import Network, facts_of
-from tidemill.core.nodes.rule_book import rules_of
+from tidemill.core.nodes.machine.hardware import Network, facts_of
+from tidemill.core.nodes.rules.rule_book import rules_of
 
 log = structlog.get_logger()
 

@@ -18,9 +18,9 @@ from tidemill.agent.runner import Runner
 from tidemill.agent.standing import Standing
 from tidemill.agent.times import wall
 from tidemill.core.faults import Fault
-from tidemill.core.nodes.rule_book import RuleBook, RulesRefusal, from_json, leaps, to_json
-from tidemill.core.pool_urls import URLS_MAX, is_as_safe, is_pool_url
-from tidemill.core.receipts import read_batch
+from tidemill.core.jobs.receipts import read_batch
+from tidemill.core.nodes.pool_urls import URLS_MAX, is_as_safe, is_pool_url
+from tidemill.core.nodes.rules.rule_book import RuleBook, RulesRefusal, from_json, leaps, to_json
 from tidemill.core.refusals import Refusal
 from tidemill.wire.messages import Accepted, Cancel, Declined, Facts, Offer, Order, Receipts, Report, Set
 

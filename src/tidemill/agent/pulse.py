@@ -19,8 +19,8 @@ from tidemill.agent.standing import Standing, in_hand, reading_of
 from tidemill.agent.times import steady, utc_offset_s, wall
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import Fault
-from tidemill.core.nodes.rule_book import rules_of
-from tidemill.core.nodes.rules import sense
+from tidemill.core.nodes.rules.rule_book import rules_of
+from tidemill.core.nodes.rules.rules import sense
 
 log = structlog.get_logger()
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from tidemill.core.clock import Instant
 from tidemill.core.faults import AgentFault
-from tidemill.core.nodes.rule_book import BOOK_BYTES_MAX, Place, RuleBook, change, from_json, merge, to_json
+from tidemill.core.nodes.rules.rule_book import BOOK_BYTES_MAX, Place, RuleBook, change, from_json, merge, to_json
 from tidemill.core.refusals import Refusal
 from tidemill.host.locks import lock_now
 from tidemill.host.private_files import replace_private_file

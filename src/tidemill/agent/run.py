@@ -38,10 +38,10 @@ from tidemill.agent.status_file import write_status
 from tidemill.agent.times import steady, wall
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import Fault
-from tidemill.core.hardware import Device
-from tidemill.core.nodes.rule_book import to_json
-from tidemill.core.nodes.rules import HeatLimits
-from tidemill.core.pool_urls import URLS_MAX
+from tidemill.core.nodes.machine.hardware import Device
+from tidemill.core.nodes.pool_urls import URLS_MAX
+from tidemill.core.nodes.rules.rule_book import to_json
+from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.wire.handshake import Applicant
 from tidemill.wire.link import AgentLink
 from tidemill.wire.messages import Facts

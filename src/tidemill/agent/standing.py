@@ -13,10 +13,10 @@ from tidemill.agent.identity import Membership
 from tidemill.agent.speed import Speed
 from tidemill.agent.times import utc_offset_s
 from tidemill.core.clock import Instant, as_datetime
-from tidemill.core.hardware import Machine, MachineState
+from tidemill.core.nodes.machine.hardware import Machine, MachineState
 from tidemill.core.nodes.reasons import InHand, Reason, Why
-from tidemill.core.nodes.rule_book import RuleBook, rules_of, shown
-from tidemill.core.nodes.rules import HeatLimits, Reading, Senses, objections
+from tidemill.core.nodes.rules.rule_book import RuleBook, rules_of, shown
+from tidemill.core.nodes.rules.rules import HeatLimits, Reading, Senses, objections
 
 
 class LinkState(StrEnum):

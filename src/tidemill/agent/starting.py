@@ -34,7 +34,7 @@ from tidemill.agent.running.opening import opened_workshop
 from tidemill.agent.spool import Spool
 from tidemill.core.faults import AgentFault
 from tidemill.core.nodes.join_tokens import Shown
-from tidemill.core.nodes.rules import HeatLimits
+from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.core.settings import Settings
 from tidemill.core.signatures import SEED_BYTES
 from tidemill.host.private_files import replace_private_file

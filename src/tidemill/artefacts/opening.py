@@ -7,7 +7,7 @@ from tidemill.artefacts.s3 import S3Store
 from tidemill.artefacts.s3_bucket import Place
 from tidemill.artefacts.s3_signing import Credentials
 from tidemill.artefacts.store import ArtefactStore
-from tidemill.core.settings.artefacts import ArtefactsSettings
+from tidemill.core.settings.sections.artefacts import ArtefactsSettings
 
 
 def open_store(settings: ArtefactsSettings, home: Path) -> ArtefactStore:

@@ -12,8 +12,8 @@ from tidemill.cli.output import AsJson, Declined, print_json, print_table, repor
 from tidemill.cli.surroundings import connected, load, operator_name, running_urls
 from tidemill.core.clock import as_datetime
 from tidemill.core.ids import Ids
+from tidemill.core.operations.switches import Switch, SwitchState
 from tidemill.core.refusals import Refusal
-from tidemill.core.switches import Switch, SwitchState
 from tidemill.store import events, switches
 from tidemill.store.clock import read_clock
 

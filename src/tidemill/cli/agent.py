@@ -27,7 +27,7 @@ from tidemill.cli.agent_status import print_status
 from tidemill.cli.output import AsJson, Declined, Exit, report, say
 from tidemill.cli.surroundings import operator_name
 from tidemill.core.nodes.join_tokens import Shown, read
-from tidemill.core.nodes.rules import Work
+from tidemill.core.nodes.rules.rules import Work
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings import Settings
 

@@ -15,7 +15,7 @@ from tidemill.cli.output import AsJson, Declined, print_json, print_table, say
 from tidemill.cli.rule_words import EXAMPLES, NAMES, wish, written
 from tidemill.cli.surroundings import operator_name
 from tidemill.core.clock import as_datetime
-from tidemill.core.nodes.rule_book import Entry, Place, RuleBook, shown
+from tidemill.core.nodes.rules.rule_book import Entry, Place, RuleBook, shown
 from tidemill.core.refusals import Refusal
 
 app = typer.Typer(help="The rules by which this machine works.", no_args_is_help=True)

@@ -14,7 +14,7 @@ from tidemill.cli.pool_keys import rotate_pool_keys
 from tidemill.cli.signed_in import SignedIn, logged_in, signed_in
 from tidemill.core.accounts.keys import key_prefix, looks_like_key
 from tidemill.core.accounts.roles import Role, Scope
-from tidemill.core.settings.quantities import DURATION
+from tidemill.core.settings.kinds.quantities import DURATION
 
 app = typer.Typer(
     help="Your API keys: list, create, rotate, revoke. And the keys that seal the pool's secrets: rotate."

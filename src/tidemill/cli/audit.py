@@ -11,8 +11,8 @@ import typer
 from tidemill.cli.output import AsJson, Declined, print_json, print_line, print_table, report, say
 from tidemill.cli.surroundings import connected, database_urls, load
 from tidemill.core.clock import Instant, as_datetime, as_instant
-from tidemill.core.trail import NO_ACTS, Act, Damage, Flaw, Head, Verification
-from tidemill.core.trail_lines import act_of, head_of, line_of
+from tidemill.core.events.trail import NO_ACTS, Act, Damage, Flaw, Head, Verification
+from tidemill.core.events.trail_lines import act_of, head_of, line_of
 from tidemill.store import heads_file, trail
 from tidemill.store.query import Connection
 

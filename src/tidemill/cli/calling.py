@@ -20,7 +20,7 @@ from tidemill.core.accounts.permissions import PermissionRefusal
 from tidemill.core.accounts.second_factor import SecondFactorRefusal
 from tidemill.core.accounts.sessions import SessionRefusal
 from tidemill.core.faults import Fault, NotRunning
-from tidemill.core.pool_urls import is_loopback
+from tidemill.core.nodes.pool_urls import is_loopback
 
 if TYPE_CHECKING:
     import httpx2

@@ -12,9 +12,9 @@ from tidemill import __version__
 from tidemill.cli.checks import print_checks
 from tidemill.cli.output import AsJson, Declined, in_words, report
 from tidemill.cli.surroundings import connected, database_urls, load, outside_urls, running_urls, server_of
-from tidemill.core.backups import backup_name
 from tidemill.core.faults import AlreadyRunning
 from tidemill.core.ids import Ids
+from tidemill.core.operations.backups import backup_name
 from tidemill.store import backup as backups
 from tidemill.store.address import tool_arguments
 from tidemill.store.check import Check, checks

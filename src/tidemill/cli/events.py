@@ -10,7 +10,7 @@ import typer
 from tidemill.cli.output import AsJson, Declined, print_json, print_line
 from tidemill.cli.surroundings import connected, load, running_urls
 from tidemill.core.clock import as_datetime
-from tidemill.core.events import LOG_START, Cursor, Recorded
+from tidemill.core.events.log import LOG_START, Cursor, Recorded
 from tidemill.core.faults import DatabaseFault, NotRunning
 from tidemill.core.settings import Settings
 from tidemill.store import events as log

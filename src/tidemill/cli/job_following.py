@@ -17,9 +17,9 @@ from tidemill.cli.job_view import progress_of, say_plan, state_of
 from tidemill.cli.output import Declined, say
 from tidemill.cli.private_results import Opener, opener_of
 from tidemill.cli.signed_in import SignedIn
-from tidemill.core.archives import read_archive
+from tidemill.core.jobs.archives import read_archive
+from tidemill.core.jobs.results import PIECE_BYTES
 from tidemill.core.refusals import Refusal
-from tidemill.core.results import PIECE_BYTES
 
 ROUTE = "/marketplace/jobs"
 POLL_S = 1.0

@@ -15,7 +15,7 @@ from tidemill.cli.job_view import print_job, print_jobs, print_quote, print_resu
 from tidemill.cli.output import AsJson, Declined, print_json, print_line, report, say
 from tidemill.cli.private_results import made_private
 from tidemill.cli.signed_in import as_operator, signed_in
-from tidemill.core.work.job import JobState
+from tidemill.core.jobs.job import JobState
 
 app = typer.Typer(help="Jobs: order, quote, confirm, follow, fetch the result.", no_args_is_help=True)
 

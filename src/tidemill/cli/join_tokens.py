@@ -12,8 +12,8 @@ from tidemill.cli.calling import moment
 from tidemill.cli.output import AsJson, Declined, print_json, print_line, print_table, report, say
 from tidemill.cli.signed_in import SignedIn, signed_in
 from tidemill.core.nodes.join_tokens import LIFETIME_MAX_S, JoinTokenRefusal
-from tidemill.core.pool_urls import is_loopback
-from tidemill.core.settings.quantities import DURATION
+from tidemill.core.nodes.pool_urls import is_loopback
+from tidemill.core.settings.kinds.quantities import DURATION
 
 app = typer.Typer(help="Join tokens: list, make, revoke.", no_args_is_help=True)
 

@@ -20,7 +20,7 @@ from tidemill.core.ids import Ids
 from tidemill.core.ledger import Adjustment, AdjustmentState, LedgerAccount
 from tidemill.core.money import credits_of, micro_credits
 from tidemill.core.refusals import Refusal
-from tidemill.core.settings.money import MoneySettings
+from tidemill.core.settings.sections.money import MoneySettings
 from tidemill.store import adjustments as store
 from tidemill.store import books, events, ledger
 from tidemill.store.clock import read_clock

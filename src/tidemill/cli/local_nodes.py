@@ -28,7 +28,7 @@ from tidemill.control.demonstration import OPERATOR, OWNERS, key_of
 from tidemill.core.faults import Fault
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings import Settings
-from tidemill.core.settings.reaching import own_address
+from tidemill.core.settings.reach import own_address
 from tidemill.host import bound_child
 
 log = structlog.get_logger()

@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from tidemill.cli.output import printable, say
-from tidemill.core.settings.process import LogFormat, LogSettings
+from tidemill.core.settings.sections.process import LogFormat, LogSettings
 
 Announce = Callable[..., None]
 """Tells whoever started the process a sentence, with fields: text for people, a log line where logs are JSON."""

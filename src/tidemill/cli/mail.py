@@ -19,7 +19,7 @@ from tidemill.core.accounts.addresses import parse_address
 from tidemill.core.clock import Instant, as_datetime
 from tidemill.core.faults import MailFault
 from tidemill.core.ids import Ids
-from tidemill.core.mail import Letter, LetterKind, LetterRefusal
+from tidemill.core.notices.mail import Letter, LetterKind, LetterRefusal
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings import Settings
 from tidemill.store import mail as store

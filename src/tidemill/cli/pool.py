@@ -19,7 +19,7 @@ from tidemill.cli.output import AsJson, Declined, Exit, print_fields, print_json
 from tidemill.cli.surroundings import default_home, load, operator_name, outside_urls, running_urls, server_of
 from tidemill.core.faults import NotRunning
 from tidemill.core.settings import Place, Settings
-from tidemill.core.settings.reaching import own_address as address
+from tidemill.core.settings.reach import own_address as address
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.backup import folder_of
 from tidemill.store.embedded import make_home, owner_pid, stop_orphan

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from tidemill.cli.credentials import credentials_folder
 from tidemill.cli.output import Declined
-from tidemill.core.results import KEY_BYTES, Bound, ReaderKey, ResultRefusal, opened, opened_envelope
+from tidemill.core.jobs.results import KEY_BYTES, Bound, ReaderKey, ResultRefusal, opened, opened_envelope
 from tidemill.host.private_files import make_private_file_once
 
 _TEXT = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)

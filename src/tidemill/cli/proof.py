@@ -8,9 +8,9 @@ import typer
 from tidemill.cli.output import AsJson, Declined, print_json, report
 
 if TYPE_CHECKING:
-    from tidemill.core.proofs.file import ProofFile
-    from tidemill.core.proofs.statement import Statement
     from tidemill.core.refusals import Refusal
+    from tidemill.core.trust.proofs.file import ProofFile
+    from tidemill.core.trust.proofs.statement import Statement
 
 app = typer.Typer(help="Proofs of products of matrices: verify.", no_args_is_help=True)
 
@@ -54,8 +54,8 @@ def verify(
 
 
 def _read(file: Path) -> "ProofFile":
-    from tidemill.core.proofs.file import FILE_MAX_BYTES, read_file
-    from tidemill.core.proofs.refusals import ProofRefusal
+    from tidemill.core.trust.proofs.file import FILE_MAX_BYTES, read_file
+    from tidemill.core.trust.proofs.refusals import ProofRefusal
 
     with file.open("rb") as opened:
         held = read_file(opened.read(FILE_MAX_BYTES + 1))
@@ -66,9 +66,9 @@ def _read(file: Path) -> "ProofFile":
 
 def _refused(held: "ProofFile", left: Path | None, right: Path | None, product: Path | None) -> "Refusal | None":
     """Why the file proves nothing; None if it proves the product."""
-    from tidemill.core.proofs.file import refused_receipt
-    from tidemill.core.proofs.refusals import ProofRefusal
-    from tidemill.core.proofs.sumcheck import refused, replay
+    from tidemill.core.trust.proofs.file import refused_receipt
+    from tidemill.core.trust.proofs.refusals import ProofRefusal
+    from tidemill.core.trust.proofs.sumcheck import refused, replay
 
     replayed = replay(held.statement, held.proof)
     if isinstance(replayed, ProofRefusal):
@@ -83,7 +83,7 @@ def _refused(held: "ProofFile", left: Path | None, right: Path | None, product: 
 
 def _factors(statement: "Statement", seed: int | None, left: Path | None, right: Path | None) -> Any:
     """Both matrices, from their files or else from the seed; None where neither is there."""
-    from tidemill.core.matrices.drawing import LEFT, RIGHT, drawn_rows
+    from tidemill.core.matrices.seeded_matrices import LEFT, RIGHT, drawn_rows
 
     if left and right:
         return _matrix(left), _matrix(right)

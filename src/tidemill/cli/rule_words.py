@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tidemill.cli.output import Declined
-from tidemill.core.nodes.windows import DAYS
+from tidemill.core.nodes.rules.windows import DAYS
 
 NAMES = "price, minimum_price, windows, only_when_idle, power_limit_w, temperature_limit_c, labels and region"
 EXAMPLES = "price=1.5 windows=22:00-08:00,sat+sun/00:00-24:00 only_when_idle=10%/300s labels=rack=7,room=east"

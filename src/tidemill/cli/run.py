@@ -17,10 +17,10 @@ from tidemill.cli.job_view import print_results, say_plan
 from tidemill.cli.output import AsJson, Declined, Exit, print_json, say
 from tidemill.cli.private_results import made_private
 from tidemill.cli.signed_in import SignedIn, signed_in
-from tidemill.core.kinds.embed import INLINE_MAX, TEXT_MAX_BYTES
-from tidemill.core.kinds.matmul import SIDE_MAX, Element
-from tidemill.core.kinds.script import PROGRAM_MAX_BYTES
-from tidemill.core.kinds.task import Priority
+from tidemill.core.jobs.kinds.embed import INLINE_MAX, TEXT_MAX_BYTES
+from tidemill.core.jobs.kinds.matmul import SIDE_MAX, Element
+from tidemill.core.jobs.kinds.script import PROGRAM_MAX_BYTES
+from tidemill.core.jobs.kinds.task import Priority
 
 app = typer.Typer(help="Order a job, wait for it and fetch its result, in one line.", no_args_is_help=True)
 

@@ -18,7 +18,7 @@ from tidemill.core.accounts.keys import looks_like_key
 from tidemill.core.accounts.permissions import PermissionRefusal
 from tidemill.core.accounts.sessions import SessionRefusal
 from tidemill.core.faults import NotRunning
-from tidemill.core.settings.reaching import own_address, public_url
+from tidemill.core.settings.reach import own_address, public_url
 from tidemill.store.embedded import owner_pid
 
 T = TypeVar("T")

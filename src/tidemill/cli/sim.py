@@ -66,7 +66,7 @@ def _run(what: tuple[str, Path, Path, int]) -> "Allocated":
 
 def _policy(name: str, cluster: "Cluster", seed: int) -> "Policy":
     from tidemill.control.placement_policies import placement_policies
-    from tidemill.core.placement.demand import Demand
+    from tidemill.core.placement.workload import Demand
     from tidemill.core.settings.tree import Settings
     from tidemill.sim.rivals import BestFit, GradientDescent, RandomFit
 

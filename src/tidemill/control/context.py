@@ -23,8 +23,8 @@ from tidemill.control.tokens import Tokens
 from tidemill.core.accounts.roles import STRANGER, Caller
 from tidemill.core.accounts.sessions import USER_AGENT_MAX, Device, SessionRules
 from tidemill.core.clock import SECOND
-from tidemill.core.mail.letters import one_line
-from tidemill.core.results import ReaderKey
+from tidemill.core.jobs.results import ReaderKey
+from tidemill.core.notices.mail.letters import one_line
 from tidemill.link.server import Links
 from tidemill.store import pool
 from tidemill.store.database import Database

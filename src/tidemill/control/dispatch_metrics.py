@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.work.attempt import AttemptState
+from tidemill.core.jobs.attempt import AttemptState
 from tidemill.store.job_views import Queue
 
 _PRIORITIES = ("high", "normal", "low")

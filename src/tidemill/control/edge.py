@@ -16,7 +16,7 @@ from tidemill.control.large_bodies import is_of_uploads, may_be_large
 from tidemill.control.limiter import headers as limit_headers
 from tidemill.control.problems import refusal
 from tidemill.control.statuses import RequestRefusal
-from tidemill.core.pool_urls import is_loopback
+from tidemill.core.nodes.pool_urls import is_loopback
 
 log = structlog.get_logger()
 

@@ -10,8 +10,8 @@ from enum import Enum
 from tidemill.control.context import Control
 from tidemill.control.demonstration import demonstrate, greeting
 from tidemill.core.faults import Fault
-from tidemill.core.pool_urls import is_loopback
-from tidemill.core.settings.reaching import own_address
+from tidemill.core.nodes.pool_urls import is_loopback
+from tidemill.core.settings.reach import own_address
 from tidemill.store import pool
 
 _IN_USE = (

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from tidemill.core import telemetry
 from tidemill.core.clock import Instant
+from tidemill.core.jobs import attempt_reports as work
+from tidemill.core.nodes.health import telemetry
+from tidemill.core.nodes.health.telemetry import PastBeat
 from tidemill.core.nodes.reports import Dropped, Fact, Said
-from tidemill.core.telemetry import PastBeat
-from tidemill.core.work import reports as work
 from tidemill.wire import spooled
 from tidemill.wire.messages import Accepted, Beat, Declined, Facts, LogLines, Progress, Receipts, Report
 

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from tidemill.artefacts.store import ArtefactStore, Reading
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.artefacts.refusals import ArtefactRefusal
-from tidemill.core.dispatch.comparing import is_as_signed
-from tidemill.core.dispatch.opening import NOTHING, Held, held_in
 from tidemill.core.faults import Fault
-from tidemill.core.kinds.task import Task
-from tidemill.core.receipts import Receipt
-from tidemill.core.results import ReaderKey
+from tidemill.core.jobs.kinds.task import Task
+from tidemill.core.jobs.private_results import NOTHING, Held, held_in
+from tidemill.core.jobs.receipts import Receipt
+from tidemill.core.jobs.results import ReaderKey
+from tidemill.core.trust.audits.comparison import is_as_signed
 
 
 class HeldResults:

@@ -12,8 +12,8 @@ from tidemill.control.routes.job_views import PrintedView
 from tidemill.control.statuses import RequestRefusal
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.accounts.sessions import Device
-from tidemill.core.events import Cursor
-from tidemill.core.work.job import ENDED
+from tidemill.core.events.log import Cursor
+from tidemill.core.jobs.job import ENDED
 from tidemill.store import job_views
 from tidemill.store.job_views import Printed
 

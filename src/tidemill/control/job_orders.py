@@ -17,17 +17,17 @@ from tidemill.control.receiving import work_terms
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.artefacts.refusals import ArtefactRefusal
 from tidemill.core.clock import DAY, SECOND, Instant
-from tidemill.core.kinds.kind import Objection
-from tidemill.core.kinds.task import Input, Priority
+from tidemill.core.jobs.events import JobConfirmed, JobQuoted
+from tidemill.core.jobs.job import JobState
+from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.task import Input, Priority
+from tidemill.core.jobs.quotes import Order, Quote, quote, tasks_of, understand
+from tidemill.core.jobs.quotes.order import DEADLINE_S
+from tidemill.core.jobs.quotes.quote import from_shown, rules_of, shown
+from tidemill.core.jobs.quotes.tasks import NewTaskParts, Part, divided
+from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.ledger import AccountKind, LedgerAccount
-from tidemill.core.market import Market
-from tidemill.core.quotes import Order, Quote, quote, tasks_of, understand
-from tidemill.core.quotes.order import DEADLINE_S
-from tidemill.core.quotes.quote import from_shown, rules_of, shown
-from tidemill.core.quotes.tasks import NewTaskParts, Part, divided
-from tidemill.core.work.events import JobConfirmed, JobQuoted
-from tidemill.core.work.job import JobState
-from tidemill.core.work.refusals import JobRefusal
+from tidemill.core.placement.supply import Market
 from tidemill.store import api_keys, artefacts, events, job_changes, jobs, ledger
 from tidemill.store.job_changes import Wanted
 from tidemill.store.job_views import Job

@@ -18,7 +18,7 @@ from tidemill.core.accounts.passwords import checked_password
 from tidemill.core.accounts.roles import Caller, Role
 from tidemill.core.accounts.sessions import Device
 from tidemill.core.clock import Instant
-from tidemill.core.mail import LetterKind, Value
+from tidemill.core.notices.mail import LetterKind, Value
 from tidemill.store import accounts, mailed_tokens
 from tidemill.store.accounts import Newcomer
 from tidemill.store.mailed_tokens import MailedToken, Purpose

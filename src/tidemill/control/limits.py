@@ -3,7 +3,7 @@
 from tidemill.core.accounts.roles import Caller, Credential, Role
 from tidemill.core.clock import HOUR, SECOND
 from tidemill.core.limits import Limit, address_key
-from tidemill.core.settings.edge import LimitsSettings
+from tidemill.core.settings.sections.edge import LimitsSettings
 
 _MINUTE = 60 * SECOND
 

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 from tidemill.control.protocol import guarded
 from tidemill.core.faults import Fault
 from tidemill.core.settings import Settings
-from tidemill.core.settings.edge import HttpSettings
+from tidemill.core.settings.sections.edge import HttpSettings
 from tidemill.link.server import Links
 
 _BACKLOG = 4096

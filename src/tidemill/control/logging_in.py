@@ -22,7 +22,7 @@ from tidemill.core.accounts.second_factor import SecondFactorRefusal, is_time_co
 from tidemill.core.accounts.sessions import Device, Session
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.limits import Limit, address_key
-from tidemill.core.mail import LetterKind, Value
+from tidemill.core.notices.mail import LetterKind, Value
 from tidemill.core.refusals import Refusal
 from tidemill.store import accounts, logins, second_factors, sessions
 from tidemill.store.logins import Result

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tidemill.control.loops.placing import selling_terms
 from tidemill.control.parts import Parts
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.market import Market
+from tidemill.core.placement.supply import Market
 from tidemill.store import market
 from tidemill.store.database import Database
 

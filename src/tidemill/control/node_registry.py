@@ -12,10 +12,10 @@ from tidemill.control.tallies import Tally, TallyLoop
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.nodes import join_tokens
 from tidemill.core.nodes.admission import Applicant, DoorRules, TurnedAway
-from tidemill.core.nodes.alerts import AlertLimits
-from tidemill.core.nodes.cached import CACHE
 from tidemill.core.nodes.events import LinkRefused
+from tidemill.core.nodes.health.alerts import AlertLimits
 from tidemill.core.nodes.life import LifeRefusal
+from tidemill.core.nodes.machine.cache_report import CACHE
 from tidemill.core.nodes.reports import CHALLENGE, RULES
 from tidemill.core.settings import Settings
 from tidemill.link import registry

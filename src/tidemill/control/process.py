@@ -59,7 +59,7 @@ from tidemill.control.node_registry import LinkRefusalLoop
 from tidemill.control.parts import Parts
 from tidemill.control.tracing import traced
 from tidemill.core.clock import SECOND, ClockRules
-from tidemill.core.events import Recorded
+from tidemill.core.events.log import Recorded
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
 from tidemill.core.settings import Settings, pool_fingerprint

@@ -13,7 +13,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tidemill.control.large_bodies import PACE_BYTES_PER_S, may_be_large
 from tidemill.control.taken_body import BODY, LEAST_BYTES, GivenBody, Places, TakenBody
-from tidemill.core.settings.edge import HttpSettings
+from tidemill.core.settings.sections.edge import HttpSettings
 
 _FRAMING = 8
 """How many bytes may frame one byte of a body that comes in tiny chunks."""

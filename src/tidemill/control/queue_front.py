@@ -11,8 +11,8 @@ from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.dispatch.asking import asked
-from tidemill.core.dispatch.placer import Want
+from tidemill.core.placement.placer import Want
+from tidemill.core.placement.queued_task import asked
 from tidemill.store import sellers, tasks
 from tidemill.store.database import Database
 from tidemill.store.query import Connection

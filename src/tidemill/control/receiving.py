@@ -10,15 +10,15 @@ from uuid import UUID
 
 from tidemill.control.parts import Parts
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.dispatch.events import ReceiptsRefused
-from tidemill.core.events import Event
-from tidemill.core.mail.letters import one_line
-from tidemill.core.market import plan_of
-from tidemill.core.receipts import ReceiptRefusal, read_batch
+from tidemill.core.events.log import Event
+from tidemill.core.jobs.attempt import Happening
+from tidemill.core.jobs.attempt_reports import Accepted, Declined, Lines, OfAttempt, Progress, Receipts
+from tidemill.core.jobs.receipts import ReceiptRefusal, read_batch
+from tidemill.core.jobs.task import Patience
+from tidemill.core.jobs.task_events import ReceiptsRefused
+from tidemill.core.notices.mail.letters import one_line
+from tidemill.core.placement.supply import plan_of
 from tidemill.core.settings import Settings
-from tidemill.core.work.attempt import Happening
-from tidemill.core.work.reports import Accepted, Declined, Lines, OfAttempt, Progress, Receipts
-from tidemill.core.work.task import Patience
 from tidemill.store import deliveries, events, outcomes, printing
 from tidemill.store.deliveries import Delivered, Signer
 from tidemill.store.node_reports import Applied, Reported

@@ -7,7 +7,7 @@ from tidemill.control.context import Control
 from tidemill.core.accounts.account import Account, Language
 from tidemill.core.accounts.addresses import Address
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.mail import Letter, LetterKind, Value
+from tidemill.core.notices.mail import Letter, LetterKind, Value
 from tidemill.store import mail, mailed_tokens
 from tidemill.store.mailed_tokens import MailedToken, Purpose
 from tidemill.store.query import Connection

@@ -20,9 +20,9 @@ import aiosmtplib
 
 from tidemill.core.clock import Instant, as_datetime
 from tidemill.core.faults import MailFault
-from tidemill.core.mail import Letter, Masthead, render
-from tidemill.core.mail.letters import one_line
-from tidemill.core.settings.mail import PORTS, MailSettings, SmtpTls
+from tidemill.core.notices.mail import Letter, Masthead, render
+from tidemill.core.notices.mail.letters import one_line
+from tidemill.core.settings.sections.mail import PORTS, MailSettings, SmtpTls
 
 _FAREWELL_S = 2.0
 _BROKEN = 0

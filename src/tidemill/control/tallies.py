@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import Instant
-from tidemill.core.events import Event
+from tidemill.core.events.log import Event
 from tidemill.store import events
 
 What = TypeVar("What", bound=Hashable)

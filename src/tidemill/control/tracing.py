@@ -6,7 +6,7 @@ from starlette.types import ASGIApp
 
 from tidemill import __version__
 from tidemill.core.faults import SettingsFault
-from tidemill.core.settings.process import TracingSettings
+from tidemill.core.settings.sections.process import TracingSettings
 
 
 def traced(app: ASGIApp, settings: TracingSettings) -> tuple[ASGIApp, Callable[[], None]]:

@@ -13,9 +13,9 @@ from tidemill.control.context import Control
 from tidemill.control.problems import Refused, unless_refused
 from tidemill.control.taken_body import BODY, Body
 from tidemill.core.accounts.roles import Caller
-from tidemill.core.artefacts.keeping import OverQuota
 from tidemill.core.artefacts.metadata import Described
 from tidemill.core.artefacts.refusals import UploadRefusal
+from tidemill.core.artefacts.retention import OverQuota
 from tidemill.core.artefacts.uploads import Checksum, Upload, expires_at, refused_caller, refused_part
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import Fault

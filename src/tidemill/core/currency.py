@@ -3,7 +3,7 @@
 So the name can change without touching the books: an account's id follows from the word that the ledger keeps.
 """
 
-from tidemill.core.settings.money import MoneySettings
+from tidemill.core.settings.sections.money import MoneySettings
 
 CREDIT = "credit"
 

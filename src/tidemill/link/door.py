@@ -10,7 +10,7 @@ from http import HTTPStatus
 from ipaddress import ip_address, ip_network
 
 from tidemill.core.limits import address_key
-from tidemill.core.pool_urls import is_address
+from tidemill.core.nodes.pool_urls import is_address
 from tidemill.link.rules import LinkRules
 from tidemill.wire.opening import Rejection, Request
 

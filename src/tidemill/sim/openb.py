@@ -17,11 +17,11 @@ from uuid import UUID
 from tidemill.core.clock import Instant
 from tidemill.core.faults import Fault
 from tidemill.core.placement.candidate import Candidate, Device, Market
-from tidemill.core.placement.demand import Demand
+from tidemill.core.placement.demand import WHOLE_MILLI, Request
+from tidemill.core.placement.index.pool import Pool
 from tidemill.core.placement.policies import Policy
 from tidemill.core.placement.policies.packed import Packed
-from tidemill.core.placement.pool import Pool
-from tidemill.core.placement.request import WHOLE_MILLI, Request
+from tidemill.core.placement.workload import Demand
 
 INFLATION = 1.3
 KIND = "pod"

@@ -10,10 +10,10 @@ from random import Random
 
 import numpy as np
 
-from tidemill.core.placement.columns import Columns
-from tidemill.core.placement.demand import Asked, Demand
+from tidemill.core.placement.demand import WHOLE_MILLI, Request
+from tidemill.core.placement.index.columns import Columns
 from tidemill.core.placement.policies import Floats, Numbers, Slots
-from tidemill.core.placement.request import WHOLE_MILLI, Request
+from tidemill.core.placement.workload import Asked, Demand
 
 CPU_SCALE_MILLI, GPU_SCALE_MILLI = 128_000, 8 * WHOLE_MILLI
 """The largest machine; what is left of one is measured by it."""

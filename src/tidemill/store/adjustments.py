@@ -7,7 +7,7 @@ from uuid import UUID
 import asyncpg
 
 from tidemill.core.clock import Instant
-from tidemill.core.events import AccountFrozen, AdjustmentProposed, AdjustmentSettled
+from tidemill.core.events.log import AccountFrozen, AdjustmentProposed, AdjustmentSettled
 from tidemill.core.ids import Ids
 from tidemill.core.ledger import Adjustment, AdjustmentRefusal, AdjustmentState, FreezeRefusal, PostingRefusal
 from tidemill.core.ledger.adjustments import propose, settle

@@ -15,9 +15,8 @@ import asyncpg
 
 from tidemill.core.accounts.roles import Role
 from tidemill.core.clock import DAY, Instant
-from tidemill.core.events import Event
+from tidemill.core.events.log import Event
 from tidemill.core.ids import Ids, first_id_at
-from tidemill.core.nodes import rule_book
 from tidemill.core.nodes.admission import (
     AdmissionRefusal,
     Applicant,
@@ -34,7 +33,8 @@ from tidemill.core.nodes.admission import (
 from tidemill.core.nodes.events import NodeCloned, NodeJoined, NodeVersionRefused
 from tidemill.core.nodes.join_tokens import JoinToken
 from tidemill.core.nodes.life import Life
-from tidemill.core.nodes.rule_book import Place, RuleBook
+from tidemill.core.nodes.rules import rule_book
+from tidemill.core.nodes.rules.rule_book import Place, RuleBook
 from tidemill.store import events, joining_letters
 from tidemill.store.join_tokens import token_of
 from tidemill.store.keyring import Keyring

@@ -21,7 +21,7 @@ from typing import Any
 from uuid import UUID
 
 from tidemill.core.clock import DAY, SECOND, Instant
-from tidemill.core.events import LedgerArchived
+from tidemill.core.events.log import LedgerArchived
 from tidemill.core.faults import Fault
 from tidemill.core.ids import Ids, first_id_at
 from tidemill.core.ledger import entry_of, fingerprint

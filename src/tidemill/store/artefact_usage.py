@@ -3,7 +3,7 @@ the transaction, and takes it before any other row of artefacts."""
 
 from uuid import UUID
 
-from tidemill.core.artefacts.keeping import Room
+from tidemill.core.artefacts.retention import Room
 from tidemill.store.query import Connection, Query
 
 _ROOM = Query("artefact/room")

@@ -14,8 +14,8 @@ import asyncpg
 from tidemill.core.artefacts.access import AccountCaller, refused_deleting
 from tidemill.core.artefacts.artefact import Artefact, Digest, Purpose
 from tidemill.core.artefacts.events import ArtefactDeleted, ArtefactMade, ArtefactRemoved
-from tidemill.core.artefacts.keeping import Content, counted_bytes
 from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
+from tidemill.core.artefacts.retention import Content, counted_bytes
 from tidemill.core.artefacts.uploads import Upload
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids

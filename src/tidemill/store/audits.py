@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.dispatch.auditing import THE_POOL
-from tidemill.core.dispatch.comparing import Difference
 from tidemill.core.ids import Ids
-from tidemill.core.work.task import Patience, TaskState
+from tidemill.core.jobs.task import Patience, TaskState
+from tidemill.core.trust.audits.comparison import Difference
+from tidemill.core.trust.checks.choice import THE_POOL
 from tidemill.store import task_ends
 from tidemill.store.database import Database
 from tidemill.store.late import RANKS

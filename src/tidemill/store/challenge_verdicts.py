@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from tidemill.core.challenge.concluding import Conclusion, Evidence
-from tidemill.core.challenge.events import NodeChallengeFailed, NodeChallengePassed
-from tidemill.core.challenge.messages import Answer, answer_of
-from tidemill.core.challenge.states import State
-from tidemill.core.challenge.verdict import Figures
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
+from tidemill.core.nodes.challenge.conclusions import Conclusion, Evidence
+from tidemill.core.nodes.challenge.events import NodeChallengeFailed, NodeChallengePassed
+from tidemill.core.nodes.challenge.messages import Answer, answer_of
+from tidemill.core.nodes.challenge.states import State
+from tidemill.core.nodes.challenge.verdict import Figures
 from tidemill.core.nodes.life import Change, Life, LifeRefusal, after
 from tidemill.store import events
 from tidemill.store.challenges import SLACK_US, asked_of

@@ -12,14 +12,14 @@ from uuid import UUID
 import asyncpg
 
 from tidemill.core.bounded_json import Malformed, json_bytes, read_json
-from tidemill.core.challenge.messages import Answer, DeviceDraw, Step, answer_of, order_bytes
-from tidemill.core.challenge.sizing import Asked, ask_order, asked, device_draw, draw_order
-from tidemill.core.challenge.states import Happening, State, after
-from tidemill.core.challenge.verdict import ChallengeRefusal, missed
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.hardware import Machine
 from tidemill.core.ids import Ids
-from tidemill.core.settings.challenge import ChallengeSettings
+from tidemill.core.nodes.challenge.messages import Answer, DeviceDraw, Step, answer_of, order_bytes
+from tidemill.core.nodes.challenge.sizes import Asked, ask_order, asked, device_draw, draw_order
+from tidemill.core.nodes.challenge.states import Happening, State, after
+from tidemill.core.nodes.challenge.verdict import ChallengeRefusal, missed
+from tidemill.core.nodes.machine.hardware import Machine
+from tidemill.core.settings.sections.challenge import ChallengeSettings
 from tidemill.store.query import Connection, Query
 
 _DUE_OWNERS = Query("challenge/due_owners")

@@ -10,13 +10,13 @@ import asyncpg
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
-from tidemill.core.work import job as lives
-from tidemill.core.work import task as tasks
-from tidemill.core.work.attempt import AttemptState, Happening, after
-from tidemill.core.work.job import JobHappening
-from tidemill.core.work.paying import MarketPlan
-from tidemill.core.work.refusals import JobRefusal
-from tidemill.core.work.task import Effect, Step, TaskState
+from tidemill.core.jobs import job as lives
+from tidemill.core.jobs import task as tasks
+from tidemill.core.jobs.attempt import AttemptState, Happening, after
+from tidemill.core.jobs.job import JobHappening
+from tidemill.core.jobs.refusals import JobRefusal
+from tidemill.core.jobs.task import Effect, Step, TaskState
+from tidemill.core.settlement.rewards import MarketPlan
 from tidemill.store import jobs, leases, outcomes
 from tidemill.store.outcomes import Applied, Moved, Said
 from tidemill.store.query import Connection, Query

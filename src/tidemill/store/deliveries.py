@@ -13,12 +13,12 @@ from uuid import UUID
 import asyncpg
 
 from tidemill.core.clock import Instant
-from tidemill.core.dispatch.judging import Judged, at_fault, judged_at_once, used_ms
-from tidemill.core.dispatch.plausibility import Times, is_doubtful
 from tidemill.core.ids import Ids
-from tidemill.core.receipts import Outcome, Receipt
-from tidemill.core.work.attempt import Happening
-from tidemill.core.work.task import Crash, Patience, is_own_fault
+from tidemill.core.jobs.attempt import Happening
+from tidemill.core.jobs.receipts import Outcome, Receipt
+from tidemill.core.jobs.task import Crash, Patience, is_own_fault
+from tidemill.core.trust.checks.plausibility import Times, is_doubtful
+from tidemill.core.trust.checks.receipt_checks import Judged, at_fault, judged_at_once, used_ms
 from tidemill.store import outcomes
 from tidemill.store.late import Late, LateReceipt
 from tidemill.store.late import take as take_late

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import asyncpg
 
 from tidemill.core.clock import Instant
-from tidemill.core.events import LOG_START, Cursor, Event, Recorded
+from tidemill.core.events.log import LOG_START, Cursor, Event, Recorded
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
 from tidemill.store.database import Database, faults

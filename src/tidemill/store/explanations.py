@@ -11,9 +11,9 @@ from uuid import UUID
 import asyncpg
 
 from tidemill.core.clock import Instant
-from tidemill.core.dispatch.explaining import Explained, Waits
-from tidemill.core.dispatch.weighing import Nowhere, Weighed, Weighing
 from tidemill.core.ids import Ids
+from tidemill.core.placement.considerations import Nowhere, Weighed, Weighing
+from tidemill.core.placement.explanations import Explained, Waits
 from tidemill.store.database import Database
 from tidemill.store.query import Connection, Query
 

@@ -7,9 +7,9 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from tidemill.core.events.trail import Head
+from tidemill.core.events.trail_lines import head_line, head_of
 from tidemill.core.faults import Fault
-from tidemill.core.trail import Head
-from tidemill.core.trail_lines import head_line, head_of
 
 NAME = "audit-heads.txt"
 _LINE_MOST = 200

@@ -13,10 +13,10 @@ import asyncpg
 
 from tidemill.core.clock import DAY, Instant
 from tidemill.core.ids import Ids
-from tidemill.core.work import job as lives
-from tidemill.core.work.events import JobEnded, JobExtended
-from tidemill.core.work.job import ENDED, JobHappening, JobState
-from tidemill.core.work.refusals import JobRefusal
+from tidemill.core.jobs import job as lives
+from tidemill.core.jobs.events import JobEnded, JobExtended
+from tidemill.core.jobs.job import ENDED, JobHappening, JobState
+from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.store import closing, events, jobs
 from tidemill.store.query import Connection, Query
 

@@ -13,9 +13,9 @@ import asyncpg
 
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import Instant
-from tidemill.core.events import LOG_START, Cursor
-from tidemill.core.receipts import Receipt, inclusion, read_receipt
-from tidemill.core.work.job import JobState
+from tidemill.core.events.log import LOG_START, Cursor
+from tidemill.core.jobs.job import JobState
+from tidemill.core.jobs.receipts import Receipt, inclusion, read_receipt
 from tidemill.store.query import Connection, Query
 
 _FIND = Query("job_view/find")

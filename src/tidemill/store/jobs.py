@@ -9,10 +9,10 @@ import asyncpg
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
+from tidemill.core.jobs import job as lives
+from tidemill.core.jobs.job import Closing, Ends, JobEffect, JobHappening, JobLife, JobState
+from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.ledger import AccountKind, Hold, LedgerAccount, PostingRefusal
-from tidemill.core.work import job as lives
-from tidemill.core.work.job import Closing, Ends, JobEffect, JobHappening, JobLife, JobState
-from tidemill.core.work.refusals import JobRefusal
 from tidemill.store import ledger, tasks
 from tidemill.store.query import Connection, Query
 from tidemill.store.tasks import NewTask

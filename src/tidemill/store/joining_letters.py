@@ -7,8 +7,8 @@ from uuid import UUID
 from tidemill.core.accounts.account import Language
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
-from tidemill.core.mail import Letter, LetterKind, Value
 from tidemill.core.nodes.join_tokens import JoinToken, letter_due
+from tidemill.core.notices.mail import Letter, LetterKind, Value
 from tidemill.store import mail
 from tidemill.store.keyring import Keyring
 from tidemill.store.query import Connection, Query

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Self
 from uuid import UUID
 
-from tidemill.core import sealing
 from tidemill.core.clock import Instant
 from tidemill.core.faults import SecretsFault
 from tidemill.core.ids import Ids
-from tidemill.core.master_keys import MasterKey
-from tidemill.core.sealing import DataKey
+from tidemill.core.operations import sealing
+from tidemill.core.operations.master_keys import MasterKey
+from tidemill.core.operations.sealing import DataKey
 from tidemill.store.database import Database
 from tidemill.store.query import Connection, Query
 

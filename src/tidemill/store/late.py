@@ -11,10 +11,10 @@ from uuid import UUID
 import asyncpg
 
 from tidemill.core.clock import Instant
-from tidemill.core.receipts import Outcome, Receipt
-from tidemill.core.work import task as tasks
-from tidemill.core.work.attempt import AttemptState, Happening
-from tidemill.core.work.task import Attempt, Patience, TaskLife, TaskState
+from tidemill.core.jobs import task as tasks
+from tidemill.core.jobs.attempt import AttemptState, Happening
+from tidemill.core.jobs.receipts import Outcome, Receipt
+from tidemill.core.jobs.task import Attempt, Patience, TaskLife, TaskState
 from tidemill.store import artefact_grants, leases, outcomes
 from tidemill.store.arrays import uuid_array
 from tidemill.store.outcomes import Said

@@ -8,7 +8,7 @@ from uuid import UUID
 import asyncpg
 
 from tidemill.core.clock import Instant
-from tidemill.core.work.attempt import Happening
+from tidemill.core.jobs.attempt import Happening
 from tidemill.store.arrays import bigint_array, uuid_array
 from tidemill.store.outcomes import Said
 from tidemill.store.query import Connection, Query

@@ -11,7 +11,7 @@ from typing import Self
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.events import LedgerPosted
+from tidemill.core.events.log import LedgerPosted
 from tidemill.core.ids import Ids, first_id_at
 from tidemill.core.ledger import (
     AccountState,

@@ -15,9 +15,9 @@ from tidemill.core.accounts.account import Language
 from tidemill.core.clock import DAY, Instant
 from tidemill.core.faults import MailFault
 from tidemill.core.ids import Ids
-from tidemill.core.mail import FailureCause, Letter, LetterKind, LetterRefusal, is_understood
-from tidemill.core.mail.events import MailFailed
-from tidemill.core.mail.letters import ONCE_A_DAY
+from tidemill.core.notices.mail import FailureCause, Letter, LetterKind, LetterRefusal, is_understood
+from tidemill.core.notices.mail.events import MailFailed
+from tidemill.core.notices.mail.letters import ONCE_A_DAY
 from tidemill.store import events
 from tidemill.store.database import Database
 from tidemill.store.keyring import Keyring, SealedColumn

@@ -4,8 +4,8 @@ from asyncio import sleep
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.dispatch.selling import Terms, for_sale
-from tidemill.core.market import Market
+from tidemill.core.placement.seller import Terms, for_sale
+from tidemill.core.placement.supply import Market
 from tidemill.store import sellers
 from tidemill.store.database import Database
 from tidemill.store.query import Connection, Query

@@ -14,7 +14,7 @@ from asyncpg import LockNotAvailableError
 from asyncpg.types import ServerVersion
 
 from tidemill.core.clock import DAY, Instant
-from tidemill.core.events import PoolCreated, PoolRestored
+from tidemill.core.events.log import PoolCreated, PoolRestored
 from tidemill.core.faults import DatabaseFault, WrongVersion
 from tidemill.core.ids import Ids
 from tidemill.core.ledger.posting import OLDEST_US

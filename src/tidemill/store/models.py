@@ -7,9 +7,9 @@ import asyncpg
 
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.artefacts.events import ModelAdded, ModelRemoved
-from tidemill.core.artefacts.models import Model, ModelRefusal, WantedModel, checked_model
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
+from tidemill.core.models.model import Model, ModelRefusal, WantedModel, checked_model
 from tidemill.store import artefacts, events
 from tidemill.store.query import Connection, Query
 

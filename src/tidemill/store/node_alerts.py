@@ -9,9 +9,9 @@ import asyncpg
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
-from tidemill.core.nodes.alerts import LASTS_US, About, Alert, AlertKind, AlertLimits, claimed_twice, of_beat
-from tidemill.core.nodes.health_events import NodeAlertCleared, NodeAlertRaised
-from tidemill.core.telemetry import Beat
+from tidemill.core.nodes.health.alerts import LASTS_US, About, Alert, AlertKind, AlertLimits, claimed_twice, of_beat
+from tidemill.core.nodes.health.events import NodeAlertCleared, NodeAlertRaised
+from tidemill.core.nodes.health.telemetry import Beat
 from tidemill.store import events
 from tidemill.store.query import Connection, Query
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.bounded_json import Malformed
-from tidemill.core.nodes.cached import cached_of
+from tidemill.core.nodes.machine.cache_report import cached_of
 from tidemill.store.query import Connection, Query
 
 _REPLACE = Query("node_cache/replace")

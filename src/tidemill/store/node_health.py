@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.events import Event
+from tidemill.core.events.log import Event
 from tidemill.core.ids import Ids
-from tidemill.core.nodes.alerts import offline
-from tidemill.core.nodes.health import (
+from tidemill.core.nodes.health.alerts import offline
+from tidemill.core.nodes.health.events import NodeOffline, PoolDeaf, PoolHears
+from tidemill.core.nodes.health.silence import (
     Ears,
     HealthRules,
     Listening,
@@ -21,7 +22,6 @@ from tidemill.core.nodes.health import (
     listen,
     silent_below_us,
 )
-from tidemill.core.nodes.health_events import NodeOffline, PoolDeaf, PoolHears
 from tidemill.store import events, node_alerts
 from tidemill.store.query import Connection, Query
 

@@ -14,15 +14,15 @@ from uuid import UUID
 import asyncpg
 
 from tidemill.core.clock import Instant
-from tidemill.core.hardware import Machine, facts_of
 from tidemill.core.ids import Ids
-from tidemill.core.nodes.alerts import of_machine
-from tidemill.core.nodes.carries import carries_bytes
+from tidemill.core.jobs.attempt_reports import WorkSaid
+from tidemill.core.nodes.health.alerts import of_machine
 from tidemill.core.nodes.life import Life
+from tidemill.core.nodes.machine.abilities import carries_bytes
+from tidemill.core.nodes.machine.hardware import Machine, facts_of
 from tidemill.core.nodes.reports import Fact, Known, Said, Weighed, fresh, tellable, weigh
-from tidemill.core.nodes.rule_book import RuleBook, from_shown, shown
+from tidemill.core.nodes.rules.rule_book import RuleBook, from_shown, shown
 from tidemill.core.refusals import Refusal
-from tidemill.core.work.reports import WorkSaid
 from tidemill.store import events, node_alerts, nodes, telemetry
 from tidemill.store.presence import Link
 from tidemill.store.query import Connection, Query

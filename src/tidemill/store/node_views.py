@@ -6,11 +6,11 @@ from uuid import UUID
 
 import asyncpg
 
-from tidemill.core.events import Cursor, Reader, Recorded
+from tidemill.core.events.log import Cursor, Reader, Recorded
 from tidemill.core.nodes.no_work import NodeView
 from tidemill.core.nodes.node import KnownDevice, Node
-from tidemill.core.nodes.rules import HeatLimits
-from tidemill.core.nodes.viewing import Known, view
+from tidemill.core.nodes.node_state import Known, view
+from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.store import events, telemetry
 from tidemill.store.query import Connection, Query
 from tidemill.store.telemetry import NodeBeat

@@ -12,13 +12,13 @@ from uuid import UUID
 import asyncpg
 
 from tidemill.core.clock import Instant
-from tidemill.core.events import Event
+from tidemill.core.events.log import Event
 from tidemill.core.ids import Ids
-from tidemill.core.nodes import rule_book
 from tidemill.core.nodes.events import NodeRemoved, NodeRenamed, NodeRulesChanged, NodeSuspended
 from tidemill.core.nodes.life import Change, Life, LifeRefusal, after
 from tidemill.core.nodes.node import KnownDevice, Node, NodeRefusal, checked_name, removal_reason
-from tidemill.core.nodes.rule_book import Place, RuleBook
+from tidemill.core.nodes.rules import rule_book
+from tidemill.core.nodes.rules.rule_book import Place, RuleBook
 from tidemill.core.reasons import checked_reason
 from tidemill.core.refusals import Refusal
 from tidemill.store import events

@@ -16,15 +16,15 @@ from uuid import UUID
 import asyncpg
 
 from tidemill.core.clock import Instant
-from tidemill.core.dispatch.events import AttemptsPaid, TasksEnded
-from tidemill.core.events import Event
+from tidemill.core.events.log import Event
 from tidemill.core.ids import Ids
-from tidemill.core.work import task as tasks
-from tidemill.core.work.attempt import OVER, AttemptState, Happening
-from tidemill.core.work.events import JobEnded
-from tidemill.core.work.job import JobState
-from tidemill.core.work.paying import Due, MarketPlan, due
-from tidemill.core.work.task import ENDED, Attempt, Blame, Effect, Patience, Step, TaskLife, TaskState
+from tidemill.core.jobs import task as tasks
+from tidemill.core.jobs.attempt import OVER, AttemptState, Happening
+from tidemill.core.jobs.events import JobEnded
+from tidemill.core.jobs.job import JobState
+from tidemill.core.jobs.task import ENDED, Attempt, Blame, Effect, Patience, Step, TaskLife, TaskState
+from tidemill.core.jobs.task_events import AttemptsPaid, TasksEnded
+from tidemill.core.settlement.rewards import Due, MarketPlan, due
 from tidemill.store import events, settling, task_ends
 from tidemill.store.arrays import bigint_array, text_array, uuid_array
 from tidemill.store.query import Connection, Query

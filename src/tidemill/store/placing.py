@@ -11,9 +11,9 @@ from uuid import UUID
 
 from tidemill.core.artefacts.grants import Access, Grant
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.dispatch.events import TasksPlaced
-from tidemill.core.dispatch.placer import Found
 from tidemill.core.ids import Ids
+from tidemill.core.jobs.task_events import TasksPlaced
+from tidemill.core.placement.placer import Found
 from tidemill.store import artefact_grants, duties, events, tasks
 from tidemill.store.duties import Held
 from tidemill.store.leases import Offered

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
-from tidemill.core.results import KEY_BYTES, ReaderKey
+from tidemill.core.jobs.results import KEY_BYTES, ReaderKey
 from tidemill.core.signatures import SEED_BYTES, Identity
 from tidemill.store.database import Database
 from tidemill.store.keyring import Keyring, RandomBytes, SealedColumn

@@ -13,9 +13,9 @@ import asyncpg
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
-from tidemill.core.nodes.alerts import About, AlertKind, AlertLimits, is_alarming
-from tidemill.core.nodes.health_events import NodeOnline
-from tidemill.core.telemetry import Beat
+from tidemill.core.nodes.health.alerts import About, AlertKind, AlertLimits, is_alarming
+from tidemill.core.nodes.health.events import NodeOnline
+from tidemill.core.nodes.health.telemetry import Beat
 from tidemill.store import events, node_alerts, telemetry
 from tidemill.store.arrays import bigint_array, uuid_array
 from tidemill.store.query import Connection, Query

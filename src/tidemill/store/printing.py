@@ -5,7 +5,7 @@ from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
-from tidemill.core.work.reports import Lines
+from tidemill.core.jobs.attempt_reports import Lines
 from tidemill.store.query import Connection, Query
 from tidemill.store.tasks import find_by_key
 

@@ -6,7 +6,7 @@ from typing import Literal
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.events import ProcessLost, ProcessReturned, ProcessStarted, ProcessStopped
+from tidemill.core.events.log import ProcessLost, ProcessReturned, ProcessStarted, ProcessStopped
 from tidemill.core.ids import Ids
 from tidemill.store import events
 from tidemill.store.database import Database

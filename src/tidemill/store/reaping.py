@@ -5,8 +5,8 @@ Any number may do it at once: what was given up by one is found over by the next
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
-from tidemill.core.work.attempt import AttemptState
-from tidemill.core.work.job import JobHappening
+from tidemill.core.jobs.attempt import AttemptState
+from tidemill.core.jobs.job import JobHappening
 from tidemill.store import artefact_grants, closing, leases, outcomes
 from tidemill.store.database import Database
 from tidemill.store.outcomes import Applied, Terms

@@ -12,7 +12,7 @@ from uuid import UUID
 import asyncpg
 
 from tidemill.core.clock import Instant
-from tidemill.core.events import KeysRotated
+from tidemill.core.events.log import KeysRotated
 from tidemill.core.faults import AlreadyRunning, SecretsFault
 from tidemill.core.ids import Ids
 from tidemill.store import events

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.dispatch.selling import OwnerRecord, Seller, Terms, seller_of
 from tidemill.core.nodes.node import Node
+from tidemill.core.placement.seller import OwnerRecord, Seller, Terms, seller_of
 from tidemill.store import node_views, nodes
 from tidemill.store.database import Database
 from tidemill.store.query import Connection, Query

@@ -16,7 +16,7 @@ from tidemill.core.faults import Fault
 from tidemill.core.ids import Ids
 from tidemill.core.ledger import Entry, LedgerAccount, PostingRefusal, Release, Transfer
 from tidemill.core.ledger.accounts import AccountKind
-from tidemill.core.work.paying import Due, MarketPlan, Paid, Sums, split, sums
+from tidemill.core.settlement.rewards import Due, MarketPlan, Paid, Sums, split, sums
 from tidemill.store import ledger
 from tidemill.store.query import Connection
 

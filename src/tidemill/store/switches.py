@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from tidemill.core.clock import Instant
-from tidemill.core.events import SwitchThrown
+from tidemill.core.events.log import SwitchThrown
 from tidemill.core.ids import Ids
+from tidemill.core.operations.switches import Switch, SwitchRefusal, SwitchState, throw
 from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.refusals import Refusal
-from tidemill.core.switches import Switch, SwitchRefusal, SwitchState, throw
 from tidemill.store import events
 from tidemill.store.query import Connection, Query
 

@@ -13,8 +13,8 @@ from uuid import UUID
 import asyncpg
 
 from tidemill.core.clock import Instant
-from tidemill.core.work.job import Ends, JobEffect, JobState, counted
-from tidemill.core.work.task import TaskState
+from tidemill.core.jobs.job import Ends, JobEffect, JobState, counted
+from tidemill.core.jobs.task import TaskState
 from tidemill.store import artefacts
 from tidemill.store.arrays import bigint_array, text_array, uuid_array
 from tidemill.store.jobs import life_of

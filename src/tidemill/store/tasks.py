@@ -9,7 +9,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.dispatch.auditing import THE_POOL
+from tidemill.core.trust.checks.choice import THE_POOL
 from tidemill.store.arrays import bigint_array, uuid_array
 from tidemill.store.query import Connection, Query
 

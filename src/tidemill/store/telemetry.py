@@ -8,7 +8,7 @@ import asyncpg
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
-from tidemill.core.telemetry import Beat, DeviceBeat
+from tidemill.core.nodes.health.telemetry import Beat, DeviceBeat
 from tidemill.store.arrays import bigint_array, text_array, uuid_array
 from tidemill.store.query import Connection, Query
 

@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator, Sequence
 import asyncpg
 
 from tidemill.core.clock import Instant
-from tidemill.core.events import LOG_START, Cursor, HeadPublished
+from tidemill.core.events.log import LOG_START, Cursor, HeadPublished
+from tidemill.core.events.trail import NO_ACTS, Act, Damage, Flaw, Head, chained
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
-from tidemill.core.trail import NO_ACTS, Act, Damage, Flaw, Head, chained
 from tidemill.store import events
 from tidemill.store.database import Database
 from tidemill.store.query import Connection, Query

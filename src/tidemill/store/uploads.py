@@ -13,8 +13,8 @@ import asyncpg
 
 from tidemill.core.artefacts.artefact import Digest, Purpose
 from tidemill.core.artefacts.grants import refused_result
-from tidemill.core.artefacts.keeping import OverQuota, counted_bytes, refused_room
 from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
+from tidemill.core.artefacts.retention import OverQuota, counted_bytes, refused_room
 from tidemill.core.artefacts.uploads import UPLOADS_MAX, Upload
 from tidemill.core.clock import Instant
 from tidemill.store import artefact_grants, artefact_usage

@@ -10,11 +10,11 @@ from uuid import UUID
 import asyncpg
 
 from tidemill.core.clock import Instant
-from tidemill.core.dispatch.events import TimesDoubted
-from tidemill.core.dispatch.judging import Judged, used_ms
-from tidemill.core.dispatch.plausibility import Device, Times
 from tidemill.core.ids import Ids
-from tidemill.core.receipts import Receipt, ReceiptRefusal, inclusion, read_receipt
+from tidemill.core.jobs.receipts import Receipt, ReceiptRefusal, inclusion, read_receipt
+from tidemill.core.jobs.task_events import TimesDoubted
+from tidemill.core.trust.checks.plausibility import Device, Times
+from tidemill.core.trust.checks.receipt_checks import Judged, used_ms
 from tidemill.store import artefacts, audits, events, outcomes
 from tidemill.store.database import Database
 from tidemill.store.outcomes import Applied, Said, Terms

@@ -9,8 +9,8 @@ from scipy.optimize import linear_sum_assignment
 from tests.unit.placement.worlds import ask, uuid
 from tidemill.core.clock import HOUR, SECOND, Instant
 from tidemill.core.placement.assignment import assign
-from tidemill.core.placement.order import AGEING_US, AtWork, in_turn, level
-from tidemill.core.placement.request import Priority
+from tidemill.core.placement.demand import Priority
+from tidemill.core.placement.turns import AGEING_US, AtWork, in_turn, level
 
 NOW = Instant(100 * HOUR)
 

@@ -8,12 +8,12 @@ import pytest
 from tests.unit.placement.worlds import NOW, ask, node, pool_of, uuid
 from tidemill.control.placement_policies import placement_policies
 from tidemill.core.placement.candidate import Candidate, Device, Market
-from tidemill.core.placement.demand import STEPS, UNKNOWN, Demand, fill_table
+from tidemill.core.placement.demand import WHOLE_MILLI, Request
+from tidemill.core.placement.index.pool import Pool
 from tidemill.core.placement.policies import FitPolicy, RankPolicy
 from tidemill.core.placement.policies.packed import Packed
 from tidemill.core.placement.policies.value import Value
-from tidemill.core.placement.pool import Pool
-from tidemill.core.placement.request import WHOLE_MILLI, Request
+from tidemill.core.placement.workload import STEPS, UNKNOWN, Demand, fill_table
 from tidemill.core.settings.tree import Settings
 
 PAIR = (Device("A100", 81920),) * 2

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.placement.worlds import NOW, ask, candidates, node, pool_of, requests, uuid
-from tidemill.core.placement import ranking
 from tidemill.core.placement.candidate import Candidate, Device
-from tidemill.core.placement.node import PoolNode
-from tidemill.core.placement.pool import Placed, Pool
-from tidemill.core.placement.request import Request, Wanted
+from tidemill.core.placement.demand import Request, Wanted
+from tidemill.core.placement.index import ranking
+from tidemill.core.placement.index.node import PoolNode
+from tidemill.core.placement.index.pool import Placed, Pool
 from tidemill.core.placement.why_not import WhyNot, objections, suits
 
 ALL_NODES = st.tuples(*(candidates(number) for number in range(1, 7)))

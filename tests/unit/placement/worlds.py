@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 
 from tidemill.core.clock import Instant
 from tidemill.core.placement.candidate import Candidate, Device, Market
+from tidemill.core.placement.demand import Request, Wanted
+from tidemill.core.placement.index.pool import Pool
 from tidemill.core.placement.policies import Policy
 from tidemill.core.placement.policies.fast import Fast
 from tidemill.core.placement.policies.packed import Packed
 from tidemill.core.placement.policies.trusted import Trusted
 from tidemill.core.placement.policies.value import Value
-from tidemill.core.placement.pool import Pool
-from tidemill.core.placement.request import Request, Wanted
 
 NOW = Instant(1_000_000)
 POLICIES: dict[str, Policy] = {"value": Value(), "trusted": Trusted(1e8), "fast": Fast(), "packed": Packed()}

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.core.kinds.kind import KindRefusal, Objection
-from tidemill.core.quotes import Order, understand
-from tidemill.core.quotes.quantities import BYTES, COUNT, LARGEST, MEBIBYTES, PLAIN, Range, amount, range_of
-from tidemill.core.quotes.tasks import divided
+from tidemill.core.jobs.kinds.kind import KindRefusal, Objection
+from tidemill.core.jobs.quotes import Order, understand
+from tidemill.core.jobs.quotes.quantities import BYTES, COUNT, LARGEST, MEBIBYTES, PLAIN, Range, amount, range_of
+from tidemill.core.jobs.quotes.tasks import divided
 
 MATMUL: dict[str, Any] = {"kind": "matmul", "parameters": {"m": 8, "n": 8, "k": 8, "element": "int8", "seed": 1}}
 SCENE = {"camera": {"at": {"x": 0, "y": 0, "z": 0}, "towards": {"x": 0, "y": 0, "z": 1000}}}

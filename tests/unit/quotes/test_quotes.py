@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.quotes.test_orders import MATMUL, SCENE, understood
-from tidemill.core import market as markets
 from tidemill.core.clock import Instant
-from tidemill.core.kinds import KINDS
-from tidemill.core.kinds.kind import Objection
-from tidemill.core.kinds.task import Task, read_task
-from tidemill.core.market import ForSale, Market
-from tidemill.core.quotes import Quote, quote, tasks_of
-from tidemill.core.quotes.quote import Rules, dearness, from_shown, shown, size_of
-from tidemill.core.quotes.tasks import Part, divided
-from tidemill.core.settings.work import ContainersSettings
-from tidemill.core.work.paying import MarketPlan, cost_max_uc, due
+from tidemill.core.jobs.kinds import KINDS
+from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.task import Task, read_task
+from tidemill.core.jobs.quotes import Quote, quote, tasks_of
+from tidemill.core.jobs.quotes.quote import Rules, dearness, from_shown, shown, size_of
+from tidemill.core.jobs.quotes.tasks import Part, divided
+from tidemill.core.placement import supply as markets
+from tidemill.core.placement.supply import ForSale, Market
+from tidemill.core.settings.sections.work import ContainersSettings
+from tidemill.core.settlement.rewards import MarketPlan, cost_max_uc, due
 
 RULES = Rules(MarketPlan(), valid_us=900_000_000, deadline_factor=2)
 NOW = Instant(1_000_000)

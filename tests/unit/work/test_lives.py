@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.core.work import attempt as attempts
-from tidemill.core.work import job as jobs
-from tidemill.core.work import task as tasks
-from tidemill.core.work.attempt import AT_WORK, OVER, AttemptState, Happening
-from tidemill.core.work.job import Closing, Ends, JobEffect, JobHappening, JobLife, JobState
-from tidemill.core.work.task import Attempt, Blame, Crash, Effect, Patience, TaskLife, TaskState
+from tidemill.core.jobs import attempt as attempts
+from tidemill.core.jobs import job as jobs
+from tidemill.core.jobs import task as tasks
+from tidemill.core.jobs.attempt import AT_WORK, OVER, AttemptState, Happening
+from tidemill.core.jobs.job import Closing, Ends, JobEffect, JobHappening, JobLife, JobState
+from tidemill.core.jobs.task import Attempt, Blame, Crash, Effect, Patience, TaskLife, TaskState
 
 FIRST, SECOND = UUID(int=1), UUID(int=2)
 PATIENCE = Patience(failures_max=3, tries_max=6)

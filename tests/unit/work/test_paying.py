@@ -5,7 +5,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.core.work.paying import HOUR_MS, Due, MarketPlan, Paid, cost_max_uc, due, split, sums
+from tidemill.core.settlement.rewards import HOUR_MS, Due, MarketPlan, Paid, cost_max_uc, due, split, sums
 
 PLAN = MarketPlan()
 PRICES = st.integers(0, 10**9)

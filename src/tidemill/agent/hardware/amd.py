@@ -13,7 +13,15 @@ from typing import Any
 
 from tidemill.agent.hardware.asking import Readings, complaint, within, words
 from tidemill.agent.hardware.driver import Found, failing_device
-from tidemill.core.hardware import DEVICES_MAX, Device, DeviceKind, DeviceLink, DeviceState, LinkKind, Pcie
+from tidemill.core.nodes.machine.hardware import (
+    DEVICES_MAX,
+    Device,
+    DeviceKind,
+    DeviceLink,
+    DeviceState,
+    LinkKind,
+    Pcie,
+)
 
 SHRUGS = ("NOT_SUPPORTED", "NOT_YET_IMPLEMENTED", "NO_PERM", "NO_DATA", "FILE_NOT_FOUND", "NOT_FOUND", "INVAL")
 """The library's ways to say that this model, or itself, does not have a value."""

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from tidemill.core.faults import Fault
-from tidemill.core.hardware import WORDS_MAX
+from tidemill.core.nodes.machine.hardware import WORDS_MAX
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ import psutil
 
 from tidemill.agent.hardware.asking import within, words
 from tidemill.agent.hardware.driver import Found
-from tidemill.core.hardware import Device, DeviceKind, DeviceState
+from tidemill.core.nodes.machine.hardware import Device, DeviceKind, DeviceState
 
 MEMORY_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 """Where a container's limit stands, by the version of control groups."""

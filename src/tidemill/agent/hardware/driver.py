@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tidemill.core.hardware import Device, DeviceKind, DeviceLink, DeviceState
+from tidemill.core.nodes.machine.hardware import Device, DeviceKind, DeviceLink, DeviceState
 
 
 @dataclass(frozen=True)

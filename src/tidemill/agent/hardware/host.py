@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tidemill.agent.hardware.asking import within, words
 from tidemill.agent.hardware.cpu import cores, cpu_model, memory_mib
-from tidemill.core.hardware import Engine, Machine
+from tidemill.core.nodes.machine.hardware import Engine, Machine
 
 ENGINES = {"docker": "docker", "podman": "podman", "bubblewrap": "bwrap"}
 """Engines by name, and the program of each."""

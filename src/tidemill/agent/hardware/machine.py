@@ -15,7 +15,7 @@ from tidemill.agent.hardware.cpu import Busy, Cpu, memory_used_mib
 from tidemill.agent.hardware.driver import Driver, Found, failing_device
 from tidemill.agent.hardware.host import disk_free_mib, host
 from tidemill.agent.hardware.nvidia import Nvidia
-from tidemill.core.hardware import DEVICES_MAX, LINKS_MAX, DeviceState, Machine, MachineState
+from tidemill.core.nodes.machine.hardware import DEVICES_MAX, LINKS_MAX, DeviceState, Machine, MachineState
 from tidemill.wire.messages import Beat, DeviceBeat
 
 

@@ -13,7 +13,15 @@ import pynvml  # type: ignore[import-untyped]
 
 from tidemill.agent.hardware.asking import Readings, complaint, within, words
 from tidemill.agent.hardware.driver import Found, failing_device
-from tidemill.core.hardware import DEVICES_MAX, Device, DeviceKind, DeviceLink, DeviceState, LinkKind, Pcie
+from tidemill.core.nodes.machine.hardware import (
+    DEVICES_MAX,
+    Device,
+    DeviceKind,
+    DeviceLink,
+    DeviceState,
+    LinkKind,
+    Pcie,
+)
 
 FAILURES = (pynvml.NVMLError, pynvml.NVMLLibraryMismatchError, UnicodeDecodeError)
 

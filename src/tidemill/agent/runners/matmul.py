@@ -9,12 +9,12 @@ from tidemill.agent.runners.interface import Result, Runner
 from tidemill.agent.runners.orders import checked_work, program_order
 from tidemill.agent.runners.results import begins_with, one_file
 from tidemill.agent.sandboxes.runtime import PythonRuntime
-from tidemill.core.kinds import matmul
-from tidemill.core.kinds.kind import Objection
-from tidemill.core.kinds.task import Task
-from tidemill.core.matrices.multiplying import RESULTS
+from tidemill.core.jobs.kinds import matmul
+from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.task import Task
+from tidemill.core.jobs.sandboxes import Order
 from tidemill.core.matrices.npy import Layout, header_of
-from tidemill.core.sandboxes import Order
+from tidemill.core.matrices.products import RESULTS
 
 
 class MatmulRunner(Runner):

@@ -12,10 +12,10 @@ from typing import Any
 
 from tidemill.agent.sandboxes.runtime import PythonRuntime
 from tidemill.core.bounded_json import json_bytes
-from tidemill.core.kinds import work_of
-from tidemill.core.kinds.kind import Objection
-from tidemill.core.kinds.task import Task
-from tidemill.core.sandboxes import Mount, Order
+from tidemill.core.jobs.kinds import work_of
+from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.task import Task
+from tidemill.core.jobs.sandboxes import Mount, Order
 
 INPUTS = PurePosixPath("/inputs")
 SAME_EVERYWHERE = {"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TZ": "UTC"}

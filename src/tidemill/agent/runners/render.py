@@ -7,11 +7,11 @@ from tidemill.agent.runners.interface import Result, Runner
 from tidemill.agent.runners.orders import checked_work, program_order
 from tidemill.agent.runners.results import begins_with, one_file
 from tidemill.agent.sandboxes.runtime import PythonRuntime
-from tidemill.core.kinds import render
-from tidemill.core.kinds.kind import Objection
-from tidemill.core.kinds.task import Task
+from tidemill.core.jobs.kinds import render
+from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.task import Task
+from tidemill.core.jobs.sandboxes import Order
 from tidemill.core.pictures import png_header
-from tidemill.core.sandboxes import Order
 
 
 class RenderRunner(Runner):

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from tidemill.agent.runners.interface import OUT, Result
 from tidemill.agent.sandboxes.outputs import open_output, regular_files
-from tidemill.core.kinds.kind import KindRefusal, Objection, Output
+from tidemill.core.jobs.kinds.kind import KindRefusal, Objection, Output
 
 Look = Callable[[BinaryIO], str | None]
 """What is wrong with an open file, in a sentence; None if nothing is."""

@@ -7,10 +7,10 @@ from tidemill.agent.runners.interface import Result, Runner
 from tidemill.agent.runners.orders import checked_work, program_order
 from tidemill.agent.runners.results import any_files
 from tidemill.agent.sandboxes.runtime import PythonRuntime
-from tidemill.core.kinds import script
-from tidemill.core.kinds.kind import Objection
-from tidemill.core.kinds.task import Task
-from tidemill.core.sandboxes import Order
+from tidemill.core.jobs.kinds import script
+from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.task import Task
+from tidemill.core.jobs.sandboxes import Order
 
 
 class ScriptRunner(Runner):

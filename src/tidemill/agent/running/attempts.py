@@ -19,7 +19,7 @@ import structlog
 
 from tidemill.core.clock import Instant
 from tidemill.core.faults import AgentFault
-from tidemill.core.receipts import Receipt, read_receipt, receipt_bytes
+from tidemill.core.jobs.receipts import Receipt, read_receipt, receipt_bytes
 from tidemill.core.refusals import Refusal
 from tidemill.host.private_files import sync_directory
 from tidemill.wire.messages import UNREADABLE, Offer

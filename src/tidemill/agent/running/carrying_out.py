@@ -27,13 +27,13 @@ from tidemill.agent.sandboxes.runtime import python_runtime
 from tidemill.agent.times import steady, wall
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import Fault
-from tidemill.core.hardware import Device
-from tidemill.core.kinds import KINDS
-from tidemill.core.kinds.kind import NumericClass, Objection
-from tidemill.core.receipts import CLASS_MAX_BYTES, REASON_MAX_BYTES, Outcome, Receipt
-from tidemill.core.results import KEY_BYTES, Bound
-from tidemill.core.sandboxes import Ending, Order
-from tidemill.core.sandboxes import Outcome as Ran
+from tidemill.core.jobs.kinds import KINDS
+from tidemill.core.jobs.kinds.kind import NumericClass, Objection
+from tidemill.core.jobs.receipts import CLASS_MAX_BYTES, REASON_MAX_BYTES, Outcome, Receipt
+from tidemill.core.jobs.results import KEY_BYTES, Bound
+from tidemill.core.jobs.sandboxes import Ending, Order
+from tidemill.core.jobs.sandboxes import Outcome as Ran
+from tidemill.core.nodes.machine.hardware import Device
 
 _NO_EXIT_CODE = -1
 

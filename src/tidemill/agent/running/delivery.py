@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import structlog
 
 from tidemill.agent.reporting import Reporting
-from tidemill.core.receipts import BATCH_MAX_BYTES, Receipt, batch, receipt_bytes, signed
+from tidemill.core.jobs.receipts import BATCH_MAX_BYTES, Receipt, batch, receipt_bytes, signed
 from tidemill.core.signatures import Identity
 from tidemill.wire.messages import Receipts, Report
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from tidemill.agent.sandboxes.interface import SandboxFault
-from tidemill.core.hardware import Device, DeviceKind
-from tidemill.core.sandboxes import Ability, Enforced, Granted
+from tidemill.core.jobs.sandboxes import Ability, Enforced, Granted
+from tidemill.core.nodes.machine.hardware import Device, DeviceKind
 
 DRIVER = Path("/proc/driver/nvidia/gpus")
 SHARED_FILES = ("/dev/nvidiactl", "/dev/nvidia-uvm")

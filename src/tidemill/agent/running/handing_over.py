@@ -15,7 +15,7 @@ from tidemill.agent.times import steady
 from tidemill.core.artefacts.artefact import Digest, Purpose
 from tidemill.core.clock import HOUR, SECOND
 from tidemill.core.faults import Fault
-from tidemill.core.receipts import Receipt
+from tidemill.core.jobs.receipts import Receipt
 from tidemill.core.refusals import Refusal
 
 log = structlog.get_logger()

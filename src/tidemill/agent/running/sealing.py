@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from tidemill.agent.sandboxes.outputs import open_output
-from tidemill.core import archives
-from tidemill.core.archives import ResultFilesRefusal
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.faults import AgentFault
-from tidemill.core.results import INLINE_MAX_BYTES, Bound, envelope, seal
+from tidemill.core.jobs import archives
+from tidemill.core.jobs.archives import ResultFilesRefusal
+from tidemill.core.jobs.results import INLINE_MAX_BYTES, Bound, envelope, seal
 
 _READ_BYTES = 1024 * 1024
 

@@ -5,7 +5,7 @@ way when there is no room; nothing depends on them.
 """
 
 from tidemill.agent.reporting import Reporting
-from tidemill.core.task_output import TaskOutput, Told
+from tidemill.core.jobs.task_output import TaskOutput, Told
 from tidemill.wire.messages import LogLines, Offer, Progress
 
 

@@ -26,11 +26,11 @@ from tidemill.agent.standing import Standing
 from tidemill.agent.times import steady, wall
 from tidemill.core.clock import Instant
 from tidemill.core.faults import Fault
-from tidemill.core.hardware import DeviceKind
-from tidemill.core.nodes.carries import SANDBOX
+from tidemill.core.jobs.receipts import Receipt
+from tidemill.core.nodes.machine.abilities import SANDBOX
+from tidemill.core.nodes.machine.hardware import DeviceKind
 from tidemill.core.nodes.queue import Start, objection, overdue, starts
 from tidemill.core.nodes.reasons import InHand as Begun
-from tidemill.core.receipts import Receipt
 from tidemill.wire.messages import Accepted, Cancel, Declined, Offer
 
 log = structlog.get_logger()

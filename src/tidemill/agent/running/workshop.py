@@ -17,15 +17,15 @@ from tidemill.agent.running.granting import is_given
 from tidemill.agent.sandboxes.choosing import choose, reasons
 from tidemill.agent.sandboxes.interface import Sandbox
 from tidemill.core.artefacts.artefact import Digest, Purpose
-from tidemill.core.hardware import Machine
-from tidemill.core.kinds import KINDS, work_of
-from tidemill.core.kinds.kind import Objection
-from tidemill.core.kinds.task import Priority, Task, read_task
-from tidemill.core.nodes.carries import Carries, carries_bytes, why_not
+from tidemill.core.jobs.kinds import KINDS, work_of
+from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.task import Priority, Task, read_task
+from tidemill.core.jobs.results import is_reader
+from tidemill.core.jobs.sandboxes import MIB, Ability
+from tidemill.core.nodes.machine.abilities import Carries, carries_bytes, why_not
+from tidemill.core.nodes.machine.hardware import Machine
 from tidemill.core.nodes.queue import QueueRefusal, Room, Share
 from tidemill.core.refusals import Refusal
-from tidemill.core.results import is_reader
-from tidemill.core.sandboxes import MIB, Ability
 
 SPARE_MEMORY_MIB = 512
 SPARE_DISK_MIB = 1_024

@@ -19,7 +19,7 @@ from tidemill.agent.sandboxes.life import Life
 from tidemill.agent.sandboxes.seats import Seat, Seats
 from tidemill.agent.sandboxes.seccomp import call_filter, this_machine
 from tidemill.agent.sandboxes.wrapped import Wrapped
-from tidemill.core.sandboxes import Ability, Command, Ending, Enforced, Limits, Order, Outcome
+from tidemill.core.jobs.sandboxes import Ability, Command, Ending, Enforced, Limits, Order, Outcome
 
 FIRST_USER, LAST_USER = 1_900_000_000, 2_000_000_000
 """Users in between are in nobody's range: distributions, containers and directories all end below."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidemill.core.sandboxes import MIB, Ability, Limits
+from tidemill.core.jobs.sandboxes import MIB, Ability, Limits
 
 CONTROLLERS = {"memory": Ability.MEMORY, "pids": Ability.PIDS, "cpu": Ability.CPU}
 PREFIX = "tidemill-"

@@ -7,7 +7,7 @@ kept, so that the pool and the owner learn what is missing on this machine.
 from collections.abc import Sequence
 
 from tidemill.agent.sandboxes.interface import Sandbox
-from tidemill.core.sandboxes import Ability, CannotHold, unmet
+from tidemill.core.jobs.sandboxes import Ability, CannotHold, unmet
 
 
 def choose(available: Sequence[Sandbox], demands: frozenset[Ability], needs_image: bool) -> Sandbox | CannotHold:

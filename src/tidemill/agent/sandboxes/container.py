@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from tidemill.agent.sandboxes.cgroups import PERIOD_US
 from tidemill.agent.sandboxes.engine_keeper import LABEL
 from tidemill.agent.sandboxes.view import LINKS, WORK
-from tidemill.core.sandboxes import Limits, Mount, Order
+from tidemill.core.jobs.sandboxes import Limits, Mount, Order
 
 PROCESSES_OF_A_USER = 4096
 """Some engines ask for more than their host lets them unless they are told; a run's own are counted by its group."""

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from tidemill.agent.sandboxes.outputs import DEPTH_MAX
-from tidemill.core.sandboxes import MIB, Limits
+from tidemill.core.jobs.sandboxes import MIB, Limits
 
 SPARE_BYTES = 512 * MIB
 FEW = 100

@@ -29,7 +29,17 @@ from tidemill.agent.sandboxes.interface import Sandbox, SandboxFault, Stream, To
 from tidemill.agent.sandboxes.life import GRACE_S, POLITE, Life, Running
 from tidemill.agent.sandboxes.seats import mark
 from tidemill.agent.sandboxes.seccomp import call_profile, this_machine
-from tidemill.core.sandboxes import Ability, Command, Ending, Enforced, Limits, Order, Outcome, outcome, outcome_of_wait
+from tidemill.core.jobs.sandboxes import (
+    Ability,
+    Command,
+    Ending,
+    Enforced,
+    Limits,
+    Order,
+    Outcome,
+    outcome,
+    outcome_of_wait,
+)
 
 SOCKETS = (Path("/run/docker.sock"), Path("/var/run/docker.sock"), Path("/run/podman/podman.sock"))
 CALLS_FILE = "calls.json"

@@ -16,7 +16,7 @@ from tidemill.agent.sandboxes import view
 from tidemill.agent.sandboxes.cgroups import SUPERVISORS
 from tidemill.agent.sandboxes.launcher import CALLS, GATE, OPTIONS, STATUS
 from tidemill.agent.sandboxes.seats import Seat
-from tidemill.core.sandboxes import Limits, Order
+from tidemill.core.jobs.sandboxes import Limits, Order
 
 
 @dataclass(frozen=True)

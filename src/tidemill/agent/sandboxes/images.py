@@ -26,8 +26,8 @@ from tidemill.agent.sandboxes.engine_keeper import REPOSITORY
 from tidemill.agent.sandboxes.life import WATCH_S
 from tidemill.agent.sandboxes.unpacking import unfit_image
 from tidemill.agent.sandboxes.view import LINKS, WORK
-from tidemill.core.image_names import full_name
-from tidemill.core.sandboxes import MIB, CannotHold, Image
+from tidemill.core.jobs.image_names import full_name
+from tidemill.core.jobs.sandboxes import MIB, CannotHold, Image
 
 UNPACKED_BYTES_MAX = 64 * 1024 * MIB
 ENTRIES_MAX = 2_000_000

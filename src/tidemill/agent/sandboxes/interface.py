@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tidemill.core.faults import Fault
-from tidemill.core.sandboxes import Enforced, Order, Outcome
+from tidemill.core.jobs.sandboxes import Enforced, Order, Outcome
 
 
 class SandboxFault(Fault):

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from tidemill.agent.sandboxes.disk import surely_little_disk, too_much_disk
 from tidemill.agent.sandboxes.gpu_memory import GpuMemory
 from tidemill.agent.sandboxes.interface import Stream, Told
-from tidemill.core.sandboxes import Ending, Order, Outcome
+from tidemill.core.jobs.sandboxes import Ending, Order, Outcome
 
 GRACE_S = 2.0
 WATCH_S = 0.2

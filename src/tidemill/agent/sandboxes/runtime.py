@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 import tidemill
-from tidemill.core.sandboxes import Command, Mount
+from tidemill.core.jobs.sandboxes import Command, Mount
 
 ROOT = PurePosixPath("/runtime")
 SYSTEM = Path("/usr")

@@ -8,7 +8,7 @@ what would lie on disk afterwards. A header that goes on without end is not read
 import tarfile
 from pathlib import Path
 
-from tidemill.core.sandboxes import CannotHold
+from tidemill.core.jobs.sandboxes import CannotHold
 
 NAME_BYTES_MAX = 4096
 PADDING = 4096

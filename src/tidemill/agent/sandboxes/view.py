@@ -6,7 +6,7 @@ owner's, the agent's or another run's has a path in it. Every place that can be 
 
 from pathlib import Path
 
-from tidemill.core.sandboxes import Order
+from tidemill.core.jobs.sandboxes import Order
 
 WORK = "/work"
 LINKS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")

@@ -16,7 +16,7 @@ from tidemill.agent.sandboxes import held
 from tidemill.agent.sandboxes.exits import second_process, wait_status
 from tidemill.agent.sandboxes.interface import Stream
 from tidemill.agent.sandboxes.life import GRACE_S, POLITE, Life, Running
-from tidemill.core.sandboxes import Ending, Outcome, outcome, outcome_of_wait
+from tidemill.core.jobs.sandboxes import Ending, Outcome, outcome, outcome_of_wait
 
 START_S = 20.0
 CHUNK_BYTES = 65536

@@ -14,7 +14,7 @@ from tidemill.control.loops.duty import Duty
 from tidemill.control.parts import Parts
 from tidemill.core.artefacts.access import AccountCaller
 from tidemill.core.artefacts.artefact import Digest
-from tidemill.core.artefacts.keeping import deletable
+from tidemill.core.artefacts.retention import deletable
 from tidemill.core.clock import HOUR, SECOND, Instant
 from tidemill.core.refusals import Refusal
 from tidemill.store import artefact_grants, artefacts, uploads

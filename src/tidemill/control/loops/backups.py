@@ -6,10 +6,10 @@ import structlog
 
 from tidemill.control.loops.duty import Duty
 from tidemill.control.parts import Parts
-from tidemill.core.backups import backup_name, superfluous
 from tidemill.core.clock import Instant
-from tidemill.core.events import BackupFailed, BackupMade, Event
+from tidemill.core.events.log import BackupFailed, BackupMade, Event
 from tidemill.core.faults import Fault
+from tidemill.core.operations.backups import backup_name, superfluous
 from tidemill.store import events
 from tidemill.store.backup import DRAFT, make_backup
 

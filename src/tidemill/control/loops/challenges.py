@@ -11,8 +11,8 @@ from uuid import UUID
 
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
-from tidemill.core.challenge.concluding import RANDOM_BYTES, conclude, next_due
 from tidemill.core.clock import DAY, SECOND, Instant
+from tidemill.core.nodes.challenge.conclusions import RANDOM_BYTES, conclude, next_due
 from tidemill.store import challenge_verdicts, challenges
 
 _KEPT_US = 30 * DAY

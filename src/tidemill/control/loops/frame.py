@@ -18,8 +18,8 @@ import structlog
 from tidemill.control.parts import Parts
 from tidemill.core.clock import Instant
 from tidemill.core.faults import Fault
+from tidemill.core.operations.switches import Switch, holding
 from tidemill.core.pace import Backoff, between_ticks
-from tidemill.core.switches import Switch, holding
 from tidemill.store import switches
 
 log = structlog.get_logger()

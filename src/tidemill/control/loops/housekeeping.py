@@ -8,7 +8,7 @@ from tidemill.control.loops.duty import Duty
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import DAY, SECOND, Instant, Observation
-from tidemill.core.events import ClockAlarm
+from tidemill.core.events.log import ClockAlarm
 from tidemill.core.ledger.posting import OLDEST_US
 from tidemill.store import answers, events, partitions, processes, quotas
 from tidemill.store.clock import DatabaseClock

@@ -15,10 +15,10 @@ from tidemill.control.parts import Parts
 from tidemill.control.smtp import Post, Reply, compose, connected
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import MailFault, SecretsFault
-from tidemill.core.mail import FailureCause, Masthead, RetryRules, is_final, is_too_late, next_try
+from tidemill.core.notices.mail import FailureCause, Masthead, RetryRules, is_final, is_too_late, next_try
 from tidemill.core.pace import Backoff
 from tidemill.core.settings import Settings
-from tidemill.core.settings.reaching import public_url
+from tidemill.core.settings.reach import public_url
 from tidemill.store import mail
 from tidemill.store.mail import Batch, GivenUp, Later, StoredLetter
 

@@ -6,7 +6,7 @@ from tidemill.control.loops.duty import Duty
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.nodes.health import HealthRules
+from tidemill.core.nodes.health.silence import HealthRules
 from tidemill.core.settings import Settings
 from tidemill.store import node_alerts, node_health, presence, telemetry
 

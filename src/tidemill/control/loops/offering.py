@@ -13,8 +13,8 @@ from uuid import UUID
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import DAY, SECOND, Instant
-from tidemill.core.dispatch.events import TasksEnded, TasksPlaced
-from tidemill.core.events import Recorded
+from tidemill.core.events.log import Recorded
+from tidemill.core.jobs.task_events import TasksEnded, TasksPlaced
 from tidemill.link.server import Links
 from tidemill.store import leases
 from tidemill.store.leases import CalledOff, Offered

@@ -18,14 +18,14 @@ from tidemill.control.placement_policies import placement_policies
 from tidemill.control.queue_front import QueueFront, Sort
 from tidemill.control.receiving import work_terms
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.dispatch.events import AttemptsPaid
-from tidemill.core.dispatch.explaining import Explaining
-from tidemill.core.dispatch.placer import Decided, Placer, Want
-from tidemill.core.dispatch.selling import Terms
-from tidemill.core.events import Recorded
-from tidemill.core.nodes.rules import HeatLimits
+from tidemill.core.events.log import Recorded
+from tidemill.core.jobs.task_events import AttemptsPaid
+from tidemill.core.nodes.rules.rules import HeatLimits
+from tidemill.core.operations.switches import Switch
+from tidemill.core.placement.explanations import Explaining
+from tidemill.core.placement.placer import Decided, Placer, Want
+from tidemill.core.placement.seller import Terms
 from tidemill.core.settings import Settings
-from tidemill.core.switches import Switch
 from tidemill.store import duties, explanations, leases, node_cache, placing, sellers
 from tidemill.store.duties import Held
 from tidemill.store.leases import Offered

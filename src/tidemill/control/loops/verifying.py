@@ -13,19 +13,28 @@ from tidemill.control.held_results import HeldResults
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.control.receiving import work_terms
-from tidemill.core.checks.verdict import Ruling
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.dispatch import checking, comparing
-from tidemill.core.dispatch.auditing import Delivered, Manner, manner_of
-from tidemill.core.dispatch.checking import Evidence
-from tidemill.core.dispatch.comparing import READ_MAX_BYTES, Pair, is_same
-from tidemill.core.dispatch.judging import NOT_DETERMINISTIC, Judged, failed, faulted, judged_by_whose, passed, unsure
-from tidemill.core.dispatch.opening import Held
-from tidemill.core.dispatch.plausibility import doubt_about
 from tidemill.core.faults import DatabaseFault
-from tidemill.core.kinds.kind import Objection
-from tidemill.core.kinds.task import Task, read_task
-from tidemill.core.receipts import Outcome, Receipt
+from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.task import Task, read_task
+from tidemill.core.jobs.private_results import Held
+from tidemill.core.jobs.receipts import Outcome, Receipt
+from tidemill.core.trust.audits import comparison
+from tidemill.core.trust.audits.comparison import READ_MAX_BYTES, Pair, is_same
+from tidemill.core.trust.checks import task_checks
+from tidemill.core.trust.checks.choice import Delivered, Manner, manner_of
+from tidemill.core.trust.checks.plausibility import doubt_about
+from tidemill.core.trust.checks.receipt_checks import (
+    NOT_DETERMINISTIC,
+    Judged,
+    failed,
+    faulted,
+    judged_by_whose,
+    passed,
+    unsure,
+)
+from tidemill.core.trust.checks.task_checks import Evidence
+from tidemill.core.trust.checks.verdict import Ruling
 from tidemill.store import audits, verifying
 from tidemill.store.audits import Audited
 from tidemill.store.settling import Unpayable
@@ -116,7 +125,7 @@ class VerifyingLoop(Loop):
         """What the pool has of a result, with as much of its content as its check needs."""
         if case.repeated is not None:
             return Held(is_as_signed=True)  # it was before it was executed again
-        most_bytes = checking.result_max_bytes(task) if manner is Manner.PROVED else 0
+        most_bytes = task_checks.result_max_bytes(task) if manner is Manner.PROVED else 0
         return await self._results.find(task, case.receipt, is_uploaded=case.is_uploaded, most_bytes=most_bytes)
 
     async def _judged(self, case: Case, task: Task, manner: Manner, held: Held) -> Judged:
@@ -131,8 +140,8 @@ class VerifyingLoop(Loop):
         evidence = await self._evidence(task, result)
         if evidence is None:
             return faulted(_GONE)
-        verdict = await asyncio.to_thread(checking.checked, receipt, evidence)
-        sentence = checking.sentence_of(verdict)
+        verdict = await asyncio.to_thread(task_checks.checked, receipt, evidence)
+        sentence = task_checks.sentence_of(verdict)
         match verdict.ruling:
             case Ruling.PASS:
                 return passed(sentence)
@@ -148,8 +157,8 @@ class VerifyingLoop(Loop):
         same = is_same(claim, found)
         bodies = () if same else [await self._content(task, one) for one in (claim, found)]
         pair, rules = Pair(task, claim, found, *bodies), self.parts.settings.verification
-        verdict = await asyncio.to_thread(comparing.compared, pair, rules)
-        sentence = comparing.sentence_of(verdict, same=same)
+        verdict = await asyncio.to_thread(comparison.compared, pair, rules)
+        sentence = comparison.sentence_of(verdict, same=same)
         match verdict.ruling:
             case Ruling.PASS:
                 return passed(sentence)
@@ -162,7 +171,7 @@ class VerifyingLoop(Loop):
         """The house is right, unless the task itself has no single result."""
         async with self.parts.database.connection() as connection:
             earlier = await audits.earlier(connection, case.task_id, case.attempt_id)
-        if comparing.is_undetermined(task, case.receipt, found, case.owner_id, earlier):
+        if comparison.is_undetermined(task, case.receipt, found, case.owner_id, earlier):
             return faulted(f"{sentence} {NOT_DETERMINISTIC}")
         return failed(sentence)
 

@@ -18,7 +18,7 @@ from tidemill.core.accounts.account import Account, Language
 from tidemill.core.accounts.kyc import Kyc
 from tidemill.core.accounts.roles import Caller, Role
 from tidemill.core.accounts.sessions import Ended, Session, SessionRefusal
-from tidemill.core.mail import LetterKind
+from tidemill.core.notices.mail import LetterKind
 from tidemill.store import accounts, logins, sessions
 
 router = APIRouter(prefix=f"{API}/account", tags=["account"], route_class=GuardedRoute)

@@ -13,7 +13,7 @@ from tidemill.control.once import OncePart
 from tidemill.control.problems import documented, unless_refused
 from tidemill.control.routes import API, Reason, Timestamp, View
 from tidemill.core.clock import Instant
-from tidemill.core.switches import Switch
+from tidemill.core.operations.switches import Switch
 from tidemill.store import processes, switches
 from tidemill.store.answers import Answer
 from tidemill.store.query import Connection

@@ -16,7 +16,7 @@ from tidemill.control.sending import tell
 from tidemill.core.accounts.account import Account, AccountStateRefusal
 from tidemill.core.accounts.kyc import Kyc
 from tidemill.core.accounts.roles import Role
-from tidemill.core.mail import LetterKind
+from tidemill.core.notices.mail import LetterKind
 from tidemill.core.reasons import checked_reason
 from tidemill.core.refusals import Refusal
 from tidemill.store import accounts

@@ -19,7 +19,7 @@ from tidemill.control.routes import API, Timestamp, View
 from tidemill.control.statuses import RequestRefusal
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.accounts.sessions import Device
-from tidemill.core.events import LOG_START, Cursor, Reader, Recorded, may_read
+from tidemill.core.events.log import LOG_START, Cursor, Reader, Recorded, may_read
 from tidemill.core.faults import DatabaseFault
 
 _RECENT = 100

@@ -10,8 +10,8 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from tidemill.control.routes import Timestamp
-from tidemill.core.dispatch.sentences import NO_NODES, NOT_KEPT, SOON, objection, why_lost, why_placed, why_waiting
-from tidemill.core.dispatch.weighing import Weighed
+from tidemill.core.placement.considerations import Weighed
+from tidemill.core.placement.sentences import NO_NODES, NOT_KEPT, SOON, objection, why_lost, why_placed, why_waiting
 from tidemill.core.placement.why_not import WhyNot
 from tidemill.store.explanations import Kept, Named, WaitingTask
 from tidemill.store.job_views import Used

@@ -20,9 +20,9 @@ from tidemill.control.routes.explanation_views import (
     waiting_view,
 )
 from tidemill.core.accounts.roles import Caller
-from tidemill.core.dispatch.sentences import NOT_LOOKED_AT
+from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.nodes.node import NodeRefusal
-from tidemill.core.work.refusals import JobRefusal
+from tidemill.core.placement.sentences import NOT_LOOKED_AT
 from tidemill.store import explanations, job_views, nodes
 from tidemill.store.explanations import Kept
 

@@ -11,16 +11,16 @@ from tidemill.control.job_orders import why_not
 from tidemill.control.routes import Credits, Timestamp, View
 from tidemill.core.clock import Instant
 from tidemill.core.currency import CREDIT
-from tidemill.core.dispatch.opening import envelope_for
-from tidemill.core.kinds.kind import Objection
+from tidemill.core.jobs.job import JobState
+from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.private_results import envelope_for
+from tidemill.core.jobs.quotes.order import read_result_key
+from tidemill.core.jobs.quotes.quote import Quote, from_shown
+from tidemill.core.jobs.receipts import Receipt
+from tidemill.core.jobs.refusals import JobRefusal
+from tidemill.core.jobs.results import ReaderKey
 from tidemill.core.money import credits_of
-from tidemill.core.quotes.order import read_result_key
-from tidemill.core.quotes.quote import Quote, from_shown
-from tidemill.core.receipts import Receipt
-from tidemill.core.results import ReaderKey
-from tidemill.core.settings.money import MoneySettings
-from tidemill.core.work.job import JobState
-from tidemill.core.work.refusals import JobRefusal
+from tidemill.core.settings.sections.money import MoneySettings
 from tidemill.store.job_views import Job, Result
 
 SEEN_BY_ALL = "The pool and the nodes that compute it see the order, its inputs and its results."

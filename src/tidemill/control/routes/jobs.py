@@ -35,11 +35,11 @@ from tidemill.control.routes.job_views import (
 from tidemill.control.statuses import RequestRefusal
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.clock import HOUR, Instant
-from tidemill.core.events import Cursor
+from tidemill.core.events.log import Cursor
+from tidemill.core.jobs.job import ENDED, JobState
+from tidemill.core.jobs.quotes.quote import from_shown
+from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.money import micro_credits
-from tidemill.core.quotes.quote import from_shown
-from tidemill.core.work.job import ENDED, JobState
-from tidemill.core.work.refusals import JobRefusal
 from tidemill.store import job_changes, job_views, reaping
 from tidemill.store.answers import Answer
 from tidemill.store.job_changes import More

@@ -15,7 +15,6 @@ from tidemill.core.accounts.lockout import LoginRefusal
 from tidemill.core.accounts.roles import Caller, Role
 from tidemill.core.accounts.sessions import SessionRefusal
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.nodes import rule_book
 from tidemill.core.nodes.join_tokens import (
     LIFETIME_MAX_S,
     NAME_MAX,
@@ -28,7 +27,8 @@ from tidemill.core.nodes.join_tokens import (
     sha256,
     written,
 )
-from tidemill.core.nodes.rule_book import LABEL_MAX, LABELS_MAX, Place, RuleBook
+from tidemill.core.nodes.rules import rule_book
+from tidemill.core.nodes.rules.rule_book import LABEL_MAX, LABELS_MAX, Place, RuleBook
 from tidemill.core.signatures import fingerprint
 from tidemill.store import accounts, join_tokens
 from tidemill.store.pool_secrets import load_identity

@@ -26,8 +26,8 @@ from tidemill.core.accounts.keys import (
 )
 from tidemill.core.accounts.roles import Caller, Role, Scope
 from tidemill.core.clock import SECOND, Instant, as_instant
-from tidemill.core.mail import LetterKind
 from tidemill.core.money import micro_credits
+from tidemill.core.notices.mail import LetterKind
 from tidemill.core.refusals import Refusal
 from tidemill.store import api_keys
 from tidemill.store.query import Connection

@@ -11,8 +11,8 @@ from tidemill.control.guard import GuardedRoute
 from tidemill.control.routes import API
 from tidemill.control.routes.explanation_views import QueueObjection, queue_objections
 from tidemill.core.clock import as_datetime
-from tidemill.core.market import Market, prices_uc
 from tidemill.core.money import credits_of
+from tidemill.core.placement.supply import Market, prices_uc
 from tidemill.store import explanations, job_views, market
 
 router = APIRouter(prefix=f"{API}/marketplace", tags=["jobs"], route_class=GuardedRoute)

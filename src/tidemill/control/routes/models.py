@@ -10,7 +10,7 @@ from tidemill.control.context import CallerPart, ControlPart, PageLimit
 from tidemill.control.guard import GuardedRoute
 from tidemill.control.problems import Refused, documented, unless_refused
 from tidemill.control.routes import API, Timestamp, View
-from tidemill.core.artefacts.models import MEMORY_MAX_MIB, NAME_MAX, TEXT_MAX, ModelRefusal, WantedModel, is_name
+from tidemill.core.models.model import MEMORY_MAX_MIB, NAME_MAX, TEXT_MAX, ModelRefusal, WantedModel, is_name
 from tidemill.store import models
 
 router = APIRouter(prefix=f"{API}/models", tags=["models"], route_class=GuardedRoute)

@@ -9,12 +9,12 @@ from pydantic import BaseModel, Field
 from tidemill.control.context import Control
 from tidemill.control.problems import unless_refused
 from tidemill.control.routes import Timestamp, View
-from tidemill.core.nodes import rule_book
 from tidemill.core.nodes.life import Condition, Life
 from tidemill.core.nodes.no_work import NodeView, why_no_work
 from tidemill.core.nodes.node import KnownDevice, Node
 from tidemill.core.nodes.reasons import Reason
-from tidemill.core.nodes.rules import HeatLimits
+from tidemill.core.nodes.rules import rule_book
+from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.core.refusals import Refusal
 from tidemill.store import node_alerts, node_views, nodes
 from tidemill.store.node_alerts import Open

@@ -15,7 +15,7 @@ from tidemill.control.routes.events import EventView
 from tidemill.control.routes.node_views import NodeDetail, NodePage, detail, summaries
 from tidemill.control.statuses import RequestRefusal
 from tidemill.core.accounts.roles import Caller
-from tidemill.core.events import Cursor
+from tidemill.core.events.log import Cursor
 from tidemill.core.nodes.node import NAME_MAX, Node, NodeRefusal, checked_name
 from tidemill.core.reasons import REASON_MAX
 from tidemill.core.refusals import Refusal

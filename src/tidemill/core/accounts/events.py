@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from tidemill.core.events import Event
+from tidemill.core.events.log import Event
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.events import Reader
+from tidemill.core.events.log import Reader
 
 NEVER = Instant(0)
 

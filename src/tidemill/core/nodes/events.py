@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from tidemill.core.accounts.events import OfAccount
-from tidemill.core.events import Event
+from tidemill.core.events.log import Event
 
 
 @dataclass(frozen=True)

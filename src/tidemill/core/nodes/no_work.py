@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.nodes.life import Condition, Life, LifeRefusal
 from tidemill.core.nodes.reasons import Reason, Why
-from tidemill.core.nodes.rules import HeatLimits, Rules, Senses, objections
+from tidemill.core.nodes.rules.rules import HeatLimits, Rules, Senses, objections
 
 _ORDER = {why: place for place, why in enumerate(Why)}
 

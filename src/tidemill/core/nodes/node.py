@@ -7,8 +7,8 @@ from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.core.nodes.life import Condition, Life
-from tidemill.core.nodes.rule_book import RuleBook, rules_of
-from tidemill.core.nodes.rules import Work
+from tidemill.core.nodes.rules.rule_book import RuleBook, rules_of
+from tidemill.core.nodes.rules.rules import Work
 from tidemill.core.reasons import ReasonRefusal, checked_reason
 from tidemill.core.refusals import Refusal
 

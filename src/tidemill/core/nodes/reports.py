@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias, TypeVar
 from uuid import UUID
 
-from tidemill.core import hardware
 from tidemill.core.bounded_json import Malformed, Text, Whole, read_json
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.events import Event
-from tidemill.core.hardware import Machine, Objection, facts_of, machine_of
-from tidemill.core.nodes import rule_book
-from tidemill.core.nodes.carries import SANDBOX, Carries, carries_of
+from tidemill.core.events.log import Event
+from tidemill.core.jobs.attempt_reports import WorkSaid
 from tidemill.core.nodes.events import NodeRulesChanged
-from tidemill.core.nodes.health_events import NodeFactsRefused, NodeHardwareChanged, NodeReportsDropped
-from tidemill.core.nodes.rule_book import Place, RuleBook, RulesRefusal
-from tidemill.core.nodes.windows import OFFSET_MAX_S
-from tidemill.core.telemetry import PastBeat, spaced
-from tidemill.core.work.reports import WorkSaid
+from tidemill.core.nodes.health.events import NodeFactsRefused, NodeHardwareChanged, NodeReportsDropped
+from tidemill.core.nodes.health.telemetry import PastBeat, spaced
+from tidemill.core.nodes.machine import hardware
+from tidemill.core.nodes.machine.abilities import SANDBOX, Carries, carries_of
+from tidemill.core.nodes.machine.hardware import Machine, Objection, facts_of, machine_of
+from tidemill.core.nodes.rules import rule_book
+from tidemill.core.nodes.rules.rule_book import Place, RuleBook, RulesRefusal
+from tidemill.core.nodes.rules.windows import OFFSET_MAX_S
 
 MACHINE, RULES, CLOCK, LEAVE, CHALLENGE = "machine", "rules", "clock", "leave", "challenge"
 

@@ -9,7 +9,7 @@ from statistics import median
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.placement.request import WHOLE_MILLI
+from tidemill.core.placement.demand import WHOLE_MILLI
 
 NVLINK_NONE_PCT = 100
 NVLINK_MAX_PCT = 150

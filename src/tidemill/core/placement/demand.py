@@ -1,125 +1,114 @@
-"""What is asked for, as it was observed; and what a device will still be filled with, from that.
+"""What a task asks of a node: devices or a part of one, memory, a price, and who must not get it.
 
-`Demand` counts requests by shape. `fill_table` answers: if requests keep coming like this, how much of a device that
-has so much left, with so much processor and memory beside it, will be used in the end? A gap that many pairs of
-requests can fill is worth nearly its size; a gap for which nothing small enough comes is worth nothing. One step ahead,
-as the usual measure of fragmentation looks, both seem alike.
+`devices` counts whole devices; a request for one device may ask for less than a whole one in `milli`. A request without
+devices asks for the processor only. Everything that is not set is not asked for.
 """
 
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import lru_cache
+from math import inf
+from typing import NamedTuple
+from uuid import UUID
 
-import numpy as np
+from tidemill.core.clock import Instant
 
-from tidemill.core.placement.policies import Floats, Numbers
-from tidemill.core.placement.request import WHOLE_MILLI, Request
+WHOLE_MILLI = 1000
+"""One whole device."""
 
-STEPS = 100
-"""Into so many steps a device is divided."""
+_LONG_AGO = Instant(0)
+_PART = -1
 
-BUCKETS = 32
-"""Into so many the processor and the memory beside a device."""
-
-PATIENCES = (0.4, 0.2, 0.1, 0.05, 0.025)
-"""How likely it is that no further request comes in the time of one. Nobody knows; it is averaged over these."""
-
-_QUANTILE, _HEADROOM = 0.98, 1.25
-"""The buckets reach a little beyond what all but the greediest requests need; who has more has plenty."""
+Shape = tuple[int, int, frozenset[str], int, int, int, int, bool]
 
 
-@dataclass(frozen=True)
-class Asked:
-    """Requests of one shape, and how many there were of them."""
-
-    count: int
-    devices: int
-    milli: int
-    models: frozenset[str]
-    cpu_milli: int
-    memory_mib: int
+class Priority(IntEnum):
+    LOW = 0
+    NORMAL = 1
+    HIGH = 2
 
 
-@dataclass(frozen=True)
-class Demand:
-    """All requests of some time."""
+class Wanted(NamedTuple):
+    """An input or a model; a node that holds it already need not fetch it."""
 
-    asked: tuple[Asked, ...]
+    digest: str
+    size_bytes: int
 
-    @classmethod
-    def of(cls, requests: Iterable[Request]) -> "Demand":
-        counts = Counter((one.devices, one.milli, one.models, one.cpu_milli, one.memory_mib) for one in requests)
-        return cls(tuple(Asked(count, *shape) for shape, count in counts.items()))
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What one task asks for."""
+
+    kind: str
+    devices: int = 1
+    milli: int = WHOLE_MILLI
+    models: frozenset[str] = frozenset()
+    gpu_memory_mib: int = 0
+    nvlink: bool = False
+    cpu_milli: int = 0
+    memory_mib: int = 0
+    disk_mib: int = 0
+    price_max_uc: int | None = None
+    reputation_floor: int = 0
+    attested: bool = False
+    regions: frozenset[str] = frozenset()
+    domains: frozenset[str] = frozenset()
+    labels: frozenset[str] = frozenset()
+    excluded_nodes: frozenset[UUID] = frozenset()
+    excluded_owners: frozenset[UUID] = frozenset()
+    customer_id: UUID | None = None
+    duration_us: int = 0
+    inputs: tuple[Wanted, ...] = ()
+    priority: Priority = Priority.NORMAL
+    submitted_at: Instant = _LONG_AGO
+    policy: str = "value"
+    is_choosy: bool = field(init=False, repr=False, compare=False)
+    """Whether it asks for something that few requests ask for, which then need not be looked at one by one."""
+    is_usual: bool = field(init=False, repr=False, compare=False)
+    """Whether it asks for whole devices, and for nothing that few requests ask for."""
+    is_modest: bool = field(init=False, repr=False, compare=False)
+    """Whether it asks neither for a disk, nor for devices of some size, nor for a price or a reputation."""
+    device_memory_mib: int = field(init=False, repr=False, compare=False)
+    limit_uc: float = field(init=False, repr=False, compare=False)
+    """The price limit, also where there is none."""
+    asked_milli: int = field(init=False, repr=False, compare=False)
+    """All that it asks of devices."""
+    customer_number: int = field(init=False, repr=False, compare=False)
+    lanes: tuple[frozenset[str], int] = field(init=False, repr=False, compare=False)
+    """Where the nodes for it wait: by their models, and by how many devices are free; for a part of one, none."""
+    shape: Shape = field(init=False, repr=False, compare=False)
+    """What it takes from a node, without regard to whose node it is."""
+
+    def __post_init__(self) -> None:
+        assert self.devices >= 0
+        assert 0 < self.milli <= WHOLE_MILLI
+        assert self.milli == WHOLE_MILLI or self.devices == 1, "only one device can be shared"
+        choosy = bool(self.excluded_nodes or self.excluded_owners or self.attested or self._places)
+        models = self.models if self.devices else frozenset()
+        needs = (self.gpu_memory_mib, self.cpu_milli, self.memory_mib, self.disk_mib)
+        put = object.__setattr__
+        put(self, "is_choosy", choosy)
+        put(self, "is_usual", not (choosy or self.nvlink or self.milli < WHOLE_MILLI))
+        device_memory_mib = self.gpu_memory_mib if self.devices else 0
+        put(self, "device_memory_mib", device_memory_mib)
+        is_cheap_to_please = self.price_max_uc is None and not self.reputation_floor
+        put(self, "is_modest", is_cheap_to_please and not (self.disk_mib or device_memory_mib))
+        put(self, "limit_uc", inf if self.price_max_uc is None else self.price_max_uc)
+        put(self, "asked_milli", self.devices * self.milli)
+        put(self, "customer_number", -1 if self.customer_id is None else self.customer_id.int)
+        put(self, "lanes", _lanes(models, self.devices if self.milli == WHOLE_MILLI else _PART))
+        put(self, "shape", (self.devices, self.milli if self.devices else 0, models, *needs, self.nvlink))
 
     @property
-    def of_devices(self) -> tuple[Asked, ...]:
-        return tuple(one for one in self.asked if one.devices)
+    def _places(self) -> frozenset[str]:
+        return self.regions or self.domains or self.labels
 
     @property
-    def count(self) -> int:
-        return sum(one.count for one in self.asked)
+    def input_bytes(self) -> int:
+        return sum(one.size_bytes for one in self.inputs)
 
 
-UNKNOWN = Demand((Asked(1, 1, WHOLE_MILLI, frozenset(), 0, 0),))
-"""Before anything is known: whole devices, one at a time."""
-
-
-@dataclass(frozen=True)
-class FillTable:
-    """`filled[step, cpu bucket, memory bucket]`: the share of a device that will be used, flattened."""
-
-    filled: Floats
-    cpu_unit: float
-    memory_unit: float
-
-    def expected(self, free: Numbers, cpu: Numbers, memory: Numbers) -> Floats:
-        """What devices with so many milli free will be filled with, in milli, between buckets by proportion."""
-        side = BUCKETS + 1
-        cpu, memory = (
-            np.minimum(cpu / self.cpu_unit, BUCKETS - 1e-6),
-            np.minimum(memory / self.memory_unit, BUCKETS - 1e-6),
-        )
-        low_cpu, low_memory = cpu.astype(np.intp), memory.astype(np.intp)
-        more_cpu, more_memory = cpu - low_cpu, memory - low_memory
-        at = ((free * STEPS // WHOLE_MILLI).astype(np.intp) * side + low_cpu) * side + low_memory
-        filled = self.filled
-        less = filled[at] * (1 - more_memory) + filled[at + 1] * more_memory
-        at += side
-        more = filled[at] * (1 - more_memory) + filled[at + 1] * more_memory
-        answer: Floats = (less + (more - less) * more_cpu) * WHOLE_MILLI
-        return answer
-
-
-def fill_table(demand: Demand) -> FillTable:
-    """Worked out from the smallest gap up: what fits is filled in, and leaves a smaller gap."""
-    asked = demand.of_devices
-    cpu_unit = _unit([one.cpu_milli / one.devices for one in asked], [one.count for one in asked])
-    memory_unit = _unit([one.memory_mib / one.devices for one in asked], [one.count for one in asked])
-    items: Counter[tuple[int, int, int]] = Counter()
-    for one in asked:
-        steps = -(-one.milli * STEPS // WHOLE_MILLI)
-        cpu = min(BUCKETS, round(one.cpu_milli / one.devices / cpu_unit))
-        memory = min(BUCKETS, round(one.memory_mib / one.devices / memory_unit))
-        items[steps, cpu, memory] += one.count * one.devices  # a request for several devices comes to each of them
-    side, total = BUCKETS + 1, demand.count
-    filled = np.zeros((STEPS + 1, len(PATIENCES), side, side))
-    giving_up = np.array(PATIENCES)[:, None, None]
-    rates = [(size, cpu, memory, count / total) for (size, cpu, memory), count in sorted(items.items())]
-    for step in range(1, STEPS + 1):
-        gained, coming = np.zeros((len(PATIENCES), side, side)), np.zeros((side, side))
-        for size, cpu, memory, rate in rates:
-            if size > step:
-                break
-            rest = filled[step - size, :, : side - cpu, : side - memory]
-            gained[:, cpu:, memory:] += rate * (size / STEPS + rest)
-            coming[cpu:, memory:] += rate
-        filled[step] = gained / (coming + giving_up)
-    return FillTable(np.ascontiguousarray(filled.mean(1)).ravel(), cpu_unit, memory_unit)
-
-
-def _unit(needs: list[float], counts: list[int]) -> float:
-    """The size of one bucket."""
-    order = np.argsort(needs)
-    reached = np.cumsum(np.array(counts, float)[order])
-    at = int(np.searchsorted(reached, _QUANTILE * reached[-1]))
-    return max(1e-9, needs[int(order[at])] * _HEADROOM / BUCKETS)
+@lru_cache(maxsize=10_000)
+def _lanes(models: frozenset[str], devices: int) -> tuple[frozenset[str], int]:
+    """The same for all who ask the same, so that it is found by being it, and not by comparing names."""
+    return models, devices

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from enum import Enum
 
 from tidemill.core.clock import Instant
-from tidemill.core.placement.node import PoolNode
-from tidemill.core.placement.request import Request
+from tidemill.core.placement.demand import Request
+from tidemill.core.placement.index.node import PoolNode
 
 
 class WhyNot(Enum):

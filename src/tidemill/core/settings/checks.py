@@ -11,10 +11,10 @@ from math import isclose
 from typing import Any
 from urllib.parse import urlsplit
 
-from tidemill.core.pool_urls import is_loopback
-from tidemill.core.settings.kind import shown
+from tidemill.core.nodes.pool_urls import is_loopback
+from tidemill.core.settings.kinds.kind import shown
+from tidemill.core.settings.kinds.quantities import ONE_PPM
 from tidemill.core.settings.layers import Source
-from tidemill.core.settings.quantities import ONE_PPM
 from tidemill.core.settings.tree import Settings, by_name, value_of
 
 

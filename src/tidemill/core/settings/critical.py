@@ -11,12 +11,12 @@ from enum import StrEnum
 from functools import cache
 
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.events import Event
+from tidemill.core.events.log import Event
 from tidemill.core.reasons import ReasonRefusal, checked_reason
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings.checks import CHECKS
 from tidemill.core.settings.definition import Definition
-from tidemill.core.settings.kind import Unreadable
+from tidemill.core.settings.kinds.kind import Unreadable
 from tidemill.core.settings.tree import Settings, by_name, catalogue, value_of
 
 DELAY = "trail.critical_delay_s"

@@ -11,7 +11,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Required, TypedDict, TypeVar, Unpack, cast
 
-from tidemill.core.settings.kind import Kind, Unreadable, shown
+from tidemill.core.settings.kinds.kind import Kind, Unreadable, shown
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 
 from tidemill.core.settings.definition import PREFIX, Definition
-from tidemill.core.settings.kind import Unreadable, read_from_file
+from tidemill.core.settings.kinds.kind import Unreadable, read_from_file
 from tidemill.core.settings.tree import by_name, catalogue, sections
 
 CONFIG_VARIABLE = "TIDEMILL_CONFIG"  # where the TOML file is; the caller reads it, so it is no setting

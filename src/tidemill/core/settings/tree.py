@@ -14,9 +14,6 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
-from tidemill.core.settings.agent import AgentSettings
-from tidemill.core.settings.artefacts import ArtefactsSettings
-from tidemill.core.settings.challenge import ChallengeSettings
 from tidemill.core.settings.definition import (
     OF_POOL,
     OF_PROCESS,
@@ -28,16 +25,16 @@ from tidemill.core.settings.definition import (
     sections_of,
     setting,
 )
-from tidemill.core.settings.edge import HttpSettings, LimitsSettings, LoginSettings
-from tidemill.core.settings.mail import MailSettings
-from tidemill.core.settings.market import MarketSettings
-from tidemill.core.settings.money import (
-    BonusFundSettings,
-    MoneySettings,
-    NvlinkSettings,
-    PlansSettings,
-)
-from tidemill.core.settings.process import (
+from tidemill.core.settings.kinds.quantities import INTEGER
+from tidemill.core.settings.kinds.texts import DATABASE_URL, HOST, PATH
+from tidemill.core.settings.sections.agent import AgentSettings
+from tidemill.core.settings.sections.artefacts import ArtefactsSettings
+from tidemill.core.settings.sections.challenge import ChallengeSettings
+from tidemill.core.settings.sections.edge import HttpSettings, LimitsSettings, LoginSettings
+from tidemill.core.settings.sections.mail import MailSettings
+from tidemill.core.settings.sections.market import MarketSettings
+from tidemill.core.settings.sections.money import BonusFundSettings, MoneySettings, NvlinkSettings, PlansSettings
+from tidemill.core.settings.sections.process import (
     ClockSettings,
     DatabaseSettings,
     EventsSettings,
@@ -45,18 +42,16 @@ from tidemill.core.settings.process import (
     LoopsSettings,
     TracingSettings,
 )
-from tidemill.core.settings.quantities import INTEGER
-from tidemill.core.settings.secrets import SecretsSettings
-from tidemill.core.settings.telemetry import TelemetrySettings
-from tidemill.core.settings.texts import DATABASE_URL, HOST, PATH
-from tidemill.core.settings.trail import TrailSettings
-from tidemill.core.settings.trust import (
+from tidemill.core.settings.sections.secrets import SecretsSettings
+from tidemill.core.settings.sections.telemetry import TelemetrySettings
+from tidemill.core.settings.sections.trail import TrailSettings
+from tidemill.core.settings.sections.trust import (
     AuditSettings,
     NewcomersSettings,
     ReputationSettings,
     VerificationSettings,
 )
-from tidemill.core.settings.work import (
+from tidemill.core.settings.sections.work import (
     ContainersSettings,
     FastPolicySettings,
     JobsSettings,

@@ -6,7 +6,7 @@ when a job is confirmed, and get back what is left; who they are does not matter
 
 from uuid import UUID
 
-from tidemill.core.work.paying import Due, MarketPlan, Paid, split, sums
+from tidemill.core.settlement.rewards import Due, MarketPlan, Paid, split, sums
 from tidemill.sim.days.watch import Broken
 
 

@@ -11,13 +11,13 @@ from statistics import NormalDist
 from uuid import UUID
 
 from tidemill.core.clock import HOUR, Instant
-from tidemill.core.kinds.needs import Needs
-from tidemill.core.market import quoted_ms
+from tidemill.core.jobs.attempt import AT_WORK, AttemptState, Happening
+from tidemill.core.jobs.job import JobHappening
+from tidemill.core.jobs.kinds.needs import Needs
+from tidemill.core.jobs.task import Crash, is_own_fault
 from tidemill.core.placement.policies import Policy
-from tidemill.core.work.attempt import AT_WORK, AttemptState, Happening
-from tidemill.core.work.job import JobHappening
-from tidemill.core.work.paying import cost_max_uc
-from tidemill.core.work.task import Crash, is_own_fault
+from tidemill.core.placement.supply import quoted_ms
+from tidemill.core.settlement.rewards import cost_max_uc
 from tidemill.sim.days import chance
 from tidemill.sim.days.agenda import Agenda, Happens
 from tidemill.sim.days.lives import Job, Lives

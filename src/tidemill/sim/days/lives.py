@@ -8,15 +8,15 @@ from collections.abc import Callable
 from uuid import UUID
 
 from tidemill.core.clock import SECOND
-from tidemill.core.kinds.needs import Needs
-from tidemill.core.placement.node import PoolNode
-from tidemill.core.placement.request import Request
-from tidemill.core.work import job as jobs
-from tidemill.core.work import task as tasks
-from tidemill.core.work.attempt import AT_WORK, AttemptState, Happening, after
-from tidemill.core.work.job import Ends, JobEffect, JobHappening, JobLife
-from tidemill.core.work.paying import due
-from tidemill.core.work.task import ENDED, Effect, Step, TaskLife, TaskState
+from tidemill.core.jobs import job as jobs
+from tidemill.core.jobs import task as tasks
+from tidemill.core.jobs.attempt import AT_WORK, AttemptState, Happening, after
+from tidemill.core.jobs.job import Ends, JobEffect, JobHappening, JobLife
+from tidemill.core.jobs.kinds.needs import Needs
+from tidemill.core.jobs.task import ENDED, Effect, Step, TaskLife, TaskState
+from tidemill.core.placement.demand import Request
+from tidemill.core.placement.index.node import PoolNode
+from tidemill.core.settlement.rewards import due
 from tidemill.sim.days.agenda import Agenda
 from tidemill.sim.days.books import Books
 from tidemill.sim.days.nodes import Attempt, Nodes

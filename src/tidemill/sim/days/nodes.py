@@ -12,15 +12,15 @@ from uuid import UUID
 import numpy as np
 
 from tidemill.core.clock import Instant
-from tidemill.core.dispatch.selling import left_of
-from tidemill.core.nodes import windows
+from tidemill.core.jobs.attempt import AttemptState
+from tidemill.core.nodes.rules import windows
 from tidemill.core.placement.candidate import Candidate, Market
-from tidemill.core.placement.node import PoolNode
-from tidemill.core.placement.order import AtWork
+from tidemill.core.placement.demand import WHOLE_MILLI, Request
+from tidemill.core.placement.index.node import PoolNode
+from tidemill.core.placement.index.pool import Placed, Pool
 from tidemill.core.placement.policies import Policy
-from tidemill.core.placement.pool import Placed, Pool
-from tidemill.core.placement.request import WHOLE_MILLI, Request
-from tidemill.core.work.attempt import AttemptState
+from tidemill.core.placement.seller import left_of
+from tidemill.core.placement.turns import AtWork
 from tidemill.sim.days.sorts import Field
 from tidemill.sim.days.watch import Watch
 from tidemill.sim.days.world import World, capacity_milli

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemill.core.clock import HOUR, SECOND, as_instant
-from tidemill.core.placement.request import Priority
+from tidemill.core.placement.demand import Priority
 from tidemill.sim.days.sorts import Field
 from tidemill.sim.days.world import World, WorldFault, capacity_milli
 

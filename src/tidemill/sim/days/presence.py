@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemill.core.clock import HOUR, Instant
-from tidemill.core.nodes import windows
+from tidemill.core.nodes.rules import windows
 from tidemill.sim.days.world import Member, World, WorldFault
 
 Times = NDArray[np.int64]

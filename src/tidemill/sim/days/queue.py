@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence, Set
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.placement.node import PoolNode
-from tidemill.core.placement.order import in_turn
-from tidemill.core.placement.request import Priority, Request
+from tidemill.core.placement.demand import Priority, Request
+from tidemill.core.placement.index.node import PoolNode
+from tidemill.core.placement.turns import in_turn
 from tidemill.core.placement.why_not import suits
 
 PER_LINE_MAX = 16

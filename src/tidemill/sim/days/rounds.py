@@ -9,10 +9,10 @@ from dataclasses import replace
 from uuid import UUID
 
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.dispatch.asking import SLACK_MS
-from tidemill.core.market import quoted_ms
-from tidemill.core.placement.node import PoolNode
-from tidemill.core.placement.pool import Placed
+from tidemill.core.placement.index.node import PoolNode
+from tidemill.core.placement.index.pool import Placed
+from tidemill.core.placement.queued_task import SLACK_MS
+from tidemill.core.placement.supply import quoted_ms
 from tidemill.sim.days.agenda import Agenda
 from tidemill.sim.days.lives import Job, Lives
 from tidemill.sim.days.nodes import NEVER, Attempt, Nodes

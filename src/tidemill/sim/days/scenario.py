@@ -6,10 +6,10 @@ Chance has round figures of our own; every one of them can be set.
 from dataclasses import dataclass
 
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.market import plan_of
+from tidemill.core.jobs.task import Patience
+from tidemill.core.placement.supply import plan_of
 from tidemill.core.settings import Settings
-from tidemill.core.work.paying import MarketPlan
-from tidemill.core.work.task import Patience
+from tidemill.core.settlement.rewards import MarketPlan
 
 MONDAY = Instant(4 * 86_400 * SECOND)
 """Simulated time begins with a week, for owners who let their nodes work at certain hours."""

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from tidemill.core.clock import Instant
 from tidemill.core.placement.candidate import Candidate, Market
-from tidemill.core.placement.node import PoolNode
-from tidemill.core.placement.request import Request
+from tidemill.core.placement.demand import Request
+from tidemill.core.placement.index.node import PoolNode
 from tidemill.core.placement.why_not import suits
 from tidemill.sim.days.world import World, WorldFault
 

@@ -10,12 +10,12 @@ from uuid import UUID
 
 import numpy as np
 
-from tidemill.core.dispatch.selling import Seller
-from tidemill.core.gpu_models import Gpu
-from tidemill.core.gpus import recognised
-from tidemill.core.kinds import KINDS
-from tidemill.core.kinds.bounds import OPERATIONS_PER_CORE_S
+from tidemill.core.jobs.kinds import KINDS
+from tidemill.core.jobs.kinds.bounds import OPERATIONS_PER_CORE_S
+from tidemill.core.nodes.machine.gpu_models import Gpu
+from tidemill.core.nodes.machine.gpus import recognised
 from tidemill.core.placement.candidate import NVLINK_NONE_PCT, Candidate, Device
+from tidemill.core.placement.seller import Seller
 from tidemill.sim.days.world import Member, World, checked
 
 EFFICIENCY = 0.3

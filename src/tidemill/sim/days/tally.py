@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemill.core.clock import HOUR, SECOND
-from tidemill.core.placement.request import WHOLE_MILLI
-from tidemill.core.work.attempt import Happening
-from tidemill.core.work.job import JobState
-from tidemill.core.work.task import TaskState
+from tidemill.core.jobs.attempt import Happening
+from tidemill.core.jobs.job import JobState
+from tidemill.core.jobs.task import TaskState
+from tidemill.core.placement.demand import WHOLE_MILLI
 from tidemill.sim.days.agenda import Agenda
 from tidemill.sim.days.books import Books
 from tidemill.sim.days.nodes import Attempt, Nodes

@@ -11,8 +11,8 @@ from pathlib import Path
 from statistics import fmean
 from uuid import UUID
 
-from tidemill.core.dispatch.selling import Seller
-from tidemill.core.placement.request import Request
+from tidemill.core.placement.demand import Request
+from tidemill.core.placement.seller import Seller
 from tidemill.sim.days.sorts import Sort
 from tidemill.sim.days.world import Member, World, WorldFault, checked
 from tidemill.sim.openb import Cluster, read_cluster

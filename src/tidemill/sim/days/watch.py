@@ -5,11 +5,11 @@ have of a node is what the pool says is taken, and never more than there is; and
 which something of this does not hold ends at once, and says what was broken.
 """
 
-from tidemill.core.placement.node import PoolNode
-from tidemill.core.placement.request import WHOLE_MILLI
-from tidemill.core.work.attempt import AT_WORK, AttemptState
-from tidemill.core.work.job import JobLife, JobState
-from tidemill.core.work.task import ENDED, Patience, TaskLife, TaskState
+from tidemill.core.jobs.attempt import AT_WORK, AttemptState
+from tidemill.core.jobs.job import JobLife, JobState
+from tidemill.core.jobs.task import ENDED, Patience, TaskLife, TaskState
+from tidemill.core.placement.demand import WHOLE_MILLI
+from tidemill.core.placement.index.node import PoolNode
 
 _A, _T, _J = AttemptState, TaskState, JobState
 

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tidemill.core.dispatch.selling import Seller
 from tidemill.core.faults import Fault
-from tidemill.core.nodes.windows import Window
+from tidemill.core.nodes.rules.windows import Window
 from tidemill.core.placement.candidate import Candidate
-from tidemill.core.placement.request import WHOLE_MILLI
+from tidemill.core.placement.demand import WHOLE_MILLI
+from tidemill.core.placement.seller import Seller
 
 
 class WorldFault(Fault):

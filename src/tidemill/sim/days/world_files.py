@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from tidemill.core.dispatch.selling import Seller
-from tidemill.core.nodes.windows import Window
+from tidemill.core.nodes.rules.windows import Window
 from tidemill.core.placement.candidate import NVLINK_NONE_PCT, Candidate, Device
+from tidemill.core.placement.seller import Seller
 from tidemill.sim.days.world import Member, World, WorldFault, checked
 
 FORMAT, VERSION = "tidemill world", 1

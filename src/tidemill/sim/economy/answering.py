@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidemill.core.reputation import POINTS_MAX
+from tidemill.core.trust.reputation import POINTS_MAX
 from tidemill.sim.economy.interface import Choices, Flags, Floats, Integers
 from tidemill.sim.economy.population import NO_RING, Population
 from tidemill.sim.economy.scenario import STEP_HOURS

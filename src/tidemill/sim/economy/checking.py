@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidemill.core.verification.rates import assumed_collusion, audit_rates
+from tidemill.core.trust.audits.rates import assumed_collusion, audit_rates
 from tidemill.sim.economy.answering import HOUSE, RIGHT, Auditors, Execution, Executions
 from tidemill.sim.economy.interface import Flags, Floats, Integers
 from tidemill.sim.economy.placing import Work

@@ -7,8 +7,8 @@ paid for by whoever ordered it, with every execution it took.
 
 import numpy as np
 
-from tidemill.core.settings.quantities import ONE_PPM
-from tidemill.core.verification.charges import dispute_deposit_uc
+from tidemill.core.settings.kinds.quantities import ONE_PPM
+from tidemill.core.trust.charges import dispute_deposit_uc
 from tidemill.sim.economy.answering import Auditors
 from tidemill.sim.economy.books import Purse
 from tidemill.sim.economy.interface import Choices

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidemill.core.reputation import Misstep, penalty_points
-from tidemill.core.settings.quantities import ONE_PPM
-from tidemill.core.verification.charges import charges_uc
-from tidemill.core.verification.rates import audit_rates
+from tidemill.core.settings.kinds.quantities import ONE_PPM
+from tidemill.core.trust.audits.rates import audit_rates
+from tidemill.core.trust.charges import charges_uc
+from tidemill.core.trust.reputation import Misstep, penalty_points
 from tidemill.sim.economy.answering import HOUSE, RIGHT, Auditors
 from tidemill.sim.economy.books import Purse
 from tidemill.sim.economy.checking import Checked

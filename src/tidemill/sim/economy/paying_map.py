@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidemill.core.settings.quantities import ONE_PPM
-from tidemill.core.verification.charges import charges_uc
-from tidemill.core.verification.rates import audit_rates
+from tidemill.core.settings.kinds.quantities import ONE_PPM
+from tidemill.core.trust.audits.rates import audit_rates
+from tidemill.core.trust.charges import charges_uc
 from tidemill.sim.economy.interface import Floats
 from tidemill.sim.economy.scenario import Rules
 

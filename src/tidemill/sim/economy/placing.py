@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tidemill.core.reputation import POINTS_MAX, suspended
-from tidemill.core.settings.work import ValuePolicySettings
-from tidemill.core.verification.newcomers import kept_share
+from tidemill.core.settings.sections.work import ValuePolicySettings
+from tidemill.core.trust.newcomers import kept_share
+from tidemill.core.trust.reputation import POINTS_MAX, suspended
 from tidemill.sim.economy.interface import Choices, Flags, Floats, Integers
 from tidemill.sim.economy.population import Population
 from tidemill.sim.economy.scenario import STEP_HOURS

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tidemill.core.settings.quantities import ONE_PPM
-from tidemill.core.verification.newcomers import throttle
+from tidemill.core.settings.kinds.quantities import ONE_PPM
+from tidemill.core.trust.newcomers import throttle
 from tidemill.sim.economy.answering import HOUSE, RIGHT, Auditors, Executions
 from tidemill.sim.economy.books import Purse
 from tidemill.sim.economy.checking import Checked, check

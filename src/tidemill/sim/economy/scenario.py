@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass, field
 
-from tidemill.core.market import plan_of
 from tidemill.core.money import CREDIT_UC
-from tidemill.core.reputation import ReputationRules
-from tidemill.core.settings.money import BonusFundSettings, MoneySettings, PlansSettings
-from tidemill.core.settings.trust import NewcomersSettings
-from tidemill.core.stakes import StakeRules
-from tidemill.core.verification.rules import AuditRules, DisputesRules, ExposureRules, FindingsRules, HoldingBack
-from tidemill.core.work.paying import MarketPlan
+from tidemill.core.placement.supply import plan_of
+from tidemill.core.settings.sections.money import BonusFundSettings, MoneySettings, PlansSettings
+from tidemill.core.settings.sections.trust import NewcomersSettings
+from tidemill.core.settlement.rewards import MarketPlan
+from tidemill.core.trust.reputation import ReputationRules
+from tidemill.core.trust.rules import AuditRules, DisputesRules, ExposureRules, FindingsRules, HoldingBack
+from tidemill.core.trust.stake import StakeRules
 
 STEP_HOURS = 6
 STEPS_A_DAY = 24 // STEP_HOURS

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from tidemill.core.settings.quantities import ONE_PPM
-from tidemill.core.work.paying import HOUR_MS, due
+from tidemill.core.settings.kinds.quantities import ONE_PPM
+from tidemill.core.settlement.rewards import HOUR_MS, due
 from tidemill.sim.economy.answering import HOUSE, Execution
 from tidemill.sim.economy.books import Purse
 from tidemill.sim.economy.checking import Checked

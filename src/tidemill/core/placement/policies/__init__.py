@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemill.core.placement.candidate import Candidate, Market
-from tidemill.core.placement.request import Request
+from tidemill.core.placement.demand import Request
 
 if TYPE_CHECKING:
-    from tidemill.core.placement.columns import Columns
+    from tidemill.core.placement.index.columns import Columns
 
 Floats = NDArray[np.float64]
 Slots = NDArray[np.intp]

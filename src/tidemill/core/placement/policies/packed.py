@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tidemill.core.placement.columns import Columns
-from tidemill.core.placement.demand import UNKNOWN, Demand, FillTable, fill_table
+from tidemill.core.placement.demand import WHOLE_MILLI, Request
+from tidemill.core.placement.index.columns import Columns
 from tidemill.core.placement.policies import Floats, Numbers, Slots
-from tidemill.core.placement.request import WHOLE_MILLI, Request
+from tidemill.core.placement.workload import UNKNOWN, Demand, FillTable, fill_table
 from tidemill.core.settings.tree import Settings
 
 GROUPS_MAX = 24

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tidemill.core.placement.candidate import Candidate, Market
 from tidemill.core.settings.tree import Settings
-from tidemill.core.stakes import StakeRules
+from tidemill.core.trust.stake import StakeRules
 
 STAKE_WEIGHT = 0.0009
 """Less than one point of reputation, so that stake decides between equals only."""

@@ -1,0 +1,1 @@
+"""Events, their order, and the audit trail made of them."""

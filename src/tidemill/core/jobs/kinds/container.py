@@ -1,0 +1,109 @@
+"""An image and a command of the customer's. The image has a name in a registry, or is the input `image`, a tarball.
+
+It runs in an engine only. The command finds its inputs below /inputs, and its result is what it writes below out/ in
+the directory where it starts. A registry is one of those that are open to everybody. It gets no network: an engine's
+leads into the owner's, to their machines and to the addresses by which a cloud tells a machine's secrets.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from tidemill.core.bounded_json import Most, Text, Whole
+from tidemill.core.jobs.image_names import NAME_MAX, PUBLIC, REFERENCE, is_public
+from tidemill.core.jobs.kinds.bounds import (
+    OPERATIONS_PER_CORE_S,
+    Argument,
+    Cores,
+    Devices,
+    Mib,
+    Seconds,
+    SomeMib,
+    any_files,
+)
+from tidemill.core.jobs.kinds.kind import Check, Expected, Kind, NumericClass, Objection
+from tidemill.core.jobs.kinds.needs import Needs
+from tidemill.core.jobs.kinds.parameters import malformed, read_parameters
+from tidemill.core.jobs.sandboxes import MIB
+
+IMAGE_MAX_BYTES = 64 * 1024 * MIB
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One variable of the command's environment."""
+
+    name: Annotated[str, Text(100)]
+    value: Annotated[str, Text(4096)]
+
+
+@dataclass(frozen=True)
+class Container:
+    """`image` is None where it comes as an input. `seconds` is how long it takes, as the customer says.
+
+    Shared memory is what the pool gives to every container, unless the order asks for another size.
+    """
+
+    command: Annotated[tuple[Argument, ...], Most(64)]
+    seconds: Seconds
+    image: Annotated[str, Text(NAME_MAX)] | None = None
+    environment: Annotated[tuple[Variable, ...], Most(64)] = ()
+    memory_mib: Mib = 1024
+    shared_memory_mib: Annotated[int, Whole(1, 1024 * 1024)] | None = None
+    disk_mib: SomeMib = 1024
+    cores: Cores = 1
+    devices: Devices = 0
+    gpu_memory_mib: Annotated[int, Whole(0, 4 * 1024 * 1024)] = 0
+
+
+def read(parameters: Mapping[str, object]) -> Container | Objection:
+    work = read_parameters(Container, parameters)
+    return work if isinstance(work, Objection) else _objection(work) or work
+
+
+def needs(work: Container) -> Needs:
+    return Needs(
+        memory_mib=work.memory_mib,
+        disk_mib=work.disk_mib,
+        operations=work.seconds * work.cores * OPERATIONS_PER_CORE_S,
+        devices=work.devices,
+        gpu_memory_mib=work.gpu_memory_mib,
+        shared_memory_mib=work.shared_memory_mib,
+        cores=work.cores,
+        seconds=work.seconds,
+    )
+
+
+def inputs(work: Container) -> tuple[Expected, ...]:
+    return () if work.image is not None else (Expected("image", IMAGE_MAX_BYTES),)
+
+
+def _objection(work: Container) -> Objection | None:
+    names = [variable.name for variable in work.environment]
+    if work.image is not None and not REFERENCE.fullmatch(work.image):
+        return malformed("image must be a name such as registry/name:tag or registry/name@sha256:…")
+    if work.image is not None and not is_public(work.image):
+        return malformed(f"image must be in one of these registries: {', '.join(PUBLIC)}; or be the input image.")
+    if not work.command or not work.command[0]:
+        return malformed("command must begin with a program.")
+    if len(set(names)) < len(names) or not all(VARIABLE.fullmatch(name) for name in names):
+        return malformed("environment must hold each name once, made of letters, digits and underscores.")
+    if work.gpu_memory_mib and not work.devices:
+        return malformed("gpu_memory_mib must be left out where devices is 0.")
+    return None
+
+
+KIND = Kind(
+    name="container",
+    read=read,
+    needs=needs,
+    inputs=inputs,
+    outputs=lambda work: any_files(work.disk_mib),
+    numeric_class=lambda _: NumericClass.NONE,
+    check=lambda _: Check.REPLAY,
+    ours=False,
+    own_inputs=True,
+    in_image=True,
+)

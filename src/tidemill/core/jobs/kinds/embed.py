@@ -1,0 +1,84 @@
+"""Embeddings of texts by MiniLM: 384 numbers of float32 for each, of length one.
+
+Texts are given in the parameters, or as the input `texts`, one JSON text a line; then `count` says how many, so that
+the result's shape is known before the work begins. A text counts up to the model's 256 tokens.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from tidemill.core.bounded_json import Most, Prose, Whole
+from tidemill.core.jobs.kinds.kind import Check, Expected, Form, Kind, NumericClass, Objection, Output
+from tidemill.core.jobs.kinds.needs import Needs
+from tidemill.core.jobs.kinds.parameters import malformed, read_parameters
+from tidemill.core.jobs.sandboxes import MIB
+
+COUNT_MAX = 1_000_000
+INLINE_MAX = 512
+TEXT_MAX_BYTES = 16 * 1024
+DIMENSIONS = 384
+TOKENS_MAX = 256
+WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
+"""The one model there is: all-MiniLM-L6-v2."""
+
+LAYERS, WIDTH, INNER = 6, 384, 1536
+TOKENS_TYPICAL = 64
+PROGRAM_MIB = 400
+
+
+@dataclass(frozen=True)
+class Embed:
+    """Either the texts, or how many the input has."""
+
+    texts: Annotated[tuple[Annotated[str, Prose(TEXT_MAX_BYTES)], ...], Most(INLINE_MAX)] = ()
+    count: Annotated[int, Whole(1, COUNT_MAX)] | None = None
+
+    @property
+    def rows(self) -> int:
+        return self.count or len(self.texts)
+
+
+def read(parameters: Mapping[str, object]) -> Embed | Objection:
+    work = read_parameters(Embed, parameters)
+    if isinstance(work, Embed) and bool(work.texts) == (work.count is not None):
+        return malformed("The task must have either texts, or the count of those in its input.")
+    return work
+
+
+def needs(work: Embed) -> Needs:
+    tokens = float(sum(_tokens_about(text) for text in work.texts) or work.rows * TOKENS_TYPICAL)
+    per_token = LAYERS * 2.0 * (4 * WIDTH * WIDTH + 2 * WIDTH * INNER + 2 * WIDTH * TOKENS_TYPICAL)
+    size_mib = -(-_size_bytes(work) // MIB)
+    return Needs(memory_mib=PROGRAM_MIB, disk_mib=size_mib + 1, operations=tokens * per_token)
+
+
+def inputs(work: Embed) -> tuple[Expected, ...]:
+    return () if work.count is None else (Expected("texts", work.count * (6 * TEXT_MAX_BYTES + 64)),)
+
+
+def outputs(work: Embed) -> tuple[Output, ...]:
+    size_bytes = _size_bytes(work)
+    return (Output("embeddings.npy", Form.MATRIX, size_bytes, exact_bytes=size_bytes),)
+
+
+def _size_bytes(work: Embed) -> int:
+    return 128 + work.rows * DIMENSIONS * 4
+
+
+def _tokens_about(text: str) -> int:
+    """A token is about four letters; the model reads two more, and no more than it can."""
+    return min(TOKENS_MAX, 2 + len(text) // 4 + 1)
+
+
+KIND = Kind(
+    name="embed",
+    read=read,
+    needs=needs,
+    inputs=inputs,
+    outputs=outputs,
+    numeric_class=lambda _: NumericClass.DEVICE,
+    check=lambda _: Check.SIMILARITY,
+    ours=True,
+)

@@ -1,0 +1,100 @@
+"""What a kind of task is: everything about it that the pool and a node must both know. Pure.
+
+A kind reads a customer's parameters into its own work, whose every field is bounded; from the work follow the inputs
+and outputs, what the task needs, how exact its result is and how it is checked. The same parameters give the same
+answers on the pool and on every node.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+from tidemill.core.jobs.kinds.needs import Needs
+from tidemill.core.refusals import Refusal
+
+W = TypeVar("W")
+
+
+class NumericClass(StrEnum):
+    """Which other machines must come to the same bytes."""
+
+    EXACT = "exact"  # all of them
+    DEVICE = "device"  # those with the same device, driver and libraries
+    NONE = "none"  # none: the result may differ each time
+
+
+class Check(StrEnum):
+    """How a result is checked."""
+
+    RECOMPUTE = "recompute"
+    FREIVALDS = "freivalds"
+    HASH = "hash"
+    SIMILARITY = "similarity"
+    PIXELS = "pixels"
+    REPLAY = "replay"
+
+
+class Form(StrEnum):
+    """What a file of a result is."""
+
+    MATRIX = "matrix"  # NumPy's format
+    PICTURE = "picture"  # PNG as we write it
+    FILES = "files"  # whatever the task wrote
+
+
+@dataclass(frozen=True)
+class Expected:
+    """An input that a task must have, by its name, and the most that it may hold."""
+
+    name: str
+    most_bytes: int
+
+
+@dataclass(frozen=True)
+class Output:
+    """A file below `out`. Where the kind knows its size, the size is `exact_bytes`; `FILES` stands for any number."""
+
+    name: str
+    form: Form
+    most_bytes: int
+    exact_bytes: int | None = None
+
+
+class KindRefusal(Refusal):
+    KIND_UNKNOWN = "There is no such kind of task: see the list of kinds for those there are."
+    PARAMETERS_MALFORMED = "The task cannot be read: correct what is named, then send it again."
+    INPUTS_WRONG = "The inputs are not those that the task needs: give each one, by its name."
+    WORK_TOO_LARGE = "The task is larger than one machine takes: divide it into smaller ones."
+    RESULT_WRONG = "The result is not what a task of this kind makes: run it again, or on another machine."
+
+
+@dataclass(frozen=True)
+class Objection:
+    """Why something is refused: the refusal, and what exactly is wrong."""
+
+    refusal: KindRefusal
+    figures: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.figures} {self.refusal.sentence}"
+
+
+@dataclass(frozen=True)
+class Kind(Generic[W]):
+    """One kind of task. `ours` says that the code is ours, so that a wrong result is the node's and stake is at risk.
+
+    `own_inputs` says that the customer may bring any further inputs; `in_image` that it runs in an image only.
+    """
+
+    name: str
+    read: Callable[[Mapping[str, object]], W | Objection]
+    needs: Callable[[W], Needs]
+    inputs: Callable[[W], tuple[Expected, ...]]
+    outputs: Callable[[W], tuple[Output, ...]]
+    numeric_class: Callable[[W], NumericClass]
+    check: Callable[[W], Check]
+    ours: bool
+    own_inputs: bool = False
+    in_image: bool = False

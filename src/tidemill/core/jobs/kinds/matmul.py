@@ -1,0 +1,90 @@
+"""Matrix products: C = A·B with A of M×K and B of K×N, entries int8 or float32.
+
+The matrices are drawn from a seed, or come as inputs `a` and `b` in NumPy's format. Products of int8 are exact, as
+int32, on every machine; those of float32 are a device's own and are checked with a bound.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+from tidemill.core.bounded_json import Whole
+from tidemill.core.jobs.kinds.kind import Check, Expected, Form, Kind, NumericClass, Objection, Output
+from tidemill.core.jobs.kinds.needs import Needs
+from tidemill.core.jobs.kinds.parameters import read_parameters, too_large
+from tidemill.core.jobs.sandboxes import MIB
+
+SIDE_MAX = 65_536
+ALL_MAX_BYTES = 32 * 1024 * MIB
+SEED_MAX = 2**53 - 1
+HEADERS_BYTES = 4096
+PROGRAM_MIB = 224
+"""What the interpreter, its libraries and the slabs in hand take."""
+
+Side = Annotated[int, Whole(1, SIDE_MAX)]
+
+
+class Element(StrEnum):
+    INT8 = "int8"
+    FLOAT32 = "float32"
+
+
+@dataclass(frozen=True)
+class Matmul:
+    """`seed` is None where the matrices come as inputs. With `devices` a GPU multiplies."""
+
+    m: Side
+    n: Side
+    k: Side
+    element: Element
+    seed: Annotated[int, Whole(0, SEED_MAX)] | None = None
+    devices: Annotated[int, Whole(0, 1)] = 0
+
+
+def read(parameters: Mapping[str, object]) -> Matmul | Objection:
+    work = read_parameters(Matmul, parameters)
+    if isinstance(work, Matmul) and (whole_bytes := sum(_sizes_bytes(work))) > ALL_MAX_BYTES:
+        return too_large(f"The three matrices take {whole_bytes:,} bytes, and may take {ALL_MAX_BYTES:,}.")
+    return work
+
+
+def needs(work: Matmul) -> Needs:
+    """The right matrix is held as float32; the left one and the product pass through in slabs."""
+    held_mib = -(-4 * work.k * work.n // MIB)
+    return Needs(
+        memory_mib=PROGRAM_MIB + held_mib,
+        disk_mib=-(-_sizes_bytes(work)[2] // MIB) + 1,
+        operations=2.0 * work.m * work.n * work.k,
+        devices=work.devices,
+        gpu_memory_mib=PROGRAM_MIB + held_mib + 512 if work.devices else 0,
+    )
+
+
+def inputs(work: Matmul) -> tuple[Expected, ...]:
+    a_bytes, b_bytes, _ = _sizes_bytes(work)
+    if work.seed is not None:
+        return ()
+    return Expected("a", a_bytes + HEADERS_BYTES), Expected("b", b_bytes + HEADERS_BYTES)
+
+
+def outputs(work: Matmul) -> tuple[Output, ...]:
+    size_bytes = 128 + _sizes_bytes(work)[2]
+    return (Output("c.npy", Form.MATRIX, size_bytes, exact_bytes=size_bytes),)
+
+
+def _sizes_bytes(work: Matmul) -> tuple[int, int, int]:
+    item_bytes = 1 if work.element is Element.INT8 else 4
+    return work.m * work.k * item_bytes, work.k * work.n * item_bytes, work.m * work.n * 4
+
+
+KIND = Kind(
+    name="matmul",
+    read=read,
+    needs=needs,
+    inputs=inputs,
+    outputs=outputs,
+    numeric_class=lambda work: NumericClass.EXACT if work.element is Element.INT8 else NumericClass.DEVICE,
+    check=lambda _: Check.FREIVALDS,
+    ours=True,
+)

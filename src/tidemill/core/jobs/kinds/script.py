@@ -1,0 +1,65 @@
+"""A Python program of the customer's, with inputs, in an environment that is the same each time.
+
+The program is given in the parameters, or as the input `program`. It finds every other input below /inputs, starts in
+/work, has numpy and no network, and its result is what it writes below out/.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from tidemill.core.bounded_json import Most, Prose
+from tidemill.core.jobs.kinds.bounds import OPERATIONS_PER_CORE_S, Argument, Cores, Mib, Seconds, SomeMib, any_files
+from tidemill.core.jobs.kinds.kind import Check, Expected, Kind, NumericClass, Objection
+from tidemill.core.jobs.kinds.needs import Needs
+from tidemill.core.jobs.kinds.parameters import malformed, read_parameters
+from tidemill.core.jobs.sandboxes import MIB
+
+PROGRAM_MAX_BYTES = 32 * 1024
+PROGRAM_FILE_MAX_BYTES = 4 * MIB
+
+
+@dataclass(frozen=True)
+class Script:
+    """`program` is None where it comes as an input. `seconds` is how long it takes, as the customer says."""
+
+    seconds: Seconds
+    program: Annotated[str, Prose(PROGRAM_MAX_BYTES)] | None = None
+    arguments: Annotated[tuple[Argument, ...], Most(64)] = ()
+    memory_mib: Mib = 512
+    disk_mib: SomeMib = 256
+    cores: Cores = 1
+
+
+def read(parameters: Mapping[str, object]) -> Script | Objection:
+    work = read_parameters(Script, parameters)
+    if isinstance(work, Script) and work.program is not None and not work.program.strip():
+        return malformed("program must be a Python program, or be left out where it comes as an input.")
+    return work
+
+
+def needs(work: Script) -> Needs:
+    return Needs(
+        memory_mib=work.memory_mib,
+        disk_mib=work.disk_mib,
+        operations=work.seconds * work.cores * OPERATIONS_PER_CORE_S,
+        cores=work.cores,
+        seconds=work.seconds,
+    )
+
+
+def inputs(work: Script) -> tuple[Expected, ...]:
+    return () if work.program is not None else (Expected("program", PROGRAM_FILE_MAX_BYTES),)
+
+
+KIND = Kind(
+    name="script",
+    read=read,
+    needs=needs,
+    inputs=inputs,
+    outputs=lambda work: any_files(work.disk_mib),
+    numeric_class=lambda _: NumericClass.DEVICE,
+    check=lambda _: Check.REPLAY,
+    ours=False,
+    own_inputs=True,
+)

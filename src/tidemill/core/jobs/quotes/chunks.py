@@ -1,0 +1,156 @@
+"""How work is divided into tasks: texts by their number, pictures by bands, and what repeats by its number.
+
+Each kind of work has the fewest and the most tasks that it can be divided into; between them a job gets as many as make
+a task about a minute of one processor. Together the parts are exactly the whole. A product of matrices that is drawn
+from a seed can be asked for several times, each with the next seed; a program or an image that is asked for several
+times finds its number where `{task}` stands in its arguments.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil
+from typing import Any
+
+from tidemill.core.jobs.kinds import container, embed, matmul, render, script
+from tidemill.core.jobs.kinds.bounds import OPERATIONS_PER_CORE_S
+from tidemill.core.jobs.kinds.kind import Kind, Objection
+from tidemill.core.jobs.kinds.needs import Needs
+
+Parameters = Mapping[str, object]
+
+TASK_OPERATIONS = 60 * OPERATIONS_PER_CORE_S
+INLINE_MAX_BYTES = 40 * 1024
+"""The texts of one task, so that with everything around them it stays within an offer."""
+
+NUMBER, COUNT = "{task}", "{tasks}"
+
+
+@dataclass(frozen=True)
+class Divided:
+    """How a kind of work is divided: what all of it needs, the fewest and the most tasks, and the parts of so many."""
+
+    whole: Callable[[Any, Parameters], Needs]
+    bounds: Callable[[Any, Parameters], tuple[int, int]]
+    parts: Callable[[Any, Parameters, int], Sequence[Parameters]]
+
+
+def read_whole(kind: Kind[Any], parameters: Parameters) -> Any | Objection:
+    """The work that parameters describe. A whole picture may be larger than one task can be."""
+    if kind is render.KIND and "tile" not in parameters:
+        read = kind.read({**parameters, "tile": {"x": 0, "y": 0, "width": 1, "height": 1}})
+        return read if isinstance(read, Objection) else _untiled(read)
+    return kind.read(parameters)
+
+
+def usual_count(kind: str, work: Any, parameters: Parameters) -> int:
+    """As many tasks as make each about a minute of one processor."""
+    divided = DIVIDED[kind]
+    fewest, most = divided.bounds(work, parameters)
+    if kind not in _BY_SIZE:
+        return 1
+    return max(fewest, min(most, ceil(divided.whole(work, parameters).operations / TASK_OPERATIONS)))
+
+
+def _untiled(work: render.Render) -> render.Render:
+    return render.Render(work.scene, work.width, work.height, None, work.samples, work.bounces, work.seed)
+
+
+def _bands(work: render.Render, parameters: Parameters, count: int) -> Sequence[Parameters]:
+    if work.tile is not None:
+        return [parameters]
+    edges = [work.height * number // count for number in range(count + 1)]
+    return [
+        {**parameters, "tile": {"x": 0, "y": top, "width": work.width, "height": bottom - top}}
+        for top, bottom in pairwise(edges)
+    ]
+
+
+def _band_bounds(work: render.Render, _: Parameters) -> tuple[int, int]:
+    if work.tile is not None:
+        return 1, 1
+    most_pixels = min(render.TILE_MAX_PIXELS, render.RAYS_MAX // work.samples)
+    rows = max(1, most_pixels // work.width - 1)
+    return ceil(work.height / rows), work.height
+
+
+def _whole_picture(work: render.Render, parameters: Parameters) -> Needs:
+    """What a band needs, with the operations of the whole."""
+    if work.tile is not None:
+        return render.needs(work)
+    fewest, _ = _band_bounds(work, parameters)
+    tile = render.Tile(0, 0, work.width, ceil(work.height / fewest))
+    band = render.needs(render.Render(work.scene, work.width, work.height, tile, work.samples, work.bounces))
+    operations = band.operations / tile.height * work.height
+    return Needs(band.memory_mib, band.disk_mib, operations)
+
+
+def _text_blocks(work: embed.Embed, parameters: Parameters, count: int) -> Sequence[Parameters]:
+    if work.count is not None:
+        return [parameters]
+    most = ceil(len(work.texts) / count)
+    blocks: list[list[str]] = [[]]
+    size_bytes = 0
+    for text in work.texts:
+        text_bytes = len(json.dumps(text, ensure_ascii=False).encode()) + 1
+        if blocks[-1] and (len(blocks[-1]) == most or size_bytes + text_bytes > INLINE_MAX_BYTES):
+            blocks.append([])
+            size_bytes = 0
+        blocks[-1].append(text)
+        size_bytes += text_bytes
+    return [{"texts": block} for block in blocks]
+
+
+def _text_bounds(work: embed.Embed, parameters: Parameters) -> tuple[int, int]:
+    if work.count is not None:
+        return 1, 1
+    return len(_text_blocks(work, parameters, 1)), len(work.texts)
+
+
+def _seeds(work: matmul.Matmul, parameters: Parameters, count: int) -> Sequence[Parameters]:
+    if work.seed is None:
+        return [parameters]
+    return [{**parameters, "seed": work.seed + number} for number in range(count)]
+
+
+def _seed_bounds(work: matmul.Matmul, _: Parameters) -> tuple[int, int]:
+    return 1, 1 if work.seed is None else min(2**31, matmul.SEED_MAX - work.seed + 1)
+
+
+def _numbered(field: str) -> Callable[[Any, Parameters, int], Sequence[Parameters]]:
+    def parts(work: Any, parameters: Parameters, count: int) -> Sequence[Parameters]:
+        texts: Sequence[str] = getattr(work, field)
+        if count == 1 and not any(NUMBER in text for text in texts):
+            return [parameters]
+        return [{**parameters, field: [_put(text, number, count) for text in texts]} for number in range(count)]
+
+    return parts
+
+
+def _number_bounds(field: str) -> Callable[[Any, Parameters], tuple[int, int]]:
+    return lambda work, _: (1, 2**31 if any(NUMBER in text for text in getattr(work, field)) else 1)
+
+
+def _put(text: str, number: int, count: int) -> str:
+    return text.replace(NUMBER, str(number)).replace(COUNT, str(count))
+
+
+def _needs(kind: Kind[Any]) -> Callable[[Any, Parameters], Needs]:
+    return lambda work, _: kind.needs(work)
+
+
+_BY_SIZE = frozenset({embed.KIND.name, render.KIND.name})
+"""Kinds whose work is divided; of the others every task is a whole of its own."""
+
+DIVIDED: Mapping[str, Divided] = {
+    matmul.KIND.name: Divided(_needs(matmul.KIND), _seed_bounds, _seeds),
+    embed.KIND.name: Divided(_needs(embed.KIND), _text_bounds, _text_blocks),
+    render.KIND.name: Divided(_whole_picture, _band_bounds, _bands),
+    script.KIND.name: Divided(_needs(script.KIND), _number_bounds("arguments"), _numbered("arguments")),
+    container.KIND.name: Divided(_needs(container.KIND), _number_bounds("command"), _numbered("command")),
+}
+
+
+def is_divided(kind: str) -> bool:
+    return kind in _BY_SIZE

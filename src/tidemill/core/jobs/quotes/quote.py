@@ -1,0 +1,327 @@
+"""What a job will cost: a range, line by line, with the reasoning in sentences. Pure.
+
+The lower end is the cheapest node that fits, if the work goes as well as it can; the upper end is what is held, and the
+job never costs more. It covers four fifths of the nodes that fit, the cheapest ones, so that one dear node does not
+make the price. Where none fits, the pool's usual price and a usual speed stand for it, and the quote says so.
+"""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import ceil, inf
+from typing import Any
+from uuid import UUID
+
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.currency import CREDIT
+from tidemill.core.jobs.kinds import KINDS
+from tidemill.core.jobs.kinds.bounds import OPERATIONS_PER_CORE_S
+from tidemill.core.jobs.kinds.kind import Check
+from tidemill.core.jobs.kinds.needs import Needs
+from tidemill.core.jobs.quotes import training
+from tidemill.core.jobs.quotes.order import Order
+from tidemill.core.jobs.quotes.tasks import Part
+from tidemill.core.money import AMOUNT_MAX_UC, credits_of
+from tidemill.core.placement import supply as markets
+from tidemill.core.placement.supply import ForSale, Market, Terms
+from tidemill.core.settings.sections.market import MarketSettings
+from tidemill.core.settings.sections.money import MoneySettings
+from tidemill.core.settings.sections.work import JobsSettings
+from tidemill.core.settlement.rewards import MarketPlan, cost_max_uc, due
+
+COVERED = 0.8
+"""The share of fitting nodes, the cheapest first, that the upper end pays for."""
+
+CLASSES_MAX = 16
+"""Tasks of one job are priced in at most so many classes by size; each costs as much as the largest of its class."""
+
+USUAL_GPU_OPERATIONS_PER_S = 1e13
+HOUR_MS = 3_600_000
+DEAREST = AMOUNT_MAX_UC // 2 * HOUR_MS
+"""Nodes on which one task could cost more than the books hold, with whatever commission, are no offer."""
+
+_CHECKS: Mapping[Check, str] = {
+    Check.RECOMPUTE: "Each result is computed again.",
+    Check.FREIVALDS: "Each product is proved and checked with random vectors.",
+    Check.HASH: "Each result is made again by a house node, and must be the same.",
+    Check.SIMILARITY: "Each result is made again by a house node, and must be alike.",
+    Check.PIXELS: "Each picture is made again by a house node, and every pixel must be the same.",
+    Check.REPLAY: "Each result is made again by a house node, and its files must be the same.",
+}
+_PROVED = frozenset({Check.RECOMPUTE, Check.FREIVALDS})
+_NO_HOUSE = "No house node that is online can check it: results would wait until one comes, and are paid for only then."
+_IS_EXPECTED = "Each result must have the hash that you expect."
+
+
+@dataclass(frozen=True)
+class Rules:
+    """By which rules a pool quotes: the plan it pays by, how long a quote is good for, and when a run is too late."""
+
+    plan: MarketPlan
+    valid_us: int
+    deadline_factor: float
+    currency: str = CREDIT
+    light_max: int = 1
+    medium_max: int = 7
+    heavy_max: int = 16
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the price."""
+
+    what: str
+    low_uc: int
+    high_uc: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Quote:
+    """A price from `low_uc` to `high_uc`, and hours of work, without the wait for free nodes, from low to high.
+
+    `costs_max_uc` is the most that each task may cost, and `limit_s` how long one may run.
+    """
+
+    kind: str
+    size: str
+    tasks: int
+    nodes: int
+    devices: int
+    memory_mib: int
+    gpu_memory_mib: int
+    low_uc: int
+    high_uc: int
+    hours_low: float
+    hours_high: float
+    lines: Sequence[Line]
+    reasoning: Sequence[str]
+    expires_at: Instant
+    has_runner: bool
+    costs_max_uc: Sequence[int] = ()
+    limit_s: int = 0
+
+
+def quote(
+    order: Order, parts: Sequence[Part], market: Market, rules: Rules, customer_id: UUID | None, now: Instant
+) -> Quote:
+    """What an order costs today. `parts` are its tasks; a training has none."""
+    expires_at = Instant(now + rules.valid_us)
+    if order.training is not None:
+        return _of_training(order, market, rules, expires_at)
+    largest = max((part.needs for part in parts), key=lambda needs: needs.operations)
+    found = _affordable(order, largest, market, customer_id)
+    nodes = found or [_usual(market, order, largest)]
+    least, most = _prices(nodes, [part.needs for part in parts], rules.plan)
+    speeds = [markets.speed_of(node, largest) for node in nodes]
+    least_ms, most_ms = markets.least_ms(largest, max(speeds)), markets.quoted_ms(largest, min(speeds))
+    limit_s = largest.seconds or ceil(most_ms / 1000 * rules.deadline_factor)
+    rounds = ceil(len(parts) / len(nodes))
+    commission = rules.plan.commission_ppm
+    low_uc, high_uc = sum(least), sum(most)
+    return Quote(
+        kind=order.kind,
+        size=size_of(largest.devices * len(parts), rules),
+        tasks=len(parts),
+        nodes=len(found),
+        devices=largest.devices,
+        memory_mib=largest.memory_mib,
+        gpu_memory_mib=largest.gpu_memory_mib,
+        low_uc=low_uc,
+        high_uc=high_uc,
+        hours_low=least_ms * rounds / HOUR_MS,
+        hours_high=most_ms * rounds / HOUR_MS,
+        lines=_lines(low_uc, high_uc, commission, _check_of(order)),
+        reasoning=(*_reasoning(len(parts), largest, nodes, found, rules), *_warning(order, largest, market)),
+        expires_at=expires_at,
+        has_runner=True,
+        costs_max_uc=tuple(most),
+        limit_s=limit_s,
+    )
+
+
+def size_of(devices: int, rules: Rules) -> str:
+    """How large a job is, by the devices that it could use at once."""
+    for name, most in (("light", rules.light_max), ("medium", rules.medium_max), ("heavy", rules.heavy_max)):
+        if devices <= most:
+            return name
+    return "parallel"
+
+
+def shown(made: Quote) -> dict[str, Any]:
+    """A quote as JSON can hold it."""
+    return asdict(made)
+
+
+def from_shown(kept: Mapping[str, Any]) -> Quote:
+    """The inverse."""
+    lines = tuple(Line(**line) for line in kept["lines"])
+    texts, costs = tuple(kept["reasoning"]), tuple(kept["costs_max_uc"])
+    return Quote(**{**kept, "lines": lines, "reasoning": texts, "costs_max_uc": costs})
+
+
+def _affordable(order: Order, needs: Needs, market: Market, customer_id: UUID | None) -> list[ForSale]:
+    """The cheapest of the nodes that fit and cost no more than the customer allows."""
+    most_uc = AMOUNT_MAX_UC if order.hourly_max_uc is None else order.hourly_max_uc
+    fit = [node for node in markets.fitting(market, order.kind, needs, customer_id) if node.price_uc <= most_uc]
+    ranked = sorted(fit, key=lambda node: (dearness(needs, node), node.node_id))
+    kept = ranked[: bisect_right(ranked, DEAREST, key=lambda node: dearness(needs, node))]
+    return kept[: ceil(len(kept) * COVERED)]
+
+
+def dearness(needs: Needs, node: ForSale) -> int:
+    """What orders nodes by what a task costs there at the most: the price of an hour times the time quoted."""
+    return node.price_uc * max(1, needs.devices) * markets.quoted_ms(needs, markets.speed_of(node, needs))
+
+
+def _usual(market: Market, order: Order, needs: Needs) -> ForSale:
+    """What stands for a node where none fits."""
+    price_uc = market.default_uc if order.hourly_max_uc is None else min(market.default_uc, order.hourly_max_uc)
+    speeds = OPERATIONS_PER_CORE_S, USUAL_GPU_OPERATIONS_PER_S
+    return ForSale(UUID(int=0), UUID(int=0), price_uc, *speeds, devices=needs.devices)
+
+
+def _prices(nodes: Sequence[ForSale], needs: Sequence[Needs], plan: MarketPlan) -> tuple[list[int], list[int]]:
+    """The least and the most that each task costs on these nodes."""
+    classes = _classes(needs)
+    cheapest, dearest = _front(nodes, needs[0], -1), _front(nodes, needs[0], 1)
+    priced: dict[Needs, tuple[int, int]] = {}
+    for one in set(classes):
+        low = min(markets.costs_uc(plan, markets.terms(one, node))[0] for node in cheapest)
+        high = max(_most_uc(plan, markets.terms(one, node)) for node in dearest)
+        priced[one] = max(1, low), max(1, high)
+    return [priced[one][0] for one in classes], [priced[one][1] for one in classes]
+
+
+def _front(nodes: Sequence[ForSale], needs: Needs, sign: int) -> list[ForSale]:
+    """The dearest nodes for tasks of any size, or the cheapest: no other is more so by the hour and by work."""
+    ranked = sorted((sign * node.price_uc, sign * _by_work(node, needs), node.node_id, node) for node in nodes)
+    kept: list[ForSale] = []
+    reached = -inf
+    for _, by_work, _, node in reversed(ranked):
+        if by_work > reached or not kept:
+            kept.append(node)
+            reached = by_work
+    return kept
+
+
+def _by_work(node: ForSale, needs: Needs) -> float:
+    """What a node asks for an operation, in a unit of its own."""
+    return node.price_uc / max(1.0, markets.speed_of(node, needs))
+
+
+def _most_uc(plan: MarketPlan, found: Terms) -> int:
+    """Times are whole milliseconds: one more, so that rounding puts no other node above it."""
+    return cost_max_uc(plan, found.hourly_uc, found.quoted_ms + 1)
+
+
+def _classes(needs: Sequence[Needs]) -> list[Needs]:
+    """Each task's needs, or those of the largest task of its class where there are too many to price each."""
+    distinct = sorted(set(needs), key=lambda one: one.operations)
+    if len(distinct) <= CLASSES_MAX:
+        return list(needs)
+    width = ceil(len(distinct) / CLASSES_MAX)
+    tops = {one: distinct[min(len(distinct), (at // width + 1) * width) - 1] for at, one in enumerate(distinct)}
+    return [tops[one] for one in needs]
+
+
+def _check_of(order: Order) -> str:
+    check = _IS_EXPECTED if order.expected else _CHECKS[KINDS[order.kind].check(order.work)]
+    return f"{check} Only what passes is paid. The pool pays for checks out of its commission."
+
+
+def _warning(order: Order, needs: Needs, market: Market) -> tuple[str, ...]:
+    """What is executed again by the house needs a house."""
+    if order.expected or KINDS[order.kind].check(order.work) in _PROVED:
+        return ()
+    return () if any(node.house and markets.holds(node, order.kind, needs) for node in market.nodes) else (_NO_HOUSE,)
+
+
+def _lines(low_uc: int, high_uc: int, commission_ppm: int, check: str) -> tuple[Line, ...]:
+    """The whole price, divided as it will be paid: the price of owners, and what the pool takes on top."""
+    low, high = (amount_uc * 1_000_000 // (1_000_000 + commission_ppm) for amount_uc in (low_uc, high_uc))
+    return (
+        Line("work", low, high, "What the owners of the nodes ask for, by the time used, up to the time quoted."),
+        Line("commission", low_uc - low, high_uc - high, f"{commission_ppm / 10_000:g} % on top, for the pool."),
+        Line("verification", 0, 0, check),
+    )
+
+
+def _reasoning(
+    tasks: int, needs: Needs, nodes: Sequence[ForSale], found: Sequence[ForSale], rules: Rules
+) -> tuple[str, ...]:
+    share = f"{tasks} tasks, the largest of which needs" if tasks > 1 else "One task, which needs"
+    cores, devices = _counted(needs.cores, "core"), _counted(needs.devices, "device")
+    on = f"{devices} with {needs.gpu_memory_mib:,} MiB" if needs.devices else cores
+    prices = [node.price_uc for node in nodes]
+    between = f"{credits_of(min(prices))} to {credits_of(max(prices))} {rules.currency}s"
+    return (
+        f"{share} {needs.memory_mib:,} MiB of memory, {needs.disk_mib:,} MiB of disk and {on}.",
+        _of_time(needs),
+        f"The price is that of {_counted(len(found), 'node')} online that can do it, at {between} a device-hour."
+        if found
+        else f"No node that is online can do it. The pool's usual price of {between} and a usual speed stand for one; "
+        "the job would wait until such a node comes.",
+        "The upper end is held when you confirm, and what is not used goes back.",
+    )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _of_time(needs: Needs) -> str:
+    if needs.seconds:
+        return f"You say that a task takes up to {needs.seconds:,} seconds; it is stopped then, and may end earlier."
+    return (
+        f"It takes about {needs.operations:.2g} operations, known within a factor of {markets.SPREAD:g}; "
+        "the time follows from what was measured of each node."
+    )
+
+
+def _of_training(order: Order, market: Market, rules: Rules, expires_at: Instant) -> Quote:
+    """An estimate alone: nothing of it can be confirmed."""
+    assert order.training
+    made = training.estimate(order.training)
+    owned = sorted(node.price_uc for node in market.nodes if node.gpu_memory_mib >= training.DEVICE_MIB // 2)
+    prices = owned[: ceil(len(owned) * COVERED)] or [market.default_uc]
+    ends = [
+        due(rules.plan, price_uc * made.devices, ms, ms).cost_uc
+        for price_uc, ms in zip((prices[0], prices[-1]), (ceil(one * HOUR_MS) for one in made.hours), strict=True)
+    ]
+    asked = "asked by nodes with such devices" if owned else "the pool's usual one, since no such node is online"
+    between = f"{credits_of(prices[0])} to {credits_of(prices[-1])} {rules.currency}s"
+    return Quote(
+        kind=order.kind,
+        size=size_of(made.devices, rules),
+        tasks=made.devices,
+        nodes=len(owned),
+        devices=made.devices,
+        memory_mib=0,
+        gpu_memory_mib=made.memory_mib,
+        low_uc=ends[0],
+        high_uc=ends[1],
+        hours_low=made.hours[0],
+        hours_high=made.hours[1],
+        lines=_lines(ends[0], ends[1], rules.plan.commission_ppm, "Weights are checked by replaying steps."),
+        reasoning=(
+            *made.reasoning,
+            f"The price of a device-hour is {asked}: {between}.",
+            "No runner of this pool trains yet, so this is an estimate, and cannot be confirmed.",
+        ),
+        expires_at=expires_at,
+        has_runner=False,
+    )
+
+
+def rules_of(plan: MarketPlan, money: MoneySettings, market: MarketSettings, jobs: JobsSettings) -> Rules:
+    """The rules of this pool."""
+    return Rules(
+        plan=plan,
+        valid_us=int(market.quote_valid_s * SECOND),
+        deadline_factor=jobs.deadline_factor,
+        currency=money.currency,
+        light_max=jobs.light_devices_max,
+        medium_max=jobs.medium_devices_max,
+        heavy_max=jobs.heavy_devices_max,
+    )

@@ -1,0 +1,98 @@
+"""The tasks of a confirmed order: what each node is told, and the most that each may cost."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tidemill.core.jobs.kinds import KINDS, work_of
+from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.needs import Needs, limits_of
+from tidemill.core.jobs.kinds.parameters import malformed, too_large
+from tidemill.core.jobs.kinds.task import TASK_MAX_BYTES, Input, Task, task_bytes
+from tidemill.core.jobs.quotes import chunks
+from tidemill.core.jobs.quotes.order import Order
+from tidemill.core.jobs.sandboxes import Limits
+from tidemill.core.settings.sections.work import ContainersSettings
+
+_UNLIMITED = Limits(seconds=1)
+"""Stands until the price is known, and with it the time."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One task of an order, and what it needs."""
+
+    task: Task
+    needs: Needs
+
+
+@dataclass(frozen=True)
+class NewTaskParts:
+    """A task to be made: its body, the most that it may cost, and the result that the customer expects."""
+
+    body: bytes
+    cost_max_uc: int
+    expected: bytes | None = None
+
+
+def divided(order: Order, inputs: Sequence[Input]) -> Sequence[Part] | Objection:
+    """The tasks that an order is divided into, each of which its kind would take."""
+    assert order.has_runner, "what has no runner has no tasks"
+    parts = chunks.DIVIDED[order.kind].parts(order.work, order.parameters, _count(order))
+    if not order.tasks[0] <= len(parts) <= max(order.tasks):
+        return malformed(f"The job cannot be divided into {order.tasks[1]:,} tasks: ask for {len(parts):,}.")
+    if order.expected and len(order.expected) != len(parts):
+        return malformed(f"expected has {len(order.expected):,} results, and the job has {len(parts):,} tasks.")
+    found = []
+    for parameters in parts:
+        part = _part(order, parameters, tuple(inputs))
+        if isinstance(part, Objection):
+            return part
+        found.append(part)
+    return found
+
+
+def tasks_of(
+    order: Order,
+    parts: Sequence[Part],
+    costs_max_uc: Sequence[int],
+    limit_s: int,
+    verification: bytes,
+    containers: ContainersSettings,
+) -> Sequence[NewTaskParts] | Objection:
+    """The tasks as they are made, each with its own most. A run of ours ends at the latest after so many seconds.
+
+    Results of a private order are sealed to the pool's verification, by its public key, and to the customer.
+    """
+    seal_to = () if order.result_key is None else (verification, order.result_key)
+    made = []
+    for number, (part, cost_uc) in enumerate(zip(parts, costs_max_uc, strict=True)):
+        limits = limits_of(part.needs, part.needs.seconds or limit_s, containers)
+        body = task_bytes(replace(part.task, limits=limits, seal_to=seal_to))
+        if len(body) > TASK_MAX_BYTES:
+            return too_large(f"A task would take {len(body):,} bytes, and may take {TASK_MAX_BYTES:,}: use inputs.")
+        made.append(NewTaskParts(body, cost_uc, order.expected[number] if order.expected else None))
+    return made
+
+
+def _count(order: Order) -> int:
+    """As many as there may be where the work is divided, and as few as that where each task is a whole of its own."""
+    low, high = order.tasks
+    return high if chunks.is_divided(order.kind) or low == high else low
+
+
+def _part(order: Order, parameters: chunks.Parameters, inputs: tuple[Input, ...]) -> Part | Objection:
+    work = work_of(Task(order.kind, parameters, _UNLIMITED, inputs))
+    if isinstance(work, Objection):
+        return work
+    needs = KINDS[order.kind].needs(work)
+    needs = replace(needs, memory_mib=max(needs.memory_mib, order.memory_mib))
+    task = Task(
+        kind=order.kind,
+        parameters=parameters,
+        limits=_UNLIMITED,
+        inputs=inputs,
+        devices=needs.devices,
+        gpu_memory_mib=needs.gpu_memory_mib,
+        priority=order.priority,
+    )
+    return Part(task, needs)

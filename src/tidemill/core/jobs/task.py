@@ -1,0 +1,215 @@
+"""The life of a task: one schedulable part of a job, tried until a result is verified, or until it is given up.
+
+At most one attempt holds a task at a time. A task is paid once, when a result of its holder passes, and never after
+it has ended. It is given up after a few failures of its own, after many tries of any kind, or when its job wants it no
+more; a node that is lost or declines is no failure of the task, and neither is a result of which nobody can tell
+whether it is right. The same failure at several owners is the task's own fault, and then it is not tried any more. A
+result that comes late is taken as long as no other attempt has delivered.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, StrEnum
+from typing import Protocol
+from uuid import UUID
+
+from tidemill.core.jobs.attempt import AttemptState, Happening, after
+
+
+class TaskState(StrEnum):
+    PENDING = "pending"
+    ASSIGNED = "assigned"
+    COMPUTING = "computing"
+    PROOF_SUBMITTED = "proof_submitted"
+    VERIFYING = "verifying"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+ENDED = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELLED})
+_OPEN = frozenset({TaskState.PENDING, TaskState.ASSIGNED, TaskState.COMPUTING})
+"""Nothing has been delivered yet."""
+
+
+class Blame(StrEnum):
+    """What an owner's record is told. How much it weighs is for the rules of reputation."""
+
+    LATE = "late"
+    CRASHED = "crashed"
+    BROKE_ITS_WORD = "broke_its_word"  # declined after accepting
+    WRONG = "wrong"
+
+
+class Effect(Enum):
+    """What follows from a step besides the new states."""
+
+    PAY = "The holder's attempt is paid from the job's hold."
+    GIVE_BACK = "The task's part of the job's hold is wanted no more."
+    CALL_OFF = "The attempt that held the task until now is to stop."
+    COUNT_SUCCESS = "The owner's record grows."
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLife:
+    """Where a task is. `failures` are its own, `tries` all attempts made, and the holder is the attempt it has."""
+
+    state: TaskState = TaskState.PENDING
+    failures: int = 0
+    tries: int = 0
+    holder: UUID | None = None
+
+
+class Tried(Protocol):
+    """What counts of an attempt here."""
+
+    @property
+    def id(self) -> UUID: ...
+
+    @property
+    def state(self) -> AttemptState: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    id: UUID
+    state: AttemptState
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """When a task is given up."""
+
+    failures_max: int = 3
+    tries_max: int = 20
+    owners_failing: int = 2
+    """The same failure at so many owners is the task's fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """A failure of a task: whose node it was on, and what was said of it."""
+
+    owner_id: UUID
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a happening leads to. `called_off` is the attempt that lost the task to another."""
+
+    task: TaskLife
+    attempt: AttemptState
+    effects: tuple[Effect, ...] = ()
+    blame: Blame | None = None
+    called_off: UUID | None = None
+
+
+_ADVANCES: Mapping[Happening, tuple[TaskState | None, tuple[Effect, ...]]] = {
+    Happening.ACCEPTED: (None, ()),
+    Happening.STARTED: (TaskState.COMPUTING, ()),
+    Happening.DELIVERED: (TaskState.PROOF_SUBMITTED, ()),
+    Happening.PASSED: (TaskState.COMPLETED, (Effect.PAY, Effect.COUNT_SUCCESS)),
+    Happening.FAULTED: (TaskState.FAILED, (Effect.GIVE_BACK,)),
+}
+"""What a happening to the holder makes of its task. All others mean that the attempt came to nothing."""
+
+_SAID_AGAIN = frozenset({Happening.ACCEPTED, Happening.STARTED})
+
+_BLAMES = {
+    Happening.CRASHED: Blame.CRASHED,
+    Happening.TIME_UP: Blame.LATE,
+    Happening.DECLINED: Blame.BROKE_ITS_WORD,
+    Happening.FAILED: Blame.WRONG,
+}
+
+
+def place(task: TaskLife, attempt_id: UUID) -> TaskLife | None:
+    """The task is offered to a node; None if it is not waiting for one."""
+    if task.state is not TaskState.PENDING:
+        return None
+    return TaskLife(TaskState.ASSIGNED, task.failures, task.tries + 1, attempt_id)
+
+
+def step(
+    task: TaskLife, attempt: Tried, happening: Happening, patience: Patience, *, wanted: bool = True
+) -> Step | None:
+    """What a happening to one of its attempts does to a task; None if it changes nothing.
+
+    `wanted` is whether the job still wants its unfinished tasks. What is called off is called off by its task: see
+    `cancel` and `called_off`.
+    """
+    assert happening is not Happening.CALLED_OFF, "an attempt is called off by what happens to its task"
+    state = after(attempt.state, happening)
+    if state is None or task.state in ENDED:
+        return None
+    if task.holder != attempt.id:
+        return _late(task, attempt, state) if happening is Happening.DELIVERED and task.state in _OPEN else None
+    if happening in _ADVANCES:
+        onwards, effects = _ADVANCES[happening]
+        return Step(_in_state(task, onwards or task.state), state, effects)
+    return _tried(task, attempt, happening, state, patience, wanted=wanted)
+
+
+def steps(
+    task: TaskLife, attempt: Tried, happenings: Sequence[Happening], patience: Patience, *, wanted: bool = True
+) -> Step | None:
+    """The same for happenings known together, as a result and its verdict; None if the first changes nothing.
+
+    What a node says of how far it is may come twice, also together with what changes something.
+    """
+    while len(happenings) > 1 and happenings[0] in _SAID_AGAIN and after(attempt.state, happenings[0]) is None:
+        happenings = happenings[1:]
+    done = step(task, attempt, happenings[0], patience, wanted=wanted)
+    for happening in happenings[1:]:
+        if done is None:
+            return None
+        more = step(done.task, Attempt(attempt.id, done.attempt), happening, patience, wanted=wanted)
+        assert more, "what is known together happens in order"
+        done = replace(more, effects=(*done.effects, *more.effects), called_off=done.called_off)
+    return done
+
+
+def is_own_fault(crash: Crash, earlier: Iterable[Crash], patience: Patience) -> bool:
+    """Whether a task has failed in one way for so many owners that no other needs to try it."""
+    alike = {one.owner_id for one in earlier if one.reason == crash.reason}
+    return len({crash.owner_id, *alike}) >= patience.owners_failing
+
+
+def verify(task: TaskLife) -> TaskLife | None:
+    """Verification has taken the result in hand; None if there is none to take."""
+    return _in_state(task, TaskState.VERIFYING) if task.state is TaskState.PROOF_SUBMITTED else None
+
+
+def cancel(task: TaskLife) -> tuple[TaskLife, tuple[Effect, ...]] | None:
+    """The job wants the task no more. What was delivered is still judged, and paid if it is right."""
+    if task.state not in _OPEN:
+        return None
+    effects = (Effect.GIVE_BACK,) if task.holder is None else (Effect.GIVE_BACK, Effect.CALL_OFF)
+    return _in_state(task, TaskState.CANCELLED), effects
+
+
+def _in_state(task: TaskLife, state: TaskState) -> TaskLife:
+    """The same task in another state: so often that copying it in general would be felt."""
+    return TaskLife(state, task.failures, task.tries, task.holder)
+
+
+def _late(task: TaskLife, attempt: Tried, state: AttemptState) -> Step:
+    """An attempt that was given up delivers after all, before any other: the task is its own again."""
+    taken = TaskLife(TaskState.PROOF_SUBMITTED, task.failures, task.tries, attempt.id)
+    return Step(taken, state, (Effect.CALL_OFF,) if task.holder else (), called_off=task.holder)
+
+
+def _tried(
+    task: TaskLife, attempt: Tried, happening: Happening, state: AttemptState, patience: Patience, *, wanted: bool
+) -> Step:
+    """The attempt came to nothing: the task waits for another, unless it is given up."""
+    kept_silent = attempt.state is AttemptState.OFFERED and happening in (Happening.TIME_UP, Happening.DECLINED)
+    blame = None if kept_silent else _BLAMES.get(happening)
+    failed = blame is not None and blame is not Blame.BROKE_ITS_WORD
+    left = TaskLife(TaskState.PENDING, task.failures + failed, task.tries)
+    if left.failures >= patience.failures_max or left.tries >= patience.tries_max:
+        return Step(_in_state(left, TaskState.FAILED), state, (Effect.GIVE_BACK,), blame)
+    if not wanted:
+        return Step(_in_state(left, TaskState.CANCELLED), state, (Effect.GIVE_BACK,), blame)
+    return Step(left, state, (), blame)

@@ -1,0 +1,25 @@
+"""What challenges found out about nodes, as events. The node's owner may read them."""
+
+from dataclasses import dataclass
+
+from tidemill.core.events.log import Event
+from tidemill.core.nodes.challenge.verdict import Figures
+from tidemill.core.nodes.events import OfNode
+
+
+@dataclass(frozen=True)
+class NodeChallengePassed(OfNode, Event, kind="node.challenge_passed"):
+    """A node showed what it claims. Speeds include the way there and back, which took about as long as is said."""
+
+    devices: tuple[Figures, ...]
+    round_trip_ms: int | None
+
+
+@dataclass(frozen=True)
+class NodeChallengeFailed(OfNode, Event, kind="node.challenge_failed"):
+    """A node could not show what it claims; each sentence says which figures do not fit."""
+
+    codes: tuple[str, ...]
+    sentences: tuple[str, ...]
+    devices: tuple[Figures, ...]
+    round_trip_ms: int | None

@@ -1,0 +1,90 @@
+"""Whether what a device shows holds: against its own commitment, and against the arithmetic.
+
+Cheap for the pool: drawn pages are made once more of the pages shown beside them, and rows cost one multiplication of a
+matrix by a vector for all of them together. Nothing here looks at a clock; `verdict` does.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tidemill.core.merkle import path_bytes, shows
+from tidemill.core.nodes.challenge.memory import ancestors, first_pages, pages_of
+from tidemill.core.nodes.challenge.messages import (
+    LEAF_BYTES,
+    DeviceDraw,
+    DeviceTask,
+    Shown,
+    page_opening_bytes,
+    row_opening_bytes,
+)
+from tidemill.core.nodes.challenge.multiplication import left_rows, right_times, row_digests, row_of
+from tidemill.core.nodes.challenge.tasks import DIGESTS_IN_LEAF, PAGE_BYTES, MemoryTask, SpeedTask
+from tidemill.core.trust.proofs.freivalds import Residues, residues, rows_agree
+
+
+def memory_holds(task: DeviceTask, draw: DeviceDraw, shown: Shown) -> bool:
+    """Whether every drawn page was opened, was committed to, and is what its ancestors make it."""
+    memory = task.memory
+    opened = [_committed_pages(memory, shown.memory_root, place, shown.pages.get(place, b"")) for place in draw.pages]
+    if any(pages is None for pages in opened):
+        return False
+    first = [(place, pages) for place, pages in zip(draw.pages, opened, strict=True) if place < memory.width]
+    later = [(place, pages) for place, pages in zip(draw.pages, opened, strict=True) if place >= memory.width]
+    return _are(first, lambda places, _: first_pages(memory, np.array(places, dtype=np.uint64), np)) and _are(
+        later, lambda places, pages: pages_of(memory, places, pages[:, 1], pages[:, 2:])
+    )
+
+
+def speed_holds(task: DeviceTask, draw: DeviceDraw, shown: Shown, random: bytes) -> bool:
+    """Whether every drawn row was opened, was committed to, and is right; `random` is eight bytes a column."""
+    if not all(
+        place in shown.rows and _row_committed(task.speed, shown.speed_root, place, shown.rows[place])
+        for place in draw.rows
+    ):
+        return False
+    vector = residues(random)
+    right = right_times(task.speed, vector)
+    return all(_row_right(task.speed, place, shown.rows[place], right, vector) for place in draw.rows)
+
+
+def _committed_pages(task: MemoryTask, root: bytes, place: int, opening: bytes) -> Any:
+    """A page and its ancestors, one row each, if all of them stand in the tree where they have to; else None."""
+    if len(opening) != page_opening_bytes(task, place):
+        return None
+    width = PAGE_BYTES + path_bytes(task.pages)
+    leaves = [opening[at : at + width] for at in range(0, len(opening), width)]
+    pages = np.stack([np.frombuffer(leaf[:PAGE_BYTES], dtype="<u8") for leaf in leaves])
+    places = [place, *(ancestors(task, place, pages[1]) if place >= task.width else ())]
+    committed = all(
+        shows(root, task.pages, at, leaf[:PAGE_BYTES], leaf[PAGE_BYTES:])
+        for at, leaf in zip(places, leaves, strict=True)
+    )
+    return pages if committed else None
+
+
+def _are(opened: Sequence[tuple[int, Any]], made: Callable[[Sequence[int], Any], Any]) -> bool:
+    """Whether all these pages are what is made of their ancestors: all at once, since a page alone costs as much."""
+    if not opened:
+        return True
+    pages = np.stack([one for _, one in opened])
+    return bool(np.array_equal(made([place for place, _ in opened], pages), pages[:, 0]))
+
+
+def _row_committed(task: SpeedTask, root: bytes, place: int, opening: bytes) -> bool:
+    rows = row_of(task, opening[: task.side * 4])
+    if rows is None or len(opening) != row_opening_bytes(task):
+        return False
+    leaf = opening[task.side * 4 : task.side * 4 + LEAF_BYTES]
+    at, within = divmod(place, DIGESTS_IN_LEAF)
+    committed = np.frombuffer(leaf, dtype="<u8")[within]
+    return bool(row_digests(rows, np)[0] == committed) and shows(
+        root, task.leaves, at, leaf, opening[task.side * 4 + LEAF_BYTES :]
+    )
+
+
+def _row_right(task: SpeedTask, place: int, opening: bytes, right: Residues, vector: Residues) -> bool:
+    number, row = divmod(place, task.side)
+    left = left_rows(task, number, row, 1, np)
+    return rows_agree(left, right, row_of(task, opening[: task.side * 4]), vector)

@@ -1,0 +1,184 @@
+"""What pool and node say to each other in a challenge, as JSON that fits into one report or order each.
+
+An order repeats what the database says, so a node may see it twice. An answer is a stranger's: it is bounded here, and
+`Answer.fits` says whether it belongs to what was asked and drawn before any of it is kept.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Annotated
+from uuid import UUID
+
+from tidemill.core.bounded_json import Malformed, Most, Text, Whole, json_bytes, read_json
+from tidemill.core.merkle import HASH_BYTES, path_bytes
+from tidemill.core.nodes.challenge.tasks import DIGESTS_IN_LEAF, PAGE_BYTES, PARENTS, MemoryTask, SpeedTask
+from tidemill.core.nodes.machine.hardware import DEVICES_MAX, LINKS_MAX, WORDS_MAX, Index
+
+CHALLENGE = "challenge"
+"""The kind of the pool's orders and of the node's facts."""
+
+BODY_MAX_BYTES = 64 * 1024
+ORDER_MAX_BYTES = 64 * 1024
+PAGES_DRAWN = 24
+ROWS_DRAWN = 4
+
+LEAF_BYTES = DIGESTS_IN_LEAF * 8
+
+Place = Annotated[int, Whole(0, 2**48)]
+Named = Annotated[str, Text(32)]
+
+
+class Part(Enum):
+    """What of a device is tried."""
+
+    SPEED = "speed"
+    MEMORY = "memory"
+
+
+class Step(Enum):
+    COMMITMENT = "commitment"
+    OPENING = "opening"
+    LINKS = "links"
+    CANNOT = "cannot"
+
+
+@dataclass(frozen=True)
+class DeviceTask:
+    """What one device is asked to do: multiply first, then fill its memory and keep it."""
+
+    index: Index
+    speed: SpeedTask
+    memory: MemoryTask
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two devices that claim to be linked."""
+
+    one: Index
+    other: Index
+
+
+@dataclass(frozen=True)
+class LinkRate:
+    """What went from one device to the other, by the node's own clock."""
+
+    one: Index
+    other: Index
+    mb_per_s: Annotated[int, Whole(0, 10_000_000)]
+
+
+@dataclass(frozen=True)
+class DeviceDraw:
+    """The pages and the rows that a device has to show."""
+
+    index: Index
+    pages: Annotated[tuple[Place, ...], Most(PAGES_DRAWN)]
+    rows: Annotated[tuple[Place, ...], Most(ROWS_DRAWN)]
+
+
+@dataclass(frozen=True)
+class Order:
+    """Either the tasks or the draw. Memory is kept for `keep_s` at most, however long the draw takes."""
+
+    challenge: Named
+    keep_s: Annotated[int, Whole(1, 7 * 86_400)]
+    tasks: Annotated[tuple[DeviceTask, ...], Most(DEVICES_MAX)] = ()
+    pairs: Annotated[tuple[Pair, ...], Most(LINKS_MAX)] = ()
+    draws: Annotated[tuple[DeviceDraw, ...], Most(DEVICES_MAX)] = ()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One thing a node says. `shown` is base64; `words` say why it cannot."""
+
+    challenge: Named
+    device: Index
+    step: Step
+    part: Part = Part.SPEED
+    place: Place = 0
+    shown: Annotated[str, Text(46_000)] = ""
+    words: Annotated[str, Text(WORDS_MAX)] = ""
+    links: Annotated[tuple[LinkRate, ...], Most(LINKS_MAX)] = ()
+
+    @property
+    def challenge_id(self) -> UUID | None:
+        return UUID(self.challenge) if _is_hex(self.challenge) else None
+
+    @property
+    def content(self) -> bytes | None:
+        """What is shown, as bytes; None if it is not base64."""
+        try:
+            return base64.b64decode(self.shown, validate=True)
+        except (binascii.Error, ValueError):
+            return None
+
+    def fits(self, task: DeviceTask, draw: DeviceDraw | None) -> bool:
+        """Whether this is a commitment, or an opening of a drawn place, that the device was asked for; or one of those
+        words about it of which there is one a device."""
+        content = self.content
+        if content is None:
+            return False
+        if self.step in (Step.LINKS, Step.CANNOT):
+            return not content and self.part is Part.SPEED and self.place == 0
+        if self.step is Step.COMMITMENT:
+            return len(content) == HASH_BYTES and self.place == 0
+        if self.step is not Step.OPENING or draw is None:
+            return False
+        if self.part is Part.MEMORY:
+            return self.place in draw.pages and len(content) == page_opening_bytes(task.memory, self.place)
+        return self.place in draw.rows and len(content) == row_opening_bytes(task.speed)
+
+
+def page_opening_bytes(task: MemoryTask, place: int) -> int:
+    """A page, the page above it and its parents, each with its path; a page of the first step stands alone."""
+    shown = 1 if place < task.width else 2 + PARENTS
+    return shown * (PAGE_BYTES + path_bytes(task.pages))
+
+
+def row_opening_bytes(task: SpeedTask) -> int:
+    """A row, the leaf with its digest, and the leaf's path."""
+    return task.side * 4 + LEAF_BYTES + path_bytes(task.leaves)
+
+
+def order_bytes(order: Order) -> bytes:
+    body = json_bytes(order)
+    assert len(body) <= ORDER_MAX_BYTES, "an order fits into one message"
+    return body
+
+
+def order_of(body: bytes) -> Order | Malformed:
+    return read_json(Order, body, ORDER_MAX_BYTES)
+
+
+def answer_bytes(answer: Answer) -> bytes:
+    """An answer as it travels. A cause that is too long, or that cannot be shown, is shortened."""
+    words = "".join(letter for letter in answer.words if letter.isprintable())[:WORDS_MAX]
+    body = json_bytes(replace(answer, words=words))
+    assert len(body) <= BODY_MAX_BYTES, "an answer fits into one report"
+    return body
+
+
+def answer_of(body: bytes) -> Answer | Malformed:
+    return read_json(Answer, body, BODY_MAX_BYTES)
+
+
+def as_text(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def _is_hex(text: str) -> bool:
+    return len(text) == 32 and all(letter in "0123456789abcdef" for letter in text)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a device said: its two commitments, and what it opened, by place."""
+
+    speed_root: bytes
+    memory_root: bytes
+    pages: Mapping[int, bytes]
+    rows: Mapping[int, bytes]

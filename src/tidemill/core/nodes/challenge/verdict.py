@@ -1,0 +1,152 @@
+"""What a challenge says of a device's claims: the figures, and every claim that they do not support.
+
+Speed is operations over the time on our own clock, from sending the task to receiving the commitment, the way there and
+back included. It counts up to the catalogue's figure and not beyond, so an agent with a faster way to multiply small
+integers gains nothing by it. Memory counts as shown when every drawn page held.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tidemill.core.clock import SECOND
+from tidemill.core.nodes.challenge.messages import LinkRate
+from tidemill.core.nodes.challenge.sizes import SPEED_MAX, Asked, AskedDevice
+from tidemill.core.refusals import Refusal
+from tidemill.core.settings.kinds.quantities import ONE_PPM
+from tidemill.core.settings.sections.challenge import ChallengeSettings
+from tidemill.core.settings.sections.money import NvlinkSettings
+
+LATE_MAX = 3
+"""A node that is late so often, one time after the other, has failed."""
+
+_LINK_LEAST_PPM = ONE_PPM // 10
+"""A link that carries less than this share of what the catalogue says is none."""
+
+
+class ChallengeRefusal(Refusal):
+    MEMORY_NOT_SHOWN = "The memory was not shown: let the agent detect the hardware again, and free what uses it."
+    PRODUCT_WRONG = "The multiplication is wrong: check the device, and run the agent's version that the pool asks for."
+    SPEED_BELOW_CATALOGUE = "The device is slower than its model: free it, cool it, or check what it is."
+    SPEED_BELOW_EARLIER = "The device is slower than it was before: free it, cool it, or check it."
+    CHALLENGE_LATE = "The answers came too late: see that the machine and its link are free, and wait for the next try."
+    CHALLENGE_MISSED = "The node was not there when its owner's nodes were challenged: stay online for the next try."
+    CHALLENGE_IMPOSSIBLE = "The node cannot be challenged: see to the cause, and wait for the next try."
+    CHALLENGE_ANSWER_MALFORMED = "This answer cannot be read: run the agent's version that the pool asks for."
+    CHALLENGE_ANSWER_STRAY = "Nobody asked for this answer, or it came too late; it was not kept."
+
+
+OF_SPEED = frozenset({ChallengeRefusal.SPEED_BELOW_CATALOGUE, ChallengeRefusal.SPEED_BELOW_EARLIER})
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What was claimed and what was measured of one device. Zero is not known."""
+
+    index: int
+    name: str
+    claimed_mib: int
+    measured_mib: int
+    measured_ops_per_s: int
+    catalogue_ops_per_s: int
+    earlier_ops_per_s: int
+    elapsed_us: int
+    nvlink_ppm: int
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim that is not supported: the refusal, and the figures that do not fit."""
+
+    refusal: ChallengeRefusal
+    figures: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.figures} {self.refusal.sentence}"
+
+
+@dataclass(frozen=True)
+class Held:
+    """What of one device held, and how long its multiplication took on our clock."""
+
+    memory: bool
+    product: bool
+    elapsed_us: int
+
+
+def figures(
+    wanted: Asked, held: Mapping[int, Held], rates: Sequence[LinkRate], nvlink: NvlinkSettings
+) -> list[Figures]:
+    """The figures of every device that was asked."""
+    return [
+        _figures(device, held[device.task.index], nvlink_ppm(wanted, device, rates, nvlink))
+        for device in wanted.devices
+    ]
+
+
+def findings(of_devices: Sequence[Figures], held: Mapping[int, Held], rules: ChallengeSettings) -> list[Finding]:
+    """Every claim that the figures do not support; none is a pass."""
+    return [finding for device in of_devices for finding in _about(device, held[device.index], rules)]
+
+
+def nvlink_ppm(wanted: Asked, device: AskedDevice, rates: Sequence[LinkRate], settings: NvlinkSettings) -> int:
+    """What the links of a device are worth: by what they carried, as a share of what its model can."""
+    index = device.task.index
+    claimed = {(pair.one, pair.other) for pair in wanted.pairs}
+    carried = {(rate.one, rate.other): rate.mb_per_s for rate in rates if (rate.one, rate.other) in claimed}
+    both_ways_mb_per_s = 2 * sum(carried[pair] for pair in carried if index in pair)
+    if not device.nvlink_gb_per_s or not both_ways_mb_per_s:
+        return settings.without_ppm
+    share_ppm = min(ONE_PPM, both_ways_mb_per_s * ONE_PPM // (device.nvlink_gb_per_s * 1000))
+    if share_ppm < _LINK_LEAST_PPM:
+        return settings.without_ppm
+    return settings.low_ppm + (settings.high_ppm - settings.low_ppm) * share_ppm // ONE_PPM
+
+
+def late(times: int) -> Finding:
+    return Finding(ChallengeRefusal.CHALLENGE_LATE, f"The node was late; that is number {times} in a row.")
+
+
+def missed() -> Finding:
+    return Finding(ChallengeRefusal.CHALLENGE_MISSED, "The node could not be reached.")
+
+
+def impossible(index: int, words: str) -> Finding:
+    return Finding(ChallengeRefusal.CHALLENGE_IMPOSSIBLE, f"Device {index}: {words}")
+
+
+def _figures(device: AskedDevice, held: Held, of_links_ppm: int) -> Figures:
+    speed = device.task.speed.operations * SECOND // max(1, held.elapsed_us) if held.product else 0
+    ceiling = device.catalogue_ops_per_s or SPEED_MAX
+    return Figures(
+        index=device.task.index,
+        name=device.name,
+        claimed_mib=device.memory_mib,
+        measured_mib=device.task.memory.mib if held.memory else 0,
+        measured_ops_per_s=min(speed, ceiling),
+        catalogue_ops_per_s=device.catalogue_ops_per_s,
+        earlier_ops_per_s=device.earlier_ops_per_s,
+        elapsed_us=held.elapsed_us,
+        nvlink_ppm=of_links_ppm,
+    )
+
+
+def _about(device: Figures, held: Held, rules: ChallengeSettings) -> Iterator[Finding]:
+    who = f"Device {device.index}, {device.name},"
+    if not held.memory:
+        claim = f"{who} claims {device.claimed_mib:,} MiB and could not show what was asked for."
+        yield Finding(ChallengeRefusal.MEMORY_NOT_SHOWN, claim)
+    if not held.product:
+        yield Finding(ChallengeRefusal.PRODUCT_WRONG, f"{who} showed rows that are not those of the product.")
+        return
+    measured = f"{who} did {_giga(device.measured_ops_per_s)}, the way to it and back included;"
+    if device.measured_ops_per_s < device.catalogue_ops_per_s * rules.catalogue_share:
+        least = f"its model does {_giga(device.catalogue_ops_per_s)}, and {rules.catalogue_share:.0%} of that is asked."
+        yield Finding(ChallengeRefusal.SPEED_BELOW_CATALOGUE, f"{measured} {least}")
+    if device.measured_ops_per_s < device.earlier_ops_per_s * rules.earlier_share:
+        least = f"it did {_giga(device.earlier_ops_per_s)} before, and {rules.earlier_share:.0%} of that is asked."
+        yield Finding(ChallengeRefusal.SPEED_BELOW_EARLIER, f"{measured} {least}")
+
+
+def _giga(speed: int) -> str:
+    return f"{speed / 10**9:,.1f} billion operations a second"

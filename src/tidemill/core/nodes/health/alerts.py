@@ -1,0 +1,132 @@
+"""What about a node its owner should see to: raised when a limit is crossed, cleared when it is over for good.
+
+Each has two bounds and lasts a while at least, so that nothing is raised and cleared with every beat, whatever a node
+says. What a machine no longer says changes nothing; what belongs to a device that is gone is cleared. Pure: what is
+open, what was said, the limits and the time come in.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.nodes.health.telemetry import Beat
+from tidemill.core.nodes.machine.hardware import Machine
+
+WHOLE_NODE = -1
+LASTS_US = 300 * SECOND
+"""How long an alert stays at least."""
+
+
+class AlertKind(StrEnum):
+    OFFLINE = "offline"
+    HOT = "hot"
+    FAILING_DEVICE = "failing_device"
+    SLOW_LINK = "slow_link"
+    LOW_DISK = "low_disk"
+    DEVICE_CLAIMED_TWICE = "device_claimed_twice"
+
+
+class About(NamedTuple):
+    """Which alert: of its kind there is one for each device, or one for the whole node."""
+
+    kind: AlertKind
+    device: int = WHOLE_NODE
+
+
+@dataclass(frozen=True)
+class Alert:
+    about: About
+    sentence: str
+
+
+@dataclass(frozen=True)
+class AlertLimits:
+    """Above the first bound of heat an alert is raised, and at the second it is cleared; likewise for the others."""
+
+    hot_above_c: float
+    cool_at_c: float
+    slow_above_ms: float
+    disk_low_mib: int
+
+    @property
+    def quick_at_ms(self) -> float:
+        return self.slow_above_ms / 2
+
+    @property
+    def disk_enough_mib(self) -> int:
+        return self.disk_low_mib + self.disk_low_mib // 4
+
+
+@dataclass(frozen=True)
+class Alerts:
+    """What is to be raised and what to be cleared."""
+
+    raised: tuple[Alert, ...]
+    cleared: tuple[About, ...]
+
+
+_OF_BEATS = {AlertKind.HOT, AlertKind.SLOW_LINK, AlertKind.LOW_DISK}
+
+
+def is_alarming(beat: Beat, limits: AlertLimits) -> bool:
+    """Whether a beat raises anything. Most beats do not, and then nobody need look at what is open."""
+    return any(True for _ in _alarms(beat, limits))
+
+
+def of_beat(open_: Mapping[About, Instant], beat: Beat, limits: AlertLimits, now: Instant) -> Alerts:
+    """What a beat raises and clears; `open_` says since when each alert is there."""
+    raised = tuple(alert for alert in _alarms(beat, limits) if alert.about not in open_)
+    old = [about for about, since in open_.items() if about.kind in _OF_BEATS and now - since >= LASTS_US]
+    return Alerts(raised, tuple(about for about in sorted(old) if _is_over(about, beat, limits)))
+
+
+def of_machine(machine: Machine) -> tuple[Alert, ...]:
+    """What a machine's own word about its devices raises. It is over when the machine says so and it is old enough."""
+    return tuple(
+        Alert(
+            About(AlertKind.FAILING_DEVICE, device.index),
+            f"{device.name or f'Device {device.index}'} is failing: {device.failing} Look at its driver and the card.",
+        )
+        for device in machine.devices
+        if device.failing is not None
+    )
+
+
+def offline(silent_s: int) -> Alert:
+    return Alert(
+        About(AlertKind.OFFLINE),
+        f"Nothing was heard of this node for {silent_s} s of our listening: run `tidemill agent doctor` on it.",
+    )
+
+
+def claimed_twice(device: int, uuid: str) -> Alert:
+    return Alert(
+        About(AlertKind.DEVICE_CLAIMED_TWICE, device),
+        f"Another node of the pool also claims device {device}, {uuid}: remove the node that does not have it.",
+    )
+
+
+def _alarms(beat: Beat, limits: AlertLimits) -> Iterator[Alert]:
+    for index, device in enumerate(beat.devices):
+        if device.temperature_c is not None and device.temperature_c > limits.hot_above_c:
+            figures = f"Device {index} is {device.temperature_c} °C and should stay at {limits.hot_above_c:g} °C"
+            yield Alert(About(AlertKind.HOT, index), f"{figures}: look at its fans and the air around it.")
+    if beat.round_trip_ms is not None and beat.round_trip_ms > limits.slow_above_ms:
+        figures = f"A message to this node and back takes {beat.round_trip_ms:,} ms"
+        yield Alert(About(AlertKind.SLOW_LINK), f"{figures}: look at its network.")
+    if beat.disk_free_mib < limits.disk_low_mib:
+        figures = f"Of the disk {beat.disk_free_mib:,} MiB are free and {limits.disk_low_mib:,} MiB are needed"
+        yield Alert(About(AlertKind.LOW_DISK), f"{figures}: free some space.")
+
+
+def _is_over(about: About, beat: Beat, limits: AlertLimits) -> bool:
+    if about.kind is AlertKind.SLOW_LINK:
+        return beat.round_trip_ms is not None and beat.round_trip_ms <= limits.quick_at_ms
+    if about.kind is AlertKind.LOW_DISK:
+        return beat.disk_free_mib >= limits.disk_enough_mib
+    if about.device >= len(beat.devices):
+        return True
+    temperature_c = beat.devices[about.device].temperature_c
+    return temperature_c is not None and temperature_c <= limits.cool_at_c

@@ -1,0 +1,54 @@
+"""Which GPU of the catalogue a driver's name means. Pure, and the same on a node and in the pool.
+
+Names differ by driver and by year ("GeForce RTX 3090", "NVIDIA GeForce RTX 3090"), so makers and families are left out
+of the comparison and everything else must be there: an "RTX 3080 Laptop GPU" is not an RTX 3080. A model that is not in
+the catalogue is unknown, and welcome.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from tidemill.core.nodes.machine.gpu_models import AMD, NVIDIA, Gpu, Memory
+
+CATALOGUE: tuple[Gpu, ...] = NVIDIA + AMD
+
+MEMORY_TOLERANCE_PCT = 3
+"""A driver keeps some memory for itself, and says so or not."""
+
+_UNSAID = {"nvidia", "geforce", "tesla", "amd", "radeon", "instinct", "graphics", "oam", "mcm"}
+_IN_BRACKETS = re.compile(r"\[([^\[\]]+)\]\s*$")
+
+
+def models_named(name: str) -> tuple[Gpu, ...]:
+    """The models a driver may mean by this name, by memory, smallest first; none if it is unknown."""
+    return _BY_KEY.get(key(name), ())
+
+
+def recognised(name: str, memory_mib: int) -> Gpu | None:
+    """The model with this name whose memory is nearest to what is there; None if the name is unknown."""
+    return min(models_named(name), key=lambda gpu: abs(gpu.memory_mib - memory_mib), default=None)
+
+
+def memory_fits(gpu: Gpu, memory_mib: int, *, ecc: bool) -> bool:
+    """Whether a device of this model can have so much memory."""
+    least_mib = gpu.memory_mib * 15 // 16 if ecc and gpu.memory is Memory.GDDR else gpu.memory_mib
+    return least_mib * (100 - MEMORY_TOLERANCE_PCT) <= memory_mib * 100 <= gpu.memory_mib * (100 + MEMORY_TOLERANCE_PCT)
+
+
+def key(name: str) -> str:
+    """What of a name is compared. Lists of devices write the name people know in brackets, at the end."""
+    bracketed = _IN_BRACKETS.search(name)
+    words = re.findall(r"[a-z0-9]+", (bracketed[1] if bracketed else name).lower())
+    return " ".join(word for word in words if word not in _UNSAID)
+
+
+def _by_key(catalogue: Iterable[Gpu]) -> Mapping[str, tuple[Gpu, ...]]:
+    found: dict[str, list[Gpu]] = defaultdict(list)
+    for gpu in sorted(catalogue, key=lambda gpu: gpu.memory_mib):
+        for one in {key(name) for name in (gpu.name, *gpu.also)}:
+            found[one].append(gpu)
+    return {one: tuple(gpus) for one, gpus in found.items()}
+
+
+_BY_KEY = _by_key(CATALOGUE)

@@ -1,0 +1,68 @@
+"""What the pool knows of a node put together, so that it can be said why it gets no work.
+
+The pool senses through a node's last beat and its open alerts, the node through its own readings: the node decides
+whether its machine is idle, so here a machine counts as idle unless its last beat shows that it is used.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.nodes import versions
+from tidemill.core.nodes.health.telemetry import Beat, busiest_pct, hottest_c, hungriest_w
+from tidemill.core.nodes.life import Condition
+from tidemill.core.nodes.no_work import FailingDevice, NodeView
+from tidemill.core.nodes.node import KnownDevice, Node
+from tidemill.core.nodes.rules.rule_book import rules_of
+from tidemill.core.nodes.rules.rules import HeatLimits, Reading, Rules, Senses, sense
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a node besides its own row: its last beat and when, open alerts, its challenge, its owner."""
+
+    beat: Beat | None
+    beat_at: Instant | None
+    hot: bool
+    challenge_passed: bool
+    challenge_refused: str
+    owner_blocked: bool
+
+
+def view(node: Node, devices: Sequence[KnownDevice], known: Known, heat: HeatLimits, agent_oldest: str) -> NodeView:
+    """Everything that the answer to "why did it get no work?" is made of."""
+    rules = rules_of(node.book)
+    failing = [
+        FailingDevice(device.name or f"Device {device.index}", device.failing) for device in devices if device.failing
+    ]
+    return NodeView(
+        life=node.life,
+        conditions=_conditions(node, degraded=bool(failing)),
+        challenge_passed=known.challenge_passed,
+        challenge_refused=known.challenge_refused,
+        version=versions.version_of(node.agent),
+        version_accepted=versions.is_accepted(node.agent, agent_oldest),
+        versions_accepted=f"{agent_oldest} and newer",
+        devices=len(devices),
+        failing=failing,
+        rules=rules,
+        utc_offset_s=node.utc_offset_s,
+        senses=_senses(known, rules, heat),
+        suspended_reason=node.suspended_reason or "",
+        owner_blocked=known.owner_blocked,
+        heard_at=node.heard_at,
+    )
+
+
+def _conditions(node: Node, *, degraded: bool) -> Collection[Condition]:
+    return [*node.conditions, Condition.DEGRADED] if degraded else node.conditions
+
+
+def _senses(known: Known, rules: Rules, heat: HeatLimits) -> Senses | None:
+    if known.beat is None or known.beat_at is None:
+        return None
+    at, beat = known.beat_at, known.beat
+    reading = Reading(hottest_c(beat), hungriest_w(beat), busiest_pct(beat))
+    idle_since = Instant(at - rules.only_when_idle.for_s * SECOND) if rules.only_when_idle else None
+    before = Senses(reading, hot=known.hot, hungry=False, idle_since=idle_since, seen_at=at)
+    return sense(before, reading, rules, heat, at)

@@ -1,0 +1,1 @@
+"""Running a pool: switches, backups, and the keys of its secrets."""

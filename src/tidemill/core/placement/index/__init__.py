@@ -1,0 +1,1 @@
+"""The candidates kept so that a placement is quick: columns, lanes and ranking."""

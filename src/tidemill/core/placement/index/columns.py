@@ -1,0 +1,250 @@
+"""The pool of candidates as columns: one array for each quantity, so that a request is held against all nodes at once.
+
+This is the exact path: `suiting` finds the slots of all nodes that suit; `room` and `allowed` say of many slots what
+`suits` says of one node. Only what a request asks for is compared, and only with nodes that have enough devices of its
+models. Nodes that mix models are rare; they are asked one by one.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Generic, TypeVar
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidemill.core.clock import Instant
+from tidemill.core.placement.demand import WHOLE_MILLI, Request
+from tidemill.core.placement.index.node import PoolNode
+from tidemill.core.placement.policies import Numbers, Slots
+from tidemill.core.placement.why_not import suits
+
+T = TypeVar("T")
+
+Mask = NDArray[np.bool_]
+Test = tuple[Numbers, int]
+"""A column, and the least that will do."""
+
+_FOR_EVER = np.iinfo(np.int64).max
+_INT32_MAX = np.iinfo(np.int32).max
+_EVERYWHERE = slice(None)
+_FEW_MODELS = 4
+
+
+class Columns:
+    """What is known of the node in each slot. Slots without a node are not alive, and have room for nothing."""
+
+    def __init__(self, capacity: int, width: int) -> None:
+        self.capacity, self.width = capacity, width
+        self.nodes: list[PoolNode | None] = [None] * capacity
+        self.alive = np.zeros(capacity, np.bool_)
+        self.plain = np.zeros(capacity, np.bool_)
+        """Alive, and with devices that are all alike."""
+        self.model, self.kinds, self.labels, self.owner, self.region, self.domain = (
+            np.full(capacity, -1, np.int32) for _ in range(6)
+        )
+        self.whole, self.largest, self.joined, self.cpu, self.memory, self.disk = (
+            np.zeros(capacity, np.int32) for _ in range(6)
+        )
+        self.device_memory = np.zeros(capacity, np.int32)
+        self.reputation = np.zeros(capacity, np.int16)
+        self.cheapness, self.until, self.version = (np.zeros(capacity, np.int64) for _ in range(3))
+        """A price below zero is a cheapness: the more, the better."""
+        self.attested, self.newcomer = np.zeros(capacity, np.bool_), np.zeros(capacity, np.bool_)
+        self.free = np.zeros((capacity, width), np.int32)
+        self.first = np.zeros((capacity, width), np.bool_)
+        """Whether a device is the first of its node that has so much free: the others need not be tried."""
+        self.models, self.kind_sets, self.label_sets = _Names[str](), _Names[frozenset[str]](), _Names[frozenset[str]]()
+        self.owners, self.regions, self.domains = _Names[UUID](), _Names[str](), _Names[str]()
+        self._mixed: set[int] = set()
+        self._windowed: set[int] = set()
+        self._of_models: dict[int, Slots] = {}
+        """The slots of the plain nodes of a model, as far as they were asked for."""
+
+    def put(self, node: PoolNode) -> None:
+        """A node comes into its slot, or comes anew with other facts."""
+        slot, model = node.slot, self.models.number(node.model)
+        if (self.plain[slot], self.model[slot]) != (node.is_plain, model):
+            self._of_models.pop(model, None)
+            self._of_models.pop(int(self.model[slot]), None)
+        self.nodes[slot] = node
+        self.alive[slot], self.plain[slot], self.model[slot] = True, node.is_plain, model
+        (self._mixed.discard if node.is_plain else self._mixed.add)(slot)
+        (self._windowed.discard if node.until is None else self._windowed.add)(slot)
+        self.kinds[slot], self.labels[slot] = self.kind_sets.number(node.kinds), self.label_sets.number(node.labels)
+        self.owner[slot] = self.owners.number(node.owner_id)
+        self.region[slot], self.domain[slot] = self.regions.number(node.region), self.domains.number(node.domain)
+        self.device_memory[slot] = min(node.device_memory_mib, _INT32_MAX)
+        self.reputation[slot], self.cheapness[slot] = node.reputation, -node.price_uc
+        self.until[slot] = _FOR_EVER if node.until is None else node.until
+        self.attested[slot], self.newcomer[slot] = node.attested, node.newcomer
+        self._empty(slot)
+        self.change(node)
+
+    def change(self, node: PoolNode) -> None:
+        """What is free of a node has changed."""
+        slot, free, count = node.slot, node.free, len(node.free)
+        self.version[slot] = node.version
+        self.whole[slot] = node.whole
+        self.cpu[slot] = min(node.cpu_milli, _INT32_MAX)
+        self.memory[slot] = min(node.memory_mib, _INT32_MAX)
+        self.disk[slot] = min(node.disk_mib, _INT32_MAX)
+        if count == 1:
+            self.free[slot, 0] = self.largest[slot] = free[0]
+            self.first[slot, 0] = True
+            return
+        self.largest[slot] = max(free, default=0)
+        self.joined[slot] = _largest_group(node) if node.is_grouped else 0
+        self.free[slot, :count] = free
+        self.first[slot, :count] = [left not in free[:index] for index, left in enumerate(free)]
+
+    def drop(self, slot: int) -> None:
+        self.nodes[slot] = None
+        self.alive[slot] = self.plain[slot] = False
+        self._of_models.pop(int(self.model[slot]), None)
+        self._empty(slot)
+        self._mixed.discard(slot)
+        self._windowed.discard(slot)
+
+    def suiting(self, request: Request, now: Instant, excluded: list[int], newcomers: bool) -> Slots:
+        """The slots of all nodes that suit. `excluded` are those of excluded nodes."""
+        slots = self._with_devices(request)
+        mask = self._among(request, excluded, slots)
+        for column, least in (*self._needs(request), *self._wishes(request, now)):
+            mask &= column.take(slots) >= least
+        if newcomers:
+            mask &= self.newcomer[slots]
+        slots = slots[mask]
+        mixed = [slot for slot in self._mixed if self._suits(slot, request, now, newcomers)]
+        return np.concatenate((slots, np.array(mixed, np.intp))) if mixed else slots
+
+    def room(self, request: Request, slots: Slots) -> Mask:
+        """Where enough is free, of these slots."""
+        mask: Mask = self.plain[slots]
+        if request.devices:
+            column, least = self._devices(request)
+            mask &= column[slots] >= least
+        if request.devices and request.models:
+            mask &= _is_one_of(self.model[slots], self.models.known(request.models))
+        for column, least in self._needs(request):
+            mask &= column[slots] >= least
+        if self._mixed:
+            for place, slot in enumerate(slots.tolist()):
+                if slot in self._mixed and (node := self.nodes[slot]):
+                    mask[place] = node.holds(request)
+        return mask
+
+    def allowed(self, request: Request, now: Instant, excluded: list[int]) -> Mask:
+        """Where the request may go, room or no room. `excluded` are the slots of excluded nodes."""
+        mask: Mask = self.alive & self._among(request, excluded, None)
+        for column, least in self._wishes(request, now):
+            mask &= column >= least
+        return mask
+
+    def _with_devices(self, request: Request) -> Slots:
+        """The slots of plain nodes that have enough devices of the right models."""
+        if not request.devices:
+            return np.flatnonzero(self.plain)
+        column, least = self._devices(request)
+        if not request.models:
+            return np.flatnonzero(self.plain & (column >= least))
+        parts = [self._of_model(number) for number in sorted(self.models.known(request.models))]
+        slots = parts[0] if len(parts) == 1 else np.concatenate((np.zeros(0, np.intp), *parts))
+        return slots[column[slots] >= least]
+
+    def _of_model(self, number: int) -> Slots:
+        if number not in self._of_models:
+            self._of_models[number] = np.flatnonzero(self.plain & (self.model == number))
+        return self._of_models[number]
+
+    def _devices(self, request: Request) -> Test:
+        return (self.whole, request.devices) if request.milli == WHOLE_MILLI else (self.largest, request.milli)
+
+    def _needs(self, request: Request) -> Iterator[Test]:
+        """What must be free or there besides devices; what is not asked for is not compared."""
+        if request.cpu_milli:
+            yield self.cpu, request.cpu_milli
+        if request.memory_mib:
+            yield self.memory, request.memory_mib
+        if request.disk_mib:
+            yield self.disk, request.disk_mib
+        if request.devices and request.gpu_memory_mib:
+            yield self.device_memory, request.gpu_memory_mib
+        if request.nvlink and request.devices > 1:
+            yield self.joined, request.devices
+
+    def _wishes(self, request: Request, now: Instant) -> Iterator[Test]:
+        """What a node must be, room or no room."""
+        if request.price_max_uc is not None:
+            yield self.cheapness, -request.price_max_uc
+        if request.reputation_floor:
+            yield self.reputation, request.reputation_floor
+        if request.attested:
+            yield self.attested, 1
+        if self._windowed:
+            yield self.until, now + request.duration_us
+
+    def _among(self, request: Request, excluded: list[int], slots: Slots | None) -> Mask:
+        """Whether each node, of these slots or of all, is where and whose it may be."""
+        at: Slots | slice = _EVERYWHERE if slots is None else slots
+        mask: Mask = np.ones(self.capacity if slots is None else len(slots), np.bool_)
+        _restrict(mask, self.kinds, at, self.kind_sets, request.kind)
+        if request.regions:
+            mask &= _is_one_of(self.region[at], self.regions.known(request.regions))
+        if request.domains:
+            mask &= _is_one_of(self.domain[at], self.domains.known(request.domains))
+        for label in request.labels:
+            _restrict(mask, self.labels, at, self.label_sets, label)
+        barred = request.excluded_owners | ({request.customer_id} if request.customer_id else set())
+        if owners := self.owners.known(barred):
+            mask &= ~_is_one_of(self.owner[at], owners)
+        if excluded:
+            barred_slots = np.zeros(self.capacity, np.bool_)
+            barred_slots[excluded] = True
+            mask &= ~barred_slots[at]
+        return mask
+
+    def _suits(self, slot: int, request: Request, now: Instant, newcomers: bool) -> bool:
+        node = self.nodes[slot]
+        return node is not None and (node.newcomer or not newcomers) and suits(node, request, now)
+
+    def _empty(self, slot: int) -> None:
+        self.whole[slot] = self.largest[slot] = self.joined[slot] = 0
+        self.free[slot], self.first[slot] = 0, False
+
+
+class _Names(Generic[T]):
+    """Numbers for values of which there are few, so that a column of them is small."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[T, int] = {}
+
+    def number(self, value: T) -> int:
+        return self.numbers.setdefault(value, len(self.numbers))
+
+    def known(self, values: Collection[T]) -> list[int]:
+        return [self.numbers[value] for value in values if value in self.numbers]
+
+
+def _restrict(mask: Mask, column: Numbers, at: Slots | slice, names: "_Names[frozenset[str]]", wanted: str) -> None:
+    """To where the set that a number stands for contains what is wanted; mostly all sets do."""
+    if lacking := [number for held, number in names.numbers.items() if wanted not in held]:
+        mask &= ~_is_one_of(column[at], lacking)
+
+
+def _is_one_of(column: Numbers, numbers: Sequence[int]) -> Mask:
+    if len(numbers) > _FEW_MODELS:
+        return np.isin(column, numbers)
+    if not numbers:
+        return np.zeros(len(column), np.bool_)
+    mask: Mask = column == numbers[0]
+    for number in numbers[1:]:
+        mask |= column == number
+    return mask
+
+
+def _largest_group(node: PoolNode) -> int:
+    counts: dict[int, int] = {}
+    for device, left in zip(node.candidate.devices, node.free, strict=True):
+        if device.nvlink_group and left == WHOLE_MILLI:
+            counts[device.nvlink_group] = counts.get(device.nvlink_group, 0) + 1
+    return max(counts.values(), default=0)

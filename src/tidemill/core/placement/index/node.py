@@ -1,0 +1,217 @@
+"""A node inside the pool of candidates: what is free of it now, and which of its devices a request gets.
+
+The facts of a node stand; its free devices, processor, memory and disk change with every placement and release. Each
+change gives the node a new version, by which everything that was remembered of it is known to be stale.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+
+from tidemill.core.placement.candidate import Candidate, Device
+from tidemill.core.placement.demand import WHOLE_MILLI, Request
+
+_ONE = [(index,) for index in range(64)]
+_EVERY = [tuple(range(count)) for count in range(17)]
+"""What most placements get: one device, or all of a node. A hundred thousand of them share these."""
+
+_IDLE = [(WHOLE_MILLI,) * count for count in range(17)]
+_BUSY = [(0,) * count for count in range(17)]
+"""What is free of most nodes: everything, or nothing. They share these, too, so that no other need be fetched."""
+
+
+class PoolNode:
+    """One candidate in its slot."""
+
+    __slots__ = (  # noqa: RUF023 - what every placement reads stands together, and so in few lines of the cache
+        "version", "slot", "whole", "cpu_milli", "memory_mib", "free", "tenants", "home", "is_noted", "is_usual",
+        "is_even", "kinds", "owner_number", "node_id", "came_cpu", "came_memory", "disk_mib", "full_milli",
+        "total_milli", "cpu_total", "price_uc", "reputation", "came_load", "device_memory_mib", "model", "newcomer",
+        "until", "is_plain", "is_grouped", "is_divided", "owner_id", "attested", "candidate", "domain", "labels",
+        "region",
+    )  # fmt: skip
+
+    def __init__(self, slot: int, candidate: Candidate, version: int) -> None:
+        self.slot, self.version, self.candidate = slot, version, candidate
+        self.node_id, self.owner_id, self.owner_number = candidate.node_id, candidate.owner_id, candidate.owner_id.int
+        self.price_uc, self.reputation, self.attested = candidate.price_uc, candidate.reputation, candidate.attested
+        self.region, self.domain, self.labels = candidate.region, candidate.domain, candidate.labels
+        self.kinds = _shared_kinds(candidate.kinds)
+        self.newcomer, self.until = candidate.newcomer, candidate.available_until
+        self.cpu_milli = self.came_cpu = _shared(candidate.cpu_milli)
+        self.memory_mib = self.came_memory = _shared(candidate.memory_mib)
+        """What was free when it came, and is when all who were placed since have gone."""
+        self.disk_mib = candidate.disk_mib
+        self.cpu_total = max(1, candidate.cpu_milli)
+        self.model = candidate.model
+        memories = {device.memory_mib for device in candidate.devices}
+        self.device_memory_mib = max(memories, default=0)
+        self.is_plain = (bool(self.model) and len(memories) == 1) or not candidate.devices
+        """All devices are alike, so that counting the free ones is enough."""
+        groups = {device.nvlink_group for device in candidate.devices}
+        self.is_grouped, self.is_divided = any(groups), len(groups) > 1
+        self.free = tuple(device.free_milli for device in candidate.devices)
+        """Of each device. It is replaced as a whole, since most nodes share it with others."""
+        if len(self.free) < len(_IDLE) and self.free == _IDLE[len(self.free)]:
+            self.free = _IDLE[len(self.free)]
+        self.whole = self.free.count(WHOLE_MILLI)
+        self.full_milli = WHOLE_MILLI * len(self.free)
+        self.total_milli = max(1, self.full_milli)
+        self.came_load = self.load
+        """The share of it that was busy when it came, and is when all who were placed since have gone."""
+        self.is_usual = self.is_plain and self.until is None
+        """Whether it has a usual request's whole devices if it has as many, and is there as long as anybody wants."""
+        self.is_even = self.is_plain and not self.is_divided
+        """Whether any of its whole devices is as good as another."""
+        self.tenants = 0
+        """How many placements have something of it."""
+        self.home: object = None
+        """By which its pool knows it; a pool itself would be kept as long as anything is placed on its nodes."""
+        self.is_noted = False
+        """Whether the pool has noted that the columns are behind it."""
+
+    @property
+    def load(self) -> float:
+        """The share of it that is busy: of its devices or of its processor, whichever is more."""
+        of_devices = (self.full_milli - sum(self.free)) / self.total_milli
+        of_processor = 1.0 - self.cpu_milli / self.cpu_total
+        return of_devices if of_devices > of_processor else of_processor
+
+    def holds(self, request: Request) -> bool:
+        """Whether what is free is enough, whoever asks."""
+        return (
+            self.cpu_milli >= request.cpu_milli
+            and self.memory_mib >= request.memory_mib
+            and self.disk_mib >= request.disk_mib
+            and self.free_for(request) >= request.devices
+            and self.joined_for(request)
+        )
+
+    def has_whole(self, request: Request) -> bool:
+        """Whether a plain node has as many whole devices as are asked for, of the right model."""
+        return self.whole >= request.devices and (
+            not request.devices or not request.models or self.model in request.models
+        )
+
+    def free_for(self, request: Request) -> int:
+        """How many of its devices are of the right kind, and free enough."""
+        return len(self._fitting(request))
+
+    def joined_for(self, request: Request) -> bool:
+        """Whether enough of them are joined by NVLink, where the request asks for that."""
+        if not request.nvlink or request.devices < 2:
+            return True
+        groups = Counter(self.candidate.devices[index].nvlink_group for index in self._fitting(request))
+        return any(count >= request.devices for group, count in groups.items() if group)
+
+    def take(self, request: Request, device: int = -1) -> tuple[int, ...]:
+        """What the request needs is taken; the answer is which devices. The request must suit. A caller that knows
+        which device is best for a part of one says so."""
+        self.tenants += 1
+        self.cpu_milli -= request.cpu_milli
+        self.memory_mib -= request.memory_mib
+        if request.disk_mib:
+            self.disk_mib -= request.disk_mib
+        if self.is_even and request.is_usual:
+            count, free = request.devices, self.free
+            if 0 < count < len(_EVERY) and free is _IDLE[count]:
+                self.free, self.whole = _BUSY[count], 0
+                return _EVERY[count]
+            if count == 1:
+                index = free.index(WHOLE_MILLI)
+                self.free = (*free[:index], 0, *free[index + 1 :])
+                self.whole -= 1
+                return _ONE[index] if index < len(_ONE) else (index,)
+        devices = (device,) if device >= 0 else self._devices_for(request)
+        if not devices:
+            return devices
+        left = list(self.free)
+        for index in devices:
+            before = left[index]
+            assert before >= request.milli, "a device has been given twice"
+            left[index] = before - request.milli
+            if before == WHOLE_MILLI:
+                self.whole -= 1
+        self.free = tuple(left)
+        return devices
+
+    def give_back(self, request: Request, devices: Sequence[int]) -> None:
+        """What the request had is free again."""
+        self.tenants = others = self.tenants - 1
+        if others:
+            self.cpu_milli += request.cpu_milli
+            self.memory_mib += request.memory_mib
+        else:  # as it came: what is free now was noted long ago, and would have to be fetched from far
+            self.cpu_milli, self.memory_mib = self.came_cpu, self.came_memory
+        if request.disk_mib:
+            self.disk_mib += request.disk_mib
+        count = request.devices
+        if 0 < count < len(_BUSY) and self.free is _BUSY[count] and request.milli == WHOLE_MILLI:
+            self.free, self.whole = _IDLE[count], count
+            return
+        if not count:
+            return
+        left, milli = list(self.free), request.milli
+        for index in devices:
+            left[index] += milli
+            if left[index] >= WHOLE_MILLI:
+                assert left[index] == WHOLE_MILLI, "a device has been given back twice"
+                self.whole += 1
+        self.free = tuple(left)
+        if self.whole == len(left) < len(_IDLE):
+            self.free = _IDLE[self.whole]
+
+    def _devices_for(self, request: Request) -> tuple[int, ...]:
+        """The devices that the request gets here: the fullest that will do for a part of one, and for whole ones those
+        whose taking breaks up the fewest NVLink groups."""
+        if request.devices == 0:
+            return ()
+        fitting = self._fitting(request)
+        assert len(fitting) >= request.devices
+        if request.milli < WHOLE_MILLI:
+            return (min(fitting, key=lambda index: (self.free[index], index)),)
+        if len(fitting) == request.devices or not self.is_divided:
+            return tuple(fitting[: request.devices])
+        return _from_groups(self.candidate.devices, fitting, request.devices)
+
+    def _fitting(self, request: Request) -> list[int]:
+        """The indexes of devices that could be among those it gets."""
+        free, milli = self.free, request.milli
+        if self.is_plain:
+            if (request.models and self.model not in request.models) or self.device_memory_mib < request.gpu_memory_mib:
+                return []
+            return [index for index, left in enumerate(free) if left >= milli]
+        return [
+            index
+            for index, device in enumerate(self.candidate.devices)
+            if free[index] >= milli
+            and device.memory_mib >= request.gpu_memory_mib
+            and (not request.models or device.model in request.models)
+        ]
+
+
+def _from_groups(devices: Sequence[Device], fitting: Sequence[int], count: int) -> tuple[int, ...]:
+    """Devices of the smallest group that has enough; else of the largest groups, so that few are needed.
+
+    A device without a group is a group of its own.
+    """
+    groups: dict[int, list[int]] = {}
+    for index in fitting:
+        groups.setdefault(devices[index].nvlink_group or -1 - index, []).append(index)
+    enough = [group for group in groups.values() if len(group) >= count]
+    if enough:
+        return tuple(min(enough, key=lambda group: (len(group), group[0]))[:count])
+    by_size = sorted(groups.values(), key=lambda group: (-len(group), group[0]))
+    return tuple(sorted([index for group in by_size for index in group][:count]))
+
+
+@lru_cache(maxsize=10_000)
+def _shared(number: int) -> int:
+    """One object for equal numbers: machines are alike, and what they all have stays in the cache."""
+    return number
+
+
+@lru_cache(maxsize=1_000)
+def _shared_kinds(kinds: frozenset[str]) -> frozenset[str]:
+    """One set for nodes that carry out the same: every placement looks into one."""
+    return kinds

@@ -1,0 +1,356 @@
+"""The pool of candidates: where each request goes, what is then left, and why.
+
+A pool is a cache. It is filled with candidates, told of changes, and may be dropped and filled again at any moment. A
+request goes to the best node under its policy to which there is no objection; the quick path and the exact path give
+the same answer. The caller brings time and chance.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+from uuid import UUID
+
+import numpy as np
+
+from tidemill.core.clock import Instant
+from tidemill.core.placement.candidate import Candidate, Market
+from tidemill.core.placement.demand import Request
+from tidemill.core.placement.index.columns import Columns
+from tidemill.core.placement.index.fits import FitIndex
+from tidemill.core.placement.index.node import PoolNode
+from tidemill.core.placement.index.ranking import UNSURE, Ranking
+from tidemill.core.placement.policies import Floats, Policy, RankPolicy, Slots
+from tidemill.core.placement.why_not import WhyNot, objections
+
+LOCALITY_WEIGHT = 0.1
+"""What holding all inputs is worth in a rank policy, whose scores are between 0 and 1."""
+
+LOCALITY_MILLI = 20
+"""What it is worth in a fit policy, in thousandths of a device."""
+
+NEWCOMERS_SHARE = 0.05
+
+GONE = -1
+"""The version of a node that is in the pool no more."""
+
+_ROOM_TO_GROW = 64
+
+EXCLUDED_MAX = 64
+"""Of so many sets of excluded nodes the slots are remembered."""
+
+_NOWHERE: set[int] = set()
+
+_new_tuple = tuple.__new__
+"""Without the detour through the keywords of a named tuple."""
+
+
+class Placed(NamedTuple):
+    """A request on its node. `node` is the pool's own; a release is recognised by it."""
+
+    node_id: UUID
+    devices: tuple[int, ...]
+    request: Request
+    node: PoolNode
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a policy says of one node: the objections, or the terms of its score. Of a fit policy they are costs."""
+
+    node_id: UUID
+    objections: tuple[WhyNot, ...]
+    terms: Mapping[str, float]
+
+    @property
+    def score(self) -> float:
+        return sum(self.terms.values())
+
+
+class Pool:
+    """Candidates and what is free of them."""
+
+    def __init__(
+        self, policies: Mapping[str, Policy], market: Market, newcomers_share: float = NEWCOMERS_SHARE
+    ) -> None:
+        self._market, self._newcomers_share = market, newcomers_share
+        self._rank_policies = {name: one for name, one in policies.items() if isinstance(one, RankPolicy)}
+        self._fit_policies = {name: one for name, one in policies.items() if not isinstance(one, RankPolicy)}
+        self._columns = Columns(_ROOM_TO_GROW, 8)
+        self._by_id: dict[UUID, PoolNode] = {}
+        self._home = object()
+        self._holders: dict[str, set[int]] = {}
+        self._told: dict[str, set[int]] = {}
+        self._vacant = list(range(_ROOM_TO_GROW - 1, -1, -1))
+        self._version = 0
+        self._excluded: dict[frozenset[UUID], list[int]] = {}
+        self._changed: list[PoolNode] = []
+        """Nodes of which the columns do not know the last change; each is there once."""
+        self._rankings: dict[str, Ranking] = {}
+        self._changes: list[Callable[[PoolNode], None]] = []
+        """What every ranking does when a node has changed."""
+        self._fits: dict[str, FitIndex] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def put(self, candidate: Candidate) -> None:
+        """A node comes, or comes anew: the candidate says what is free of it, whatever was placed here before."""
+        before = self._by_id.get(candidate.node_id)
+        if before is None and (not self._vacant or len(candidate.devices) > self._columns.width):
+            self._grow(len(candidate.devices))
+        if before is not None and len(candidate.devices) > self._columns.width:
+            self.remove(candidate.node_id)
+            return self.put(candidate)
+        self._forget_cached(before)
+        if before is not None:
+            before.version, before.home = GONE, None
+        node = PoolNode(self._vacant.pop() if before is None else before.slot, candidate, self._next())
+        node.home = self._home
+        self._by_id[node.node_id] = node
+        if before is None:
+            self._membership_changed()
+        self._columns.put(node)
+        for digest in candidate.cached:
+            self._holders.setdefault(digest, set()).add(node.slot)
+        for ranking in self._rankings.values():
+            ranking.put(node)
+        self._stale(node)
+        return None
+
+    def remove(self, node_id: UUID) -> None:
+        """A node goes; a node that is not there is gone already."""
+        node = self._by_id.pop(node_id, None)
+        if node is None:
+            return
+        self._forget_cached(node)
+        self._membership_changed()
+        self._columns.drop(node.slot)
+        node.version, node.home = GONE, None
+        self._stale(node)
+        self._vacant.append(node.slot)
+
+    def hold(self, holders: Mapping[str, Iterable[UUID]]) -> None:
+        """These nodes hold these inputs, besides what candidates have. It holds until the next word, or until a node
+        comes or goes."""
+        self._told = {
+            digest: {self._by_id[one].slot for one in node_ids if one in self._by_id}
+            for digest, node_ids in holders.items()
+        }
+
+    def place(self, request: Request, now: Instant, draw: float = 1.0) -> Placed | None:
+        """Take what one part of the request needs, on the best node. `draw`, from 0 to 1, says whether this placement
+        is one of those kept for newcomers; when none of them can take it, anybody may."""
+        if draw < self._newcomers_share and (found := self._best(request, now, newcomers=True)):
+            return self._take(found[0], request, found[1])
+        ranking = self._rankings.get(request.policy)
+        if ranking is not None and not request.inputs:  # the common case, without a detour
+            node = ranking.best(request, now, False, ())
+            if node is None:
+                return None
+            if node is not UNSURE:
+                return self._take(node, request)
+        found = self._best(request, now, newcomers=False)
+        return None if found is None else self._take(found[0], request, found[1])
+
+    def place_exactly(self, request: Request, now: Instant) -> Placed | None:
+        """As `place` without newcomers, by holding the request against every node."""
+        found = self._exactly(request, now, newcomers=False)
+        return None if found is None else self._take(found[0], request, found[1])
+
+    def release(self, placed: Placed) -> bool:
+        """Give back what a placement took. False when its node has gone or come anew: then that says what is free."""
+        _, devices, request, node = placed
+        if node.home is not self._home:  # it has gone, or is of a pool that was before this one
+            return False
+        node.give_back(request, devices)
+        self._version = node.version = self._version + 1
+        if not node.is_noted:
+            self._stale(node)
+        for change in self._changes:
+            change(node)
+        return True
+
+    def why_nowhere(self, request: Request, now: Instant) -> Counter[WhyNot]:
+        """How many nodes there is each objection to."""
+        return Counter(why for node in self._by_id.values() for why in objections(node, request, now))
+
+    def against(self, request: Request, now: Instant) -> Iterator[tuple[UUID, tuple[WhyNot, ...]]]:
+        """Each node, and every objection to it."""
+        for node in self._by_id.values():
+            yield node.node_id, tuple(objections(node, request, now))
+
+    def ranked(self, request: Request, now: Instant, most: int) -> Iterator[UUID]:
+        """The nodes that could have a request, in the order in which it would go to them. Nothing is taken."""
+        rest = request
+        for _ in range(most):
+            found = self._best(rest, now, newcomers=False)
+            if found is None:
+                return
+            node_id = found[0].node_id
+            yield node_id
+            rest = replace(rest, excluded_nodes=rest.excluded_nodes | {node_id})
+
+    def counts_costs(self, policy: str) -> bool:
+        """Whether the terms of a policy are costs, so that the lowest sum wins."""
+        return policy in self._fit_policies
+
+    def explain(self, request: Request, now: Instant, node_id: UUID) -> Explanation | None:
+        """What the request's policy says of a node; None if there is no such node."""
+        node = self._by_id.get(node_id)
+        if node is None:
+            return None
+        against = tuple(objections(node, request, now))
+        return Explanation(node_id, against, {} if against else self._terms(node, request))
+
+    def _best(self, request: Request, now: Instant, *, newcomers: bool) -> tuple[PoolNode, int] | None:
+        if request.policy in self._rank_policies:
+            local = list(self._local(request, LOCALITY_WEIGHT)) if request.inputs else ()
+            node = self._ranking(request.policy).best(request, now, newcomers, local)
+            if node is None:
+                return None
+            if node is not UNSURE:
+                return node, -1
+        return self._exactly(request, now, newcomers=newcomers)
+
+    def _exactly(self, request: Request, now: Instant, *, newcomers: bool) -> tuple[PoolNode, int] | None:
+        ranking = self._ranking(request.policy) if request.policy in self._rank_policies else None
+        fits = self._fit(request.policy) if ranking is None else None
+        self._flush()
+        excluded = self._slots_of(request.excluded_nodes)
+        if ranking is not None:
+            return self._highest(ranking, self._columns.suiting(request, now, excluded, newcomers), request)
+        assert fits is not None
+        mask = self._columns.allowed(request, now, excluded)
+        if newcomers:
+            mask &= self._columns.newcomer
+        found = fits.best(request, mask, self._bonus(request, LOCALITY_MILLI))
+        return None if found is None else (self._node(found[0]), found[1])
+
+    def _highest(self, ranking: Ranking, slots: Slots, request: Request) -> tuple[PoolNode, int] | None:
+        """The highest rank, and among equals the one that was changed longest ago."""
+        if not len(slots):
+            return None
+        ranks = ranking.column[slots]
+        for node, bonus in self._local(request, LOCALITY_WEIGHT):
+            ranks[slots == node.slot] = ranking.rank(node, bonus)
+        slots = slots[ranks == ranks.max()]
+        return self._node(int(slots[np.argmin(self._columns.version[slots])])), -1
+
+    def _take(self, node: PoolNode, request: Request, device: int = -1) -> Placed:
+        devices = node.take(request, device)
+        self._version = node.version = self._version + 1
+        if not node.is_noted:
+            self._stale(node)
+        for change in self._changes:
+            change(node)
+        return _new_tuple(Placed, (node.node_id, devices, request, node))
+
+    def _stale(self, node: PoolNode) -> None:
+        if not node.is_noted:
+            node.is_noted = True
+            self._changed.append(node)
+
+    def _flush(self) -> None:
+        """Bring the columns up to date with the nodes."""
+        if not self._changed:
+            return
+        for node in self._changed:
+            node.is_noted = False
+            if node.version != GONE:
+                self._columns.change(node)
+                for ranking in self._rankings.values():
+                    ranking.column[node.slot] = ranking.rank(node)
+        if self._fits:
+            slots = np.array(sorted({node.slot for node in self._changed}), np.intp)
+            for fits in self._fits.values():
+                fits.change(slots)
+        self._changed.clear()
+
+    def _ranking(self, name: str) -> Ranking:
+        if name not in self._rankings:
+            self._rankings[name] = Ranking(self._rank_policies[name], self._columns.nodes, self._market)
+            self._changes.append(self._rankings[name].change)
+        return self._rankings[name]
+
+    def _fit(self, name: str) -> FitIndex:
+        if name not in self._fits:
+            self._flush()
+            self._fits[name] = FitIndex(self._fit_policies[name], self._columns)
+        return self._fits[name]
+
+    def _terms(self, node: PoolNode, request: Request) -> dict[str, float]:
+        policy = self._rank_policies.get(request.policy)
+        if policy is None:
+            fits = self._fit(request.policy)
+            self._flush()
+            return fits.terms(request, node.slot) | self._locality(node, request, -LOCALITY_MILLI)
+        terms = {**policy.terms(node.candidate, self._market), "load": -policy.load_weight * node.load}
+        return terms | self._locality(node, request, LOCALITY_WEIGHT)
+
+    def _locality(self, node: PoolNode, request: Request, weight: float) -> dict[str, float]:
+        bonus = next((bonus for one, bonus in self._local(request, weight) if one is node), None)
+        return {} if bonus is None else {"locality": bonus}
+
+    def _local(self, request: Request, weight: float) -> Iterator[tuple[PoolNode, float]]:
+        """The nodes that hold some of a request's inputs, and what that is worth: by the share of the bytes."""
+        total = max(1, request.input_bytes)
+        held: Counter[int] = Counter()
+        for digest, size_bytes in request.inputs:
+            for slot in self._holders.get(digest, _NOWHERE) | self._told.get(digest, _NOWHERE):
+                held[slot] += size_bytes
+        for slot, size_bytes in held.items():
+            yield self._node(slot), weight * (size_bytes / total)
+
+    def _bonus(self, request: Request, weight: float) -> Floats | None:
+        if not request.inputs:
+            return None
+        bonus = np.zeros(self._columns.capacity)
+        for node, worth in self._local(request, weight):
+            bonus[node.slot] = worth
+        return bonus
+
+    def _slots_of(self, node_ids: frozenset[UUID]) -> list[int]:
+        """The slots of excluded nodes; of many they are remembered, because many requests exclude the same."""
+        known = self._excluded.get(node_ids)
+        if known is None:
+            known = [self._by_id[one].slot for one in node_ids if one in self._by_id]
+            if len(self._excluded) >= EXCLUDED_MAX:
+                self._excluded.clear()
+            self._excluded[node_ids] = known
+        return known
+
+    def _membership_changed(self) -> None:
+        """Slots that were remembered may be somebody else's now."""
+        self._excluded.clear()
+        self._told.clear()
+
+    def _node(self, slot: int) -> PoolNode:
+        node = self._columns.nodes[slot]
+        assert node is not None
+        return node
+
+    def _next(self) -> int:
+        self._version += 1
+        return self._version
+
+    def _forget_cached(self, node: PoolNode | None) -> None:
+        if node is None:
+            return
+        for digest in node.candidate.cached:
+            self._holders[digest].discard(node.slot)
+            if not self._holders[digest]:
+                del self._holders[digest]
+
+    def _grow(self, width: int) -> None:
+        """Twice as many slots; what was worked out for fewer is dropped."""
+        grown = Columns(2 * self._columns.capacity, max(width, self._columns.width))
+        self._vacant.extend(range(grown.capacity - 1, self._columns.capacity - 1, -1))
+        for node in self._by_id.values():
+            node.is_noted = False
+            grown.put(node)
+        self._columns = grown
+        self._rankings.clear()
+        self._changes.clear()
+        self._fits.clear()
+        self._changed.clear()

@@ -1,0 +1,110 @@
+"""What a task in the queue asks of a node, read from what the node will be told; and what it takes there.
+
+The bytes of a task are the pool's own. A task that this version cannot read asks nothing, and waits for one that can.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil
+
+from tidemill.core.clock import SECOND
+from tidemill.core.jobs.archives import archived_bytes
+from tidemill.core.jobs.kinds import KINDS, work_of
+from tidemill.core.jobs.kinds.kind import Form, Objection
+from tidemill.core.jobs.kinds.needs import Needs
+from tidemill.core.jobs.kinds.task import Input, Priority, Task, read_task
+from tidemill.core.jobs.results import INLINE_MAX_BYTES, sealed_bytes
+from tidemill.core.jobs.sandboxes import MIB
+from tidemill.core.placement import demand as placement
+from tidemill.core.placement.demand import Request, Wanted
+
+ABILITY = "can:"
+"""Stands before the name of what a sandbox must enforce, among the labels that a task asks for."""
+
+HOUSE = "node=house"
+"""The label of the operator's own nodes, whose results the pool trusts."""
+
+SLACK_MS = 30_000
+"""For the way there and back, and for sealing."""
+
+FETCHED_BYTES_A_MS = 1_000
+"""A node that fetches inputs more slowly than this is late."""
+
+NAMES_BYTES = 64 * MIB
+"""What the names of a program's own files may add to a result."""
+
+_SEED = re.compile(rb'"seed":\d+')
+_ANY_SEED = b'"seed":0'
+
+_PRIORITIES = {
+    Priority.LOW: placement.Priority.LOW,
+    Priority.NORMAL: placement.Priority.NORMAL,
+    Priority.HIGH: placement.Priority.HIGH,
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One task; `like` is the body of any that asks the same."""
+
+    like: bytes
+    request: Request
+    needs: Needs
+    run_ms: int
+    inputs: tuple[Input, ...]
+    result_max_bytes: int
+    """Of what is uploaded; zero where the result fits into its receipt."""
+
+    def within_us(self, quoted_ms: int, factor: float) -> int:
+        """How long a node has from its offer to its receipt."""
+        fetching_ms = self.request.input_bytes // FETCHED_BYTES_A_MS
+        return (max(int(quoted_ms * factor), self.run_ms) + fetching_ms + SLACK_MS) * SECOND // 1_000
+
+
+def asked(body: bytes) -> Asked | None:
+    """What a task asks; None if this version knows no such task.
+
+    The thousands of tasks of a job often differ in a seed alone, which changes nothing of what they ask.
+    """
+    return _asked(_SEED.sub(_ANY_SEED, body))
+
+
+@lru_cache(maxsize=20_000)
+def _asked(body: bytes) -> Asked | None:
+    task = read_task(body)
+    if isinstance(task, Objection):
+        return None
+    work = work_of(task)
+    if isinstance(work, Objection):
+        return None
+    kind = KINDS[task.kind]
+    sizes = [output.most_bytes for output in kind.outputs(work)]
+    has_names = any(output.form is Form.FILES for output in kind.outputs(work))
+    plain_bytes = archived_bytes(sizes) + (NAMES_BYTES if has_names else 0)
+    return Asked(
+        like=body,
+        request=_request(task),
+        needs=kind.needs(work),
+        run_ms=ceil(task.limits.seconds * 1_000),
+        inputs=task.inputs,
+        result_max_bytes=sealed_bytes(plain_bytes) if plain_bytes > INLINE_MAX_BYTES else 0,
+    )
+
+
+def _request(task: Task) -> Request:
+    limits = task.limits
+    memory_bytes = limits.memory_bytes + limits.temporary_bytes
+    if not KINDS[task.kind].in_image:  # an engine counts what a container shares as its memory
+        memory_bytes += limits.shared_memory_bytes
+    return Request(
+        kind=task.kind,
+        devices=task.devices,
+        gpu_memory_mib=task.gpu_memory_mib,
+        cpu_milli=ceil(limits.cpu_share * 1_000),
+        memory_mib=ceil(memory_bytes / MIB),
+        disk_mib=ceil((limits.disk_bytes + sum(one.size_bytes for one in task.inputs)) / MIB),
+        labels=frozenset(ABILITY + ability.name for ability in task.demands),
+        inputs=tuple(Wanted(one.digest.text, one.size_bytes) for one in task.inputs),
+        priority=_PRIORITIES[task.priority],
+    )

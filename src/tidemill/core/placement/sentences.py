@@ -1,0 +1,98 @@
+"""Why a task went to a node, why a node lost it, and what a task waits for, in sentences for people.
+
+They say what was kept and no more: where nothing was kept, that is said.
+"""
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from tidemill.core.placement.considerations import Nowhere, Weighed, Weighing
+from tidemill.core.placement.why_not import WhyNot
+
+SENTENCES: Mapping[str, str] = {why.code: why.sentence for why in WhyNot}
+
+NOT_KEPT = "What spoke for and against the nodes was not kept for this attempt: it is, for some of many."
+NOT_LOOKED_AT = (
+    "Nobody has looked for a node for it yet: that takes a second, unless an operator has stopped placement."
+)
+NO_NODES = "There is no node that may get work now."
+SOON = "Nodes that could have it are busy, and it gets one as soon as there is room."
+
+
+def objection(code: str) -> str:
+    """The sentence of an objection; of one that this version does not know, its code."""
+    return SENTENCES.get(code, code)
+
+
+def why_waiting(nowhere: Nowhere) -> str:
+    """What a task waits for."""
+    if not nowhere.looked:
+        return NO_NODES
+    looked = _counted(nowhere)
+    if nowhere.soon:
+        have = "has" if nowhere.soon == 1 else "have"
+        return f"It waits for room: of {looked}, {nowhere.soon} could have it and {have} too little free."
+    counts = sorted(nowhere.counts.items(), key=lambda one: (-one[1], one[0]))
+    reasons = " ".join(f"({count}) {objection(code)}" for code, count in counts)
+    return f"No node can have it, of {looked}. {reasons}".rstrip()
+
+
+def why_placed(weighing: Weighing, node_id: UUID) -> str:
+    """Why a task went to a node. Where alike tasks were placed together, only the first of them was weighed."""
+    chosen = weighing.candidates[0]
+    if node_id == chosen.node_id:
+        return _why_chosen(weighing)
+    mine = _of(weighing, node_id)
+    stood = f"with {mine.score:.3f}" if mine and mine.score is not None else "not among the few that were looked at"
+    return (
+        f"It was placed together with alike tasks. When the first of them went elsewhere with {_score(chosen)}, this "
+        f"node was {stood}; then its turn came."
+    )
+
+
+def why_lost(weighing: Weighing, node_id: UUID) -> str:
+    """Why a node did not get a task for which it was considered."""
+    chosen, mine = weighing.candidates[0], _of(weighing, node_id)
+    if mine is None or node_id == chosen.node_id:
+        return "It was chosen."
+    if mine.objections:
+        return " ".join(objection(code) for code in mine.objections)
+    if _is_as_good(mine, chosen, lower_wins=weighing.lower_wins):
+        return f"It was as good as the chosen one, with {_score(mine)}; equals take turns."
+    return f"Its score was {_score(mine)}, and that of the chosen one {_score(chosen)}{_lowest(weighing)}."
+
+
+def _why_chosen(weighing: Weighing) -> str:
+    chosen, *others = weighing.candidates
+    next_best = next((one for one in others if not one.objections), None)
+    if next_best is None:
+        there = (
+            "It was the only node there was" if weighing.nodes == 1 else f"Of {weighing.nodes} nodes no other was found"
+        )
+        return f"{there} that could have it."
+    best = f"It was the best of {weighing.nodes} nodes under the policy `{weighing.policy}`"
+    if _is_as_good(next_best, chosen, lower_wins=weighing.lower_wins):
+        return f"{best}, with {_score(chosen)}; the next was as good, and equals take turns."
+    return f"{best}: its score was {_score(chosen)}, and that of the next {_score(next_best)}{_lowest(weighing)}."
+
+
+def _is_as_good(one: Weighed, chosen: Weighed, *, lower_wins: bool) -> bool:
+    mine, its = one.score or 0.0, chosen.score or 0.0
+    return mine <= its if lower_wins else mine >= its
+
+
+def _of(weighing: Weighing, node_id: UUID) -> Weighed | None:
+    return next((one for one in weighing.candidates if one.node_id == node_id), None)
+
+
+def _score(one: Weighed) -> str:
+    return f"{one.score or 0.0:.3f}"
+
+
+def _lowest(weighing: Weighing) -> str:
+    return "; the lowest wins" if weighing.lower_wins else ""
+
+
+def _counted(nowhere: Nowhere) -> str:
+    there = "1 node" if nowhere.looked == 1 else f"{nowhere.looked} nodes"
+    return f"{there} that may get work" if nowhere.looked == nowhere.nodes else f"{there} that were looked at"

@@ -1,0 +1,1 @@
+"""Kinds of settings: how their values are read, shown and bounded."""

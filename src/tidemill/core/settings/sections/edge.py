@@ -1,0 +1,201 @@
+"""Settings of the pool's edge: HTTP, logging in, how often a key may call.
+
+Every wait on a peer has a deadline and every size a limit, so no single peer can hold a process.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidemill.core.accounts.sessions import Binding
+from tidemill.core.limits import COUNT_MAX
+from tidemill.core.settings.definition import Scope, optional, setting
+from tidemill.core.settings.kinds.quantities import DURATION, INTEGER, SIZE
+from tidemill.core.settings.kinds.texts import NETWORKS, PATH, choice
+
+
+@dataclass(frozen=True)
+class HttpSettings:
+    """The HTTP server of a control process."""
+
+    tls_certificate: Path | None = optional(
+        PATH, meaning="The file with the certificate chain, in PEM; needs `http.tls_key`."
+    )
+    tls_key: Path | None = optional(
+        PATH, meaning="The file with the certificate's private key, in PEM; needs `http.tls_certificate`."
+    )
+    trusted_proxies: tuple[str, ...] = setting(
+        NETWORKS, (), meaning="The proxies whose word about a caller's address and about TLS is believed."
+    )
+    header_deadline_s: float = setting(
+        DURATION, "10s", low="100ms", high="10m", meaning="How long a caller may take to send a request's headers."
+    )
+    body_deadline_s: float = setting(
+        DURATION, "60s", low="100ms", high="1h", meaning="How long a caller may take to send a request's whole body."
+    )
+    write_deadline_s: float = setting(
+        DURATION, "30s", low="100ms", high="1h", meaning="How long a caller may leave an answer unread."
+    )
+    keep_alive_s: float = setting(
+        DURATION, "15s", high="1h", meaning="How long an idle connection is kept for the next request."
+    )
+    body_limit_bytes: int = setting(
+        SIZE,
+        "1MiB",
+        low="1KiB",
+        high="1GiB",
+        scope=Scope.POOL,
+        meaning="The largest body of a request; uploads of artefacts have their own way.",
+    )
+    header_limit_bytes: int = setting(
+        SIZE, "32KiB", low="1KiB", high="1MiB", meaning="The largest set of headers of a request."
+    )
+    connections_max: int = setting(
+        INTEGER, 2000, unit="connections", low=1, high=1_000_000, meaning="The most connections open at once."
+    )
+    event_streams_max: int = setting(
+        INTEGER,
+        500,
+        unit="streams",
+        low=1,
+        high=1_000_000,
+        meaning="The most event streams open at once; operators are let in beyond it.",
+    )
+    drain_delay_s: float = setting(
+        DURATION,
+        "0s",
+        high="10m",
+        meaning="How long a stopping process still takes requests while /readyz says no, so that balancers turn away.",
+    )
+    drain_s: float = setting(
+        DURATION, "20s", high="1h", meaning="How long a stopping process lets running requests finish."
+    )
+    page_limit_default: int = setting(
+        INTEGER, 50, unit="rows", low=1, scope=Scope.POOL, meaning="The rows of a list when a caller asks for none."
+    )
+    page_limit_max: int = setting(
+        INTEGER, 500, unit="rows", low=1, high=10_000, scope=Scope.POOL, meaning="The most rows of a list at once."
+    )
+    idempotency_keep_s: float = setting(
+        DURATION,
+        "7d",
+        low="1h",
+        high="366d",
+        scope=Scope.POOL,
+        meaning="How long the answer to an `Idempotency-Key` is kept.",
+    )
+    event_heartbeat_s: float = setting(
+        DURATION, "15s", low="1s", high="5m", meaning="How often a quiet stream of events sends a comment line."
+    )
+
+
+@dataclass(frozen=True)
+class LoginSettings:
+    """Logging in with a password, and what mail may confirm."""
+
+    failures_max: int = setting(
+        INTEGER, 5, unit="failures", low=1, high=100, meaning="So many failures lock an account for an address."
+    )
+    lock_s: float = setting(
+        DURATION, "15m", low="1s", high="7d", meaning="How long an account stays locked for an address."
+    )
+    mail_token_s: float = setting(
+        DURATION, "24h", low="1m", high="30d", meaning="How long the single-use link in a mail is good."
+    )
+    session_idle_s: float = setting(
+        DURATION, "24h", low="1m", high="90d", meaning="A session ends after being idle for so long."
+    )
+    session_lifetime_s: float = setting(
+        DURATION, "7d", low="1m", high="366d", meaning="A session ends after so long, however busy it is."
+    )
+    session_remembered_s: float = setting(
+        DURATION, "30d", low="1m", high="366d", meaning="A session that asked to be remembered ends after so long."
+    )
+    session_binding: Binding = setting(
+        choice(Binding),
+        "warn",
+        meaning="What happens when a session goes on from another browser or network: it ends, it is told, or nothing.",
+    )
+    access_token_s: float = setting(
+        DURATION, "5m", low="10s", high="1h", meaning="How long an access token is good before it is refreshed."
+    )
+    signing_key_s: float = setting(
+        DURATION, "30d", low="1h", high="366d", meaning="How often a new key signs the access tokens."
+    )
+    fresh_s: float = setting(
+        DURATION, "10m", low="10s", high="24h", meaning="How long a typed password is good for what needs a fresh one."
+    )
+    failures_everywhere_max: int = setting(
+        INTEGER,
+        50,
+        unit="failures",
+        low=1,
+        high=1_000_000,
+        meaning="So many failures from all networks together let only networks in that the account was used from.",
+    )
+    hashes_at_once: int = setting(
+        INTEGER, 2, unit="hashes", low=1, high=64, meaning="How many passwords a process checks at once, 19 MiB each."
+    )
+    hashes_waiting_max: int = setting(
+        INTEGER, 50, unit="hashes", low=1, high=10_000, meaning="How many wait for that before callers are turned away."
+    )
+    history_keep_s: float = setting(
+        DURATION, "90d", low="1d", high="3660d", meaning="How long tries to log in are kept for their account to see."
+    )
+    key_overlap_s: float = setting(
+        DURATION, "24h", low="0s", high="90d", meaning="How long an API key that was rotated still works."
+    )
+
+
+@dataclass(frozen=True)
+class LimitsSettings:
+    """How often a caller may ask. What is not used is saved up, to one period's worth at the most."""
+
+    data_centre_per_minute: int = setting(
+        INTEGER,
+        1000,
+        unit="requests/min",
+        low=1,
+        high=COUNT_MAX,
+        meaning="The requests a minute of a data centre's key.",
+    )
+    customer_per_minute: int = setting(
+        INTEGER, 100, unit="requests/min", low=1, high=COUNT_MAX, meaning="The requests a minute of a customer's key."
+    )
+    operator_per_minute: int = setting(
+        INTEGER, 3000, unit="requests/min", low=1, high=COUNT_MAX, meaning="The requests a minute of an operator's key."
+    )
+    session_per_minute: int = setting(
+        INTEGER,
+        600,
+        unit="requests/min",
+        low=1,
+        high=COUNT_MAX,
+        meaning="The requests a minute of a browser's session.",
+    )
+    node_per_minute: int = setting(
+        INTEGER,
+        600,
+        unit="requests/min",
+        low=1,
+        high=COUNT_MAX,
+        meaning="The requests a minute of a node, for artefacts; what goes over its link does not count.",
+    )
+    stranger_per_minute: int = setting(
+        INTEGER,
+        300,
+        unit="requests/min",
+        low=1,
+        high=COUNT_MAX,
+        meaning="The requests a minute without credentials from one address; an IPv6 address counts with its /64.",
+    )
+    login_per_minute: int = setting(
+        INTEGER, 5, unit="tries/min", low=1, high=COUNT_MAX, meaning="The login tries a minute of one address."
+    )
+    mail_per_hour: int = setting(
+        INTEGER,
+        5,
+        unit="letters/h",
+        low=1,
+        high=COUNT_MAX,
+        meaning="The letters a stranger may cause to one address an hour.",
+    )

@@ -1,0 +1,69 @@
+"""Settings of trust: reputation, newcomers, audits, verification.
+
+Reputations are written as they are shown, 0.0 to 100.0, and
+kept as points, 0 to 1000.
+"""
+
+from dataclasses import dataclass
+
+from tidemill.core.settings.definition import setting
+from tidemill.core.settings.kinds.quantities import DURATION, INTEGER, NUMBER, POINTS, SHARE
+
+
+@dataclass(frozen=True)
+class ReputationSettings:
+    """What owners are trusted with. Records are not weighed yet: everybody has the reputation of a newcomer."""
+
+    start_points: int = setting(POINTS, 30, meaning="The reputation of a newcomer.")
+
+
+@dataclass(frozen=True)
+class NewcomersSettings:
+    """Owners without a record yet."""
+
+    placements: float = setting(SHARE, "5%", meaning="The share of placements kept for newcomers.")
+    new_for_s: float = setting(
+        DURATION, "7d", high="366d", meaning="An owner is new for so long, and until enough results were verified."
+    )
+    new_for_results: int = setting(
+        INTEGER,
+        50,
+        unit="results",
+        high=1_000_000,
+        meaning="An owner is new until so many results were verified, and long enough.",
+    )
+
+
+@dataclass(frozen=True)
+class AuditSettings:
+    """Work without a cheap proof, which a house node executes a second time."""
+
+    house_wait_s: float = setting(
+        DURATION,
+        "24h",
+        low="1s",
+        high="7d",
+        meaning="A result that no house node has begun to execute again in so long is given back to the customer.",
+    )
+
+
+@dataclass(frozen=True)
+class VerificationSettings:
+    """How alike results of one task must be that need not be equal."""
+
+    similarity_pass: float = setting(
+        NUMBER,
+        0.95,
+        unit="similarity",
+        high=1,
+        critical=True,
+        meaning="A result more similar than this to the house's passes.",
+    )
+    similarity_review: float = setting(
+        NUMBER,
+        0.85,
+        unit="similarity",
+        high=1,
+        critical=True,
+        meaning="One more similar than this is reviewed; the rest fail.",
+    )

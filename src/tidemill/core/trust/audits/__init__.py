@@ -1,0 +1,1 @@
+"""Second executions: when, by whom, and whose answer is wrong."""

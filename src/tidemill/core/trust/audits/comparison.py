@@ -1,0 +1,185 @@
+"""What a second execution of a task says of the first: the house's is right, and the kind says how exact it must be.
+
+A result counts only as it was delivered: the bytes that the pool has must be those whose hash was signed. Equal hashes
+are equal results. Of results that differ, the kind's own check says by how much, from their bytes where they are small
+enough to be read, and else from their hashes and numeric classes alone.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidemill.core.jobs.archives import ResultFilesRefusal, read_archive
+from tidemill.core.jobs.kinds import KINDS, work_of
+from tidemill.core.jobs.kinds.kind import Check, NumericClass, Objection
+from tidemill.core.jobs.kinds.render import Render, Tile
+from tidemill.core.jobs.kinds.task import Task
+from tidemill.core.jobs.receipts import Outcome, Receipt
+from tidemill.core.pictures import pixels_of
+from tidemill.core.settings.sections.trust import VerificationSettings
+from tidemill.core.trust.checks import exact, images, replay, similarity
+from tidemill.core.trust.checks.exact import Hashed
+from tidemill.core.trust.checks.images import Picture
+from tidemill.core.trust.checks.receipt_checks import is_inline
+from tidemill.core.trust.checks.replay import Execution
+from tidemill.core.trust.checks.similarity import Measure, Values
+from tidemill.core.trust.checks.task_checks import read_matrix
+from tidemill.core.trust.checks.verdict import Ruling, Verdict, failed, passed, review, together
+
+READ_MAX_BYTES = 16 * 1024 * 1024
+"""Of each of two results that differ, so much is read and no more."""
+
+ROWS_AT_ONCE = 4_096
+SAME = "A house node came to the same result."
+ALIKE = "A house node came to a result that is as like as it must be."
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two executions of a task. The bytes of what they left are there where they are small enough."""
+
+    task: Task
+    claim: Receipt
+    found: Receipt
+    claimed: bytes | None = None
+    repeated: bytes | None = None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An earlier result of the same task that differed: whose it was, what it was, and what the house came to."""
+
+    owner_id: UUID
+    claimed: bytes
+    found: bytes | None
+
+
+def is_as_signed(receipt: Receipt, *, is_uploaded: bool) -> bool:
+    """Whether the pool has the result of an open task. `is_uploaded` says that the attempt itself sent its artefact."""
+    if receipt.artefact is not None:
+        return is_uploaded and not receipt.envelopes and receipt.artefact.text == receipt.result_sha256.hex()
+    return is_inline(receipt)
+
+
+def is_same(claim: Receipt, found: Receipt) -> bool:
+    return hmac.compare_digest(claim.result_sha256, found.result_sha256)
+
+
+def compared(pair: Pair, settings: VerificationSettings) -> Verdict:
+    """What the second execution says of the first, by the kind's check."""
+    assert pair.found.outcome is pair.claim.outcome is Outcome.DONE, "only results are compared"
+    if is_same(pair.claim, pair.found):
+        return passed()
+    work = work_of(pair.task)
+    assert not isinstance(work, Objection), "what was carried out can be read"
+    kind = KINDS[pair.task.kind]
+    if kind.numeric_class(work) is NumericClass.EXACT:
+        pair = replace(pair, claim=_exact(pair.claim), found=_exact(pair.found))
+    name = PurePosixPath(kind.outputs(work)[0].name)
+    match kind.check(work):
+        case Check.SIMILARITY:
+            return _similar(pair, name, settings)
+        case Check.PIXELS:
+            return _pictured(pair, work, name)
+        case Check.REPLAY:
+            return _replayed(pair)
+        case _:
+            return _hashed(pair)
+
+
+def is_undetermined(task: Task, claim: Receipt, found: Receipt, owner_id: UUID, earlier: Sequence[Difference]) -> bool:
+    """Whether a task of a customer's own code gives no single result, so that nobody is at fault for another one.
+
+    So it is if the house came to two results, or if two owners came to the same one that is not the house's.
+    """
+    if KINDS[task.kind].ours:
+        return False
+    others = [one for one in earlier if one.owner_id != owner_id]
+    twice = any(one.found is not None and one.found != found.result_sha256 for one in earlier)
+    return twice or any(one.claimed == claim.result_sha256 for one in others)
+
+
+def sentence_of(verdict: Verdict, *, same: bool) -> str:
+    """Why, in one line."""
+    if verdict.ruling is Ruling.PASS:
+        return SAME if same else ALIKE
+    return " ".join(verdict.reasons)
+
+
+def _hashed(pair: Pair) -> Verdict:
+    claim, found = pair.claim, pair.found
+    return exact.check(
+        Hashed(claim.result_sha256, claim.numeric_class), Hashed(found.result_sha256, found.numeric_class)
+    )
+
+
+def _similar(pair: Pair, name: PurePosixPath, settings: VerificationSettings) -> Verdict:
+    """Rows are compared some at a time, so that little is in memory besides the results."""
+    if pair.claimed is None or pair.repeated is None:
+        return review("The results differ and are too large to be compared.")
+    found, claim = _only_matrix(pair.repeated, name), _only_matrix(pair.claimed, name)
+    if found is None:
+        return review("What the house node left is no matrix.")
+    if claim is None or claim.shape != found.shape:
+        return failed("The result is no matrix of the shape that the task asks for.")
+    parts = [slice(at, at + ROWS_AT_ONCE) for at in range(0, len(found), ROWS_AT_ONCE)]
+    checks = [similarity.check(_embeddings(claim[part]), _embeddings(found[part]), settings) for part in parts]
+    return min(checks, key=_how_similar) if all("similarity" in one.figures for one in checks) else together(*checks)
+
+
+def _pictured(pair: Pair, work: Render, name: PurePosixPath) -> Verdict:
+    claim, found = (_picture(body, work.part, name) for body in (pair.claimed, pair.repeated))
+    return _hashed(pair) if claim is None or found is None else images.check(claim, found)
+
+
+def _replayed(pair: Pair) -> Verdict:
+    if pair.claimed is None or pair.repeated is None:
+        return _hashed(pair)
+    found, claim = read_archive(pair.repeated), read_archive(pair.claimed)
+    if isinstance(found, ResultFilesRefusal):
+        return review("What the house node left is no archive of files.")
+    if isinstance(claim, ResultFilesRefusal):
+        return failed("The result is no archive of files.")
+    return replay.check(_execution(pair.claim, claim), _execution(pair.found, found))
+
+
+def _execution(receipt: Receipt, files: dict[PurePosixPath, bytes]) -> Execution:
+    hashes = {str(path): hashlib.sha256(body).digest() for path, body in files.items()}
+    return Execution(receipt.outcome, receipt.exit_code, hashes, receipt.numeric_class)
+
+
+def _exact(receipt: Receipt) -> Receipt:
+    """What every machine computes alike is compared as such, whatever class a node names."""
+    return receipt._replace(numeric_class=exact.EVERYWHERE)
+
+
+def _only_matrix(result: bytes, name: PurePosixPath) -> NDArray[Any] | None:
+    body = _only_file(result, name)
+    found = None if body is None else read_matrix(body)
+    return found if isinstance(found, np.ndarray) else None
+
+
+def _only_file(result: bytes, name: PurePosixPath) -> bytes | None:
+    files = read_archive(result)
+    return None if isinstance(files, ResultFilesRefusal) or len(files) != 1 else files.get(name)
+
+
+def _picture(result: bytes | None, part: Tile, name: PurePosixPath) -> Picture | None:
+    body = None if result is None else _only_file(result, name)
+    pixels = None if body is None else pixels_of(body, part.width, part.height)
+    return None if pixels is None else Picture(np.frombuffer(pixels, np.uint8).reshape(part.height, part.width, 3))
+
+
+def _embeddings(rows: NDArray[Any]) -> Values:
+    return Values(Measure.EMBEDDINGS, rows)
+
+
+def _how_similar(verdict: Verdict) -> float:
+    return float(verdict.figures["similarity"])

@@ -1,0 +1,86 @@
+"""What can be said of a receipt at once, by the one who takes it: a failure, or a result whose hash is known before.
+
+Nothing passes that is not here: a result that is sealed, or that was uploaded, waits until it was looked at. Everything
+else waits for a check, and so does what came in a time that is in doubt. A result of a house node is the pool's own.
+"""
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+
+from tidemill.core.jobs.attempt import Happening
+from tidemill.core.jobs.receipts import Outcome, Receipt
+from tidemill.core.trust.checks.verdict import Ruling
+
+EXPECTED = "The result has the hash that the customer expects."
+UNEXPECTED = "The result has not the hash that the customer expects."
+HOUSE = "The result was computed on a house node."
+NOT_DETERMINISTIC = "All answers differ: the task has no single answer, nobody is at fault, and the customer pays."
+TASK_AT_FAULT = "The task failed in the same way for independent owners: that is its own fault."
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What happened to an attempt, with the verdict and its reason."""
+
+    happenings: tuple[Happening, ...]
+    verdict: str
+    reason: str
+
+
+DELIVERED = Judged((Happening.DELIVERED,), "", "")
+"""It waits to be checked."""
+
+
+def judged_at_once(
+    receipt: Receipt, expected: bytes | None, *, house: bool, private: bool, is_doubtful: bool = False
+) -> Judged:
+    """The verdict where it costs nothing."""
+    if receipt.outcome is Outcome.FAILED:
+        return Judged((Happening.CRASHED,), "", receipt.reason or "The task failed on its node.")
+    if expected is None and not house:
+        return DELIVERED
+    judged = judged_by_whose(receipt, expected)
+    waits = private or not is_inline(receipt) or (is_doubtful and not house)
+    return DELIVERED if waits and Happening.PASSED in judged.happenings else judged
+
+
+def judged_by_whose(receipt: Receipt, expected: bytes | None) -> Judged:
+    """The verdict on a result that is here, by the hash that its customer knows, or because the house came to it."""
+    if expected is None:
+        return passed(HOUSE)
+    return passed(EXPECTED) if hmac.compare_digest(receipt.result_sha256, expected) else failed(UNEXPECTED)
+
+
+def is_inline(receipt: Receipt) -> bool:
+    """Whether an open result is in its receipt, as it was signed."""
+    is_open = receipt.artefact is None and not receipt.envelopes
+    return is_open and hmac.compare_digest(hashlib.sha256(receipt.inline).digest(), receipt.result_sha256)
+
+
+def at_fault(reason: str) -> Judged:
+    """It failed as it did for other owners: nobody else needs to try it."""
+    return Judged((Happening.FAULTED,), "", f"{reason} {TASK_AT_FAULT}")
+
+
+def passed(reason: str) -> Judged:
+    return Judged((Happening.DELIVERED, Happening.PASSED), Ruling.PASS.value, reason)
+
+
+def failed(reason: str) -> Judged:
+    return Judged((Happening.DELIVERED, Happening.FAILED), Ruling.FAIL.value, reason)
+
+
+def unsure(reason: str) -> Judged:
+    """This check cannot tell: the result is neither paid nor blamed, and a house node carries the task out."""
+    return Judged((Happening.DELIVERED, Happening.UNSURE), Ruling.REVIEW.value, reason)
+
+
+def faulted(reason: str) -> Judged:
+    """Nobody can do it, or nobody can tell: the customer gets the money back, and no node is blamed."""
+    return Judged((Happening.DELIVERED, Happening.FAULTED), Ruling.REVIEW.value, reason)
+
+
+def used_ms(receipt: Receipt) -> int:
+    """How long it took, as the node says; never paid beyond what was quoted."""
+    return (receipt.finished_at - receipt.started_at) // 1_000

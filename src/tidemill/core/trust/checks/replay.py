@@ -1,0 +1,45 @@
+"""Results of any program, compared with an execution of the same task elsewhere: how it ended, and every file by hash.
+
+Bits are compared within one numeric class only. A task that ended well here and failed there is nobody's fault yet.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidemill.core.jobs.receipts import Outcome
+from tidemill.core.trust.checks.exact import is_comparable
+from tidemill.core.trust.checks.verdict import Verdict, failed, passed, review
+
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How one execution ended: its outcome and exit code, and the SHA-256 of each file it left."""
+
+    outcome: Outcome
+    exit_code: int
+    files: Mapping[str, bytes]
+    numeric_class: str
+
+
+def check(claim: Execution, evidence: Execution) -> Verdict:
+    """Compare an execution with a second one."""
+    if claim.outcome is not evidence.outcome:
+        return review(f"One execution says {claim.outcome}, the other {evidence.outcome}: let a third one decide.")
+    if claim.outcome is Outcome.FAILED:
+        return _of_failures(claim, evidence)
+    different = sorted(
+        name for name in claim.files.keys() | evidence.files.keys() if claim.files.get(name) != evidence.files.get(name)
+    )
+    if not different:
+        return passed(files=len(claim.files))
+    told = f"{len(different)} files differ: {', '.join(different[:_NAMED])}{' …' if len(different) > _NAMED else ''}."
+    comparable = is_comparable(claim.numeric_class, evidence.numeric_class)
+    return (failed if comparable else review)(told, files=len(claim.files), files_differing=len(different))
+
+
+def _of_failures(claim: Execution, evidence: Execution) -> Verdict:
+    if claim.exit_code == evidence.exit_code:
+        return passed(exit_code=claim.exit_code)
+    return review(f"Both executions failed, with exit codes {claim.exit_code} and {evidence.exit_code}.")

@@ -1,0 +1,87 @@
+"""Whether a result came faster than its device can compute it. That starts a look back at earlier results, no slash.
+
+The ceiling of a device is its model's figure in the catalogue, for the type of number, with a margin for clocks above
+the data sheet; and a multiple of the speed that a challenge measured, where one did. A device of which neither is known
+has no ceiling. Nobody fails by time alone: a better algorithm is no fraud.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tidemill.core.clock import Instant
+from tidemill.core.nodes.machine.gpu_models import Gpu
+from tidemill.core.trust.checks.verdict import Verdict, passed, review
+
+CLOCK_MARGIN = 1.25
+"""Clocks go above the data sheet by less than this."""
+
+MEASURED_MARGIN = 4.0
+"""A challenge counts the way there and back, and small products; a device does not exceed it by more than this."""
+
+CLOCK_SLACK_MS = 1_000
+
+
+class Numbers(StrEnum):
+    """What is computed with. Tensor cores do int8 at twice the rate of float16, and float32 as TF32 at half of it."""
+
+    INT8 = "int8"
+    FLOAT16 = "float16"
+    FLOAT32 = "float32"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a receipt says of time."""
+
+    started_at: Instant
+    finished_at: Instant
+    device_ms: int
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the task needed, and what is known of the device: its model, and what was measured; zero is not known."""
+
+    operations: float
+    numbers: Numbers
+    devices: int
+    gpu: Gpu | None
+    measured_ops_per_s: int
+    offered_at: Instant
+    received_at: Instant
+
+
+def check(claim: Told, evidence: Known) -> Verdict:
+    """Whether the times can be true."""
+    reasons = []
+    passed_ms = (evidence.received_at - evidence.offered_at) / 1_000
+    told_ms = (claim.finished_at - claim.started_at) / 1_000
+    if told_ms > passed_ms + CLOCK_SLACK_MS:
+        reasons.append(f"The receipt tells of {told_ms:,.0f} ms; only {passed_ms:,.0f} passed from offer to receipt.")
+    if claim.device_ms > told_ms * max(1, evidence.devices) + CLOCK_SLACK_MS:
+        reasons.append(f"{claim.device_ms:,} ms of devices do not fit into the {told_ms:,.0f} ms that the task took.")
+    speed = evidence.operations * 1_000 / max(1.0, min(passed_ms, told_ms))
+    most = ceiling_ops_per_s(evidence)
+    if most and speed > most:
+        reasons.append(f"{speed:.3g} operations a second are more than the {most:.3g} that the device can do.")
+    figures = {"ops_per_s": speed, "ceiling_ops_per_s": most}
+    return review(*reasons, **figures) if reasons else passed(**figures)
+
+
+def ceiling_ops_per_s(known: Known) -> float:
+    """What all devices of the task can do at the most; zero where nothing is known."""
+    ceilings = []
+    if known.gpu is not None:
+        ceilings.append(_catalogue_ops_per_s(known.gpu, known.numbers) * CLOCK_MARGIN)
+    if known.measured_ops_per_s:
+        ceilings.append(known.measured_ops_per_s * MEASURED_MARGIN)
+    return min(ceilings, default=0.0) * max(1, known.devices)
+
+
+def _catalogue_ops_per_s(gpu: Gpu, numbers: Numbers) -> float:
+    tera = {
+        Numbers.INT8: max(2 * gpu.fp16_tflops, 4 * gpu.fp32_tflops),
+        Numbers.FLOAT16: max(gpu.fp16_tflops, gpu.fp32_tflops),
+        Numbers.FLOAT32: max(gpu.fp16_tflops / 2, gpu.fp32_tflops),
+    }
+    return tera[numbers] * 1e12

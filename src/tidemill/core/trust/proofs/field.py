@@ -1,0 +1,86 @@
+"""The field of a proof that nobody draws for: pairs of residues modulo p = 2^61 − 1, as complex numbers a + b·i.
+
+−1 has no root modulo p, so these are a field, of p² or nearly 2^122 elements: large enough that whoever tries 2^80
+hashes still finds no draw that suits a lie. One element is a pair of Python's integers; many are an array of two rows.
+"""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidemill.core.trust.proofs.freivalds import MODULUS, MODULUS_BITS
+
+Element: TypeAlias = tuple[int, int]
+Elements: TypeAlias = NDArray[np.int64]
+"""Two rows: the real parts, and those of i."""
+
+ELEMENT_BYTES = 16
+
+_HALF_BITS = 31
+_HALF = 2**_HALF_BITS - 1
+_UPPER_BITS = MODULUS_BITS - _HALF_BITS
+
+
+def plus(one: Element, other: Element) -> Element:
+    return (one[0] + other[0]) % MODULUS, (one[1] + other[1]) % MODULUS
+
+
+def minus(one: Element, other: Element) -> Element:
+    return (one[0] - other[0]) % MODULUS, (one[1] - other[1]) % MODULUS
+
+
+def times(one: Element, other: Element) -> Element:
+    (a, b), (c, d) = one, other
+    return (a * c - b * d) % MODULUS, (a * d + b * c) % MODULUS
+
+
+def element_bytes(element: Element) -> bytes:
+    return element[0].to_bytes(8, "big") + element[1].to_bytes(8, "big")
+
+
+def read_element(encoded: bytes) -> Element | None:
+    """The inverse; None for bytes that `element_bytes` does not write."""
+    real, imaginary = int.from_bytes(encoded[:8], "big"), int.from_bytes(encoded[8:], "big")
+    return (real, imaginary) if len(encoded) == ELEMENT_BYTES and max(real, imaginary) < MODULUS else None
+
+
+def all_times(ones: Elements, others: Elements) -> Elements:
+    """Products, entry by entry."""
+    (a, b), (c, d) = ones, others
+    return np.stack(((_times(a, c) - _times(b, d)) % MODULUS, (_times(a, d) + _times(b, c)) % MODULUS))
+
+
+def scaled(ones: Elements, element: Element) -> Elements:
+    """Each times the same element."""
+    return all_times(ones, np.array(element, dtype=np.int64)[:, None])
+
+
+def summed(ones: Elements) -> Element:
+    """The sum of all of them. Halves of 31 bits are added, so that no sum of up to 2^32 overflows."""
+    low, high = (ones & _HALF).sum(axis=1), (ones >> _HALF_BITS).sum(axis=1)
+    real, imaginary = (
+        (int(upper) * 2**_HALF_BITS + int(lower)) % MODULUS for lower, upper in zip(low, high, strict=True)
+    )
+    return real, imaginary
+
+
+def weights(point: Sequence[Element], count: int) -> Elements:
+    """What each of the first `count` corners of a cube counts at a point; the first coordinate is the highest bit."""
+    found = np.array([[1], [0]], dtype=np.int64)
+    for coordinate in point:
+        ones = scaled(found, coordinate)
+        found = np.stack(((found - ones) % MODULUS, ones), axis=2).reshape(2, -1)
+    return found[:, :count]
+
+
+def _times(ones: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Residues times residues. 2^61 is 1, so what stands above the 61st bit is added below it."""
+    low, high = ones & _HALF, ones >> _HALF_BITS
+    other_low, other_high = others & _HALF, others >> _HALF_BITS
+    middle = high * other_low + low * other_high
+    wrapped = 2 * high * other_high + (middle >> _UPPER_BITS)
+    below = ((middle & (2**_UPPER_BITS - 1)) << _HALF_BITS) + (low * other_low) % MODULUS
+    residues: NDArray[np.int64] = (wrapped + below) % MODULUS
+    return residues

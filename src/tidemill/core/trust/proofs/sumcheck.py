@@ -1,0 +1,170 @@
+"""A proof of C = A·B that nobody has to draw for: a sumcheck whose draws are hashes of all that was said before.
+
+Each matrix stands for the one polynomial that is linear in every bit of a row's and a column's number. At a drawn point
+(x, y), C's polynomial must be the sum over all z of A's at (x, z) times B's at (z, y). A round for each bit of z cuts
+that sum in half, with a quadratic polynomial that must agree with what was claimed; what is left is one value of each
+matrix, which whoever has the matrices computes for the price of two vectors each.
+
+How surely: for a wrong C each draw saves the liar with a probability of at most 32 ÷ 2^121 (the first, of at most 32
+coordinates) or 2 ÷ 2^121 (each round). Whoever tries 2^80 hashes succeeds with a probability below 2^-36. The proof
+hides nothing: it is not zero-knowledge. Without the matrices it only agrees with itself, which anybody can make it do.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidemill.core.trust.proofs.field import (
+    ELEMENT_BYTES,
+    Element,
+    Elements,
+    all_times,
+    element_bytes,
+    minus,
+    plus,
+    read_element,
+    scaled,
+    summed,
+    times,
+    weights,
+)
+from tidemill.core.trust.proofs.freivalds import MODULUS, Integers, products
+from tidemill.core.trust.proofs.integers import is_possible
+from tidemill.core.trust.proofs.refusals import ProofRefusal
+from tidemill.core.trust.proofs.statement import Statement, is_about, statement_bytes
+
+_VERSION = b"\x01"
+_PURPOSE = b"tidemill sumcheck 1\0"
+
+
+@dataclass(frozen=True)
+class Values:
+    """What a proof comes down to: one value of each matrix, at points that nobody chose."""
+
+    rows: tuple[Element, ...]
+    columns: tuple[Element, ...]
+    inner: tuple[Element, ...]
+    left: Element
+    right: Element
+    product: Element
+
+
+class _Transcript:
+    """All that was said, as a hash; draws follow from it."""
+
+    def __init__(self, statement: Statement) -> None:
+        self._state = hashlib.sha256(_PURPOSE + statement_bytes(statement)).digest()
+
+    def said(self, *elements: Element) -> None:
+        self._state = hashlib.sha256(self._state + b"said" + b"".join(map(element_bytes, elements))).digest()
+
+    def drawn(self, count: int) -> tuple[Element, ...]:
+        """Elements from 16 bytes a part, so that none is likelier than another by more than 2^-66 of its chance."""
+        random = hashlib.shake_256(self._state + b"drawn").digest(2 * ELEMENT_BYTES * count)
+        parts = [int.from_bytes(random[at : at + 16], "big") % MODULUS for at in range(0, len(random), 16)]
+        return tuple(zip(parts[::2], parts[1::2], strict=True))
+
+
+def prove(statement: Statement, left: Integers, right: Integers) -> bytes:
+    """A proof of a true statement. Whoever made the statement has computed the product and hashed the matrices."""
+    transcript = _Transcript(statement)
+    rows, columns = _points(transcript, statement)
+    lefts = products(left.T, weights(rows, statement.m))
+    rights = products(right, weights(columns, statement.n))
+    sum_ = summed(all_times(lefts, rights))
+    transcript.said(sum_)
+    said = [sum_]
+    for _ in range(_bits(statement.k)):
+        (lefts, left_step), (rights, right_step) = _halves(lefts), _halves(rights)
+        round_ = summed(all_times(lefts, rights)), summed(all_times(left_step, right_step))
+        transcript.said(*round_)
+        said += round_
+        (drawn,) = transcript.drawn(1)
+        lefts, rights = _folded(lefts, left_step, drawn), _folded(rights, right_step, drawn)
+    said += summed(lefts), summed(rights)
+    return _VERSION + b"".join(map(element_bytes, said))
+
+
+def replay(statement: Statement, proof: bytes) -> Values | ProofRefusal:
+    """What the proof comes down to, if it agrees with itself and with the statement."""
+    said = _read(proof, _bits(statement.k))
+    if said is None:
+        return ProofRefusal.PROOF_MALFORMED
+    product, *rounds, left, right = said
+    transcript = _Transcript(statement)
+    rows, columns = _points(transcript, statement)
+    transcript.said(product)
+    sum_, inner = product, []
+    for at_zero, square in zip(rounds[::2], rounds[1::2], strict=True):
+        transcript.said(at_zero, square)
+        (drawn,) = transcript.drawn(1)
+        sum_ = _at(sum_, at_zero, square, drawn)
+        inner.append(drawn)
+    if sum_ != times(left, right):
+        return ProofRefusal.PROOF_INCONSISTENT
+    return Values(rows, columns, tuple(inner), left, right, product)
+
+
+def refused(
+    statement: Statement, proof: bytes, left: Integers, right: Integers, product: Integers
+) -> ProofRefusal | None:
+    """Why the proof does not show that this is the product; None if it does."""
+    values = replay(statement, proof)
+    if isinstance(values, ProofRefusal):
+        return values
+    if not is_about(statement, left, right, product):
+        return ProofRefusal.PROOF_OF_OTHER_MATRICES
+    is_right = (
+        is_possible(left, right, product)
+        and value_at(left, values.rows, values.inner) == values.left
+        and value_at(right, values.inner, values.columns) == values.right
+        and value_at(product, values.rows, values.columns) == values.product
+    )
+    return None if is_right else ProofRefusal.PROOF_WRONG
+
+
+def value_at(matrix: Integers, rows: Sequence[Element], columns: Sequence[Element]) -> Element:
+    """The value of a matrix's polynomial."""
+    across = products(matrix, weights(columns, matrix.shape[1]))
+    return summed(all_times(across, weights(rows, matrix.shape[0])))
+
+
+def _points(transcript: _Transcript, statement: Statement) -> tuple[tuple[Element, ...], tuple[Element, ...]]:
+    """The point of C that is looked at: its row's coordinates, and its column's."""
+    drawn = transcript.drawn(_bits(statement.m) + _bits(statement.n))
+    return drawn[: _bits(statement.m)], drawn[_bits(statement.m) :]
+
+
+def _halves(ones: Elements) -> tuple[Elements, Elements]:
+    """The half whose highest bit is 0, and what is added to it on the way to the other; a missing entry is zero."""
+    half = 2 ** (_bits(ones.shape[1]) - 1)
+    upper = np.zeros((2, half), dtype=np.int64)
+    upper[:, : ones.shape[1] - half] = ones[:, half:]
+    return ones[:, :half], (upper - ones[:, :half]) % MODULUS
+
+
+def _folded(ones: Elements, step: Elements, drawn: Element) -> Elements:
+    folded: Elements = (ones + scaled(step, drawn)) % MODULUS
+    return folded
+
+
+def _at(sum_: Element, at_zero: Element, square: Element, drawn: Element) -> Element:
+    """The value of the quadratic polynomial whose values at 0 and 1 have this sum."""
+    slope = minus(minus(sum_, plus(at_zero, at_zero)), square)
+    return plus(at_zero, times(drawn, plus(slope, times(drawn, square))))
+
+
+def _read(proof: bytes, rounds: int) -> list[Element] | None:
+    """The elements of a proof; None for bytes that are no proof with so many rounds."""
+    body = proof[len(_VERSION) :]
+    if proof[: len(_VERSION)] != _VERSION or len(body) != ELEMENT_BYTES * (2 * rounds + 3):
+        return None
+    read = [read_element(body[at : at + ELEMENT_BYTES]) for at in range(0, len(body), ELEMENT_BYTES)]
+    return None if None in read else [element for element in read if element is not None]
+
+
+def _bits(count: int) -> int:
+    """How many bits the numbers below a count have."""
+    return (count - 1).bit_length()
