@@ -37,9 +37,9 @@ from tidemill.link.registry import Admitted, Caller, HeardBeat, HeardReports, He
 from tidemill.link.rules import LinkRules
 from tidemill.link.server import Links
 from tidemill.wire.channels import ChannelEnded, ChannelHasRoom, ChannelReceived
-from tidemill.wire.framing import agent_end
 from tidemill.wire.handshake import Applicant
 from tidemill.wire.link import AgentLink, Closed, Joined, LinkEvent, State, TurnedAway
+from tidemill.wire.link_frames import agent_end
 from tidemill.wire.messages import Beat, DeviceBeat
 
 BEAT_S = 30

@@ -17,8 +17,8 @@ from tidemill.agent.times import steady
 from tidemill.core.nodes.join_tokens import written
 from tidemill.core.signatures import Identity, fingerprint
 from tidemill.wire.channels import ChannelEnded, ChannelOpened, ChannelReceived
-from tidemill.wire.framing import Framed, pool_end
 from tidemill.wire.link import Beaten, Closed, Greeted, LinkEvent, PoolLink, Reported, State
+from tidemill.wire.link_frames import Framed, pool_end
 from tidemill.wire.messages import Beat, Facts, Hello, Order, Refused, Report, Set
 
 BEAT_MS = 1_000

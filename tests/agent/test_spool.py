@@ -20,7 +20,7 @@ from tidemill.core.faults import AgentFault
 from tidemill.wire.delivery import Outbox
 from tidemill.wire.errors import ProtocolError
 from tidemill.wire.messages import Facts, Report, Reports, encoded
-from tidemill.wire.spooled import DROPPED, PAST_BEAT, Dropped, PastBeat, as_facts, said_in
+from tidemill.wire.spool_reports import DROPPED, PAST_BEAT, Dropped, PastBeat, as_facts, said_in
 
 MIB = 1024 * 1024
 NOW = Instant(1_800_000_000 * SECOND)

@@ -27,10 +27,10 @@ from tidemill.link.registry import (
 from tidemill.link.rules import LinkRules
 from tidemill.link.server import Links
 from tidemill.wire.channels import ChannelEnded, ChannelReceived
-from tidemill.wire.framing import agent_end
 from tidemill.wire.handshake import Applicant
 from tidemill.wire.link import AgentLink, Closed, Joined, LinkEvent
 from tidemill.wire.link import TurnedAway as SentAway
+from tidemill.wire.link_frames import agent_end
 from tidemill.wire.messages import Beat, Facts, Report, Set
 
 POOL = Identity(bytes(range(32)))

@@ -15,9 +15,9 @@ from tidemill.core.signatures import Identity, fingerprint
 from tidemill.wire.channels import CHANNELS_MAX, WINDOW, ChannelOpened, ChannelReceived
 from tidemill.wire.delivery import Outbox
 from tidemill.wire.errors import ProtocolError
-from tidemill.wire.framing import Framed, agent_end, pool_end
 from tidemill.wire.handshake import Applicant
 from tidemill.wire.link import AgentLink, Closed, Greeted, Link, LinkEvent, PoolLink, Reported, State
+from tidemill.wire.link_frames import Framed, agent_end, pool_end
 from tidemill.wire.messages import (
     Accepted,
     Acknowledged,
@@ -46,7 +46,7 @@ from tidemill.wire.messages import (
     Welcome,
     encoded,
 )
-from tidemill.wire.spooled import said_in
+from tidemill.wire.spool_reports import said_in
 from tidemill.wire.websocket import Opcode, written
 
 POOL = Identity(bytes(range(32)))

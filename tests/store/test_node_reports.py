@@ -25,7 +25,7 @@ from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import Database, connect
 from tidemill.store.node_reports import Applied, Missing, Outcome, Outdated, Reported
 from tidemill.store.presence import Link
-from tidemill.wire import messages, spooled
+from tidemill.wire import messages, spool_reports
 from tidemill.wire.errors import ProtocolError
 
 HERE = UUID(int=7)
@@ -370,8 +370,8 @@ def test_what_the_wire_carries_becomes_what_is_kept() -> None:
     reports: list[messages.Report] = [
         messages.Facts("machine", b"{}"),
         messages.Progress(b"0" * 16, 1, 5),
-        spooled.as_facts(spooled.PastBeat(7, beat)),
-        spooled.as_facts(spooled.Dropped(1, 9, "damaged")),
+        spool_reports.as_facts(spool_reports.PastBeat(7, beat)),
+        spool_reports.as_facts(spool_reports.Dropped(1, 9, "damaged")),
     ]
     assert said_in(reports) == [
         Fact("machine", b"{}"),

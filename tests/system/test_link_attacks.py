@@ -24,9 +24,9 @@ from tidemill.core.nodes.join_tokens import Shown, read
 from tidemill.core.notices.mail import LetterKind
 from tidemill.core.signatures import SEED_BYTES, Identity
 from tidemill.wire import handshake
-from tidemill.wire.framing import agent_end
 from tidemill.wire.handshake import Applicant
 from tidemill.wire.link import AgentLink, Closed, Joined, LinkEvent, Ordered, TurnedAway
+from tidemill.wire.link_frames import agent_end
 from tidemill.wire.messages import Challenge, Hello, Order, Set, encoded
 
 NOW = Instant(1)

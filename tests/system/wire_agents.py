@@ -24,9 +24,9 @@ from tidemill.core.nodes.machine.abilities import Carries, carries_bytes
 from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine, facts_of
 from tidemill.core.signatures import Identity
 from tidemill.wire import messages
-from tidemill.wire.framing import agent_end
 from tidemill.wire.handshake import Applicant
 from tidemill.wire.link import AgentLink, Closed, Joined, LinkEvent, Ordered, Safe, State, TurnedAway
+from tidemill.wire.link_frames import agent_end
 from tidemill.wire.messages import Beat, Cancel, DeviceBeat, Facts, Offer, Report
 
 CORES = 4

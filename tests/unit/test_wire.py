@@ -28,7 +28,6 @@ from tidemill.wire.channels import (
 )
 from tidemill.wire.delivery import Outbox
 from tidemill.wire.errors import ProtocolError
-from tidemill.wire.framing import Framed, agent_end, pool_end
 from tidemill.wire.handshake import Applicant
 from tidemill.wire.link import (
     HANDSHAKE_US,
@@ -46,6 +45,7 @@ from tidemill.wire.link import (
     State,
     TurnedAway,
 )
+from tidemill.wire.link_frames import Framed, agent_end, pool_end
 from tidemill.wire.messages import (
     FRAME_MAX,
     Beat,

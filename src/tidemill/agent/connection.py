@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 from tidemill.agent.times import steady
 from tidemill.core.faults import Fault
-from tidemill.wire.framing import agent_end
 from tidemill.wire.link import AgentLink, Closed, LinkEvent, State, TurnedAway
-from tidemill.wire.opening import PATH
+from tidemill.wire.link_frames import agent_end
+from tidemill.wire.upgrade import PATH
 
 DIAL_S = 10.0
 _TICK_S = 1.0

@@ -19,7 +19,7 @@ from tidemill.agent.spool_file import Kept, SpoolFile, open_spool_file
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import Fault
 from tidemill.wire.messages import Beat, Report, encoded
-from tidemill.wire.spooled import Dropped, PastBeat, as_facts, is_droppable
+from tidemill.wire.spool_reports import Dropped, PastBeat, as_facts, is_droppable
 
 BEAT_EVERY_US = 60 * SECOND
 """Of the beats of an agent that is offline one a minute is kept: enough for a curve, and for a week on a small disk."""

@@ -8,7 +8,7 @@ from tidemill.core.jobs import attempt_reports as work
 from tidemill.core.nodes.health import telemetry
 from tidemill.core.nodes.health.telemetry import PastBeat
 from tidemill.core.nodes.reports import Dropped, Fact, Said
-from tidemill.wire import spooled
+from tidemill.wire import spool_reports
 from tidemill.wire.messages import Accepted, Beat, Declined, Facts, LogLines, Progress, Receipts, Report
 
 
@@ -28,10 +28,10 @@ def said_in(reports: Sequence[Report]) -> list[Said]:
 def _said(report: Report) -> Said:
     if not isinstance(report, Facts):
         return _of_work(report)
-    about = spooled.said_in(report)
-    if isinstance(about, spooled.Dropped):
+    about = spool_reports.said_in(report)
+    if isinstance(about, spool_reports.Dropped):
         return Dropped(damaged=about.why == "damaged")
-    if isinstance(about, spooled.PastBeat):
+    if isinstance(about, spool_reports.PastBeat):
         return PastBeat(Instant(about.at), beat_of(about.beat))
     return Fact(report.kind, report.body)
 

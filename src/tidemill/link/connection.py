@@ -19,10 +19,10 @@ from tidemill.link.listening import ListeningTime
 from tidemill.link.registry import Held
 from tidemill.link.streams import ChannelBroken, Stream
 from tidemill.wire.channels import ChannelEnded, ChannelHasRoom, ChannelOpened, ChannelReceived, Channels
-from tidemill.wire.framing import pool_end
 from tidemill.wire.link import Beaten, Closed, Greeted, LinkEvent, PoolLink, Reported, State
+from tidemill.wire.link_frames import pool_end
 from tidemill.wire.messages import Beat, Hello, Reports
-from tidemill.wire.opening import Rejection, Request
+from tidemill.wire.upgrade import Rejection, Request
 
 _UNSENT_MAX = 256 * 1024
 _PIECE = 64 * 1024

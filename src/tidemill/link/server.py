@@ -30,7 +30,7 @@ from tidemill.link.speed import PURPOSE, Speed
 from tidemill.link.streams import ChannelBroken, Stream
 from tidemill.wire.link import PoolLink, State
 from tidemill.wire.messages import Beat, Hello, Order, Reports
-from tidemill.wire.opening import Rejection, Request
+from tidemill.wire.upgrade import Rejection, Request
 
 log = structlog.get_logger()
 

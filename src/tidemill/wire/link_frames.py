@@ -11,11 +11,11 @@ from typing import TypeAlias
 from websockets.frames import Opcode
 
 from tidemill.core.clock import Instant
-from tidemill.wire import opening
+from tidemill.wire import upgrade
 from tidemill.wire.errors import ProtocolError
 from tidemill.wire.link import AgentLink, Closed, Link, LinkEvent, State
 from tidemill.wire.messages import FRAME_MAX
-from tidemill.wire.opening import Rejection, Request
+from tidemill.wire.upgrade import Rejection, Request
 from tidemill.wire.websocket import Frame, FrameReader, written
 
 SMALL_FRAME = 4 * 1024
@@ -64,8 +64,8 @@ class Framed:
         self._opening = True
         self._door = door
         self._head = bytearray()
-        self._key = opening.key_of(link.nonce) if isinstance(link, AgentLink) else ""
-        self._unsent = [opening.request(url, self._key)] if url else []
+        self._key = upgrade.key_of(link.nonce) if isinstance(link, AgentLink) else ""
+        self._unsent = [upgrade.request(url, self._key)] if url else []
         self._reader = FrameReader(masked=not self._masks)
         self._parts = bytearray()
         self._pong: bytes | None = None
@@ -150,9 +150,9 @@ class Framed:
             return b""
         head, rest, self._head = bytes(self._head[:end]), bytes(self._head[end:]), bytearray()
         if self._masks:
-            events += self._answered(opening.answered(head, self._key))
+            events += self._answered(upgrade.answered(head, self._key))
         else:
-            self._asked(opening.read_request(head))
+            self._asked(upgrade.read_request(head))
         return b"" if self._opening else rest
 
     def _asked(self, asked: Request | Rejection) -> None:
@@ -160,10 +160,10 @@ class Framed:
         found = asked if isinstance(asked, Rejection) else (self._door(asked) if self._door else None)
         if isinstance(asked, Rejection) or found:
             assert found
-            self._unsent.append(opening.refusal(found))
+            self._unsent.append(upgrade.refusal(found))
             self._over = True
         else:
-            self._unsent.append(opening.acceptance(asked))
+            self._unsent.append(upgrade.acceptance(asked))
             self._opening, self._door = False, None
 
     def _answered(self, status: int) -> Sequence[LinkEvent]:
@@ -171,7 +171,7 @@ class Framed:
         if status == _SWITCHING:
             self._opening = False
             return ()
-        return self._lost("busy", _BUSY) if status == opening.UNAVAILABLE else self._lost("no_link", _REFUSED)
+        return self._lost("busy", _BUSY) if status == upgrade.UNAVAILABLE else self._lost("no_link", _REFUSED)
 
     def _understand(self, frame: Frame, now: Instant) -> Sequence[LinkEvent]:
         self.small_frames += len(frame.content) < SMALL_FRAME
