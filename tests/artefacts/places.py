@@ -11,7 +11,7 @@ from uuid import UUID
 from tidemill.artefacts.local import LocalStore
 from tidemill.artefacts.s3 import S3Store
 from tidemill.artefacts.s3_bucket import Place
-from tidemill.artefacts.s3_uploading import PART_BYTES
+from tidemill.artefacts.s3_upload import PART_BYTES
 from tidemill.artefacts.store import ArtefactStore
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import HOUR, Instant

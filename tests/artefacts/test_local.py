@@ -15,8 +15,8 @@ import pytest
 
 from tests.artefacts.places import LATER, NOW, KnownSets, chunks, digest_of, files, get, ids, opened, put
 from tests.tidy.source import ROOT
+from tidemill.artefacts.incoming import PIECE_BYTES
 from tidemill.artefacts.local import LocalStore
-from tidemill.artefacts.receiving import PIECE_BYTES
 from tidemill.control.taken_body import PLACE_BYTES
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.artefacts.refusals import UploadRefusal
@@ -234,7 +234,7 @@ async def test_chunks_that_lie_as_the_disk_takes_them_are_the_bytes_sent_though_
 async def test_what_comes_slowly_is_on_the_disk_before_a_piece_of_it_is_full(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidemill.artefacts.receiving._GATHERED_S", 0.02)
+    monkeypatch.setattr("tidemill.artefacts.incoming._GATHERED_S", 0.02)
     upload_id = ids().new(NOW)
     await store.begin(upload_id, 100_000)
     seen: list[int | UploadRefusal] = []

@@ -27,11 +27,11 @@ from tests.artefacts.places import (
 from tests.artefacts.s3_server import place_in
 from tests.artefacts.test_crash import expect_kept, go_on, killed_uploaders
 from tests.tidy.source import ROOT
-from tidemill.artefacts.opening import open_store
+from tidemill.artefacts.by_settings import open_store
 from tidemill.artefacts.s3 import S3Store
 from tidemill.artefacts.s3_bucket import Bucket, Place
 from tidemill.artefacts.s3_signing import Credentials, query_text, signed_headers
-from tidemill.artefacts.s3_uploading import whole_key
+from tidemill.artefacts.s3_upload import whole_key
 from tidemill.artefacts.threads import Threads
 from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.artefacts.uploads import Checksum

@@ -20,7 +20,7 @@ from tidemill.artefacts.s3 import S3Store
 from tidemill.artefacts.s3_bucket import Bucket, Place
 from tidemill.artefacts.s3_contents import Held
 from tidemill.artefacts.s3_signing import path_text, signed_headers
-from tidemill.artefacts.s3_uploading import at_key, record_key, tags_key, whole_key
+from tidemill.artefacts.s3_upload import at_key, record_key, tags_key, whole_key
 from tidemill.artefacts.threads import Threads
 from tidemill.core.clock import SECOND, Instant
 

@@ -26,7 +26,7 @@ from tests.artefacts.places import (
     put,
 )
 from tests.artefacts.s3_server import place_in
-from tidemill.artefacts.receiving import PIECE_BYTES
+from tidemill.artefacts.incoming import PIECE_BYTES
 from tidemill.artefacts.store import ArtefactStore
 from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
 from tidemill.core.artefacts.uploads import Checksum

@@ -11,7 +11,7 @@ import pytest
 
 from tests.store.dispatch_world import VERIFICATION, Node, World, make_world, result_sha256, signed_by
 from tests.store.node_rows import told
-from tidemill.artefacts.opening import open_store
+from tidemill.artefacts.by_settings import open_store
 from tidemill.artefacts.store import ArtefactStore
 from tidemill.control.held_results import HeldResults
 from tidemill.control.loops.reaping import ReapingLoop

@@ -13,7 +13,7 @@ import pytest
 from tests.sealed_results import opened_whole
 from tests.store.dispatch_world import VERIFICATION, Node, World, body_of, make_world, result_of, signed_by
 from tests.store.test_artefacts import delete, made
-from tidemill.artefacts.opening import open_store
+from tidemill.artefacts.by_settings import open_store
 from tidemill.artefacts.store import ArtefactStore
 from tidemill.control.held_results import HeldResults
 from tidemill.control.loops.verifying import VerifyingLoop

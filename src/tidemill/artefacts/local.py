@@ -15,10 +15,8 @@ from uuid import UUID
 
 from tidemill.artefacts.contents import content_size, delete_content, names_in, old_contents, open_content
 from tidemill.artefacts.directories import faults
-from tidemill.artefacts.receiving import receive
-from tidemill.artefacts.store import Chunks, Known, Swept
-from tidemill.artefacts.threads import Threads
-from tidemill.artefacts.uploading import (
+from tidemill.artefacts.incoming import receive
+from tidemill.artefacts.local_upload import (
     UPLOADS,
     Hashed,
     HeldUpload,
@@ -26,6 +24,8 @@ from tidemill.artefacts.uploading import (
     remove_upload,
     where_upload_stands,
 )
+from tidemill.artefacts.store import Chunks, Known, Swept
+from tidemill.artefacts.threads import Threads
 from tidemill.core.artefacts.artefact import Digest, checked_range
 from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
 from tidemill.core.artefacts.uploads import Checksum, refused_end, refused_part

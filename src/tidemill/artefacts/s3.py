@@ -20,7 +20,7 @@ from uuid import UUID
 
 from tidemill.artefacts.s3_bucket import Bucket, Place
 from tidemill.artefacts.s3_contents import Held, S3Reading, contents_of, read_held
-from tidemill.artefacts.s3_uploading import (
+from tidemill.artefacts.s3_upload import (
     PART_BYTES,
     HashedParts,
     Receiving,

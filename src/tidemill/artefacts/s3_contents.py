@@ -11,7 +11,7 @@ from uuid import UUID
 import httpx2
 
 from tidemill.artefacts.s3_bucket import Bucket
-from tidemill.artefacts.s3_uploading import whole_key
+from tidemill.artefacts.s3_upload import whole_key
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import Instant
 from tidemill.core.faults import ArtefactFault

@@ -4,7 +4,7 @@ import re
 import secrets
 from pathlib import Path
 
-from tidemill.artefacts.opening import open_store
+from tidemill.artefacts.by_settings import open_store
 from tidemill.control.callers import Callers
 from tidemill.control.context import Control
 from tidemill.control.denials import Denials

@@ -11,9 +11,9 @@ from concurrent.futures import Future
 from ctypes import addressof, c_char
 from mmap import mmap
 
+from tidemill.artefacts.local_upload import BLOCK_BYTES, DIRECT_BYTES, HeldUpload
 from tidemill.artefacts.store import Chunks
 from tidemill.artefacts.threads import Threads, through, whole
-from tidemill.artefacts.uploading import BLOCK_BYTES, DIRECT_BYTES, HeldUpload
 from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.artefacts.uploads import Checksum, Hash, refused_part
 
