@@ -33,9 +33,9 @@ from pools import pool_of_its_own
 from tidemill.core.clock import Instant
 from tidemill.core.settings import Settings
 from tidemill.core.signatures import Identity, fingerprint
-from tidemill.link.registry import Admitted, Caller, HeardBeat, HeardReports, Held, Outcome, Received, Superseded
-from tidemill.link.rules import LinkRules
-from tidemill.link.server import Links
+from tidemill.link.held.registry import Admitted, Caller, HeardBeat, HeardReports, Held, Outcome, Received, Superseded
+from tidemill.link.held.rules import LinkRules
+from tidemill.link.held.server import Links
 from tidemill.wire.channels import ChannelEnded, ChannelHasRoom, ChannelReceived
 from tidemill.wire.handshake import Applicant
 from tidemill.wire.link import AgentLink, Closed, Joined, LinkEvent, State, TurnedAway

@@ -13,7 +13,7 @@ from tests.receiving import fresh
 from tidemill.core.clock import Instant
 from tidemill.core.faults import Fault
 from tidemill.core.signatures import Identity, fingerprint
-from tidemill.link.registry import (
+from tidemill.link.held.registry import (
     Admitted,
     Caller,
     HeardBeat,
@@ -24,8 +24,8 @@ from tidemill.link.registry import (
     Superseded,
     TurnedAway,
 )
-from tidemill.link.rules import LinkRules
-from tidemill.link.server import Links
+from tidemill.link.held.rules import LinkRules
+from tidemill.link.held.server import Links
 from tidemill.wire.channels import ChannelEnded, ChannelReceived
 from tidemill.wire.handshake import Applicant
 from tidemill.wire.link import AgentLink, Closed, Joined, LinkEvent

@@ -9,8 +9,8 @@ import pytest
 from tests.link.ends import MemoryRegistry, Trouble, facts, served, soon
 from tests.link.test_hostile_peers import frame, is_cut_off
 from tidemill.core.signatures import Identity
-from tidemill.link.registry import HeardReports, Outcome
-from tidemill.link.rules import LinkRules
+from tidemill.link.held.registry import HeardReports, Outcome
+from tidemill.link.held.rules import LinkRules
 from tidemill.wire.messages import ChannelCredit
 from tidemill.wire.websocket import Opcode
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.link.ends import Served, opening, served, soon
 from tidemill.core.clock import SECOND
-from tidemill.link.rules import LinkRules
+from tidemill.link.held.rules import LinkRules
 from tidemill.wire.channels import CHANNELS_MAX
 from tidemill.wire.link import State
 from tidemill.wire.messages import FRAME_MAX, ChannelOpen, Ping, Set, encoded

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from tests.link.ends import MemoryRegistry, facts, served, soon
 from tidemill.core.signatures import Identity
-from tidemill.link.rules import LinkRules
+from tidemill.link.held.rules import LinkRules
 from tidemill.wire.link import Closed, Ordered, Safe, TurnedAway
 from tidemill.wire.messages import Beat, Set
 

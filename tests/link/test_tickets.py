@@ -12,7 +12,7 @@ from tests.link.ends import POOL as GATEWAY
 from tests.link.ends import RULES, Served, StillClock, facts, served
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.signatures import Identity
-from tidemill.link.tickets import TicketRegistry
+from tidemill.link.held.tickets import TicketRegistry
 from tidemill.wire.link import TurnedAway
 from tidemill.wire.tickets import Admission, Ticket, TicketRefusal, check, issue
 

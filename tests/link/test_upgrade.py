@@ -15,8 +15,8 @@ from tests.link.ends import POOL, Agent, MemoryRegistry, Served, StillClock, ope
 from tidemill.control.listening import create_server, listen
 from tidemill.core.settings import Settings
 from tidemill.core.settings.sections.edge import HttpSettings
-from tidemill.link.rules import LinkRules
-from tidemill.link.server import Links
+from tidemill.link.held.rules import LinkRules
+from tidemill.link.held.server import Links
 
 
 async def slow_app(scope: Any, receive: Any, send: Any) -> None:

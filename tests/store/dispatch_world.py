@@ -32,7 +32,7 @@ from tidemill.core.matrices.npy import Layout, header_of
 from tidemill.core.matrices.seeded_matrices import LEFT, RIGHT, drawn_rows
 from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.core.signatures import Identity
-from tidemill.link.registry import HeardReports, Held, Outcome
+from tidemill.link.held.registry import HeardReports, Held, Outcome
 from tidemill.store import books, jobs, leases, ledger, nodes
 from tidemill.store.database import Database
 from tidemill.store.jobs import Draft, Plan

@@ -19,7 +19,7 @@ from tidemill.control.loops.verifying import VerifyingLoop
 from tidemill.core.clock import SECOND
 from tidemill.core.ledger import AccountKind, LedgerAccount
 from tidemill.core.settings.sections.artefacts import ArtefactsSettings
-from tidemill.link.registry import HeardReports, Held
+from tidemill.link.held.registry import HeardReports, Held
 from tidemill.store import adjustments, duties
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.check import checks

@@ -12,7 +12,7 @@ from tests.link.ends import Agent, MemoryRegistry, served, soon
 from tests.store.dispatch_world import Node, World, make_world
 from tidemill.control.loops.offering import OfferingLoop
 from tidemill.core.jobs.attempt import Happening
-from tidemill.link.server import Links
+from tidemill.link.held.server import Links
 from tidemill.store import leases
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import Database, connect

@@ -152,7 +152,7 @@ def test_every_library_that_is_imported_is_declared() -> None:
         ("core/placement.py", "importlib.import_module(name)"),
         ("wire/frames.py", "from tidemill.link import server"),
         ("host/locks.py", "from tidemill.wire import frames"),
-        ("link/server.py", "from tidemill.store.events import append"),
+        ("link/held/server.py", "from tidemill.store.events import append"),
         ("gateway/router.py", "from tidemill.store.events import append"),
         ("agent/runners/matmul.py", "from tidemill.control import app"),
         ("sim/world.py", "import tidemill.artefacts.disk"),

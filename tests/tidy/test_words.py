@@ -49,7 +49,7 @@ EXCEPTIONS = {
     ("store/embedded/", "data"): "PostgreSQL's own name for its directory",
     ("control/protocol.py", "data_received"): "asyncio's name for the method",
     ("agent/connection.py", "data_received"): "asyncio's name for the method",
-    ("link/connection.py", "data_received"): "asyncio's name for the method",
+    ("link/held/connection.py", "data_received"): "asyncio's name for the method",
     ("control/exact.py", "get_route_handler"): "FastAPI's name for the method",
     ("control/guard.py", "get_route_handler"): "FastAPI's name for the method",
 }

@@ -25,7 +25,7 @@ from tidemill.core.accounts.sessions import USER_AGENT_MAX, Device, SessionRules
 from tidemill.core.clock import SECOND
 from tidemill.core.jobs.results import ReaderKey
 from tidemill.core.notices.mail.letters import one_line
-from tidemill.link.server import Links
+from tidemill.link.held.server import Links
 from tidemill.store import pool
 from tidemill.store.database import Database
 

@@ -16,7 +16,7 @@ from tidemill.control.protocol import guarded
 from tidemill.core.faults import Fault
 from tidemill.core.settings import Settings
 from tidemill.core.settings.sections.edge import HttpSettings
-from tidemill.link.server import Links
+from tidemill.link.held.server import Links
 
 _BACKLOG = 4096
 

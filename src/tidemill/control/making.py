@@ -23,8 +23,8 @@ from tidemill.core.faults import Fault
 from tidemill.core.settings import Settings
 from tidemill.core.signatures import fingerprint
 from tidemill.host.private_files import make_private_file_once
-from tidemill.link.rules import LinkRules
-from tidemill.link.server import Links
+from tidemill.link.held.rules import LinkRules
+from tidemill.link.held.server import Links
 from tidemill.store.database import Database
 from tidemill.store.pool_secrets import load_identity, load_verification_key
 

@@ -18,8 +18,8 @@ from tidemill.core.nodes.life import LifeRefusal
 from tidemill.core.nodes.machine.cache_report import CACHE
 from tidemill.core.nodes.reports import CHALLENGE, RULES
 from tidemill.core.settings import Settings
-from tidemill.link import registry
-from tidemill.link.registry import Caller, HeardBeat, HeardReports, Held, Misreported, Received
+from tidemill.link.held import registry
+from tidemill.link.held.registry import Caller, HeardBeat, HeardReports, Held, Misreported, Received
 from tidemill.store import admission, challenges, node_cache, node_reports, presence
 from tidemill.store.admission import Admitted, Door
 from tidemill.store.node_reports import Applied, Missing, Outdated, Reported

@@ -15,7 +15,7 @@ from tidemill.control.parts import Parts
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.events.log import Recorded
 from tidemill.core.jobs.task_events import TasksEnded, TasksPlaced
-from tidemill.link.server import Links
+from tidemill.link.held.server import Links
 from tidemill.store import leases
 from tidemill.store.leases import CalledOff, Offered
 from tidemill.store.query import Connection

@@ -9,7 +9,7 @@ from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import Instant
 from tidemill.core.nodes.reports import CHALLENGE, RULES
-from tidemill.link.server import Links
+from tidemill.link.held.server import Links
 from tidemill.store import challenges, node_orders
 from tidemill.store.node_orders import Untold
 from tidemill.wire.messages import Set

@@ -15,8 +15,8 @@ from uuid import UUID
 
 from tidemill.core.faults import Fault
 from tidemill.core.pace import Backoff
-from tidemill.link.connection import Connection, Unread
-from tidemill.link.registry import HeardReports, Held, Outcome, Registry
+from tidemill.link.held.connection import Connection, Unread
+from tidemill.link.held.registry import HeardReports, Held, Outcome, Registry
 from tidemill.wire.messages import FRAME_MAX, Facts, LogLines, Receipts, Reports
 
 BATCH_MAX = 200

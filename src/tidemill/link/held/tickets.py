@@ -12,7 +12,7 @@ from uuid import UUID
 import structlog
 
 from tidemill.core.clock import Clock, Instant
-from tidemill.link.registry import (
+from tidemill.link.held.registry import (
     Admitted,
     Caller,
     HeardBeat,

@@ -11,7 +11,7 @@ from ipaddress import ip_address, ip_network
 
 from tidemill.core.limits import address_key
 from tidemill.core.nodes.pool_urls import is_address
-from tidemill.link.rules import LinkRules
+from tidemill.link.held.rules import LinkRules
 from tidemill.wire.upgrade import Rejection, Request
 
 _NO_BROWSERS = Rejection(HTTPStatus.FORBIDDEN, "Agents connect here, and no browser has business to.")

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from tidemill.core.faults import Fault
-from tidemill.link.connection import Connection
-from tidemill.link.presence import Presence
-from tidemill.link.registry import Admitted, Caller, Registry, TurnedAway
+from tidemill.link.held.connection import Connection
+from tidemill.link.held.presence import Presence
+from tidemill.link.held.registry import Admitted, Caller, Registry, TurnedAway
 from tidemill.wire.messages import Hello
 
 BATCH_MAX = 500

@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta, Struct
 
-from tidemill.link.streams import Stream
+from tidemill.link.held.streams import Stream
 from tidemill.wire.messages import UNREADABLE
 
 PURPOSE = "speed"

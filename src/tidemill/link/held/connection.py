@@ -14,10 +14,10 @@ from typing import Protocol
 from uuid import UUID
 
 from tidemill.core.clock import SECOND, Instant
-from tidemill.link.door import Visitor
-from tidemill.link.listening import ListeningTime
-from tidemill.link.registry import Held
-from tidemill.link.streams import ChannelBroken, Stream
+from tidemill.link.held.door import Visitor
+from tidemill.link.held.listening_time import ListeningTime
+from tidemill.link.held.registry import Held
+from tidemill.link.held.streams import ChannelBroken, Stream
 from tidemill.wire.channels import ChannelEnded, ChannelHasRoom, ChannelOpened, ChannelReceived, Channels
 from tidemill.wire.link import Beaten, Closed, Greeted, LinkEvent, PoolLink, Reported, State
 from tidemill.wire.link_frames import pool_end

@@ -18,16 +18,16 @@ import structlog
 from tidemill.core.clock import Clock
 from tidemill.core.faults import Fault
 from tidemill.core.signatures import Identity
-from tidemill.link.admissions import Admissions
-from tidemill.link.connection import Connection, Counters
-from tidemill.link.deliveries import Deliveries
-from tidemill.link.door import Door
-from tidemill.link.listening import ListeningTime
-from tidemill.link.presence import Presence
-from tidemill.link.registry import Admitted, Held, Outcome, Received, Registry, Superseded, TurnedAway
-from tidemill.link.rules import LinkRules
-from tidemill.link.speed import PURPOSE, Speed
-from tidemill.link.streams import ChannelBroken, Stream
+from tidemill.link.held.admissions import Admissions
+from tidemill.link.held.connection import Connection, Counters
+from tidemill.link.held.deliveries import Deliveries
+from tidemill.link.held.door import Door
+from tidemill.link.held.listening_time import ListeningTime
+from tidemill.link.held.presence import Presence
+from tidemill.link.held.registry import Admitted, Held, Outcome, Received, Registry, Superseded, TurnedAway
+from tidemill.link.held.rules import LinkRules
+from tidemill.link.held.speed import PURPOSE, Speed
+from tidemill.link.held.streams import ChannelBroken, Stream
 from tidemill.wire.link import PoolLink, State
 from tidemill.wire.messages import Beat, Hello, Order, Reports
 from tidemill.wire.upgrade import Rejection, Request

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from tidemill.core.clock import Clock
 from tidemill.core.faults import Fault
-from tidemill.link.registry import HeardBeat, Held, Registry, Superseded
+from tidemill.link.held.registry import HeardBeat, Held, Registry, Superseded
 from tidemill.wire.messages import Beat
 
 _EVERY_S = 1.0
