@@ -30,14 +30,14 @@ from tidemill import __version__
 from tidemill.core.clock import SECOND, ClockRules, Instant
 from tidemill.core.ids import Ids
 from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
-from tidemill.store import ledger
 from tidemill.store.address import tool_arguments
 from tidemill.store.clock import DatabaseClock
 from tidemill.store.database import Database, Limits, connect
 from tidemill.store.embedded import EmbeddedServer, tool
 from tidemill.store.embedded.account import clean_environment
+from tidemill.store.ledger import ledger
+from tidemill.store.ledger.poster import BATCH_MAX, Poster
 from tidemill.store.migrate import migrate
-from tidemill.store.poster import BATCH_MAX, Poster
 
 ACCOUNTS = 10_000
 OWNERS = [LedgerAccount(AccountKind.CUSTOMER, UUID(int=number)) for number in range(1, ACCOUNTS)]

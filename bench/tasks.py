@@ -49,12 +49,13 @@ from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
 from tidemill.core.nodes.machine.abilities import Carries, carries_bytes
 from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine, facts_of
 from tidemill.core.settings.sections.work import ContainersSettings
-from tidemill.store import jobs, ledger
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, Limits, connect
 from tidemill.store.embedded.attach import attach
-from tidemill.store.jobs import Draft, Plan
-from tidemill.store.tasks import NewTask
+from tidemill.store.jobs import jobs
+from tidemill.store.jobs.jobs import Draft, Plan
+from tidemill.store.jobs.tasks import NewTask
+from tidemill.store.ledger import ledger
 from tidemill.wire.link import Joined, LinkEvent, Ordered
 from tidemill.wire.messages import Facts, Offer, Receipts
 

@@ -21,7 +21,7 @@ from tidemill.control.statuses import STATUS
 from tidemill.core.accounts.kyc import Kyc
 from tidemill.core.accounts.roles import Role, Scope
 from tidemill.core.notices.mail import LetterKind
-from tidemill.store.logins import Result
+from tidemill.store.accounts.logins import Result
 
 pytestmark = pytest.mark.needs("chromium")
 

@@ -33,11 +33,13 @@ from tidemill.core.matrices.seeded_matrices import LEFT, RIGHT, drawn_rows
 from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.core.signatures import Identity
 from tidemill.link.held.registry import HeardReports, Held, Outcome
-from tidemill.store import books, jobs, leases, ledger, nodes
 from tidemill.store.database import Database
-from tidemill.store.jobs import Draft, Plan
-from tidemill.store.leases import Offered
-from tidemill.store.tasks import NewTask
+from tidemill.store.jobs import jobs, leases
+from tidemill.store.jobs.jobs import Draft, Plan
+from tidemill.store.jobs.leases import Offered
+from tidemill.store.jobs.tasks import NewTask
+from tidemill.store.ledger import books, ledger
+from tidemill.store.nodes import nodes
 from tidemill.wire import messages
 
 SIDE = 24

@@ -12,9 +12,9 @@ from tidemill.core.clock import Instant
 from tidemill.core.events.log import SwitchThrown
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
-from tidemill.store import events
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, Limits
+from tidemill.store.events import events
 
 CONNECTIONS = 4
 

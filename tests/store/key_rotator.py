@@ -13,7 +13,7 @@ from tidemill.core.ids import Ids
 from tidemill.core.settings import build
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, Limits
-from tidemill.store.keyring import SealedColumn
+from tidemill.store.operations.keyring import SealedColumn
 
 
 async def rotate(owner_url: str, home: Path, column: SealedColumn) -> None:

@@ -6,7 +6,7 @@ from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
 from tidemill.core.operations.master_keys import MasterKey
 from tidemill.store.database import Database
-from tidemill.store.keyring import Keyring
+from tidemill.store.operations.keyring import Keyring
 
 
 async def keyring_of(database: Database, ids: Ids, now: Instant, *masters: MasterKey) -> Keyring:

@@ -18,7 +18,7 @@ from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
 from tidemill.store.clock import DatabaseClock
 from tidemill.store.database import Database, Limits
 from tidemill.store.embedded import attach
-from tidemill.store.poster import Poster
+from tidemill.store.ledger.poster import Poster
 
 CLIENTS = 8
 BANK = LedgerAccount(AccountKind.EXTERNAL, name="bank")

@@ -9,10 +9,10 @@ from tidemill.core.events.log import LOG_START, Recorded
 from tidemill.core.ids import Ids
 from tidemill.core.nodes.health.alerts import AlertLimits
 from tidemill.core.nodes.health.telemetry import Beat, DeviceBeat
-from tidemill.store import events
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database
-from tidemill.store.presence import Link
+from tidemill.store.events import events
+from tidemill.store.nodes.presence import Link
 
 IDS = Ids(secrets.randbits)
 LIMITS = AlertLimits(hot_above_c=85, cool_at_c=80, slow_above_ms=10_000, disk_low_mib=10_240)

@@ -22,14 +22,15 @@ from tidemill.core.accounts.sessions import Binding, Device, Ended, Session, Ses
 from tidemill.core.clock import DAY, HOUR, SECOND, Instant
 from tidemill.core.ids import Ids
 from tidemill.core.refusals import Refusal
-from tidemill.store import accounts, api_keys, logins, mailed_tokens, pool, second_factors, sessions
-from tidemill.store.accounts import Newcomer
+from tidemill.store.accounts import accounts, api_keys, logins, mailed_tokens, second_factors, sessions
+from tidemill.store.accounts.accounts import Newcomer
+from tidemill.store.accounts.logins import Result
+from tidemill.store.accounts.mailed_tokens import TRIES_MAX, MailedToken, Purpose
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, Limits
-from tidemill.store.keyring import Keyring
-from tidemill.store.logins import Result
-from tidemill.store.mailed_tokens import TRIES_MAX, MailedToken, Purpose
+from tidemill.store.operations import pool
+from tidemill.store.operations.keyring import Keyring
 from tidemill.store.query import Connection
 
 T = TypeVar("T")

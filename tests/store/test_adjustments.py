@@ -21,9 +21,10 @@ from tidemill.core.ledger import (
 )
 from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.refusals import Refusal
-from tidemill.store import adjustments, books, events, ledger
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database
+from tidemill.store.events import events
+from tidemill.store.ledger import adjustments, books, ledger
 
 BANK = LedgerAccount(AccountKind.EXTERNAL, name="bank")
 CUSTOMER = LedgerAccount(AccountKind.CUSTOMER, UUID(int=1))

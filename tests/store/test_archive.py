@@ -13,12 +13,13 @@ from tests.store.clocks import HandClock
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.ids import Ids
 from tidemill.core.ledger import AccountKind, Entry, Hold, LedgerAccount, PostingRefusal, Release, Transfer
-from tidemill.store import archive, books, ledger, partitions
+from tidemill.store import partitions
 from tidemill.store.address import DatabaseUrls
-from tidemill.store.archive import Archive, ArchiveRefusal
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, connect
-from tidemill.store.poster import Poster
+from tidemill.store.ledger import archive, books, ledger
+from tidemill.store.ledger.archive import Archive, ArchiveRefusal
+from tidemill.store.ledger.poster import Poster
 from tidemill.store.query import Connection
 
 BANK = LedgerAccount(AccountKind.EXTERNAL, name="bank")

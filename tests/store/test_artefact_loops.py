@@ -20,10 +20,10 @@ from tidemill.core.artefacts.grants import Access, Grant
 from tidemill.core.artefacts.uploads import Upload
 from tidemill.core.clock import DAY, HOUR, Instant
 from tidemill.core.ids import Ids
-from tidemill.store import artefact_grants, artefacts, uploads
-from tidemill.store.artefacts import Deleting, Wanted
+from tidemill.store.artefacts import artefact_grants, artefacts, uploads
+from tidemill.store.artefacts.artefacts import Deleting, Wanted
+from tidemill.store.artefacts.uploads import SizeRules
 from tidemill.store.database import Database
-from tidemill.store.uploads import SizeRules
 
 MIB = 1024 * 1024
 RULES = SizeRules(MIB, MIB)

@@ -20,10 +20,12 @@ from tidemill.core.events.log import LOG_START
 from tidemill.core.models.model import Model, ModelRefusal, WantedModel
 from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.refusals import Refusal
-from tidemill.store import artefact_grants, artefacts, events, models, uploads
-from tidemill.store.artefacts import Deleting, Wanted
+from tidemill.store.artefacts import artefact_grants, artefacts, uploads
+from tidemill.store.artefacts.artefacts import Deleting, Wanted
+from tidemill.store.artefacts.uploads import BeginRefusal, SizeRules
 from tidemill.store.database import Database
-from tidemill.store.uploads import BeginRefusal, SizeRules
+from tidemill.store.events import events
+from tidemill.store.models import models
 
 MIB = 1024 * 1024
 RULES = SizeRules(size_max_bytes=100 * MIB, quota_bytes=10 * MIB)

@@ -25,10 +25,10 @@ from tidemill.core.jobs.receipts import Outcome, Receipt
 from tidemill.core.jobs.sandboxes import MIB, Limits
 from tidemill.core.ledger import AccountKind, LedgerAccount
 from tidemill.core.settings.sections.artefacts import ArtefactsSettings
-from tidemill.store import closing, job_views
 from tidemill.store.database import Database
-from tidemill.store.job_views import Result, Used
-from tidemill.store.leases import Offered
+from tidemill.store.jobs import job_closures, job_views
+from tidemill.store.jobs.job_views import Result, Used
+from tidemill.store.jobs.leases import Offered
 from tidemill.store.query import Query
 from tidemill.wire.messages import Declined, LogLines
 
@@ -266,7 +266,7 @@ async def test_a_job_that_is_called_off_pays_what_was_delivered_once_it_is_check
     await world.node(house=True)
     await loop.tick(world.now)
     async with world.parts.database.transaction() as transaction:
-        assert await closing.close(transaction, job_id, JobHappening.CALLED_OFF) is None
+        assert await job_closures.close(transaction, job_id, JobHappening.CALLED_OFF) is None
     await ReapingLoop(world.parts, world.receiving).tick(world.now)
     [again] = await world.place()
     await ReapingLoop(world.parts, world.receiving).tick(world.now)

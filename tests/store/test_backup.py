@@ -8,12 +8,12 @@ from tests.store.embedded_server import running
 from tidemill.core.events.log import LOG_START
 from tidemill.core.faults import DatabaseFault, WrongVersion
 from tidemill.core.ids import Ids
-from tidemill.store import events
 from tidemill.store.address import DatabaseUrls
-from tidemill.store.backup import make_backup, restore
 from tidemill.store.check import checks
 from tidemill.store.database import connect
+from tidemill.store.events import events
 from tidemill.store.migrate import migrate
+from tidemill.store.operations.backup import make_backup, restore
 
 
 async def kinds(url: str) -> list[str]:

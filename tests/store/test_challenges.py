@@ -21,8 +21,8 @@ from tidemill.core.nodes.challenge.messages import Answer, Order, Part, Step, an
 from tidemill.core.nodes.challenge.verdict import LATE_MAX, ChallengeRefusal
 from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine, facts_of
 from tidemill.core.settings.sections.challenge import ChallengeSettings
-from tidemill.store import challenge_verdicts, challenges, node_views
 from tidemill.store.database import Database
+from tidemill.store.nodes import challenge_verdicts, challenges, node_views
 
 RULES = replace(ChallengeSettings(), cpu_memory_mib=1, speed_s=0.001)
 CPU = Device(0, DeviceKind.CPU, "A CPU", "cpu-0", 16_000, "none")

@@ -13,11 +13,12 @@ from tidemill.core.ids import Ids
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings import Settings, build, pool_fingerprint
 from tidemill.core.settings.critical import Change, ChangeRefusal, ChangeState
-from tidemill.store import critical_settings, events
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import read_clock
-from tidemill.store.critical_settings import InForce, in_force
 from tidemill.store.database import Database, connect
+from tidemill.store.events import events
+from tidemill.store.operations import critical_settings
+from tidemill.store.operations.critical_settings import InForce, in_force
 
 IDS = Ids(secrets.randbits)
 

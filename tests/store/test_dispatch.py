@@ -20,11 +20,12 @@ from tidemill.core.clock import SECOND
 from tidemill.core.ledger import AccountKind, LedgerAccount
 from tidemill.core.settings.sections.artefacts import ArtefactsSettings
 from tidemill.link.held.registry import HeardReports, Held
-from tidemill.store import adjustments, duties
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.check import checks
 from tidemill.store.database import Database
-from tidemill.store.leases import Offered
+from tidemill.store.jobs.leases import Offered
+from tidemill.store.ledger import adjustments
+from tidemill.store.operations import duties
 from tidemill.wire.messages import Accepted, Declined, LogLines, Reports
 
 

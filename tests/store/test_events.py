@@ -12,10 +12,10 @@ from tests.store.event_history import judge
 from tidemill.core.clock import Instant
 from tidemill.core.events.log import LOG_START, Cursor, PoolRestored, Recorded, SwitchThrown
 from tidemill.core.ids import Ids
-from tidemill.store import events
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database
+from tidemill.store.events import events
 from tidemill.store.migrate import renew
 
 WRITERS = 4  # processes of four connections each

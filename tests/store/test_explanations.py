@@ -9,9 +9,9 @@ import pytest
 from tests.store.dispatch_world import COST_MAX_UC, World, body_of, make_world, signed_by
 from tidemill.core.clock import SECOND
 from tidemill.core.placement.explanations import LOOK_EVERY_US, SHARED_MAX, TELL_EVERY_US
-from tidemill.store import explanations
 from tidemill.store.database import Database
-from tidemill.store.explanations import Kept, WaitingTask
+from tidemill.store.placement import explanations
+from tidemill.store.placement.explanations import Kept, WaitingTask
 from tidemill.wire.messages import Declined
 
 

@@ -26,14 +26,14 @@ from tidemill.core.ids import Ids
 from tidemill.core.operations.master_keys import MasterKey, master_keys_of, text_of
 from tidemill.core.operations.sealing import sealed_by
 from tidemill.core.settings import Settings, build, rows
-from tidemill.store import events
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, Limits
-from tidemill.store.keyring import SEALED, Keyring, SealedColumn, data_keys
-from tidemill.store.processes import Process, register
+from tidemill.store.events import events
+from tidemill.store.operations.keyring import SEALED, Keyring, SealedColumn, data_keys
+from tidemill.store.operations.processes import Process, register
+from tidemill.store.operations.rotation import alone, renew_data_key, reseal
 from tidemill.store.query import Query
-from tidemill.store.rotation import alone, renew_data_key, reseal
 
 VAULT = SealedColumn("vault", "secret")
 CREATE = """

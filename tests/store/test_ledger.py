@@ -19,11 +19,12 @@ from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
 from tidemill.core.ledger import AccountKind, Entry, Hold, LedgerAccount, PostingRefusal, Release, Transfer
 from tidemill.core.ledger.posting import POSTED
-from tidemill.store import books, events, ledger
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, connect
-from tidemill.store.poster import Poster
+from tidemill.store.events import events
+from tidemill.store.ledger import books, ledger
+from tidemill.store.ledger.poster import Poster
 from tidemill.store.query import Connection
 
 

@@ -17,14 +17,14 @@ from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.faults import DatabaseFault, Fault
 from tidemill.core.ids import Ids
 from tidemill.core.ledger import RULES, AccountKind, Entry, Hold, LedgerAccount, PostingRefusal, Release, Transfer
-from tidemill.store import archive, books, ledger
-from tidemill.store import poster as posters
 from tidemill.store.address import DatabaseUrls
-from tidemill.store.archive import Archive, ArchiveRefusal
 from tidemill.store.arrays import bigint_array, text_array, uuid_array
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, connect
-from tidemill.store.poster import Poster
+from tidemill.store.ledger import archive, books, ledger
+from tidemill.store.ledger import poster as posters
+from tidemill.store.ledger.archive import Archive, ArchiveRefusal
+from tidemill.store.ledger.poster import Poster
 from tidemill.store.query import Connection
 
 BANK, CARD = (LedgerAccount(AccountKind.EXTERNAL, name=name) for name in ("bank", "card"))

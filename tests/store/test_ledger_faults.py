@@ -15,10 +15,10 @@ from tests.forks import Waited, module
 from tests.store.embedded_server import postmaster_pid, running, until_answers
 from tests.store.ledger_client import BANK, CUSTOMERS
 from tidemill.core.ids import Ids
-from tidemill.store import books, ledger
 from tidemill.store.clock import read_clock
 from tidemill.store.database import connect
 from tidemill.store.embedded import EmbeddedServer
+from tidemill.store.ledger import books, ledger
 from tidemill.store.migrate import migrate
 
 

@@ -20,7 +20,7 @@ from tidemill.core.clock import HOUR, SECOND, Instant
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
 from tidemill.core.limits import Limit, available
-from tidemill.store import quotas
+from tidemill.store.accounts import quotas
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import Database, Limits, connect
 from tidemill.store.embedded import EmbeddedServer

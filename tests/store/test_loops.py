@@ -27,12 +27,14 @@ from tidemill.core.ids import Ids
 from tidemill.core.ledger import AccountKind, Hold, LedgerAccount, Transfer
 from tidemill.core.operations.switches import Switch
 from tidemill.core.settings import Settings, build
-from tidemill.store import books, events, ledger, switches
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import DatabaseClock, monotonic_us, read_clock
 from tidemill.store.database import Database, Limits
-from tidemill.store.poster import Poster
-from tidemill.store.processes import Process, register
+from tidemill.store.events import events
+from tidemill.store.ledger import books, ledger
+from tidemill.store.ledger.poster import Poster
+from tidemill.store.operations import switches
+from tidemill.store.operations.processes import Process, register
 
 QUICK = {
     "TIDEMILL_LOOPS_BACKOFF_FIRST_S": "10ms",

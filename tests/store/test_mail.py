@@ -14,12 +14,13 @@ from tidemill.core.events.log import LOG_START
 from tidemill.core.faults import MailFault, SecretsFault
 from tidemill.core.ids import Ids
 from tidemill.core.notices.mail import FailureCause, Letter, LetterKind, LetterRefusal
-from tidemill.store import events, mail
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, connect
-from tidemill.store.keyring import Keyring
-from tidemill.store.mail import GivenUp, Later, StoredLetter
+from tidemill.store.events import events
+from tidemill.store.notices import mail
+from tidemill.store.notices.mail import GivenUp, Later, StoredLetter
+from tidemill.store.operations.keyring import Keyring
 
 LEASE = 60 * SECOND
 CODE, TOKEN = "7K2M-94QX", "topsecrettoken"

@@ -21,12 +21,13 @@ from tidemill.core.events.log import LOG_START
 from tidemill.core.ids import Ids
 from tidemill.core.notices.mail import Letter, LetterKind
 from tidemill.core.settings import build
-from tidemill.store import events, mail
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import monotonic_us, read_clock
 from tidemill.store.database import Database, connect
-from tidemill.store.mail import StoredLetter
-from tidemill.store.poster import Poster
+from tidemill.store.events import events
+from tidemill.store.ledger.poster import Poster
+from tidemill.store.notices import mail
+from tidemill.store.notices.mail import StoredLetter
 
 
 @pytest.fixture

@@ -21,11 +21,12 @@ from tidemill.core.jobs.quotes.tasks import divided
 from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.placement.supply import Market
 from tidemill.core.settings.sections.work import ContainersSettings
-from tidemill.store import closing, job_changes, job_views, jobs, market
 from tidemill.store.database import Database
-from tidemill.store.job_changes import More
-from tidemill.store.jobs import Draft, Plan
-from tidemill.store.tasks import NewTask
+from tidemill.store.jobs import job_changes, job_closures, job_views, jobs
+from tidemill.store.jobs.job_changes import More
+from tidemill.store.jobs.jobs import Draft, Plan
+from tidemill.store.jobs.tasks import NewTask
+from tidemill.store.placement import supply
 
 ASKED: dict[str, Any] = {
     "kind": "matmul",
@@ -43,7 +44,7 @@ class Shop:
 
     async def look(self) -> Market:
         parts = self.world.parts
-        return await market.read(parts.database, selling_terms(parts.settings), "0.1", self.world.now)
+        return await supply.read(parts.database, selling_terms(parts.settings), "0.1", self.world.now)
 
     async def quoted(self, body: dict[str, Any] = ASKED) -> tuple[UUID, Quote, list[NewTask]]:
         """A job with its price, and the tasks that it would be made of."""
@@ -86,7 +87,7 @@ class Shop:
         async with parts.database.transaction() as transaction:
             refusal = await job_changes.call_off(transaction, job_id, owner, parts.ids, now)
         async with parts.database.transaction() as transaction:
-            await closing.sweep(transaction, 1_000, work_terms(parts.settings).plan, parts.ids, now)
+            await job_closures.sweep(transaction, 1_000, work_terms(parts.settings).plan, parts.ids, now)
         return refusal
 
 

@@ -11,11 +11,12 @@ from tidemill.core.clock import DAY, Instant
 from tidemill.core.events.log import LOG_START, PoolCreated
 from tidemill.core.faults import DatabaseFault, WrongVersion
 from tidemill.core.ids import Ids, first_id_at
-from tidemill.store import events, partitions
+from tidemill.store import partitions
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.check import checks
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, connect
+from tidemill.store.events import events
 from tidemill.store.migrate import _LOCK, Migration, _check_server, known, migrate, plan
 
 PARTITIONS = "SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhparent = 'event'::regclass"

@@ -20,10 +20,10 @@ from tidemill.core.nodes.challenge.verdict import LATE_MAX, ChallengeRefusal
 from tidemill.core.nodes.health.telemetry import PastBeat
 from tidemill.core.nodes.machine.hardware import FACTS_MAX_BYTES, Device, DeviceKind, Engine, Machine, facts_of
 from tidemill.core.nodes.reports import Fact
-from tidemill.store import node_alerts, node_reports, node_views, presence
 from tidemill.store.database import Database
-from tidemill.store.node_reports import Reported
-from tidemill.store.presence import HeardBeat, Link
+from tidemill.store.nodes import node_alerts, node_reports, node_views, presence
+from tidemill.store.nodes.node_reports import Reported
+from tidemill.store.nodes.presence import HeardBeat, Link
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from tests.store.node_rows import an_owner, nodes_of, now_of
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.bounded_json import Malformed
 from tidemill.core.nodes.machine.cache_report import DIGESTS_MAX, cached_bytes, cached_of
-from tidemill.store import node_cache
 from tidemill.store.database import Database
+from tidemill.store.nodes import node_cache
 
 A, B, C = (Digest(f"{number:064x}") for number in range(3))
 

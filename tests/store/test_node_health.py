@@ -8,11 +8,12 @@ import pytest
 from tests.store.node_rows import COOL, IDS, LIMITS, an_owner, nodes_of, now_of, relinked, remove, told
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.nodes.health.silence import HealthRules
-from tidemill.store import node_alerts, node_health, presence, processes
 from tidemill.store.database import Database
-from tidemill.store.node_health import Ticked
-from tidemill.store.presence import HeardBeat, Link
-from tidemill.store.processes import Process
+from tidemill.store.nodes import node_alerts, node_health, presence
+from tidemill.store.nodes.node_health import Ticked
+from tidemill.store.nodes.presence import HeardBeat, Link
+from tidemill.store.operations import processes
+from tidemill.store.operations.processes import Process
 
 RULES = HealthRules(tick_us=5 * SECOND, beat_us=30 * SECOND, offline_after_us=300 * SECOND)
 HERE, THERE = UUID(int=7), UUID(int=8)

@@ -15,10 +15,11 @@ from tidemill.control.node_registry import alert_limits
 from tidemill.control.parts import Parts
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.nodes.health.alerts import LASTS_US
-from tidemill.store import presence, processes
 from tidemill.store.database import Database
-from tidemill.store.presence import HeardBeat, Link
-from tidemill.store.processes import Process
+from tidemill.store.nodes import presence
+from tidemill.store.nodes.presence import HeardBeat, Link
+from tidemill.store.operations import processes
+from tidemill.store.operations.processes import Process
 
 GONE = UUID(int=8)
 

@@ -20,11 +20,11 @@ from tidemill.core.nodes.node import Node
 from tidemill.core.nodes.reports import EVENTS_SAVED, Dropped, Fact, Said
 from tidemill.core.nodes.rules import rule_book
 from tidemill.core.nodes.rules.rule_book import Place, RuleBook
-from tidemill.store import node_alerts, node_reports, nodes, telemetry
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import Database, connect
-from tidemill.store.node_reports import Applied, Missing, Outcome, Outdated, Reported
-from tidemill.store.presence import Link
+from tidemill.store.nodes import node_alerts, node_reports, nodes, telemetry
+from tidemill.store.nodes.node_reports import Applied, Missing, Outcome, Outdated, Reported
+from tidemill.store.nodes.presence import Link
 from tidemill.wire import messages, spool_reports
 from tidemill.wire.errors import ProtocolError
 

@@ -14,9 +14,10 @@ from tidemill.core.nodes.life import Condition
 from tidemill.core.nodes.no_work import NodeView, why_no_work
 from tidemill.core.nodes.reasons import Why
 from tidemill.core.nodes.rules.rules import HeatLimits
-from tidemill.store import events, node_views, nodes, presence
 from tidemill.store.database import Database
-from tidemill.store.presence import HeardBeat, Link
+from tidemill.store.events import events
+from tidemill.store.nodes import node_views, nodes, presence
+from tidemill.store.nodes.presence import HeardBeat, Link
 
 HERE = UUID(int=7)
 HEAT = HeatLimits(85, 80)

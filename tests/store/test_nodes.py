@@ -25,13 +25,16 @@ from tidemill.core.nodes.rules.rules import Work
 from tidemill.core.notices.mail import LetterKind
 from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.refusals import Refusal
-from tidemill.store import accounts, admission, events, join_tokens, mail, node_orders, nodes
-from tidemill.store.accounts import Newcomer
-from tidemill.store.admission import Admitted, Answer, Door
+from tidemill.store.accounts import accounts
+from tidemill.store.accounts.accounts import Newcomer
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database
-from tidemill.store.nodes import Wanted
-from tidemill.store.processes import Process, register, stop
+from tidemill.store.events import events
+from tidemill.store.nodes import admission, join_tokens, node_orders, nodes
+from tidemill.store.nodes.admission import Admitted, Answer, Door
+from tidemill.store.nodes.nodes import Wanted
+from tidemill.store.notices import mail
+from tidemill.store.operations.processes import Process, register, stop
 
 RULES = DoorRules(beat_us=30 * SECOND, oldest_agent="0.1")
 AGENT = "tidemill/0.1"

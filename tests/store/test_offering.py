@@ -13,10 +13,10 @@ from tests.store.dispatch_world import Node, World, make_world
 from tidemill.control.loops.offering import OfferingLoop
 from tidemill.core.jobs.attempt import Happening
 from tidemill.link.held.server import Links
-from tidemill.store import leases
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import Database, connect
-from tidemill.store.outcomes import Said
+from tidemill.store.jobs import leases
+from tidemill.store.jobs.outcomes import Said
 from tidemill.wire.link import Ordered
 from tidemill.wire.messages import Cancel, Offer
 

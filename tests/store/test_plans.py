@@ -14,11 +14,11 @@ import pytest
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
 from tidemill.core.settlement.rewards import MarketPlan
-from tidemill.store import closing, leases, outcomes, tasks
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import Database, connect
+from tidemill.store.jobs import job_closures, leases, outcomes, tasks
+from tidemill.store.jobs.tasks import find_by_key
 from tidemill.store.query import Connection, Query
-from tidemill.store.tasks import find_by_key
 
 COMING_AND_GOING = ("lease", "task_queue")
 
@@ -51,7 +51,7 @@ async def test_rows_are_found_by_their_keys_also_by_a_plan_that_was_made_while_t
 
 
 LOOK_UPS: Sequence[Callable[[Connection], Awaitable[object]]] = (
-    lambda transaction: closing.sweep(transaction, 10, MarketPlan(), Ids(secrets.randbits), Instant(0)),
+    lambda transaction: job_closures.sweep(transaction, 10, MarketPlan(), Ids(secrets.randbits), Instant(0)),
     lambda transaction: leases.of_nodes(transaction, []),
     lambda transaction: leases.offers(transaction, []),
     lambda transaction: leases.reserved(transaction, []),

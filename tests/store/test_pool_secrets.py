@@ -13,9 +13,9 @@ from tidemill.core.operations.master_keys import MasterKey
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, Limits
-from tidemill.store.keyring import Keyring
-from tidemill.store.pool_secrets import load_identity, load_verification_key
-from tidemill.store.rotation import renew_data_key, reseal
+from tidemill.store.operations.keyring import Keyring
+from tidemill.store.operations.pool_secrets import load_identity, load_verification_key
+from tidemill.store.operations.rotation import renew_data_key, reseal
 
 Load = Callable[[Database, Keyring, Ids, Instant], Awaitable[bytes]]
 

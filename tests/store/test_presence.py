@@ -11,12 +11,14 @@ import pytest
 from tests.store.node_rows import COOL, IDS, LIMITS, an_owner, nodes_of, now_of, relinked, remove, told
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.nodes.health.telemetry import Beat, DeviceBeat
-from tidemill.store import node_alerts, node_views, partitions, presence, processes, telemetry
+from tidemill.store import partitions
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import Database
-from tidemill.store.presence import HeardBeat, Link, Superseded
-from tidemill.store.processes import Process
-from tidemill.store.telemetry import NodeBeat
+from tidemill.store.nodes import node_alerts, node_views, presence, telemetry
+from tidemill.store.nodes.presence import HeardBeat, Link, Superseded
+from tidemill.store.nodes.telemetry import NodeBeat
+from tidemill.store.operations import processes
+from tidemill.store.operations.processes import Process
 
 HERE = UUID(int=7)
 HOT = replace(COOL, devices=(DeviceBeat(99, 100, 91, 300), DeviceBeat(5, 0, None, None)))

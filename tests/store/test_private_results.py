@@ -30,9 +30,9 @@ from tidemill.core.jobs.receipts import Outcome, Receipt
 from tidemill.core.jobs.results import PIECE_BYTES, Bound, ReaderKey, envelope, opened_envelope, seal
 from tidemill.core.jobs.sandboxes import Limits
 from tidemill.core.settings.sections.artefacts import ArtefactsSettings
-from tidemill.store import job_views
 from tidemill.store.database import Database
-from tidemill.store.leases import Offered
+from tidemill.store.jobs import job_views
+from tidemill.store.jobs.leases import Offered
 
 CUSTOMER, STRANGER = ReaderKey(b"c" * 32), ReaderKey(b"s" * 32)
 READERS = (VERIFICATION.public, CUSTOMER.public)

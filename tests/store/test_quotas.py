@@ -7,9 +7,9 @@ import pytest
 
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.limits import COUNT_MAX, SKEW_US, Limit, available, give_back, take
-from tidemill.store import quotas
+from tidemill.store.accounts import quotas
+from tidemill.store.accounts.quotas import Ask, Granted
 from tidemill.store.database import Database
-from tidemill.store.quotas import Ask, Granted
 
 NOW = Instant(1_800_000_000 * SECOND)
 MINUTE = 60 * SECOND

@@ -12,8 +12,9 @@ from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import DAY, SECOND
 from tidemill.core.jobs.kinds.task import Input, Task, task_bytes
 from tidemill.core.jobs.sandboxes import MIB, Limits
-from tidemill.store import leases, sellers
 from tidemill.store.database import Database
+from tidemill.store.jobs import leases
+from tidemill.store.placement import sellers
 
 
 @pytest.fixture

@@ -11,11 +11,12 @@ from tidemill.core.events.log import LOG_START
 from tidemill.core.ids import Ids
 from tidemill.core.operations.switches import Switch, SwitchRefusal, SwitchState
 from tidemill.core.refusals import Refusal
-from tidemill.store import answers, duties, events, processes, switches
-from tidemill.store.answers import Answer, AnswerRefusal, Scope
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database
-from tidemill.store.processes import Process
+from tidemill.store.events import events
+from tidemill.store.operations import answers, duties, processes, switches
+from tidemill.store.operations.answers import Answer, AnswerRefusal, Scope
+from tidemill.store.operations.processes import Process
 
 HOUR = 3600 * SECOND
 SCOPE = Scope("operator", "POST /x", "key-1", b"body")

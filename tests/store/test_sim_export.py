@@ -11,8 +11,8 @@ from tidemill.cli.sim_export import members_of
 from tidemill.core.settings.tree import Settings
 from tidemill.sim.days.world import World as SimulatedWorld
 from tidemill.sim.days.world_files import lines_of, read_world
-from tidemill.store import nodes
 from tidemill.store.database import Database
+from tidemill.store.nodes import nodes
 
 SETTINGS = Settings(home=Path())
 

@@ -20,14 +20,14 @@ from tidemill.core.events.log import LOG_START, HeadPublished, PoolCreated, Pool
 from tidemill.core.events.trail import NO_ACTS, Act, Damage, Flaw, Head, Verification, chained, digest
 from tidemill.core.faults import DatabaseFault, Fault
 from tidemill.core.ids import Ids
-from tidemill.store import events, heads_file, trail
 from tidemill.store.address import DatabaseUrls, replace_database, role_of
-from tidemill.store.backup import make_backup, restore
 from tidemill.store.check import checks
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, Limits, connect
 from tidemill.store.embedded import EmbeddedServer
+from tidemill.store.events import events, heads_file, trail
 from tidemill.store.migrate import migrate
+from tidemill.store.operations.backup import make_backup, restore
 from tidemill.store.query import Connection
 
 IDS = Ids(secrets.randbits)

@@ -5,9 +5,10 @@ from uuid import UUID
 
 from tests.store.dispatch_world import World, make_world
 from tidemill.core.clock import SECOND
-from tidemill.store import processes, verifying
 from tidemill.store.database import Database
-from tidemill.store.processes import Process
+from tidemill.store.operations import processes
+from tidemill.store.operations.processes import Process
+from tidemill.store.trust import unchecked_results
 
 LEASE_US = 300 * SECOND
 
@@ -22,7 +23,7 @@ async def started(world: World) -> UUID:
 
 async def taken(world: World, process_id: UUID, *, mine: bool = False) -> int:
     database = world.parts.database
-    return len(await verifying.take(database, process_id, 10, lease_us=LEASE_US, now=world.later(1), mine=mine))
+    return len(await unchecked_results.take(database, process_id, 10, lease_us=LEASE_US, now=world.later(1), mine=mine))
 
 
 async def test_what_a_process_has_in_hand_is_somebody_elses_at_once_when_that_is_gone(

@@ -16,11 +16,12 @@ from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.jobs.task import Blame, Patience
 from tidemill.core.ledger import AccountKind, LedgerAccount, PostingRefusal, Transfer
 from tidemill.core.settlement.rewards import MarketPlan
-from tidemill.store import books, closing, jobs, leases, ledger, outcomes, tasks
 from tidemill.store.database import Database
-from tidemill.store.jobs import Draft, Plan
-from tidemill.store.outcomes import Applied, Said, Terms
-from tidemill.store.tasks import NewTask, Placement
+from tidemill.store.jobs import job_closures, jobs, leases, outcomes, tasks
+from tidemill.store.jobs.jobs import Draft, Plan
+from tidemill.store.jobs.outcomes import Applied, Said, Terms
+from tidemill.store.jobs.tasks import NewTask, Placement
+from tidemill.store.ledger import books, ledger
 
 IDS = Ids(secrets.randbits)
 """Its own: ids only grow, and other tests go into the future."""
@@ -231,10 +232,10 @@ async def test_a_job_that_is_called_off_pays_what_was_delivered_and_stops_the_re
     first, second = await pool.place(limit=2)
     await pool.apply([Said(first.attempt_id, 1, first.node_id, (Happening.DELIVERED,), batch_id=IDS.new(pool.now))])
     async with pool.database.transaction() as transaction:
-        assert await closing.close(transaction, job_id, JobHappening.CALLED_OFF) is None
-        assert await closing.close(transaction, job_id, JobHappening.CALLED_OFF) is JobRefusal.JOB_OVER
+        assert await job_closures.close(transaction, job_id, JobHappening.CALLED_OFF) is None
+        assert await job_closures.close(transaction, job_id, JobHappening.CALLED_OFF) is JobRefusal.JOB_OVER
     async with pool.database.transaction() as transaction:
-        swept = await closing.sweep(transaction, 100, TERMS.plan, IDS, pool.now)
+        swept = await job_closures.sweep(transaction, 100, TERMS.plan, IDS, pool.now)
     assert swept.attempts == {second.attempt_id: AttemptState.CANCELLED}
     async with pool.database.connection() as connection:
         [told] = await leases.called_off(connection, PROCESS)
@@ -259,12 +260,12 @@ async def test_jobs_called_off_while_their_tasks_are_placed_judged_and_put_back_
     async def call_off() -> None:
         for job_id in made:
             async with pool.database.transaction() as transaction:
-                await closing.close(transaction, job_id, JobHappening.CALLED_OFF)
+                await job_closures.close(transaction, job_id, JobHappening.CALLED_OFF)
             await sweep()
 
     async def sweep() -> None:
         async with pool.database.transaction() as transaction:
-            await closing.sweep(transaction, 100, TERMS.plan, IDS, pool.now)
+            await job_closures.sweep(transaction, 100, TERMS.plan, IDS, pool.now)
 
     await asyncio.gather(work(), work(), call_off(), work())
     await sweep()

@@ -6,8 +6,8 @@ Run as `python -m tests.store.trail_sequencer URL`. It prints how many acts it c
 import asyncio
 import sys
 
-from tidemill.store import trail
 from tidemill.store.database import Database, Limits
+from tidemill.store.events import trail
 
 
 async def run(url: str) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 from tests.system.chaos_customer import ChaosCustomer
 from tests.system.people import People
 from tidemill.core.money import micro_credits
-from tidemill.store import books, check
+from tidemill.store import check
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import connect
+from tidemill.store.ledger import books
 
 EXPLAINED = (
     "The database cannot be reached",

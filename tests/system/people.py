@@ -40,25 +40,18 @@ from tidemill.core.notices.mail import Letter, LetterKind
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings import build
 from tidemill.core.signatures import Identity, fingerprint
-from tidemill.store import (
-    accounts,
-    admission,
-    api_keys,
-    join_tokens,
-    mail,
-    second_factors,
-    sessions,
-    signing_keys,
-)
-from tidemill.store.accounts import Newcomer
-from tidemill.store.admission import Admitted, Door
+from tidemill.store.accounts import accounts, api_keys, second_factors, sessions, signing_keys
+from tidemill.store.accounts.accounts import Newcomer
+from tidemill.store.accounts.signing_keys import SigningKey
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, Limits
 from tidemill.store.embedded import attach
-from tidemill.store.keyring import Keyring
-from tidemill.store.pool_secrets import load_identity
+from tidemill.store.nodes import admission, join_tokens
+from tidemill.store.nodes.admission import Admitted, Door
+from tidemill.store.notices import mail
+from tidemill.store.operations.keyring import Keyring
+from tidemill.store.operations.pool_secrets import load_identity
 from tidemill.store.query import Connection
-from tidemill.store.signing_keys import SigningKey
 
 PASSWORD = "correct horse 4 battery"
 MANY: Mapping[str, str] = {

@@ -21,7 +21,7 @@ from tidemill.core.accounts.roles import Role, Scope
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.artefacts.grants import Access, Grant
 from tidemill.core.clock import SECOND, Instant
-from tidemill.store import artefact_grants
+from tidemill.store.artefacts import artefact_grants
 
 MIB = 1024 * 1024
 SETTINGS = {**MANY, "TIDEMILL_ARTEFACTS_QUOTA_BYTES": "400MiB", "TIDEMILL_HTTP_BODY_DEADLINE_S": "3s"}

@@ -17,10 +17,10 @@ from tests.places import reachable_directory
 from tests.system.pool import Pool, Running, pool_in, until
 from tidemill.core.events.log import SwitchThrown
 from tidemill.core.ids import Ids
-from tidemill.store import events
 from tidemill.store.clock import read_clock
 from tidemill.store.database import connect
 from tidemill.store.embedded import attach
+from tidemill.store.events import events
 
 SETTINGS = {
     "TIDEMILL_HTTP_HEADER_DEADLINE_S": "1",

@@ -13,9 +13,9 @@ import pytest
 from tests.places import reachable_directory
 from tests.system.pool import TIDEMILL, Pool, clean_environment, pool_in, until
 from tidemill.core.events.log import LOG_START
-from tidemill.store import events
 from tidemill.store.database import connect
 from tidemill.store.embedded import attach
+from tidemill.store.events import events
 
 ESCAPE = re.compile(r"\x1b\[")
 

@@ -10,10 +10,10 @@ from tests.system.pool import Pool, Running, pool_in
 from tidemill.cli.surroundings import operator_name
 from tidemill.core.ids import Ids
 from tidemill.core.settings.critical import ChangeRefusal
-from tidemill.store import critical_settings
 from tidemill.store.clock import read_clock
 from tidemill.store.database import connect
 from tidemill.store.embedded import attach
+from tidemill.store.operations import critical_settings
 
 
 def restarted(pool: Pool, up: Running | None = None, **settings: str) -> Running:

@@ -11,10 +11,10 @@ from tests.system.pool import Pool, Running, pool_in
 from tidemill.core.currency import CREDIT
 from tidemill.core.ids import Ids
 from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
-from tidemill.store import ledger
 from tidemill.store.clock import read_clock
 from tidemill.store.database import connect
 from tidemill.store.embedded import attach
+from tidemill.store.ledger import ledger
 
 CUSTOMER = LedgerAccount(AccountKind.CUSTOMER, UUID(int=7))
 BANK = LedgerAccount(AccountKind.EXTERNAL, name="bank")

@@ -17,8 +17,8 @@ from tests.system.tus import Client, problem
 from tidemill.core.accounts.roles import Role, Scope
 from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
 from tidemill.core.money import micro_credits
-from tidemill.store import ledger
 from tidemill.store.clock import read_clock
+from tidemill.store.ledger import ledger
 
 JOBS = "/api/v1/marketplace/jobs"
 SEED = {

@@ -12,11 +12,12 @@ from tests.system.pool import pool_in
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.ids import Ids
 from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
-from tidemill.store import ledger, partitions
-from tidemill.store.archive import ArchiveRefusal
+from tidemill.store import partitions
 from tidemill.store.clock import read_clock
 from tidemill.store.database import connect
 from tidemill.store.embedded import attach
+from tidemill.store.ledger import ledger
+from tidemill.store.ledger.archive import ArchiveRefusal
 
 BANK, CUSTOMER = LedgerAccount(AccountKind.EXTERNAL, name="bank"), LedgerAccount(AccountKind.CUSTOMER, UUID(int=7))
 

@@ -29,10 +29,10 @@ from tidemill.core.ledger import (
 )
 from tidemill.core.money import MoneyRefusal
 from tidemill.core.reasons import ReasonRefusal
-from tidemill.store import adjustments, ledger
 from tidemill.store.clock import read_clock
 from tidemill.store.database import connect
 from tidemill.store.embedded import attach
+from tidemill.store.ledger import adjustments, ledger
 
 CUSTOMER = LedgerAccount(AccountKind.CUSTOMER, UUID(int=7))
 BANK = LedgerAccount(AccountKind.EXTERNAL, name="bank")

@@ -22,10 +22,10 @@ from tidemill.core.clock import DAY, Instant
 from tidemill.core.ids import Ids
 from tidemill.core.ledger import AccountKind, Adjustment, Hold, LedgerAccount, Transfer
 from tidemill.core.money import micro_credits
-from tidemill.store import adjustments, ledger
 from tidemill.store.clock import read_clock
 from tidemill.store.database import connect
 from tidemill.store.embedded import attach
+from tidemill.store.ledger import adjustments, ledger
 
 API = "/api/v1/ledger"
 SETTINGS = {

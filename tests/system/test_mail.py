@@ -18,10 +18,10 @@ from tidemill.core.accounts.account import Language
 from tidemill.core.ids import Ids
 from tidemill.core.notices.mail import Letter, LetterKind
 from tidemill.core.settings import build
-from tidemill.store import mail
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, Limits, connect
 from tidemill.store.embedded import attach
+from tidemill.store.notices import mail
 
 
 @pytest.fixture

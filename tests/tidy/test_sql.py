@@ -9,8 +9,9 @@ import pytest
 
 from tests.tidy.source import PACKAGE, ROOT, Module, example, expect_none, modules
 
-QUERIES = PACKAGE / "store" / "queries"
-MIGRATIONS = PACKAGE / "store" / "migrations"
+STORE = PACKAGE / "store"
+QUERIES = [file for file in sorted(STORE.rglob("*.sql")) if "queries" in file.parts]
+MIGRATIONS = STORE / "migrations"
 
 OWN_CLOCKS_AND_DICE = re.compile(
     r"\b(now|clock_timestamp|statement_timestamp|transaction_timestamp|timeofday|random|random_normal|setseed"
@@ -18,7 +19,7 @@ OWN_CLOCKS_AND_DICE = re.compile(
     r"|\b(current_timestamp|current_date|current_time|localtimestamp|localtime)\b",
     re.IGNORECASE,
 )
-READS_THE_CLOCK = QUERIES / "clock" / "read.sql"
+READS_THE_CLOCK = STORE / "queries" / "clock" / "read.sql"
 """The one query that asks the server for the time."""
 
 STATEMENT = re.compile(
@@ -27,10 +28,10 @@ STATEMENT = re.compile(
 )
 WRITTEN_IN_CODE = {
     "store/migrate.py": "runs before there is a schema that a query could be written against",
-    "store/backup.py": "makes, renames and drops whole databases, which takes no parameters",
+    "store/operations/backup.py": "makes, renames and drops whole databases, which takes no parameters",
     "store/check.py": "reads every table there is, whatever its name",
-    "store/rotation.py": "seals columns of any table anew, and names take no parameters",
-    "store/events.py": "NOTIFY takes no parameters",
+    "store/operations/rotation.py": "seals columns of any table anew, and names take no parameters",
+    "store/events/events.py": "NOTIFY takes no parameters",
     "store/embedded/": "makes the roles and the database of a new server",
     "agent/spool_file.py": "the spool is a file of the node's own, in SQLite, and not the store's",
 }
@@ -50,7 +51,7 @@ def statements_in_code(module: Module) -> Iterator[str]:
 
 
 def test_every_query_file_begins_with_a_comment_that_says_what_it_does() -> None:
-    files = [*QUERIES.rglob("*.sql"), *MIGRATIONS.glob("*.sql")]
+    files = [*QUERIES, *MIGRATIONS.glob("*.sql")]
     expect_none(
         (f"{file.relative_to(ROOT)}:1" for file in files if not re.match(r"-- \S", file.read_text("utf-8"))),
         "Begin with `-- ` and a sentence: what it does, and why races are safe.",
@@ -59,16 +60,14 @@ def test_every_query_file_begins_with_a_comment_that_says_what_it_does() -> None
 
 def test_every_query_file_is_used_by_exactly_one_query_and_every_query_has_its_file() -> None:
     uses = Counter(name for _, name in _queries())
-    files = {str(file.relative_to(QUERIES).with_suffix("")) for file in QUERIES.rglob("*.sql")}
-    wrong = [
-        f"src/tidemill/store/queries/{name}.sql is used by {uses[name]} queries" for name in files if uses[name] != 1
-    ]
-    missing = [f"{at}: there is no queries/{name}.sql" for at, name in _queries() if name not in files]
+    files = {str(file.relative_to(STORE).with_suffix("")).replace("queries/", "") for file in QUERIES}
+    wrong = [f"the file of {name} is used by {uses[name]} queries" for name in files if uses[name] != 1]
+    missing = [f"{at}: {name} has no file" for at, name in _queries() if name not in files]
     expect_none([*wrong, *missing], "One file a query: delete what is unused, share the function and not the file.")
 
 
 def test_sql_is_told_the_time_and_draws_nothing() -> None:
-    files = [file for file in (*QUERIES.rglob("*.sql"), *MIGRATIONS.glob("*.sql")) if file != READS_THE_CLOCK]
+    files = [file for file in (*QUERIES, *MIGRATIONS.glob("*.sql")) if file != READS_THE_CLOCK]
     expect_none(
         (
             f"{file.relative_to(ROOT)}:{number}: {match[0]}"

@@ -14,8 +14,9 @@ from tidemill.core.clock import as_datetime
 from tidemill.core.ids import Ids
 from tidemill.core.operations.switches import Switch, SwitchState
 from tidemill.core.refusals import Refusal
-from tidemill.store import events, switches
 from tidemill.store.clock import read_clock
+from tidemill.store.events import events
+from tidemill.store.operations import switches
 
 app = typer.Typer(help="Run the pool: the kill switches, critical settings, accounts.", no_args_is_help=True)
 app.add_typer(critical_settings.app, name="settings")

@@ -13,7 +13,7 @@ from tidemill.cli.surroundings import connected, database_urls, load
 from tidemill.core.clock import Instant, as_datetime, as_instant
 from tidemill.core.events.trail import NO_ACTS, Act, Damage, Flaw, Head, Verification
 from tidemill.core.events.trail_lines import act_of, head_of, line_of
-from tidemill.store import heads_file, trail
+from tidemill.store.events import heads_file, trail
 from tidemill.store.query import Connection
 
 app = typer.Typer(help="The audit trail: show, verify, export.", no_args_is_help=True)

@@ -13,9 +13,9 @@ from tidemill.core.clock import as_datetime
 from tidemill.core.ids import Ids
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings.critical import Change, allowed, critical_values, takes_effect_at
-from tidemill.store import critical_settings as store
-from tidemill.store import events
 from tidemill.store.clock import read_clock
+from tidemill.store.events import events
+from tidemill.store.operations import critical_settings as store
 
 app = typer.Typer(invoke_without_command=True)
 

@@ -15,13 +15,13 @@ from tidemill.cli.surroundings import connected, database_urls, load, outside_ur
 from tidemill.core.faults import AlreadyRunning
 from tidemill.core.ids import Ids
 from tidemill.core.operations.backups import backup_name
-from tidemill.store import backup as backups
 from tidemill.store.address import tool_arguments
 from tidemill.store.check import Check, checks
 from tidemill.store.clock import read_clock
 from tidemill.store.embedded import owner_pid, tool
 from tidemill.store.embedded.account import clean_environment
 from tidemill.store.migrate import renew
+from tidemill.store.operations import backup as backups
 
 app = typer.Typer(help="The pool's database: shell, backup, restore, check.", no_args_is_help=True)
 

@@ -13,7 +13,7 @@ from tidemill.core.clock import as_datetime
 from tidemill.core.events.log import LOG_START, Cursor, Recorded
 from tidemill.core.faults import DatabaseFault, NotRunning
 from tidemill.core.settings import Settings
-from tidemill.store import events as log
+from tidemill.store.events import events as log
 from tidemill.store.query import Connection
 
 _BATCH = 500

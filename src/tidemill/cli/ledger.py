@@ -21,9 +21,9 @@ from tidemill.core.ledger import AccountKind
 from tidemill.core.money import credits_of
 from tidemill.core.refusals import Refusal
 from tidemill.core.spreadsheets import harmless
-from tidemill.store import books
-from tidemill.store.archive import check_archives
-from tidemill.store.books import Balance, Line, OpenHold
+from tidemill.store.ledger import books
+from tidemill.store.ledger.archive import check_archives
+from tidemill.store.ledger.books import Balance, Line, OpenHold
 from tidemill.store.query import Connection
 
 app = typer.Typer(

@@ -12,7 +12,7 @@ from tidemill.core.ledger import LedgerAccount, account_named
 from tidemill.core.money import credits_of
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings.sections.money import MoneySettings
-from tidemill.store.books import Balance
+from tidemill.store.ledger.books import Balance
 
 WRITTEN = "its id, or KIND, KIND:OWNER or KIND:NAME, with @CURRENCY if it is not the pool's own"
 

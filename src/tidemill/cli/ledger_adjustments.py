@@ -21,9 +21,10 @@ from tidemill.core.ledger import Adjustment, AdjustmentState, LedgerAccount
 from tidemill.core.money import credits_of, micro_credits
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings.sections.money import MoneySettings
-from tidemill.store import adjustments as store
-from tidemill.store import books, events, ledger
 from tidemill.store.clock import read_clock
+from tidemill.store.events import events
+from tidemill.store.ledger import adjustments as store
+from tidemill.store.ledger import books, ledger
 from tidemill.store.query import Connection
 
 app = typer.Typer()

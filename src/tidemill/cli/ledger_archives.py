@@ -13,10 +13,10 @@ from tidemill.cli.surroundings import connected, load, running_urls
 from tidemill.core.clock import as_datetime
 from tidemill.core.ids import Ids
 from tidemill.core.refusals import Refusal
-from tidemill.store import archive as store
-from tidemill.store import events
-from tidemill.store.archive import Archive
 from tidemill.store.clock import read_clock
+from tidemill.store.events import events
+from tidemill.store.ledger import archive as store
+from tidemill.store.ledger.archive import Archive
 
 app = typer.Typer()
 

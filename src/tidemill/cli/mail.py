@@ -22,10 +22,10 @@ from tidemill.core.ids import Ids
 from tidemill.core.notices.mail import Letter, LetterKind, LetterRefusal
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings import Settings
-from tidemill.store import mail as store
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, Limits
-from tidemill.store.mail import StoredLetter
+from tidemill.store.notices import mail as store
+from tidemill.store.notices.mail import StoredLetter
 
 if TYPE_CHECKING:
     from email.message import EmailMessage

@@ -21,8 +21,8 @@ from tidemill.core.faults import NotRunning
 from tidemill.core.settings import Place, Settings
 from tidemill.core.settings.reach import own_address as address
 from tidemill.store.address import DatabaseUrls
-from tidemill.store.backup import folder_of
 from tidemill.store.embedded import make_home, owner_pid, stop_orphan
+from tidemill.store.operations.backup import folder_of
 
 if TYPE_CHECKING:
     from tidemill.cli.logs import Announce

@@ -73,8 +73,9 @@ async def _online(connection: "Connection", settings: "Settings") -> "list[Membe
     from tidemill.control.loops.placing import selling_terms
     from tidemill.core.placement.seller import seller_of
     from tidemill.sim.days.world import Member
-    from tidemill.store import node_views, nodes, sellers
     from tidemill.store.clock import read_clock
+    from tidemill.store.nodes import node_views, nodes
+    from tidemill.store.placement import sellers
 
     terms, now = selling_terms(settings), await read_clock(connection)
     found: list[Member] = []

@@ -21,10 +21,11 @@ from tidemill.core.nodes import passes
 from tidemill.core.nodes.life import LifeRefusal
 from tidemill.core.nodes.passes import PassRefusal
 from tidemill.core.refusals import Refusal
-from tidemill.store import api_keys, nodes, sessions
-from tidemill.store.api_keys import KeyHolder
+from tidemill.store.accounts import api_keys, sessions
+from tidemill.store.accounts.api_keys import KeyHolder
+from tidemill.store.accounts.sessions import Holder
 from tidemill.store.database import Database
-from tidemill.store.sessions import Holder
+from tidemill.store.nodes import nodes
 
 _REMEMBER_US = 5 * SECOND
 _REMEMBERED_MAX = 50_000

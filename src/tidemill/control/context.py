@@ -26,8 +26,8 @@ from tidemill.core.clock import SECOND
 from tidemill.core.jobs.results import ReaderKey
 from tidemill.core.notices.mail.letters import one_line
 from tidemill.link.held.server import Links
-from tidemill.store import pool
 from tidemill.store.database import Database
+from tidemill.store.operations import pool
 
 
 @dataclass(kw_only=True)

@@ -24,8 +24,10 @@ from tidemill.core.faults import Fault
 from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
 from tidemill.core.money import CREDIT_UC
 from tidemill.host.private_files import make_private_file_once
-from tidemill.store import accounts, api_keys, ledger, pool, second_factors
-from tidemill.store.accounts import Newcomer
+from tidemill.store.accounts import accounts, api_keys, second_factors
+from tidemill.store.accounts.accounts import Newcomer
+from tidemill.store.ledger import ledger
+from tidemill.store.operations import pool
 from tidemill.store.query import Connection
 
 FOLDER = "demonstration"

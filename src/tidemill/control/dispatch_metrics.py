@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.jobs.attempt import AttemptState
-from tidemill.store.job_views import Queue
+from tidemill.store.jobs.job_views import Queue
 
 _PRIORITIES = ("high", "normal", "low")
 

@@ -13,8 +13,8 @@ from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import Instant
 from tidemill.core.events.log import LOG_START, Cursor, Recorded
-from tidemill.store import events
 from tidemill.store.database import Database
+from tidemill.store.events import events
 
 
 class EventFeed(Loop):

@@ -12,7 +12,7 @@ from tidemill.control.demonstration import demonstrate, greeting
 from tidemill.core.faults import Fault
 from tidemill.core.nodes.pool_urls import is_loopback
 from tidemill.core.settings.reach import own_address
-from tidemill.store import pool
+from tidemill.store.operations import pool
 
 _IN_USE = (
     "This pool is in use, so it cannot become a demonstration: start it with `tidemill up`, or choose another "

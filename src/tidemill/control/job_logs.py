@@ -14,8 +14,8 @@ from tidemill.core.accounts.roles import Caller
 from tidemill.core.accounts.sessions import Device
 from tidemill.core.events.log import Cursor
 from tidemill.core.jobs.job import ENDED
-from tidemill.store import job_views
-from tidemill.store.job_views import Printed
+from tidemill.store.jobs import job_views
+from tidemill.store.jobs.job_views import Printed
 
 EACH_MAX = 10
 """So many streams one reader may have."""

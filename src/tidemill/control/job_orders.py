@@ -28,12 +28,16 @@ from tidemill.core.jobs.quotes.tasks import NewTaskParts, Part, divided
 from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.ledger import AccountKind, LedgerAccount
 from tidemill.core.placement.supply import Market
-from tidemill.store import api_keys, artefacts, events, job_changes, jobs, ledger
-from tidemill.store.job_changes import Wanted
-from tidemill.store.job_views import Job
-from tidemill.store.jobs import Draft, Plan
+from tidemill.store.accounts import api_keys
+from tidemill.store.artefacts import artefacts
+from tidemill.store.events import events
+from tidemill.store.jobs import job_changes, jobs
+from tidemill.store.jobs.job_changes import Wanted
+from tidemill.store.jobs.job_views import Job
+from tidemill.store.jobs.jobs import Draft, Plan
+from tidemill.store.jobs.tasks import NewTask
+from tidemill.store.ledger import ledger
 from tidemill.store.query import Connection
-from tidemill.store.tasks import NewTask
 
 T = TypeVar("T")
 

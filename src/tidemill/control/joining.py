@@ -19,9 +19,9 @@ from tidemill.core.accounts.roles import Caller, Role
 from tidemill.core.accounts.sessions import Device
 from tidemill.core.clock import Instant
 from tidemill.core.notices.mail import LetterKind, Value
-from tidemill.store import accounts, mailed_tokens
-from tidemill.store.accounts import Newcomer
-from tidemill.store.mailed_tokens import MailedToken, Purpose
+from tidemill.store.accounts import accounts, mailed_tokens
+from tidemill.store.accounts.accounts import Newcomer
+from tidemill.store.accounts.mailed_tokens import MailedToken, Purpose
 from tidemill.store.query import Connection
 
 _CONFIRMABLE = (Purpose.REGISTER, Purpose.NEW_ADDRESS)

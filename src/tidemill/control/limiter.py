@@ -19,10 +19,10 @@ import structlog
 from tidemill.core.clock import SECOND, Clock, Instant
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.limits import Limit, available, due_at, next_lease
-from tidemill.store import quotas
+from tidemill.store.accounts import quotas
+from tidemill.store.accounts.quotas import Ask, Granted
 from tidemill.store.database import Database, faults
 from tidemill.store.query import Connection
-from tidemill.store.quotas import Ask, Granted
 
 log = structlog.get_logger()
 

@@ -24,8 +24,8 @@ from tidemill.core.clock import SECOND, Instant
 from tidemill.core.limits import Limit, address_key
 from tidemill.core.notices.mail import LetterKind, Value
 from tidemill.core.refusals import Refusal
-from tidemill.store import accounts, logins, second_factors, sessions
-from tidemill.store.logins import Result
+from tidemill.store.accounts import accounts, logins, second_factors, sessions
+from tidemill.store.accounts.logins import Result
 from tidemill.store.query import Connection
 
 _REFUSALS: dict[Result, Refusal] = {

@@ -26,7 +26,7 @@ from tidemill.host.private_files import make_private_file_once
 from tidemill.link.held.rules import LinkRules
 from tidemill.link.held.server import Links
 from tidemill.store.database import Database
-from tidemill.store.pool_secrets import load_identity, load_verification_key
+from tidemill.store.operations.pool_secrets import load_identity, load_verification_key
 
 _OPERATOR_FILE = "operator.token"
 _WRITTEN = re.compile(r"[A-Za-z0-9_-]{32,}")

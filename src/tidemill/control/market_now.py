@@ -11,8 +11,8 @@ from tidemill.control.loops.placing import selling_terms
 from tidemill.control.parts import Parts
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.placement.supply import Market
-from tidemill.store import market
 from tidemill.store.database import Database
+from tidemill.store.placement import supply
 
 KEPT_US = 3 * SECOND
 
@@ -31,6 +31,6 @@ class MarketNow:
             is_fresh = self._read_at is not None and 0 <= now - self._read_at <= KEPT_US
             if self._read is None or not self._read.nodes or not is_fresh:
                 settings = parts.settings
-                self._read = await market.read(requests, selling_terms(settings), settings.nodes.agent_oldest, now)
+                self._read = await supply.read(requests, selling_terms(settings), settings.nodes.agent_oldest, now)
                 self._read_at = now
             return self._read

@@ -21,7 +21,7 @@ from tidemill.core.settings import Settings
 from tidemill.host.private_files import make_private_file_once
 from tidemill.store.database import Database
 from tidemill.store.embedded.layout import write_file
-from tidemill.store.keyring import Keyring, data_keys
+from tidemill.store.operations.keyring import Keyring, data_keys
 
 NAME = "master.key"
 _COMMAND_S = 30.0

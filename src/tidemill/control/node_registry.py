@@ -20,10 +20,10 @@ from tidemill.core.nodes.reports import CHALLENGE, RULES
 from tidemill.core.settings import Settings
 from tidemill.link.held import registry
 from tidemill.link.held.registry import Caller, HeardBeat, HeardReports, Held, Misreported, Received
-from tidemill.store import admission, challenges, node_cache, node_reports, presence
-from tidemill.store.admission import Admitted, Door
-from tidemill.store.node_reports import Applied, Missing, Outdated, Reported
-from tidemill.store.presence import Link
+from tidemill.store.nodes import admission, challenges, node_cache, node_reports, presence
+from tidemill.store.nodes.admission import Admitted, Door
+from tidemill.store.nodes.node_reports import Applied, Missing, Outdated, Reported
+from tidemill.store.nodes.presence import Link
 from tidemill.store.query import Connection
 from tidemill.wire.errors import ProtocolError
 from tidemill.wire.messages import Hello, Set

@@ -12,8 +12,8 @@ from tidemill.control.context import CallerPart, ControlPart
 from tidemill.control.problems import Refused
 from tidemill.control.statuses import RequestRefusal
 from tidemill.core.clock import Instant
-from tidemill.store import answers
-from tidemill.store.answers import Answer, AnswerRefusal, Scope
+from tidemill.store.operations import answers
+from tidemill.store.operations.answers import Answer, AnswerRefusal, Scope
 from tidemill.store.query import Connection
 
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")

@@ -4,7 +4,7 @@ from tidemill.control.problems import Refused
 from tidemill.core.accounts.account import Account
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.accounts.sessions import SessionRefusal
-from tidemill.store import accounts, sessions
+from tidemill.store.accounts import accounts, sessions
 from tidemill.store.query import Connection
 
 

@@ -8,8 +8,8 @@ from tidemill.core.clock import Clock
 from tidemill.core.ids import Ids
 from tidemill.core.settings import Settings
 from tidemill.store.database import Database
-from tidemill.store.keyring import Keyring
-from tidemill.store.poster import Poster
+from tidemill.store.ledger.poster import Poster
+from tidemill.store.operations.keyring import Keyring
 
 
 @dataclass(kw_only=True)

@@ -63,14 +63,15 @@ from tidemill.core.events.log import Recorded
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
 from tidemill.core.settings import Settings, pool_fingerprint
-from tidemill.store import events, processes
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import DatabaseClock
-from tidemill.store.critical_settings import in_force
 from tidemill.store.database import Database, Limits
+from tidemill.store.events import events
+from tidemill.store.ledger.poster import Poster
 from tidemill.store.migrate import migrate
-from tidemill.store.poster import Poster
-from tidemill.store.processes import Process
+from tidemill.store.operations import processes
+from tidemill.store.operations.critical_settings import in_force
+from tidemill.store.operations.processes import Process
 
 log = structlog.get_logger()
 

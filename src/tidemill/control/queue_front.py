@@ -13,11 +13,12 @@ from uuid import UUID
 from tidemill.core.clock import Instant
 from tidemill.core.placement.placer import Want
 from tidemill.core.placement.queued_task import asked
-from tidemill.store import sellers, tasks
 from tidemill.store.database import Database
+from tidemill.store.jobs import tasks
+from tidemill.store.jobs.tasks import Waiting
+from tidemill.store.placement import sellers
+from tidemill.store.placement.sellers import Tried
 from tidemill.store.query import Connection
-from tidemill.store.sellers import Tried
-from tidemill.store.tasks import Waiting
 
 FRONT_MAX = 10_000
 """A queue whose front finds no room is looked at so far behind it, and no further."""

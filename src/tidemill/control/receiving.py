@@ -19,10 +19,11 @@ from tidemill.core.jobs.task_events import ReceiptsRefused
 from tidemill.core.notices.mail.letters import one_line
 from tidemill.core.placement.supply import plan_of
 from tidemill.core.settings import Settings
-from tidemill.store import deliveries, events, outcomes, printing
-from tidemill.store.deliveries import Delivered, Signer
-from tidemill.store.node_reports import Applied, Reported
-from tidemill.store.outcomes import Said, Terms
+from tidemill.store.events import events
+from tidemill.store.jobs import deliveries, outcomes, task_output
+from tidemill.store.jobs.deliveries import Delivered, Signer
+from tidemill.store.jobs.outcomes import Said, Terms
+from tidemill.store.nodes.node_reports import Applied, Reported
 from tidemill.store.query import Connection
 
 WRITTEN_AFTER_US = 2 * SECOND
@@ -81,7 +82,7 @@ class Receiving:
                         self._note(one.link.node_id, of, (Happening.ACCEPTED,), now)
                     case Progress(of):
                         self._note(one.link.node_id, of, (Happening.STARTED,), now)
-        await printing.keep(transaction, printed, self._parts.ids, now)
+        await task_output.keep(transaction, printed, self._parts.ids, now)
         if refused:
             await events.append(transaction, refused, self._parts.ids, now)
         if delivered or said:

@@ -19,10 +19,10 @@ from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import SecretsFault
 from tidemill.core.ids import Ids
 from tidemill.core.settings import Settings
-from tidemill.store import processes
 from tidemill.store.database import Database
-from tidemill.store.keyring import SEALED, Keyring, SealedColumn, data_keys
-from tidemill.store.rotation import alone, delete_retired, renew_data_key, reseal, rewrap
+from tidemill.store.operations import processes
+from tidemill.store.operations.keyring import SEALED, Keyring, SealedColumn, data_keys
+from tidemill.store.operations.rotation import alone, delete_retired, renew_data_key, reseal, rewrap
 
 _ROUNDS = 5
 _BETWEEN_ROUNDS_S = 1.0

@@ -8,8 +8,9 @@ from tidemill.core.accounts.account import Account, Language
 from tidemill.core.accounts.addresses import Address
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.notices.mail import Letter, LetterKind, Value
-from tidemill.store import mail, mailed_tokens
-from tidemill.store.mailed_tokens import MailedToken, Purpose
+from tidemill.store.accounts import mailed_tokens
+from tidemill.store.accounts.mailed_tokens import MailedToken, Purpose
+from tidemill.store.notices import mail
 from tidemill.store.query import Connection
 
 _CODE_DIGITS = 8

@@ -17,8 +17,8 @@ from tidemill.core.currency import shown_currency
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.money import credits_of
 from tidemill.core.spreadsheets import harmless
-from tidemill.store import books
-from tidemill.store.books import Balance, Line
+from tidemill.store.ledger import books
+from tidemill.store.ledger.books import Balance, Line
 
 log = structlog.get_logger()
 

@@ -36,9 +36,9 @@ from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings.critical import ChangeRefusal
 from tidemill.core.trust.proofs.refusals import ProofRefusal
-from tidemill.store.answers import AnswerRefusal
-from tidemill.store.archive import ArchiveRefusal
-from tidemill.store.books import PastRefusal
+from tidemill.store.ledger.archive import ArchiveRefusal
+from tidemill.store.ledger.books import PastRefusal
+from tidemill.store.operations.answers import AnswerRefusal
 
 
 class RequestRefusal(Refusal):

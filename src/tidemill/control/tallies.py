@@ -9,7 +9,7 @@ from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import Instant
 from tidemill.core.events.log import Event
-from tidemill.store import events
+from tidemill.store.events import events
 
 What = TypeVar("What", bound=Hashable)
 

@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from tidemill.control.parts import Parts
 from tidemill.core.accounts.sessions import Session
 from tidemill.core.clock import SECOND, Instant
-from tidemill.store import signing_keys
-from tidemill.store.signing_keys import SigningKey
+from tidemill.store.accounts import signing_keys
+from tidemill.store.accounts.signing_keys import SigningKey
 
 _ALGORITHM = "EdDSA"
 _LOOK_US = SECOND

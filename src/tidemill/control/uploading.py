@@ -19,8 +19,8 @@ from tidemill.core.artefacts.retention import OverQuota
 from tidemill.core.artefacts.uploads import Checksum, Upload, expires_at, refused_caller, refused_part
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import Fault
-from tidemill.store import artefacts, uploads
-from tidemill.store.uploads import SizeRules
+from tidemill.store.artefacts import artefacts, uploads
+from tidemill.store.artefacts.uploads import SizeRules
 
 _TOUCH_PART = 4
 """While bytes come, the time an upload waits is set anew after so small a part of it."""

@@ -18,10 +18,11 @@ from tidemill.core.events.log import PoolCreated, PoolRestored
 from tidemill.core.faults import DatabaseFault, WrongVersion
 from tidemill.core.ids import Ids
 from tidemill.core.ledger.posting import OLDEST_US
-from tidemill.store import events, partitions
+from tidemill.store import partitions
 from tidemill.store.address import DatabaseUrls, role_of
 from tidemill.store.clock import read_clock
 from tidemill.store.database import connected
+from tidemill.store.events import events
 from tidemill.store.query import Connection, Query
 
 _LOCK = 0x7164656D696C6C  # any number nobody else uses

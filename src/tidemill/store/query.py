@@ -58,10 +58,11 @@ class Connection(PlainConnection):
 
 
 class Query:
-    """One statement. `Query("events/append")` is `queries/events/append.sql`."""
+    """One statement. `Query("jobs/task/make")` is `jobs/queries/task/make.sql`; without an area, the store's own."""
 
     def __init__(self, name: str) -> None:
-        text = files("tidemill.store").joinpath("queries", f"{name}.sql").read_text(encoding="utf-8")
+        *area, thing, verb = name.split("/")
+        text = files("tidemill.store").joinpath(*area, "queries", thing, f"{verb}.sql").read_text(encoding="utf-8")
         self.sql, self.names = compile_names(text)
         self._wanted = frozenset(self.names)
 

@@ -5,7 +5,7 @@ from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.control.tokens import Tokens
 from tidemill.core.clock import DAY, SECOND, Instant
-from tidemill.store import api_keys, logins, mailed_tokens, sessions
+from tidemill.store.accounts import api_keys, logins, mailed_tokens, sessions
 
 _KEEP_OVER_US = 30 * DAY
 """How long a session that is over can still be told from one that never was."""

@@ -17,8 +17,8 @@ from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.artefacts.retention import deletable
 from tidemill.core.clock import HOUR, SECOND, Instant
 from tidemill.core.refusals import Refusal
-from tidemill.store import artefact_grants, artefacts, uploads
-from tidemill.store.artefacts import Deleting
+from tidemill.store.artefacts import artefact_grants, artefacts, uploads
+from tidemill.store.artefacts.artefacts import Deleting
 from tidemill.store.database import Database
 
 log = structlog.get_logger()

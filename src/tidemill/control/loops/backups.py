@@ -10,8 +10,8 @@ from tidemill.core.clock import Instant
 from tidemill.core.events.log import BackupFailed, BackupMade, Event
 from tidemill.core.faults import Fault
 from tidemill.core.operations.backups import backup_name, superfluous
-from tidemill.store import events
-from tidemill.store.backup import DRAFT, make_backup
+from tidemill.store.events import events
+from tidemill.store.operations.backup import DRAFT, make_backup
 
 log = structlog.get_logger()
 

@@ -13,7 +13,7 @@ from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.nodes.challenge.conclusions import RANDOM_BYTES, conclude, next_due
-from tidemill.store import challenge_verdicts, challenges
+from tidemill.store.nodes import challenge_verdicts, challenges
 
 _KEPT_US = 30 * DAY
 _LEASED_AT_ONCE = 4

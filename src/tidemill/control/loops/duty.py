@@ -14,7 +14,7 @@ from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import DatabaseFault
-from tidemill.store import duties
+from tidemill.store.operations import duties
 
 log = structlog.get_logger()
 

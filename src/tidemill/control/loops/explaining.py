@@ -3,7 +3,8 @@
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import Instant
-from tidemill.store import explanations, job_views
+from tidemill.store.jobs import job_views
+from tidemill.store.placement import explanations
 
 EVERY_S = 15.0
 

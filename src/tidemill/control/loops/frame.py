@@ -20,7 +20,7 @@ from tidemill.core.clock import Instant
 from tidemill.core.faults import Fault
 from tidemill.core.operations.switches import Switch, holding
 from tidemill.core.pace import Backoff, between_ticks
-from tidemill.store import switches
+from tidemill.store.operations import switches
 
 log = structlog.get_logger()
 

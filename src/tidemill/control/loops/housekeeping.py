@@ -10,8 +10,11 @@ from tidemill.control.parts import Parts
 from tidemill.core.clock import DAY, SECOND, Instant, Observation
 from tidemill.core.events.log import ClockAlarm
 from tidemill.core.ledger.posting import OLDEST_US
-from tidemill.store import answers, events, partitions, processes, quotas
+from tidemill.store import partitions
+from tidemill.store.accounts import quotas
 from tidemill.store.clock import DatabaseClock
+from tidemill.store.events import events
+from tidemill.store.operations import answers, processes
 
 log = structlog.get_logger()
 

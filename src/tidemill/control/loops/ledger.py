@@ -5,7 +5,7 @@ from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import Instant
 from tidemill.core.ledger import Release
-from tidemill.store import ledger
+from tidemill.store.ledger import ledger
 
 _CHECKPOINT_EVERY_S = 600.0
 

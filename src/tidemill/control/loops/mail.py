@@ -19,8 +19,8 @@ from tidemill.core.notices.mail import FailureCause, Masthead, RetryRules, is_fi
 from tidemill.core.pace import Backoff
 from tidemill.core.settings import Settings
 from tidemill.core.settings.reach import public_url
-from tidemill.store import mail
-from tidemill.store.mail import Batch, GivenUp, Later, StoredLetter
+from tidemill.store.notices import mail
+from tidemill.store.notices.mail import Batch, GivenUp, Later, StoredLetter
 
 log = structlog.get_logger()
 

@@ -8,7 +8,7 @@ from tidemill.control.parts import Parts
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.nodes.health.silence import HealthRules
 from tidemill.core.settings import Settings
-from tidemill.store import node_alerts, node_health, presence, telemetry
+from tidemill.store.nodes import node_alerts, node_health, presence, telemetry
 
 log = structlog.get_logger()
 

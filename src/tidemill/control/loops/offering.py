@@ -16,8 +16,8 @@ from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.events.log import Recorded
 from tidemill.core.jobs.task_events import TasksEnded, TasksPlaced
 from tidemill.link.held.server import Links
-from tidemill.store import leases
-from tidemill.store.leases import CalledOff, Offered
+from tidemill.store.jobs import leases
+from tidemill.store.jobs.leases import CalledOff, Offered
 from tidemill.store.query import Connection
 from tidemill.wire.messages import FRAME_MAX, Cancel, Offer, Order
 

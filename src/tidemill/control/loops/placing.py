@@ -26,11 +26,14 @@ from tidemill.core.placement.explanations import Explaining
 from tidemill.core.placement.placer import Decided, Placer, Want
 from tidemill.core.placement.seller import Terms
 from tidemill.core.settings import Settings
-from tidemill.store import duties, explanations, leases, node_cache, placing, sellers
-from tidemill.store.duties import Held
-from tidemill.store.leases import Offered
-from tidemill.store.placing import Decision
-from tidemill.store.tasks import Waiting
+from tidemill.store.jobs import leases
+from tidemill.store.jobs.leases import Offered
+from tidemill.store.jobs.tasks import Waiting
+from tidemill.store.nodes import node_cache
+from tidemill.store.operations import duties
+from tidemill.store.operations.duties import Held
+from tidemill.store.placement import explanations, placements, sellers
+from tidemill.store.placement.placements import Decision
 
 log = structlog.get_logger()
 
@@ -153,7 +156,7 @@ class PlacingLoop(Loop):
         if not decisions:
             return 0
         async with self.parts.database.transaction() as transaction:
-            placed = await placing.apply(
+            placed = await placements.apply(
                 transaction, self._held, decisions, lease_us=LEASE_US, ids=self.parts.ids, now=now
             )
         if placed is None:

@@ -4,8 +4,8 @@ from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.control.receiving import Receiving, work_terms
 from tidemill.core.clock import Instant
-from tidemill.store import reaping
-from tidemill.store.outcomes import Applied
+from tidemill.store.jobs import abandoned_work
+from tidemill.store.jobs.outcomes import Applied
 
 EVERY_S = 1.0
 
@@ -24,9 +24,9 @@ class ReapingLoop(Loop):
         database, ids = self.parts.database, self.parts.ids
         limit = self.parts.settings.loops.batch_max
         begun = await self._receiving.write_begun(now)
-        given_up = self._counted(await reaping.give_up(database, limit, self._terms, ids, now))
-        closed = await reaping.close_jobs(database, limit, now)
-        swept = self._counted(await reaping.sweep(database, limit, self._terms, ids, now))
+        given_up = self._counted(await abandoned_work.give_up(database, limit, self._terms, ids, now))
+        closed = await abandoned_work.close_jobs(database, limit, now)
+        swept = self._counted(await abandoned_work.sweep(database, limit, self._terms, ids, now))
         done = begun + given_up + closed + swept
         return Tick(seen=done, applied=done, more=limit in (given_up, swept))
 

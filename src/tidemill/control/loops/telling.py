@@ -10,8 +10,8 @@ from tidemill.control.parts import Parts
 from tidemill.core.clock import Instant
 from tidemill.core.nodes.reports import CHALLENGE, RULES
 from tidemill.link.held.server import Links
-from tidemill.store import challenges, node_orders
-from tidemill.store.node_orders import Untold
+from tidemill.store.nodes import challenges, node_orders
+from tidemill.store.nodes.node_orders import Untold
 from tidemill.wire.messages import Set
 
 

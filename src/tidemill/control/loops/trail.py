@@ -4,8 +4,8 @@ from tidemill.control.loops.duty import Duty
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import Instant
-from tidemill.store import trail
-from tidemill.store.heads_file import add_head
+from tidemill.store.events import trail
+from tidemill.store.events.heads_file import add_head
 
 
 class TrailLoop(Loop):

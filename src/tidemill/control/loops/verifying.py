@@ -35,10 +35,10 @@ from tidemill.core.trust.checks.receipt_checks import (
 )
 from tidemill.core.trust.checks.task_checks import Evidence
 from tidemill.core.trust.checks.verdict import Ruling
-from tidemill.store import audits, verifying
-from tidemill.store.audits import Audited
-from tidemill.store.settling import Unpayable
-from tidemill.store.verifying import Case, Checked, Repeated
+from tidemill.store.settlement.rewards import Unpayable
+from tidemill.store.trust import audits, unchecked_results
+from tidemill.store.trust.audits import Audited
+from tidemill.store.trust.unchecked_results import Case, Checked, Repeated
 
 log = structlog.get_logger()
 
@@ -77,7 +77,7 @@ class VerifyingLoop(Loop):
         """What is to be checked now. If the last answer was lost, what we took then is ours, and we do not know it."""
         mine, self._is_unsure = self._is_unsure, True
         by = self.parts.process_id
-        cases = await verifying.take(self.parts.database, by, AT_ONCE, lease_us=LEASE_US, now=now, mine=mine)
+        cases = await unchecked_results.take(self.parts.database, by, AT_ONCE, lease_us=LEASE_US, now=now, mine=mine)
         self._is_unsure = False
         return cases
 
@@ -114,7 +114,7 @@ class VerifyingLoop(Loop):
     async def _settled(self, checked: Checked, now: Instant) -> int:
         """One by one, so that a hold that cannot be used keeps nobody else's money back."""
         try:
-            done = await verifying.settle(self.parts.database, checked, self._terms, self.parts.ids, now)
+            done = await unchecked_results.settle(self.parts.database, checked, self._terms, self.parts.ids, now)
         except Unpayable as fault:
             log.warning("result not settled", attempt_id=str(checked.case.attempt_id), cause=str(fault))
             return 0

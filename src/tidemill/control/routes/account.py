@@ -19,7 +19,7 @@ from tidemill.core.accounts.kyc import Kyc
 from tidemill.core.accounts.roles import Caller, Role
 from tidemill.core.accounts.sessions import Ended, Session, SessionRefusal
 from tidemill.core.notices.mail import LetterKind
-from tidemill.store import accounts, logins, sessions
+from tidemill.store.accounts import accounts, logins, sessions
 
 router = APIRouter(prefix=f"{API}/account", tags=["account"], route_class=GuardedRoute)
 

@@ -14,8 +14,8 @@ from tidemill.control.problems import documented, unless_refused
 from tidemill.control.routes import API, Reason, Timestamp, View
 from tidemill.core.clock import Instant
 from tidemill.core.operations.switches import Switch
-from tidemill.store import processes, switches
-from tidemill.store.answers import Answer
+from tidemill.store.operations import processes, switches
+from tidemill.store.operations.answers import Answer
 from tidemill.store.query import Connection
 
 router = APIRouter(prefix=f"{API}/admin", tags=["admin"], route_class=GuardedRoute)

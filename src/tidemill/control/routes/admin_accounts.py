@@ -19,8 +19,8 @@ from tidemill.core.accounts.roles import Role
 from tidemill.core.notices.mail import LetterKind
 from tidemill.core.reasons import checked_reason
 from tidemill.core.refusals import Refusal
-from tidemill.store import accounts
-from tidemill.store.accounts import Wanted
+from tidemill.store.accounts import accounts
+from tidemill.store.accounts.accounts import Wanted
 
 router = APIRouter(prefix=f"{API}/admin/accounts", tags=["admin"], route_class=GuardedRoute)
 

@@ -19,8 +19,8 @@ from tidemill.core.artefacts.access import AccountCaller, Need, refused_node, re
 from tidemill.core.artefacts.artefact import Artefact, Purpose, read_digest
 from tidemill.core.artefacts.refusals import ArtefactRefusal
 from tidemill.core.reasons import REASON_MAX
-from tidemill.store import artefact_grants, artefacts
-from tidemill.store.artefacts import Deleting, Wanted
+from tidemill.store.artefacts import artefact_grants, artefacts
+from tidemill.store.artefacts.artefacts import Deleting, Wanted
 
 router = APIRouter(prefix=f"{API}/artefacts", tags=["artefacts"], route_class=GuardedRoute)
 

@@ -18,8 +18,9 @@ from tidemill.core.accounts.passwords import PASSWORD_MAX, checked_password
 from tidemill.core.accounts.roles import Role
 from tidemill.core.accounts.sessions import Ended, SessionRefusal
 from tidemill.core.clock import SECOND, Instant, as_datetime
-from tidemill.store import pool, sessions
-from tidemill.store.accounts import Newcomer
+from tidemill.store.accounts import sessions
+from tidemill.store.accounts.accounts import Newcomer
+from tidemill.store.operations import pool
 
 router = APIRouter(prefix=f"{API}/auth", tags=["auth"], route_class=GuardedRoute)
 set_up_router = APIRouter(tags=["auth"], route_class=GuardedRoute)

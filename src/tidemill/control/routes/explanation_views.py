@@ -13,8 +13,8 @@ from tidemill.control.routes import Timestamp
 from tidemill.core.placement.considerations import Weighed
 from tidemill.core.placement.sentences import NO_NODES, NOT_KEPT, SOON, objection, why_lost, why_placed, why_waiting
 from tidemill.core.placement.why_not import WhyNot
-from tidemill.store.explanations import Kept, Named, WaitingTask
-from tidemill.store.job_views import Used
+from tidemill.store.jobs.job_views import Used
+from tidemill.store.placement.explanations import Kept, Named, WaitingTask
 
 ANOTHER = "another node"
 

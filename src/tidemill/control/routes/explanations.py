@@ -23,8 +23,10 @@ from tidemill.core.accounts.roles import Caller
 from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.nodes.node import NodeRefusal
 from tidemill.core.placement.sentences import NOT_LOOKED_AT
-from tidemill.store import explanations, job_views, nodes
-from tidemill.store.explanations import Kept
+from tidemill.store.jobs import job_views
+from tidemill.store.nodes import nodes
+from tidemill.store.placement import explanations
+from tidemill.store.placement.explanations import Kept
 
 router = APIRouter(prefix=API, route_class=GuardedRoute)
 

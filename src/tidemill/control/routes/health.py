@@ -15,7 +15,7 @@ from tidemill.control.problems import Refused, documented
 from tidemill.control.routes import API
 from tidemill.core.accounts.permissions import PermissionRefusal
 from tidemill.core.faults import Fault
-from tidemill.store import switches
+from tidemill.store.operations import switches
 
 router = APIRouter(tags=["health"], route_class=GuardedRoute)
 

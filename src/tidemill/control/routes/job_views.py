@@ -21,7 +21,7 @@ from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.jobs.results import ReaderKey
 from tidemill.core.money import credits_of
 from tidemill.core.settings.sections.money import MoneySettings
-from tidemill.store.job_views import Job, Result
+from tidemill.store.jobs.job_views import Job, Result
 
 SEEN_BY_ALL = "The pool and the nodes that compute it see the order, its inputs and its results."
 SEEN_BY_YOU = (

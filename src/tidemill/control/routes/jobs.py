@@ -40,10 +40,10 @@ from tidemill.core.jobs.job import ENDED, JobState
 from tidemill.core.jobs.quotes.quote import from_shown
 from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.money import micro_credits
-from tidemill.store import job_changes, job_views, reaping
-from tidemill.store.answers import Answer
-from tidemill.store.job_changes import More
-from tidemill.store.job_views import Job
+from tidemill.store.jobs import abandoned_work, job_changes, job_views
+from tidemill.store.jobs.job_changes import More
+from tidemill.store.jobs.job_views import Job
+from tidemill.store.operations.answers import Answer
 from tidemill.store.query import Connection
 
 router = APIRouter(prefix=f"{API}/marketplace/jobs", tags=["jobs"], route_class=GuardedRoute)
@@ -261,7 +261,7 @@ async def extend(
 
 async def _sweep(control: Control) -> None:
     """What a job has left open ends at once where it can; what is just being placed, by the loop that sweeps."""
-    await reaping.sweep(control.requests, _SWEPT, work_terms(control.settings), control.ids, control.clock.now())
+    await abandoned_work.sweep(control.requests, _SWEPT, work_terms(control.settings), control.ids, control.clock.now())
 
 
 async def _readable(control: Control, caller: Caller, job_id: UUID) -> Job:

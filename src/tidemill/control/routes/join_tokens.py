@@ -30,8 +30,9 @@ from tidemill.core.nodes.join_tokens import (
 from tidemill.core.nodes.rules import rule_book
 from tidemill.core.nodes.rules.rule_book import LABEL_MAX, LABELS_MAX, Place, RuleBook
 from tidemill.core.signatures import fingerprint
-from tidemill.store import accounts, join_tokens
-from tidemill.store.pool_secrets import load_identity
+from tidemill.store.accounts import accounts
+from tidemill.store.nodes import join_tokens
+from tidemill.store.operations.pool_secrets import load_identity
 from tidemill.store.query import Connection
 
 router = APIRouter(prefix=f"{API}/nodes/join-tokens", tags=["nodes"], route_class=GuardedRoute)

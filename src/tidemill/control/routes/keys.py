@@ -29,7 +29,7 @@ from tidemill.core.clock import SECOND, Instant, as_instant
 from tidemill.core.money import micro_credits
 from tidemill.core.notices.mail import LetterKind
 from tidemill.core.refusals import Refusal
-from tidemill.store import api_keys
+from tidemill.store.accounts import api_keys
 from tidemill.store.query import Connection
 
 router = APIRouter(prefix=f"{API}/account/keys", tags=["keys"], route_class=ExactRoute)

@@ -21,9 +21,9 @@ from tidemill.core.clock import Instant, as_instant
 from tidemill.core.currency import CREDIT, kept_currency, shown_currency
 from tidemill.core.ledger import AccountKind, Adjustment, AdjustmentState, PostingRefusal
 from tidemill.core.money import credits_of, micro_credits
-from tidemill.store import adjustments, books
-from tidemill.store.answers import Answer
-from tidemill.store.books import Balance
+from tidemill.store.ledger import adjustments, books
+from tidemill.store.ledger.books import Balance
+from tidemill.store.operations.answers import Answer
 from tidemill.store.query import Connection
 
 router = APIRouter(prefix=f"{API}/ledger", tags=["ledger"], route_class=ExactRoute)

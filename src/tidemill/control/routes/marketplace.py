@@ -13,7 +13,8 @@ from tidemill.control.routes.explanation_views import QueueObjection, queue_obje
 from tidemill.core.clock import as_datetime
 from tidemill.core.money import credits_of
 from tidemill.core.placement.supply import Market, prices_uc
-from tidemill.store import explanations, job_views, market
+from tidemill.store.jobs import job_views
+from tidemill.store.placement import explanations, supply
 
 router = APIRouter(prefix=f"{API}/marketplace", tags=["jobs"], route_class=GuardedRoute)
 
@@ -58,7 +59,7 @@ async def cluster_status(control: ControlPart) -> ClusterView:
     """What there is in the pool now, all owners together."""
     found = await _market(control)
     async with control.requests.connection() as connection:
-        busy = await market.busy(connection)
+        busy = await supply.busy(connection)
     return _cluster(found, len(busy & {node.node_id for node in found.nodes}))
 
 

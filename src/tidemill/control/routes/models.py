@@ -11,7 +11,7 @@ from tidemill.control.guard import GuardedRoute
 from tidemill.control.problems import Refused, documented, unless_refused
 from tidemill.control.routes import API, Timestamp, View
 from tidemill.core.models.model import MEMORY_MAX_MIB, NAME_MAX, TEXT_MAX, ModelRefusal, WantedModel, is_name
-from tidemill.store import models
+from tidemill.store.models import models
 
 router = APIRouter(prefix=f"{API}/models", tags=["models"], route_class=GuardedRoute)
 

@@ -12,8 +12,8 @@ from tidemill.control.problems import Refused, documented
 from tidemill.control.routes import API, Timestamp, View
 from tidemill.core.clock import Instant
 from tidemill.core.nodes.node import NodeRefusal
-from tidemill.store import nodes, telemetry
-from tidemill.store.telemetry import NodeBeat
+from tidemill.store.nodes import nodes, telemetry
+from tidemill.store.nodes.telemetry import NodeBeat
 
 router = APIRouter(prefix=f"{API}/nodes", tags=["nodes"], route_class=ExactRoute)
 

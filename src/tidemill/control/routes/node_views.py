@@ -16,8 +16,8 @@ from tidemill.core.nodes.reasons import Reason
 from tidemill.core.nodes.rules import rule_book
 from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.core.refusals import Refusal
-from tidemill.store import node_alerts, node_views, nodes
-from tidemill.store.node_alerts import Open
+from tidemill.store.nodes import node_alerts, node_views, nodes
+from tidemill.store.nodes.node_alerts import Open
 from tidemill.store.query import Connection
 
 

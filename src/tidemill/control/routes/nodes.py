@@ -19,8 +19,8 @@ from tidemill.core.events.log import Cursor
 from tidemill.core.nodes.node import NAME_MAX, Node, NodeRefusal, checked_name
 from tidemill.core.reasons import REASON_MAX
 from tidemill.core.refusals import Refusal
-from tidemill.store import node_views, nodes
-from tidemill.store.nodes import Wanted
+from tidemill.store.nodes import node_views, nodes
+from tidemill.store.nodes.nodes import Wanted
 from tidemill.store.query import Connection
 
 router = APIRouter(prefix=f"{API}/nodes", tags=["nodes"], route_class=ExactRoute)

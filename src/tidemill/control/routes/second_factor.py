@@ -30,7 +30,7 @@ from tidemill.core.accounts.second_factor import (
 from tidemill.core.accounts.sessions import Ended
 from tidemill.core.clock import Instant
 from tidemill.core.notices.mail import LetterKind
-from tidemill.store import api_keys, second_factors, sessions
+from tidemill.store.accounts import api_keys, second_factors, sessions
 from tidemill.store.query import Connection
 
 router = APIRouter(prefix=f"{API}/account/second-factor", tags=["account"], route_class=GuardedRoute)

@@ -12,7 +12,7 @@ from tidemill.control.context import ControlPart, PageLimit
 from tidemill.control.guard import GuardedRoute
 from tidemill.control.problems import documented
 from tidemill.control.routes import API, Timestamp, View
-from tidemill.store import trail
+from tidemill.store.events import trail
 
 router = APIRouter(prefix=f"{API}/audit", tags=["audit"], route_class=GuardedRoute)
 

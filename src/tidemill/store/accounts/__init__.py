@@ -1,0 +1,1 @@
+"""Accounts, sessions, keys, second factors and limits in the database."""

@@ -1,0 +1,299 @@
+"""Accounts as the database holds them. Every change appends its event in the same transaction."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.accounts.account import Account, AccountStateRefusal, Language
+from tidemill.core.accounts.addresses import Address
+from tidemill.core.accounts.events import (
+    AccountBlocked,
+    AccountDeleted,
+    AccountMade,
+    AddressChanged,
+    KycChanged,
+    PasswordChanged,
+    RolesChanged,
+)
+from tidemill.core.accounts.kyc import DECISIONS, SUBMISSIONS, Kyc, KycRefusal, moved
+from tidemill.core.accounts.roles import CHOSEN_FREELY, Role
+from tidemill.core.accounts.sessions import Ended
+from tidemill.core.clock import Instant
+from tidemill.core.ids import Ids
+from tidemill.core.nodes.node import NodeRefusal
+from tidemill.core.reasons import checked_reason
+from tidemill.core.refusals import Refusal
+from tidemill.store.accounts import api_keys, mailed_tokens, second_factors, sessions
+from tidemill.store.accounts.account_lock import lock
+from tidemill.store.events import events
+from tidemill.store.nodes import join_tokens, nodes
+from tidemill.store.query import Connection, Query
+
+_FIND = Query("accounts/account/find")
+_LIST = Query("accounts/account/list")
+_MAKE = Query("accounts/account/make")
+_SET_PASSWORD = Query("accounts/account/set_password")
+_REHASH = Query("accounts/account/rehash")
+_SET_ADDRESS = Query("accounts/account/set_address")
+_SET_LANGUAGE = Query("accounts/account/set_language")
+_SET_ROLES = Query("accounts/account/set_roles")
+_SET_KYC = Query("accounts/account/set_kyc")
+_SET_BLOCKED = Query("accounts/account/set_blocked")
+_DELETE = Query("accounts/account/delete")
+_MONEY_LEFT = Query("accounts/account/money_left")
+_LOCK_WITH_OPERATORS = Query("accounts/account/lock_with_operators")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which accounts a list is about."""
+
+    address: Address | None = None
+    role: Role | None = None
+    kyc: Kyc | None = None
+    blocked: bool | None = None
+
+
+@dataclass(frozen=True)
+class Newcomer:
+    """What an account is made of."""
+
+    address: Address
+    password_hash: str
+    roles: frozenset[Role]
+    language: Language
+
+
+async def find(connection: Connection, address: Address) -> Account | None:
+    row = await _FIND.row(connection, address_key=address.key, id=None)
+    return _account(row) if row else None
+
+
+async def get(connection: Connection, account_id: UUID) -> Account | None:
+    row = await _FIND.row(connection, address_key=None, id=account_id)
+    return _account(row) if row else None
+
+
+async def listed(connection: Connection, wanted: Wanted, after: UUID | None, limit: int) -> Sequence[Account]:
+    rows = await _LIST.rows(
+        connection,
+        address_key=wanted.address and wanted.address.key,
+        role=wanted.role,
+        kyc=wanted.kyc,
+        blocked=wanted.blocked,
+        after=after,
+        limit=limit,
+    )
+    return [_account(row) for row in rows]
+
+
+async def make(transaction: Connection, newcomer: Newcomer, ids: Ids, now: Instant) -> UUID | AccountStateRefusal:
+    """A new account; refused if its address has one by now."""
+    row = await _MAKE.row(
+        transaction,
+        id=ids.new(now),
+        address=newcomer.address.text,
+        address_key=newcomer.address.key,
+        password_hash=newcomer.password_hash,
+        roles=sorted(newcomer.roles),
+        language=newcomer.language,
+        now=now,
+    )
+    if row is None:
+        return AccountStateRefusal.ADDRESS_IN_USE
+    account_id: UUID = row["id"]
+    await events.append(transaction, [AccountMade(account_id, tuple(sorted(newcomer.roles)))], ids, now)
+    return account_id
+
+
+async def set_password(
+    transaction: Connection,
+    account_id: UUID,
+    password_hash: str,
+    *,
+    how: str,
+    but_session: UUID | None,
+    ids: Ids,
+    now: Instant,
+) -> None:
+    """Another password. Every session but the one at hand ends, and letters sent before prove nothing any more."""
+    await _SET_PASSWORD.run(transaction, id=account_id, password_hash=password_hash, now=now)
+    await mailed_tokens.drop(transaction, account_id)
+    await sessions.end(transaction, account_id, Ended.PASSWORD_CHANGED, but=but_session, ids=ids, now=now)
+    await events.append(transaction, [PasswordChanged(account_id, how)], ids, now)
+
+
+async def rehash(connection: Connection, account: Account, password_hash: str) -> None:
+    await _REHASH.run(connection, id=account.id, password_hash=password_hash, old_hash=account.password_hash)
+
+
+async def set_address(
+    transaction: Connection, account_id: UUID, address: Address, ids: Ids, now: Instant
+) -> AccountStateRefusal | None:
+    """Another address. After a refusal the caller rolls back."""
+    try:
+        moved_in = await _SET_ADDRESS.row(transaction, id=account_id, address=address.text, address_key=address.key)
+    except asyncpg.UniqueViolationError:
+        return AccountStateRefusal.ADDRESS_IN_USE  # somebody else took it at this moment
+    if not moved_in:
+        return AccountStateRefusal.ADDRESS_IN_USE
+    await mailed_tokens.drop(transaction, account_id)
+    await events.append(transaction, [AddressChanged(account_id)], ids, now)
+    return None
+
+
+async def set_language(connection: Connection, account_id: UUID, language: Language) -> None:
+    await _SET_LANGUAGE.run(connection, id=account_id, language=language)
+
+
+async def take_on_roles(
+    transaction: Connection, account_id: UUID, roles: frozenset[Role], ids: Ids, now: Instant
+) -> Account | Refusal:
+    """An owner chooses among the roles that are free to take; what an operator gave stays."""
+    account = await locked(transaction, account_id)
+    if account is None:
+        return AccountStateRefusal.UNKNOWN_PERSON
+    if not roles <= CHOSEN_FREELY:
+        return AccountStateRefusal.ROLE_NOT_FREE
+    changed = RolesChanged(account_id, _sorted(account.roles - CHOSEN_FREELY | roles), "", f"account:{account_id}")
+    return await _change_roles(transaction, account, changed, ids, now)
+
+
+async def give_roles(
+    transaction: Connection, account_id: UUID, roles: frozenset[Role], *, reason: str, by: str, ids: Ids, now: Instant
+) -> Account | Refusal:
+    """An operator decides which roles an account has. The pool keeps at least one operator."""
+    kept = checked_reason(reason)
+    if isinstance(kept, Refusal):
+        return kept
+    account = await _unless_last_operator(transaction, account_id, loses=Role.OPERATOR not in roles)
+    if isinstance(account, Refusal):
+        return account
+    return await _change_roles(transaction, account, RolesChanged(account_id, _sorted(roles), kept, by), ids, now)
+
+
+async def submit_kyc(transaction: Connection, account_id: UUID, ids: Ids, now: Instant) -> Account | Refusal:
+    """A provider asks to be verified."""
+    submitted = KycChanged(account_id, Kyc.SUBMITTED, "", f"account:{account_id}")
+    return await _move_kyc(transaction, submitted, SUBMISSIONS, ids, now)
+
+
+async def decide_kyc(
+    transaction: Connection, account_id: UUID, state: Kyc, *, reason: str, by: str, ids: Ids, now: Instant
+) -> Account | Refusal:
+    """An operator verifies a provider, or rejects them."""
+    kept = checked_reason(reason)
+    if isinstance(kept, Refusal):
+        return kept
+    return await _move_kyc(transaction, KycChanged(account_id, state, kept, by), DECISIONS, ids, now)
+
+
+async def set_blocked(
+    transaction: Connection, account_id: UUID, *, blocked: bool, reason: str, by: str, ids: Ids, now: Instant
+) -> Account | Refusal:
+    """Block an account or unblock it. A blocked one has no session, its keys and letters do not work, and its nodes get
+    no new work; they keep their links, to deliver what they have finished."""
+    kept = checked_reason(reason)
+    if isinstance(kept, Refusal):
+        return kept
+    account = await _unless_last_operator(transaction, account_id, loses=blocked)
+    if isinstance(account, Refusal):
+        return account
+    if not await _SET_BLOCKED.row(transaction, id=account_id, reason=kept if blocked else None):
+        return AccountStateRefusal.ALREADY_BLOCKED if blocked else AccountStateRefusal.NOT_BLOCKED
+    if blocked:
+        await mailed_tokens.drop(transaction, account_id)
+        await sessions.end(transaction, account_id, Ended.BLOCKED, ids=ids, now=now)
+    return await _told(transaction, AccountBlocked(account_id, blocked, kept, by), ids, now)
+
+
+async def delete(transaction: Connection, account_id: UUID, ids: Ids, now: Instant) -> Account | Refusal:
+    """Forget who an account belonged to, unless there is money or a node in it. Its id stays in the books."""
+    account = await _unless_last_operator(transaction, account_id, loses=True)
+    if isinstance(account, Refusal):
+        return account
+    left = await _MONEY_LEFT.row(transaction, id=account_id)
+    assert left
+    if left["money_left"]:
+        return AccountStateRefusal.MONEY_LEFT
+    if await nodes.left(transaction, account_id):
+        return NodeRefusal.NODES_LEFT
+    await join_tokens.revoke_all(transaction, account_id, by=f"account:{account_id}", ids=ids, now=now)
+    await sessions.end(transaction, account_id, Ended.DELETED, ids=ids, now=now)
+    await api_keys.revoke_lost_roles(transaction, account_id, (), ids, now)
+    await second_factors.erase(transaction, account_id)
+    await mailed_tokens.drop(transaction, account_id)
+    await _DELETE.row(transaction, id=account_id, now=now)
+    await events.append(transaction, [AccountDeleted(account_id)], ids, now)
+    return account
+
+
+async def locked(transaction: Connection, account_id: UUID) -> Account | None:
+    """The account as it stays until the transaction ends."""
+    await lock(transaction, account_id)
+    return await get(transaction, account_id)
+
+
+async def _unless_last_operator(transaction: Connection, account_id: UUID, *, loses: bool) -> Account | Refusal:
+    """The account, locked; refused if the pool would lose its last operator."""
+    rows = await _LOCK_WITH_OPERATORS.rows(transaction, id=account_id)
+    operators = {row["id"] for row in rows if row["operates"]}
+    account = await get(transaction, account_id)
+    if account is None:
+        return AccountStateRefusal.UNKNOWN_PERSON
+    return AccountStateRefusal.LAST_OPERATOR if loses and operators == {account_id} else account
+
+
+async def _change_roles(
+    transaction: Connection, account: Account, changed: RolesChanged, ids: Ids, now: Instant
+) -> Account | Refusal:
+    if not changed.roles:
+        return AccountStateRefusal.ROLES_MISSING
+    if changed.roles == _sorted(account.roles):
+        return account
+    await _SET_ROLES.run(transaction, id=account.id, roles=changed.roles)
+    await api_keys.revoke_lost_roles(transaction, account.id, changed.roles, ids, now)
+    return await _told(transaction, changed, ids, now)
+
+
+async def _move_kyc(
+    transaction: Connection, wanted: KycChanged, table: Mapping[Kyc, frozenset[Kyc]], ids: Ids, now: Instant
+) -> Account | Refusal:
+    account = await locked(transaction, wanted.account_id)
+    if account is None:
+        return AccountStateRefusal.UNKNOWN_PERSON
+    state = moved(account.kyc, Kyc(wanted.state), table)
+    if isinstance(state, KycRefusal):
+        return state
+    await _SET_KYC.run(transaction, id=account.id, kyc=state, reason=wanted.reason)
+    return await _told(transaction, wanted, ids, now)
+
+
+async def _told(
+    transaction: Connection, event: RolesChanged | KycChanged | AccountBlocked, ids: Ids, now: Instant
+) -> Account:
+    await events.append(transaction, [event], ids, now)
+    account = await get(transaction, event.account_id)
+    assert account, "the account is locked"
+    return account
+
+
+def _sorted(roles: frozenset[Role]) -> tuple[str, ...]:
+    return tuple(sorted(roles))
+
+
+def _account(row: asyncpg.Record) -> Account:
+    return Account(
+        id=row["id"],
+        address=row["address"],
+        password_hash=row["password_hash"],
+        roles=frozenset(map(Role, row["roles"])),
+        language=Language(row["language"]),
+        kyc=Kyc(row["kyc"]),
+        kyc_reason=row["kyc_reason"],
+        blocked_reason=row["blocked_reason"],
+        created_at=row["created_at"],
+        second_factor_since=row["second_factor_since"],
+    )

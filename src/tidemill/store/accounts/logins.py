@@ -1,0 +1,109 @@
+"""Tries at the door: written down, counted, and forgotten after a while."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+from tidemill.core.accounts.addresses import Address
+from tidemill.core.accounts.events import LoginFailed
+from tidemill.core.accounts.lockout import Failures
+from tidemill.core.accounts.sessions import Device
+from tidemill.core.clock import Instant
+from tidemill.core.ids import Ids
+from tidemill.store.events import events
+from tidemill.store.query import Connection, Query
+
+_RECORD = Query("accounts/login/record")
+_FAILURES = Query("accounts/login/failures")
+_LIST = Query("accounts/login/list")
+_KNOWN_DEVICE = Query("accounts/login/known_device")
+_FORGET = Query("accounts/login/forget")
+
+
+class Result(StrEnum):
+    OK = "ok"
+    FAILED = "failed"
+    CODE_MISSING = "code_missing"
+    CODE_WRONG = "code_wrong"
+    BLOCKED = "blocked"
+    LOCKED = "locked"
+
+
+_NOT_TOLD = {Result.OK, Result.LOCKED}
+"""A session that begins is told by itself; how often a locked door was tried is gathered with other refusals."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A try as its account's owner sees it."""
+
+    id: UUID
+    at: Instant
+    address: str
+    user_agent: str
+    result: Result
+
+
+async def record(
+    transaction: Connection,
+    address: Address,
+    account_id: UUID | None,
+    device: Device,
+    result: Result,
+    *,
+    ids: Ids,
+    now: Instant,
+) -> None:
+    await _RECORD.run(
+        transaction,
+        id=ids.new(now),
+        account_id=account_id,
+        address_sha256=_sha256(address),
+        network=device.network,
+        address=device.address,
+        user_agent=device.user_agent,
+        result=result,
+        now=now,
+    )
+    if result not in _NOT_TOLD:
+        await events.append(transaction, [LoginFailed(account_id, device.address, result)], ids, now)
+
+
+async def failures(
+    connection: Connection, address: Address, account_id: UUID | None, device: Device, since: Instant
+) -> tuple[Failures, bool]:
+    """What failed lately, and whether the account was used from this network before."""
+    row = await _FAILURES.row(
+        connection,
+        address_sha256=_sha256(address),
+        account_id=account_id,
+        network=device.network,
+        since=since,
+    )
+    assert row
+    last_here_at, last_at = row["last_here_at"] or Instant(0), row["last_at"] or Instant(0)
+    return Failures(row["here"], row["everywhere"], row["codes"], last_here_at, last_at), row["known_network"]
+
+
+async def is_new_device(connection: Connection, account_id: UUID, device: Device) -> bool:
+    """Whether an account that was used before is used from such a device for the first time."""
+    row = await _KNOWN_DEVICE.row(
+        connection, account_id=account_id, user_agent=device.user_agent, network=device.network
+    )
+    assert row
+    return bool(row["before"] and not row["known"])
+
+
+async def listed(connection: Connection, account_id: UUID, after: UUID | None, limit: int) -> Sequence[Attempt]:
+    rows = await _LIST.rows(connection, account_id=account_id, after=after, limit=limit)
+    return [Attempt(row["id"], row["at"], row["address"], row["user_agent"], Result(row["result"])) for row in rows]
+
+
+async def forget(connection: Connection, before: Instant, limit: int) -> int:
+    return len(await _FORGET.rows(connection, before=before, limit=limit))
+
+
+def _sha256(address: Address) -> bytes:
+    return hashlib.sha256(address.key.encode()).digest()

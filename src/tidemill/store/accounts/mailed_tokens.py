@@ -1,0 +1,113 @@
+"""What letters prove, once: that whoever follows a link, or types a code, reads the mail of an address."""
+
+import hashlib
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.accounts.account import Language
+from tidemill.core.accounts.addresses import Address
+from tidemill.core.accounts.roles import Role
+from tidemill.core.clock import Instant
+from tidemill.store.operations.keyring import Keyring
+from tidemill.store.query import Connection, Query
+
+_MAKE = Query("accounts/mailed/make")
+_BY_LINK = Query("accounts/mailed/by_link")
+_TRY_CODE = Query("accounts/mailed/try_code")
+_BY_ID = Query("accounts/mailed/by_id")
+_DROP = Query("accounts/mailed/drop")
+_FORGET = Query("accounts/mailed/forget")
+
+TRIES_MAX = 5
+"""A code has eight digits; five tries leave one chance in twenty million."""
+
+
+class Purpose(StrEnum):
+    REGISTER = "register"
+    RESET = "reset"
+    NEW_ADDRESS = "new_address"
+
+
+@dataclass(frozen=True)
+class MailedToken:
+    """What was proved. For a registration: what the account is made of; else: whose account it is about."""
+
+    id: UUID
+    purpose: Purpose
+    address: Address
+    account_id: UUID | None = None
+    password_hash: str | None = None
+    roles: frozenset[Role] = frozenset()
+    language: Language | None = None
+
+
+async def make(
+    transaction: Connection, token: MailedToken, *, link: str, code: str, expires_at: Instant, keyring: Keyring
+) -> None:
+    await _MAKE.run(
+        transaction,
+        id=token.id,
+        purpose=token.purpose,
+        address=token.address.text,
+        address_key=token.address.key,
+        account_id=token.account_id,
+        link_sha256=_sha256(link),
+        code=keyring.seal(code.encode(), row=_row(token.id)),
+        expires_at=expires_at,
+        password_hash=token.password_hash,
+        roles=sorted(token.roles) or None,
+        language=token.language,
+    )
+
+
+async def use_link(transaction: Connection, link: str, purposes: Sequence[Purpose], now: Instant) -> MailedToken | None:
+    row = await _BY_LINK.row(transaction, link_sha256=_sha256(link), purposes=list(purposes), now=now)
+    return _token(row) if row else None
+
+
+async def use_code(
+    transaction: Connection, address: Address, code: str, purposes: Sequence[Purpose], keyring: Keyring, now: Instant
+) -> MailedToken | None:
+    """The try counts even if the code is wrong: the caller commits either way."""
+    rows = await _TRY_CODE.rows(
+        transaction, address_key=address.key, purposes=list(purposes), tries_max=TRIES_MAX, now=now
+    )
+    for row in rows:
+        if hmac.compare_digest(await keyring.unseal_fresh(row["code"], row=_row(row["id"])), code.strip().encode()):
+            used = await _BY_ID.row(transaction, id=row["id"])
+            return _token(used) if used else None
+    return None
+
+
+async def drop(transaction: Connection, account_id: UUID) -> None:
+    """Letters that an account was sent prove nothing any more."""
+    await _DROP.run(transaction, account_id=account_id)
+
+
+async def forget(connection: Connection, before: Instant, limit: int) -> int:
+    return len(await _FORGET.rows(connection, before=before, limit=limit))
+
+
+def _sha256(link: str) -> bytes:
+    return hashlib.sha256(link.encode()).digest()
+
+
+def _row(token_id: UUID) -> str:
+    return f"mailed_token.code:{token_id}"
+
+
+def _token(row: asyncpg.Record) -> MailedToken:
+    return MailedToken(
+        id=row["id"],
+        purpose=Purpose(row["purpose"]),
+        address=Address(row["address"]),
+        account_id=row["account_id"],
+        password_hash=row["password_hash"],
+        roles=frozenset(map(Role, row["roles"] or ())),
+        language=row["language"] and Language(row["language"]),
+    )

@@ -1,0 +1,119 @@
+"""The second factor of accounts: a sealed secret, the step of the last code used, and recovery codes as hashes."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from tidemill.core.accounts.events import RecoveryCodeUsed, SecondFactorChanged
+from tidemill.core.accounts.second_factor import (
+    SecondFactorRefusal,
+    is_time_code,
+    matching_step,
+    normal_code,
+    recovery_sha256,
+)
+from tidemill.core.clock import Instant
+from tidemill.core.ids import Ids
+from tidemill.store.events import events
+from tidemill.store.operations.keyring import Keyring
+from tidemill.store.query import Connection, Query
+
+_BEGIN = Query("accounts/second_factor/begin")
+_FIND = Query("accounts/second_factor/find")
+_USE_STEP = Query("accounts/second_factor/use_step")
+_REMOVE = Query("accounts/second_factor/remove")
+_CLEAR_CODES = Query("accounts/second_factor/clear_codes")
+_ADD_CODES = Query("accounts/second_factor/add_codes")
+_USE_CODE = Query("accounts/second_factor/use_code")
+_CODES_LEFT = Query("accounts/second_factor/codes_left")
+
+
+async def begin(
+    connection: Connection, account_id: UUID, secret: bytes, keyring: Keyring
+) -> SecondFactorRefusal | None:
+    """Keep a secret that counts once a code of it has been shown."""
+    sealed = keyring.seal(secret, row=_row(account_id))
+    begun = await _BEGIN.row(connection, account_id=account_id, secret=sealed)
+    return None if begun else SecondFactorRefusal.SECOND_FACTOR_ON
+
+
+async def switch_on(
+    transaction: Connection,
+    account_id: UUID,
+    code: str,
+    recovery_codes: Sequence[str],
+    *,
+    keyring: Keyring,
+    ids: Ids,
+    now: Instant,
+) -> SecondFactorRefusal | None:
+    """The first right code switches the second factor on; from then on the recovery codes are good, too."""
+    found = await _FIND.row(transaction, account_id=account_id)
+    if found is None:
+        return SecondFactorRefusal.SECOND_FACTOR_OFF
+    if found["on_since"] is not None:
+        return SecondFactorRefusal.SECOND_FACTOR_ON
+    if not await _use_time_code(transaction, account_id, code, keyring, now):
+        return SecondFactorRefusal.CODE_WRONG
+    await _ADD_CODES.run(transaction, account_id=account_id, sha256s=[recovery_sha256(one) for one in recovery_codes])
+    changed = SecondFactorChanged(account_id, "on", f"account:{account_id}")
+    await events.append(transaction, [changed], ids, now)
+    return None
+
+
+async def use(transaction: Connection, account_id: UUID, code: str, keyring: Keyring, ids: Ids, now: Instant) -> bool:
+    """Whether a code of the authenticator or a recovery code is right. It is used up by this."""
+    code = normal_code(code)
+    if is_time_code(code):
+        return await _use_time_code(transaction, account_id, code, keyring, now)
+    if not await _USE_CODE.row(transaction, account_id=account_id, sha256=recovery_sha256(code)):
+        return False
+    used = RecoveryCodeUsed(account_id, await codes_left(transaction, account_id))
+    await events.append(transaction, [used], ids, now)
+    return True
+
+
+async def renew_codes(
+    transaction: Connection, account_id: UUID, recovery_codes: Sequence[str], ids: Ids, now: Instant
+) -> SecondFactorRefusal | None:
+    found = await _FIND.row(transaction, account_id=account_id)
+    if found is None or found["on_since"] is None:
+        return SecondFactorRefusal.SECOND_FACTOR_OFF
+    await _CLEAR_CODES.run(transaction, account_id=account_id)
+    await _ADD_CODES.run(transaction, account_id=account_id, sha256s=[recovery_sha256(one) for one in recovery_codes])
+    changed = SecondFactorChanged(account_id, "recovery codes", f"account:{account_id}")
+    await events.append(transaction, [changed], ids, now)
+    return None
+
+
+async def remove(
+    transaction: Connection, account_id: UUID, *, by: str, ids: Ids, now: Instant
+) -> SecondFactorRefusal | None:
+    if not await _REMOVE.row(transaction, account_id=account_id):
+        return SecondFactorRefusal.SECOND_FACTOR_OFF
+    await events.append(transaction, [SecondFactorChanged(account_id, "off", by)], ids, now)
+    return None
+
+
+async def erase(transaction: Connection, account_id: UUID) -> None:
+    """Leave nothing of it behind, on or not."""
+    await _REMOVE.row(transaction, account_id=account_id)
+
+
+async def codes_left(connection: Connection, account_id: UUID) -> int:
+    row = await _CODES_LEFT.row(connection, account_id=account_id)
+    assert row
+    left: int = row["codes"]
+    return left
+
+
+async def _use_time_code(transaction: Connection, account_id: UUID, code: str, keyring: Keyring, now: Instant) -> bool:
+    found = await _FIND.row(transaction, account_id=account_id)
+    if found is None:
+        return False
+    secret = await keyring.unseal_fresh(found["secret"], row=_row(account_id))
+    step = matching_step(secret, normal_code(code), now, found["used_step"])
+    return step is not None and bool(await _USE_STEP.row(transaction, account_id=account_id, step=step, now=now))
+
+
+def _row(account_id: UUID) -> str:
+    return f"account_totp.secret:{account_id}"

@@ -1,0 +1,147 @@
+"""Sessions and their refresh tokens. Of a token only its hash is kept."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.accounts.events import LoggedIn, SessionMoved, SessionsEnded
+from tidemill.core.accounts.roles import Role
+from tidemill.core.accounts.sessions import (
+    Binding,
+    Device,
+    Ended,
+    Session,
+    SessionRefusal,
+    SessionRules,
+    moved,
+    refresh_outcome,
+)
+from tidemill.core.clock import Instant
+from tidemill.core.ids import Ids
+from tidemill.store.events import events
+from tidemill.store.query import Connection, Query
+
+_BEGIN = Query("accounts/session/begin")
+_BY_TOKEN = Query("accounts/session/by_token")
+_ROTATE = Query("accounts/session/rotate")
+_ADD_TOKEN = Query("accounts/session/add_token")
+_END = Query("accounts/session/end")
+_LIST = Query("accounts/session/list")
+_CALLER = Query("accounts/session/caller")
+_FRESHEN = Query("accounts/session/freshen")
+_FORGET = Query("accounts/session/forget")
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A session together with what its account may do."""
+
+    session: Session
+    roles: frozenset[Role]
+    blocked: bool
+
+
+async def begin(transaction: Connection, session: Session, refresh_token: str, ids: Ids, now: Instant) -> None:
+    await _BEGIN.run(
+        transaction,
+        id=session.id,
+        account_id=session.account_id,
+        expires_at=session.expires_at,
+        address=session.device.address,
+        user_agent=session.device.user_agent,
+        remember=session.remember,
+        second_factor=session.second_factor,
+        sha256=_sha256(refresh_token),
+        now=now,
+    )
+    device = session.device
+    began = LoggedIn(session.account_id, session.id, device.address, device.user_agent, session.second_factor)
+    await events.append(transaction, [began], ids, now)
+
+
+async def rotate(
+    transaction: Connection,
+    token: str,
+    next_token: str,
+    device: Device,
+    *,
+    rules: SessionRules,
+    ids: Ids,
+    now: Instant,
+) -> Session | SessionRefusal:
+    """Change a refresh token for the next one. A refusal may have ended the session: the caller commits either way."""
+    row = await _BY_TOKEN.row(transaction, sha256=_sha256(token))
+    if row is None or row["ended_at"] is not None:
+        return SessionRefusal.TOKEN_UNKNOWN if row is None else SessionRefusal.SESSION_OVER
+    session = _session(row)
+    if why := refresh_outcome(session, rules, device, used_before=row["used"], now=now):
+        await end(transaction, session.account_id, why, only=session.id, ids=ids, now=now)
+        return SessionRefusal.SESSION_OVER
+    where = {"address": device.address, "user_agent": device.user_agent}
+    await _ROTATE.run(transaction, id=session.id, now=now, **where)
+    await _ADD_TOKEN.run(transaction, id=session.id, sha256=_sha256(next_token))
+    if rules.binding is Binding.WARN and moved(session, device):
+        await events.append(transaction, [SessionMoved(session.account_id, session.id, **where)], ids, now)
+    return session
+
+
+async def end(
+    transaction: Connection,
+    account_id: UUID,
+    why: Ended,
+    *,
+    only: UUID | None = None,
+    but: UUID | None = None,
+    ids: Ids,
+    now: Instant,
+) -> Sequence[UUID]:
+    """End one session of an account, all but one, or all. Answers which."""
+    rows = await _END.rows(transaction, account_id=account_id, why=why, only=only, but=but, now=now)
+    ended = [row["id"] for row in rows]
+    if ended:
+        await events.append(transaction, [SessionsEnded(account_id, tuple(map(str, ended)), why)], ids, now)
+    return ended
+
+
+async def listed(connection: Connection, account_id: UUID, rules: SessionRules, now: Instant) -> Sequence[Session]:
+    rows = await _LIST.rows(connection, account_id=account_id, now=now, idle_since=Instant(now - rules.idle_us))
+    return [_session(row) for row in rows]
+
+
+async def holder(connection: Connection, session_id: UUID) -> Holder | None:
+    row = await _CALLER.row(connection, id=session_id)
+    if row is None:
+        return None
+    return Holder(_session(row), frozenset(map(Role, row["roles"])), row["blocked_reason"] is not None)
+
+
+async def freshen(transaction: Connection, session_id: UUID, *, second_factor: bool, now: Instant) -> bool:
+    """The owner has shown again who they are."""
+    return bool(await _FRESHEN.row(transaction, id=session_id, second_factor=second_factor, now=now))
+
+
+async def forget(connection: Connection, over_before: Instant, limit: int) -> int:
+    return len(await _FORGET.rows(connection, over_before=over_before, limit=limit))
+
+
+def _sha256(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
+
+
+def _session(row: asyncpg.Record) -> Session:
+    return Session(
+        id=row["id"],
+        account_id=row["account_id"],
+        began_at=row["began_at"],
+        seen_at=row["seen_at"],
+        fresh_at=row["fresh_at"],
+        expires_at=row["expires_at"],
+        device=Device(row["address"], row["user_agent"]),
+        remember=row["remember"],
+        second_factor=row["second_factor"],
+        ended_at=row["ended_at"],
+        ended_why=row["ended_why"],
+    )

@@ -1,0 +1,1 @@
+"""Artefacts, their uploads and grants in the database."""

@@ -1,0 +1,82 @@
+"""What nodes may do with artefacts, by attempt.
+
+Grants are given in batches when attempts are offered, given anew when a lease is extended, and taken back when attempts
+are over; whatever is forgotten ends by itself. A grant is locked behind its account's sums and before its upload.
+"""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.artefacts.artefact import Digest
+from tidemill.core.artefacts.grants import Access, Grant
+from tidemill.core.clock import Instant
+from tidemill.store.query import Connection, Query
+
+_GIVE = Query("artefacts/artefact_grant/give")
+_TAKE_BACK = Query("artefacts/artefact_grant/take_back")
+_STOP = Query("artefacts/upload/stop")
+_OF_DIGEST = Query("artefacts/artefact_grant/of_digest")
+_OF_RESULT = Query("artefacts/artefact_grant/of_result")
+_LOCK = Query("artefacts/artefact_grant/lock")
+_USE_UP = Query("artefacts/artefact_grant/use_up")
+_FORGET = Query("artefacts/artefact_grant/forget")
+
+
+async def give(connection: Connection, grants: Sequence[Grant]) -> None:
+    """Let nodes read and write. No two of these are of one attempt and one digest."""
+    await _GIVE.run(
+        connection,
+        attempt_ids=[grant.attempt_id for grant in grants],
+        node_ids=[grant.node_id for grant in grants],
+        account_ids=[grant.account_id for grant in grants],
+        accesses=[grant.access.value for grant in grants],
+        digests=[grant.digest.text if grant.digest else None for grant in grants],
+        sizes=[grant.size_max_bytes for grant in grants],
+        untils=[grant.until for grant in grants],
+    )
+
+
+async def take_back(transaction: Connection, attempt_ids: Sequence[UUID], now: Instant) -> None:
+    """These attempts are over: nothing is read for them any more, and no upload of theirs goes on."""
+    await _TAKE_BACK.run(transaction, attempt_ids=list(attempt_ids))
+    await _STOP.run(transaction, attempt_ids=list(attempt_ids), now=now)
+
+
+async def of_digest(connection: Connection, node_id: UUID, digest: Digest) -> Sequence[Grant]:
+    """What a node may read of these bytes."""
+    return [_grant(row) for row in await _OF_DIGEST.rows(connection, node_id=node_id, digest=digest.text)]
+
+
+async def of_result(connection: Connection, node_id: UUID, attempt_id: UUID) -> Grant | None:
+    """What a node may upload for an attempt."""
+    row = await _OF_RESULT.row(connection, node_id=node_id, attempt_id=attempt_id)
+    return _grant(row) if row else None
+
+
+async def still(transaction: Connection, grant: Grant) -> bool:
+    """Whether a grant to write stands; it does until the end of the transaction."""
+    return bool(await _LOCK.row(transaction, node_id=grant.node_id, attempt_id=grant.attempt_id))
+
+
+async def use_up(transaction: Connection, attempt_id: UUID) -> None:
+    """The result of an attempt is here."""
+    await _USE_UP.run(transaction, attempt_id=attempt_id)
+
+
+async def forget(connection: Connection, before: Instant, limit: int) -> int:
+    """Forget grants that were over before then. Answers how many."""
+    return len(await _FORGET.rows(connection, before=before, limit=limit))
+
+
+def _grant(row: asyncpg.Record) -> Grant:
+    return Grant(
+        attempt_id=row["attempt_id"],
+        node_id=row["node_id"],
+        account_id=row["account_id"],
+        access=Access(row["access"]),
+        size_max_bytes=row["size_max_bytes"],
+        until=row["until"],
+        digest=Digest(row["digest"]) if row["digest"] else None,
+    )

@@ -1,0 +1,22 @@
+"""How much each account keeps and has under way. Whoever is about to change it holds the account's row until the end of
+the transaction, and takes it before any other row of artefacts."""
+
+from uuid import UUID
+
+from tidemill.core.artefacts.retention import Room
+from tidemill.store.query import Connection, Query
+
+_ROOM = Query("artefacts/artefact/room")
+_COUNT = Query("artefacts/artefact/count")
+
+
+async def room(transaction: Connection, account_id: UUID, quota_bytes: int = 0) -> Room:
+    """How an account stands; nobody else changes it meanwhile."""
+    row = await _ROOM.row(transaction, account_id=account_id)
+    assert row
+    return Room(row["used_bytes"], row["reserved_bytes"], quota_bytes, row["leaving_bytes"])
+
+
+async def count(transaction: Connection, account_id: UUID, *, used: int = 0, reserved: int = 0) -> None:
+    """So much more is kept, and so much more under way; or less."""
+    await _COUNT.run(transaction, account_id=account_id, used_bytes=used, reserved_bytes=reserved)

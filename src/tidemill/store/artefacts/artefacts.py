@@ -1,0 +1,215 @@
+"""Artefacts as the database holds them: who keeps which bytes, and which bytes nobody keeps any more.
+
+Whoever changes what an account keeps holds the row with its sums, so the sums are always those of the rows. A reference
+to bytes is counted in the transaction that makes or ends it. The row of the bytes is written soon after storage has
+them, and goes after storage has given them up.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.artefacts.access import AccountCaller, refused_deleting
+from tidemill.core.artefacts.artefact import Artefact, Digest, Purpose
+from tidemill.core.artefacts.events import ArtefactDeleted, ArtefactMade, ArtefactRemoved
+from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
+from tidemill.core.artefacts.retention import Content, counted_bytes
+from tidemill.core.artefacts.uploads import Upload
+from tidemill.core.clock import Instant
+from tidemill.core.ids import Ids
+from tidemill.core.reasons import checked_reason
+from tidemill.core.refusals import Refusal
+from tidemill.store.arrays import uuid_array
+from tidemill.store.artefacts import artefact_grants, artefact_usage, uploads
+from tidemill.store.events import events
+from tidemill.store.query import Connection, Query
+
+_FIND = Query("artefacts/artefact/find")
+_LOCK = Query("artefacts/artefact/lock")
+_LIST = Query("artefacts/artefact/list")
+_MAKE = Query("artefacts/artefact/make")
+_DELETE = Query("artefacts/artefact/delete")
+_NEEDED = Query("artefacts/artefact/needed")
+_HOLD = Query("artefacts/artefact/hold")
+_LET_GO = Query("artefacts/artefact/let_go")
+_OF_DELETED_ACCOUNTS = Query("artefacts/artefact/of_deleted_accounts")
+_IDLE = Query("artefacts/artefact/idle")
+_FORGET = Query("artefacts/artefact/forget")
+_KNOWN = Query("artefacts/artefact/known")
+_USE = Query("artefacts/artefact/use")
+_RELEASE = Query("artefacts/artefact/release")
+_OF_ATTEMPT = Query("artefacts/artefact/of_attempt")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which artefacts a list is about; without an owner those of all accounts."""
+
+    owner: UUID | None = None
+    purpose: Purpose | None = None
+    digest: Digest | None = None
+
+
+@dataclass(frozen=True)
+class Deleting:
+    """Who deletes, and why. Whoever deletes their own owes nobody a reason."""
+
+    caller: AccountCaller
+    by: str
+    reason: str = ""
+
+
+async def listed(connection: Connection, wanted: Wanted, after_id: UUID | None, limit: int) -> Sequence[Artefact]:
+    """Artefacts, newest first."""
+    rows = await _LIST.rows(
+        connection,
+        owner=wanted.owner,
+        purpose=wanted.purpose,
+        digest=wanted.digest.text if wanted.digest else None,
+        after=after_id,
+        limit=limit,
+    )
+    return [_artefact(row) for row in rows]
+
+
+async def get(connection: Connection, artefact_id: UUID) -> Artefact | None:
+    row = await _FIND.row(connection, id=artefact_id)
+    return _artefact(row) if row else None
+
+
+async def locked(transaction: Connection, artefact_id: UUID) -> Artefact | None:
+    """The same, and it stays until the end of the transaction."""
+    row = await _LOCK.row(transaction, id=artefact_id)
+    return _artefact(row) if row else None
+
+
+async def keep(transaction: Connection, upload: Upload, digest: Digest, ids: Ids, now: Instant) -> UUID | UploadRefusal:
+    """An upload has become bytes in storage: keep them as an artefact. Done again, it answers the same artefact."""
+    await artefact_usage.room(transaction, upload.account_id)
+    if upload.attempt_id is not None:
+        await artefact_grants.use_up(transaction, upload.attempt_id)
+    artefact_id = ids.new(now)
+    finished = await uploads.finish(transaction, upload.id, artefact_id, now)
+    if finished is None:
+        again = await uploads.get(transaction, upload.id)
+        return again.artefact_id if again and again.artefact_id else UploadRefusal.UNKNOWN_UPLOAD
+    size_bytes = finished.length_bytes
+    counted = counted_bytes(size_bytes)
+    await artefact_usage.count(transaction, finished.account_id, used=counted, reserved=-counted)
+    await _HOLD.run(transaction, digest=digest.text, size_bytes=size_bytes)
+    await _MAKE.run(
+        transaction,
+        id=artefact_id,
+        account_id=finished.account_id,
+        digest=digest.text,
+        size_bytes=size_bytes,
+        purpose=finished.purpose,
+        name=finished.name,
+        attempt_id=finished.attempt_id,
+        now=now,
+    )
+    made = ArtefactMade(
+        finished.account_id, artefact_id, digest.text, size_bytes, finished.purpose.value, finished.name
+    )
+    await events.append(transaction, [made], ids, now)
+    return artefact_id
+
+
+async def delete(
+    transaction: Connection, artefact_id: UUID, deleting: Deleting, ids: Ids, now: Instant
+) -> Artefact | Refusal:
+    """Delete an artefact that nothing needs. Its bytes stay for a while, and for others who keep them too."""
+    seen = await get(transaction, artefact_id)
+    if seen is None:
+        return ArtefactRefusal.UNKNOWN_ARTEFACT
+    await artefact_usage.room(transaction, seen.account_id)
+    artefact = await locked(transaction, artefact_id)
+    if artefact is None:
+        return ArtefactRefusal.UNKNOWN_ARTEFACT
+    if refusal := refused_deleting(artefact, deleting.caller, await _needed(transaction, artefact_id)):
+        return refusal
+    own = deleting.caller.account_id == artefact.account_id
+    reason = "" if own else checked_reason(deleting.reason)
+    if isinstance(reason, Refusal):
+        return reason
+    await _deleted(transaction, artefact, now)
+    told = (
+        ArtefactDeleted(artefact.account_id, artefact.id, artefact.digest.text, artefact.name)
+        if own
+        else ArtefactRemoved(artefact.account_id, artefact.id, artefact.digest.text, artefact.name, reason, deleting.by)
+    )
+    await events.append(transaction, [told], ids, now)
+    return artefact
+
+
+async def of_deleted_accounts(connection: Connection, limit: int) -> Sequence[tuple[UUID, UUID]]:
+    """Artefacts that nobody owns any more, and nothing needs; each with who owned it."""
+    return [(row["id"], row["account_id"]) for row in await _OF_DELETED_ACCOUNTS.rows(connection, limit=limit)]
+
+
+async def use(transaction: Connection, needs: Sequence[tuple[UUID, UUID]]) -> Collection[UUID]:
+    """Unfinished tasks need artefacts: pairs of their ids. Answers the artefacts that are there; none of them can be
+    deleted from now on."""
+    task_ids, artefact_ids = [task for task, _ in needs], [artefact for _, artefact in needs]
+    return {row["id"] for row in await _USE.rows(transaction, task_ids=task_ids, artefact_ids=artefact_ids)}
+
+
+async def release(connection: Connection, task_ids: Sequence[UUID]) -> None:
+    """These tasks are over, and need nothing any more."""
+    await _RELEASE.run(connection, task_ids=uuid_array(task_ids))
+
+
+async def let_go_of_result(transaction: Connection, attempt_id: UUID, now: Instant) -> None:
+    """What an attempt uploaded is wanted no more by anybody."""
+    row = await _OF_ATTEMPT.row(transaction, attempt_id=attempt_id)
+    if row is None:
+        return
+    await artefact_usage.room(transaction, row["account_id"])
+    artefact = await locked(transaction, row["id"])
+    if artefact is not None:
+        await _deleted(transaction, artefact, now)
+
+
+async def idle(connection: Connection, before: Instant, limit: int) -> Sequence[Content]:
+    """Bytes that nothing has referred to since before then."""
+    rows = await _IDLE.rows(connection, before=before, limit=limit)
+    return [Content(Digest(row["digest"]), row["size_bytes"], row["refers"], row["idle_since"]) for row in rows]
+
+
+async def forget(connection: Connection, digest: Digest, before: Instant) -> None:
+    """Storage has given these bytes up."""
+    await _FORGET.run(connection, digest=digest.text, before=before)
+
+
+async def known(connection: Connection, among: Sequence[Digest]) -> Collection[Digest]:
+    """Which of these the pool knows of."""
+    rows = await _KNOWN.rows(connection, digests=[digest.text for digest in among])
+    return [Digest(row["digest"]) for row in rows]
+
+
+async def _needed(transaction: Connection, artefact_id: UUID) -> int:
+    row = await _NEEDED.row(transaction, id=artefact_id)
+    assert row
+    needed: int = row["needed"]
+    return needed
+
+
+async def _deleted(transaction: Connection, artefact: Artefact, now: Instant) -> None:
+    await _DELETE.run(transaction, id=artefact.id)
+    await _LET_GO.run(transaction, digest=artefact.digest.text, account_id=artefact.account_id, now=now)
+    await artefact_usage.count(transaction, artefact.account_id, used=-counted_bytes(artefact.size_bytes))
+
+
+def _artefact(row: asyncpg.Record) -> Artefact:
+    return Artefact(
+        id=row["id"],
+        account_id=row["account_id"],
+        digest=Digest(row["digest"]),
+        size_bytes=row["size_bytes"],
+        purpose=Purpose(row["purpose"]),
+        name=row["name"],
+        made_at=row["made_at"],
+        attempt_id=row["attempt_id"],
+    )

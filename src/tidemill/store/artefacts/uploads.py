@@ -1,0 +1,148 @@
+"""Uploads as the database holds them: whose they are, how much room they will need, and until when they wait.
+
+Room is reserved in the transaction that begins an upload and given back in the one that ends it. A finished upload is
+kept until its time is over, so that a client that missed the answer hears what became of it.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.artefacts.artefact import Digest, Purpose
+from tidemill.core.artefacts.grants import refused_result
+from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
+from tidemill.core.artefacts.retention import OverQuota, counted_bytes, refused_room
+from tidemill.core.artefacts.uploads import UPLOADS_MAX, Upload
+from tidemill.core.clock import Instant
+from tidemill.store.artefacts import artefact_grants, artefact_usage
+from tidemill.store.query import Connection, Query
+
+_BEGIN = Query("artefacts/upload/begin")
+_UNDER_WAY = Query("artefacts/upload/under_way")
+_FIND = Query("artefacts/upload/find")
+_OF_ATTEMPT = Query("artefacts/upload/of_attempt")
+_TOUCH = Query("artefacts/upload/touch")
+_FINISH = Query("artefacts/upload/finish")
+_END = Query("artefacts/upload/end")
+_OVERDUE = Query("artefacts/upload/overdue")
+_KNOWN = Query("artefacts/upload/known")
+
+BeginRefusal: TypeAlias = OverQuota | ArtefactRefusal | UploadRefusal
+
+
+@dataclass(frozen=True)
+class SizeRules:
+    """What one artefact may have, and what one account may keep."""
+
+    size_max_bytes: int
+    quota_bytes: int
+
+
+async def begin(transaction: Connection, upload: Upload, rules: SizeRules) -> BeginRefusal | None:
+    """Begin an upload of an account, if there is room for all that it declares."""
+    room = await artefact_usage.room(transaction, upload.account_id, rules.quota_bytes)
+    if refusal := refused_room(room, upload.length_bytes, rules.size_max_bytes):
+        return refusal
+    row = await _UNDER_WAY.row(transaction, account_id=upload.account_id)
+    assert row
+    if row["uploads"] >= UPLOADS_MAX:
+        return UploadRefusal.TOO_MANY_UPLOADS
+    await _begun(transaction, upload)
+    return None
+
+
+async def begin_result(
+    transaction: Connection, upload: Upload, attempt_id: UUID, now: Instant
+) -> tuple[Upload, UUID | None] | ArtefactRefusal | UploadRefusal:
+    """Begin the upload of an attempt's result, by its node. It belongs to whom the attempt works for.
+
+    An attempt has one: if one is under way it ends, and its id is answered, so that storage lets go of it.
+    """
+    grant = await artefact_grants.of_result(transaction, upload.begun_by, attempt_id)
+    if refusal := refused_result(grant, upload.length_bytes, now):
+        return refusal
+    assert grant
+    await artefact_usage.room(transaction, grant.account_id)
+    if not await artefact_grants.still(transaction, grant):
+        return UploadRefusal.UPLOAD_NOT_GRANTED
+    result = replace(upload, account_id=grant.account_id, attempt_id=attempt_id)
+    before = await _OF_ATTEMPT.row(transaction, attempt_id=attempt_id)
+    if before is not None:
+        await _ended(transaction, before["id"], overdue_at=None)
+    await _begun(transaction, result)
+    return result, before["id"] if before else None
+
+
+async def get(connection: Connection, upload_id: UUID) -> Upload | None:
+    row = await _FIND.row(connection, id=upload_id)
+    return _upload(row) if row else None
+
+
+async def touch(connection: Connection, upload_id: UUID, expires_at: Instant, now: Instant) -> None:
+    """Bytes have come."""
+    await _TOUCH.run(connection, id=upload_id, expires_at=expires_at, now=now)
+
+
+async def finish(transaction: Connection, upload_id: UUID, artefact_id: UUID, now: Instant) -> Upload | None:
+    """An upload has become an artefact; None if it is not under way. The caller holds the account's sums."""
+    row = await _FINISH.row(transaction, id=upload_id, artefact_id=artefact_id, now=now)
+    return _upload(row) if row else None
+
+
+async def end(transaction: Connection, upload: Upload, overdue_at: Instant | None = None) -> bool:
+    """End an upload, or forget a finished one; with a time only if it is overdue by then. Whether it is over now."""
+    await artefact_usage.room(transaction, upload.account_id)
+    return await _ended(transaction, upload.id, overdue_at=overdue_at)
+
+
+async def overdue(connection: Connection, now: Instant, limit: int) -> Sequence[Upload]:
+    """Those that have waited too long, and finished ones that nobody asks about any more."""
+    return [_upload(row) for row in await _OVERDUE.rows(connection, now=now, limit=limit)]
+
+
+async def known(connection: Connection, among: Sequence[UUID]) -> Collection[UUID]:
+    """Which of these are under way."""
+    return [row["id"] for row in await _KNOWN.rows(connection, ids=list(among))]
+
+
+async def _begun(transaction: Connection, upload: Upload) -> None:
+    await artefact_usage.count(transaction, upload.account_id, reserved=counted_bytes(upload.length_bytes))
+    await _BEGIN.run(
+        transaction,
+        id=upload.id,
+        account_id=upload.account_id,
+        begun_by=upload.begun_by,
+        purpose=upload.purpose,
+        name=upload.name,
+        length_bytes=upload.length_bytes,
+        expected=upload.expected.text if upload.expected else None,
+        attempt_id=upload.attempt_id,
+        expires_at=upload.expires_at,
+    )
+
+
+async def _ended(transaction: Connection, upload_id: UUID, *, overdue_at: Instant | None) -> bool:
+    row = await _END.row(transaction, id=upload_id, overdue_at=overdue_at)
+    if row is None:
+        return False
+    if row["artefact_id"] is None:
+        await artefact_usage.count(transaction, row["account_id"], reserved=-counted_bytes(row["length_bytes"]))
+    return True
+
+
+def _upload(row: asyncpg.Record) -> Upload:
+    return Upload(
+        id=row["id"],
+        account_id=row["account_id"],
+        begun_by=row["begun_by"],
+        purpose=Purpose(row["purpose"]),
+        name=row["name"],
+        length_bytes=row["length_bytes"],
+        expected=Digest(row["expected"]) if row["expected"] else None,
+        expires_at=row["expires_at"],
+        attempt_id=row["attempt_id"],
+        artefact_id=row["artefact_id"],
+    )

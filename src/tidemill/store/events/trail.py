@@ -1,0 +1,163 @@
+"""The audit trail as the database holds it: continued by one at a time, never changed, read in any amount.
+
+Where the next look into the log begins follows from the last act alone. Acts follow from their events alone, so a tail
+that was lost is written again as it was, as long as its events are there.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+
+import asyncpg
+
+from tidemill.core.clock import Instant
+from tidemill.core.events.log import LOG_START, Cursor, HeadPublished
+from tidemill.core.events.trail import NO_ACTS, Act, Damage, Flaw, Head, chained
+from tidemill.core.faults import DatabaseFault
+from tidemill.core.ids import Ids
+from tidemill.store.database import Database
+from tidemill.store.events import events
+from tidemill.store.query import Connection, Query
+
+NUMBER_MAX = 2**63 - 1
+
+_LOCK = Query("events/trail/lock")
+_LAST = Query("events/trail/last")
+_WAITING = Query("events/trail/waiting")
+_APPEND = Query("events/trail/append")
+_READ = Query("events/trail/read")
+_LIST = Query("events/trail/list")
+_BOUNDS = Query("events/trail/bounds")
+_PUBLISHED = Query("events/trail/published")
+_LAST_PUBLISHED = Query("events/trail/last_published")
+_UNLIKE = Query("events/trail/unlike")
+_UNTOLD = Query("events/trail/untold")
+
+_BATCH = 1000
+
+
+async def continue_trail(database: Database, limit: int) -> int:
+    """Chain the next audited events, if nobody else is doing so. Answers how many."""
+    async with database.transaction() as transaction:
+        lock = await _LOCK.row(transaction)
+        assert lock
+        if not lock["ours"]:
+            return 0
+        last = await last_act(transaction)
+        after = last.cursor if last else LOG_START
+        rows = await _WAITING.rows(
+            transaction, generation=after.generation, transaction=after.transaction, number=after.number, limit=limit
+        )
+        acts = chained(last.head if last else NO_ACTS, map(events.recorded, rows))
+        if acts:
+            await _append(transaction, acts)
+        return len(acts)
+
+
+async def last_act(connection: Connection) -> Act | None:
+    row = await _LAST.row(connection)
+    return _act(row) if row else None
+
+
+async def head(connection: Connection) -> Head:
+    """Where the trail ends now."""
+    last = await last_act(connection)
+    return last.head if last else NO_ACTS
+
+
+async def publish_head(transaction: Connection, ids: Ids, now: Instant) -> Head:
+    """Tell everybody the head of the trail, unless they were told of it already. Answers it."""
+    current = await head(transaction)
+    told = await _LAST_PUBLISHED.row(transaction)
+    if current.at is not None and not (told and told["sha256"] == current.sha256.hex()):
+        published = HeadPublished(current.number, current.sha256.hex(), current.at)
+        await events.append(transaction, [published], ids, now)
+    return current
+
+
+async def published_heads(connection: Connection) -> Sequence[Head]:
+    """Every head that the log of events tells of."""
+    rows = await _PUBLISHED.rows(connection)
+    return [Head(row["number"], bytes.fromhex(row["sha256"]), Instant(row["at_us"])) for row in rows]
+
+
+async def acts(connection: Connection, after: int | None = None, until: int = NUMBER_MAX) -> AsyncIterator[Act]:
+    """The trail in its order, a batch at a time. Rows that never should be there, below the first, are shown, too."""
+    seen = -(2**63) if after is None else after
+    while rows := await _READ.rows(connection, after=seen, until=until, limit=_BATCH):
+        for row in rows:
+            yield _act(row)
+        seen = rows[-1]["number"]
+
+
+async def listed(
+    connection: Connection,
+    *,
+    kind: str | None = None,
+    subject: str | None = None,
+    before: int | None = None,
+    limit: int = 100,
+) -> Sequence[Act]:
+    """Newest first; page on with the number of the last."""
+    most = NUMBER_MAX if before is None else before
+    return [_act(row) for row in await _LIST.rows(connection, kind=kind, subject=subject, before=most, limit=limit)]
+
+
+async def bounds(connection: Connection, since: Instant, until: Instant) -> tuple[int, int]:
+    """The first and the last number of a time. The first is the larger one if there are none."""
+    row = await _BOUNDS.row(connection, since=since, until=until)
+    assert row
+    return row["first"], row["last"]
+
+
+async def difference(connection: Connection) -> Flaw | None:
+    """Where a trail that is whole in itself does not agree with the log of events."""
+    if unlike := await _UNLIKE.row(connection):
+        number = unlike["number"]
+        return Flaw(Damage.REWRITTEN, number, f"Act {number} and the event it tells of say different things.")
+    last = await last_act(connection)
+    if last is None:
+        return None
+    generation, transaction, number = last.cursor
+    untold = await _UNTOLD.row(connection, generation=generation, transaction=transaction, number=number)
+    if untold is None:
+        return None
+    sentence = f"The event {untold['id']} ({untold['kind']}) should be act {untold['number']}, and no act tells of it."
+    return Flaw(Damage.UNTOLD, untold["number"], sentence)
+
+
+async def _append(transaction: Connection, acts: Sequence[Act]) -> None:
+    try:
+        await _APPEND.run(transaction, **_columns(acts))
+    except asyncpg.IntegrityConstraintViolationError as error:
+        raise DatabaseFault(
+            f"The audit trail cannot be continued ({error}): run `tidemill audit verify` to see what was done to it."
+        ) from error
+
+
+def _columns(acts: Sequence[Act]) -> dict[str, object]:
+    return {
+        "numbers": [act.number for act in acts],
+        "generations": [act.cursor.generation for act in acts],
+        "transactions": [act.cursor.transaction for act in acts],
+        "event_numbers": [act.cursor.number for act in acts],
+        "ats": [act.at for act in acts],
+        "event_ids": [act.event_id for act in acts],
+        "kinds": [act.kind for act in acts],
+        "subjects": [act.subject for act in acts],
+        "bodies": [act.body for act in acts],
+        "previous": [act.previous for act in acts],
+        "sha256s": [act.sha256 for act in acts],
+    }
+
+
+def _act(row: asyncpg.Record) -> Act:
+    return Act(
+        number=row["number"],
+        cursor=Cursor(row["generation"], row["transaction"], row["event_number"]),
+        at=row["at"],
+        event_id=row["event_id"],
+        kind=row["kind"],
+        subject=row["subject"],
+        body=row["body"],
+        previous=row["previous"],
+        sha256=row["sha256"],
+    )

@@ -1,0 +1,1 @@
+"""Jobs, tasks and attempts in the database."""

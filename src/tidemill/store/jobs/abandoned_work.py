@@ -1,0 +1,48 @@
+"""What nobody else ends: attempts whose node is lost or late, jobs whose time or budget is up, and what they leave.
+
+Any number may do it at once: what was given up by one is found over by the next.
+"""
+
+from tidemill.core.clock import Instant
+from tidemill.core.ids import Ids
+from tidemill.core.jobs.attempt import AttemptState
+from tidemill.core.jobs.job import JobHappening
+from tidemill.store.artefacts import artefact_grants
+from tidemill.store.database import Database
+from tidemill.store.jobs import job_closures, leases, outcomes
+from tidemill.store.jobs.outcomes import Applied, Terms
+from tidemill.store.query import Query
+
+_OVERDUE = Query("jobs/job/overdue")
+
+
+async def give_up(database: Database, limit: int, terms: Terms, ids: Ids, now: Instant) -> Applied | None:
+    """Give up attempts that came to nothing; their tasks wait for another node. Who is late may still deliver first."""
+    async with database.connection() as connection:
+        said = await leases.given_up(connection, limit)
+    if not said:
+        return None
+    async with database.transaction() as transaction:
+        return await outcomes.apply(transaction, said, terms, ids, now)
+
+
+async def close_jobs(database: Database, limit: int, now: Instant) -> int:
+    """Close jobs that are out of time or of budget. Answers how many."""
+    async with database.connection() as connection:
+        rows = await _OVERDUE.rows(connection, now=now, limit=limit)
+    closed = 0
+    for row in rows:
+        why = JobHappening.TIME_UP if row["now_late"] else JobHappening.BUDGET_REACHED
+        async with database.transaction() as transaction:
+            closed += await job_closures.close(transaction, row["id"], why) is None
+    return closed
+
+
+async def sweep(database: Database, limit: int, terms: Terms, ids: Ids, now: Instant) -> Applied:
+    """End what closing jobs have left open, and take their nodes' grants back."""
+    async with database.transaction() as transaction:
+        applied = await job_closures.sweep(transaction, limit, terms.plan, ids, now)
+        over = [attempt_id for attempt_id, state in applied.attempts.items() if state is AttemptState.CANCELLED]
+        if over:
+            await artefact_grants.take_back(transaction, over, now)
+    return applied

@@ -1,0 +1,62 @@
+"""Jobs that want no more of their tasks: called off, out of time, out of budget.
+
+Closing a job is one change of its row. What it leaves open is swept after it, at once and again and again: a task that
+was being placed or put back just then is found by the next sweep. What was delivered is judged, and paid if right.
+"""
+
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.clock import Instant
+from tidemill.core.ids import Ids
+from tidemill.core.jobs import job as lives
+from tidemill.core.jobs import task as tasks
+from tidemill.core.jobs.attempt import AttemptState, Happening, after
+from tidemill.core.jobs.job import JobHappening
+from tidemill.core.jobs.refusals import JobRefusal
+from tidemill.core.jobs.task import Effect, Step, TaskState
+from tidemill.core.settlement.rewards import MarketPlan
+from tidemill.store.jobs import jobs, leases, outcomes
+from tidemill.store.jobs.outcomes import Applied, Moved, Said
+from tidemill.store.jobs.task_ends import TaskEnd
+from tidemill.store.jobs.tasks import find_by_key
+from tidemill.store.query import Connection, Query
+
+_CLOSE = Query("jobs/job/close")
+_LEASES = Query("jobs/lease/unwanted")
+_TASKS = Query("jobs/task/unwanted")
+
+_WANTED_NO_MORE = "The job wants no more of its tasks."
+
+
+async def close(transaction: Connection, job_id: UUID, why: JobHappening) -> JobRefusal | None:
+    """A job that is at work starts nothing more. Sweep after it."""
+    row = await jobs.locked(transaction, job_id)
+    if row is None:
+        return JobRefusal.UNKNOWN_JOB
+    step = lives.step(jobs.life_of(row), why)
+    if step is None or step.job.closing is None:
+        return JobRefusal.JOB_OVER
+    await _CLOSE.run(transaction, id=job_id, closing=step.job.closing.value)
+    return None
+
+
+async def sweep(transaction: Connection, limit: int, plan: MarketPlan, ids: Ids, now: Instant) -> Applied:
+    """End what jobs that are closing have left open, and have nodes told that they are to stop."""
+    moved = [_called_off(row) for row in await _LEASES.rows(transaction, limit=limit)]
+    waiting = await _TASKS.rows(transaction, limit=limit)
+    await find_by_key(transaction)
+    ends = [TaskEnd(row["task_id"], row["job_id"], TaskState.CANCELLED) for row in waiting]
+    ends += [TaskEnd(one.lease["task_id"], one.lease["job_id"], one.step.task.state) for one in moved]
+    await leases.call_off(transaction, [one.said for one in moved], _WANTED_NO_MORE, now)
+    return await outcomes.write(transaction, moved, ends, plan, ids, now)
+
+
+def _called_off(row: asyncpg.Record) -> Moved:
+    cancelled = tasks.cancel(outcomes.life_of(row))
+    state = after(AttemptState(row["state"]), Happening.CALLED_OFF)
+    assert cancelled, "what has not delivered can be cancelled"
+    assert state, "and is at work"
+    said = Said(row["attempt_id"], row["tries"], row["node_id"], (Happening.CALLED_OFF,), _WANTED_NO_MORE)
+    return Moved(said, row, Step(cancelled[0], state, (Effect.GIVE_BACK,)))

@@ -1,0 +1,190 @@
+"""Jobs as their customers look at them: one, many, what they use, what they print, and what came of them.
+
+`owner` narrows to one account's jobs: another's is answered as if it did not exist. Without one all are meant, which is
+for operators.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.artefacts.artefact import Digest
+from tidemill.core.clock import Instant
+from tidemill.core.events.log import LOG_START, Cursor
+from tidemill.core.jobs.job import JobState
+from tidemill.core.jobs.receipts import Receipt, inclusion, read_receipt
+from tidemill.store.query import Connection, Query
+
+_FIND = Query("jobs/job_view/find")
+_LIST = Query("jobs/job_view/list")
+_USED = Query("jobs/job_view/used")
+_RESULTS = Query("jobs/job_view/results")
+_LOG = Query("jobs/job_view/log")
+_QUEUE = Query("jobs/job_view/queue")
+
+_AUDITS = {
+    "waits": "The result waits for a house node, which executes the task again to check it.",
+    "runs": "A house node executes the task again to check the result.",
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job. `waiting` and `placed` count its tasks that wait for a node, and those that a node has."""
+
+    id: UUID
+    account_id: UUID
+    state: JobState
+    closing: str | None
+    kind: str
+    asked: Mapping[str, Any]
+    quote: Mapping[str, Any] | None
+    quote_expires_at: Instant | None
+    budget_uc: int | None
+    held_uc: int
+    tasks: int
+    completed: int
+    failed: int
+    cancelled: int
+    waiting: int
+    placed: int
+    spent_uc: int
+    made_at: Instant
+    confirmed_at: Instant | None
+    deadline_at: Instant | None
+    ended_at: Instant | None
+
+
+@dataclass(frozen=True)
+class Used:
+    """What an attempt of a job uses or used: which node, for how long, and what it was paid."""
+
+    attempt_id: UUID
+    task: int
+    node_id: UUID
+    node_name: str
+    device: str
+    state: str
+    verdict: str | None
+    reason: str
+    hourly_uc: int | None
+    paid_uc: int
+    offered_at: Instant
+    ended_at: Instant | None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a task: a receipt where it was completed, and the artefact where its result is one."""
+
+    task_id: UUID
+    task: int
+    ended: str
+    attempt_id: UUID | None
+    lease: int | None
+    reason: str
+    verdict: str | None
+    receipt: Receipt | None
+    artefact_id: UUID | None
+
+    @property
+    def digest(self) -> Digest | None:
+        return self.receipt.artefact if self.receipt else None
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A piece of what an attempt printed."""
+
+    cursor: Cursor
+    task: int
+    attempt_id: UUID
+    stream: str
+    text: str
+    at: Instant
+
+
+@dataclass(frozen=True)
+class Queue:
+    """What waits for nodes and what nodes have, all customers together; `waiting` by rank, 0 is served first."""
+
+    waiting: Mapping[int, int]
+    placed: int
+    jobs: int
+    oldest_at: Instant | None
+
+
+async def get(connection: Connection, job_id: UUID, owner: UUID | None) -> Job | None:
+    row = await _FIND.row(connection, id=job_id, owner=owner)
+    return _job(row) if row else None
+
+
+async def listed(
+    connection: Connection, owner: UUID | None, state: JobState | None, after_id: UUID | None, limit: int
+) -> Sequence[Job]:
+    """Jobs, newest first."""
+    rows = await _LIST.rows(connection, owner=owner, state=state, after=after_id, limit=limit)
+    return [_job(row) for row in rows]
+
+
+async def used(connection: Connection, job_id: UUID, after_id: UUID | None, limit: int) -> Sequence[Used]:
+    """Attempts of a job, at work or over, in the order in which they were made."""
+    rows = await _USED.rows(connection, job_id=job_id, after=after_id, limit=limit)
+    return [_used(row) for row in rows]
+
+
+async def results(connection: Connection, job_id: UUID, after: int, limit: int) -> Sequence[Result]:
+    """What came of the tasks behind a number, in their order."""
+    return [_result(row) for row in await _RESULTS.rows(connection, job_id=job_id, after=after, limit=limit)]
+
+
+async def printed(connection: Connection, job_id: UUID, after: Cursor | None, limit: int) -> Sequence[Printed]:
+    """What a job's attempts printed, behind a cursor. An empty answer means: nothing more yet."""
+    start = after or LOG_START
+    rows = await _LOG.rows(
+        connection,
+        job_id=job_id,
+        generation=start.generation,
+        transaction=start.transaction,
+        number=start.number,
+        limit=limit,
+    )
+    return [_printed(row) for row in rows]
+
+
+async def queue(connection: Connection) -> Queue:
+    """How long the queue is."""
+    row = await _QUEUE.row(connection)
+    assert row
+    waiting = {rank: row[name] for rank, name in enumerate(("high", "normal", "low"))}
+    return Queue(waiting, row["placed"], row["jobs"], row["oldest_at"])
+
+
+def _used(row: asyncpg.Record) -> Used:
+    audit = row["audit"]
+    shown = {name: value for name, value in row.items() if name != "audit"}
+    return Used(**{**shown, "reason": _AUDITS[audit]}) if audit else Used(**shown)
+
+
+def _job(row: asyncpg.Record) -> Job:
+    return Job(**{**row, "state": JobState(row["state"])})
+
+
+def _result(row: asyncpg.Record) -> Result:
+    fields = dict(row)
+    sent, place = fields.pop("body"), fields.pop("place")
+    return Result(**fields, receipt=None if sent is None else _receipt(sent, place))
+
+
+def _receipt(sent: bytes, place: int) -> Receipt:
+    read = read_receipt(inclusion(sent, place).receipt)
+    assert isinstance(read, Receipt), "what was judged could be read"
+    return read
+
+
+def _printed(row: asyncpg.Record) -> Printed:
+    cursor = Cursor(row["generation"], row["transaction"], row["number"])
+    return Printed(cursor, row["task"], row["attempt_id"], row["stream"], row["text"], row["at"])

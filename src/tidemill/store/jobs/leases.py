@@ -1,0 +1,126 @@
+"""Leases as the rest of the pool sees them: what nodes are to be told, and which attempts have come to nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.clock import Instant
+from tidemill.core.jobs.attempt import Happening
+from tidemill.store.arrays import bigint_array, uuid_array
+from tidemill.store.jobs.outcomes import Said
+from tidemill.store.jobs.tasks import find_by_key
+from tidemill.store.query import Connection, Query
+
+_OVERDUE = Query("jobs/lease/overdue")
+_LOST = Query("jobs/lease/lost")
+_BEHIND = Query("jobs/lease/behind")
+_OF_NODES = Query("jobs/lease/of_nodes")
+_OFFERS = Query("jobs/lease/offers")
+_AT_WORK = Query("jobs/lease/at_work")
+_RESERVED = Query("jobs/lease/reserved")
+_CALL_OFF = Query("jobs/lease/call_off")
+_CALLED_OFF = Query("jobs/lease/called_off")
+_FORGET = Query("jobs/lease/forget")
+
+LATE = "The deadline passed before the node delivered."
+LOST = "The node is offline."
+
+
+class Numbered(NamedTuple):
+    """An attempt that its node is offered. Numbers are given in the order of placing."""
+
+    number: int
+    attempt_id: UUID
+    node_id: UUID
+
+
+class Offered(NamedTuple):
+    """What a node is offered."""
+
+    number: int
+    attempt_id: UUID
+    task_id: UUID
+    node_id: UUID
+    lease: int
+    deadline_at: Instant
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CalledOff:
+    """An attempt that its node is to stop."""
+
+    attempt_id: UUID
+    node_id: UUID
+    lease: int
+    reason: str
+
+
+async def given_up(connection: Connection, limit: int) -> list[Said]:
+    """Attempts that came to nothing: their nodes are lost, or late. To be applied as what happened to them."""
+    lost = [_said(row, Happening.NODE_LOST, LOST) for row in await _LOST.rows(connection, limit=limit)]
+    known = {one.attempt_id for one in lost}
+    late = [_said(row, Happening.TIME_UP, LATE) for row in await _OVERDUE.rows(connection, limit=limit)]
+    return [*lost, *(one for one in late if one.attempt_id not in known)]
+
+
+async def behind(connection: Connection, after: int, limit: int) -> list[Numbered]:
+    """What was placed behind a number, in its order."""
+    return [Numbered(*row) for row in await _BEHIND.rows(connection, after=after, limit=limit)]
+
+
+async def of_nodes(transaction: Connection, node_ids: Sequence[UUID]) -> list[Numbered]:
+    """All that nodes hold and have not delivered."""
+    await find_by_key(transaction)
+    return [Numbered(*row) for row in await _OF_NODES.rows(transaction, node_ids=uuid_array(node_ids))]
+
+
+async def offers(transaction: Connection, attempt_ids: Sequence[UUID]) -> list[Offered]:
+    """What nodes are told of these attempts, as far as they are still theirs, in the order of placing."""
+    await find_by_key(transaction)
+    return [Offered(*row) for row in await _OFFERS.rows(transaction, attempt_ids=uuid_array(attempt_ids))]
+
+
+async def at_work(connection: Connection) -> set[bytes]:
+    """The attempts for which something of a node is reserved, by the bytes of their ids."""
+    row = await _AT_WORK.row(connection)
+    assert row, "an aggregate has a row"
+    packed: bytes = row["attempt_ids"]
+    return {packed[at : at + 16] for at in range(0, len(packed), 16)}
+
+
+async def reserved(transaction: Connection, attempt_ids: Sequence[bytes]) -> list[tuple[UUID, UUID, bytes, UUID]]:
+    """Of attempts at work: where they are, what they were told, and whose they are."""
+    await find_by_key(transaction)
+    rows = await _RESERVED.rows(transaction, attempt_ids="{" + ",".join([one.hex() for one in attempt_ids]) + "}")
+    return [(row["attempt_id"], row["node_id"], row["body"], row["account_id"]) for row in rows]
+
+
+async def call_off(connection: Connection, attempts: Sequence[Said], reason: str, now: Instant) -> None:
+    """Have nodes told that they are to stop."""
+    if attempts:
+        await _CALL_OFF.run(
+            connection,
+            attempt_ids=uuid_array([one.attempt_id for one in attempts]),
+            node_ids=uuid_array([one.node_id for one in attempts]),
+            leases=bigint_array([one.lease for one in attempts]),
+            reason=reason,
+            now=now,
+        )
+
+
+async def called_off(connection: Connection, process_id: UUID) -> list[CalledOff]:
+    """What the nodes of a process are to stop; told once."""
+    return [CalledOff(**row) for row in await _CALLED_OFF.rows(connection, process_id=process_id)]
+
+
+async def forget(connection: Connection, until: Instant) -> None:
+    """Call-offs of nodes that never came back."""
+    await _FORGET.run(connection, until=until)
+
+
+def _said(row: asyncpg.Record, happening: Happening, reason: str) -> Said:
+    return Said(row["attempt_id"], row["tries"], row["node_id"], (happening,), reason)

@@ -1,0 +1,293 @@
+"""What happens to attempts, applied: leases go on or end, tasks wait again or end, jobs end, and what passed is paid.
+
+Everything of a batch is one transaction: leases are locked, core decides on what they say then, and all that follows is
+written. A happening that comes twice or too late finds no lease, or one of another try, and changes nothing. Locks:
+leases by id, then jobs by id, then owners' records by id, then the ledger; of these only leases are nobody else's, so
+the others are kept for a moment only.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.clock import Instant
+from tidemill.core.events.log import Event
+from tidemill.core.ids import Ids
+from tidemill.core.jobs import task as tasks
+from tidemill.core.jobs.attempt import OVER, AttemptState, Happening
+from tidemill.core.jobs.events import JobEnded
+from tidemill.core.jobs.job import JobState
+from tidemill.core.jobs.task import ENDED, Attempt, Blame, Effect, Patience, Step, TaskLife, TaskState
+from tidemill.core.jobs.task_events import AttemptsPaid, TasksEnded
+from tidemill.core.settlement.rewards import Due, MarketPlan, due
+from tidemill.store.arrays import bigint_array, text_array, uuid_array
+from tidemill.store.events import events
+from tidemill.store.jobs import task_ends
+from tidemill.store.jobs.task_ends import JobEnd, TaskEnd
+from tidemill.store.jobs.tasks import find_by_key
+from tidemill.store.query import Connection, Query
+from tidemill.store.settlement import rewards
+from tidemill.store.settlement.rewards import Passed
+
+_LOCK = Query("jobs/lease/lock")
+_CHANGE = Query("jobs/lease/change")
+_END_LEASES = Query("jobs/lease/end")
+_REQUEUE = Query("jobs/task/requeue")
+_COUNT_VERIFIED = Query("jobs/owner_record/count")
+
+Leases: TypeAlias = Mapping[UUID, asyncpg.Record]
+"""Locked leases by attempt, each with what its task expects and may cost, and whether its job still wants it."""
+
+_HOLDER = UUID(int=0)
+
+_TASK_STATES = {
+    AttemptState.OFFERED: TaskState.ASSIGNED,
+    AttemptState.ACCEPTED: TaskState.ASSIGNED,
+    AttemptState.RUNNING: TaskState.COMPUTING,
+    AttemptState.SUBMITTED: TaskState.VERIFYING,
+}
+
+
+class Said(NamedTuple):
+    """What happened to an attempt of a node, under a lease. What a node says of another's changes nothing.
+
+    `used_ms` is how long it took, and `batch_id` and `place` are where its receipt is.
+    """
+
+    attempt_id: UUID
+    lease: int
+    node_id: UUID
+    happenings: tuple[Happening, ...]
+    reason: str = ""
+    verdict: str = ""
+    used_ms: int = 0
+    batch_id: UUID | None = None
+    place: int = 0
+
+
+@dataclass(frozen=True)
+class Terms:
+    """By which rules: when tasks are given up, and what is paid."""
+
+    patience: Patience
+    plan: MarketPlan
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What came of a batch: the attempts that changed, what owners are blamed for, the jobs that ended.
+
+    `ended` counts the attempts that are over, by how and by verdict.
+    """
+
+    attempts: Mapping[UUID, AttemptState]
+    blames: Sequence[tuple[UUID, Blame]]
+    jobs_ended: Mapping[UUID, JobState]
+    ended: Mapping[tuple[AttemptState, str], int]
+
+
+class Moved(NamedTuple):
+    """A lease that is locked, what becomes of it, and what it pays."""
+
+    said: Said
+    lease: asyncpg.Record
+    step: Step
+    due: Due | None = None
+
+
+async def apply(transaction: Connection, said: Sequence[Said], terms: Terms, ids: Ids, now: Instant) -> Applied:
+    """Do what follows from happenings, once each."""
+    leases = await lock(transaction, [(one.attempt_id, one.node_id) for one in said])
+    return await settle(transaction, said, leases, terms, ids, now)
+
+
+async def lock(transaction: Connection, held: Iterable[tuple[UUID, UUID]]) -> Leases:
+    """The leases of attempts, each if it is this node's, locked until the transaction ends."""
+    await find_by_key(transaction)
+    wanted = list(held)
+    rows = await _LOCK.rows(
+        transaction,
+        attempt_ids=uuid_array([attempt_id for attempt_id, _ in wanted]),
+        node_ids=uuid_array([node_id for _, node_id in wanted]),
+    )
+    return {row["attempt_id"]: row for row in rows}
+
+
+async def settle(
+    transaction: Connection, said: Sequence[Said], leases: Leases, terms: Terms, ids: Ids, now: Instant
+) -> Applied:
+    """Do what follows from happenings for leases that are locked."""
+    assert len({one.attempt_id for one in said}) == len(said), "what happened to an attempt is said together"
+    moved = _decided(said, leases, terms)
+    ends = [_task_end(one) for one in moved if one.step.task.state in ENDED]
+    return await write(transaction, moved, ends, terms.plan, ids, now)
+
+
+async def write(
+    transaction: Connection, moved: Sequence[Moved], ends: Sequence[TaskEnd], plan: MarketPlan, ids: Ids, now: Instant
+) -> Applied:
+    """Write down what becomes of leases and of tasks, pay, and give back what is left of jobs that ended with them."""
+    over = [one for one in moved if one.step.attempt in OVER]
+    owed = await rewards.bill(transaction, [_passed(one) for one in moved if one.due], ids, now)
+    await _requeue(transaction, [one for one in moved if one.step.task.state is TaskState.PENDING], now)
+    await _change(transaction, [one for one in moved if one.step.attempt not in OVER])
+    await _end_leases(transaction, over, owed.rewards, now)
+    ended = await task_ends.write(transaction, ends, now)
+    if told := _told(moved, ends, ended):
+        await events.append(transaction, told, ids, now)
+    await _count_verified(transaction, [one for one in moved if one.due])
+    await rewards.pay(transaction, owed, [job.hold_id for job in ended.values()], plan, ids, now)
+    return Applied(
+        {one.said.attempt_id: one.step.attempt for one in moved},
+        [(one.lease["owner_id"], one.step.blame) for one in moved if one.step.blame],
+        {job_id: job.state for job_id, job in ended.items()},
+        Counter((one.step.attempt, one.said.verdict) for one in over),
+    )
+
+
+async def cancel(transaction: Connection, said: Sequence[Said], now: Instant) -> None:
+    """End attempts whose tasks are somebody else's now. The caller has locked their leases."""
+    await _END_LEASES.run(
+        transaction,
+        now=now,
+        attempt_ids=uuid_array([one.attempt_id for one in said]),
+        states=text_array([AttemptState.CANCELLED.value for _ in said]),
+        verdicts=text_array(["" for _ in said]),
+        reasons=text_array([one.reason for one in said]),
+        paid_uc=bigint_array([0 for _ in said]),
+        transfer_ids=uuid_array([None for _ in said]),
+        batch_ids=uuid_array([None for _ in said]),
+        places=bigint_array([0 for _ in said]),
+    )
+
+
+def _decided(said: Iterable[Said], leases: Leases, terms: Terms) -> list[Moved]:
+    moved = []
+    for one in said:
+        lease = leases.get(one.attempt_id)
+        if lease is None or (lease["tries"], lease["node_id"]) != (one.lease, one.node_id):
+            continue
+        life = (lease["state"], lease["failures"], lease["tries"], lease["wanted"])
+        step = _step(life, one.happenings, terms.patience)
+        if step is not None:
+            moved.append(Moved(one, lease, step, _due(one, lease, step, terms.plan)))
+    return moved
+
+
+@lru_cache(maxsize=10_000)
+def _step(life: tuple[str, int, int, bool], happenings: tuple[Happening, ...], patience: Patience) -> Step | None:
+    """What follows for the holder of a task. It is the same for all that are as far, whichever attempt it is."""
+    state, failures, tries, wanted = life
+    attempt = Attempt(_HOLDER, AttemptState(state))
+    task = TaskLife(_TASK_STATES[attempt.state], failures, tries, _HOLDER)
+    return tasks.steps(task, attempt, happenings, patience, wanted=wanted)
+
+
+def _due(said: Said, lease: asyncpg.Record, step: Step, plan: MarketPlan) -> Due | None:
+    if Effect.PAY not in step.effects or lease["hold_id"] is None:
+        return None  # the pool owes itself nothing for an audit
+    owed = due(plan, lease["hourly_uc"], lease["quoted_ms"], said.used_ms)
+    assert owed.cost_uc <= lease["cost_max_uc"], "no task is placed where it would cost more than was held for it"
+    return owed
+
+
+def _task_end(one: Moved) -> TaskEnd:
+    lease, cost_uc = one.lease, one.due.cost_uc if one.due else 0
+    return TaskEnd(lease["task_id"], lease["job_id"], one.step.task.state, one.said.attempt_id, cost_uc)
+
+
+def life_of(lease: asyncpg.Record) -> TaskLife:
+    """Where the task of a lease is."""
+    state = _TASK_STATES[AttemptState(lease["state"])]
+    return TaskLife(state, lease["failures"], lease["tries"], lease["attempt_id"])
+
+
+def _passed(one: Moved) -> Passed:
+    assert one.due
+    lease = one.lease
+    return Passed(lease["job_id"], lease["account_id"], lease["hold_id"], lease["owner_id"], one.due)
+
+
+def _told(moved: Sequence[Moved], ends: Sequence[TaskEnd], ended: Mapping[UUID, JobEnd]) -> list[Event]:
+    """One event for each job whose tasks ended, for each owner who was paid, and for each job that is over."""
+    whose = {one.lease["job_id"]: one.lease["account_id"] for one in moved}
+    counts = Counter((one.job_id, one.state) for one in ends if one.job_id in whose)
+    jobs = {job_id for job_id, _ in counts}
+    paid: dict[UUID, list[int]] = defaultdict(list)
+    for one in moved:
+        if one.due:
+            paid[one.lease["owner_id"]].append(one.due.reward_uc)
+    return [
+        *(
+            TasksEnded(whose[job_id], job_id, counts[job_id, TaskState.COMPLETED], counts[job_id, TaskState.FAILED])
+            for job_id in jobs
+        ),
+        *(AttemptsPaid(owner_id, len(rewards_uc), sum(rewards_uc)) for owner_id, rewards_uc in paid.items()),
+        *(
+            JobEnded(
+                job.account_id,
+                job_id,
+                job.state.value,
+                job.ends.completed,
+                job.ends.failed,
+                job.ends.cancelled,
+                job.spent_uc,
+            )
+            for job_id, job in ended.items()
+        ),
+    ]
+
+
+async def _requeue(transaction: Connection, again: Sequence[Moved], now: Instant) -> None:
+    if again:
+        await _REQUEUE.run(
+            transaction,
+            now=now,
+            ranks=bigint_array([one.lease["rank"] for one in again]),
+            task_ids=uuid_array([one.lease["task_id"] for one in again]),
+            job_ids=uuid_array([one.lease["job_id"] for one in again]),
+            account_ids=uuid_array([one.lease["account_id"] for one in again]),
+            failures=bigint_array([one.step.task.failures for one in again]),
+            tries=bigint_array([one.step.task.tries for one in again]),
+        )
+
+
+async def _count_verified(transaction: Connection, passed: Sequence[Moved]) -> None:
+    if passed:
+        counts = Counter(one.lease["owner_id"] for one in passed)
+        verified = bigint_array(list(counts.values()))
+        await _COUNT_VERIFIED.run(transaction, owner_ids=uuid_array(list(counts)), verified=verified)
+
+
+async def _change(transaction: Connection, going_on: Sequence[Moved]) -> None:
+    if going_on:
+        await _CHANGE.run(
+            transaction,
+            attempt_ids=uuid_array([one.said.attempt_id for one in going_on]),
+            states=text_array([one.step.attempt.value for one in going_on]),
+            batch_ids=uuid_array([one.said.batch_id for one in going_on]),
+            places=bigint_array([one.said.place for one in going_on]),
+        )
+
+
+async def _end_leases(
+    transaction: Connection, over: Sequence[Moved], transfers: Mapping[tuple[UUID, UUID], UUID], now: Instant
+) -> None:
+    if over:
+        await _END_LEASES.run(
+            transaction,
+            now=now,
+            attempt_ids=uuid_array([one.said.attempt_id for one in over]),
+            states=text_array([one.step.attempt.value for one in over]),
+            verdicts=text_array([one.said.verdict for one in over]),
+            reasons=text_array([one.said.reason for one in over]),
+            paid_uc=bigint_array([one.due.reward_uc if one.due else 0 for one in over]),
+            transfer_ids=uuid_array([transfers.get((one.lease["job_id"], one.lease["owner_id"])) for one in over]),
+            batch_ids=uuid_array([one.said.batch_id or one.lease["batch_id"] for one in over]),
+            places=bigint_array([one.said.place or one.lease["place"] or 0 for one in over]),
+        )

@@ -1,0 +1,38 @@
+"""What attempts print, kept piece by piece: of each attempt so many lines and no more."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from tidemill.core.clock import Instant
+from tidemill.core.ids import Ids
+from tidemill.core.jobs.attempt_reports import Lines
+from tidemill.store.jobs.tasks import find_by_key
+from tidemill.store.query import Connection, Query
+
+_PRINT = Query("jobs/lease/print")
+
+LINES_MAX = 10_000
+PIECE_MAX = 65_536
+
+
+async def keep(transaction: Connection, printed: Sequence[tuple[UUID, Lines]], ids: Ids, now: Instant) -> None:
+    """Keep what nodes say that their attempts print."""
+    pieces = [
+        (node_id, said.of, text) for node_id, said in printed if said.first < LINES_MAX and (text := _text(said.lines))
+    ]
+    if pieces:
+        await find_by_key(transaction)
+        await _PRINT.run(
+            transaction,
+            ids=[ids.new(now) for _ in pieces],
+            attempt_ids=[of.attempt_id for _, of, _ in pieces],
+            node_ids=[node_id for node_id, _, _ in pieces],
+            leases=[of.lease for _, of, _ in pieces],
+            texts=[text for _, _, text in pieces],
+            now=now,
+        )
+
+
+def _text(lines: Sequence[str]) -> str:
+    """As the database can keep it: no text of PostgreSQL has a zero character."""
+    return "\n".join(lines).replace("\0", "\N{REPLACEMENT CHARACTER}")[:PIECE_MAX]

@@ -1,0 +1,129 @@
+"""Tasks in the database: made with their job, waiting in the queue, placed on nodes.
+
+A task that has not ended is in the queue or has a lease, never both. Whoever deletes its row from the queue places it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
+
+from tidemill.core.clock import Instant
+from tidemill.core.trust.checks.choice import THE_POOL
+from tidemill.store.arrays import bigint_array, uuid_array
+from tidemill.store.query import Connection, Query
+
+_BY_KEY = Query("jobs/plans/by_key")
+_FRONT = Query("jobs/task/front")
+_MAKE = Query("jobs/task/make")
+_WAITING = Query("jobs/task/waiting")
+_PLACE = Query("jobs/task/place")
+
+_KEY_BYTES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class NewTask:
+    """A task to be made. `expected` is the SHA-256 of its result, where the customer knows it."""
+
+    id: UUID
+    body: bytes
+    cost_max_uc: int
+    expected: bytes | None = None
+
+
+class Waiting(NamedTuple):
+    """A task in the queue. Of two, the one with the lower rank and the older id comes first."""
+
+    rank: int
+    task_id: UUID
+    job_id: UUID
+    account_id: UUID
+    failures: int
+    tries: int
+    since: Instant
+    body: bytes
+    cost_max_uc: int
+
+    @property
+    def is_audit(self) -> bool:
+        return self.account_id == THE_POOL
+
+    @property
+    def key(self) -> bytes:
+        """What names it in the front of the queue. A task that was tried meanwhile has another."""
+        return self.rank.to_bytes(2, "big") + self.tries.to_bytes(2, "big") + self.task_id.bytes
+
+
+class Placement(NamedTuple):
+    """A task for a node: the provider's price, the time quoted at the node's speed, and until when it is the node's."""
+
+    rank: int
+    task_id: UUID
+    attempt_id: UUID
+    node_id: UUID
+    owner_id: UUID
+    hourly_uc: int
+    quoted_ms: int
+    deadline_at: Instant
+
+
+async def find_by_key(transaction: Connection) -> None:
+    """For a transaction that changes few rows of large tables, so that its cost does not grow with their history."""
+    assert transaction.is_in_transaction(), "how rows are found is changed for one transaction only"
+    await _BY_KEY.row(transaction)
+
+
+async def make(
+    transaction: Connection, job_id: UUID, account_id: UUID, tasks: Sequence[NewTask], *, rank: int, now: Instant
+) -> None:
+    """Make the tasks of a job and put them into the queue, in the transaction that confirms it."""
+    await _MAKE.run(
+        transaction,
+        job_id=job_id,
+        account_id=account_id,
+        rank=rank,
+        now=now,
+        ids=uuid_array([task.id for task in tasks]),
+        bodies=[task.body for task in tasks],
+        expected=[task.expected for task in tasks],
+        costs_max_uc=bigint_array([task.cost_max_uc for task in tasks]),
+    )
+
+
+async def front(connection: Connection, limit: int) -> list[bytes]:
+    """The keys of tasks that wait for a node, the most urgent first."""
+    row = await _FRONT.row(connection, limit=limit)
+    assert row, "an aggregate has a row"
+    packed: bytes = row["front"]
+    return [packed[at : at + _KEY_BYTES] for at in range(0, len(packed), _KEY_BYTES)]
+
+
+async def waiting(transaction: Connection, keys: Sequence[bytes]) -> list[Waiting]:
+    """The tasks of these keys that still wait, in no order."""
+    await find_by_key(transaction)
+    rows = await _WAITING.rows(
+        transaction,
+        ranks=bigint_array([int.from_bytes(key[:2], "big") for key in keys]),
+        task_ids="{" + ",".join([key[4:].hex() for key in keys]) + "}",
+    )
+    return [Waiting(*row) for row in rows]
+
+
+async def place(transaction: Connection, placements: Sequence[Placement], now: Instant) -> Mapping[UUID, int]:
+    """Give tasks to nodes. Answers the attempts that came to be and their numbers: of the others somebody else was
+    quicker, or the node is gone."""
+    await find_by_key(transaction)
+    rows = await _PLACE.rows(
+        transaction,
+        now=now,
+        ranks=bigint_array([one.rank for one in placements]),
+        task_ids=uuid_array([one.task_id for one in placements]),
+        attempt_ids=uuid_array([one.attempt_id for one in placements]),
+        node_ids=uuid_array([one.node_id for one in placements]),
+        owner_ids=uuid_array([one.owner_id for one in placements]),
+        hourly_uc=bigint_array([one.hourly_uc for one in placements]),
+        quoted_ms=bigint_array([one.quoted_ms for one in placements]),
+        deadlines_us=bigint_array([one.deadline_at for one in placements]),
+    )
+    return {row["attempt_id"]: row["number"] for row in rows}

@@ -1,0 +1,100 @@
+"""What operators do to the books by hand: freeze an account, propose an adjustment, approve or reject one."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.clock import Instant
+from tidemill.core.events.log import AccountFrozen, AdjustmentProposed, AdjustmentSettled
+from tidemill.core.ids import Ids
+from tidemill.core.ledger import Adjustment, AdjustmentRefusal, AdjustmentState, FreezeRefusal, PostingRefusal
+from tidemill.core.ledger.adjustments import propose, settle
+from tidemill.core.reasons import ReasonRefusal, checked_reason
+from tidemill.core.refusals import Refusal
+from tidemill.store.events import events
+from tidemill.store.ledger import books, ledger
+from tidemill.store.query import Connection, Query
+
+_FREEZE = Query("ledger/ledger/freeze")
+_PROPOSE = Query("ledger/ledger/propose")
+_SETTLE = Query("ledger/ledger/settle")
+_LIST = Query("ledger/ledger/adjustments")
+
+
+async def set_frozen(
+    transaction: Connection, account_id: UUID, *, frozen: bool, reason: str, by: str, ids: Ids, now: Instant
+) -> books.Balance | Refusal:
+    """Freeze an account or unfreeze it. Nothing moves on a frozen one, except what is given back to it."""
+    kept = checked_reason(reason)
+    if isinstance(kept, ReasonRefusal):
+        return kept
+    found = await books.balances(transaction, ids=[account_id])
+    if not found:
+        return PostingRefusal.UNKNOWN_ACCOUNT
+    changed = await _FREEZE.row(transaction, account_id=account_id, frozen=frozen)
+    assert changed
+    if not changed["changed"]:
+        return FreezeRefusal.ALREADY_FROZEN if frozen else FreezeRefusal.NOT_FROZEN
+    await events.append(transaction, [AccountFrozen(account_id, frozen, kept, by)], ids, now)
+    return replace(found[0], frozen=frozen)
+
+
+async def propose_adjustment(transaction: Connection, asked: Adjustment, ids: Ids) -> Adjustment | Refusal:
+    """Keep an adjustment until a second operator has decided."""
+    proposed = propose(asked)
+    if not isinstance(proposed, Adjustment):
+        return proposed
+    sides = await books.balances(transaction, ids=[proposed.debit_id, proposed.credit_id])
+    if len(sides) < 2:
+        return PostingRefusal.UNKNOWN_ACCOUNT
+    if {side.currency for side in sides} != {proposed.currency}:
+        return PostingRefusal.CURRENCY_MISMATCH
+    await _PROPOSE.run(
+        transaction,
+        id=proposed.id,
+        debit_id=proposed.debit_id,
+        credit_id=proposed.credit_id,
+        amount_uc=proposed.amount_uc,
+        currency=proposed.currency,
+        reason=proposed.reason,
+        proposed_by=proposed.proposed_by,
+        proposed_at=proposed.proposed_at,
+    )
+    event = AdjustmentProposed(
+        proposed.id, proposed.amount_uc, proposed.currency, proposed.reason, proposed.proposed_by
+    )
+    await events.append(transaction, [event], ids, proposed.proposed_at)
+    return proposed
+
+
+async def settle_adjustment(
+    transaction: Connection, adjustment_id: UUID, *, approve: bool, by: str, ids: Ids, now: Instant
+) -> Adjustment | Refusal:
+    """Approve an adjustment and post it, or reject it. If it is refused, the caller's transaction must not commit."""
+    found = await _LIST.rows(transaction, id=adjustment_id, state=None, before=None, limit=1)
+    settled = settle(_adjustment(found[0]) if found else None, approve=approve, by=by, now=now)
+    if isinstance(settled, Refusal):
+        return settled
+    row = await _SETTLE.row(transaction, id=adjustment_id, state=settled.state.value, decided_by=by, decided_at=now)
+    if not row or not row["settled"]:
+        return AdjustmentRefusal.ALREADY_DECIDED
+    if approve:
+        (outcome,) = await ledger.post(transaction, [settled.transfer], ids, now)
+        if outcome.refusal is not None:
+            return outcome.refusal
+    await events.append(transaction, [AdjustmentSettled(adjustment_id, settled.state.value, by)], ids, now)
+    return settled
+
+
+async def adjustments(
+    connection: Connection, *, state: AdjustmentState | None = None, before: UUID | None = None, limit: int = 100
+) -> Sequence[Adjustment]:
+    """Newest first; page on with the id of the last."""
+    wanted = state.value if state else None
+    return [_adjustment(row) for row in await _LIST.rows(connection, id=None, state=wanted, before=before, limit=limit)]
+
+
+def _adjustment(row: asyncpg.Record) -> Adjustment:
+    return Adjustment(**{**row, "state": AdjustmentState(row["state"])})

@@ -1,0 +1,69 @@
+"""The registry of models as the database holds it. A model's artefact stays as long as the model does."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.artefacts.artefact import Digest
+from tidemill.core.artefacts.events import ModelAdded, ModelRemoved
+from tidemill.core.clock import Instant
+from tidemill.core.ids import Ids
+from tidemill.core.models.model import Model, ModelRefusal, WantedModel, checked_model
+from tidemill.store.artefacts import artefacts
+from tidemill.store.events import events
+from tidemill.store.query import Connection, Query
+
+_ADD = Query("models/model/add")
+_LIST = Query("models/model/list")
+_FIND = Query("models/model/find")
+_REMOVE = Query("models/model/remove")
+
+
+async def add(
+    transaction: Connection, wanted: WantedModel, artefact_id: UUID, *, by: str, ids: Ids, now: Instant
+) -> Model | ModelRefusal:
+    """Add a model that is made of an artefact."""
+    artefact = await artefacts.locked(transaction, artefact_id)
+    if refusal := checked_model(wanted, artefact):
+        return refusal
+    assert artefact
+    model_id = ids.new(now)
+    added = await _ADD.row(transaction, **vars(wanted), id=model_id, artefact_id=artefact_id, added_by=by, now=now)
+    if not added:
+        return ModelRefusal.MODEL_NAME_TAKEN
+    told = ModelAdded(model_id, wanted.name, artefact.digest.text, wanted.licence, by)
+    await events.append(transaction, [told], ids, now)
+    return Model(
+        **vars(wanted),
+        id=model_id,
+        artefact_id=artefact_id,
+        digest=artefact.digest,
+        size_bytes=artefact.size_bytes,
+        added_by=by,
+        added_at=now,
+    )
+
+
+async def listed(connection: Connection, after_name: str | None, limit: int) -> Sequence[Model]:
+    """Models, by their names."""
+    return [_model(row) for row in await _LIST.rows(connection, after=after_name, limit=limit)]
+
+
+async def get(connection: Connection, name: str) -> Model | None:
+    row = await _FIND.row(connection, name=name)
+    return _model(row) if row else None
+
+
+async def remove(transaction: Connection, name: str, *, by: str, ids: Ids, now: Instant) -> Model | ModelRefusal:
+    """Remove a model. Who runs it runs on; its artefact can be deleted from now on."""
+    model = await get(transaction, name)
+    if model is None or not await _REMOVE.row(transaction, id=model.id):
+        return ModelRefusal.UNKNOWN_MODEL
+    await events.append(transaction, [ModelRemoved(model.id, model.name, model.digest.text, by)], ids, now)
+    return model
+
+
+def _model(row: asyncpg.Record) -> Model:
+    fields = dict(row)
+    return Model(**{**fields, "digest": Digest(fields["digest"])})

@@ -1,0 +1,1 @@
+"""The registry of nodes, their links, reports and challenges in the database."""

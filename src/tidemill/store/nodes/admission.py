@@ -1,0 +1,301 @@
+"""Letting agents in, many at a time, in a handful of statements. What each is worth is core's decision.
+
+Locks are always taken in one order: owners, tokens, presence, each by id. So no two processes wait for each other, and
+what was decided still holds when it is written. A newcomer's node, its use of the token, the event and the letter to
+its owner are there together or not at all.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.accounts.roles import Role
+from tidemill.core.clock import DAY, Instant
+from tidemill.core.events.log import Event
+from tidemill.core.ids import Ids, first_id_at
+from tidemill.core.nodes.admission import (
+    AdmissionRefusal,
+    Applicant,
+    DoorRules,
+    Found,
+    LetIn,
+    Owner,
+    Register,
+    Standing,
+    TurnedAway,
+    Verdict,
+    decide,
+)
+from tidemill.core.nodes.events import NodeCloned, NodeJoined, NodeVersionRefused
+from tidemill.core.nodes.join_tokens import JoinToken
+from tidemill.core.nodes.life import Life
+from tidemill.core.nodes.rules import rule_book
+from tidemill.core.nodes.rules.rule_book import Place, RuleBook
+from tidemill.store.events import events
+from tidemill.store.nodes.join_tokens import token_of
+from tidemill.store.notices import joining_letters
+from tidemill.store.operations.keyring import Keyring
+from tidemill.store.query import Connection, Query
+
+_OWNERS = Query("nodes/admission/owners")
+_TOKENS = Query("nodes/admission/tokens")
+_LOCK = Query("nodes/admission/lock")
+_NODES = Query("nodes/admission/nodes")
+_NAMED = Query("nodes/admission/named")
+_REGISTER = Query("nodes/admission/register")
+_USE = Query("nodes/admission/use")
+_LINK = Query("nodes/admission/link")
+_AGENTS = Query("nodes/admission/agents")
+_CLONED = Query("nodes/admission/cloned")
+
+BATCH_MAX = 500
+_AGAIN_MS = 1_000
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """It is in. `received` is the number of its last report that is safe, `rules` the pool's book for it, in JSON."""
+
+    node_id: UUID
+    generation: int
+    received: int
+    rules: bytes
+    version_accepted: bool
+
+
+Answer: TypeAlias = Admitted | TurnedAway
+_Rows: TypeAlias = Mapping[UUID, asyncpg.Record]
+
+
+@dataclass(frozen=True)
+class Door:
+    """Which process lets in, and by which rules."""
+
+    process_id: UUID
+    rules: DoorRules
+    keyring: Keyring
+    ids: Ids
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """One that comes in: where in the batch, which node, and what it is told."""
+
+    place: int
+    applicant: Applicant
+    node_id: UUID
+    account_id: UUID
+    rules: bytes
+    wishes: int
+    version_accepted: bool
+    tell_version: bool
+    token: JoinToken | None = None
+    told_until: Instant | None = None
+
+
+async def admit(transaction: Connection, applicants: Sequence[Applicant], door: Door, now: Instant) -> list[Answer]:
+    """One answer an applicant, in their order."""
+    assert len(applicants) <= BATCH_MAX, "a batch is short, because others wait for its locks"
+    found, rows = await _found(transaction, applicants, now)
+    verdicts = decide(applicants, found, door.rules, now)
+    entries = [
+        entry
+        for place, (applicant, verdict) in enumerate(zip(applicants, verdicts, strict=True))
+        if (entry := _entry(place, applicant, verdict, rows, door.ids, now))
+    ]
+    entries = await _registered(transaction, entries, door, now)
+    links = await _linked(transaction, entries, door.process_id, now)
+    await _tell(transaction, applicants, verdicts, entries, door, now)
+    return [_answer(verdict, links.get(place)) for place, verdict in enumerate(verdicts)]
+
+
+def node_name(node_id: UUID) -> str:
+    """What a node is called until its owner calls it something."""
+    return f"node-{node_id.hex[-6:]}"
+
+
+async def _found(transaction: Connection, applicants: Sequence[Applicant], now: Instant) -> tuple[Found, _Rows]:
+    """What is known of the callers, locked; and the rows of their nodes."""
+    keys = list({applicant.key for applicant in applicants})
+    shown = (applicant.token_sha256 for applicant in applicants if applicant.node_id is None)
+    hashes = list({sha256 for sha256 in shown if sha256 is not None})
+    owners = await _OWNERS.rows(transaction, keys=keys, hashes=hashes, since_id=first_id_at(Instant(now - DAY)))
+    tokens = await _TOKENS.rows(transaction, hashes=hashes) if hashes else []
+    await _LOCK.run(transaction, keys=keys)
+    nodes = await _NODES.rows(transaction, keys=keys)
+    found = Found(
+        {row["key"]: _standing(row) for row in nodes},
+        await _named(transaction, applicants, {row["id"] for row in nodes}),
+        {row["sha256"]: token_of(row) for row in tokens},
+        {row["id"]: _owner(row) for row in owners},
+    )
+    return found, {row["id"]: row for row in nodes}
+
+
+async def _named(transaction: Connection, applicants: Sequence[Applicant], known: set[UUID]) -> frozenset[UUID]:
+    """Which of the nodes that callers name there are."""
+    strange = {applicant.node_id for applicant in applicants if applicant.node_id is not None} - known
+    if not strange:
+        return frozenset(known)
+    return frozenset(known | {row["id"] for row in await _NAMED.rows(transaction, ids=list(strange))})
+
+
+def _owner(row: asyncpg.Record) -> Owner:
+    return Owner(row["id"], frozenset(map(Role, row["roles"])), row["blocked"], row["joined"])
+
+
+def _standing(row: asyncpg.Record) -> Standing:
+    return Standing(
+        id=row["id"],
+        account_id=row["account_id"],
+        key=row["key"],
+        life=Life(row["life"]),
+        refused_agent=row["refused_agent"],
+        cloned_at=row["cloned_at"],
+        instance=row["instance"],
+        held=row["held"],
+        heard_at=row["heard_at"],
+        told_until=row["told_until"],
+    )
+
+
+def _entry(place: int, applicant: Applicant, verdict: Verdict, rows: _Rows, ids: Ids, now: Instant) -> _Entry | None:
+    match verdict:
+        case LetIn(node, accepted, tell_version):
+            rules, wishes = rows[node.id]["rules"].encode(), rows[node.id]["wishes"]
+            told = (accepted, tell_version, None, verdict.told_until(now))
+            return _Entry(place, applicant, node.id, node.account_id, rules, wishes, *told)
+        case Register(token, accepted):
+            rules = rule_book.to_json(_first_rules(token, now))
+            return _Entry(place, applicant, ids.new(now), token.account_id, rules, 0, accepted, not accepted, token)
+        case TurnedAway():
+            return None
+
+
+def _first_rules(token: JoinToken, now: Instant) -> RuleBook:
+    """The token's labels, which were checked when it was made."""
+    if not token.labels:
+        return RuleBook()
+    wishes = {"labels": list(token.labels)}
+    book = rule_book.change(RuleBook(), wishes, by="join token", place=Place.POOL, now=now)
+    assert isinstance(book, RuleBook), "the labels of a token are checked when it is made"
+    return book
+
+
+async def _registered(transaction: Connection, entries: Sequence[_Entry], door: Door, now: Instant) -> list[_Entry]:
+    """Make the newcomers' nodes. Answers all who come in: without those whose key was joined elsewhere just now."""
+    newcomers = [(entry, entry.token) for entry in entries if entry.token is not None]
+    if not newcomers:
+        return list(entries)
+    rows = await _REGISTER.rows(
+        transaction,
+        ids=[entry.node_id for entry, _ in newcomers],
+        keys=[entry.applicant.key for entry, _ in newcomers],
+        token_ids=[token.id for _, token in newcomers],
+        names=[node_name(entry.node_id) for entry, _ in newcomers],
+        agents=[entry.applicant.agent for entry, _ in newcomers],
+        refused_agents=[_refused_agent(entry) for entry, _ in newcomers],
+        rules=[json.loads(entry.rules) for entry, _ in newcomers],
+        now=now,
+    )
+    made = {row["id"] for row in rows}
+    await _use_tokens(transaction, [(entry, token) for entry, token in newcomers if entry.node_id in made], door, now)
+    return [entry for entry in entries if entry.token is None or entry.node_id in made]
+
+
+async def _use_tokens(
+    transaction: Connection, joined: Sequence[tuple[_Entry, JoinToken]], door: Door, now: Instant
+) -> None:
+    by_token: dict[UUID, list[tuple[_Entry, JoinToken]]] = {}
+    for entry, token in joined:
+        by_token.setdefault(token.id, []).append((entry, token))
+    told = [
+        joining_letters.Joined(token, node_name(entry.node_id), entry.applicant.address)
+        for entry, token in (first for first, *_ in by_token.values())
+    ]
+    written = await joining_letters.write(transaction, told, door.keyring, door.ids, now)
+    await _USE.run(
+        transaction,
+        ids=list(by_token),
+        uses=[len(uses) for uses in by_token.values()],
+        letters=[token_id in written for token_id in by_token],
+        now=now,
+    )
+
+
+async def _linked(
+    transaction: Connection, entries: Sequence[_Entry], process_id: UUID, now: Instant
+) -> Mapping[int, Admitted]:
+    """Give the nodes their next links. Answers them by their places in the batch."""
+    if not entries:
+        return {}
+    rows = await _LINK.rows(
+        transaction,
+        node_ids=[entry.node_id for entry in entries],
+        instances=[entry.applicant.instance for entry in entries],
+        tolds=[entry.wishes for entry in entries],
+        told_untils=[entry.told_until for entry in entries],
+        process_id=process_id,
+        now=now,
+    )
+    links = {row["node_id"]: (row["generation"], row["received"]) for row in rows}
+    await _write_agents(transaction, [entry for entry in entries if entry.token is None])
+    return {
+        entry.place: Admitted(entry.node_id, *links[entry.node_id], entry.rules, entry.version_accepted)
+        for entry in entries
+    }
+
+
+async def _write_agents(transaction: Connection, known: Sequence[_Entry]) -> None:
+    if known:
+        await _AGENTS.run(
+            transaction,
+            ids=[entry.node_id for entry in known],
+            agents=[entry.applicant.agent for entry in known],
+            refused_agents=[_refused_agent(entry) for entry in known],
+        )
+
+
+def _refused_agent(entry: _Entry) -> str | None:
+    return entry.applicant.agent if entry.tell_version else None
+
+
+async def _tell(
+    transaction: Connection,
+    applicants: Sequence[Applicant],
+    verdicts: Sequence[Verdict],
+    entries: Sequence[_Entry],
+    door: Door,
+    now: Instant,
+) -> None:
+    """Append what happened: who joined, which agents are too old, and which nodes have a clone."""
+    clones = {
+        verdict.cloned.id: NodeCloned(verdict.cloned.account_id, verdict.cloned.id, applicant.address)
+        for applicant, verdict in zip(applicants, verdicts, strict=True)
+        if isinstance(verdict, TurnedAway) and verdict.cloned
+    }
+    if clones:
+        await _CLONED.run(transaction, ids=sorted(clones), now=now)
+    told = [*_told_of(entries, door.rules.oldest_agent), *clones.values()]
+    if told:
+        await events.append(transaction, told, door.ids, now)
+
+
+def _told_of(entries: Iterable[_Entry], oldest: str) -> Iterable[Event]:
+    for entry in entries:
+        who, caller = (entry.account_id, entry.node_id), entry.applicant
+        if entry.token is not None:
+            name, house = node_name(entry.node_id), entry.token.house
+            yield NodeJoined(*who, name, house, entry.token.id, caller.agent, caller.address)
+        if entry.tell_version:
+            yield NodeVersionRefused(*who, caller.agent, oldest)
+
+
+def _answer(verdict: Verdict, admitted: Admitted | None) -> Answer:
+    if isinstance(verdict, TurnedAway):
+        return verdict
+    return admitted or TurnedAway(AdmissionRefusal.JOINED_AT_ONCE, retry_ms=_AGAIN_MS)

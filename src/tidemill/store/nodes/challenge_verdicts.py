@@ -1,0 +1,176 @@
+"""What comes of challenges: leased, weighed by core between two short transactions, and written with its consequences.
+
+Whoever applies a conclusion must still hold its lease. A pass writes what was measured of the devices and makes the
+node active; anything but a pass or an expiry takes that back. Both are told by an event with the figures.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from tidemill.core.clock import Instant
+from tidemill.core.ids import Ids
+from tidemill.core.nodes.challenge.conclusions import Conclusion, Evidence
+from tidemill.core.nodes.challenge.events import NodeChallengeFailed, NodeChallengePassed
+from tidemill.core.nodes.challenge.messages import Answer, answer_of
+from tidemill.core.nodes.challenge.states import State
+from tidemill.core.nodes.challenge.verdict import Figures
+from tidemill.core.nodes.life import Change, Life, LifeRefusal, after
+from tidemill.store.database import Database
+from tidemill.store.events import events
+from tidemill.store.nodes.challenges import SLACK_US, asked_of
+from tidemill.store.query import Connection, Query
+
+_LEASE = Query("nodes/challenge/lease")
+_EVIDENCE = Query("nodes/challenge/evidence")
+_ANSWERS = Query("nodes/challenge/answers")
+_LOCK_NODE = Query("nodes/challenge/lock_node")
+_CONCLUDE = Query("nodes/challenge/conclude")
+_FORGET_ANSWERS = Query("nodes/challenge/forget_answers")
+_LOCK_ROUND = Query("nodes/challenge/lock_round")
+_CLOSE_ROUND = Query("nodes/challenge/close_round")
+_SCHEDULE = Query("nodes/challenge/schedule")
+_MEASURED = Query("nodes/challenge/measured")
+_SET_LIFE = Query("nodes/challenge/set_life")
+_FORGET = Query("nodes/challenge/forget")
+
+
+@dataclass(frozen=True)
+class Leased:
+    """Challenges in hand, all with one token."""
+
+    token: UUID
+    ids: Sequence[UUID]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One challenge to be concluded."""
+
+    id: UUID
+    token: UUID
+    node_id: UUID
+    account_id: UUID
+    round_trip_ms: int | None
+    evidence: Evidence
+
+
+async def lease(database: Database, ids: Ids, *, lease_us: int, limit: int, now: Instant) -> Leased:
+    token = ids.new(now)
+    async with database.connection() as connection:
+        rows = await _LEASE.rows(
+            connection,
+            token=token,
+            leased_until=now + lease_us,
+            implausible=now + 2 * lease_us,
+            limit=limit,
+            now=now,
+        )
+    return Leased(token, [row["id"] for row in rows])
+
+
+async def case_of(database: Database, token: UUID, challenge_id: UUID, now: Instant) -> Case | None:
+    """Everything about one challenge; None if it is no longer ours."""
+    async with database.connection() as connection:
+        row = await _EVIDENCE.row(connection, id=challenge_id, token=token, slack_us=SLACK_US, now=now)
+        if row is None:
+            return None
+        said = await _ANSWERS.rows(connection, id=challenge_id)
+    answers = [(answer_of(one["body"]), one["received_at"]) for one in said]
+    evidence = Evidence(
+        State(row["state"]),
+        asked_of(row["asked"]),
+        row["draw"],
+        row["sent_at"],
+        row["late"],
+        row["deaf"],
+        [(answer, at) for answer, at in answers if isinstance(answer, Answer)],
+        row["relinked"],
+    )
+    return Case(challenge_id, token, row["node_id"], row["account_id"], row["round_trip_ms"], evidence)
+
+
+async def apply(
+    transaction: Connection,
+    case: Case,
+    conclusion: Conclusion,
+    *,
+    enough_stake: bool,
+    due_at: Instant,
+    ids: Ids,
+    now: Instant,
+) -> bool:
+    """Write a conclusion. False: the challenge was no longer ours, and nothing was changed.
+
+    `enough_stake` is for the part that keeps stakes to fill; until there is one, every stake is enough.
+    """
+    life = await _LOCK_NODE.row(transaction, node_id=case.node_id)
+    assert life, "a node is kept for ever"
+    concluded = await _CONCLUDE.row(transaction, id=case.id, token=case.token, state=conclusion.state.value, now=now)
+    if concluded is None:
+        return False
+    await _FORGET_ANSWERS.run(transaction, id=case.id)
+    await _LOCK_ROUND.row(transaction, id=concluded["round_id"])
+    await _CLOSE_ROUND.run(transaction, id=concluded["round_id"], now=now)
+    await _schedule(transaction, case, conclusion, due_at, now)
+    if conclusion.state is State.PASSED:
+        await _write_measured(transaction, case.node_id, conclusion.figures, now)
+    await _change_life(transaction, case.node_id, Life(life["life"]), conclusion.state, enough_stake=enough_stake)
+    await _tell(transaction, case, conclusion, ids, now)
+    return True
+
+
+async def forget(database: Database, closed_before: Instant, limit: int) -> int:
+    """Forget rounds that were closed long ago. Answers how many."""
+    async with database.connection() as connection:
+        return len(await _FORGET.rows(connection, closed_before=closed_before, limit=limit))
+
+
+async def _schedule(transaction: Connection, case: Case, conclusion: Conclusion, due_at: Instant, now: Instant) -> None:
+    await _SCHEDULE.run(
+        transaction,
+        node_id=case.node_id,
+        passed=conclusion.state is State.PASSED,
+        excused=conclusion.excused,
+        late=conclusion.late,
+        refused=" ".join(finding.sentence for finding in conclusion.findings) or None,
+        due_at=due_at,
+        now=now,
+    )
+
+
+async def _write_measured(transaction: Connection, node_id: UUID, figures: Sequence[Figures], now: Instant) -> None:
+    await _MEASURED.run(
+        transaction,
+        node_id=node_id,
+        indexes=[one.index for one in figures],
+        names=[one.name for one in figures],
+        memories=[one.claimed_mib for one in figures],
+        mibs=[one.measured_mib for one in figures],
+        speeds=[one.measured_ops_per_s for one in figures],
+        nvlinks=[one.nvlink_ppm for one in figures],
+        now=now,
+    )
+
+
+async def _change_life(transaction: Connection, node_id: UUID, life: Life, state: State, *, enough_stake: bool) -> None:
+    if state is State.EXPIRED:
+        return
+    proved = state is State.PASSED and enough_stake
+    changed = after(life, Change.PROVED if proved else Change.LAPSED)
+    if not isinstance(changed, LifeRefusal):
+        await _SET_LIFE.run(transaction, node_id=node_id, life=changed.value)
+
+
+async def _tell(transaction: Connection, case: Case, conclusion: Conclusion, ids: Ids, now: Instant) -> None:
+    if conclusion.state is State.EXPIRED:
+        return
+    who = (case.account_id, case.node_id)
+    if conclusion.state is State.PASSED:
+        passed = NodeChallengePassed(*who, conclusion.figures, case.round_trip_ms)
+        await events.append(transaction, [passed], ids, now)
+        return
+    codes = tuple(dict.fromkeys(finding.refusal.code for finding in conclusion.findings))
+    sentences = tuple(finding.sentence for finding in conclusion.findings)
+    failed = NodeChallengeFailed(*who, codes, sentences, conclusion.figures, case.round_trip_ms)
+    await events.append(transaction, [failed], ids, now)

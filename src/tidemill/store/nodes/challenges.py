@@ -1,0 +1,271 @@
+"""Challenges while they go on: rounds begun, orders handed out, answers kept. What comes of them: challenge_verdicts.
+
+A round is all nodes of an owner that are online, asked in one transaction; places are drawn for all of them in another.
+Locks are taken in one order: nodes by id, then the round, then challenges by node.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.bounded_json import Malformed, json_bytes, read_json
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.ids import Ids
+from tidemill.core.nodes.challenge.messages import Answer, DeviceDraw, Step, answer_of, order_bytes
+from tidemill.core.nodes.challenge.sizes import Asked, ask_order, asked, device_draw, draw_order
+from tidemill.core.nodes.challenge.states import Happening, State, after
+from tidemill.core.nodes.challenge.verdict import ChallengeRefusal, missed
+from tidemill.core.nodes.machine.hardware import Machine
+from tidemill.core.settings.sections.challenge import ChallengeSettings
+from tidemill.store.query import Connection, Query
+
+_DUE_OWNERS = Query("nodes/challenge/due_owners")
+_MEMBERS = Query("nodes/challenge/members")
+_BEGIN_ROUND = Query("nodes/challenge/begin_round")
+_ASK = Query("nodes/challenge/ask")
+_MISSED = Query("nodes/challenge/missed")
+_ORDERS = Query("nodes/challenge/orders")
+_LOCK = Query("nodes/challenge/lock")
+_ANSWER = Query("nodes/challenge/answer")
+_PROGRESS = Query("nodes/challenge/progress")
+_SET_STATES = Query("nodes/challenge/set_states")
+_UNDRAWN = Query("nodes/challenge/undrawn")
+_LOCK_MEMBERS = Query("nodes/challenge/lock_members")
+_LOCK_CHALLENGES = Query("nodes/challenge/lock_challenges")
+_DRAW_ROUND = Query("nodes/challenge/draw_round")
+_DRAW = Query("nodes/challenge/draw")
+
+SLACK_US = 30 * SECOND
+"""Listening is counted in ticks; so much less of it than of time is no sign that we were away."""
+
+WAIT_US = 60 * SECOND
+"""How long a node that lost its link is waited for before its owner's others are challenged without it."""
+
+PATIENCE_US = 600 * SECOND
+"""A challenge that is due for longer, rest aside, waits for no node: else two that come and go could put it off."""
+
+DRAW_BYTES = 32
+_MACHINE_MAX_BYTES = 1_000_000
+"""More than any that was taken: the database spaces its JSON out."""
+
+_ASKED_MAX_BYTES = 1_000_000
+_KEEP_LONGER_S = 60
+
+RandomBytes = Callable[[int], bytes]
+
+
+@dataclass(frozen=True)
+class _Open:
+    """A challenge that answers speak of."""
+
+    id: UUID
+    node_id: UUID
+    state: State
+    asked: Asked
+    draw: bytes | None
+    by: Instant
+    left_behind: bool
+
+    def draw_of(self, device: int) -> DeviceDraw | None:
+        return device_draw(self.asked.tasks[device], self.draw) if self.draw is not None else None
+
+
+async def due_owners(
+    connection: Connection, rules: ChallengeSettings, after_id: UUID | None, limit: int, now: Instant
+) -> Sequence[UUID]:
+    """Owners of whom a node has to be challenged, in the order of their ids, behind one of them."""
+    rested_since = now - int(rules.rest_s * SECOND)
+    rows = await _DUE_OWNERS.rows(
+        connection,
+        rested_since=rested_since,
+        waited_since=now - WAIT_US,
+        due_since=rested_since - PATIENCE_US,
+        after=after_id,
+        limit=limit,
+        now=now,
+    )
+    return [row["account_id"] for row in rows]
+
+
+async def ask(
+    transaction: Connection, account_id: UUID, rules: ChallengeSettings, random: RandomBytes, ids: Ids, now: Instant
+) -> int:
+    """Challenge all nodes of an owner that are online. Answers how many; none if they are being challenged already.
+
+    Its other nodes have nothing to show any more: what they showed may be in the machine that is asked now.
+    """
+    members = await _MEMBERS.rows(transaction, account_id=account_id)
+    wanted = {row["id"]: found for row in members if (found := _asked(row, rules, random)) and found.devices}
+    if not wanted:
+        return 0
+    round_id, commit_by = ids.new(now), now + int(rules.commit_s * SECOND)
+    if not await _BEGIN_ROUND.row(transaction, id=round_id, account_id=account_id, commit_by=commit_by, now=now):
+        return 0
+    await _ASK.run(
+        transaction,
+        round_id=round_id,
+        ids=[ids.new(now) for _ in wanted],
+        node_ids=list(wanted),
+        asked=[json_bytes(one).decode() for one in wanted.values()],
+        now=now,
+    )
+    refused = missed().sentence
+    await _MISSED.run(transaction, account_id=account_id, node_ids=list(wanted), refused=refused, now=now)
+    return len(wanted)
+
+
+async def orders_for(
+    connection: Connection, node_ids: Sequence[UUID], rules: ChallengeSettings, now: Instant
+) -> Mapping[UUID, bytes]:
+    """What these nodes have to be told, as bodies of orders of the kind `challenge`. Send them at once: time runs."""
+    rows = await _ORDERS.rows(connection, node_ids=list(node_ids), now=now)
+    keep_s = int(rules.commit_s + rules.open_s) + _KEEP_LONGER_S
+    return {row["node_id"]: _order(row, keep_s) for row in rows}
+
+
+async def apply_answers(
+    transaction: Connection, said: Sequence[tuple[UUID, bytes]], received_at: Instant
+) -> list[ChallengeRefusal | None]:
+    """Keep what nodes said, each by its node's id, and move their challenges on. One call a transaction: locks."""
+    read = []
+    for node_id, body in said:
+        read.append((node_id, answer_of(body)))
+        await asyncio.sleep(0)  # one may take milliseconds, a batch may hold thousands, and others want their turn
+    open_ones = await _open(transaction, [answer for _, answer in read if isinstance(answer, Answer)])
+    outcomes, kept = [], []
+    for node_id, answer in read:
+        outcome = _objection(node_id, answer, open_ones, received_at)
+        outcomes.append(outcome)
+        if outcome is None and isinstance(answer, Answer):
+            kept.append(answer)
+    if kept:
+        await _keep(transaction, kept, received_at)
+        await _move_on(transaction, kept, open_ones)
+    return outcomes
+
+
+async def undrawn(connection: Connection, limit: int, now: Instant) -> Sequence[UUID]:
+    """Rounds that wait for nobody any more."""
+    return [row["id"] for row in await _UNDRAWN.rows(connection, limit=limit, now=now)]
+
+
+async def draw(
+    transaction: Connection, round_id: UUID, rules: ChallengeSettings, random: RandomBytes, now: Instant
+) -> int:
+    """Draw places for everybody who has committed; who has not is late. Answers for how many."""
+    await _LOCK_MEMBERS.rows(transaction, round_id=round_id)
+    open_by = now + int(rules.open_s * SECOND)
+    drawn = await _DRAW_ROUND.row(transaction, id=round_id, open_by=open_by, slack_us=SLACK_US, now=now)
+    if drawn is None or drawn["deaf"]:
+        return 0
+    rows = await _LOCK_CHALLENGES.rows(transaction, round_id=round_id)
+    committed = [row["id"] for row in rows if row["state"] == State.COMMITTED.value]
+    if committed:
+        await _DRAW.run(transaction, ids=committed, draws=[random(DRAW_BYTES) for _ in committed])
+    return len(committed)
+
+
+def asked_of(text: str) -> Asked:
+    """What a node was asked, as its row holds it."""
+    read = read_json(Asked, text.encode(), _ASKED_MAX_BYTES)
+    assert not isinstance(read, Malformed), read.sentence
+    return read
+
+
+def _asked(row: asyncpg.Record, rules: ChallengeSettings, random: RandomBytes) -> Asked | None:
+    machine = read_json(Machine, row["machine"].encode(), _MACHINE_MAX_BYTES)
+    if isinstance(machine, Malformed):
+        return None
+    earlier = {int(index): speed for index, speed in row["earlier"].items()}
+    return asked(machine, earlier, random(DRAW_BYTES), rules)
+
+
+def _order(row: asyncpg.Record, keep_s: int) -> bytes:
+    wanted = asked_of(row["asked"])
+    if row["state"] == State.DRAWN.value:
+        return order_bytes(draw_order(row["id"], wanted, row["draw"], keep_s))
+    return order_bytes(ask_order(row["id"], wanted, keep_s))
+
+
+async def _open(transaction: Connection, answers: Sequence[Answer]) -> Mapping[UUID, _Open]:
+    wanted = {answer.challenge_id for answer in answers} - {None}
+    rows = await _LOCK.rows(transaction, ids=list(wanted)) if wanted else []
+    return {
+        row["id"]: _Open(
+            row["id"],
+            row["node_id"],
+            State(row["state"]),
+            asked_of(row["asked"]),
+            row["draw"],
+            row["open_by"] if row["drawn_at"] is not None else row["commit_by"],
+            left_behind=row["drawn_at"] is not None and row["draw"] is None,
+        )
+        for row in rows
+    }
+
+
+def _objection(
+    node_id: UUID, answer: Answer | Malformed, open_ones: Mapping[UUID, _Open], received_at: Instant
+) -> ChallengeRefusal | None:
+    """Why an answer is not kept: not readable, not this node's, not asked for now, or too late."""
+    if isinstance(answer, Malformed) or answer.challenge_id is None:
+        return ChallengeRefusal.CHALLENGE_ANSWER_MALFORMED
+    found = open_ones.get(answer.challenge_id)
+    if found is None or found.node_id != node_id or found.left_behind or received_at > found.by:
+        return ChallengeRefusal.CHALLENGE_ANSWER_STRAY
+    task = found.asked.tasks.get(answer.device)
+    if task is None or answer.step not in _SAID_WHEN.get(found.state, ()):
+        return ChallengeRefusal.CHALLENGE_ANSWER_STRAY
+    if not answer.fits(task, found.draw_of(answer.device)):
+        return ChallengeRefusal.CHALLENGE_ANSWER_MALFORMED
+    return None
+
+
+_SAID_WHEN: Mapping[State, Sequence[Step]] = {
+    State.ASKED: (Step.COMMITMENT, Step.LINKS, Step.CANNOT),
+    State.COMMITTED: (Step.LINKS, Step.CANNOT),
+    State.DRAWN: (Step.OPENING, Step.LINKS, Step.CANNOT),
+}
+
+
+async def _keep(transaction: Connection, answers: Sequence[Answer], received_at: Instant) -> None:
+    await _ANSWER.run(
+        transaction,
+        ids=[answer.challenge_id for answer in answers],
+        devices=[answer.device for answer in answers],
+        steps=[answer.step.value for answer in answers],
+        parts=[answer.part.value for answer in answers],
+        places=[answer.place for answer in answers],
+        bodies=[json_bytes(answer) for answer in answers],
+        received_at=received_at,
+    )
+
+
+async def _move_on(transaction: Connection, kept: Sequence[Answer], open_ones: Mapping[UUID, _Open]) -> None:
+    concerned = {answer.challenge_id for answer in kept if answer.challenge_id}
+    rows = await _PROGRESS.rows(transaction, ids=list(concerned))
+    said = {(row["challenge_id"], row["step"]): row["answers"] for row in rows}
+    moved: dict[UUID, State] = {}
+    for challenge_id in concerned:
+        happening = _happening(open_ones[challenge_id], said)
+        state = after(open_ones[challenge_id].state, happening) if happening else None
+        if state is not None:
+            moved[challenge_id] = state
+    if moved:
+        await _SET_STATES.run(transaction, ids=list(moved), states=[state.value for state in moved.values()])
+
+
+def _happening(found: _Open, said: Mapping[tuple[UUID, str], int]) -> Happening | None:
+    if said.get((found.id, Step.CANNOT.value)):
+        return Happening.UNABLE
+    if found.state is State.ASKED:
+        wanted = 2 * len(found.asked.devices)
+        return Happening.COMMITTED_ALL if said.get((found.id, Step.COMMITMENT.value)) == wanted else None
+    if found.draw is None:
+        return None
+    draws = [device_draw(task, found.draw) for task in found.asked.tasks.values()]
+    wanted = sum(len(one.pages) + len(one.rows) for one in draws)
+    return Happening.OPENED_ALL if said.get((found.id, Step.OPENING.value)) == wanted else None

@@ -1,0 +1,89 @@
+"""Join tokens as the database holds them: of what is shown only the hash. How one is used is admission's part."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.clock import DAY, Instant
+from tidemill.core.ids import Ids
+from tidemill.core.nodes.events import JoinTokenMade, JoinTokenRevoked
+from tidemill.core.nodes.join_tokens import OPEN_MAX, JoinToken, JoinTokenRefusal
+from tidemill.store.accounts.account_lock import lock
+from tidemill.store.events import events
+from tidemill.store.query import Connection, Query
+
+_MAKE = Query("nodes/join_token/make")
+_LIST = Query("nodes/join_token/list")
+_REVOKE = Query("nodes/join_token/revoke")
+_FORGET = Query("nodes/join_token/forget")
+
+
+async def make(
+    transaction: Connection, token: JoinToken, sha256: bytes, *, by: str, ids: Ids, now: Instant
+) -> JoinToken | JoinTokenRefusal:
+    """Keep a new token. The account is locked, so that nobody makes more than they may by asking at once; what they
+    made and never used goes after a day, so that rows do not pile up either."""
+    await lock(transaction, token.account_id)
+    await _FORGET.run(transaction, account_id=token.account_id, over_before=Instant(now - DAY))
+    if len(await listed(transaction, token.account_id, now)) >= OPEN_MAX:
+        return JoinTokenRefusal.TOO_MANY_JOIN_TOKENS
+    await _MAKE.run(
+        transaction,
+        id=token.id,
+        account_id=token.account_id,
+        name=token.name,
+        sha256=sha256,
+        house=token.house,
+        labels=list(token.labels),
+        uses_max=token.uses_max,
+        made_at=token.made_at,
+        expires_at=token.expires_at,
+    )
+    made = JoinTokenMade(token.account_id, token.id, token.name, token.house, token.uses_max, token.expires_at, by)
+    await events.append(transaction, [made], ids, now)
+    return token
+
+
+async def listed(connection: Connection, account_id: UUID, now: Instant) -> Sequence[JoinToken]:
+    """The tokens of an account that are open: they would let somebody in."""
+    return [token_of(row) for row in await _LIST.rows(connection, account_id=account_id, now=now)]
+
+
+async def revoke(
+    transaction: Connection, account_id: UUID, token_id: UUID, *, by: str, ids: Ids, now: Instant
+) -> JoinTokenRefusal | None:
+    if not await _revoked(transaction, account_id, token_id, by, ids, now):
+        return JoinTokenRefusal.UNKNOWN_JOIN_TOKEN
+    return None
+
+
+async def revoke_all(transaction: Connection, account_id: UUID, *, by: str, ids: Ids, now: Instant) -> None:
+    """Nobody joins in this account's name any more, until it makes new ones."""
+    await _revoked(transaction, account_id, None, by, ids, now)
+
+
+async def _revoked(
+    transaction: Connection, account_id: UUID, token_id: UUID | None, by: str, ids: Ids, now: Instant
+) -> int:
+    rows = await _REVOKE.rows(transaction, account_id=account_id, id=token_id, now=now)
+    if rows:
+        revoked = [JoinTokenRevoked(account_id, row["id"], row["name"], by) for row in rows]
+        await events.append(transaction, revoked, ids, now)
+    return len(rows)
+
+
+def token_of(row: asyncpg.Record) -> JoinToken:
+    return JoinToken(
+        id=row["id"],
+        account_id=row["account_id"],
+        name=row["name"],
+        house=row["house"],
+        labels=tuple(row["labels"]),
+        uses_max=row["uses_max"],
+        uses=row["uses"],
+        made_at=row["made_at"],
+        expires_at=row["expires_at"],
+        revoked_at=row["revoked_at"],
+        letter_at=row["letter_at"],
+    )

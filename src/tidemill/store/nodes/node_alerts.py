@@ -1,0 +1,111 @@
+"""What about nodes their owners should see to, as the database holds it. It is told when it comes and when it goes."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.clock import Instant
+from tidemill.core.ids import Ids
+from tidemill.core.nodes.health.alerts import LASTS_US, About, Alert, AlertKind, AlertLimits, claimed_twice, of_beat
+from tidemill.core.nodes.health.events import NodeAlertCleared, NodeAlertRaised
+from tidemill.core.nodes.health.telemetry import Beat
+from tidemill.store.events import events
+from tidemill.store.query import Connection, Query
+
+_OPEN = Query("nodes/node_alert/open")
+_RAISE = Query("nodes/node_alert/raise")
+_CLEAR = Query("nodes/node_alert/clear")
+_CLAIMS = Query("nodes/node_alert/claims")
+_CLAIMS_OF = Query("nodes/node_alert/claims_of")
+_OVER = Query("nodes/node_alert/over")
+_FORGET = Query("nodes/node_alert/forget")
+
+_CLAIMS_MAX = 1_000
+
+
+@dataclass(frozen=True)
+class Open:
+    """An alert that is there, and since when."""
+
+    alert: Alert
+    since: Instant
+
+
+async def of_nodes(connection: Connection, node_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[Open]]:
+    """The alerts of each of these nodes that has some, oldest first."""
+    found: dict[UUID, list[Open]] = defaultdict(list)
+    for row in await _OPEN.rows(connection, node_ids=list(node_ids)):
+        about = About(AlertKind(row["kind"]), row["device"])
+        found[row["node_id"]].append(Open(Alert(about, row["sentence"]), row["since"]))
+    return found
+
+
+async def weigh_beats(
+    transaction: Connection, beats: Mapping[UUID, Beat], limits: AlertLimits, ids: Ids, now: Instant
+) -> None:
+    """Raise and clear what follows from these nodes' beats."""
+    if not beats:
+        return
+    open_ = await of_nodes(transaction, list(beats))
+    since = {node_id: {one.alert.about: one.since for one in open_.get(node_id, ())} for node_id in beats}
+    weighed = {node_id: of_beat(since[node_id], beat, limits, now) for node_id, beat in beats.items()}
+    await raise_(transaction, [(id_, alert) for id_, one in weighed.items() for alert in one.raised], ids, now)
+    await clear(transaction, [(id_, about) for id_, one in weighed.items() for about in one.cleared], ids, now)
+
+
+async def raise_(transaction: Connection, alerts: Sequence[tuple[UUID, Alert]], ids: Ids, now: Instant) -> None:
+    """Raise what is not there yet, each told by one event. A removed node gets none."""
+    if not alerts:
+        return
+    rows = await _RAISE.rows(
+        transaction,
+        node_ids=[node_id for node_id, _ in alerts],
+        kinds=[alert.about.kind.value for _, alert in alerts],
+        devices=[alert.about.device for _, alert in alerts],
+        sentences=[alert.sentence for _, alert in alerts],
+        now=now,
+    )
+    raised = [NodeAlertRaised(r["account_id"], r["node_id"], r["kind"], r["device"], r["sentence"]) for r in rows]
+    if raised:
+        await events.append(transaction, raised, ids, now)
+
+
+async def clear(transaction: Connection, alerts: Sequence[tuple[UUID, About]], ids: Ids, now: Instant) -> int:
+    """Clear what is there, each told by one event. Answers how many were."""
+    if not alerts:
+        return 0
+    rows = await _CLEAR.rows(
+        transaction,
+        node_ids=[node_id for node_id, _ in alerts],
+        kinds=[about.kind.value for _, about in alerts],
+        devices=[about.device for _, about in alerts],
+    )
+    cleared = [NodeAlertCleared(row["account_id"], row["node_id"], row["kind"], row["device"]) for row in rows]
+    if cleared:
+        await events.append(transaction, cleared, ids, now)
+    return len(cleared)
+
+
+async def raise_claims_of(transaction: Connection, node_ids: Sequence[UUID], ids: Ids, now: Instant) -> None:
+    """Raise an alert for every device of these nodes that another node claims, too. The others hear of it soon."""
+    await _raise_claimed(transaction, await _CLAIMS_OF.rows(transaction, node_ids=list(node_ids)), ids, now)
+
+
+async def raise_claims(transaction: Connection, ids: Ids, now: Instant) -> None:
+    """Raise an alert for every device that two nodes claim, on both of them; many at a time and not all."""
+    await _raise_claimed(transaction, await _CLAIMS.rows(transaction, limit=_CLAIMS_MAX), ids, now)
+
+
+async def clear_over(transaction: Connection, limit: int, ids: Ids, now: Instant) -> int:
+    """Clear alerts about devices that are over, and forget those of removed nodes. Answers how many were cleared."""
+    await _FORGET.run(transaction, limit=limit)
+    rows = await _OVER.rows(transaction, raised_until=now - LASTS_US, limit=limit)
+    over = [(row["node_id"], About(AlertKind(row["kind"]), row["device"])) for row in rows]
+    return await clear(transaction, over, ids, now)
+
+
+async def _raise_claimed(transaction: Connection, rows: Sequence[asyncpg.Record], ids: Ids, now: Instant) -> None:
+    await raise_(transaction, [(row["node_id"], claimed_twice(row["index"], row["uuid"])) for row in rows], ids, now)

@@ -1,0 +1,81 @@
+"""Who is there and who is not, decided by core over how long the pool has listened. Any number of processes may tick.
+
+Each tick compares and sets, so that time counts once however many tick. A node is told to be offline once, by whoever
+marks its row; it is online again with the next thing that is heard of it (`store.presence.heard`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.events.log import Event
+from tidemill.core.ids import Ids
+from tidemill.core.nodes.health.alerts import offline
+from tidemill.core.nodes.health.events import NodeOffline, PoolDeaf, PoolHears
+from tidemill.core.nodes.health.silence import (
+    Ears,
+    HealthRules,
+    Listening,
+    fell_deaf,
+    hears_again,
+    listen,
+    silent_below_us,
+)
+from tidemill.store.events import events
+from tidemill.store.nodes import node_alerts
+from tidemill.store.query import Connection, Query
+
+_EARS = Query("nodes/health/ears")
+_LISTEN = Query("nodes/health/listen")
+_SILENT = Query("nodes/health/silent")
+
+
+@dataclass(frozen=True)
+class Ticked:
+    """How long the pool has listened now, and who was marked as offline. None was listened for if another ticked."""
+
+    listening: Listening | None
+    offline: Sequence[UUID] = ()
+
+
+async def tick(transaction: Connection, rules: HealthRules, limit: int, ids: Ids, now: Instant) -> Ticked:
+    """Count the time that we have listened, and mark those as offline who were silent for too long of it."""
+    row = await _EARS.row(transaction)
+    assert row, "there is one row about our listening"
+    before = Listening(row["listened_us"], row["at"], row["since"], row["deaf_since"])
+    ears = Ears(row["nodes"], row["owners"], row["heard_at"])
+    after = listen(before, ears, rules, now)
+    if not await _counted(transaction, before, after):
+        return Ticked(None)
+    told: list[Event] = [PoolDeaf(ears.nodes, ears.owners)] if fell_deaf(before, after) else []
+    told += [PoolHears()] if hears_again(before, after) else []
+    if told:
+        await events.append(transaction, told, ids, now)
+    return Ticked(after, await _mark(transaction, after, rules, limit, ids, now))
+
+
+async def _counted(transaction: Connection, before: Listening, after: Listening) -> bool:
+    row = await _LISTEN.row(
+        transaction,
+        listened_us=after.listened_us,
+        at=after.at,
+        since=after.since,
+        deaf_since=after.deaf_since,
+        at_before=before.at,
+        listened_us_before=before.listened_us,
+    )
+    return row is not None
+
+
+async def _mark(
+    transaction: Connection, listening: Listening, rules: HealthRules, limit: int, ids: Ids, now: Instant
+) -> Sequence[UUID]:
+    rows = await _SILENT.rows(transaction, silent_below_us=silent_below_us(listening, rules), limit=limit, now=now)
+    if not rows:
+        return ()
+    gone = [NodeOffline(row["account_id"], row["node_id"], row["heard_at"]) for row in rows]
+    await events.append(transaction, gone, ids, now)
+    silence = [(row["node_id"], (listening.listened_us - row["heard_listened_us"]) // SECOND) for row in rows]
+    await node_alerts.raise_(transaction, [(node_id, offline(silent_s)) for node_id, silent_s in silence], ids, now)
+    return [row["node_id"] for row in rows]

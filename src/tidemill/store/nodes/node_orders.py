@@ -1,0 +1,47 @@
+"""What nodes have still to be told, for whoever holds their links. What is told twice does no harm, so nothing is lost:
+a process that dies before it noted what it told is followed by one that tells it again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.nodes.life import LifeRefusal
+from tidemill.core.refusals import Refusal
+from tidemill.store.query import Connection, Query
+
+_UNTOLD = Query("nodes/node/untold")
+_TOLD = Query("nodes/node/told")
+
+
+@dataclass(frozen=True)
+class Untold:
+    """A node that has to hear something: the rules of the pool, in JSON; or that its link is closed, and why."""
+
+    node_id: UUID
+    generation: int
+    wishes: int
+    rules: bytes
+    close: Refusal | None
+
+
+async def untold(connection: Connection, process_id: UUID, node_ids: Sequence[UUID] | None = None) -> list[Untold]:
+    """All that a process has to tell, or what it has to tell these nodes. All is for a look now and then."""
+    ids = None if node_ids is None else list(node_ids)
+    return [_untold(row) for row in await _UNTOLD.rows(connection, process_id=process_id, node_ids=ids)]
+
+
+async def told(connection: Connection, orders: Sequence[Untold]) -> None:
+    """These were told. A node whose link is closed has nothing more to hear on it either."""
+    await _TOLD.run(
+        connection,
+        node_ids=[order.node_id for order in orders],
+        generations=[order.generation for order in orders],
+        wishes=[order.wishes for order in orders],
+    )
+
+
+def _untold(row: asyncpg.Record) -> Untold:
+    close = LifeRefusal.NODE_REMOVED if row["removed"] else None
+    return Untold(row["node_id"], row["generation"], row["wishes"], row["rules"].encode(), close)

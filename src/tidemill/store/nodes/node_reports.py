@@ -1,0 +1,218 @@
+"""Reports of nodes, applied once each and many nodes at a time, in a handful of statements. What they mean is core's.
+
+What has been received is written in the transaction of what followed from it: sent again, it changes nothing again.
+One node's nonsense is refused by itself and never fails another's. Locks: presence before nodes, each by id.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.clock import Instant
+from tidemill.core.ids import Ids
+from tidemill.core.jobs.attempt_reports import WorkSaid
+from tidemill.core.nodes.health.alerts import of_machine
+from tidemill.core.nodes.life import Life
+from tidemill.core.nodes.machine.abilities import carries_bytes
+from tidemill.core.nodes.machine.hardware import Machine, facts_of
+from tidemill.core.nodes.reports import Fact, Known, Said, Weighed, fresh, tellable, weigh
+from tidemill.core.nodes.rules.rule_book import RuleBook, from_shown, shown
+from tidemill.core.refusals import Refusal
+from tidemill.store.events import events
+from tidemill.store.nodes import node_alerts, nodes, telemetry
+from tidemill.store.nodes.presence import Link
+from tidemill.store.nodes.telemetry import NodeBeat
+from tidemill.store.query import Connection, Query
+
+_LOCK = Query("nodes/node_report/lock")
+_NODES = Query("nodes/node_report/nodes")
+_CHANGE = Query("nodes/node_report/change")
+_DROP_DEVICES = Query("nodes/node_report/drop_devices")
+_DEVICES = Query("nodes/node_report/devices")
+_RECEIVED = Query("nodes/node_report/received")
+
+
+@dataclass(frozen=True)
+class Reported:
+    """Reports of one link in their order; the first has this number."""
+
+    link: Link
+    first: int
+    said: Sequence[Said]
+
+
+@dataclass(frozen=True)
+class Applied:
+    """Reports up to this number are safe. `left` says that the node removed itself with them.
+
+    `others` are fresh ones of kinds that nobody here knows, and `works` those about attempts, to be handed on in the
+    same transaction.
+    """
+
+    link: Link
+    received: int
+    left: bool = False
+    others: tuple[Fact, ...] = ()
+    works: tuple[WorkSaid, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outdated:
+    """The link is no longer the node's, so nothing was changed."""
+
+    link: Link
+    removed: bool
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Reports before these never arrived, so nothing was changed: the first that is missing, and the last."""
+
+    link: Link
+    first: int
+    last: int
+
+
+Outcome: TypeAlias = Applied | Outdated | Missing
+
+
+@dataclass(frozen=True)
+class _Fresh:
+    """What is to be done for one node."""
+
+    reported: Reported
+    received: int
+    told_until: Instant | None
+    known: Known
+    weighed: Weighed
+
+
+async def apply(transaction: Connection, batches: Sequence[Reported], ids: Ids, now: Instant) -> Sequence[Outcome]:
+    """Do what reports ask, once each. One answer a batch, in their order; a node has one batch at a time."""
+    node_ids = sorted({one.link.node_id for one in batches})
+    assert len(node_ids) == len(batches), "the order of a node's reports is kept by one batch at a time"
+    presence = {row["node_id"]: row for row in await _LOCK.rows(transaction, node_ids=node_ids)}
+    stored = {row["id"]: row for row in await _NODES.rows(transaction, node_ids=node_ids)}
+    weighed: list[_Fresh | Outdated | Missing] = []
+    for one in batches:
+        weighed.append(_weighed(one, presence.get(one.link.node_id), stored.get(one.link.node_id), now))
+        await asyncio.sleep(0)  # looking at a large machine takes a millisecond, and others want their turn
+    todo = sorted((one for one in weighed if isinstance(one, _Fresh)), key=lambda one: one.reported.link.node_id)
+    if todo:
+        await _write(transaction, todo, ids, now)
+    return [_applied(one) if isinstance(one, _Fresh) else one for one in weighed]
+
+
+def _weighed(
+    reported: Reported, presence: asyncpg.Record | None, node: asyncpg.Record | None, now: Instant
+) -> _Fresh | Outdated | Missing:
+    link = reported.link
+    if presence is None or node is None or node["life"] == Life.DEREGISTERED:
+        return Outdated(link, removed=node is not None)
+    if presence["generation"] != link.generation:
+        return Outdated(link, removed=False)
+    received = presence["received"]
+    new = fresh(received, reported.first, reported.said)
+    if new is None:
+        return Missing(link, received + 1, reported.first - 1)
+    book = from_shown(node["rules"])
+    assert isinstance(book, RuleBook), "a book is checked before it is kept"
+    known = Known(
+        node["account_id"],
+        link.node_id,
+        node["machine"],
+        book,
+        node["utc_offset_s"],
+        presence["past_until"],
+        node["carries"],
+    )
+    return _Fresh(reported, received + len(new), presence["told_until"], known, weigh(known, new, now))
+
+
+def _applied(one: _Fresh) -> Applied:
+    weighed = one.weighed
+    return Applied(one.reported.link, one.received, weighed.leaves is not None, weighed.others, weighed.works)
+
+
+async def _write(transaction: Connection, todo: Sequence[_Fresh], ids: Ids, now: Instant) -> None:
+    await _change(transaction, todo)
+    machines = {one.known.node_id: one.weighed.machine for one in todo if one.weighed.machine is not None}
+    if machines:
+        await _write_devices(transaction, machines, ids, now)
+    beats = [NodeBeat(one.known.node_id, past.at, past.beat) for one in todo for past in one.weighed.beats]
+    await telemetry.keep(transaction, beats, ids, now)
+    shares = [tellable(len(one.weighed.events), one.told_until, now) for one in todo]
+    told = [event for one, (count, _) in zip(todo, shares, strict=True) for event in one.weighed.events[:count]]
+    if told:
+        await events.append(transaction, told, ids, now)
+    await _RECEIVED.run(
+        transaction,
+        node_ids=[one.known.node_id for one in todo],
+        receiveds=[one.received for one in todo],
+        told_untils=[until if count else None for count, until in shares],
+        past_untils=[one.weighed.beats[-1].at if one.weighed.beats else None for one in todo],
+    )
+    for one in todo:
+        if one.weighed.leaves is not None:
+            await _leave(transaction, one.known.node_id, one.weighed.leaves, ids, now)
+
+
+async def _leave(transaction: Connection, node_id: UUID, reason: str, ids: Ids, now: Instant) -> None:
+    """The owner removed the node on the machine itself. A reason that cannot be kept does not hold them."""
+    removed = await nodes.remove(transaction, node_id, reason, owner=None, by=f"node:{node_id}", ids=ids, now=now)
+    if isinstance(removed, Refusal):
+        await nodes.remove(transaction, node_id, "", owner=None, by=f"node:{node_id}", ids=ids, now=now)
+
+
+async def _change(transaction: Connection, todo: Sequence[_Fresh]) -> None:
+    """Write what differs in the rows of nodes."""
+    changed = [(one.known.node_id, one.weighed) for one in todo if _is_change(one.weighed)]
+    if not changed:
+        return
+    await _CHANGE.run(
+        transaction,
+        node_ids=[node_id for node_id, _ in changed],
+        machines=[None if one.machine is None else json.loads(facts_of(one.machine)) for _, one in changed],
+        carried=[None if one.carries is None else json.loads(carries_bytes(one.carries)) for _, one in changed],
+        rules=[None if one.rules is None else shown(one.rules) for _, one in changed],
+        offsets=[one.utc_offset_s for _, one in changed],
+        wishes=[int(one.disagrees) for _, one in changed],
+    )
+
+
+def _is_change(weighed: Weighed) -> bool:
+    parts = (weighed.machine, weighed.carries, weighed.rules, weighed.utc_offset_s)
+    return weighed.disagrees or any(part is not None for part in parts)
+
+
+async def _write_devices(transaction: Connection, machines: Mapping[UUID, Machine], ids: Ids, now: Instant) -> None:
+    """Write the devices of machines, and raise what follows: those that fail, and those that others claim too."""
+    rows = [(node_id, device) for node_id, machine in machines.items() for device in machine.devices]
+    devices = [device for _, device in rows]
+    same = {
+        "owners": [node_id for node_id, _ in rows],
+        "indexes": [device.index for device in devices],
+        "kinds": [device.kind.value for device in devices],
+        "names": [device.name for device in devices],
+        "uuids": [device.uuid for device in devices],
+        "memories": [device.memory_mib for device in devices],
+    }
+    await _DROP_DEVICES.run(transaction, node_ids=list(machines), **same)
+    await _DEVICES.run(
+        transaction,
+        **same,
+        models=[device.model.name if device.model else None for device in devices],
+        drivers=[device.driver for device in devices],
+        cudas=[device.cuda for device in devices],
+        power_limits=[device.power_limit_w for device in devices],
+        eccs=[device.ecc for device in devices],
+        failings=[device.failing for device in devices],
+    )
+    raised = [(node_id, alert) for node_id, machine in machines.items() for alert in of_machine(machine)]
+    await node_alerts.raise_(transaction, raised, ids, now)
+    await node_alerts.raise_claims_of(transaction, list(machines), ids, now)

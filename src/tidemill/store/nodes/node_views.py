@@ -1,0 +1,82 @@
+"""Nodes as people look at them: how they are, why they get no work, and what happened to them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.events.log import Cursor, Reader, Recorded
+from tidemill.core.nodes.no_work import NodeView
+from tidemill.core.nodes.node import KnownDevice, Node
+from tidemill.core.nodes.node_state import Known, view
+from tidemill.core.nodes.rules.rules import HeatLimits
+from tidemill.store.events import events
+from tidemill.store.nodes import telemetry
+from tidemill.store.nodes.telemetry import NodeBeat
+from tidemill.store.query import Connection, Query
+
+_READINGS = Query("nodes/node_view/readings")
+_HISTORY = Query("nodes/node_view/history")
+
+
+@dataclass(frozen=True)
+class Readings:
+    """A node's last beat, if it has beaten; whether it is hot, its challenge passed or why not, its owner blocked."""
+
+    beat: NodeBeat | None
+    hot: bool
+    challenge_passed: bool
+    challenge_refused: str | None
+    owner_blocked: bool
+
+
+async def readings(connection: Connection, node_ids: Sequence[UUID]) -> Mapping[UUID, Readings]:
+    """How each of these nodes is, as far as was heard of it."""
+    return {row["node_id"]: _readings(row) for row in await _READINGS.rows(connection, node_ids=list(node_ids))}
+
+
+async def views(
+    connection: Connection,
+    nodes: Sequence[Node],
+    devices: Mapping[UUID, Sequence[KnownDevice]],
+    heat: HeatLimits,
+    agent_oldest: str,
+) -> Mapping[UUID, NodeView]:
+    """What `core.nodes.no_work` asks of each of these nodes, whose devices the caller has read."""
+    found = await readings(connection, [node.id for node in nodes])
+    return {node.id: view(node, devices[node.id], _known(found[node.id]), heat, agent_oldest) for node in nodes}
+
+
+async def history(
+    connection: Connection, node_id: UUID, reader: Reader, before: Cursor | None, limit: int
+) -> Sequence[Recorded]:
+    """What happened to a node that a reader may see, newest first; page on with the cursor of the last."""
+    rows = await _HISTORY.rows(
+        connection,
+        subject=f"node:{node_id}",
+        generation=before.generation if before else None,
+        transaction=before.transaction if before else None,
+        number=before.number if before else None,
+        everything=reader.operator,
+        account_id=reader.account_id,
+        limit=limit,
+    )
+    return [events.recorded(row) for row in rows]
+
+
+def _readings(row: asyncpg.Record) -> Readings:
+    beat = None if row["at"] is None else telemetry.beat_of(row)
+    return Readings(beat, row["hot"], row["challenge_passed"], row["challenge_refused"], row["owner_blocked"])
+
+
+def _known(found: Readings) -> Known:
+    beat = found.beat
+    return Known(
+        beat=beat.beat if beat else None,
+        beat_at=beat.at if beat else None,
+        hot=found.hot,
+        challenge_passed=found.challenge_passed,
+        challenge_refused=found.challenge_refused or "",
+        owner_blocked=found.owner_blocked,
+    )

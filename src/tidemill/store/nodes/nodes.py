@@ -1,0 +1,197 @@
+"""The registry of nodes as the database holds it. Every change appends its event in the same transaction.
+
+`owner` narrows to one account's nodes: another's is answered as if it did not exist. Without one all are meant, which
+is for operators and for nodes themselves. What a node has to know of a change is counted in its wishes: whoever holds
+its link compares them with what it told.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.clock import Instant
+from tidemill.core.events.log import Event
+from tidemill.core.ids import Ids
+from tidemill.core.nodes.events import NodeRemoved, NodeRenamed, NodeRulesChanged, NodeSuspended
+from tidemill.core.nodes.life import Change, Life, LifeRefusal, after
+from tidemill.core.nodes.node import KnownDevice, Node, NodeRefusal, checked_name, removal_reason
+from tidemill.core.nodes.rules import rule_book
+from tidemill.core.nodes.rules.rule_book import Place, RuleBook
+from tidemill.core.reasons import checked_reason
+from tidemill.core.refusals import Refusal
+from tidemill.store.events import events
+from tidemill.store.query import Connection, Query
+
+_LIST = Query("nodes/node/list")
+_LINKED = Query("nodes/node/linked")
+_FIND = Query("nodes/node/find")
+_LOCK = Query("nodes/node/lock")
+_LOCK_PRESENCE = Query("nodes/node/lock_presence")
+_RENAME = Query("nodes/node/rename")
+_SET_RULES = Query("nodes/node/set_rules")
+_SET_SUSPENDED = Query("nodes/node/set_suspended")
+_REMOVE = Query("nodes/node/remove")
+_LEFT = Query("nodes/node/left")
+_DEVICES = Query("nodes/node/devices")
+_CALLER = Query("nodes/node/caller")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which nodes a list is about."""
+
+    owner: UUID | None = None
+    name: str | None = None
+    removed: bool = False
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A node as it shows its pass: its key and owner, and whether either has been shown the door."""
+
+    key: bytes
+    account_id: UUID
+    removed: bool
+    blocked: bool
+
+
+async def holder(connection: Connection, node_id: UUID) -> Holder | None:
+    """Who signs passes as this node."""
+    row = await _CALLER.row(connection, id=node_id)
+    if row is None:
+        return None
+    removed = Life(row["life"]) is Life.DEREGISTERED
+    return Holder(row["key"], row["account_id"], removed, row["blocked_reason"] is not None)
+
+
+async def listed(connection: Connection, wanted: Wanted, after_id: UUID | None, limit: int) -> Sequence[Node]:
+    """Nodes, newest first."""
+    rows = await _LIST.rows(
+        connection, owner=wanted.owner, name=wanted.name, removed=wanted.removed, after=after_id, limit=limit
+    )
+    return [_node(row) for row in rows]
+
+
+async def linked(
+    connection: Connection, only: Sequence[UUID] | None, after_id: UUID | None, limit: int
+) -> Sequence[Node]:
+    """Nodes that some process has a link of, or those among these, in the order of their ids."""
+    rows = await _LINKED.rows(connection, only=None if only is None else list(only), after=after_id, limit=limit)
+    return [_node(row) for row in rows]
+
+
+async def get(connection: Connection, node_id: UUID, owner: UUID | None) -> Node | None:
+    row = await _FIND.row(connection, id=node_id, owner=owner)
+    return _node(row) if row else None
+
+
+async def devices(connection: Connection, node_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[KnownDevice]]:
+    """What each of these nodes has; every one of them is in the answer."""
+    found: dict[UUID, list[KnownDevice]] = {node_id: [] for node_id in node_ids}
+    for row in await _DEVICES.rows(connection, node_ids=list(node_ids)):
+        fields = dict(row)
+        found[fields.pop("node_id")].append(KnownDevice(**fields))
+    return found
+
+
+async def rename(
+    transaction: Connection, node_id: UUID, name: str, *, owner: UUID | None, by: str, ids: Ids, now: Instant
+) -> Node | Refusal:
+    kept = checked_name(name)
+    if isinstance(kept, Refusal):
+        return kept
+    node = await _there(transaction, node_id, owner)
+    if isinstance(node, Refusal):
+        return node
+    await _RENAME.run(transaction, id=node.id, name=kept)
+    return await _told(transaction, node, NodeRenamed(node.account_id, node.id, kept, by), ids, now)
+
+
+async def change_rules(
+    transaction: Connection,
+    node_id: UUID,
+    wishes: Mapping[str, object],
+    *,
+    owner: UUID | None,
+    by: str,
+    ids: Ids,
+    now: Instant,
+) -> Node | Refusal:
+    """Set rules in the pool, all of them or none. The node hears of it and merges them with its own."""
+    node = await _there(transaction, node_id, owner)
+    if isinstance(node, Refusal):
+        return node
+    book = rule_book.change(node.book, wishes, by=by, place=Place.POOL, now=now)
+    if isinstance(book, Refusal):
+        return book
+    shown = rule_book.shown(book)
+    await _SET_RULES.run(transaction, id=node.id, rules=shown)
+    values = {name: shown[name]["value"] for name in sorted(wishes)}
+    changed = NodeRulesChanged(node.account_id, node.id, values, Place.POOL.value, by)
+    return await _told(transaction, node, changed, ids, now)
+
+
+async def remove(
+    transaction: Connection, node_id: UUID, reason: str, *, owner: UUID | None, by: str, ids: Ids, now: Instant
+) -> Node | Refusal:
+    """A node's identity is worth nothing from now on. Its owner and the node itself need no reason."""
+    await _LOCK_PRESENCE.row(transaction, id=node_id)
+    node = await _there(transaction, node_id, owner)
+    if isinstance(node, Refusal):
+        return node
+    kept = removal_reason(reason, own=owner is not None or by == f"node:{node.id}")
+    if isinstance(kept, Refusal):
+        return kept
+    assert after(node.life, Change.REMOVED) is Life.DEREGISTERED, "a node that is there can be removed"
+    await _REMOVE.run(transaction, id=node.id, reason=kept, now=now)
+    removed = NodeRemoved(node.account_id, node.id, node.name, kept, by)
+    return await _told(transaction, node, removed, ids, now)
+
+
+async def suspend(
+    transaction: Connection, node_id: UUID, *, suspended: bool, reason: str, by: str, ids: Ids, now: Instant
+) -> Node | Refusal:
+    """An operator keeps a node from work, or lets it work again. It stays connected, so that it can say what it did."""
+    kept = checked_reason(reason)
+    if isinstance(kept, Refusal):
+        return kept
+    node = await _there(transaction, node_id, None)
+    if isinstance(node, Refusal):
+        return node
+    if (node.suspended_reason is not None) == suspended:
+        return NodeRefusal.NODE_SUSPENDED if suspended else NodeRefusal.NODE_NOT_SUSPENDED
+    await _SET_SUSPENDED.run(transaction, id=node.id, reason=kept if suspended else None)
+    return await _told(transaction, node, NodeSuspended(node.account_id, node.id, suspended, kept, by), ids, now)
+
+
+async def left(connection: Connection, account_id: UUID) -> bool:
+    """Whether an account still has nodes."""
+    row = await _LEFT.row(connection, account_id=account_id)
+    assert row
+    nodes_left: bool = row["nodes_left"]
+    return nodes_left
+
+
+async def _there(transaction: Connection, node_id: UUID, owner: UUID | None) -> Node | Refusal:
+    """The node, locked, if it is the owner's and was not removed."""
+    await _LOCK.row(transaction, id=node_id)
+    node = await get(transaction, node_id, owner)
+    if node is None:
+        return NodeRefusal.UNKNOWN_NODE
+    return LifeRefusal.NODE_REMOVED if node.life is Life.DEREGISTERED else node
+
+
+async def _told(transaction: Connection, node: Node, event: Event, ids: Ids, now: Instant) -> Node:
+    await events.append(transaction, [event], ids, now)
+    changed = await get(transaction, node.id, None)
+    assert changed, "the node is locked"
+    return changed
+
+
+def _node(row: asyncpg.Record) -> Node:
+    book = rule_book.from_shown(row["rules"])
+    assert isinstance(book, RuleBook), "a book is checked before it is kept"
+    fields = {name: value for name, value in row.items() if name != "rules"}
+    return Node(**{**fields, "life": Life(row["life"]), "book": book})

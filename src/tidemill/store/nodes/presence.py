@@ -1,0 +1,123 @@
+"""Which process hears which node, and how nodes are, written in batches.
+
+A link is a node and a generation. What comes from a link that is no longer the node's changes nothing, and whoever
+holds it is told so.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.clock import Instant
+from tidemill.core.ids import Ids
+from tidemill.core.nodes.health.alerts import About, AlertKind, AlertLimits, is_alarming
+from tidemill.core.nodes.health.events import NodeOnline
+from tidemill.core.nodes.health.telemetry import Beat
+from tidemill.store.arrays import bigint_array, uuid_array
+from tidemill.store.events import events
+from tidemill.store.nodes import node_alerts, telemetry
+from tidemill.store.nodes.telemetry import NodeBeat
+from tidemill.store.query import Connection, Query
+
+_HEAR = Query("nodes/presence/hear")
+_SUPERSEDED = Query("nodes/presence/superseded")
+_GONE = Query("nodes/presence/gone")
+_FREE = Query("nodes/presence/free")
+
+
+class Link(NamedTuple):
+    """One link of one node."""
+
+    node_id: UUID
+    generation: int
+
+
+class HeardBeat(NamedTuple):
+    link: Link
+    at: Instant
+    beat: Beat
+
+
+@dataclass(frozen=True)
+class Superseded:
+    """A link that is no longer the node's: another took its place, or the node was removed."""
+
+    link: Link
+    removed: bool
+
+
+async def heard(
+    transaction: Connection,
+    process_id: UUID,
+    beats: Sequence[HeardBeat],
+    links: Sequence[Link],
+    *,
+    limits: AlertLimits,
+    ids: Ids,
+    now: Instant,
+) -> Sequence[Superseded]:
+    """Keep the last beat of each link that beat, and note that their links and these are alive.
+
+    Answers the links that are no longer the node's.
+    """
+    every = {*links, *(beat.link for beat in beats)}
+    latest = _latest(every)
+    newest = {beat.link.node_id: beat for beat in beats if latest[beat.link.node_id] == beat.link}
+    rows = await _HEAR.rows(
+        transaction,
+        process_id=process_id,
+        node_ids=uuid_array(list(latest)),
+        generations=bigint_array([link.generation for link in latest.values()]),
+        now=now,
+        **telemetry.columns([NodeBeat(id_, heard.at, heard.beat) for id_, heard in newest.items()], ids, now),
+    )
+    found = {row["node_id"]: row for row in rows}
+    await _back_online(transaction, [row for row in rows if row["was_offline"]], ids, now)
+    beating = ((id_, heard.beat) for id_, heard in newest.items() if id_ in found)
+    alerting = {id_: beat for id_, beat in beating if found[id_]["alerted"] or is_alarming(beat, limits)}
+    await node_alerts.weigh_beats(transaction, alerting, limits, ids, now)
+    return await _superseded(
+        transaction, [one for one in every if one.node_id not in found or latest[one.node_id] != one]
+    )
+
+
+async def gone(connection: Connection, process_id: UUID, links: Sequence[Link]) -> None:
+    """These links are over. What was taken over by a newer link or another process stays theirs."""
+    await _GONE.run(
+        connection,
+        process_id=process_id,
+        node_ids=uuid_array([link.node_id for link in links]),
+        generations=bigint_array([link.generation for link in links]),
+    )
+
+
+async def free(connection: Connection, limit: int) -> int:
+    """Free the links of processes that no longer run. Answers how many."""
+    return len(await _FREE.rows(connection, limit=limit))
+
+
+def _latest(links: Iterable[Link]) -> dict[UUID, Link]:
+    """Of each node the newest link: an older one of the same process counts no more."""
+    found: dict[UUID, Link] = {}
+    for link in links:
+        found[link.node_id] = max(link, found.get(link.node_id, link))
+    return found
+
+
+async def _back_online(transaction: Connection, rows: Sequence[asyncpg.Record], ids: Ids, now: Instant) -> None:
+    if not rows:
+        return
+    back = [NodeOnline(row["account_id"], row["node_id"]) for row in rows]
+    await events.append(transaction, back, ids, now)
+    await node_alerts.clear(transaction, [(row["node_id"], About(AlertKind.OFFLINE)) for row in rows], ids, now)
+
+
+async def _superseded(transaction: Connection, links: Sequence[Link]) -> Sequence[Superseded]:
+    if not links:
+        return ()
+    rows = await _SUPERSEDED.rows(transaction, node_ids=[link.node_id for link in links])
+    removed = {row["id"] for row in rows}
+    return [Superseded(link, link.node_id in removed) for link in sorted(links)]

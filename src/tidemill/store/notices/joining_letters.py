@@ -1,0 +1,47 @@
+"""Letters about machines that joined: so that an owner notices when it was not them. One a token and hour will do."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from tidemill.core.accounts.account import Language
+from tidemill.core.clock import Instant
+from tidemill.core.ids import Ids
+from tidemill.core.nodes.join_tokens import JoinToken, letter_due
+from tidemill.core.notices.mail import Letter, LetterKind, Value
+from tidemill.store.notices import mail
+from tidemill.store.operations.keyring import Keyring
+from tidemill.store.query import Connection, Query
+
+_LETTERS = Query("notices/admission/letters")
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A machine that joined with a token, and where it called from."""
+
+    token: JoinToken
+    node: str
+    address: str
+
+
+async def write(
+    transaction: Connection, joined: Sequence[Joined], keyring: Keyring, ids: Ids, now: Instant
+) -> set[UUID]:
+    """Write to the owners whose letters are due. Answers the tokens that were written about."""
+    due = [one for one in joined if letter_due(one.token, now)]
+    if not due:
+        return set()
+    rows = await _LETTERS.rows(transaction, ids=list({one.token.account_id for one in due}))
+    owners = {row["id"]: (row["address"], Language(row["language"])) for row in rows}
+    for one in due:
+        recipient, language = owners[one.token.account_id]
+        what: dict[str, Value] = {
+            "node": one.node,
+            "token": one.token.name,
+            "address": one.address,
+            "at": now,
+            "link": "/login",
+        }
+        await mail.write(transaction, keyring, Letter(LetterKind.NODE_JOINED, recipient, language, what), ids, now)
+    return {one.token.id for one in due}

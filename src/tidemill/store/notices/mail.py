@@ -1,0 +1,228 @@
+"""Letters on their way: written in the transaction of their cause, leased in batches, sent at least once.
+
+What a letter says is sealed together with whom it is for, so a row that was changed is never sent. Whoever applies what
+became of a letter must still hold its lease. Sent letters are empty; unsent ones are emptied, then forgotten.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.accounts.account import Language
+from tidemill.core.clock import DAY, Instant
+from tidemill.core.faults import MailFault
+from tidemill.core.ids import Ids
+from tidemill.core.notices.mail import FailureCause, Letter, LetterKind, LetterRefusal, is_understood
+from tidemill.core.notices.mail.events import MailFailed
+from tidemill.core.notices.mail.letters import ONCE_A_DAY
+from tidemill.store.database import Database
+from tidemill.store.events import events
+from tidemill.store.operations.keyring import Keyring, SealedColumn
+from tidemill.store.query import Connection, Query
+
+_WRITE = Query("notices/mail/write")
+_LEASE = Query("notices/mail/lease")
+_SENT = Query("notices/mail/sent")
+_LATER = Query("notices/mail/later")
+_FAIL = Query("notices/mail/fail")
+_PUT_ASIDE = Query("notices/mail/put_aside")
+_RETRY = Query("notices/mail/retry")
+_FIND = Query("notices/mail/find")
+_LIST = Query("notices/mail/list")
+_EMPTY = Query("notices/mail/empty")
+_FORGET = Query("notices/mail/forget")
+_WAITING = Query("notices/mail/waiting")
+
+_PARAMETERS = SealedColumn("mail", "parameters")
+
+
+@dataclass(frozen=True)
+class StoredLetter:
+    """A letter's row. `sealed` is None once the letter was emptied."""
+
+    id: UUID
+    recipient: str
+    kind: str
+    language: str
+    sealed: bytes | None
+    made_at: Instant
+    state: str
+    tries: int
+    next_at: Instant
+    tried_since: Instant
+    sent_at: Instant | None
+    last_error: str
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Letters in hand, all leased with one token."""
+
+    token: UUID
+    letters: Sequence[StoredLetter]
+
+
+@dataclass(frozen=True)
+class Later:
+    """A letter that is tried again at its time."""
+
+    id: UUID
+    tries: int
+    next_at: Instant
+    error: str
+
+
+@dataclass(frozen=True)
+class GivenUp:
+    """A letter that will not arrive."""
+
+    id: UUID
+    kind: str
+    tries: int
+    error: str
+    cause: FailureCause
+
+
+async def write(transaction: Connection, keyring: Keyring, letter: Letter, ids: Ids, now: Instant) -> None:
+    """Write a letter; it is sent after the caller's commit, or never."""
+    assert transaction.is_in_transaction(), "a letter is written in the transaction of its cause"
+    letter_id = ids.new(now)
+    await _WRITE.run(
+        transaction,
+        id=letter_id,
+        recipient=letter.recipient,
+        kind=letter.kind.value,
+        language=letter.language.value,
+        parameters=keyring.seal(_content(letter), row=_PARAMETERS.row(letter_id)),
+        quiet_since=now - DAY if letter.kind in ONCE_A_DAY else None,
+        now=now,
+    )
+
+
+async def opened(keyring: Keyring, stored: StoredLetter) -> Letter:
+    """What a stored letter says. A fault if it does not open, is not what its row says, or is of a newer version."""
+    assert stored.sealed is not None, "an emptied letter is not opened"
+    content = json.loads(await keyring.unseal_fresh(stored.sealed, row=_PARAMETERS.row(stored.id)))
+    if (content["recipient"], content["kind"], content["language"]) != (stored.recipient, stored.kind, stored.language):
+        raise MailFault("The row of this letter was changed after it was written: it is not sent.")
+    if not is_understood(stored.kind, content["parameters"]):
+        raise MailFault("This letter was written by another version of the program, which may send it.")
+    return Letter(LetterKind(stored.kind), stored.recipient, Language(stored.language), content["parameters"])
+
+
+async def lease(database: Database, ids: Ids, *, lease_us: int, limit: int, now: Instant) -> Batch:
+    token = ids.new(now)
+    async with database.connection() as connection:
+        rows = await _LEASE.rows(
+            connection,
+            token=token,
+            leased_until=now + lease_us,
+            implausible=now + 2 * lease_us,
+            limit=limit,
+            now=now,
+        )
+    return Batch(token, sorted(map(_stored, rows), key=lambda letter: (letter.next_at, letter.id)))
+
+
+async def mark_sent(database: Database, token: UUID, letter_id: UUID, now: Instant) -> bool:
+    """Empty a letter that has left us. False: it was no longer ours."""
+    async with database.connection() as connection:
+        return bool(await _SENT.row(connection, id=letter_id, token=token, now=now))
+
+
+async def postpone(database: Database, token: UUID, letters: Sequence[Later]) -> int:
+    """Give letters back. Answers how many were still ours."""
+    async with database.connection() as connection:
+        rows = await _LATER.rows(
+            connection,
+            token=token,
+            ids=[one.id for one in letters],
+            tries=[one.tries for one in letters],
+            next_ats=[one.next_at for one in letters],
+            errors=[one.error for one in letters],
+        )
+    return len(rows)
+
+
+async def give_up(database: Database, token: UUID, letters: Sequence[GivenUp], ids: Ids, now: Instant) -> int:
+    """Give letters up, each told to operators by one event. Answers how many were still ours."""
+    async with database.transaction() as transaction:
+        rows = await _FAIL.rows(
+            transaction,
+            token=token,
+            ids=[one.id for one in letters],
+            tries=[one.tries for one in letters],
+            errors=[one.error for one in letters],
+        )
+        failed = {row["id"] for row in rows}
+        told = [MailFailed(one.id, one.kind, one.cause.value) for one in letters if one.id in failed]
+        if told:
+            await events.append(transaction, told, ids, now)
+    return len(failed)
+
+
+async def put_aside(database: Database, due_before: Instant, limit: int, now: Instant) -> int:
+    """Put letters into the outbox that were due before an instant and still wait. Answers how many."""
+    async with database.connection() as connection:
+        return len(await _PUT_ASIDE.rows(connection, due_before=due_before, limit=limit, now=now))
+
+
+async def retry(transaction: Connection, letter_id: UUID, now: Instant) -> LetterRefusal | None:
+    """Have a failed letter, or one in the outbox, tried anew. None: it will be."""
+    if await _RETRY.row(transaction, id=letter_id, now=now):
+        return None
+    found = await find(transaction, letter_id)
+    if found is None:
+        return LetterRefusal.UNKNOWN_LETTER
+    unsent = found.state in {"failed", "outbox"}
+    return LetterRefusal.LETTER_EMPTIED if unsent else LetterRefusal.LETTER_UNDER_WAY
+
+
+async def find(connection: Connection, letter_id: UUID) -> StoredLetter | None:
+    row = await _FIND.row(connection, id=letter_id)
+    return _stored(row) if row else None
+
+
+async def newest(connection: Connection, limit: int) -> Sequence[StoredLetter]:
+    """The newest letters, newest first, without what they say."""
+    return [_stored(row) for row in await _LIST.rows(connection, limit=limit)]
+
+
+async def empty(database: Database, made_before: Instant, limit: int) -> int:
+    """Empty old letters that were never sent. Answers how many."""
+    async with database.connection() as connection:
+        return len(await _EMPTY.rows(connection, made_before=made_before, limit=limit))
+
+
+async def forget(database: Database, made_before: Instant, limit: int) -> int:
+    """Forget old letters, except those that still wait. Answers how many."""
+    async with database.connection() as connection:
+        return len(await _FORGET.rows(connection, made_before=made_before, limit=limit))
+
+
+async def waiting(database: Database) -> int:
+    """How many letters wait to be sent."""
+    async with database.connection() as connection:
+        row = await _WAITING.row(connection)
+    assert row, "a count has a row"
+    count: int = row["waiting"]
+    return count
+
+
+def _content(letter: Letter) -> bytes:
+    return json.dumps(
+        {
+            "recipient": letter.recipient,
+            "kind": letter.kind.value,
+            "language": letter.language.value,
+            "parameters": dict(letter.parameters),
+        }
+    ).encode()
+
+
+def _stored(row: asyncpg.Record) -> StoredLetter:
+    fields = dict(row)
+    return StoredLetter(sealed=fields.pop("parameters"), **fields)

@@ -1,0 +1,1 @@
+"""What running a pool keeps in the database: processes, duties, switches, keys, answers, backups."""

@@ -1,0 +1,70 @@
+"""Answers to requests that carry an Idempotency-Key: the same request again gets the same answer, and no second effect.
+
+The key is scoped to caller, route and body, and is written in the effect's own transaction, so either both are there or
+neither is. A refused request leaves nothing behind and may be tried again with the same key.
+"""
+
+from dataclasses import dataclass
+
+from tidemill.core.clock import Instant
+from tidemill.core.faults import DatabaseFault
+from tidemill.core.refusals import Refusal
+from tidemill.store.database import Database
+from tidemill.store.query import Connection, Query
+
+_CLAIM = Query("operations/answer/claim")
+_FIND = Query("operations/answer/find")
+_KEEP = Query("operations/answer/keep")
+_FORGET = Query("operations/answer/forget")
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Whose request it is, to which route, with which key and which body."""
+
+    caller: str
+    route: str
+    key: str
+    body_sha256: bytes
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer as it went out, to the byte."""
+
+    status: int
+    content: bytes
+
+
+class AnswerRefusal(Refusal):
+    IDEMPOTENCY_KEY_REUSED = "This Idempotency-Key was used for another request body: use a new key for a new request."
+
+
+async def claim(transaction: Connection, scope: Scope, now: Instant) -> Answer | AnswerRefusal | None:
+    """The answer given before; a refusal if the body differs; None if the key is now ours to answer."""
+    whose = {"caller": scope.caller, "route": scope.route, "key": scope.key}
+    if await _CLAIM.row(transaction, **whose, body_sha256=scope.body_sha256, now=now):
+        return None
+    row = await _FIND.row(transaction, **whose)
+    if row is None:
+        raise DatabaseFault("The answer to this Idempotency-Key is just being forgotten: try again.")
+    if row["body_sha256"] != scope.body_sha256:
+        return AnswerRefusal.IDEMPOTENCY_KEY_REUSED
+    return Answer(row["status"], row["content"])
+
+
+async def keep(transaction: Connection, scope: Scope, answer: Answer) -> None:
+    await _KEEP.run(
+        transaction,
+        caller=scope.caller,
+        route=scope.route,
+        key=scope.key,
+        status=answer.status,
+        content=answer.content,
+    )
+
+
+async def forget(database: Database, given_before: Instant, limit: int) -> int:
+    """Forget old answers. Answers how many."""
+    async with database.connection() as connection:
+        return len(await _FORGET.rows(connection, given_before=given_before, limit=limit))

@@ -1,0 +1,110 @@
+"""Critical settings as the database remembers them: what was accepted, and the changes that wait for time or a word."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import asyncpg
+
+from tidemill.core.clock import Instant
+from tidemill.core.ids import Ids
+from tidemill.core.refusals import Refusal
+from tidemill.core.settings import Settings
+from tidemill.core.settings.critical import (
+    Change,
+    ChangeRefusal,
+    ChangeState,
+    Decision,
+    SettingDecided,
+    allowed,
+    critical_values,
+    decide,
+    settle,
+    with_values,
+)
+from tidemill.store.clock import read_clock
+from tidemill.store.database import connected
+from tidemill.store.events import events
+from tidemill.store.query import Connection, Query
+
+_LOCK = Query("operations/critical/lock")
+_ACCEPTED = Query("operations/critical/accepted")
+_CHANGES = Query("operations/critical/changes")
+_ACCEPT = Query("operations/critical/accept")
+_FORGET = Query("operations/critical/forget")
+_PROPOSE = Query("operations/critical/propose")
+_SETTLE = Query("operations/critical/settle")
+
+
+@dataclass(frozen=True)
+class InForce:
+    """The settings that a process works with, and the changes of critical ones that it does not work with yet."""
+
+    settings: Settings
+    waiting: Sequence[Change]
+
+
+async def in_force(owner_url: str, configured: Settings, by: str, ids: Ids) -> InForce:
+    """What of the configured settings takes effect now. As the owner: the program's role cannot accept a value."""
+    async with connected(owner_url) as owner, owner.transaction():
+        await _LOCK.run(owner)
+        now = await read_clock(owner)
+        changes = {change.name: change for change in await waiting(owner)}
+        known = allowed(configured, await accepted(owner))
+        decision = decide(critical_values(configured), known, changes, by=by, now=now)
+        settings = with_values(configured, decision.in_force)
+        await _apply(owner, decision, ids, now)
+    return InForce(settings, decision.waiting)
+
+
+async def accepted(connection: Connection) -> dict[str, str]:
+    """The values that were accepted, whether this program still allows them or not."""
+    return {row["name"]: row["value"] for row in await _ACCEPTED.rows(connection)}
+
+
+async def waiting(connection: Connection) -> Sequence[Change]:
+    """The changes that have not taken effect, with what an operator said to them."""
+    return [_change(row) for row in await _CHANGES.rows(connection)]
+
+
+async def settle_change(
+    transaction: Connection, name: str, *, approve: bool, reason: str, by: str, ids: Ids, now: Instant
+) -> Change | Refusal:
+    """Approve or reject a change, and tell it by an event. It takes effect when a process starts."""
+    change = next((one for one in await waiting(transaction) if one.name == name), None)
+    if change is None:
+        return ChangeRefusal.NO_SUCH_CHANGE
+    settled = settle(change, approve=approve, reason=reason, by=by, now=now)
+    if isinstance(settled, Refusal):
+        return settled
+    row = await _SETTLE.row(
+        transaction,
+        name=name,
+        value=change.value,
+        state=settled.state.value,
+        decided_by=by,
+        decided_at=now,
+        reason=settled.reason,
+    )
+    if row is None:
+        return ChangeRefusal.CHANGE_DECIDED
+    told = SettingDecided(name, change.value, settled.state.value, settled.reason or "", by)
+    await events.append(transaction, [told], ids, now)
+    return settled
+
+
+async def _apply(owner: Connection, decision: Decision, ids: Ids, now: Instant) -> None:
+    await _FORGET.run(owner, names=list(decision.forgotten))
+    await _ACCEPT.run(owner, names=list(decision.accepted), values=list(decision.accepted.values()), now=now)
+    await _PROPOSE.run(
+        owner,
+        names=[change.name for change in decision.waiting],
+        values=[change.value for change in decision.waiting],
+        proposed_by=[change.proposed_by for change in decision.waiting],
+        proposed_at=[change.proposed_at for change in decision.waiting],
+    )
+    if decision.events:
+        await events.append(owner, decision.events, ids, now)
+
+
+def _change(row: asyncpg.Record) -> Change:
+    return Change(**{**row, "state": ChangeState(row["state"])})

@@ -1,0 +1,54 @@
+"""Duties: work that one process at a time does now and then, held by a lease with a growing token."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from tidemill.core.clock import Instant
+from tidemill.store.database import Database
+from tidemill.store.query import Connection, Query
+
+_TAKE = Query("operations/duty/take")
+_EXTEND = Query("operations/duty/extend")
+_FINISH = Query("operations/duty/finish")
+
+
+@dataclass(frozen=True)
+class Held:
+    """A duty in hand. Whoever holds a larger token has taken over."""
+
+    name: str
+    token: int
+
+
+async def take(
+    database: Database, name: str, holder: UUID, *, every_us: int, lease_us: int, now: Instant
+) -> Held | None:
+    """Take a duty that was last done at least `every_us` ago. None: not due, or somebody has it."""
+    async with database.connection() as connection:
+        row = await _TAKE.row(
+            connection,
+            name=name,
+            holder=holder,
+            now=now,
+            expires_at=now + lease_us,
+            due_since=now - every_us,
+            implausible=now + 2 * lease_us,
+        )
+    return Held(name, row["token"]) if row else None
+
+
+async def extend(database: Database, held: Held, *, lease_us: int, now: Instant) -> bool:
+    """Hold on. False: somebody else has taken over, and we must stop."""
+    async with database.connection() as connection:
+        return bool(await _EXTEND.row(connection, name=held.name, token=held.token, expires_at=now + lease_us))
+
+
+async def keep(transaction: Connection, held: Held, *, lease_us: int, now: Instant) -> bool:
+    """Hold on, for what else the transaction changes: whoever takes over waits for its end. False: it is not ours."""
+    return bool(await _EXTEND.row(transaction, name=held.name, token=held.token, expires_at=now + lease_us))
+
+
+async def finish(database: Database, held: Held, *, done_at: Instant) -> bool:
+    """Give a duty back; it is due again one period after `done_at`. False: it was no longer ours."""
+    async with database.connection() as connection:
+        return bool(await _FINISH.row(connection, name=held.name, token=held.token, done_at=done_at))

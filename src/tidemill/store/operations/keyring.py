@@ -1,0 +1,173 @@
+"""The keyring: a pool's data keys in memory, so that sealing and opening a secret needs no wait.
+
+The database holds data keys wrapped; the master key comes from outside, and its source is asked again whenever a data
+key was wrapped by a master key we have not met. The newest data key seals. A key that was once loaded is kept: what was
+read just before a rotation can still be opened after it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Self
+from uuid import UUID
+
+from tidemill.core.clock import Instant
+from tidemill.core.faults import SecretsFault
+from tidemill.core.ids import Ids
+from tidemill.core.operations import sealing
+from tidemill.core.operations.master_keys import MasterKey
+from tidemill.core.operations.sealing import DataKey
+from tidemill.store.database import Database
+from tidemill.store.query import Connection, Query
+
+_LIST = Query("operations/keyring/list")
+_ADD = Query("operations/keyring/add")
+
+MasterKeys = Callable[[], Awaitable[Sequence[MasterKey]]]
+"""Asks the source of master keys. The first wraps, the others only unwrap."""
+RandomBytes = Callable[[int], bytes]
+
+
+@dataclass(frozen=True)
+class SealedColumn:
+    """A column whose values are sealed, each bound to its row. Rows are known by a UUID.
+
+    Beside the column stands `<column>_key`, which the migration of data keys explains.
+    """
+
+    table: str
+    column: str
+    id_column: str = "id"
+
+    def row(self, row_id: UUID) -> str:
+        """What a value is bound to."""
+        return f"{self.table}.{self.column}:{row_id}"
+
+
+SEALED: tuple[SealedColumn, ...] = (
+    SealedColumn("account_totp", "secret", "account_id"),
+    SealedColumn("mail", "parameters"),
+    SealedColumn("mailed_token", "code"),
+    SealedColumn("pool_identity", "seed"),
+    SealedColumn("signing_key", "private"),
+    SealedColumn("verification_key", "private"),
+)
+"""Every sealed column there is: what a rotation seals anew. A new one gets a line here."""
+
+
+@dataclass(frozen=True)
+class WrappedKey:
+    """A data key as the database holds it."""
+
+    id: UUID
+    wrapped: bytes
+    master_id: str
+    current: bool
+
+
+class Keyring:
+    """Seals and opens. Any number of processes have one each, over the same data keys."""
+
+    def __init__(self, database: Database, masters: MasterKeys, random_bytes: RandomBytes) -> None:
+        self._database = database
+        self._ask_for_masters = masters
+        self._random_bytes = random_bytes
+        self._masters: Sequence[MasterKey] = ()
+        self._keys: dict[UUID, DataKey] = {}
+        self._current: DataKey | None = None
+        self._refreshing = asyncio.Lock()
+
+    @classmethod
+    async def open(
+        cls, database: Database, masters: MasterKeys, *, ids: Ids, now: Instant, random_bytes: RandomBytes
+    ) -> Self:
+        """Load every data key; make the first one if there is none. A fault if one of them cannot be opened."""
+        keyring = cls(database, masters, random_bytes)
+        await keyring.refresh()
+        if keyring._current is None:
+            async with database.connection() as connection:
+                await keyring.add_data_key(connection, ids, now)
+            await keyring.refresh()
+        return keyring
+
+    @property
+    def masters(self) -> Sequence[MasterKey]:
+        return self._masters
+
+    @property
+    def current(self) -> DataKey:
+        """The data key that seals."""
+        assert self._current, "an opened keyring has a key"
+        return self._current
+
+    def seal(self, plain: bytes, *, row: str) -> bytes:
+        """Seal a value for its place, such as `mail.parameters:0190…`."""
+        return sealing.seal(self.current, plain, row=row, nonce=self._random_bytes(sealing.NONCE_BYTES))
+
+    def unseal(self, sealed: bytes, *, row: str) -> bytes:
+        """What was sealed for this place. A fault if it was not, or if we have not loaded its data key."""
+        key = self._keys.get(sealing.sealed_by(sealed) or self.current.id)
+        if key is None:
+            raise SecretsFault(
+                f"The secret in {row} was sealed with a data key that is not in this pool's database: if it was made "
+                "this moment, try again; if not, restore the database from a backup, or set the secret anew."
+            )
+        return sealing.unseal(key, sealed, row=row)
+
+    async def unseal_fresh(self, sealed: bytes, *, row: str) -> bytes:
+        """Like `unseal`, for values that another process may have sealed with a key it has just made."""
+        key_id = sealing.sealed_by(sealed)
+        if key_id and key_id not in self._keys:
+            await self.refresh()
+        return self.unseal(sealed, row=row)
+
+    async def refresh(self) -> None:
+        """Load what other processes have made since. A key that cannot be opened is a fault, once others are loaded."""
+        async with self._refreshing:
+            async with self._database.connection() as connection:
+                found = await data_keys(connection)
+            if not self._masters or self._unknown_masters(found):
+                self._masters = await self._ask_for_masters()
+            by_id = {master.id: master for master in self._masters}
+            for one in found:
+                if one.id not in self._keys and one.master_id in by_id:
+                    self._keys[one.id] = sealing.unwrap(by_id[one.master_id], one.id, one.wrapped)
+                if one.current and one.id in self._keys:
+                    self._current = self._keys[one.id]
+            if unknown := self._unknown_masters(found):
+                raise SecretsFault(_missing(sorted(unknown)))
+
+    def wrapped(self, key: DataKey) -> dict[str, object]:
+        """A data key as its row holds it, wrapped by the first master key."""
+        master = self._masters[0]
+        nonce = self._random_bytes(sealing.NONCE_BYTES)
+        return {"wrapped": sealing.wrap(master, key, nonce=nonce), "master_id": master.id}
+
+    async def add_data_key(self, connection: Connection, ids: Ids, now: Instant) -> None:
+        """Make a data key, unless there is a current one. It counts once it is loaded."""
+        key = DataKey(ids.new(now), self._random_bytes(sealing.KEY_BYTES))
+        await _ADD.row(connection, id=key.id, now=now, **self.wrapped(key))
+
+    def opened(self, key_id: UUID) -> DataKey:
+        """A data key that was loaded."""
+        return self._keys[key_id]
+
+    def _unknown_masters(self, found: Sequence[WrappedKey]) -> set[str]:
+        """The master keys that we would need and do not have."""
+        known = {master.id for master in self._masters}
+        return {one.master_id for one in found if one.id not in self._keys} - known
+
+
+async def data_keys(connection: Connection) -> Sequence[WrappedKey]:
+    """Every data key of the pool, oldest first."""
+    return [WrappedKey(**row) for row in await _LIST.rows(connection)]
+
+
+def _missing(master_ids: Sequence[str]) -> str:
+    names = " and ".join(master_ids)
+    return (
+        f"This database's secrets were sealed under the master key {names}, which is not among the given ones. Bring "
+        "the pool's own master key: the file master.key of its old home (after a rotation, an older key is in "
+        "master.key.old), or what secrets.master_key or secrets.master_key_command gave. Backups of the database do "
+        "not contain it."
+    )

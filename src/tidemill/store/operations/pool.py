@@ -1,0 +1,59 @@
+"""The pool's own row: whether its first operator has set it up, and whether it is a demonstration."""
+
+import hashlib
+from dataclasses import dataclass
+from uuid import UUID
+
+from tidemill.core.accounts.account import AccountStateRefusal
+from tidemill.core.accounts.events import PoolSetUp
+from tidemill.core.clock import Instant
+from tidemill.core.ids import Ids
+from tidemill.store.accounts import accounts
+from tidemill.store.accounts.accounts import Newcomer
+from tidemill.store.events import events
+from tidemill.store.query import Connection, Query
+
+_STATE = Query("operations/pool/state")
+_SET_UP_LINK = Query("operations/pool/set_up_link")
+_SET_UP = Query("operations/pool/set_up")
+_DEMONSTRATE = Query("operations/pool/demonstrate")
+
+
+@dataclass(frozen=True)
+class PoolState:
+    id: UUID
+    set_up: bool
+    demonstration: bool
+
+
+async def state(connection: Connection) -> PoolState:
+    row = await _STATE.row(connection)
+    assert row, "a migrated database has a pool"
+    return PoolState(row["id"], row["set_up_at"] is not None, row["demonstration"])
+
+
+async def new_set_up_link(connection: Connection, token: str) -> bool:
+    """Make a token the one that sets the pool up. Answers False once it is set up."""
+    return bool(await _SET_UP_LINK.row(connection, sha256=_sha256(token)))
+
+
+async def set_up(
+    transaction: Connection, token: str, operator: Newcomer, ids: Ids, now: Instant
+) -> UUID | AccountStateRefusal:
+    """The first operator's account, for whoever has the link."""
+    if not await _SET_UP.row(transaction, sha256=_sha256(token), now=now):
+        done = (await state(transaction)).set_up
+        return AccountStateRefusal.SET_UP_ALREADY if done else AccountStateRefusal.SET_UP_LINK_WRONG
+    account_id = await accounts.make(transaction, operator, ids, now)
+    assert isinstance(account_id, UUID), "before the set-up there are no accounts"
+    await events.append(transaction, [PoolSetUp(account_id)], ids, now)
+    return account_id
+
+
+async def demonstrate(transaction: Connection, now: Instant) -> bool:
+    """Make an unused pool a demonstration, for ever. Answers False if it is in use."""
+    return bool(await _DEMONSTRATE.row(transaction, now=now))
+
+
+def _sha256(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()

@@ -1,0 +1,83 @@
+"""The registry of control processes: who runs, who said goodbye, who went silent."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID
+
+from tidemill.core.clock import Instant
+from tidemill.core.events.log import ProcessLost, ProcessReturned, ProcessStarted, ProcessStopped
+from tidemill.core.ids import Ids
+from tidemill.store.database import Database
+from tidemill.store.events import events
+from tidemill.store.query import Query
+
+_REGISTER = Query("operations/process/register")
+_SEEN = Query("operations/process/seen")
+_LOSE = Query("operations/process/lose")
+_STOP = Query("operations/process/stop")
+_LIST = Query("operations/process/list")
+_FORGET = Query("operations/process/forget")
+
+
+@dataclass(frozen=True)
+class Process:
+    """One control process. `settings` is the fingerprint of the pool's settings as it sees them."""
+
+    id: UUID
+    host: str
+    pid: int
+    version: str
+    settings: str
+    started_at: Instant
+    seen_at: Instant
+    state: Literal["running", "stopped", "lost"]
+
+
+async def register(database: Database, process: Process, ids: Ids) -> None:
+    async with database.transaction() as transaction:
+        await _REGISTER.run(
+            transaction,
+            id=process.id,
+            host=process.host,
+            pid=process.pid,
+            version=process.version,
+            settings=process.settings,
+            now=process.started_at,
+        )
+        started = ProcessStarted(process.id, process.host, process.version)
+        await events.append(transaction, [started], ids, process.started_at)
+
+
+async def seen(database: Database, process_id: UUID, ids: Ids, now: Instant) -> None:
+    """A process is alive; one that was given up for lost is back."""
+    async with database.transaction() as transaction:
+        row = await _SEEN.row(transaction, id=process_id, now=now)
+        if row and row["was"] == "lost":
+            await events.append(transaction, [ProcessReturned(process_id)], ids, now)
+
+
+async def lose(database: Database, silent_since: Instant, limit: int, ids: Ids, now: Instant) -> Sequence[UUID]:
+    """Give up silent processes, each told by one event."""
+    async with database.transaction() as transaction:
+        lost = [row["id"] for row in await _LOSE.rows(transaction, silent_since=silent_since, limit=limit)]
+        if lost:
+            await events.append(transaction, [ProcessLost(process_id) for process_id in lost], ids, now)
+        return lost
+
+
+async def stop(database: Database, process_id: UUID, ids: Ids, now: Instant) -> None:
+    async with database.transaction() as transaction:
+        if await _STOP.row(transaction, id=process_id, now=now):
+            await events.append(transaction, [ProcessStopped(process_id)], ids, now)
+
+
+async def forget(database: Database, seen_before: Instant, limit: int) -> int:
+    """Forget processes that are long gone. Answers how many."""
+    async with database.connection() as connection:
+        return len(await _FORGET.rows(connection, seen_before=seen_before, limit=limit))
+
+
+async def listed(database: Database, after: UUID | None, limit: int) -> Sequence[Process]:
+    async with database.connection() as connection:
+        return [Process(**row) for row in await _LIST.rows(connection, after=after, limit=limit)]

@@ -1,0 +1,125 @@
+"""Changing the keys under a pool that goes on working: the steps in the database.
+
+Each step is whole or did not happen, and doing it again is harmless, so a rotation that was cut short is completed by
+the next one. No data key is deleted while a value is sealed with it: foreign keys see to that, whatever we believe.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.clock import Instant
+from tidemill.core.events.log import KeysRotated
+from tidemill.core.faults import AlreadyRunning, SecretsFault
+from tidemill.core.ids import Ids
+from tidemill.store.database import Database, faults
+from tidemill.store.events import events
+from tidemill.store.operations.keyring import SEALED, Keyring, SealedColumn, data_keys
+from tidemill.store.query import Connection, Query
+
+_REWRAP = Query("operations/keyring/rewrap")
+_RETIRE = Query("operations/keyring/retire")
+_DELETE = Query("operations/keyring/delete")
+_LOCK = Query("operations/keyring/lock")
+
+_BATCH = 500
+
+
+@dataclass(frozen=True)
+class Resealed:
+    """How many values were sealed anew, and the places of those that do not open."""
+
+    count: int
+    unreadable: Sequence[str]
+
+
+@asynccontextmanager
+async def alone(database: Database) -> AsyncIterator[None]:
+    """One rotation of a pool at a time, from whichever machine."""
+    connection = await database.own_connection()
+    try:
+        with faults():
+            row = await _LOCK.row(connection)
+        if not (row and row["held"]):
+            raise AlreadyRunning("Another rotation of this pool's keys is running: wait until it is done.")
+        yield
+    finally:
+        await connection.close()
+
+
+async def rewrap(connection: Connection, keyring: Keyring) -> int:
+    """Wrap every data key by the first master key. Answers how many were wrapped by another."""
+    first = keyring.masters[0].id
+    others = [one for one in await data_keys(connection) if one.master_id != first]
+    for one in others:
+        await _REWRAP.row(connection, id=one.id, was=one.wrapped, **keyring.wrapped(keyring.opened(one.id)))
+    return len(others)
+
+
+async def renew_data_key(database: Database, keyring: Keyring, by: str, ids: Ids, now: Instant) -> None:
+    """A new data key seals from now on; the one before it only opens."""
+    async with database.transaction() as transaction:
+        await _RETIRE.run(transaction, now=now)
+        await keyring.add_data_key(transaction, ids, now)
+        await events.append(transaction, [KeysRotated(keyring.masters[0].id, by)], ids, now)
+    await keyring.refresh()
+
+
+async def reseal(connection: Connection, keyring: Keyring, columns: Sequence[SealedColumn] = SEALED) -> Resealed:
+    """Seal anew, with the current data key, every value that a retired one sealed."""
+    count, unreadable = 0, list[str]()
+    for column in columns:
+        after: UUID | None = None
+        while rows := await _reseal_batch(connection, keyring, column, after, unreadable):
+            count += len(rows)
+            after = rows[-1]
+    return Resealed(count - len(unreadable), unreadable)
+
+
+async def delete_retired(connection: Connection) -> tuple[int, int]:
+    """Delete retired data keys that seal nothing. Answers how many are gone, and how many are still needed."""
+    gone = needed = 0
+    for one in await data_keys(connection):
+        if one.current:
+            continue
+        try:
+            gone += bool(await _DELETE.row(connection, id=one.id))
+        except asyncpg.ForeignKeyViolationError:
+            needed += 1
+    return gone, needed
+
+
+async def _reseal_batch(
+    connection: Connection, keyring: Keyring, column: SealedColumn, after: UUID | None, unreadable: list[str]
+) -> Sequence[UUID]:
+    """Seal the next rows anew. Answers their ids; those that do not open are left as they are."""
+    async with connection.transaction():
+        rows = await connection.fetch(_batch_of(column), after, _BATCH)
+        fresh: list[tuple[UUID, bytes]] = []
+        for row in rows:
+            place = column.row(row["id"])
+            try:
+                fresh.append((row["id"], keyring.seal(keyring.unseal(row["sealed"], row=place), row=place)))
+            except SecretsFault:
+                unreadable.append(place)
+        await connection.executemany(_replacing(column), fresh)
+    return [row["id"] for row in rows]
+
+
+def _batch_of(column: SealedColumn) -> str:
+    """Rows that somebody is just changing are left out: their change wins, and the next pass looks at them again.
+
+    The rows stay locked until they are replaced. Since no lock is waited for, there is no deadlock.
+    """
+    return (  # the names are from our own table of columns
+        f"SELECT {column.id_column} AS id, {column.column} AS sealed FROM {column.table} "  # noqa: S608
+        f"WHERE {column.column}_key IN (SELECT id FROM data_key WHERE retired_at IS NOT NULL) "
+        f"AND ({column.id_column} > $1) IS NOT FALSE ORDER BY {column.id_column} LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED"
+    )
+
+
+def _replacing(column: SealedColumn) -> str:
+    return f"UPDATE {column.table} SET {column.column} = $2 WHERE {column.id_column} = $1"  # noqa: S608

@@ -1,0 +1,43 @@
+"""The kill switches as the database holds them. Works with nothing but a database: no other process has to answer."""
+
+from collections.abc import Mapping
+
+from tidemill.core.clock import Instant
+from tidemill.core.events.log import SwitchThrown
+from tidemill.core.ids import Ids
+from tidemill.core.operations.switches import Switch, SwitchRefusal, SwitchState, throw
+from tidemill.core.reasons import ReasonRefusal
+from tidemill.core.refusals import Refusal
+from tidemill.store.events import events
+from tidemill.store.query import Connection, Query
+
+_LIST = Query("operations/switch/list")
+_SET = Query("operations/switch/set")
+
+
+async def states(connection: Connection) -> Mapping[Switch, SwitchState]:
+    """How every switch stands."""
+    rows = {row["name"]: row for row in await _LIST.rows(connection)}
+    return {
+        switch: SwitchState(switch, row["stopped"], row["reason"], row["changed_by"], row["changed_at"])
+        if (row := rows.get(switch.value))
+        else SwitchState(switch, stopped=False, reason="", changed_by="", changed_at=None)
+        for switch in Switch
+    }
+
+
+async def set_switch(
+    transaction: Connection, switch: Switch, *, stop: bool, reason: str, by: str, ids: Ids, now: Instant
+) -> SwitchState | SwitchRefusal | ReasonRefusal:
+    """Stop a part of the pool or start it again, and tell it by an event."""
+    wanted = throw((await states(transaction))[switch], stop=stop, reason=reason, by=by, now=now)
+    if isinstance(wanted, Refusal):
+        return wanted
+    changed = await _SET.row(
+        transaction, name=switch.value, stopped=stop, reason=wanted.reason, changed_by=by, changed_at=now
+    )
+    if not changed:
+        return SwitchRefusal.ALREADY_SO
+    thrown = SwitchThrown(switch.value, stop, wanted.reason, by)
+    await events.append(transaction, [thrown], ids, now)
+    return wanted

@@ -1,0 +1,1 @@
+"""What placement reads and writes in the database."""

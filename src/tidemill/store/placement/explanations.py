@@ -1,0 +1,157 @@
+"""Why tasks went where they went, and what others wait for: kept by the placer, shown to whoever may ask.
+
+Of explanations only the newest are kept. An explanation is found by its task and by the moment at which it was decided.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.clock import Instant
+from tidemill.core.ids import Ids
+from tidemill.core.placement.considerations import Nowhere, Weighed, Weighing
+from tidemill.core.placement.explanations import Explained, Waits
+from tidemill.store.database import Database
+from tidemill.store.query import Connection, Query
+
+_KEEP = Query("placement/explanation/keep")
+_WAIT = Query("placement/explanation/wait")
+_OF_JOB = Query("placement/explanation/of_job")
+_OF_NODE = Query("placement/explanation/of_node")
+_WAITING = Query("placement/explanation/waiting")
+_QUEUE = Query("placement/explanation/queue")
+_NAMES = Query("placement/explanation/names")
+_FORGET = Query("placement/explanation/forget")
+_FORGET_WAITS = Query("placement/explanation/forget_waits")
+
+DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An explanation that was kept."""
+
+    id: UUID
+    explained: Explained
+
+
+@dataclass(frozen=True)
+class WaitingTask:
+    """A task that waits, for all of its job that ask the same: since when, and why, as it was seen last."""
+
+    task: int
+    since: Instant
+    seen_at: Instant
+    nowhere: Nowhere
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a node is called, and whose it is."""
+
+    name: str
+    owner_id: UUID
+
+
+async def keep(
+    database: Database, explained: Sequence[Explained], waits: Sequence[Waits], ids: Ids, now: Instant
+) -> None:
+    """Write down what one tick of placing explains."""
+    if explained or waits:
+        async with database.transaction() as transaction:
+            if explained:
+                await _KEEP.run(transaction, explanations=[_row(one, ids.new(now)) for one in explained])
+            if waits:
+                last = {(one.job_id, one.task_id): one for one in waits}
+                await _WAIT.run(transaction, waits=[_wait_row(one) for one in last.values()])
+
+
+async def of_job(connection: Connection, job_id: UUID, ats: Iterable[Instant]) -> Mapping[tuple[int, Instant], Kept]:
+    """What was kept of attempts that were offered at these moments, by the task's number and the moment."""
+    rows = await _OF_JOB.rows(connection, job_id=job_id, ats=sorted(set(ats)))
+    return {(number, row["at"]): _kept(row) for row in rows for number in row["numbers"]}
+
+
+async def of_node(connection: Connection, node_id: UUID, after: UUID | None, limit: int) -> Sequence[Kept]:
+    """The last that a node was considered for, newest first."""
+    rows = await _OF_NODE.rows(connection, node_id=node_id, after=after, limit=limit)
+    return [_kept(row) for row in rows]
+
+
+async def waiting(connection: Connection, job_id: UUID, limit: int) -> Sequence[WaitingTask]:
+    """What tasks of a job wait for; one stands for all that ask the same."""
+    rows = await _WAITING.rows(connection, job_id=job_id, limit=limit)
+    return [
+        WaitingTask(
+            row["task"], row["since"], row["at"], Nowhere(row["counts"], row["nodes"], row["looked"], row["soon"])
+        )
+        for row in rows
+    ]
+
+
+async def queue(connection: Connection) -> Mapping[str, tuple[int, int]]:
+    """How many jobs have tasks that wait because of each objection, and at how many nodes at the most.
+
+    `soon` stands for nodes that are only busy, `no_nodes` for jobs that found none at all.
+    """
+    return {row["code"]: (row["jobs"], row["nodes"]) for row in await _QUEUE.rows(connection) if row["jobs"]}
+
+
+async def names(connection: Connection, node_ids: Iterable[UUID]) -> Mapping[UUID, Named]:
+    rows = await _NAMES.rows(connection, ids=sorted(set(node_ids)))
+    return {row["id"]: Named(row["name"], row["account_id"]) for row in rows}
+
+
+async def forget(database: Database, most: int) -> int:
+    """Keep so many of the newest, and nothing of what waits no more. Answers how much was forgotten."""
+    async with database.transaction() as transaction:
+        explained = await _FORGET.rows(transaction, most=most)
+        waits = await _FORGET_WAITS.rows(transaction)
+    return len(explained) + len(waits)
+
+
+def _row(one: Explained, explanation_id: UUID) -> dict[str, Any]:
+    weighing = one.weighing
+    return {
+        "id": str(explanation_id),
+        "job_id": str(one.job_id),
+        "at_us": one.at,
+        "kind": one.kind,
+        "policy": weighing.policy,
+        "lower_wins": weighing.lower_wins,
+        "nodes": weighing.nodes,
+        "task_ids": [str(task_id) for task_id in one.task_ids],
+        "node_ids": [str(candidate.node_id) for candidate in weighing.candidates],
+        "weighed": [_said(candidate) for candidate in weighing.candidates],
+    }
+
+
+def _said(one: Weighed) -> dict[str, Any]:
+    if one.objections:
+        return {"objections": list(one.objections)}
+    return {"terms": {name: round(value, DIGITS) for name, value in one.terms.items()}}
+
+
+def _wait_row(one: Waits) -> dict[str, Any]:
+    nowhere = one.nowhere
+    return {
+        "job_id": str(one.job_id),
+        "task_id": str(one.task_id),
+        "at_us": one.at,
+        "nodes": nowhere.nodes,
+        "looked": nowhere.looked,
+        "soon": nowhere.soon,
+        "counts": dict(nowhere.counts),
+    }
+
+
+def _kept(row: asyncpg.Record) -> Kept:
+    candidates = tuple(
+        Weighed(node_id, tuple(said.get("objections", ())), said.get("terms", {}))
+        for node_id, said in zip(row["node_ids"], row["weighed"], strict=True)
+    )
+    weighing = Weighing(candidates, row["nodes"], row["policy"], row["lower_wins"])
+    return Kept(row["id"], Explained(row["job_id"], row["at"], row["kind"], row["task_ids"], weighing))

@@ -1,0 +1,97 @@
+"""What was decided about waiting tasks, applied: leases, the job's start, grants for artefacts, one event a job.
+
+Only the placer in charge applies anything: in the same transaction it shows that it still is, and whoever takes over
+waits for that transaction to end. Locks: the duty, then tasks in the queue, then jobs.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from tidemill.core.artefacts.grants import Access, Grant
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.ids import Ids
+from tidemill.core.jobs.task_events import TasksPlaced
+from tidemill.core.placement.placer import Found
+from tidemill.store.artefacts import artefact_grants
+from tidemill.store.events import events
+from tidemill.store.jobs import tasks
+from tidemill.store.jobs.leases import Offered
+from tidemill.store.jobs.tasks import Placement, Waiting
+from tidemill.store.operations import duties
+from tidemill.store.operations.duties import Held
+from tidemill.store.query import Connection, Query
+
+_START = Query("placement/job/start")
+
+GRANTED_US = 3_600 * SECOND
+"""What a late node has computed may still be wanted, so it may still be uploaded for so long after its deadline."""
+
+
+class Decision(NamedTuple):
+    """A node for a waiting task, as an attempt with a deadline."""
+
+    waiting: Waiting
+    found: Found
+    attempt_id: UUID
+    deadline_at: Instant
+
+
+async def apply(
+    transaction: Connection, held: Held, decisions: Sequence[Decision], *, lease_us: int, ids: Ids, now: Instant
+) -> list[Offered] | None:
+    """Give tasks to nodes. Answers what came to be, in the order of its numbers; None if somebody else is in charge."""
+    if not await duties.keep(transaction, held, lease_us=lease_us, now=now):
+        return None
+    numbers = await tasks.place(transaction, [_placement(one) for one in decisions], now)
+    placed = [one for one in decisions if one.attempt_id in numbers]
+    if placed:
+        await _START.run(transaction, ids=sorted({one.waiting.job_id for one in placed}))
+        if grants := [grant for one in placed for grant in _grants(one)]:
+            await artefact_grants.give(transaction, grants)
+        await events.append(transaction, _told(placed), ids, now)
+    return sorted(_offered(one, numbers[one.attempt_id]) for one in placed)
+
+
+def _placement(one: Decision) -> Placement:
+    candidate = one.found.seller.candidate
+    return Placement(
+        one.waiting.rank,
+        one.waiting.task_id,
+        one.attempt_id,
+        candidate.node_id,
+        candidate.owner_id,
+        one.found.hourly_uc,
+        one.found.quoted_ms,
+        one.deadline_at,
+    )
+
+
+def _offered(one: Decision, number: int) -> Offered:
+    waiting, node_id = one.waiting, one.found.seller.node_id
+    return Offered(number, one.attempt_id, waiting.task_id, node_id, waiting.tries + 1, one.deadline_at, waiting.body)
+
+
+def _grants(one: Decision) -> list[Grant]:
+    """A node reads the inputs of its attempt, and uploads a result that is too large for a receipt.
+
+    What a house node uploads for an audit takes none of the customer's room: it is the house's, until the verdict.
+    """
+    asked, until = one.found.asked, Instant(one.deadline_at + GRANTED_US)
+    candidate = one.found.seller.candidate
+    account_id = candidate.owner_id if one.waiting.is_audit else one.waiting.account_id
+    whose = (one.attempt_id, candidate.node_id, account_id)
+    inputs = {each.digest: each.size_bytes for each in asked.inputs}
+    reads = [Grant(*whose, Access.READ, size_bytes, until, digest) for digest, size_bytes in inputs.items()]
+    if not asked.result_max_bytes:
+        return reads
+    return [*reads, Grant(*whose, Access.WRITE, asked.result_max_bytes, until)]
+
+
+def _told(placed: Sequence[Decision]) -> list[TasksPlaced]:
+    counts = Counter((one.waiting.account_id, one.waiting.job_id) for one in placed)
+    nodes: dict[UUID, set[UUID]] = {}
+    for one in placed:
+        nodes.setdefault(one.waiting.job_id, set()).add(one.found.seller.node_id)
+    return [TasksPlaced(*whose, count, len(nodes[whose[1]])) for whose, count in counts.items()]

@@ -1,0 +1,79 @@
+"""The nodes that may get work, as the database knows them; and which tasks they must not get again."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.nodes.node import Node
+from tidemill.core.placement.seller import OwnerRecord, Seller, Terms, seller_of
+from tidemill.store.database import Database
+from tidemill.store.nodes import node_views, nodes
+from tidemill.store.query import Connection, Query
+
+_OWNER_RECORDS = Query("placement/node/owner_records")
+_TRIED = Query("placement/task/tried")
+
+PAGE = 200
+AGAIN_US = 30 * SECOND
+"""A node that declined a task, or was lost with it, is not offered it again for so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """The nodes that a task must not go to, and whether only the house may carry it out."""
+
+    node_ids: frozenset[UUID] = frozenset()
+    for_house: bool = False
+
+
+async def every(
+    database: Database, terms: Terms, agent_oldest: str, between: Callable[[], Awaitable[None]], now: Instant
+) -> list[Seller]:
+    """All that may get work now. Between pages the caller does what cannot wait."""
+    found: list[Seller] = []
+    after: UUID | None = None
+    while True:
+        async with database.connection() as connection:
+            page = await nodes.linked(connection, None, after, PAGE)
+            found += [one for one in (await _sellers(connection, page, terms, agent_oldest, now)).values() if one]
+        if len(page) < PAGE:
+            return found
+        after = page[-1].id
+        await between()
+
+
+async def some(
+    database: Database, node_ids: Sequence[UUID], terms: Terms, agent_oldest: str, now: Instant
+) -> Mapping[UUID, Seller | None]:
+    """Each of these nodes; None where it gets no work now."""
+    found: dict[UUID, Seller | None] = dict.fromkeys(node_ids)
+    for start in range(0, len(node_ids), PAGE):
+        async with database.connection() as connection:
+            page = await nodes.linked(connection, node_ids[start : start + PAGE], None, PAGE)
+            found.update(await _sellers(connection, page, terms, agent_oldest, now))
+    return found
+
+
+async def tried(connection: Connection, task_ids: Sequence[UUID], now: Instant) -> Mapping[UUID, Tried]:
+    """What earlier attempts mean for each of these tasks."""
+    rows = await _TRIED.rows(connection, task_ids=list(task_ids), since=Instant(now - AGAIN_US))
+    return {row["task_id"]: Tried(frozenset(row["node_ids"] or ()), row["for_house"]) for row in rows}
+
+
+async def owner_records(connection: Connection, of: Iterable[Node]) -> Mapping[UUID, OwnerRecord]:
+    """What is known of the owners of these nodes."""
+    rows = await _OWNER_RECORDS.rows(connection, owner_ids=list({node.account_id for node in of}))
+    return {row["account_id"]: OwnerRecord(row["since"], row["verified"]) for row in rows}
+
+
+async def _sellers(
+    connection: Connection, page: Sequence[Node], terms: Terms, agent_oldest: str, now: Instant
+) -> dict[UUID, Seller | None]:
+    devices = await nodes.devices(connection, [node.id for node in page])
+    views = await node_views.views(connection, page, devices, terms.heat, agent_oldest)
+    records = await owner_records(connection, page)
+    return {
+        node.id: seller_of(node, devices[node.id], views[node.id], terms, now, records.get(node.account_id))
+        for node in page
+    }

@@ -1,0 +1,29 @@
+"""What is for sale now, read from the registry by the same rules that placement reads it."""
+
+from asyncio import sleep
+from uuid import UUID
+
+from tidemill.core.clock import Instant
+from tidemill.core.placement.seller import Terms, for_sale
+from tidemill.core.placement.supply import Market
+from tidemill.store.database import Database
+from tidemill.store.placement import sellers
+from tidemill.store.query import Connection, Query
+
+_BUSY = Query("placement/market/busy")
+
+
+async def read(database: Database, terms: Terms, agent_oldest: str, now: Instant) -> Market:
+    """Every node that may get work, at its price."""
+    found = await sellers.every(database, terms, agent_oldest, _others_first, now)
+    return Market([for_sale(seller) for seller in found], terms.hourly_uc)
+
+
+async def busy(connection: Connection) -> set[UUID]:
+    """The nodes that have an attempt."""
+    return {row["node_id"] for row in await _BUSY.rows(connection)}
+
+
+async def _others_first() -> None:
+    """Between pages others have their turn."""
+    await sleep(0)

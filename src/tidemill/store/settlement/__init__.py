@@ -1,0 +1,1 @@
+"""What verified work is paid, written to the ledger."""

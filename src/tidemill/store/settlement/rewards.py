@@ -1,0 +1,126 @@
+"""What passed is paid out of the job's hold: to providers, to the pool, to the bonus fund; in one batch of the ledger.
+
+One transfer pays all attempts of an owner at a job in a batch, and each attempt names it. What is left of the hold of a
+job that ended goes back in the same batch. Nobody is paid what was not held: then nothing of the batch is settled.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+from uuid import UUID
+
+from tidemill.core.clock import Instant
+from tidemill.core.currency import CREDIT
+from tidemill.core.faults import Fault
+from tidemill.core.ids import Ids
+from tidemill.core.ledger import Entry, LedgerAccount, PostingRefusal, Release, Transfer
+from tidemill.core.ledger.accounts import AccountKind
+from tidemill.core.settlement.rewards import Due, MarketPlan, Paid, Sums, split, sums
+from tidemill.store.ledger import ledger
+from tidemill.store.query import Connection
+
+_COMMISSION, _FUND, _BURN = (
+    LedgerAccount(kind) for kind in (AccountKind.COMMISSION, AccountKind.BONUS_FUND, AccountKind.BURN)
+)
+
+
+class Unpayable(Fault):
+    """The ledger refuses to pay out of holds of some jobs: an account is frozen, or a hold is over."""
+
+    code = "unpayable"
+
+    def __init__(self, refused: Sequence[tuple[Transfer, PostingRefusal]]) -> None:
+        entry, refusal = refused[0]
+        super().__init__(f"{entry.cause} cannot be paid. {refusal.sentence}")
+        self.hold_ids = {entry.hold_id for entry, _ in refused}
+
+
+class Passed(NamedTuple):
+    """An attempt that passed: at which job, whose money is held where, whose work it was, and what it pays."""
+
+    job_id: UUID
+    customer_id: UUID
+    hold_id: UUID
+    owner_id: UUID
+    due: Due
+
+
+@dataclass(frozen=True)
+class Bill:
+    """What attempts pay, added up, and the transfers of rewards by job and owner, which are not posted yet."""
+
+    jobs: Mapping[UUID, Passed]
+    owners: frozenset[UUID]
+    total: Sums
+    rewards: Mapping[tuple[UUID, UUID], UUID]
+
+
+async def bill(transaction: Connection, passed: Sequence[Passed], ids: Ids, now: Instant) -> Bill:
+    """Add up what is to be paid. The ledger is locked only when it is paid, which is better done last."""
+    fund_uc = await ledger.available_uc(transaction, _FUND) if any(one.due.bonus_uc for one in passed) else 0
+    total = sums([Paid(one.job_id, one.owner_id, one.due) for one in passed], fund_uc)
+    rewards = {key: ids.new(now) for key, amount_uc in total.rewards_uc.items() if amount_uc}
+    owners = frozenset(one.owner_id for one in passed)
+    return Bill({one.job_id: one for one in passed}, owners, total, rewards)
+
+
+async def pay(
+    transaction: Connection, owed: Bill, over: Iterable[UUID], plan: MarketPlan, ids: Ids, now: Instant
+) -> None:
+    """Pay what is owed, and give back what is left of the holds of jobs that are over."""
+    entries: list[Entry] = [
+        _capture(reward_id, owed.jobs[key[0]], _provider(key[1]), owed.total.rewards_uc[key], "reward")
+        for key, reward_id in owed.rewards.items()
+    ]
+    for job_id, commission_uc in owed.total.commissions_uc.items():
+        entries += [
+            _capture(ids.new(now), owed.jobs[job_id], account_id, amount_uc, "commission")
+            for account_id, amount_uc in _receivers(plan, commission_uc)
+        ]
+    entries += [
+        Transfer(ids.new(now), _FUND.id, _provider(owner_id), amount_uc, CREDIT, "early_bonus", f"owner:{owner_id}")
+        for owner_id, amount_uc in owed.total.bonuses_uc.items()
+    ]
+    entries += [Release(ids.new(now), hold_id, "job ended") for hold_id in over]
+    await _post(transaction, entries, owed.owners, ids, now)
+
+
+def _capture(transfer_id: UUID, job: Passed, to_id: UUID, amount_uc: int, kind: str) -> Transfer:
+    from_id = _customer(job.customer_id)
+    return Transfer(transfer_id, from_id, to_id, amount_uc, CREDIT, kind, f"job:{job.job_id}", job.hold_id)
+
+
+def _receivers(plan: MarketPlan, commission_uc: int) -> list[tuple[UUID, int]]:
+    """Who gets something of a commission."""
+    parts = split(plan, commission_uc)
+    every = ((_COMMISSION.id, parts.pool_uc), (_FUND.id, parts.fund_uc), (_BURN.id, parts.burn_uc))
+    return [(account_id, amount_uc) for account_id, amount_uc in every if amount_uc]
+
+
+async def _post(
+    transaction: Connection, entries: Sequence[Entry], owners: Iterable[UUID], ids: Ids, now: Instant
+) -> None:
+    """Post what must be posted. A bonus that the fund cannot pay after all is not paid."""
+    if not entries:
+        return
+    unknown = [LedgerAccount(AccountKind.PROVIDER_LOCKED, owner_id) for owner_id in sorted(owners)]
+    await ledger.open_accounts(transaction, [*unknown, _COMMISSION, _FUND, _BURN], now)
+    outcomes = await ledger.post(transaction, entries, ids, now)
+    refused = [
+        (entry, outcome.refusal)
+        for entry, outcome in zip(entries, outcomes, strict=True)
+        if outcome.refusal is not None and isinstance(entry, Transfer) and entry.hold_id is not None
+    ]
+    if refused:
+        raise Unpayable(refused)
+
+
+@lru_cache(maxsize=100_000)
+def _customer(account_id: UUID) -> UUID:
+    return LedgerAccount(AccountKind.CUSTOMER, account_id).id
+
+
+@lru_cache(maxsize=100_000)
+def _provider(account_id: UUID) -> UUID:
+    return LedgerAccount(AccountKind.PROVIDER_LOCKED, account_id).id

@@ -1,0 +1,1 @@
+"""Results on their way to a verdict, in the database."""

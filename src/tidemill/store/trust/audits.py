@@ -1,0 +1,76 @@
+"""Results that a house node executes again: begun, given up when no house node takes them, and closed with a verdict.
+
+An audit is a task like any other, from the queue to its receipt; whose it is, is the pool. It ends as tasks end, and
+whoever judges the audited result then finds what it came to.
+"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from tidemill.core.clock import Instant
+from tidemill.core.ids import Ids
+from tidemill.core.jobs.task import Patience, TaskState
+from tidemill.core.trust.audits.comparison import Difference
+from tidemill.core.trust.checks.choice import THE_POOL
+from tidemill.store.database import Database
+from tidemill.store.jobs import task_ends
+from tidemill.store.jobs.late_results import RANKS
+from tidemill.store.jobs.task_ends import TaskEnd
+from tidemill.store.jobs.tasks import find_by_key
+from tidemill.store.query import Connection, Query
+
+_BEGIN = Query("trust/audit/begin")
+_GIVE_UP = Query("trust/audit/give_up")
+_JUDGED = Query("trust/audit/judged")
+_EARLIER = Query("trust/audit/earlier")
+
+FAILURES_MAX = 2
+"""A task that fails twice for the house is not tried a third time: then nobody can tell."""
+
+ANY_PRICE_UC = 2**62
+"""Nobody pays for an audit, so no house node is too dear for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """What is executed again: the attempt, its lease, and the hash of its result."""
+
+    attempt_id: UUID
+    lease: int
+    claimed: bytes
+
+
+async def begin(transaction: Connection, audited: Audited, patience: Patience, ids: Ids, now: Instant) -> bool:
+    """Have a result executed again. False: that was begun before, or the result is judged."""
+    row = await _BEGIN.row(
+        transaction,
+        attempt_id=audited.attempt_id,
+        lease=audited.lease,
+        claimed=audited.claimed,
+        task_id=ids.new(now),
+        cost_max_uc=ANY_PRICE_UC,
+        the_pool=THE_POOL,
+        failures=max(0, patience.failures_max - FAILURES_MAX),
+        now=now,
+    )
+    return row is not None
+
+
+async def give_up(database: Database, before: Instant, limit: int, now: Instant) -> int:
+    """End audits that have waited since before then, and that no node has. Answers how many."""
+    async with database.transaction() as transaction:
+        await find_by_key(transaction)
+        rows = await _GIVE_UP.rows(transaction, ranks=list(RANKS), before=before, limit=limit)
+        ends = [TaskEnd(row["task_id"], row["job_id"], TaskState.CANCELLED) for row in rows]
+        await task_ends.write(transaction, ends, now)
+    return len(ends)
+
+
+async def close(transaction: Connection, attempt_id: UUID, found: bytes | None, verdict: str, now: Instant) -> None:
+    """Write down what an audit came to."""
+    await _JUDGED.run(transaction, attempt_id=attempt_id, found=found, verdict=verdict, now=now)
+
+
+async def earlier(connection: Connection, task_id: UUID, attempt_id: UUID) -> list[Difference]:
+    """Results of the same task that differed from the house's before."""
+    return [Difference(**row) for row in await _EARLIER.rows(connection, task_id=task_id, attempt_id=attempt_id)]

@@ -1,0 +1,140 @@
+"""Results that wait to be checked, taken in hand for a while; and what comes of it, settled.
+
+Whoever checks a result twice changes nothing the second time: its lease is over then. What a house node uploaded for an
+audit is let go with the verdict.
+"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+import asyncpg
+
+from tidemill.core.clock import Instant
+from tidemill.core.ids import Ids
+from tidemill.core.jobs.receipts import Receipt, ReceiptRefusal, inclusion, read_receipt
+from tidemill.core.jobs.task_events import TimesDoubted
+from tidemill.core.trust.checks.plausibility import Device, Times
+from tidemill.core.trust.checks.receipt_checks import Judged, used_ms
+from tidemill.store.artefacts import artefacts
+from tidemill.store.database import Database
+from tidemill.store.events import events
+from tidemill.store.jobs import outcomes
+from tidemill.store.jobs.outcomes import Applied, Said, Terms
+from tidemill.store.jobs.tasks import find_by_key
+from tidemill.store.query import Connection, Query
+from tidemill.store.trust import audits
+
+_JUDGE = Query("trust/lease/judge")
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """The second execution of a task, which has ended: what it came to, or why there is nothing to compare with."""
+
+    attempt_id: UUID | None
+    receipt: Receipt | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A delivered result: its receipt, the task, what its customer expects, and what a second execution came to.
+
+    `is_uploaded` says that the artefact which the receipt names was sent for this very attempt.
+    """
+
+    attempt_id: UUID
+    task_id: UUID
+    node_id: UUID
+    owner_id: UUID
+    lease: int
+    body: bytes
+    expected: bytes | None
+    house: bool
+    receipt: Receipt
+    times: Times
+    device: Device
+    is_uploaded: bool
+    repeated: Repeated | None
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What is said of a result, and what is doubted about its times; mostly nothing."""
+
+    case: Case
+    judged: Judged
+    doubt: str = ""
+
+
+async def take(
+    database: Database, judge: UUID, limit: int, *, lease_us: int, now: Instant, mine: bool = False
+) -> list[Case]:
+    """Results to be checked by a process, and nobody else's for so long, or until it no longer runs.
+
+    `mine` asks also for what it has taken already.
+    """
+    async with database.transaction() as transaction:
+        await find_by_key(transaction)
+        rows = await _JUDGE.rows(
+            transaction, judge=judge, until=Instant(now + lease_us), limit=limit, now=now, mine=mine
+        )
+    return [_case(row) for row in rows]
+
+
+async def settle(database: Database, checked: Checked, terms: Terms, ids: Ids, now: Instant) -> Applied:
+    """What was decided happens: paid, tried again, or given back to the customer. What is doubted is told."""
+    case, judged, doubt = checked.case, checked.judged, checked.doubt
+    reason = f"{judged.reason} {doubt}" if doubt else judged.reason
+    said = Said(
+        *(case.attempt_id, case.lease, case.node_id, judged.happenings[1:], reason, judged.verdict),
+        used_ms(case.receipt),
+    )
+    async with database.transaction() as transaction:
+        applied = await outcomes.apply(transaction, [said], terms, ids, now)
+        if case.attempt_id not in applied.attempts:
+            return applied
+        if doubt:
+            told = TimesDoubted(case.owner_id, case.node_id, case.attempt_id, doubt)
+            await events.append(transaction, [told], ids, now)
+        if case.repeated is not None:
+            await _close(transaction, case, case.repeated, judged, now)
+        return applied
+
+
+async def _close(transaction: Connection, case: Case, repeated: Repeated, judged: Judged, now: Instant) -> None:
+    found = repeated.receipt.result_sha256 or None if repeated.receipt else None
+    await audits.close(transaction, case.attempt_id, found, judged.verdict, now)
+    if repeated.attempt_id is not None:
+        await artefacts.let_go_of_result(transaction, repeated.attempt_id, now)
+
+
+def _case(row: asyncpg.Record) -> Case:
+    receipt = _receipt(row["batch"], row["place"])
+    return Case(
+        attempt_id=row["attempt_id"],
+        task_id=row["task_id"],
+        node_id=row["node_id"],
+        owner_id=row["owner_id"],
+        lease=row["tries"],
+        body=row["body"],
+        expected=row["expected"],
+        house=row["house"],
+        receipt=receipt,
+        times=Times(row["offered_at"], row["received_at"]),
+        device=Device(row["model"], row["memory_mib"], row["gpu_ops_per_s"], row["cpu_ops_per_s"]),
+        is_uploaded=receipt.artefact is not None and row["uploaded"] == receipt.artefact.text,
+        repeated=None if row["audit_ended"] is None else _repeated(row),
+    )
+
+
+def _repeated(row: asyncpg.Record) -> Repeated:
+    has_receipt = row["audit_batch"] is not None
+    receipt = _receipt(row["audit_batch"], row["audit_place"]) if has_receipt else None
+    return Repeated(row["audit_attempt_id"], receipt, row["audit_reason"] or "")
+
+
+def _receipt(batch: bytes, place: int) -> Receipt:
+    receipt = read_receipt(inclusion(batch, place).receipt)
+    assert not isinstance(receipt, ReceiptRefusal), "only what could be read was kept"
+    return receipt
