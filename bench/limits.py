@@ -22,7 +22,7 @@ from pathlib import Path
 import uvloop
 
 from tidemill import __version__
-from tidemill.control.limiter import Limiter, headers
+from tidemill.control.http.limiter import Limiter, headers
 from tidemill.core.clock import SECOND, ClockRules, Instant
 from tidemill.core.ids import Ids
 from tidemill.core.limits import Limit

@@ -352,7 +352,7 @@ class MonotonicClock:
 
 def run_memory_server(listener: socket.socket, identity: Identity) -> None:
     """The server of a control process with nothing behind it."""
-    from tidemill.control.listening import create_server
+    from tidemill.serving.http_server import create_server
 
     async def app(*_: Any) -> None:
         raise AssertionError("nothing but links is asked for")

@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from tidemill.control.placement_policies import placement_policies
+from tidemill.control.placement.placement_policies import placement_policies
 from tidemill.core.settings.tree import Settings
 from tidemill.sim.days.orders import Demand, daily_wave
 from tidemill.sim.days.presence import AT_HOME

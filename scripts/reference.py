@@ -22,9 +22,9 @@ import typer
 import tidemill
 from tidemill.cli.main import app
 from tidemill.cli.output import Exit
-from tidemill.control import routes
 from tidemill.control.app import create_api
-from tidemill.control.statuses import STATUS
+from tidemill.control.http import views
+from tidemill.control.http.statuses import STATUS
 from tidemill.core import settings
 from tidemill.core.accounts.permissions import RULES, Rule, Whose
 from tidemill.core.accounts.roles import Role
@@ -112,7 +112,7 @@ def api_page() -> str:
         _generated("the routes in src/tidemill/control/routes"),
         "# HTTP API",
         _paragraph(
-            f"The OpenAPI description is at `{routes.API}/openapi.json`. A caller shows an access token, an API key or "
+            f"The OpenAPI description is at `{views.API}/openapi.json`. A caller shows an access token, an API key or "
             "the token in the pool's home as `Authorization: Bearer …`; a browser shows its cookie. *Own only* means "
             "that another account's object is answered as if it did not exist. *Key* names the scope an API key needs; "
             "where it is empty no key will do, unless the route is open to anyone."

@@ -17,10 +17,10 @@ from tests.artefacts.places import LATER, NOW, KnownSets, chunks, digest_of, fil
 from tests.tidy.source import ROOT
 from tidemill.artefacts.incoming import PIECE_BYTES
 from tidemill.artefacts.local import LocalStore
-from tidemill.control.taken_body import PLACE_BYTES
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.faults import ArtefactFault, DiskFull
+from tidemill.serving.upload_body import PLACE_BYTES
 
 CONTENT = random.Random(3).randbytes(3 * PIECE_BYTES + 17)
 

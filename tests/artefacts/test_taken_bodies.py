@@ -18,11 +18,19 @@ import pytest
 import trustme
 import uvloop
 
-from tidemill.control.large_bodies import may_be_large
-from tidemill.control.listening import create_server, listen
-from tidemill.control.taken_body import BODY, LARGE_BODIES, LEAST_BYTES, PLACE_BYTES, SMALL_PLACE_BYTES, Body, TakenBody
 from tidemill.core.settings import Settings
 from tidemill.core.settings.sections.edge import HttpSettings
+from tidemill.serving.http_server import create_server, listen
+from tidemill.serving.large_bodies import may_be_large
+from tidemill.serving.upload_body import (
+    BODY,
+    LARGE_BODIES,
+    LEAST_BYTES,
+    PLACE_BYTES,
+    SMALL_PLACE_BYTES,
+    Body,
+    TakenBody,
+)
 
 CONTENT = random.Random(8).randbytes(2 * PLACE_BYTES + LEAST_BYTES + 77)
 Take = Callable[[Body], Awaitable[None]]

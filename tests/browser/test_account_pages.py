@@ -17,7 +17,7 @@ from tests.browser.visitors import Aside, Visitors, fill, in_a_session, log_in, 
 from tests.places import reachable_directory
 from tests.system.people import MANY, PASSWORD, link_of, people_of
 from tests.system.pool import Pool, pool_in
-from tidemill.control.statuses import STATUS
+from tidemill.control.http.statuses import STATUS
 from tidemill.core.accounts.kyc import Kyc
 from tidemill.core.accounts.roles import Role, Scope
 from tidemill.core.notices.mail import LetterKind

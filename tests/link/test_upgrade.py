@@ -12,11 +12,11 @@ import trustme
 import uvloop
 
 from tests.link.ends import POOL, Agent, MemoryRegistry, Served, StillClock, opening, soon
-from tidemill.control.listening import create_server, listen
 from tidemill.core.settings import Settings
 from tidemill.core.settings.sections.edge import HttpSettings
 from tidemill.link.held.rules import LinkRules
 from tidemill.link.held.server import Links
+from tidemill.serving.http_server import create_server, listen
 
 
 async def slow_app(scope: Any, receive: Any, send: Any) -> None:

@@ -10,7 +10,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from tidemill.control.placement_policies import placement_policies
+from tidemill.control.placement.placement_policies import placement_policies
 from tidemill.core.clock import HOUR, SECOND, Instant
 from tidemill.core.jobs import task as task_rules
 from tidemill.core.jobs.attempt import ATTEMPTS, AttemptState, Happening

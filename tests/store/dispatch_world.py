@@ -13,10 +13,10 @@ import numpy as np
 from tests.store.clocks import HandClock
 from tests.store.node_rows import an_owner
 from tests.store.test_loops import parts_of
-from tidemill.control.loops.placing import PlacingLoop
-from tidemill.control.node_registry import LinkRefusals, NodeRegistry
+from tidemill.control.jobs.attempt_reports import Receiving
+from tidemill.control.nodes.node_registry import LinkRefusals, NodeRegistry
 from tidemill.control.parts import Parts
-from tidemill.control.receiving import Receiving
+from tidemill.control.placement.placing_loop import PlacingLoop
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.ids import Ids
 from tidemill.core.jobs import archives

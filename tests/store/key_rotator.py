@@ -8,7 +8,7 @@ import secrets
 import sys
 from pathlib import Path
 
-from tidemill.control.rotation import Rotation
+from tidemill.control.operations.rotation import Rotation
 from tidemill.core.ids import Ids
 from tidemill.core.settings import build
 from tidemill.store.clock import read_clock

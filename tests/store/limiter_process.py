@@ -7,7 +7,7 @@ Run as `python -m tests.store.limiter_process URL COUNT PER_US SECONDS`. It prin
 import asyncio
 import sys
 
-from tidemill.control.limiter import Limiter
+from tidemill.control.http.limiter import Limiter
 from tidemill.core.clock import SECOND, ClockRules
 from tidemill.core.limits import Limit
 from tidemill.store.clock import DatabaseClock

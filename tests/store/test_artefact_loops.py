@@ -12,7 +12,7 @@ from tests.store.clocks import HandClock
 from tests.store.node_rows import an_owner
 from tests.store.test_loops import parts_of
 from tidemill.artefacts.local import LocalStore
-from tidemill.control.loops.artefacts import SWEEP_OLDER_US, ArtefactDuty, SweepDuty
+from tidemill.control.artefacts.loops import SWEEP_OLDER_US, ArtefactDuty, SweepDuty
 from tidemill.control.parts import Parts
 from tidemill.core.artefacts.access import AccountCaller
 from tidemill.core.artefacts.artefact import Artefact, Digest, Purpose

@@ -13,9 +13,9 @@ from tests.store.dispatch_world import VERIFICATION, Node, World, make_world, re
 from tests.store.node_rows import told
 from tidemill.artefacts.by_settings import open_store
 from tidemill.artefacts.store import ArtefactStore
-from tidemill.control.held_results import HeldResults
-from tidemill.control.loops.reaping import ReapingLoop
-from tidemill.control.loops.verifying import LEASE_US, VerifyingLoop
+from tidemill.control.jobs.reaping_loop import ReapingLoop
+from tidemill.control.trust.stored_results import HeldResults
+from tidemill.control.trust.verifying_loop import LEASE_US, VerifyingLoop
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.jobs import archives

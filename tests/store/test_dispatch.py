@@ -12,10 +12,10 @@ from tests.store.dispatch_world import COST_MAX_UC, VERIFICATION, Node, World, m
 from tests.store.node_rows import told
 from tidemill.artefacts.by_settings import open_store
 from tidemill.artefacts.store import ArtefactStore
-from tidemill.control.held_results import HeldResults
-from tidemill.control.loops.placing import LEASE_US, PlacingLoop
-from tidemill.control.loops.reaping import ReapingLoop
-from tidemill.control.loops.verifying import VerifyingLoop
+from tidemill.control.jobs.reaping_loop import ReapingLoop
+from tidemill.control.placement.placing_loop import LEASE_US, PlacingLoop
+from tidemill.control.trust.stored_results import HeldResults
+from tidemill.control.trust.verifying_loop import VerifyingLoop
 from tidemill.core.clock import SECOND
 from tidemill.core.ledger import AccountKind, LedgerAccount
 from tidemill.core.settings.sections.artefacts import ArtefactsSettings

@@ -17,8 +17,8 @@ import pytest
 
 from tests.forks import module
 from tests.store.keyrings import keyring_of
-from tidemill.control.master_key import key_file, master_keys, open_keyring
-from tidemill.control.rotation import Rotation, Step
+from tidemill.control.operations.master_key import key_file, master_keys, open_keyring
+from tidemill.control.operations.rotation import Rotation, Step
 from tidemill.core.clock import DAY, Instant
 from tidemill.core.events.log import LOG_START
 from tidemill.core.faults import AlreadyRunning, DatabaseFault, SecretsFault, SettingsFault
@@ -538,7 +538,7 @@ async def test_a_command_is_run_without_a_shell_and_not_waited_for_for_ever(
     with pytest.raises(SecretsFault):
         await master_keys(settings)
     assert not trap.exists()
-    monkeypatch.setattr("tidemill.control.master_key._COMMAND_S", 0.2)
+    monkeypatch.setattr("tidemill.control.operations.master_key._COMMAND_S", 0.2)
     with pytest.raises(SecretsFault, match="no key"):
         await master_keys(settings_of(tmp_path, TIDEMILL_SECRETS_MASTER_KEY_COMMAND="sleep 60"))
 

@@ -12,10 +12,10 @@ import pytest
 
 from tests.store.clocks import HandClock
 from tests.store.test_loops import parts_of
-from tidemill.control.limiter import Limiter, _Kept
+from tidemill.control.http.limiter import Limiter, _Kept
 from tidemill.control.loops.frame import Tick
-from tidemill.control.loops.housekeeping import ForgettingLoop
-from tidemill.control.loops.limits import LimitsLoop
+from tidemill.control.operations.housekeeping import ForgettingLoop
+from tidemill.control.operations.limits_loop import LimitsLoop
 from tidemill.core.clock import HOUR, SECOND, Instant
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
@@ -266,7 +266,7 @@ async def test_leases_outlive_the_connection_and_a_new_one_is_made(
 async def test_a_database_that_hangs_holds_nobody_up_for_ever(
     limiter: Limiter, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidemill.control.limiter._LEASE_S", 0.3)
+    monkeypatch.setattr("tidemill.control.http.limiter._LEASE_S", 0.3)
     assert await asked(limiter, LOGIN, 1) == 1
     async with database.transaction() as transaction:
         await transaction.execute("SELECT FROM quota FOR UPDATE")

@@ -12,13 +12,13 @@ import pytest
 
 from tests.store.clocks import HandClock
 from tests.store.keyrings import keyring_of
-from tidemill.control.feed import EventFeed
-from tidemill.control.loops.backups import BackupDuty
+from tidemill.control.events.feed import EventFeed
+from tidemill.control.ledger.loops import CheckpointDuty, HoldExpiryLoop
 from tidemill.control.loops.duty import Duty
 from tidemill.control.loops.frame import Loop, LoopRunner, Tick
-from tidemill.control.loops.housekeeping import ClockLoop, LostProcessLoop, PartitionDuty
-from tidemill.control.loops.ledger import CheckpointDuty, HoldExpiryLoop
 from tidemill.control.metrics import Metrics
+from tidemill.control.operations.backup_loop import BackupDuty
+from tidemill.control.operations.housekeeping import ClockLoop, LostProcessLoop, PartitionDuty
 from tidemill.control.parts import Parts
 from tidemill.core.clock import DAY, SECOND, ClockRules, Instant, Sample, first_state
 from tidemill.core.events.log import LOG_START

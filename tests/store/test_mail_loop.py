@@ -12,8 +12,8 @@ from tests.store.clocks import HandClock
 from tests.store.keyrings import keyring_of
 from tests.system.post_office import PostOffice, post_office
 from tidemill.control.loops.frame import LoopRunner
-from tidemill.control.loops.mail import MailForgettingLoop, MailLoop
 from tidemill.control.metrics import Metrics
+from tidemill.control.notices.mail_loop import MailForgettingLoop, MailLoop
 from tidemill.control.parts import Parts
 from tidemill.core.accounts.account import Language
 from tidemill.core.clock import DAY, SECOND, Instant

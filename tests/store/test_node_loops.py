@@ -10,8 +10,8 @@ import pytest
 from tests.store.clocks import HandClock
 from tests.store.node_rows import COOL, IDS, an_owner, nodes_of, told
 from tests.store.test_loops import parts_of
-from tidemill.control.loops.nodes import NodeAlertDuty, NodeHealthLoop, TelemetryDuty
-from tidemill.control.node_registry import alert_limits
+from tidemill.control.nodes.loops import NodeAlertDuty, NodeHealthLoop, TelemetryDuty
+from tidemill.control.nodes.node_registry import alert_limits
 from tidemill.control.parts import Parts
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.nodes.health.alerts import LASTS_US

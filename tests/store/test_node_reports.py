@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from tests.store.node_rows import COOL, IDS, an_owner, nodes_of, now_of, relinked, remove, told
-from tidemill.control.heard import said_in
+from tidemill.control.nodes.wire_values import said_in
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.jobs.attempt_reports import OfAttempt, Progress
 from tidemill.core.nodes.health.alerts import LASTS_US

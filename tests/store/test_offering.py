@@ -10,7 +10,7 @@ import pytest
 
 from tests.link.ends import Agent, MemoryRegistry, served, soon
 from tests.store.dispatch_world import Node, World, make_world
-from tidemill.control.loops.offering import OfferingLoop
+from tidemill.control.placement.offering_loop import OfferingLoop
 from tidemill.core.jobs.attempt import Happening
 from tidemill.link.held.server import Links
 from tidemill.store.address import DatabaseUrls

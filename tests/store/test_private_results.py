@@ -15,9 +15,9 @@ from tests.store.dispatch_world import VERIFICATION, Node, World, body_of, make_
 from tests.store.test_artefacts import delete, made
 from tidemill.artefacts.by_settings import open_store
 from tidemill.artefacts.store import ArtefactStore
-from tidemill.control.held_results import HeldResults
-from tidemill.control.loops.verifying import VerifyingLoop
-from tidemill.control.routes.job_views import ResultView, job_view, result_views
+from tidemill.control.jobs.job_views import ResultView, job_view, result_views
+from tidemill.control.trust.stored_results import HeldResults
+from tidemill.control.trust.verifying_loop import VerifyingLoop
 from tidemill.core.artefacts.artefact import Artefact, Digest, Purpose
 from tidemill.core.artefacts.refusals import ArtefactRefusal
 from tidemill.core.clock import SECOND, Instant

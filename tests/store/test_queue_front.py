@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 
 from tests.store.dispatch_world import World, make_world
-from tidemill.control import queue_front
-from tidemill.control.queue_front import QueueFront
+from tidemill.control.placement import queue_front
+from tidemill.control.placement.queue_front import QueueFront
 from tidemill.store.database import Database
 from tidemill.wire.messages import Declined
 

@@ -14,7 +14,7 @@ from tests.forks import Forked, module
 from tests.store.embedded_server import running
 from tests.store.test_events import start_writer
 from tests.store.test_loops import parts_of
-from tidemill.control.loops.trail import HeadDuty, TrailLoop
+from tidemill.control.events.loops import HeadDuty, TrailLoop
 from tidemill.core.clock import DAY, HOUR, Instant
 from tidemill.core.events.log import LOG_START, HeadPublished, PoolCreated, PoolRestored, SwitchThrown
 from tidemill.core.events.trail import NO_ACTS, Act, Damage, Flaw, Head, Verification, chained, digest

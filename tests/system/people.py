@@ -22,8 +22,8 @@ from argon2 import PasswordHasher
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from tests.system.pool import Running
-from tidemill.control.master_key import open_keyring
-from tidemill.control.passwords import MEMORY_KIB, ROUNDS
+from tidemill.control.accounts.passwords import MEMORY_KIB, ROUNDS
+from tidemill.control.operations.master_key import open_keyring
 from tidemill.core.accounts.account import Language
 from tidemill.core.accounts.addresses import Address
 from tidemill.core.accounts.keys import SECRET_BYTES as KEY_BYTES

@@ -13,7 +13,7 @@ from tests.places import reachable_directory
 from tests.system.pool import Pool, pool_in, until
 from tests.system.post_office import PostOffice, post_office
 from tests.system.smtp_server import PASSWORD
-from tidemill.control.master_key import open_keyring
+from tidemill.control.operations.master_key import open_keyring
 from tidemill.core.accounts.account import Language
 from tidemill.core.ids import Ids
 from tidemill.core.notices.mail import Letter, LetterKind

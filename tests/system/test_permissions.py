@@ -17,7 +17,7 @@ from tests.places import reachable_directory
 from tests.system.people import MANY, People, Person, bearer, code_of, people_of
 from tests.system.pool import Running, pool_in, until
 from tidemill.control.app import create_api
-from tidemill.control.guard import GuardedRoute
+from tidemill.control.http.guard import GuardedRoute
 from tidemill.core.accounts.permissions import RULES, Rule, Whose
 from tidemill.core.accounts.roles import Role, Scope
 from tidemill.core.clock import Instant

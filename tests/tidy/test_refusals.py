@@ -7,7 +7,7 @@ from typing import TypeVar
 import pytest
 
 from tests.tidy.source import ROOT, expect_none, import_everything, is_ours
-from tidemill.control.statuses import STATUS
+from tidemill.control.http.statuses import STATUS
 from tidemill.core.events.log import KINDS, Event
 from tidemill.core.faults import Fault
 from tidemill.core.refusals import Refusal
@@ -25,7 +25,7 @@ def test_every_refusal_has_a_status_and_no_status_is_left_over() -> None:
     expect_none(
         [f"{refusal} has no status" for refusal in known - STATUS.keys()]
         + [f"{refusal} is gone" for refusal in STATUS.keys() - known],
-        "The table is STATUS in src/tidemill/control/statuses.py.",
+        "The table is STATUS in src/tidemill/control/http/statuses.py.",
     )
 
 

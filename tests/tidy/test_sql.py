@@ -129,8 +129,8 @@ def test_what_only_looks_like_a_clock_in_sql_is_let_through(line: str) -> None:
 
 def test_a_statement_in_code_is_noticed_and_a_sentence_is_not() -> None:
     text = 'def f(table):\n    """SELECT is the word."""\n    return f"SELECT 1 FROM {table}", "Select a node."'
-    assert list(statements_in_code(example("control/routes/nodes.py", text))) == [
-        "src/tidemill/control/routes/nodes.py:3: SELECT …"
+    assert list(statements_in_code(example("control/nodes/routes.py", text))) == [
+        "src/tidemill/control/nodes/routes.py:3: SELECT …"
     ]
 
 

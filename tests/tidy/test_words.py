@@ -47,11 +47,11 @@ SUFFIXES = {
 
 EXCEPTIONS = {
     ("store/embedded/", "data"): "PostgreSQL's own name for its directory",
-    ("control/protocol.py", "data_received"): "asyncio's name for the method",
+    ("serving/deadlines.py", "data_received"): "asyncio's name for the method",
     ("agent/connection.py", "data_received"): "asyncio's name for the method",
     ("link/held/connection.py", "data_received"): "asyncio's name for the method",
-    ("control/exact.py", "get_route_handler"): "FastAPI's name for the method",
-    ("control/guard.py", "get_route_handler"): "FastAPI's name for the method",
+    ("control/http/exact_numbers.py", "get_route_handler"): "FastAPI's name for the method",
+    ("control/http/guard.py", "get_route_handler"): "FastAPI's name for the method",
 }
 """Where a name, or a word in it, is somebody else's."""
 

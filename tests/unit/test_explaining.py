@@ -5,7 +5,7 @@ from pathlib import Path
 from uuid import UUID
 
 from tests.store.dispatch_world import body_of
-from tidemill.control.placement_policies import placement_policies
+from tidemill.control.placement.placement_policies import placement_policies
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.placement.candidate import Candidate
 from tidemill.core.placement.considerations import BEST_MAX, OTHERS_MAX, Nowhere, Weighed, Weighing

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.control.limiter import Allowance, headers
+from tidemill.control.http.limiter import Allowance, headers
 from tidemill.core.clock import DAY, HOUR, SECOND, Instant
 from tidemill.core.limits import (
     COUNT_MAX,

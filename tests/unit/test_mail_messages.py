@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.test_mail_texts import AT, EACH, EVIL, sample
-from tidemill.control.smtp import Reply, compose
+from tidemill.control.notices.smtp import Reply, compose
 from tidemill.core.accounts.account import Language
 from tidemill.core.accounts.addresses import Address, parse_address
 from tidemill.core.faults import SettingsFault

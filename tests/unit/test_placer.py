@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.store.dispatch_world import body_of
-from tidemill.control.placement_policies import placement_policies
+from tidemill.control.placement.placement_policies import placement_policies
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.jobs.kinds.needs import Needs, limits_of

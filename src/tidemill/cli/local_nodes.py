@@ -24,7 +24,7 @@ from tidemill.agent.rules_file import RulesFile
 from tidemill.agent.times import wall
 from tidemill.cli.calling import Pool
 from tidemill.cli.output import Declined
-from tidemill.control.demonstration import OPERATOR, OWNERS, key_of
+from tidemill.control.operations.demonstration import OPERATOR, OWNERS, key_of
 from tidemill.core.faults import Fault
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings import Settings

@@ -30,7 +30,7 @@ from tidemill.store.notices.mail import StoredLetter
 if TYPE_CHECKING:
     from email.message import EmailMessage
 
-    from tidemill.control.smtp import Reply
+    from tidemill.control.notices.smtp import Reply
 
 app = typer.Typer(help="The pool's letters: list the newest, read one, try one again, test the SMTP server.")
 
@@ -112,9 +112,9 @@ async def _newest(limit: int) -> Sequence[StoredLetter]:
 
 async def _read(letter_id: UUID) -> "tuple[StoredLetter, EmailMessage | None]":
     """A letter, and the message it is or would be; None if it was emptied."""
-    from tidemill.control.loops.mail import masthead_of
-    from tidemill.control.master_key import open_keyring
-    from tidemill.control.smtp import compose
+    from tidemill.control.notices.mail_loop import masthead_of
+    from tidemill.control.notices.smtp import compose
+    from tidemill.control.operations.master_key import open_keyring
 
     settings = load().settings
     async with _database(settings) as database:
@@ -139,9 +139,9 @@ async def _retry(letter_id: UUID) -> LetterRefusal | None:
 
 
 async def _test(settings: Settings, recipient: str) -> "Reply":
-    from tidemill.control.loops.mail import masthead_of
-    from tidemill.control.smtp import compose
-    from tidemill.control.smtp import connected as post_office
+    from tidemill.control.notices.mail_loop import masthead_of
+    from tidemill.control.notices.smtp import compose
+    from tidemill.control.notices.smtp import connected as post_office
 
     now = _now()
     letter = Letter(LetterKind.TEST, recipient, Language.ENGLISH, {"at": now})

@@ -165,9 +165,9 @@ def _run(settings: Settings, *, own_server: bool, demo: bool) -> None:
 
 
 async def _serve(settings: Settings, announce: "Announce", *, own_server: bool, demo: bool) -> None:
-    from tidemill.control.first_steps import FirstStep
-    from tidemill.control.listening import check_certificate, listen
+    from tidemill.control.operations.first_steps import FirstStep
     from tidemill.control.process import ControlProcess, stopped_by_signals
+    from tidemill.serving.http_server import check_certificate, listen
 
     started = time.monotonic()
     starting = asyncio.current_task()

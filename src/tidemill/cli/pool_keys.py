@@ -15,7 +15,7 @@ from tidemill.store.database import Database, Limits
 from tidemill.store.migrate import pending
 
 if TYPE_CHECKING:
-    from tidemill.control.rotation import Rotation
+    from tidemill.control.operations.rotation import Rotation
 
 _LIMITS = Limits(connections=2, statement_s=600, lock_s=60)
 
@@ -40,7 +40,7 @@ def rotate_pool_keys(as_json: bool) -> None:
 
 
 async def _rotate(settings: Settings) -> "Rotation":
-    from tidemill.control.rotation import Rotation
+    from tidemill.control.operations.rotation import Rotation
 
     async with database_urls(settings) as urls:
         async with connected(urls.owner) as connection:

@@ -65,7 +65,7 @@ def _run(what: tuple[str, Path, Path, int]) -> "Allocated":
 
 
 def _policy(name: str, cluster: "Cluster", seed: int) -> "Policy":
-    from tidemill.control.placement_policies import placement_policies
+    from tidemill.control.placement.placement_policies import placement_policies
     from tidemill.core.placement.workload import Demand
     from tidemill.core.settings.tree import Settings
     from tidemill.sim.rivals import BestFit, GradientDescent, RandomFit

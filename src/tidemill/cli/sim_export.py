@@ -70,7 +70,7 @@ async def members_of(connection: "Connection", settings: "Settings") -> "tuple[l
 
 async def _online(connection: "Connection", settings: "Settings") -> "list[Member]":
     """Every node that gets work, also those whose owners' hours have not begun: their hours are in the file."""
-    from tidemill.control.loops.placing import selling_terms
+    from tidemill.control.placement.placing_loop import selling_terms
     from tidemill.core.placement.seller import seller_of
     from tidemill.sim.days.world import Member
     from tidemill.store.clock import read_clock

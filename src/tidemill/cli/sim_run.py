@@ -113,7 +113,7 @@ def _world(
 
 
 def _policies() -> Any:
-    from tidemill.control.placement_policies import placement_policies
+    from tidemill.control.placement.placement_policies import placement_policies
     from tidemill.core.settings.tree import Settings
 
     return placement_policies(Settings(home=Path()))  # as they are by default, whatever this machine is set to

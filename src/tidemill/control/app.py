@@ -5,53 +5,44 @@ from starlette.types import ASGIApp
 
 from tidemill import __doc__ as summary
 from tidemill import __version__
-from tidemill.control import problems
+from tidemill.control.accounts import account_routes, admin_routes, auth_routes, key_routes, second_factor_routes
+from tidemill.control.artefacts import routes as artefacts
+from tidemill.control.artefacts import upload_routes
 from tidemill.control.context import Control
-from tidemill.control.edge import Edge
-from tidemill.control.routes import (
-    account,
-    admin,
-    admin_accounts,
-    artefacts,
-    auth,
-    events,
-    explanations,
-    health,
-    jobs,
-    join_tokens,
-    keys,
-    ledger,
-    marketplace,
-    models,
-    node_telemetry,
-    nodes,
-    pages,
-    second_factor,
-    trail,
-    uploads,
-)
+from tidemill.control.events import routes as events
+from tidemill.control.events import trail_routes
+from tidemill.control.http import problems
+from tidemill.control.http.edge import Edge
+from tidemill.control.jobs import routes as jobs
+from tidemill.control.ledger import routes as ledger
+from tidemill.control.models import routes as models
+from tidemill.control.nodes import join_token_routes, telemetry_routes
+from tidemill.control.nodes import routes as nodes
+from tidemill.control.operations import health_routes, routes
+from tidemill.control.pages import routes as pages
+from tidemill.control.placement import explanation_routes, marketplace_routes
 
 # Searched in this order, so what programs ask for comes before what people look at.
 ROUTERS = (
-    health.router,
-    auth.set_up_router,
-    auth.router,
-    account.router,
-    second_factor.router,
-    keys.router,
+    health_routes.router,
+    auth_routes.set_up_router,
+    auth_routes.router,
+    account_routes.router,
+    second_factor_routes.router,
+    key_routes.router,
     events.router,
-    join_tokens.router,
+    join_token_routes.router,
     nodes.router,
-    node_telemetry.router,
-    uploads.router,
+    telemetry_routes.router,
+    upload_routes.router,
     artefacts.router,
     models.router,
     jobs.router,
-    explanations.router,
-    marketplace.router,
-    admin.router,
-    admin_accounts.router,
-    trail.router,
+    explanation_routes.router,
+    marketplace_routes.router,
+    routes.router,
+    admin_routes.router,
+    trail_routes.router,
     ledger.router,
     pages.router,
 )

@@ -8,18 +8,18 @@ from typing import Annotated
 from fastapi import Depends, Query, Request
 
 from tidemill.artefacts.store import ArtefactStore
-from tidemill.control.callers import Callers
-from tidemill.control.denials import Denials
-from tidemill.control.feed import EventFeed
-from tidemill.control.limiter import Limiter
-from tidemill.control.limits import CallerLimits
+from tidemill.control.accounts.callers import Callers
+from tidemill.control.accounts.passwords import Passwords
+from tidemill.control.accounts.tokens import Tokens
+from tidemill.control.events.feed import EventFeed
+from tidemill.control.http.denials import Denials
+from tidemill.control.http.limiter import Limiter
+from tidemill.control.http.limits import CallerLimits
+from tidemill.control.jobs.attempt_reports import Receiving
 from tidemill.control.loops.frame import LoopRunner
-from tidemill.control.market_now import MarketNow
-from tidemill.control.node_registry import LinkRefusals
+from tidemill.control.nodes.node_registry import LinkRefusals
 from tidemill.control.parts import Parts
-from tidemill.control.passwords import Passwords
-from tidemill.control.receiving import Receiving
-from tidemill.control.tokens import Tokens
+from tidemill.control.placement.supply_now import MarketNow
 from tidemill.core.accounts.roles import STRANGER, Caller
 from tidemill.core.accounts.sessions import USER_AGENT_MAX, Device, SessionRules
 from tidemill.core.clock import SECOND

@@ -7,7 +7,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from tidemill.control.dispatch_metrics import DispatchMetrics
+from tidemill.control.placement.dispatch_metrics import DispatchMetrics
 from tidemill.link.held.server import Links
 
 _FAST = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)

@@ -20,20 +20,26 @@ import structlog
 from starlette.types import ASGIApp
 
 from tidemill import __version__
+from tidemill.control.accounts.loops import AccountForgettingLoop, KeyUseLoop, SigningKeyLoop
 from tidemill.control.app import create_app
+from tidemill.control.artefacts.loops import ArtefactDuty, SweepDuty
+from tidemill.control.assembly import make_control
 from tidemill.control.context import Control
-from tidemill.control.denials import DenialLoop
-from tidemill.control.feed import EventFeed
-from tidemill.control.first_steps import FirstStep, first_steps
-from tidemill.control.held_results import HeldResults
-from tidemill.control.listening import Server, create_server
-from tidemill.control.loops.accounts import AccountForgettingLoop, KeyUseLoop, SigningKeyLoop
-from tidemill.control.loops.artefacts import ArtefactDuty, SweepDuty
-from tidemill.control.loops.backups import BackupDuty
-from tidemill.control.loops.challenges import ChallengeLoop
-from tidemill.control.loops.explaining import QueueLoop
+from tidemill.control.events.feed import EventFeed
+from tidemill.control.events.loops import HeadDuty, TrailLoop
+from tidemill.control.http.denials import DenialLoop
+from tidemill.control.jobs.reaping_loop import ReapingLoop
+from tidemill.control.ledger.loops import CheckpointDuty, HoldExpiryLoop
 from tidemill.control.loops.frame import Loop, LoopRunner
-from tidemill.control.loops.housekeeping import (
+from tidemill.control.metrics import Metrics
+from tidemill.control.nodes.challenge_loop import ChallengeLoop
+from tidemill.control.nodes.loops import NodeAlertDuty, NodeHealthLoop, TelemetryDuty
+from tidemill.control.nodes.node_registry import LinkRefusalLoop
+from tidemill.control.nodes.telling_loop import TellingLoop
+from tidemill.control.notices.mail_loop import MailForgettingLoop, MailLoop
+from tidemill.control.operations.backup_loop import BackupDuty
+from tidemill.control.operations.first_steps import FirstStep, first_steps
+from tidemill.control.operations.housekeeping import (
     AnnounceLoop,
     ClockLoop,
     ForgettingLoop,
@@ -41,28 +47,22 @@ from tidemill.control.loops.housekeeping import (
     LostProcessLoop,
     PartitionDuty,
 )
-from tidemill.control.loops.keyring import KeyringLoop
-from tidemill.control.loops.ledger import CheckpointDuty, HoldExpiryLoop
-from tidemill.control.loops.limits import LimitsLoop
-from tidemill.control.loops.mail import MailForgettingLoop, MailLoop
-from tidemill.control.loops.nodes import NodeAlertDuty, NodeHealthLoop, TelemetryDuty
-from tidemill.control.loops.offering import OfferingLoop
-from tidemill.control.loops.placing import PlacingLoop
-from tidemill.control.loops.reaping import ReapingLoop
-from tidemill.control.loops.telling import TellingLoop
-from tidemill.control.loops.trail import HeadDuty, TrailLoop
-from tidemill.control.loops.verifying import VerifyingLoop
-from tidemill.control.making import make_control
-from tidemill.control.master_key import open_keyring
-from tidemill.control.metrics import Metrics
-from tidemill.control.node_registry import LinkRefusalLoop
+from tidemill.control.operations.keyring_loop import KeyringLoop
+from tidemill.control.operations.limits_loop import LimitsLoop
+from tidemill.control.operations.master_key import open_keyring
 from tidemill.control.parts import Parts
-from tidemill.control.tracing import traced
+from tidemill.control.placement.offering_loop import OfferingLoop
+from tidemill.control.placement.placing_loop import PlacingLoop
+from tidemill.control.placement.queue_loop import QueueLoop
+from tidemill.control.trust.stored_results import HeldResults
+from tidemill.control.trust.verifying_loop import VerifyingLoop
 from tidemill.core.clock import SECOND, ClockRules
 from tidemill.core.events.log import Recorded
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
 from tidemill.core.settings import Settings, pool_fingerprint
+from tidemill.serving.http_server import Server, create_server
+from tidemill.serving.tracing import traced
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import DatabaseClock
 from tidemill.store.database import Database, Limits

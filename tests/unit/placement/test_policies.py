@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.unit.placement.worlds import NOW, ask, node, pool_of, uuid
-from tidemill.control.placement_policies import placement_policies
+from tidemill.control.placement.placement_policies import placement_policies
 from tidemill.core.placement.candidate import Candidate, Device, Market
 from tidemill.core.placement.demand import WHOLE_MILLI, Request
 from tidemill.core.placement.index.pool import Pool

@@ -1,0 +1,1 @@
+"""Accounts: who asks, how they log in, and what they may change about themselves."""

@@ -1,0 +1,144 @@
+"""Accounts as operators see them: list, block, verify, give roles, take a lost second factor away."""
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, Field
+
+from tidemill.control.accounts.account_routes import AccountView
+from tidemill.control.accounts.second_factor_routes import take_away
+from tidemill.control.context import CallerPart, ControlPart, PageLimit
+from tidemill.control.http.guard import GuardedRoute
+from tidemill.control.http.problems import documented, unless_refused
+from tidemill.control.http.views import API, AddressText, Reason, parsed_address
+from tidemill.control.notices.letters import tell
+from tidemill.core.accounts.account import Account, AccountStateRefusal
+from tidemill.core.accounts.kyc import Kyc
+from tidemill.core.accounts.roles import Role
+from tidemill.core.notices.mail import LetterKind
+from tidemill.core.reasons import checked_reason
+from tidemill.core.refusals import Refusal
+from tidemill.store.accounts import accounts
+from tidemill.store.accounts.accounts import Wanted
+
+router = APIRouter(prefix=f"{API}/admin/accounts", tags=["admin"], route_class=GuardedRoute)
+
+
+class PersonView(AccountView):
+    blocked_reason: str | None
+
+
+class PersonPage(BaseModel):
+    items: list[PersonView]
+    has_more: bool
+    after: UUID | None
+
+
+class Roles(Reason):
+    roles: list[Role] = Field(min_length=1, max_length=len(Role))
+
+
+class KycDecision(Reason):
+    state: Literal["verified", "rejected"]
+
+
+async def _filter(
+    address: Annotated[AddressText | None, Query()] = None,
+    role: Role | None = None,
+    kyc: Kyc | None = None,
+    blocked: bool | None = None,
+) -> Wanted:
+    return Wanted(None if address is None else parsed_address(address), role, kyc, blocked)
+
+
+@router.get("", responses=documented(422))
+async def list_accounts(
+    control: ControlPart, most: PageLimit, wanted: Annotated[Wanted, Depends(_filter)], after: UUID | None = None
+) -> PersonPage:
+    """The accounts of the pool, newest first."""
+    async with control.requests.connection() as connection:
+        found = await accounts.listed(connection, wanted, after, most + 1)
+    items = [PersonView.model_validate(account) for account in found[:most]]
+    return PersonPage(items=items, has_more=len(found) > most, after=items[-1].id if items else None)
+
+
+@router.get("/{account_id}", responses=documented(404, 422))
+async def show(account_id: UUID, control: ControlPart) -> PersonView:
+    """One account."""
+    async with control.requests.connection() as connection:
+        account = await accounts.get(connection, account_id)
+    return _view(account or AccountStateRefusal.UNKNOWN_PERSON)
+
+
+@router.post("/{account_id}/block", responses=documented(404, 409, 413, 422))
+async def block(account_id: UUID, why: Reason, control: ControlPart, caller: CallerPart) -> PersonView:
+    """Block an account: its sessions end, its keys stop working, it gets no new work and starts none; work in hand is
+    finished and paid."""
+    now = control.clock.now()
+    async with control.requests.transaction() as transaction:
+        account = await accounts.set_blocked(
+            transaction, account_id, blocked=True, reason=why.reason, by=caller.name, ids=control.ids, now=now
+        )
+        view = _view(account)
+        assert isinstance(account, Account)
+        reason = account.blocked_reason or ""
+        await tell(control, transaction, account, LetterKind.ACCOUNT_BLOCKED, now, reason=reason)
+    return view
+
+
+@router.post("/{account_id}/unblock", responses=documented(404, 409, 413, 422))
+async def unblock(account_id: UUID, why: Reason, control: ControlPart, caller: CallerPart) -> PersonView:
+    """Unblock an account."""
+    now = control.clock.now()
+    async with control.requests.transaction() as transaction:
+        account = await accounts.set_blocked(
+            transaction, account_id, blocked=False, reason=why.reason, by=caller.name, ids=control.ids, now=now
+        )
+        view = _view(account)
+        assert isinstance(account, Account)
+        await tell(control, transaction, account, LetterKind.ACCOUNT_UNBLOCKED, now, link="/login")
+    return view
+
+
+@router.post("/{account_id}/roles", responses=documented(404, 409, 413, 422))
+async def give_roles(account_id: UUID, asked: Roles, control: ControlPart, caller: CallerPart) -> PersonView:
+    """Decide which roles an account has."""
+    roles, now = frozenset(asked.roles), control.clock.now()
+    async with control.requests.transaction() as transaction:
+        before = await accounts.get(transaction, account_id)
+        account = await accounts.give_roles(
+            transaction, account_id, roles, reason=asked.reason, by=caller.name, ids=control.ids, now=now
+        )
+        view = _view(account)
+        if before and Role.OPERATOR in roles - before.roles:
+            await tell(control, transaction, before, LetterKind.OPERATOR_MADE, now, link="/account")
+    return view
+
+
+@router.post("/{account_id}/kyc", responses=documented(404, 409, 413, 422))
+async def decide_kyc(account_id: UUID, asked: KycDecision, control: ControlPart, caller: CallerPart) -> PersonView:
+    """Verify a provider, or reject them."""
+    state, now = Kyc(asked.state), control.clock.now()
+    async with control.requests.transaction() as transaction:
+        return _view(
+            await accounts.decide_kyc(
+                transaction, account_id, state, reason=asked.reason, by=caller.name, ids=control.ids, now=now
+            )
+        )
+
+
+@router.post("/{account_id}/second-factor/remove", responses=documented(404, 409, 413, 422))
+async def remove_second_factor(account_id: UUID, why: Reason, control: ControlPart, caller: CallerPart) -> PersonView:
+    """For an owner who lost device and recovery codes, and has shown some other way who they are. They are told."""
+    reason, now = unless_refused(checked_reason(why.reason)), control.clock.now()
+    async with control.requests.transaction() as transaction:
+        account = await accounts.locked(transaction, account_id)
+        view = _view(account or AccountStateRefusal.UNKNOWN_PERSON)
+        assert account
+        await take_away(control, transaction, account, f"{caller.name}: {reason}", now)
+    return view.model_copy(update={"second_factor_on": False})
+
+
+def _view(account: Account | Refusal) -> PersonView:
+    return PersonView.model_validate(unless_refused(account))

@@ -1,0 +1,191 @@
+"""Who asks: from what a request shows to a caller.
+
+What was found is remembered for a few seconds. It is forgotten at once when something happens to the account: in this
+process after the commit, in others as soon as the event reaches them; the few seconds bound it when that fails.
+"""
+
+import hmac
+from collections.abc import Iterable
+from typing import NamedTuple
+from uuid import UUID
+
+from tidemill.control.accounts.tokens import Tokens
+from tidemill.control.http.problems import Refused, unless_refused
+from tidemill.control.parts import Parts
+from tidemill.core.accounts.keys import KeyRefusal, looks_like_key, usable
+from tidemill.core.accounts.lockout import LoginRefusal
+from tidemill.core.accounts.roles import HOME_OPERATOR, Caller, Credential
+from tidemill.core.accounts.sessions import SessionRefusal, SessionRules, over
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.nodes import passes
+from tidemill.core.nodes.life import LifeRefusal
+from tidemill.core.nodes.passes import PassRefusal
+from tidemill.core.refusals import Refusal
+from tidemill.store.accounts import api_keys, sessions
+from tidemill.store.accounts.api_keys import KeyHolder
+from tidemill.store.accounts.sessions import Holder
+from tidemill.store.database import Database
+from tidemill.store.nodes import nodes
+
+_REMEMBER_US = 5 * SECOND
+_REMEMBERED_MAX = 50_000
+_TOKEN_MAX = 4096
+
+
+class Shown(NamedTuple):
+    """What a request shows: a token or a key, or a node's pass."""
+
+    text: str
+    is_pass: bool = False
+
+
+class Callers:
+    """Finds callers by their token, key or pass. What is kept in memory is bounded and may be dropped at any moment."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        database: Database,
+        tokens: Tokens,
+        rules: SessionRules,
+        home_token: str,
+        pool_fingerprint: str,
+    ) -> None:
+        self._parts = parts
+        self._database = database
+        self._tokens = tokens
+        self._rules = rules
+        self._home_token = home_token.encode()
+        self._pool_fingerprint = pool_fingerprint
+        self._remembered: dict[tuple[Shown, str], tuple[Caller, Instant]] = {}
+        self._of_account: dict[UUID, set[tuple[Shown, str]]] = {}
+        self._changes = 0
+        self.keys_used: dict[UUID, Instant] = {}
+        """When each key was last used; a loop writes it down now and then."""
+
+    def remembered(self, shown: Shown, address: str, now: Instant) -> Caller | None:
+        found = self._remembered.get((shown, address))
+        if found is None or not now < found[1]:
+            return None
+        caller = found[0]
+        if caller.key_id is not None:
+            self.keys_used[caller.key_id] = now
+        return caller
+
+    def knew(self, shown: Shown, address: str) -> bool:
+        """Whether this was good from here before. Then it may be looked up however many strangers share the address."""
+        return (shown, address) in self._remembered
+
+    async def find(self, shown: Shown, address: str, now: Instant) -> Caller:
+        """The caller who shows this, asked of the database. Refuses what is not known or no longer good."""
+        changes = self._changes
+        try:
+            caller, until, account_id = await self._look_up(shown, address, now)
+        except Refused:
+            self._remembered.pop((shown, address), None)
+            raise
+        if changes != self._changes:
+            return caller  # something happened while we looked: what we saw may be over by now
+        if len(self._remembered) >= _REMEMBERED_MAX:
+            self._remembered.clear()
+            self._of_account.clear()
+        self._remembered[shown, address] = caller, min(until, Instant(now + _REMEMBER_US))
+        if account_id is not None:
+            self._of_account.setdefault(account_id, set()).add((shown, address))
+        return caller
+
+    def forget(self, accounts: Iterable[UUID]) -> None:
+        """Something happened to these accounts: what their sessions and keys may do is asked anew."""
+        for account_id in accounts:
+            self._changes += 1
+            for shown in self._of_account.pop(account_id, ()):
+                self._remembered.pop(shown, None)
+
+    async def _look_up(self, shown: Shown, address: str, now: Instant) -> tuple[Caller, Instant, UUID | None]:
+        """The caller, until when that is so, and the account whose changes may end it."""
+        if shown.is_pass:
+            return await self._by_pass(shown.text, now)
+        token = shown.text
+        if hmac.compare_digest(token.encode("utf-8", "replace"), self._home_token):
+            return HOME_OPERATOR, Instant(now + _REMEMBER_US), None
+        if len(token) > _TOKEN_MAX:
+            raise Refused(SessionRefusal.TOKEN_UNKNOWN)
+        is_key = looks_like_key(token)
+        caller, until = await (self._by_key(token, address, now) if is_key else self._by_token(token, now))
+        return caller, until, caller.account_id
+
+    async def still_in(self, caller: Caller, address: str, now: Instant) -> bool:
+        """Whether a caller who was let in, and has stayed, would be let in as they are."""
+        async with self._database.connection() as connection:
+            if caller.session_id is not None:
+                session = await sessions.holder(connection, caller.session_id)
+                return session is not None and not self._refused_session(session, now) and session.roles >= caller.roles
+            if caller.key_id is not None:
+                key = await api_keys.holder(connection, key_id=caller.key_id)
+                return key is not None and not _refused_key(key, address, now) and key.roles >= caller.roles
+        return True
+
+    async def _by_token(self, token: str, now: Instant) -> tuple[Caller, Instant]:
+        found = await self._tokens.session_of(token, now)
+        if found is None:
+            raise Refused(SessionRefusal.TOKEN_UNKNOWN)
+        async with self._database.connection() as connection:
+            holder = await sessions.holder(connection, found[0])
+        if refusal := self._refused_session(holder, now):
+            raise Refused(refusal)
+        assert holder
+        session = holder.session
+        caller = Caller(
+            name=f"account:{session.account_id}",
+            credential=Credential.SESSION,
+            account_id=session.account_id,
+            roles=holder.roles,
+            session_id=session.id,
+            second_factor=session.second_factor,
+            fresh_at=session.fresh_at,
+        )
+        return caller, found[1]
+
+    async def _by_key(self, secret: str, address: str, now: Instant) -> tuple[Caller, Instant]:
+        async with self._database.connection() as connection:
+            holder = await api_keys.holder(connection, secret)
+        if refusal := _refused_key(holder, address, now):
+            raise Refused(refusal)
+        assert holder
+        key = holder.key
+        self.keys_used[key.id] = now
+        caller = Caller(
+            name=f"account:{key.account_id}",
+            credential=Credential.KEY,
+            account_id=key.account_id,
+            roles=frozenset({key.role}) & holder.roles,
+            key_id=key.id,
+            scopes=key.scopes,
+        )
+        ends = [at for at in (key.expires_at, key.revoked_at) if at is not None]
+        return caller, min(ends, default=Instant(now + _REMEMBER_US))
+
+    async def _by_pass(self, text: str, now: Instant) -> tuple[Caller, Instant, UUID | None]:
+        """Whether there is such a node is told only to who has its key."""
+        shown = unless_refused(passes.read(text, now))
+        async with self._database.connection() as connection:
+            holder = await nodes.holder(connection, shown.node_id)
+        if holder is None or not passes.is_of(shown, holder.key, self._pool_fingerprint):
+            raise Refused(PassRefusal.PASS_WRONG)
+        if holder.removed:
+            raise Refused(LifeRefusal.NODE_REMOVED)
+        if holder.blocked:
+            raise Refused(LoginRefusal.ACCOUNT_BLOCKED)
+        caller = Caller(name=f"node:{shown.node_id}", credential=Credential.NODE, node_id=shown.node_id)
+        return caller, shown.expires_at, holder.account_id
+
+    def _refused_session(self, holder: Holder | None, now: Instant) -> Refusal | None:
+        if holder is None or holder.session.ended_at is not None or over(holder.session, self._rules, now):
+            return SessionRefusal.SESSION_OVER
+        return LoginRefusal.ACCOUNT_BLOCKED if holder.blocked else None
+
+
+def _refused_key(holder: KeyHolder | None, address: str, now: Instant) -> Refusal | None:
+    if holder is None:
+        return KeyRefusal.KEY_UNKNOWN
+    return usable(holder.key, address, now) or (LoginRefusal.ACCOUNT_BLOCKED if holder.blocked else None)

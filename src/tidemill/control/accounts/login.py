@@ -1,0 +1,246 @@
+"""Logging in: limits first, then the lock, then the password, then the second factor; and every try is written down.
+
+An address without an account goes the same way and takes as long, so nothing can be learned from words or time.
+"""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from uuid import UUID
+
+from tidemill.control.context import Control
+from tidemill.control.http.problems import Refused, unless_refused
+from tidemill.control.http.statuses import RequestRefusal
+from tidemill.control.notices.letters import tell
+from tidemill.core.accounts.account import Account
+from tidemill.core.accounts.addresses import Address
+from tidemill.core.accounts.lockout import Failures, LockRules, LoginRefusal, locked_until
+from tidemill.core.accounts.roles import Caller
+from tidemill.core.accounts.second_factor import SecondFactorRefusal, is_time_code, normal_code
+from tidemill.core.accounts.sessions import Device, Session
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.limits import Limit, address_key
+from tidemill.core.notices.mail import LetterKind, Value
+from tidemill.core.refusals import Refusal
+from tidemill.store.accounts import accounts, logins, second_factors, sessions
+from tidemill.store.accounts.logins import Result
+from tidemill.store.query import Connection
+
+_REFUSALS: dict[Result, Refusal] = {
+    Result.FAILED: LoginRefusal.LOGIN_FAILED,
+    Result.CODE_WRONG: LoginRefusal.LOGIN_FAILED,
+    Result.CODE_MISSING: LoginRefusal.SECOND_FACTOR_NEEDED,
+    Result.BLOCKED: LoginRefusal.ACCOUNT_BLOCKED,
+}
+
+_DOOR = "POST /api/v1/auth/login"
+_NOBODY = UUID(int=0)
+"""No account has this id."""
+
+_EVEN_STEP_S = 0.1
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What somebody shows at the door."""
+
+    address: Address
+    password: str
+    code: str | None
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A session that has just begun or goes on, and the refresh token that is good for it now."""
+
+    session: Session
+    refresh_token: str
+
+
+async def log_in(control: Control, shown: Shown, device: Device, *, remember: bool) -> Opened:
+    """Begin a session."""
+    found, failures = await _at_the_door(control, shown.address, device)
+    right = await control.passwords.verify(found.password_hash if found else None, shown.password)
+    now = control.clock.now()
+    opened: Opened | None = None
+    async with control.requests.transaction() as transaction:
+        account = await _by_now(transaction, found)
+        result = await _judge(control, transaction, account, shown, now, right=right)
+        if account and result is Result.OK:
+            opened = await _open(control, transaction, account, device, now, remember=remember)
+        elif account and result in (Result.FAILED, Result.CODE_WRONG):
+            await _warn_of_lock(control, transaction, account, failures, device, now)
+        account_id = found.id if found else None
+        await logins.record(transaction, shown.address, account_id, device, result, ids=control.ids, now=now)
+    if opened is None or account is None:
+        raise Refused(_REFUSALS[result])
+    if control.passwords.outdated(account.password_hash):
+        await _rehash(control, account, shown.password)
+    return opened
+
+
+async def reauthenticate(control: Control, caller: Caller, device: Device, password: str, code: str | None) -> None:
+    """Show again who one is, inside a session. A wrong password counts as it does at the door."""
+    assert caller.account_id
+    assert caller.session_id
+    async with control.requests.connection() as connection:
+        owner = await accounts.get(connection, caller.account_id)
+    assert owner, "a caller with a session has an account"
+    shown = Shown(Address(owner.address), password, code)
+    found, failures = await _at_the_door(control, shown.address, device)
+    right = await control.passwords.verify(found.password_hash if found else None, password)
+    now = control.clock.now()
+    async with control.requests.transaction() as transaction:
+        account = await _by_now(transaction, found)
+        result = await _judge(control, transaction, account, shown, now, right=right)
+        if account and result is Result.OK:
+            await sessions.freshen(transaction, caller.session_id, second_factor=account.second_factor_on, now=now)
+        elif account and result in (Result.FAILED, Result.CODE_WRONG):
+            await _warn_of_lock(control, transaction, account, failures, device, now)
+        await logins.record(transaction, shown.address, owner.id, device, result, ids=control.ids, now=now)
+    control.callers.forget([owner.id])
+    if result is not Result.OK:
+        raise Refused(_REFUSALS[result])
+
+
+async def show_code(control: Control, account: Account, device: Device, code: str) -> None:
+    """Show the second factor once more, inside a session. A wrong code counts as it does at the door."""
+    address = Address(account.address)
+    _, failures = await _at_the_door(control, address, device)
+    now = control.clock.now()
+    async with control.requests.transaction() as transaction:
+        good = await second_factors.use(transaction, account.id, code, control.keyring, control.ids, now)
+        result = Result.OK if good else Result.CODE_WRONG
+        if not good:
+            await _warn_of_lock(control, transaction, account, failures, device, now)
+        await logins.record(transaction, address, account.id, device, result, ids=control.ids, now=now)
+    if not good:
+        raise Refused(SecondFactorRefusal.CODE_WRONG)
+
+
+async def go_on(control: Control, refresh_token: str, device: Device) -> Opened:
+    """Change a refresh token for the next one. One that was used before ends the session."""
+    now = control.clock.now()
+    following = secrets.token_urlsafe(32)
+    async with control.requests.transaction() as transaction:
+        session = await sessions.rotate(
+            transaction, refresh_token, following, device, rules=control.session_rules, ids=control.ids, now=now
+        )
+    return Opened(unless_refused(session), following)
+
+
+async def limited_by_address(control: Control, limit: Limit, device: Device) -> None:
+    """So many tries a minute from one address, and no more."""
+    await limited(control, limit, address_key(device.address))
+
+
+async def limited(control: Control, limit: Limit, whose: str) -> None:
+    """Take one from a limit, or refuse."""
+    allowance = await control.limiter.allowed(whose, limit)
+    if not allowance.allowed:
+        raise Refused(RequestRefusal.RATE_LIMITED, allowance.retry_after_s)
+
+
+@asynccontextmanager
+async def evenly() -> AsyncIterator[None]:
+    """Whatever happens inside, leave at a whole number of steps after coming in.
+
+    So how long an answer took tells nothing about what was found.
+    """
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    try:
+        yield
+    finally:
+        await asyncio.sleep(_EVEN_STEP_S - (loop.time() - began) % _EVEN_STEP_S)
+
+
+async def _at_the_door(control: Control, address: Address, device: Device) -> tuple[Account | None, Failures]:
+    """Whose door it is, if it is not locked."""
+    await limited_by_address(control, control.limits.login, device)
+    now, rules = control.clock.now(), _lock_rules(control)
+    async with control.requests.transaction() as transaction:
+        account = await accounts.find(transaction, address)
+        account_id = account.id if account else None
+        since = Instant(now - rules.lock_us)
+        failures, known = await logins.failures(transaction, address, account_id, device, since)
+        until = locked_until(failures, rules, known_network=known)
+        if until is not None:
+            await logins.record(transaction, address, account_id, device, Result.LOCKED, ids=control.ids, now=now)
+    if until is not None:
+        control.denials.note("stranger", device.address, _DOOR, LoginRefusal.LOGIN_LOCKED)
+        raise Refused(LoginRefusal.LOGIN_LOCKED, max(1, -(-(until - now) // SECOND)))
+    return account, failures
+
+
+async def _by_now(transaction: Connection, found: Account | None) -> Account | None:
+    """The account as it stays until the transaction ends. None if its password is another by now: checking one takes a
+    while, and whoever showed the old one must not come in behind the change. Nobody's account takes as long."""
+    account = await accounts.locked(transaction, found.id if found else _NOBODY)
+    return account if account and found and account.password_hash == found.password_hash else None
+
+
+async def _judge(
+    control: Control, transaction: Connection, account: Account | None, shown: Shown, now: Instant, *, right: bool
+) -> Result:
+    if account is None or not right:
+        return Result.FAILED
+    if account.blocked_reason is not None:
+        return Result.BLOCKED
+    if not account.second_factor_on:
+        return Result.OK
+    if not shown.code:
+        return Result.CODE_MISSING
+    good = await second_factors.use(transaction, account.id, shown.code, control.keyring, control.ids, now)
+    if good and not is_time_code(normal_code(shown.code)):
+        left = await second_factors.codes_left(transaction, account.id)
+        await tell(control, transaction, account, LetterKind.RECOVERY_CODE_USED, now, left=left, at=now)
+    return Result.OK if good else Result.CODE_WRONG
+
+
+async def _open(
+    control: Control, transaction: Connection, account: Account, device: Device, now: Instant, *, remember: bool
+) -> Opened:
+    session = Session(
+        id=control.ids.new(now),
+        account_id=account.id,
+        began_at=now,
+        seen_at=now,
+        fresh_at=now,
+        expires_at=control.session_rules.expires_at(now, remember=remember),
+        device=device,
+        remember=remember,
+        second_factor=account.second_factor_on,
+        ended_at=None,
+        ended_why=None,
+    )
+    refresh_token = secrets.token_urlsafe(32)
+    await sessions.begin(transaction, session, refresh_token, control.ids, now)
+    if await logins.is_new_device(transaction, account.id, device):
+        what: dict[str, Value] = {"device": device.user_agent, "address": device.address, "at": now, "link": "/reset"}
+        await tell(control, transaction, account, LetterKind.NEW_LOGIN, now, **what)
+    return Opened(session, refresh_token)
+
+
+async def _warn_of_lock(
+    control: Control, transaction: Connection, account: Account, failures: Failures, device: Device, now: Instant
+) -> None:
+    """Tell the owner when this failure locks the door for a network."""
+    rules = _lock_rules(control)
+    if failures.here + 1 == rules.failures_max:
+        what: dict[str, Value] = {"tries": failures.here + 1, "address": device.address, "until": now + rules.lock_us}
+        await tell(control, transaction, account, LetterKind.ACCOUNT_LOCKED, now, **what)
+
+
+async def _rehash(control: Control, account: Account, password: str) -> None:
+    """Bring a password's hash up to today's rules, now that we have the password."""
+    renewed = await control.passwords.hash(password)
+    async with control.requests.connection() as connection:
+        await accounts.rehash(connection, account, renewed)
+
+
+def _lock_rules(control: Control) -> LockRules:
+    login = control.settings.login
+    return LockRules(login.failures_max, login.failures_everywhere_max, int(login.lock_s * SECOND))

@@ -1,0 +1,61 @@
+"""What accounts need now and then: new signing keys, when keys were last used, and forgetting what is over."""
+
+from tidemill.control.accounts.callers import Callers
+from tidemill.control.accounts.tokens import Tokens
+from tidemill.control.loops.frame import Loop, Tick
+from tidemill.control.parts import Parts
+from tidemill.core.clock import DAY, SECOND, Instant
+from tidemill.store.accounts import api_keys, logins, mailed_tokens, sessions
+
+_KEEP_OVER_US = 30 * DAY
+"""How long a session that is over can still be told from one that never was."""
+
+
+class SigningKeyLoop(Loop):
+    """Replaces the key that signs access tokens when it is old, and learns of those that others made."""
+
+    name = "signing_keys"
+
+    def __init__(self, parts: Parts, tokens: Tokens) -> None:
+        super().__init__(parts, every_s=60.0)
+        self._tokens = tokens
+
+    async def tick(self, now: Instant) -> Tick:
+        await self._tokens.renew(now)
+        return Tick(seen=1)
+
+
+class KeyUseLoop(Loop):
+    """Writes down when API keys were last used, for many at once."""
+
+    name = "key_use"
+
+    def __init__(self, parts: Parts, callers: Callers) -> None:
+        super().__init__(parts, every_s=5.0)
+        self._callers = callers
+
+    async def tick(self, now: Instant) -> Tick:
+        used, self._callers.keys_used = self._callers.keys_used, {}
+        if used:
+            async with self.parts.database.connection() as connection:
+                await api_keys.tell_used(connection, used)
+        return Tick(seen=len(used), applied=len(used))
+
+
+class AccountForgettingLoop(Loop):
+    """Forgets sessions that are long over, letters that prove nothing any more, and old tries to log in."""
+
+    name = "account_forgetting"
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts, every_s=60.0)
+        self._keep_history_us = int(parts.settings.login.history_keep_s * SECOND)
+
+    async def tick(self, now: Instant) -> Tick:
+        batch_max = self.parts.settings.loops.batch_max
+        async with self.parts.database.connection() as connection:
+            over = await sessions.forget(connection, Instant(now - _KEEP_OVER_US), batch_max)
+            letters = await mailed_tokens.forget(connection, now, batch_max)
+            tries = await logins.forget(connection, Instant(now - self._keep_history_us), batch_max)
+        forgotten = over + letters + tries
+        return Tick(seen=forgotten, applied=forgotten, more=batch_max in (over, letters, tries))

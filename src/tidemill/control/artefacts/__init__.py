@@ -1,0 +1,1 @@
+"""Artefacts: uploads, downloads, and storage kept in order."""

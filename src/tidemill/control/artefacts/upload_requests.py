@@ -1,0 +1,167 @@
+"""An upload from its first request to the artefact it becomes.
+
+The database says whose it is and that there is room; storage has the bytes. Whatever breaks off between the two is
+taken up by the next request: bytes that are all there become an artefact when somebody asks where the upload stands.
+"""
+
+from collections.abc import AsyncIterator
+from uuid import UUID
+
+from starlette.requests import Request
+
+from tidemill.control.context import Control
+from tidemill.control.http.problems import Refused, unless_refused
+from tidemill.core.accounts.roles import Caller
+from tidemill.core.artefacts.metadata import Described
+from tidemill.core.artefacts.refusals import UploadRefusal
+from tidemill.core.artefacts.retention import OverQuota
+from tidemill.core.artefacts.uploads import Checksum, Upload, expires_at, refused_caller, refused_part
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.faults import Fault
+from tidemill.serving.upload_body import BODY, Body
+from tidemill.store.artefacts import artefacts, uploads
+from tidemill.store.artefacts.uploads import SizeRules
+
+_TOUCH_PART = 4
+"""While bytes come, the time an upload waits is set anew after so small a part of it."""
+
+
+async def begin(control: Control, caller: Caller, described: Described, length_bytes: int) -> Upload:
+    """Begin an upload, with its room reserved and its place in storage."""
+    now = control.clock.now()
+    sender = caller.account_id or caller.node_id
+    assert sender, "the guard lets in accounts and nodes"
+    until = expires_at(now, _keep_us(control))
+    upload = Upload(
+        id=control.ids.new(now),
+        account_id=sender,
+        begun_by=sender,
+        purpose=described.purpose,
+        name=described.name,
+        length_bytes=length_bytes,
+        expected=described.expected,
+        expires_at=until,
+    )
+    begun = await _reserved(control, upload, described.attempt_id, now)
+    try:
+        await control.artefacts.begin(begun.id, length_bytes)
+    except Fault:
+        await end(control, begun)
+        raise
+    return begun
+
+
+async def of_caller(control: Control, upload_id: UUID, caller: Caller) -> Upload:
+    """The upload, if it is the caller's and can go on."""
+    async with control.requests.connection() as connection:
+        upload = await uploads.get(connection, upload_id)
+    sender = caller.account_id or caller.node_id
+    if upload is None or sender is None:
+        raise Refused(UploadRefusal.UNKNOWN_UPLOAD)
+    if refusal := refused_caller(upload, sender, control.clock.now()):
+        raise Refused(refusal)
+    return upload
+
+
+async def standing(control: Control, upload: Upload) -> tuple[int, UUID | None]:
+    """Where an upload stands, and what it has become if it is finished. What is whole is finished now."""
+    if upload.artefact_id is not None:
+        return upload.length_bytes, upload.artefact_id
+    offset = unless_refused(await control.artefacts.offset(upload.id))
+    if offset < upload.length_bytes:
+        return offset, None
+    try:
+        return offset, await finish(control, upload)
+    except Refused as refused:
+        if refused.refusal is not UploadRefusal.UPLOAD_BUSY:
+            raise
+        return offset, None
+
+
+async def receive(
+    control: Control, upload: Upload, offset: int, request: Request, checksum: Checksum | None
+) -> tuple[int, UUID | None]:
+    """Take the bytes of a request. Answers where the upload stands then, and what it has become if that was all."""
+    if upload.artefact_id is not None:
+        stands_at = upload.length_bytes
+        unless_refused(refused_part(upload.length_bytes, stands_at, offset, _announced(request)))
+        return stands_at, upload.artefact_id
+    unless_refused(refused_part(upload.length_bytes, offset, offset, _announced(request)))
+    answer = await control.artefacts.append(upload.id, offset, _chunks(control, upload, offset, request), checksum)
+    await _touch(control, upload)
+    stands_at = unless_refused(answer)
+    return stands_at, await finish(control, upload) if stands_at == upload.length_bytes else None
+
+
+async def finish(control: Control, upload: Upload) -> UUID:
+    """Make an artefact of an upload that is whole. Done again, it is the same artefact."""
+    now = control.clock.now()
+    digest = await control.artefacts.finish(upload.id, upload.expected, now)
+    if digest is UploadRefusal.UPLOAD_DIGEST_WRONG:
+        await end(control, upload)
+    if digest is UploadRefusal.UNKNOWN_UPLOAD:
+        return await _became(control, upload)
+    held = unless_refused(digest)
+    async with control.requests.transaction() as transaction:
+        artefact_id = unless_refused(await artefacts.keep(transaction, upload, held, control.ids, now))
+    await control.artefacts.abandon(upload.id)
+    return artefact_id
+
+
+async def end(control: Control, upload: Upload) -> None:
+    """End an upload, and let go of its bytes; of a finished one the artefact stays."""
+    async with control.requests.transaction() as transaction:
+        await uploads.end(transaction, upload)
+    await control.artefacts.abandon(upload.id)
+
+
+async def _reserved(control: Control, upload: Upload, attempt_id: UUID | None, now: Instant) -> Upload:
+    rules = SizeRules(control.settings.artefacts.size_max_bytes, control.settings.artefacts.quota_bytes)
+    async with control.requests.transaction() as transaction:
+        if attempt_id is None:
+            refusal = await uploads.begin(transaction, upload, rules)
+            if isinstance(refusal, OverQuota):
+                raise Refused(refusal.refusal, sentence=refusal.sentence)
+            unless_refused(refusal)
+            return upload
+        begun, before = unless_refused(await uploads.begin_result(transaction, upload, attempt_id, now))
+    if before is not None:
+        await control.artefacts.abandon(before)
+    return begun
+
+
+async def _became(control: Control, upload: Upload) -> UUID:
+    """Another request may have finished it at this moment."""
+    async with control.requests.connection() as connection:
+        found = await uploads.get(connection, upload.id)
+    if found is None or found.artefact_id is None:
+        raise Refused(UploadRefusal.UNKNOWN_UPLOAD)
+    return found.artefact_id
+
+
+async def _chunks(control: Control, upload: Upload, offset: int, request: Request) -> AsyncIterator[memoryview]:
+    """What comes. Where the connection breaks it ends early: what came is kept, as if it had been all."""
+    touched_at = control.clock.now()
+    body: Body = request.scope["state"][BODY]
+    async for piece in body.pieces(offset):
+        yield piece
+        now = control.clock.now()
+        if now - touched_at > _keep_us(control) // _TOUCH_PART:
+            touched_at = now
+            await _touch(control, upload)
+
+
+async def _touch(control: Control, upload: Upload) -> None:
+    now = control.clock.now()
+    async with control.requests.connection() as connection:
+        await uploads.touch(connection, upload.id, expires_at(now, _keep_us(control)), now)
+
+
+def _announced(request: Request) -> int:
+    """How many bytes a request says it brings; what it does not say is counted as it comes."""
+    announced = request.headers.get("content-length", "0")
+    return int(announced) if announced.isdigit() else 0
+
+
+def _keep_us(control: Control) -> int:
+    return int(control.settings.artefacts.upload_keep_s * SECOND)

@@ -1,0 +1,95 @@
+"""What a control process is made of besides its loops: who finds, limits and lets in whoever asks, and the links."""
+
+import re
+import secrets
+from pathlib import Path
+
+from tidemill.artefacts.by_settings import open_store
+from tidemill.control.accounts.callers import Callers
+from tidemill.control.accounts.passwords import Passwords
+from tidemill.control.accounts.tokens import Tokens
+from tidemill.control.context import Control
+from tidemill.control.events.feed import EventFeed
+from tidemill.control.http.denials import Denials
+from tidemill.control.http.limiter import Limiter
+from tidemill.control.http.limits import CallerLimits
+from tidemill.control.jobs.attempt_reports import Receiving
+from tidemill.control.metrics import LinkMetrics
+from tidemill.control.nodes.node_registry import LinkRefusals, NodeRegistry
+from tidemill.control.parts import Parts
+from tidemill.core.accounts.sessions import SessionRules
+from tidemill.core.clock import SECOND
+from tidemill.core.faults import Fault
+from tidemill.core.settings import Settings
+from tidemill.core.signatures import fingerprint
+from tidemill.host.private_files import make_private_file_once
+from tidemill.link.held.rules import LinkRules
+from tidemill.link.held.server import Links
+from tidemill.store.database import Database
+from tidemill.store.operations.pool_secrets import load_identity, load_verification_key
+
+_OPERATOR_FILE = "operator.token"
+_WRITTEN = re.compile(r"[A-Za-z0-9_-]{32,}")
+
+
+async def make_control(parts: Parts, for_requests: Database) -> Control:
+    """What routes need besides: whoever asks is found, limited and let in by these."""
+    settings = parts.settings
+    rules, tokens, link_refusals = _session_rules(settings), Tokens(parts), LinkRefusals()
+    await tokens.renew(parts.clock.now())
+    identity = await load_identity(parts.database, parts.keyring, parts.ids, parts.clock.now(), secrets.token_bytes)
+    verification = await load_verification_key(
+        parts.database, parts.keyring, parts.ids, parts.clock.now(), secrets.token_bytes
+    )
+    receiving = Receiving(parts)
+    links = Links(NodeRegistry(parts, link_refusals, receiving), identity, parts.clock, _link_rules(settings))
+    parts.metrics.registry.register(LinkMetrics(links))
+    return Control(
+        **vars(parts),
+        requests=for_requests,
+        feed=EventFeed(parts, for_requests),
+        limiter=Limiter(parts.database, parts.clock),
+        limits=CallerLimits(settings.limits),
+        passwords=Passwords(at_once=settings.login.hashes_at_once, waiting_max=settings.login.hashes_waiting_max),
+        tokens=tokens,
+        callers=Callers(parts, for_requests, tokens, rules, _operator_token(settings.home), fingerprint(identity.key)),
+        artefacts=open_store(settings.artefacts, settings.home),
+        session_rules=rules,
+        denials=Denials(),
+        links=links,
+        receiving=receiving,
+        link_refusals=link_refusals,
+        verification=verification,
+    )
+
+
+def _link_rules(settings: Settings) -> LinkRules:
+    return LinkRules(
+        beat_ms=int(settings.link.heartbeat_s * 1000),
+        connections_max=settings.link.connections_max,
+        trusted_proxies=tuple(settings.http.trusted_proxies),
+    )
+
+
+def _session_rules(settings: Settings) -> SessionRules:
+    login = settings.login
+    return SessionRules(
+        idle_us=int(login.session_idle_s * SECOND),
+        lifetime_us=int(login.session_lifetime_s * SECOND),
+        remembered_us=int(login.session_remembered_s * SECOND),
+        binding=login.session_binding,
+    )
+
+
+def _operator_token(home: Path) -> str:
+    """Whoever may read the pool's home is its operator. Made once, readable only by the owner of the home.
+
+    A file that does not hold a token is refused: an empty one would make everybody an operator.
+    """
+    file = home / _OPERATOR_FILE
+    if not file.exists():
+        make_private_file_once(file, secrets.token_urlsafe(32) + "\n")
+    token = file.read_text("utf-8", errors="replace").strip()
+    if not _WRITTEN.fullmatch(token):
+        raise Fault(f"{file} does not hold a token any more: remove it, and a new one is made at the next start.")
+    return token

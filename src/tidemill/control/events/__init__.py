@@ -1,0 +1,1 @@
+"""The log of events as a live stream, and the audit trail."""

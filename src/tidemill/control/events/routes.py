@@ -1,0 +1,202 @@
+"""The log of events, as a live stream or as pages, filtered by what the reader may see."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+from uuid import UUID
+
+import structlog
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import Response, StreamingResponse
+from pydantic import BaseModel, BeforeValidator
+
+from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit, device_of
+from tidemill.control.http.guard import GuardedRoute
+from tidemill.control.http.problems import Refused, documented
+from tidemill.control.http.statuses import RequestRefusal
+from tidemill.control.http.views import API, Timestamp, View
+from tidemill.core.accounts.roles import Caller
+from tidemill.core.accounts.sessions import Device
+from tidemill.core.events.log import LOG_START, Cursor, Reader, Recorded, may_read
+from tidemill.core.faults import DatabaseFault
+
+_RECENT = 100
+"""How many events `after=recent` looks back."""
+
+log = structlog.get_logger()
+
+router = APIRouter(prefix=API, tags=["events"], route_class=GuardedRoute)
+
+_STILL_IN_S = 10.0
+"""How often a stream looks whether its reader may still read."""
+
+_EACH_MIN = 10
+"""So many streams one reader may have, or a tenth of all if that is more."""
+
+_SCAN_MAX = 2_000
+"""How many events one page may look through; a reader who may see few gets the rest with the next page."""
+
+
+class EventView(View):
+    cursor: Annotated[str, BeforeValidator(str)]
+    id: UUID
+    at: Timestamp
+    kind: str
+    subject: str
+    body: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Page:
+    """`after` continues behind this page."""
+
+    items: Sequence[Recorded]
+    has_more: bool
+    after: str
+
+
+class EventPage(BaseModel):
+    items: list[EventView]
+    has_more: bool
+    after: str
+
+
+@router.get(
+    "/events",
+    response_model=EventPage,
+    responses={
+        200: {
+            "description": "A stream of server-sent events, or a page if JSON is asked for.",
+            "content": {"text/event-stream": {}},
+        },
+        **documented(400, 401, 422),
+    },
+)
+async def events(
+    request: Request,
+    control: ControlPart,
+    caller: CallerPart,
+    most: PageLimit,
+    after: Annotated[str | None, Query(description="A cursor, `start`, or `recent`.")] = None,
+    last_event_id: Annotated[str | None, Header(description="Where a broken stream goes on.")] = None,
+) -> Response | EventPage:
+    """Follow what happens (`text/event-stream`, the default) or list it (`Accept: application/json`)."""
+    cursor = await _parse(control, last_event_id or after)
+    if "application/json" in request.headers.get("accept", ""):
+        return _page_view(await page(control, caller.reader, cursor or LOG_START, most))
+    if not caller.reader.operator and _too_many(control, caller, device_of(request)):
+        raise Refused(RequestRefusal.TOO_MANY_STREAMS)
+    start = cursor if cursor is not None else await control.feed.newest()
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(
+        stream(control, caller, device_of(request), start), media_type="text/event-stream", headers=headers
+    )
+
+
+async def page(control: Control, reader: Reader, after: Cursor, limit: int) -> _Page:
+    """The next events this reader may see. Looks through a bounded number of events."""
+    items: list[Recorded] = []
+    scanned = 0
+    while scanned < _SCAN_MAX:
+        batch = await control.feed.read(after, control.settings.events.batch_max)
+        for event in batch:
+            if may_read(reader, event):
+                if len(items) == limit:
+                    return _Page(items, has_more=True, after=str(after))
+                items.append(event)
+            after = event.cursor
+        if len(batch) < control.settings.events.batch_max:
+            return _Page(items, has_more=False, after=str(after))
+        scanned += len(batch)
+    return _Page(items, has_more=True, after=str(after))
+
+
+async def stream(control: Control, caller: Caller, device: Device, after: Cursor) -> AsyncIterator[str]:
+    """Server-sent events from a cursor on, until the reader leaves, may no longer read, or we shut down."""
+    reader, loop = caller.reader, asyncio.get_running_loop()
+    checked_at = loop.time()
+    who = control.limits.whose_request(caller, device.address)
+    control.streams[who] += 1
+    control.metrics.event_readers.set(control.streams.total())
+    try:
+        yield "retry: 1000\n\n"
+        while not control.draining.is_set():
+            arrival = control.feed.arrival
+            batch = await _read_patiently(control, after)
+            concerned = any(caller.account_id in event.accounts for event in batch)
+            if concerned or loop.time() - checked_at > _STILL_IN_S:
+                if not await _still_in(control, caller, device):
+                    return
+                checked_at = loop.time()
+            if batch:
+                after = batch[-1].cursor
+                if shown := "".join(control.feed.shown(event, _as_sse) for event in batch if may_read(reader, event)):
+                    yield shown
+            elif not await _either(arrival, control.draining, control.settings.http.event_heartbeat_s):
+                # An id without content moves the reader's cursor past what it may not see.
+                yield f": still here\nid: {after}\n\n"
+    finally:
+        control.streams -= Counter({who: 1})  # drops who has none left
+        control.metrics.event_readers.set(control.streams.total())
+
+
+def _too_many(control: Control, caller: Caller, device: Device) -> bool:
+    """Whether all streams are taken, or one reader has a large part of them: nobody keeps the others from reading."""
+    most = control.settings.http.event_streams_max
+    of_theirs = control.streams[control.limits.whose_request(caller, device.address)]
+    return control.streams.total() >= most or of_theirs >= max(_EACH_MIN, most // 10)
+
+
+async def _still_in(control: Control, caller: Caller, device: Device) -> bool:
+    """A session that ended, a key that was revoked or a role that is gone ends the stream; a fault does not."""
+    try:
+        return await control.callers.still_in(caller, device.address, control.clock.now())
+    except DatabaseFault:
+        return True
+
+
+async def _read_patiently(control: Control, after: Cursor) -> Sequence[Recorded]:
+    """A database that is away for a moment ends no stream: there is nothing to read yet."""
+    try:
+        return await control.feed.read(after, control.settings.events.batch_max)
+    except DatabaseFault as fault:
+        log.warning("stream waits", cause=str(fault))
+        await asyncio.sleep(control.settings.loops.poll_s)
+        return []
+
+
+async def _either(first: asyncio.Event, second: asyncio.Event, timeout_s: float) -> bool:
+    """Whether one of two events came in time."""
+    waits = [asyncio.ensure_future(event.wait()) for event in (first, second)]
+    try:
+        done, _ = await asyncio.wait(waits, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        return bool(done)
+    finally:
+        for wait in waits:
+            wait.cancel()
+
+
+async def _parse(control: Control, text: str | None) -> Cursor | None:
+    if not text:
+        return None
+    if text == "recent":
+        return await control.feed.recent(_RECENT)
+    cursor = LOG_START if text == "start" else Cursor.parse(text)
+    if cursor is None:
+        raise Refused(RequestRefusal.CURSOR_MALFORMED)
+    return cursor
+
+
+def _page_view(found: _Page) -> EventPage:
+    return EventPage(
+        items=[EventView.model_validate(event) for event in found.items],
+        has_more=found.has_more,
+        after=found.after or "",
+    )
+
+
+def _as_sse(event: Recorded) -> str:
+    content = EventView.model_validate(event).model_dump_json()
+    return f"id: {event.cursor}\ndata: {content}\n\n"

@@ -1,0 +1,26 @@
+"""Requests that were refused, by caller, address, route and reason."""
+
+from typing import TypeAlias
+
+from tidemill.control.nodes.tallies import Tally, TallyLoop
+from tidemill.core.accounts.events import AuthorisationFailed
+from tidemill.core.refusals import Refusal
+
+_Denied: TypeAlias = tuple[str, str, str, str]
+
+
+class Denials(Tally[_Denied]):
+    def __init__(self) -> None:
+        super().__init__(("many callers", "many addresses", "many routes", "many refusals"))
+
+    def note(self, caller: str, address: str, route: str, refusal: Refusal) -> None:
+        self.count((caller, address, route, refusal.code))
+
+
+class DenialLoop(TallyLoop[_Denied]):
+    """Writes down which requests were refused."""
+
+    name = "denials"
+
+    def told(self, what: _Denied, times: int) -> AuthorisationFailed:
+        return AuthorisationFailed(*what, times)

@@ -1,0 +1,144 @@
+"""The guard before every route: who asks, how often, whether they may. A route without a row in the table is no route.
+
+The order is fixed: foreign pages, then the caller, then the limit, then the table. So a flood of wrong tokens is
+limited like any flood, and who may not do a thing learns nothing about its object.
+"""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+from urllib.parse import urlsplit
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+
+from tidemill.control.accounts.callers import Shown
+from tidemill.control.context import Control, address_of
+from tidemill.control.http.problems import Refused, documented
+from tidemill.control.http.statuses import RequestRefusal
+from tidemill.core.accounts.account import AccountStateRefusal
+from tidemill.core.accounts.permissions import RULES, Rule, refused
+from tidemill.core.accounts.roles import STRANGER, Caller, Credential
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.refusals import Refusal
+
+ACCESS_COOKIE = "tidemill_access"
+REFRESH_COOKIE = "tidemill_refresh"
+_REFRESH_PATH = "/api/v1/auth"
+"""The access token goes to every path, the refresh token only to where it is changed."""
+_COOKIES = frozenset({ACCESS_COOKIE, REFRESH_COOKIE})
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+Serve = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class GuardedRoute(APIRoute):
+    """A route that is served only to those whom its row in the table lets in."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        (method,) = options["methods"]
+        self.rule = RULES[f"{method} {path}"]
+        if not self.rule.unguarded:
+            told = documented(400, 401, 403, 429) if method == "POST" else documented(401, 403, 429)
+            options["responses"] = {**told, **(options.get("responses") or {})}
+        super().__init__(path, endpoint, **options)
+
+    def get_route_handler(self) -> Serve:
+        serve = super().get_route_handler()
+        if self.rule.unguarded:
+            return serve
+
+        async def guarded(request: Request) -> Response:
+            await admit(request, self.rule)
+            return await serve(request)
+
+        return guarded
+
+
+async def admit(request: Request, rule: Rule) -> None:
+    """Let the request through with its caller known, or refuse it."""
+    control: Control = request.app.state.control
+    now = control.clock.now()
+    shown = _shown(request)
+    if request.method not in _SAFE and _is_foreign(request, control):
+        raise Refused(RequestRefusal.FOREIGN_PAGE)
+    address = address_of(request)
+    caller = STRANGER if shown is None else control.callers.remembered(shown, address, now)
+    if caller is None:
+        assert shown is not None
+        if not control.callers.knew(shown, address):
+            await _limit(request, control, STRANGER, address, now)
+        caller = await _found(request, control, rule, shown, now)
+    request.scope["caller"] = caller
+    await _limit(request, control, caller, address, now)
+    refusal: Refusal | None = refused(rule, caller, now, control.fresh_us)
+    if refusal is None and not rule.before_set_up and caller.credential is not Credential.HOME:
+        refusal = None if await control.is_set_up() else AccountStateRefusal.POOL_NOT_SET_UP
+    if refusal is not None:
+        if caller is not STRANGER:
+            control.denials.note(caller.name, address, f"{request.method} {request.scope['route'].path}", refusal)
+        raise Refused(refusal)
+
+
+def give_cookies(
+    response: Response, control: Control, *, access: str, refresh: str, remember: bool, secure: bool
+) -> None:
+    """Scripts cannot read them and other sites cannot send them. Over TLS they are never sent in the clear.
+
+    A session that is not remembered ends with the browser.
+    """
+    lasting_s = control.session_rules.remembered_us // SECOND if remember else None
+    shared = {"httponly": True, "samesite": "strict", "secure": secure}
+    response.set_cookie(ACCESS_COOKIE, access, max_age=control.tokens.lifetime_s, path="/", **shared)  # type: ignore[arg-type]
+    response.set_cookie(REFRESH_COOKIE, refresh, max_age=lasting_s, path=_REFRESH_PATH, **shared)  # type: ignore[arg-type]
+
+
+def take_cookies(response: Response) -> None:
+    response.delete_cookie(ACCESS_COOKIE, path="/")
+    response.delete_cookie(REFRESH_COOKIE, path=_REFRESH_PATH)
+
+
+def _shown(request: Request) -> Shown | None:
+    """The token, the key or the pass that a request shows."""
+    if authorization := request.headers.get("authorization"):
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() not in ("bearer", "node"):
+            raise Refused(RequestRefusal.TOKEN_WRONG)
+        return Shown(token.strip(), is_pass=scheme.lower() == "node")
+    cookie = request.cookies.get(ACCESS_COOKIE)
+    return Shown(cookie) if cookie else None
+
+
+def _is_foreign(request: Request, control: Control) -> bool:
+    """Whether a page of another site sends this. Browsers say where a request comes from; programs need not."""
+    origin = request.headers.get("origin")
+    if origin is None:
+        by_browser = "authorization" not in request.headers and not request.cookies.keys().isdisjoint(_COOKIES)
+        return by_browser and request.headers.get("sec-fetch-site") != "same-origin"
+    own = {f"{request.url.scheme}://{request.headers.get('host', '')}"}
+    if public := control.settings.mail.public_url:
+        parts = urlsplit(public)
+        own.add(f"{parts.scheme}://{parts.netloc}")
+    return origin not in own
+
+
+async def _found(request: Request, control: Control, rule: Rule, shown: Shown, now: Instant) -> Caller:
+    """Whose token it is. A cookie that is no longer good keeps nobody from what is open: browsers send it unasked."""
+    address = address_of(request)
+    try:
+        return await control.callers.find(shown, address, now)
+    except Refused as error:
+        if rule.roles is None and "authorization" not in request.headers:
+            return STRANGER
+        route = f"{request.method} {request.scope['route'].path}"
+        control.denials.note("stranger", address, route, error.refusal)
+        raise
+
+
+async def _limit(request: Request, control: Control, caller: Caller, address: str, now: Instant) -> None:
+    """Take one request from the caller's bucket. The answer carries how it stands, whichever it is."""
+    limit = control.limits.of(caller)
+    who = control.limits.whose_request(caller, address)
+    allowance = control.limiter.take(who, limit, now) or await control.limiter.allowed(who, limit)
+    request.scope["allowance"] = allowance
+    if not allowance.allowed:
+        raise Refused(RequestRefusal.RATE_LIMITED)

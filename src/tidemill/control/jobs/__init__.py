@@ -1,0 +1,1 @@
+"""Jobs: ordered, quoted, confirmed, followed; and what nodes report about attempts."""

@@ -1,0 +1,84 @@
+"""What a job prints, as a stream of server-sent events: until the job is over and everything was read."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from uuid import UUID
+
+from tidemill.control.context import Control
+from tidemill.control.http.problems import Refused
+from tidemill.control.http.statuses import RequestRefusal
+from tidemill.control.jobs.job_views import PrintedView
+from tidemill.core.accounts.roles import Caller
+from tidemill.core.accounts.sessions import Device
+from tidemill.core.events.log import Cursor
+from tidemill.core.jobs.job import ENDED
+from tidemill.store.jobs import job_views
+from tidemill.store.jobs.job_views import Printed
+
+EACH_MAX = 10
+"""So many streams one reader may have."""
+
+_POLL_S = 1.0
+_BATCH = 500
+_SILENT_ROUNDS = 10
+"""After so many looks that found nothing, the reader is told that we are still here, and is looked at again."""
+
+
+@dataclass(frozen=True)
+class Follower:
+    """Who follows which job, from where on."""
+
+    caller: Caller
+    device: Device
+    job_id: UUID
+    after: Cursor | None
+
+
+def admit(control: Control, follower: Follower) -> str:
+    """Under which name the stream is counted; refused if there are too many."""
+    who = control.limits.whose_request(follower.caller, follower.device.address)
+    if control.streams[who] >= EACH_MAX or control.streams.total() >= control.settings.http.event_streams_max:
+        raise Refused(RequestRefusal.TOO_MANY_STREAMS)
+    return who
+
+
+async def stream(control: Control, follower: Follower, who: str) -> AsyncIterator[str]:
+    """Until the job is over, the reader leaves or may no longer read, or we shut down."""
+    control.streams[who] += 1
+    after, silent = follower.after, 0
+    try:
+        while not control.draining.is_set():
+            batch, over = await _look(control, follower.job_id, after)
+            if batch:
+                after, silent = batch[-1].cursor, 0
+                yield "".join(map(as_sse, batch))
+            elif over:
+                yield "event: end\ndata: {}\n\n"
+                return
+            else:
+                silent += 1
+                if silent % _SILENT_ROUNDS == 0:
+                    if not await _still_in(control, follower):
+                        return
+                    yield ": still here\n\n"
+                await asyncio.sleep(_POLL_S)
+    finally:
+        control.streams -= Counter({who: 1})
+
+
+async def _look(control: Control, job_id: UUID, after: Cursor | None) -> tuple[list[Printed], bool]:
+    """What came since, and whether nothing more will: the job is looked at first, so that nothing slips between."""
+    async with control.requests.connection() as connection:
+        job = await job_views.get(connection, job_id, None)
+        batch = await job_views.printed(connection, job_id, after, _BATCH)
+    return list(batch), job is None or job.state in ENDED
+
+
+async def _still_in(control: Control, follower: Follower) -> bool:
+    return await control.callers.still_in(follower.caller, follower.device.address, control.clock.now())
+
+
+def as_sse(printed: Printed) -> str:
+    return f"id: {printed.cursor}\ndata: {PrintedView.model_validate(printed).model_dump_json()}\n\n"

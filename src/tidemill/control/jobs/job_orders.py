@@ -1,0 +1,207 @@
+"""Jobs on their way from what a customer sent to what is confirmed: understood, quoted, held, divided into tasks.
+
+A budget below the quote's upper end is refused when the job is confirmed: the upper end is all that the job can cost,
+so a confirmed job never runs out of its budget half way, and nobody pays for half of a result that they did not want.
+What is spent with an API key counts at its upper end, since a cap must hold in the worst case.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from uuid import UUID
+
+from tidemill.control.context import Control
+from tidemill.control.http.problems import Refused, unless_refused
+from tidemill.control.jobs.attempt_reports import work_terms
+from tidemill.core.accounts.roles import Caller
+from tidemill.core.artefacts.refusals import ArtefactRefusal
+from tidemill.core.clock import DAY, SECOND, Instant
+from tidemill.core.jobs.events import JobConfirmed, JobQuoted
+from tidemill.core.jobs.job import JobState
+from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.task import Input, Priority
+from tidemill.core.jobs.quotes import Order, Quote, quote, tasks_of, understand
+from tidemill.core.jobs.quotes.order import DEADLINE_S
+from tidemill.core.jobs.quotes.quote import from_shown, rules_of, shown
+from tidemill.core.jobs.quotes.tasks import NewTaskParts, Part, divided
+from tidemill.core.jobs.refusals import JobRefusal
+from tidemill.core.ledger import AccountKind, LedgerAccount
+from tidemill.core.placement.supply import Market
+from tidemill.store.accounts import api_keys
+from tidemill.store.artefacts import artefacts
+from tidemill.store.events import events
+from tidemill.store.jobs import job_changes, jobs
+from tidemill.store.jobs.job_changes import Wanted
+from tidemill.store.jobs.job_views import Job
+from tidemill.store.jobs.jobs import Draft, Plan
+from tidemill.store.jobs.tasks import NewTask
+from tidemill.store.ledger import ledger
+from tidemill.store.query import Connection
+
+T = TypeVar("T")
+
+HELD_LONGER_US = 30 * DAY
+"""Money is held for so long behind a job's deadline, so that the deadline can be moved and late results are paid."""
+
+MARGIN_US = 7 * DAY
+"""So much of it is left for verdicts, however far the deadline was moved."""
+
+RANKS = {Priority.HIGH: 0, Priority.NORMAL: 1, Priority.LOW: 2}
+
+
+@dataclass(frozen=True)
+class Priced:
+    """An order with its tasks and its price."""
+
+    order: Order
+    parts: Sequence[Part]
+    quote: Quote
+
+
+def understood(body: Mapping[str, Any], tasks_max: int) -> Order:
+    """The order in a body; raises what is wrong with it."""
+    return _unless_objected(understand(body, tasks_max))
+
+
+async def priced(control: Control, connection: Connection, order: Order, market: Market, who: UUID) -> Priced:
+    """What an order costs now. Thinking about many nodes takes a moment, in which others are served.
+
+    The caller has looked at the market before it took a connection: who waits for a second one while holding a first
+    could wait for ever.
+    """
+    parts, now = await _parts(connection, order, who), control.clock.now()
+    settings = control.settings
+    rules = rules_of(work_terms(settings).plan, settings.money, settings.market, settings.jobs)
+    made = await asyncio.to_thread(quote, order, parts, market, rules, who, now)
+    if parts:
+        _tasks(control, order, parts, made)  # what does not fit is told at once
+    return Priced(order, parts, made)
+
+
+async def draft(transaction: Connection, control: Control, body: Mapping[str, Any], found: Priced, who: UUID) -> UUID:
+    """Keep a new job with its quote."""
+    now, most = control.clock.now(), control.settings.market.unconfirmed_max
+    unless_refused(await job_changes.room_for_another(transaction, who, most, now))
+    job_id = control.ids.new(now)
+    order = found.order
+    await jobs.make(transaction, Draft(job_id, who, order.kind, body, order.budget_uc), now)
+    await keep_quote(transaction, control, who, job_id, found.quote, now)
+    return job_id
+
+
+async def quoted_anew(control: Control, job: Job) -> Quote:
+    """The price of a job whose quote has expired, from now on."""
+    order = understood(job.asked, control.settings.market.tasks_max)
+    market = await control.market.look(control, control.requests)
+    async with control.requests.transaction() as transaction:
+        found = await priced(control, transaction, order, market, job.account_id)
+        await keep_quote(transaction, control, job.account_id, job.id, found.quote, control.clock.now())
+    return found.quote
+
+
+async def keep_quote(
+    transaction: Connection, control: Control, who: UUID, job_id: UUID, made: Quote, now: Instant
+) -> None:
+    """A job has this price from now on."""
+    if not await jobs.set_quote(transaction, job_id, shown(made), made.expires_at):
+        raise Refused(JobRefusal.JOB_NOT_QUOTED)
+    quoted = JobQuoted(who, job_id, made.kind, made.tasks, made.low_uc, made.high_uc)
+    await events.append(transaction, [quoted], control.ids, now)
+
+
+async def confirm(
+    transaction: Connection, control: Control, caller: Caller, job_id: UUID, at_most_uc: int | None, now: Instant
+) -> None:
+    """Hold the upper end and make the tasks, or raise why not; then nothing has changed."""
+    wanted = unless_refused(await job_changes.wanted(transaction, job_id, caller.account_id))
+    made = _confirmable(wanted, at_most_uc, now)
+    order = understood(wanted.asked, control.settings.market.tasks_max)
+    parts = await _parts(transaction, order, wanted.account_id)
+    new = _new_tasks(control, order, parts, made, now)
+    await _use_inputs(transaction, order, new)
+    await _count_spending(transaction, caller, made.high_uc)
+    customer = LedgerAccount(AccountKind.CUSTOMER, wanted.account_id)
+    await ledger.open_accounts(transaction, [customer], now)
+    plan = _plan(control, order, made, new, now)
+    refusal = await jobs.confirm(transaction, job_id, plan, control.ids, now)
+    if refusal is not None:
+        raise Refused(refusal)
+    confirmed = JobConfirmed(wanted.account_id, job_id, len(new), plan.hold_uc, plan.deadline_at)
+    await events.append(transaction, [confirmed], control.ids, now)
+
+
+def why_not(made: Quote, budget_uc: int | None) -> JobRefusal | None:
+    """Why a quote that is still good cannot be confirmed."""
+    if not made.has_runner:
+        return JobRefusal.NO_RUNNER
+    if budget_uc is not None and made.high_uc > budget_uc:
+        return JobRefusal.BUDGET_TOO_SMALL
+    return None
+
+
+def _confirmable(wanted: Wanted, at_most_uc: int | None, now: Instant) -> Quote:
+    if wanted.state is not JobState.QUOTED:
+        raise Refused(JobRefusal.JOB_NOT_QUOTED)
+    made = from_shown(wanted.quote)
+    if refusal := why_not(made, wanted.budget_uc):
+        raise Refused(refusal)
+    if now >= wanted.quote_expires_at:
+        raise Refused(JobRefusal.QUOTE_EXPIRED)
+    if at_most_uc is not None and made.high_uc > at_most_uc:
+        raise Refused(JobRefusal.PRICE_ABOVE_CONFIRMED)
+    return made
+
+
+async def _parts(connection: Connection, order: Order, account_id: UUID) -> Sequence[Part]:
+    """The order's tasks, with its inputs as they are; an artefact of somebody else is none."""
+    if not order.has_runner:
+        return ()
+    inputs = []
+    for name, artefact_id in order.inputs:
+        found = await artefacts.get(connection, artefact_id)
+        if found is None or found.account_id != account_id:
+            raise Refused(ArtefactRefusal.UNKNOWN_ARTEFACT)
+        inputs.append(Input(name, found.digest, found.size_bytes))
+    return _unless_objected(divided(order, inputs))
+
+
+def _new_tasks(control: Control, order: Order, parts: Sequence[Part], made: Quote, now: Instant) -> list[NewTask]:
+    if len(parts) != len(made.costs_max_uc):
+        raise Refused(JobRefusal.QUOTE_EXPIRED)  # the pool divides work in another way since
+    found = _tasks(control, order, parts, made)
+    return [NewTask(control.ids.new(now), one.body, one.cost_max_uc, one.expected) for one in found]
+
+
+def _tasks(control: Control, order: Order, parts: Sequence[Part], made: Quote) -> Sequence[NewTaskParts]:
+    verification, containers = control.verification.public, control.settings.containers
+    return _unless_objected(tasks_of(order, parts, made.costs_max_uc, made.limit_s, verification, containers))
+
+
+async def _use_inputs(transaction: Connection, order: Order, new: Sequence[NewTask]) -> None:
+    """What unfinished tasks need cannot be deleted; what was deleted just now is not there."""
+    wanted = {artefact_id for _, artefact_id in order.inputs}
+    needs = [(task.id, artefact_id) for task in new for artefact_id in sorted(wanted)]
+    if needs and set(await artefacts.use(transaction, needs)) != wanted:
+        raise Refused(ArtefactRefusal.UNKNOWN_ARTEFACT)
+
+
+async def _count_spending(transaction: Connection, caller: Caller, amount_uc: int) -> None:
+    if caller.key_id is not None and (refusal := await api_keys.spend(transaction, caller.key_id, amount_uc)):
+        raise Refused(refusal)
+
+
+def _plan(control: Control, order: Order, made: Quote, new: Sequence[NewTask], now: Instant) -> Plan:
+    settings = control.settings
+    work_s = made.hours_high * 3600 * settings.jobs.deadline_factor
+    usual_s = min(DEADLINE_S[1], max(settings.market.deadline_s, work_s))
+    deadline_at = Instant(now + int((order.deadline_s or usual_s) * SECOND))
+    hold_until = Instant(deadline_at + HELD_LONGER_US)
+    return Plan(new, sum(task.cost_max_uc for task in new), RANKS[order.priority], deadline_at, hold_until)
+
+
+def _unless_objected(answer: T | Objection) -> T:
+    """What core answered, if it has no objection; the objection's own figures are part of what is told."""
+    if isinstance(answer, Objection):
+        raise Refused(answer.refusal, sentence=answer.sentence)
+    return answer

@@ -1,0 +1,37 @@
+"""Reaping: nothing stays open that nobody works on. Any number of copies may run."""
+
+from tidemill.control.jobs.attempt_reports import Receiving, work_terms
+from tidemill.control.loops.frame import Loop, Tick
+from tidemill.control.parts import Parts
+from tidemill.core.clock import Instant
+from tidemill.store.jobs import abandoned_work
+from tidemill.store.jobs.outcomes import Applied
+
+EVERY_S = 1.0
+
+
+class ReapingLoop(Loop):
+    """Gives up attempts of nodes that are lost or late, closes jobs whose time or budget is up, sweeps after them."""
+
+    name = "reaping"
+
+    def __init__(self, parts: Parts, receiving: Receiving) -> None:
+        super().__init__(parts, every_s=EVERY_S)
+        self._receiving = receiving
+        self._terms = work_terms(parts.settings)
+
+    async def tick(self, now: Instant) -> Tick:
+        database, ids = self.parts.database, self.parts.ids
+        limit = self.parts.settings.loops.batch_max
+        begun = await self._receiving.write_begun(now)
+        given_up = self._counted(await abandoned_work.give_up(database, limit, self._terms, ids, now))
+        closed = await abandoned_work.close_jobs(database, limit, now)
+        swept = self._counted(await abandoned_work.sweep(database, limit, self._terms, ids, now))
+        done = begun + given_up + closed + swept
+        return Tick(seen=done, applied=done, more=limit in (given_up, swept))
+
+    def _counted(self, applied: Applied | None) -> int:
+        if applied is None:
+            return 0
+        self.parts.metrics.dispatch.ended(applied.ended)
+        return len(applied.attempts)

@@ -1,0 +1,288 @@
+"""Jobs: ordered, quoted, confirmed, looked at, called off. One's own, and all of them for operators to look at.
+
+Somebody else's job is answered as if it did not exist. Only whoever pays can order and confirm.
+"""
+
+import asyncio
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Body, Depends, Header, Query, Request
+from fastapi.responses import Response, StreamingResponse
+from pydantic import BaseModel, Field
+
+from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit, device_of
+from tidemill.control.http.guard import GuardedRoute
+from tidemill.control.http.once import OncePart
+from tidemill.control.http.problems import Refused, documented, unless_refused
+from tidemill.control.http.statuses import RequestRefusal
+from tidemill.control.http.views import API
+from tidemill.control.jobs import job_orders
+from tidemill.control.jobs.attempt_reports import work_terms
+from tidemill.control.jobs.job_logs import Follower, admit, stream
+from tidemill.control.jobs.job_views import (
+    JobPage,
+    JobView,
+    PrintedPage,
+    PrintedView,
+    QuoteView,
+    ResultPage,
+    UsedPage,
+    UsedView,
+    job_view,
+    quote_view,
+    result_views,
+)
+from tidemill.core.accounts.roles import Caller
+from tidemill.core.clock import HOUR, Instant
+from tidemill.core.events.log import Cursor
+from tidemill.core.jobs.job import ENDED, JobState
+from tidemill.core.jobs.quotes.quote import from_shown
+from tidemill.core.jobs.refusals import JobRefusal
+from tidemill.core.money import micro_credits
+from tidemill.store.jobs import abandoned_work, job_changes, job_views
+from tidemill.store.jobs.job_changes import More
+from tidemill.store.jobs.job_views import Job
+from tidemill.store.operations.answers import Answer
+from tidemill.store.query import Connection
+
+router = APIRouter(prefix=f"{API}/marketplace/jobs", tags=["jobs"], route_class=GuardedRoute)
+
+_SWEPT = 10_000
+
+Asked = Annotated[
+    dict[str, Any],
+    Body(
+        description="A kind of task and its parameters, or a training in a few words.",
+        openapi_examples={
+            "matmul": {
+                "value": {
+                    "kind": "matmul",
+                    "parameters": {"m": 2048, "n": 2048, "k": 2048, "element": "int8", "seed": 7},
+                    "priority": "normal",
+                    "max_budget": 1,
+                }
+            },
+            "training": {
+                "value": {
+                    "type": "ml_training",
+                    "framework": "pytorch",
+                    "dataset_size": "500GB",
+                    "model_params": "70B",
+                    "priority": "high",
+                    "max_budget": 1000,
+                }
+            },
+        },
+    ),
+]
+
+
+class Confirmation(BaseModel):
+    at_most: str | float | int | None = Field(
+        None, description="The upper end that you have seen; refused if the quote's is above it."
+    )
+
+
+class Extension(BaseModel):
+    hours: float = Field(0, ge=0, le=24 * 90, description="How much later the deadline is to be.")
+    max_budget: str | float | int | None = Field(None, description="A larger budget, before the job is confirmed.")
+
+
+async def _cursor(
+    after: Annotated[str | None, Query(description="A cursor; without one from the beginning.")] = None,
+    last_event_id: Annotated[str | None, Header(description="Where a broken stream goes on.")] = None,
+) -> Cursor | None:
+    text = last_event_id or after
+    cursor = Cursor.parse(text) if text else None
+    if text and cursor is None:
+        raise Refused(RequestRefusal.CURSOR_MALFORMED)
+    return cursor
+
+
+@router.post("", status_code=201, response_model=JobView, responses=documented(400, 404, 409, 413, 422))
+async def order(asked: Asked, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
+    """Order a job. It is quoted at once, and nothing is paid before it is confirmed."""
+    found, who = job_orders.understood(asked, control.settings.market.tasks_max), _account(caller)
+    market = await control.market.look(control, control.requests)
+
+    async def effect(transaction: Connection, now: Instant) -> Answer:
+        priced = await job_orders.priced(control, transaction, found, market, who)
+        job_id = await job_orders.draft(transaction, control, asked, priced, who)
+        return await _answer(control, transaction, job_id, now, status=201)
+
+    return await once.answer(effect)
+
+
+@router.get("", responses=documented(422))
+async def list_jobs(
+    control: ControlPart,
+    caller: CallerPart,
+    most: PageLimit,
+    state: Annotated[JobState | None, Query(description="Only those in this state.")] = None,
+    owner: Annotated[UUID | None, Query(description="Of which account; for operators.")] = None,
+    after: UUID | None = None,
+) -> JobPage:
+    """Your jobs, newest first; an operator sees everybody's."""
+    whose = owner if caller.is_operator else caller.account_id
+    async with control.requests.connection() as connection:
+        found = await job_views.listed(connection, whose, state, after, most + 1)
+    items = [job_view(job, control.settings.money, control.clock.now()) for job in found[:most]]
+    return JobPage(items=items, has_more=len(found) > most, after=items[-1].id if items else None)
+
+
+@router.get("/{job_id}", responses=documented(404, 422))
+async def show(job_id: UUID, control: ControlPart, caller: CallerPart) -> JobView:
+    """One job: where it is, what it costs and what it has cost."""
+    return job_view(await _readable(control, caller, job_id), control.settings.money, control.clock.now())
+
+
+@router.get("/{job_id}/quote", responses=documented(404, 409, 422))
+async def show_quote(job_id: UUID, control: ControlPart, caller: CallerPart) -> QuoteView:
+    """What a job costs, and why. A quote that has expired is made anew, at today's prices."""
+    job, now = await _readable(control, caller, job_id), control.clock.now()
+    assert job.quote is not None, "a job is quoted when it is made"
+    assert job.quote_expires_at is not None
+    made = from_shown(job.quote)
+    if job.state is JobState.QUOTED and now >= job.quote_expires_at:
+        made = await job_orders.quoted_anew(control, job)
+    return quote_view(made, job.budget_uc, control.settings.money)
+
+
+@router.post("/{job_id}/confirm", response_model=JobView, responses=documented(400, 402, 404, 409, 413, 422))
+async def confirm(
+    job_id: UUID,
+    control: ControlPart,
+    caller: CallerPart,
+    once: OncePart,
+    confirmation: Confirmation | None = None,
+) -> Response:
+    """Confirm a quote: its upper end is held, and the job's tasks wait for nodes."""
+    at_most = confirmation.at_most if confirmation else None
+    at_most_uc = None if at_most is None else unless_refused(micro_credits(at_most))
+
+    async def effect(transaction: Connection, now: Instant) -> Answer:
+        await job_orders.confirm(transaction, control, caller, job_id, at_most_uc, now)
+        return await _answer(control, transaction, job_id, now)
+
+    return await once.answer(effect)
+
+
+@router.get(
+    "/{job_id}/logs",
+    response_model=PrintedPage,
+    responses={
+        200: {
+            "description": "A page, or a stream of server-sent events if `text/event-stream` is asked for.",
+            "content": {"text/event-stream": {}},
+        },
+        **documented(400, 404, 422),
+    },
+)
+async def logs(
+    job_id: UUID,
+    request: Request,
+    control: ControlPart,
+    caller: CallerPart,
+    most: PageLimit,
+    cursor: Annotated[Cursor | None, Depends(_cursor)],
+) -> Response | PrintedPage:
+    """What the tasks of a job print: a page (the default), or followed (`Accept: text/event-stream`)."""
+    await _readable(control, caller, job_id)
+    if "text/event-stream" in request.headers.get("accept", ""):
+        follower = Follower(caller, device_of(request), job_id, cursor)
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        content = stream(control, follower, admit(control, follower))
+        return StreamingResponse(content, media_type="text/event-stream", headers=headers)
+    async with control.requests.connection() as connection:
+        found = await job_views.printed(connection, job_id, cursor, most + 1)
+    items = [PrintedView.model_validate(one) for one in found[:most]]
+    return PrintedPage(items=items, has_more=len(found) > most, after=items[-1].cursor if items else str(cursor or ""))
+
+
+@router.get("/{job_id}/resources", responses=documented(404, 422))
+async def resources(
+    job_id: UUID, control: ControlPart, caller: CallerPart, most: PageLimit, after: UUID | None = None
+) -> UsedPage:
+    """The attempts of a job: which nodes have or had its tasks, for how long, and what they were paid."""
+    await _readable(control, caller, job_id)
+    async with control.requests.connection() as connection:
+        found = await job_views.used(connection, job_id, after, most + 1)
+    items = [UsedView.model_validate(one) for one in found[:most]]
+    return UsedPage(items=items, has_more=len(found) > most, after=items[-1].attempt_id if items else None)
+
+
+@router.get("/{job_id}/result", responses=documented(404, 409, 422))
+async def result(
+    job_id: UUID,
+    control: ControlPart,
+    caller: CallerPart,
+    most: PageLimit,
+    after: Annotated[int, Query(ge=-1, le=2**31 - 1, description="The number of a task; -1 begins.")] = -1,
+) -> ResultPage:
+    """What came of each task of a job that is over, also of one that was cut short."""
+    job = await _readable(control, caller, job_id)
+    if job.state not in ENDED:
+        raise Refused(JobRefusal.RESULT_NOT_READY)
+    async with control.requests.connection() as connection:
+        found = await job_views.results(connection, job_id, after, most + 1)
+    items = await asyncio.to_thread(result_views, job, found[:most], control.verification)
+    return ResultPage(items=items, has_more=len(found) > most, after=items[-1].task if items else None)
+
+
+@router.post("/{job_id}/cancel", response_model=JobView, responses=documented(400, 404, 409, 413, 422))
+async def cancel(job_id: UUID, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
+    """Call a job off: it starts nothing more. What was delivered is judged and paid, and the rest goes back."""
+
+    async def effect(transaction: Connection, now: Instant) -> Answer:
+        unless_refused(await job_changes.call_off(transaction, job_id, _whose(caller), control.ids, now))
+        return await _answer(control, transaction, job_id, now)
+
+    answer = await once.answer(effect)
+    await _sweep(control)
+    return answer
+
+
+@router.post("/{job_id}/extend", response_model=JobView, responses=documented(400, 404, 409, 413, 422))
+async def extend(
+    job_id: UUID, extension: Extension, control: ControlPart, caller: CallerPart, once: OncePart
+) -> Response:
+    """More time for a job that was confirmed, or a larger budget for one that was not."""
+    budget = extension.max_budget
+    budget_uc = None if budget is None else unless_refused(micro_credits(budget))
+    more = More(int(extension.hours * HOUR), budget_uc, job_orders.MARGIN_US)
+
+    async def effect(transaction: Connection, now: Instant) -> Answer:
+        unless_refused(await job_changes.extend(transaction, job_id, _whose(caller), more, control.ids, now))
+        return await _answer(control, transaction, job_id, now)
+
+    return await once.answer(effect)
+
+
+async def _sweep(control: Control) -> None:
+    """What a job has left open ends at once where it can; what is just being placed, by the loop that sweeps."""
+    await abandoned_work.sweep(control.requests, _SWEPT, work_terms(control.settings), control.ids, control.clock.now())
+
+
+async def _readable(control: Control, caller: Caller, job_id: UUID) -> Job:
+    async with control.requests.connection() as connection:
+        job = await job_views.get(connection, job_id, _whose(caller))
+    return unless_refused(job or JobRefusal.UNKNOWN_JOB)
+
+
+async def _answer(
+    control: Control, transaction: Connection, job_id: UUID, now: Instant, *, status: int = 200
+) -> Answer:
+    job = await job_views.get(transaction, job_id, None)
+    assert job, "it is there"
+    return Answer(status, job_view(job, control.settings.money, now).model_dump_json().encode())
+
+
+def _whose(caller: Caller) -> UUID | None:
+    """Whose jobs a caller may look at and call off: their own; an operator everybody's."""
+    return None if caller.is_operator else caller.account_id
+
+
+def _account(caller: Caller) -> UUID:
+    assert caller.account_id, "the guard lets in only who has an account"
+    return caller.account_id

@@ -1,0 +1,1 @@
+"""The books, as operators read and correct them."""

@@ -1,0 +1,312 @@
+"""The operators' routes to the books: accounts, statements, holds, adjustments, and freezing.
+
+Amounts are decimal credits. An adjustment takes two operators: one proposes it, another approves it.
+"""
+
+from dataclasses import asdict
+from typing import Annotated, Any, TypeVar
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response, StreamingResponse
+from pydantic import AwareDatetime, BaseModel, Field, WithJsonSchema
+
+from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit
+from tidemill.control.http.exact_numbers import ExactRoute
+from tidemill.control.http.once import OncePart
+from tidemill.control.http.problems import Refused, documented, unless_refused
+from tidemill.control.http.views import API, Credits, Reason, Timestamp, View
+from tidemill.control.ledger.statements import statement_csv
+from tidemill.core.clock import Instant, as_instant
+from tidemill.core.currency import CREDIT, kept_currency, shown_currency
+from tidemill.core.ledger import AccountKind, Adjustment, AdjustmentState, PostingRefusal
+from tidemill.core.money import credits_of, micro_credits
+from tidemill.store.ledger import adjustments, books
+from tidemill.store.ledger.books import Balance
+from tidemill.store.operations.answers import Answer
+from tidemill.store.query import Connection
+
+router = APIRouter(prefix=f"{API}/ledger", tags=["ledger"], route_class=ExactRoute)
+
+_CSV: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The whole statement.", "content": {"text/csv": {"schema": {"type": "string"}}}}
+}
+_LINE_MAX = 2**63 - 1
+
+Amount = Annotated[Any, WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]})]
+"""As it was written, for `micro_credits` to judge."""
+
+
+class AccountView(View):
+    id: UUID
+    kind: AccountKind
+    owner: UUID | None = Field(validation_alias="owner_id")
+    name: str
+    currency: str
+    frozen: bool
+    posted: Credits = Field(validation_alias="posted_uc")
+    held: Credits = Field(validation_alias="held_uc", description="How much of what is posted is reserved.")
+    available: Credits = Field(validation_alias="available_uc")
+
+
+class AccountThenView(AccountView):
+    posted_then: str | None = Field(None, description="What was posted up to the time `at`, if that was asked for.")
+
+
+class AccountPage(BaseModel):
+    items: list[AccountView]
+    has_more: bool
+    after: UUID | None
+
+
+class LineView(View):
+    number: int = Field(description="The order of posting.")
+    id: UUID
+    at: Timestamp
+    kind: str
+    cause: str
+    counterpart: UUID = Field(validation_alias="counterpart_id")
+    amount: Credits = Field(validation_alias="amount_uc", description="Negative for what went out.")
+    currency: str
+
+
+class StatementPage(BaseModel):
+    items: list[LineView]
+    has_more: bool
+    after: int | None
+
+
+class HoldView(View):
+    id: UUID
+    account: UUID = Field(validation_alias="account_id")
+    amount: Credits = Field(validation_alias="amount_uc")
+    captured: Credits = Field(validation_alias="captured_uc")
+    currency: str
+    expires_at: Timestamp
+    cause: str
+    at: Timestamp
+
+
+class HoldPage(BaseModel):
+    items: list[HoldView]
+    has_more: bool
+
+
+class AdjustmentView(View):
+    id: UUID
+    debit: UUID = Field(validation_alias="debit_id")
+    credit: UUID = Field(validation_alias="credit_id")
+    amount: Credits = Field(validation_alias="amount_uc")
+    currency: str
+    reason: str
+    state: AdjustmentState
+    proposed_by: str
+    proposed_at: Timestamp
+    decided_by: str | None
+    decided_at: Timestamp | None
+
+
+V = TypeVar("V", AccountView, AccountThenView, LineView, HoldView, AdjustmentView)
+"""What shows amounts, and their currency."""
+
+
+class AdjustmentPage(BaseModel):
+    items: list[AdjustmentView]
+    has_more: bool
+    after: UUID | None
+
+
+class Proposal(Reason):
+    """An adjustment that is asked for."""
+
+    debit: UUID = Field(description="The account that the money leaves.")
+    credit: UUID = Field(description="The account that it goes to.")
+    amount: Amount = Field(description="Credits, with up to six places.")
+    currency: str = CREDIT
+
+
+@router.get("/accounts", responses=documented(401, 403, 422))
+async def list_accounts(
+    control: ControlPart,
+    most: PageLimit,
+    kind: AccountKind | None = None,
+    owner: UUID | None = None,
+    after: UUID | None = None,
+) -> AccountPage:
+    """The accounts and what is on them, in the order of their ids."""
+    async with control.requests.connection() as connection:
+        found = await books.balances(connection, kind=kind, owner_id=owner, after=after, limit=most + 1)
+    items = [_shown(AccountView, account, control) for account in found[:most]]
+    return AccountPage(items=items, has_more=len(found) > most, after=items[-1].id if items else after)
+
+
+@router.get("/accounts/{account_id}", responses=documented(401, 403, 404, 410, 422))
+async def show_account(account_id: UUID, control: ControlPart, at: AwareDatetime | None = None) -> AccountThenView:
+    """What is on an account, and what was on it at a time."""
+    async with control.requests.connection() as connection:
+        view = _shown(AccountThenView, await _account(connection, account_id), control)
+        if at is None:
+            return view
+        posted_uc = await books.balance_at(connection, account_id, as_instant(at))
+    return view.model_copy(update={"posted_then": credits_of(unless_refused(posted_uc))})
+
+
+@router.get(
+    "/accounts/{account_id}/statement",
+    response_model=StatementPage,
+    responses={200: {**_CSV[200], "description": "A page, or all of it as CSV."}, **documented(401, 403, 404, 422)},
+)
+async def show_statement(
+    account_id: UUID,
+    request: Request,
+    control: ControlPart,
+    most: PageLimit,
+    after: Annotated[int | None, Query(ge=1, le=_LINE_MAX, description="The number of the last line seen.")] = None,
+) -> Response | StatementPage:
+    """What moved on an account, newest first: a page, or all of it with `Accept: text/csv`."""
+    async with control.requests.connection() as connection:
+        account = await _account(connection, account_id)
+        if "text/csv" in request.headers.get("accept", ""):
+            return _whole_statement(control, account)
+        lines = await books.statement(connection, account_id, after, most + 1)
+    items = [_shown(LineView, {**asdict(line), "currency": account.currency}, control) for line in lines[:most]]
+    return StatementPage(items=items, has_more=len(lines) > most, after=items[-1].number if items else after)
+
+
+@router.get(
+    "/accounts/{account_id}/statement.csv",
+    response_class=StreamingResponse,
+    responses={**_CSV, **documented(401, 403, 404, 422)},
+)
+async def download_statement(account_id: UUID, control: ControlPart) -> Response:
+    """All that moved on an account, newest first, as CSV; months that were archived are in their files."""
+    async with control.requests.connection() as connection:
+        account = await _account(connection, account_id)
+    return _whole_statement(control, account)
+
+
+@router.get("/holds", responses=documented(401, 403, 422))
+async def list_holds(control: ControlPart, most: PageLimit, account: UUID | None = None) -> HoldPage:
+    """The holds of which something is left, those that expire soonest first."""
+    async with control.requests.connection() as connection:
+        found = await books.open_holds(connection, account, most + 1)
+    return HoldPage(items=[_shown(HoldView, hold, control) for hold in found[:most]], has_more=len(found) > most)
+
+
+@router.get("/adjustments", responses=documented(401, 403, 422))
+async def list_adjustments(
+    control: ControlPart,
+    most: PageLimit,
+    state: AdjustmentState | None = None,
+    after: UUID | None = None,
+) -> AdjustmentPage:
+    """The adjustments, newest first."""
+    async with control.requests.connection() as connection:
+        found = await adjustments.adjustments(connection, state=state, before=after, limit=most + 1)
+    items = [_shown(AdjustmentView, adjustment, control) for adjustment in found[:most]]
+    return AdjustmentPage(items=items, has_more=len(found) > most, after=items[-1].id if items else after)
+
+
+@router.post(
+    "/adjustments",
+    status_code=201,
+    response_model=AdjustmentView,
+    responses=documented(400, 401, 403, 404, 413, 422),
+)
+async def propose(proposal: Proposal, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
+    """Propose a transfer by hand. It is posted when another operator approves it."""
+    amount_uc = unless_refused(micro_credits(proposal.amount))
+    currency = kept_currency(proposal.currency, control.settings.money)
+
+    async def effect(transaction: Connection, now: Instant) -> Answer:
+        what = (proposal.debit, proposal.credit, amount_uc, currency, proposal.reason)
+        asked = Adjustment(control.ids.new(now), *what, caller.name, now)
+        made = await adjustments.propose_adjustment(transaction, asked, control.ids)
+        return _answer(201, AdjustmentView, made, control)
+
+    return await once.answer(effect)
+
+
+@router.post(
+    "/adjustments/{adjustment_id}/approve",
+    response_model=AdjustmentView,
+    responses=documented(400, 401, 402, 403, 404, 409, 413, 422),
+)
+async def approve(adjustment_id: UUID, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
+    """Approve what another operator has proposed, and post it."""
+    return await _settle(control, once, adjustment_id, caller.name, approve=True)
+
+
+@router.post(
+    "/adjustments/{adjustment_id}/reject",
+    response_model=AdjustmentView,
+    responses=documented(400, 401, 403, 404, 409, 413, 422),
+)
+async def reject(adjustment_id: UUID, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
+    """Reject an adjustment, or take one's own back."""
+    return await _settle(control, once, adjustment_id, caller.name, approve=False)
+
+
+@router.post(
+    "/accounts/{account_id}/freeze",
+    response_model=AccountView,
+    responses=documented(400, 401, 403, 404, 409, 413, 422),
+)
+async def freeze(account_id: UUID, why: Reason, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
+    """Freeze an account: nothing moves on it, except what is given back to it."""
+    return await _set_frozen(control, once, account_id, caller.name, why.reason, frozen=True)
+
+
+@router.post(
+    "/accounts/{account_id}/unfreeze",
+    response_model=AccountView,
+    responses=documented(400, 401, 403, 404, 409, 413, 422),
+)
+async def unfreeze(account_id: UUID, why: Reason, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
+    """Let money move on an account again."""
+    return await _set_frozen(control, once, account_id, caller.name, why.reason, frozen=False)
+
+
+async def _account(connection: Connection, account_id: UUID) -> Balance:
+    found = await books.balances(connection, ids=[account_id])
+    if not found:
+        raise Refused(PostingRefusal.UNKNOWN_ACCOUNT)
+    return found[0]
+
+
+def _whole_statement(control: Control, account: Balance) -> StreamingResponse:
+    headers = {"Cache-Control": "no-store", "Content-Disposition": f'attachment; filename="statement-{account.id}.csv"'}
+    return StreamingResponse(statement_csv(control, account), media_type="text/csv", headers=headers)
+
+
+async def _settle(control: Control, once: OncePart, adjustment_id: UUID, by: str, *, approve: bool) -> Response:
+    async def effect(transaction: Connection, now: Instant) -> Answer:
+        settled = await adjustments.settle_adjustment(
+            transaction, adjustment_id, approve=approve, by=by, ids=control.ids, now=now
+        )
+        return _answer(200, AdjustmentView, settled, control)
+
+    return await once.answer(effect)
+
+
+async def _set_frozen(
+    control: Control, once: OncePart, account_id: UUID, by: str, reason: str, *, frozen: bool
+) -> Response:
+    async def effect(transaction: Connection, now: Instant) -> Answer:
+        changed = await adjustments.set_frozen(
+            transaction, account_id, frozen=frozen, reason=reason, by=by, ids=control.ids, now=now
+        )
+        return _answer(200, AccountView, changed, control)
+
+    return await once.answer(effect)
+
+
+def _shown(view: type[V], found: object, control: Control) -> V:
+    """In the currency's name as this pool has it."""
+    made = view.model_validate(found)
+    return made.model_copy(update={"currency": shown_currency(made.currency, control.settings.money)})
+
+
+def _answer(status: int, view: type[V], made: object, control: Control) -> Answer:
+    """What was made, as it is shown. A refusal goes out as an exception, so that the transaction is rolled back."""
+    return Answer(status, _shown(view, unless_refused(made), control).model_dump_json().encode())

@@ -1,0 +1,100 @@
+"""The registry of models: everybody sees it, operators keep it."""
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, BeforeValidator, Field
+
+from tidemill.control.context import CallerPart, ControlPart, PageLimit
+from tidemill.control.http.guard import GuardedRoute
+from tidemill.control.http.problems import Refused, documented, unless_refused
+from tidemill.control.http.views import API, Timestamp, View
+from tidemill.core.models.model import MEMORY_MAX_MIB, NAME_MAX, TEXT_MAX, ModelRefusal, WantedModel, is_name
+from tidemill.store.models import models
+
+router = APIRouter(prefix=f"{API}/models", tags=["models"], route_class=GuardedRoute)
+
+
+class ModelRequest(BaseModel):
+    name: str = Field(min_length=1, max_length=NAME_MAX, examples=["tiny-instruct-1.0"])
+    source: str = Field(min_length=1, max_length=TEXT_MAX, description="Where it comes from, in words or as a URL.")
+    licence: str = Field(min_length=1, max_length=TEXT_MAX, examples=["Apache-2.0"])
+    artefact_id: UUID = Field(description="An artefact that was uploaded with the purpose `model`.")
+    memory_mib: int = Field(0, ge=0, le=MEMORY_MAX_MIB, description="The memory that a node needs for it.")
+    gpu_memory_mib: int = Field(0, ge=0, le=MEMORY_MAX_MIB, description="The GPU memory that it needs; 0 needs none.")
+
+
+class ModelView(View):
+    id: UUID
+    name: str
+    source: str
+    licence: str
+    artefact_id: UUID
+    digest: Annotated[str, BeforeValidator(str)]
+    size_bytes: int
+    memory_mib: int
+    gpu_memory_mib: int
+    added_by: str
+    added_at: Timestamp
+
+
+class ModelPage(BaseModel):
+    items: list[ModelView]
+    has_more: bool
+    after: str | None
+
+
+async def _named(name: str) -> str:
+    """What could be a model's name; the database is asked for nothing else."""
+    if not is_name(name):
+        raise Refused(ModelRefusal.UNKNOWN_MODEL)
+    return name
+
+
+async def _behind(
+    after: Annotated[str | None, Query(max_length=NAME_MAX, description="Behind the model of this name.")] = None,
+) -> str | None:
+    if after is not None and not is_name(after):
+        raise Refused(ModelRefusal.MODEL_NAME_MALFORMED)
+    return after
+
+
+NamePart = Annotated[str, Depends(_named)]
+After = Annotated[str | None, Depends(_behind)]
+
+
+@router.get("", responses=documented(422))
+async def list_models(control: ControlPart, most: PageLimit, after: After) -> ModelPage:
+    """The models of the pool, by name."""
+    async with control.requests.connection() as connection:
+        found = await models.listed(connection, after, most + 1)
+    items = [ModelView.model_validate(model) for model in found[:most]]
+    return ModelPage(items=items, has_more=len(found) > most, after=items[-1].name if items else None)
+
+
+@router.get("/{name}", responses=documented(404, 422))
+async def show(name: NamePart, control: ControlPart) -> ModelView:
+    """One model, by its name."""
+    async with control.requests.connection() as connection:
+        model = await models.get(connection, name)
+    return ModelView.model_validate(unless_refused(model or ModelRefusal.UNKNOWN_MODEL))
+
+
+@router.post("", status_code=201, responses=documented(400, 409, 413, 422))
+async def add(asked: ModelRequest, control: ControlPart, caller: CallerPart) -> ModelView:
+    """Add a model to the pool."""
+    wanted = WantedModel(asked.name, asked.source, asked.licence, asked.memory_mib, asked.gpu_memory_mib)
+    async with control.requests.transaction() as transaction:
+        added = await models.add(
+            transaction, wanted, asked.artefact_id, by=caller.name, ids=control.ids, now=control.clock.now()
+        )
+        return ModelView.model_validate(unless_refused(added))
+
+
+@router.delete("/{name}", responses=documented(404, 422))
+async def remove(name: NamePart, control: ControlPart, caller: CallerPart) -> ModelView:
+    """Remove a model from the pool. Its artefact stays."""
+    async with control.requests.transaction() as transaction:
+        removed = await models.remove(transaction, name, by=caller.name, ids=control.ids, now=control.clock.now())
+        return ModelView.model_validate(unless_refused(removed))

@@ -1,0 +1,1 @@
+"""What the pool sends out: letters."""

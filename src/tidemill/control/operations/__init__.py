@@ -1,0 +1,1 @@
+"""Running a pool: switches, processes, backups, keys, first steps, health."""

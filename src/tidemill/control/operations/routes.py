@@ -1,0 +1,88 @@
+"""The operator's routes: the kill switches, and the control processes of the pool."""
+
+from typing import Literal
+from uuid import UUID
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+from pydantic import BaseModel, Field
+
+from tidemill.control.context import CallerPart, ControlPart, PageLimit
+from tidemill.control.http.guard import GuardedRoute
+from tidemill.control.http.once import OncePart
+from tidemill.control.http.problems import documented, unless_refused
+from tidemill.control.http.views import API, Reason, Timestamp, View
+from tidemill.core.clock import Instant
+from tidemill.core.operations.switches import Switch
+from tidemill.store.operations import processes, switches
+from tidemill.store.operations.answers import Answer
+from tidemill.store.query import Connection
+
+router = APIRouter(prefix=f"{API}/admin", tags=["admin"], route_class=GuardedRoute)
+
+
+class SwitchView(View):
+    name: Switch = Field(validation_alias="switch")
+    stopped: bool
+    reason: str
+    changed_by: str
+    changed_at: Timestamp | None
+
+
+class SwitchList(BaseModel):
+    items: list[SwitchView]
+
+
+class ProcessView(View):
+    id: UUID
+    host: str
+    pid: int
+    version: str
+    settings: str = Field(description="Fingerprint of the pool's settings; it must be the same in all processes.")
+    started_at: Timestamp
+    seen_at: Timestamp
+    state: Literal["running", "stopped", "lost"]
+
+
+class ProcessPage(BaseModel):
+    items: list[ProcessView]
+    has_more: bool
+    after: UUID | None
+
+
+@router.get("/switches", responses=documented(401, 403))
+async def list_switches(control: ControlPart) -> SwitchList:
+    """How every switch stands."""
+    async with control.requests.connection() as connection:
+        states = await switches.states(connection)
+    return SwitchList(items=[SwitchView.model_validate(state) for state in states.values()])
+
+
+@router.post("/switches/{name}/stop", response_model=SwitchView, responses=documented(400, 401, 403, 409, 413, 422))
+async def stop(name: Switch, reason: Reason, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
+    """Stop a part of the pool."""
+    return await _throw(control, once, caller.name, name, stop=True, reason=reason.reason)
+
+
+@router.post("/switches/{name}/start", response_model=SwitchView, responses=documented(400, 401, 403, 409, 413, 422))
+async def start(name: Switch, reason: Reason, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
+    """Start a part of the pool again."""
+    return await _throw(control, once, caller.name, name, stop=False, reason=reason.reason)
+
+
+@router.get("/processes", responses=documented(401, 403, 422))
+async def list_processes(control: ControlPart, most: PageLimit, after: UUID | None = None) -> ProcessPage:
+    """The control processes of the pool, newest first."""
+    found = await processes.listed(control.requests, after, most + 1)
+    items = [ProcessView.model_validate(process) for process in found[:most]]
+    return ProcessPage(items=items, has_more=len(found) > most, after=items[-1].id if items else None)
+
+
+async def _throw(control: ControlPart, once: OncePart, by: str, switch: Switch, *, stop: bool, reason: str) -> Response:
+    async def effect(transaction: Connection, now: Instant) -> Answer:
+        state = await switches.set_switch(
+            transaction, switch, stop=stop, reason=reason, by=by, ids=control.ids, now=now
+        )
+        return Answer(200, SwitchView.model_validate(unless_refused(state)).model_dump_json().encode())
+
+    return await once.answer(effect)

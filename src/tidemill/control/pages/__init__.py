@@ -1,0 +1,1 @@
+"""The pool's own small pages."""

@@ -1,0 +1,1 @@
+"""Placement: waiting tasks go to nodes, and every decision explains itself."""

@@ -1,0 +1,108 @@
+"""The market for whoever wants to buy: what there is, what it costs, and how long the queue is."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from tidemill.control.context import Control, ControlPart
+from tidemill.control.http.guard import GuardedRoute
+from tidemill.control.http.views import API
+from tidemill.control.placement.explanation_views import QueueObjection, queue_objections
+from tidemill.core.clock import as_datetime
+from tidemill.core.money import credits_of
+from tidemill.core.placement.supply import Market, prices_uc
+from tidemill.store.jobs import job_views
+from tidemill.store.placement import explanations, supply
+
+router = APIRouter(prefix=f"{API}/marketplace", tags=["jobs"], route_class=GuardedRoute)
+
+
+class ClusterView(BaseModel):
+    nodes: int = Field(description="Nodes that may get work now.")
+    busy: int = Field(description="Those of them that have something to do.")
+    owners: int
+    devices: int = Field(description="GPUs.")
+    cores: int
+    memory_mib: int
+    gpu_memory_mib: int
+    models: dict[str, int] = Field(description="Nodes by the model of their devices; `cpu` has none.")
+    kinds: dict[str, int] = Field(description="Nodes by the kinds of tasks that they carry out.")
+
+
+class PriceView(BaseModel):
+    model: str
+    nodes: int
+    low: str
+    median: str
+    high: str
+
+
+class PricingView(BaseModel):
+    currency: str
+    commission: str = Field(description="What comes on top of a provider's price.")
+    default_hourly: str = Field(description="A device-hour on a node whose owner has set no price.")
+    items: list[PriceView] = Field(description="What a device-hour costs now, by model, before the commission.")
+
+
+class QueueView(BaseModel):
+    waiting: dict[str, int] = Field(description="Tasks that wait for a node, by priority.")
+    placed: int = Field(description="Tasks that a node has, or that are being checked.")
+    jobs: int = Field(description="Jobs with tasks that wait.")
+    oldest_at: datetime | None = Field(description="Since when the oldest of them waits.")
+    waits_for: list[QueueObjection] = Field(description="Why nobody was found for them, all customers together.")
+
+
+@router.get("/cluster/status")
+async def cluster_status(control: ControlPart) -> ClusterView:
+    """What there is in the pool now, all owners together."""
+    found = await _market(control)
+    async with control.requests.connection() as connection:
+        busy = await supply.busy(connection)
+    return _cluster(found, len(busy & {node.node_id for node in found.nodes}))
+
+
+@router.get("/pricing")
+async def pricing(control: ControlPart) -> PricingView:
+    """What a device-hour costs now, by model."""
+    found, money = await _market(control), control.settings.money
+    items = [_price(model, asked) for model, asked in prices_uc(found.nodes).items()]
+    commission, usual = f"{money.commission_ppm / 10_000:g}%", credits_of(found.default_uc)
+    return PricingView(currency=money.currency, commission=commission, default_hourly=usual, items=items)
+
+
+@router.get("/queue")
+async def queue(control: ControlPart) -> QueueView:
+    """How many tasks wait for nodes, and since when."""
+    async with control.requests.connection() as connection:
+        found = await job_views.queue(connection)
+        objections = queue_objections(await explanations.queue(connection))
+    waiting = dict(zip(("high", "normal", "low"), (found.waiting[rank] for rank in range(3)), strict=True))
+    oldest_at = None if found.oldest_at is None else as_datetime(found.oldest_at)
+    return QueueView(waiting=waiting, placed=found.placed, jobs=found.jobs, oldest_at=oldest_at, waits_for=objections)
+
+
+def _price(model: str, asked_uc: Sequence[int]) -> PriceView:
+    low, median, high = (credits_of(one) for one in (asked_uc[0], asked_uc[len(asked_uc) // 2], asked_uc[-1]))
+    return PriceView(model=model, nodes=len(asked_uc), low=low, median=median, high=high)
+
+
+async def _market(control: Control) -> Market:
+    return await control.market.look(control, control.requests)
+
+
+def _cluster(found: Market, busy: int) -> ClusterView:
+    nodes = found.nodes
+    kinds = sorted({kind for node in nodes for kind in node.kinds})
+    return ClusterView(
+        nodes=len(nodes),
+        busy=busy,
+        owners=len({node.owner_id for node in nodes}),
+        devices=sum(node.devices for node in nodes),
+        cores=sum(node.cores for node in nodes),
+        memory_mib=sum(node.memory_mib for node in nodes),
+        gpu_memory_mib=sum(node.gpu_memory_mib * node.devices for node in nodes),
+        models={model: len(asked) for model, asked in prices_uc(nodes).items()},
+        kinds={kind: sum(kind in node.kinds for node in nodes) for kind in kinds},
+    )

@@ -1,0 +1,36 @@
+"""What is for sale, as quotes and prices see it: read from the registry, and kept for a few seconds.
+
+A quote that is a few seconds old is still a quote; placement looks for itself what is there. That nothing is for sale
+is not kept: the first node to come is quoted at once, and not what an empty market would cost.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from tidemill.control.parts import Parts
+from tidemill.control.placement.placing_loop import selling_terms
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.placement.supply import Market
+from tidemill.store.database import Database
+from tidemill.store.placement import supply
+
+KEPT_US = 3 * SECOND
+
+
+@dataclass
+class MarketNow:
+    """One reading for all who ask at the same time."""
+
+    _read: Market | None = None
+    _read_at: Instant | None = None
+    _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def look(self, parts: Parts, requests: Database) -> Market:
+        async with self._reading:
+            now = parts.clock.now()
+            is_fresh = self._read_at is not None and 0 <= now - self._read_at <= KEPT_US
+            if self._read is None or not self._read.nodes or not is_fresh:
+                settings = parts.settings
+                self._read = await supply.read(requests, selling_terms(settings), settings.nodes.agent_oldest, now)
+                self._read_at = now
+            return self._read

@@ -1,0 +1,1 @@
+"""Verification: results become verdicts."""

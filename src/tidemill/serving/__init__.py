@@ -1,0 +1,1 @@
+"""What every server of ours is made of: sockets, deadlines for slow clients, logs, traces."""

@@ -1,0 +1,119 @@
+"""The HTTP server of a control process: its socket, its limits, its end."""
+
+import asyncio
+import errno
+import resource
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from tidemill.core.faults import Fault
+from tidemill.core.settings import Settings
+from tidemill.core.settings.sections.edge import HttpSettings
+from tidemill.link.held.server import Links
+from tidemill.serving.deadlines import guarded
+
+_BACKLOG = 4096
+
+
+class Server(uvicorn.Server):
+    """uvicorn without its signal handlers: the process decides what a signal means."""
+
+    on_started: Callable[[], None]
+    handshake_s: float
+    links: Links | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn's own, but a TLS handshake has a deadline too."""
+        config, loop = self.config, asyncio.get_running_loop()
+        protocol = partial(config.http_protocol_class, config, self.server_state, {})  # type: ignore[call-arg]
+        handshake_s = self.handshake_s if config.ssl else None
+        self.servers = [
+            await loop.create_server(
+                protocol, sock=listener, ssl=config.ssl, backlog=config.backlog, ssl_handshake_timeout=handshake_s
+            )
+            for listener in sockets or []
+        ]
+        self.started = True
+        self.on_started()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn's own, while the links are sent to other processes."""
+        for server in self.servers:
+            server.close()
+        leaving = self.links.drain() if self.links and not self.force_exit else asyncio.sleep(0)
+        await asyncio.gather(leaving, super().shutdown(sockets))
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Take the port now, so that trouble is told before anything else has started."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        hint = "is a pool running already? Stop it, or" if error.errno == errno.EADDRINUSE else "you may have to"
+        raise Fault(
+            f"Cannot listen on {host}:{port} ({error.strerror}): {hint} choose another port with TIDEMILL_PORT."
+        ) from error
+    listener.setblocking(False)
+    return listener
+
+
+def allow_many_files() -> None:
+    """A link is an open file, and shells allow few of them: take as many as this process may have."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def check_certificate(http: HttpSettings) -> None:
+    """Refuse a certificate or key that cannot be used, before anything has started."""
+    if http.tls_certificate is None:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(http.tls_certificate, http.tls_key)
+    except (OSError, ssl.SSLError) as error:
+        raise Fault(
+            f"TLS cannot be used with {http.tls_certificate} and {http.tls_key} ({error.strerror or error}): "
+            "give a certificate chain and its key, both in PEM."
+        ) from error
+
+
+def create_server(app: ASGIApp, settings: Settings, links: Links | None = None) -> Server:
+    """The server of this process. Agents' links come in by the same port, if there is anything to take them."""
+    if links:
+        allow_many_files()
+    http = settings.http
+    config = uvicorn.Config(
+        app,
+        http=guarded(http),
+        ws=links.connection if links else "none",  # type: ignore[arg-type]  # whatever makes a protocol will do
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        backlog=_BACKLOG,
+        limit_concurrency=http.connections_max,
+        timeout_keep_alive=int(http.keep_alive_s),
+        timeout_graceful_shutdown=int(http.drain_s),
+        proxy_headers=bool(http.trusted_proxies),
+        forwarded_allow_ips=list(http.trusted_proxies),
+        ssl_certfile=http.tls_certificate,
+        ssl_keyfile=http.tls_key,
+    )
+    config.load()
+    server = Server(config)
+    server.handshake_s = http.header_deadline_s
+    server.links = links
+    return server
