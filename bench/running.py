@@ -25,10 +25,11 @@ from pathlib import Path
 
 from uploading import upload_figures
 
-from tidemill.agent.sandboxes import cgroups, view
-from tidemill.agent.sandboxes.bubblewrap import open_bubblewrap
+from tidemill.agent.sandboxes import cgroups
+from tidemill.agent.sandboxes.bubblewrap import view
+from tidemill.agent.sandboxes.bubblewrap.sandbox import open_bubblewrap
+from tidemill.agent.sandboxes.bubblewrap.seccomp import call_filter, this_machine
 from tidemill.agent.sandboxes.interface import Sandbox, Told
-from tidemill.agent.sandboxes.seccomp import call_filter, this_machine
 from tidemill.core.jobs.sandboxes import Command, Limits, Order
 
 NOTHING = ("/usr/bin/true",)

@@ -12,7 +12,7 @@ from pathlib import Path
 import structlog
 
 from tests.agent.reports import receipt
-from tidemill.agent.home import Home
+from tidemill.agent.home.home import Home
 from tidemill.agent.run import Agent
 from tidemill.agent.starting import equipped, member_of
 from tidemill.core.settings import Settings

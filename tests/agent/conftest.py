@@ -9,7 +9,7 @@ import pytest
 
 from tests.agent.machine import OwnersMachine, machine_in
 from tests.agent.pool_end import Node, PoolEnd
-from tidemill.agent.identity import make_membership, new_membership
+from tidemill.agent.home.identity import make_membership, new_membership
 from tidemill.core.signatures import Identity, fingerprint
 
 SEED = bytes(range(32))

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from tests.agent.reports import lines, number_in, receipt
-from tidemill.agent.spool import Spool
 from tidemill.core.faults import Fault
+from tidemill.link.dialled.spool import Spool
 
 MOST_BYTES = 10**9
 

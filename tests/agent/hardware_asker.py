@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tidemill.agent.hardware import Hardware, Patience, beat_of
+from tidemill.agent.machine import Hardware, Patience, beat_of
 from tidemill.core.nodes.machine.hardware import Machine, MachineState, facts_of, machine_of, objections
 
 

@@ -12,8 +12,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from tests.agent.artefact_server import artefact_server
-from tidemill.agent.cache import Cache
-from tidemill.agent.transfers import Transfers
+from tidemill.agent.artefacts.cache import Cache
+from tidemill.agent.artefacts.transfers import Transfers
 from tidemill.core.artefacts.artefact import Digest
 
 CONTENT = random.Random(1).randbytes(20_000_000)

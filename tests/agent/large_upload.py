@@ -14,7 +14,7 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 from tests.agent.artefact_server import artefact_server
-from tidemill.agent.transfers import Transfers
+from tidemill.agent.artefacts.transfers import Transfers
 from tidemill.core.artefacts.artefact import Digest, Purpose
 
 MIB = 1024 * 1024

@@ -11,8 +11,8 @@ from tempfile import TemporaryFile
 from typing import IO, Any
 
 from tests.forks import NOTHING, Forked, fork, tidemill
-from tidemill.agent.status_file import read_status
-from tidemill.agent.times import wall
+from tidemill.agent.home.status_file import read_status
+from tidemill.host.clocks import wall
 
 PATIENCE_S = 40.0
 

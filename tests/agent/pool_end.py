@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
 from tests.receiving import fresh
-from tidemill.agent.times import steady
 from tidemill.core.nodes.join_tokens import written
 from tidemill.core.signatures import Identity, fingerprint
+from tidemill.host.clocks import steady
 from tidemill.wire.channels import ChannelEnded, ChannelOpened, ChannelReceived
 from tidemill.wire.link import Beaten, Closed, Greeted, LinkEvent, PoolLink, Reported, State
 from tidemill.wire.link_frames import Framed, pool_end

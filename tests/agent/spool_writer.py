@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 from tests.agent.reports import lines, receipt
-from tidemill.agent.spool import Spool
+from tidemill.link.dialled.spool import Spool
 
 _MOST_BYTES = 64 * 1024 * 1024
 

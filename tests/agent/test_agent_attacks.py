@@ -12,16 +12,14 @@ import pytest
 
 from tests.agent.shelf import ShelfOfArtefacts
 from tests.agent.test_prover import ASK, CPU, TASK, Desk
-from tidemill.agent.home import Home
-from tidemill.agent.identity import new_membership
-from tidemill.agent.orders import Orders
-from tidemill.agent.reporting import Reporting
-from tidemill.agent.rules_file import RulesFile
-from tidemill.agent.running.attempts import Attempts
-from tidemill.agent.running.work import Work
-from tidemill.agent.running.workshop import Workshop
-from tidemill.agent.spool import Spool
+from tidemill.agent.home.home import Home
+from tidemill.agent.home.identity import new_membership
+from tidemill.agent.home.rules_file import RulesFile
+from tidemill.agent.link.orders import Orders
 from tidemill.agent.standing import LinkStanding, LinkState, Standing
+from tidemill.agent.work.attempts import Attempts
+from tidemill.agent.work.work import Work
+from tidemill.agent.work.workshop import Workshop
 from tidemill.cli import agent_service
 from tidemill.cli.logs import _lines_for_people
 from tidemill.cli.output import Declined
@@ -33,6 +31,8 @@ from tidemill.core.nodes.pool_urls import is_pool_url
 from tidemill.core.nodes.rules.rule_book import AT_MAX, RuleBook, rules_of
 from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.core.signatures import Identity
+from tidemill.link.dialled.reports import Reporting
+from tidemill.link.dialled.spool import Spool
 from tidemill.wire.handshake import Applicant
 from tidemill.wire.messages import Offer, Receipts, Set
 

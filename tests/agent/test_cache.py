@@ -15,8 +15,8 @@ import pytest
 from tests.agent.artefact_server import Server, artefact_server
 from tests.agent.test_transfers import transfers_to
 from tests.tidy.source import ROOT
-from tidemill.agent.cache import Cache
-from tidemill.agent.transfers import TransferFault, Transfers
+from tidemill.agent.artefacts.cache import Cache
+from tidemill.agent.artefacts.transfers import TransferFault, Transfers
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.faults import AgentFault, ArtefactFault, DiskFull
 

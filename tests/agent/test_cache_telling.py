@@ -11,13 +11,13 @@ import pytest
 
 from tests.agent.artefact_server import artefact_server
 from tests.agent.test_transfers import transfers_to
-from tidemill.agent.artefact_ways import opened_ways, telling_cache
-from tidemill.agent.cache import Cache
-from tidemill.agent.home import Home
-from tidemill.agent.reporting import Reporting
-from tidemill.agent.spool import Spool
+from tidemill.agent.artefacts.cache import Cache
+from tidemill.agent.artefacts.ways import opened_ways, telling_cache
+from tidemill.agent.home.home import Home
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.nodes.machine.cache_report import CACHE, cached_of
+from tidemill.link.dialled.reports import Reporting
+from tidemill.link.dialled.spool import Spool
 from tidemill.wire.messages import Facts
 
 CONTENT = random.Random(6).randbytes(1_000)

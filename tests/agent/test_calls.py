@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.agent.calls import CallAgain, Calls, Ended, GiveUp
+from tidemill.link.dialled.calls import CallAgain, Calls, Ended, GiveUp
 
 URLS = ("https://one.example", "https://two.example", "https://three.example")
 GONE = Ended("gone", "The connection was lost.")

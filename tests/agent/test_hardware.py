@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from tidemill.agent.hardware.cpu import Busy
-from tidemill.agent.hardware.host import disk_free_mib, engines, host
+from tidemill.agent.machine.cpu import Busy
+from tidemill.agent.machine.host import disk_free_mib, engines, host
 
 pytestmark = pytest.mark.needs("gcc")
 

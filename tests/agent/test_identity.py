@@ -12,8 +12,8 @@ from uuid import UUID
 import pytest
 
 from tests.tidy.source import ROOT
-from tidemill.agent.home import Home, home_of, prepare, running_pid, take_lock
-from tidemill.agent.identity import (
+from tidemill.agent.home.home import Home, home_of, prepare, running_pid, take_lock
+from tidemill.agent.home.identity import (
     Membership,
     checked_urls,
     forget_membership,
@@ -242,7 +242,7 @@ async def test_of_many_that_start_at_once_one_gets_the_home(home: Home) -> None:
 
 def test_an_agent_that_was_killed_leaves_no_lock_behind(home: Home) -> None:
     script = (
-        "import asyncio, sys, time; from pathlib import Path; from tidemill.agent.home import Home, take_lock\n"
+        "import asyncio, sys, time; from pathlib import Path; from tidemill.agent.home.home import Home, take_lock\n"
         "lock = asyncio.run(take_lock(Home(Path(sys.argv[1])))); print('held', flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", script, home.place], cwd=ROOT, stdout=subprocess.PIPE) as process:

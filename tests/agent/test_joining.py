@@ -13,13 +13,13 @@ from tests.agent.machine import OwnersMachine, machine_in, until
 from tests.agent.pool_end import PoolEnd
 from tests.system.pool import clean_environment
 from tests.system.terminal import Terminal, at_terminal
-from tidemill.agent.connection import PoolUnreachable
-from tidemill.agent.home import Home
+from tidemill.agent.home.home import Home
 from tidemill.agent.run import Agent
 from tidemill.agent.starting import applicant_in, equipped, joined
 from tidemill.core.nodes.join_tokens import Shown, read
 from tidemill.core.nodes.machine.hardware import Machine, machine_of, objections
 from tidemill.core.settings import Settings
+from tidemill.link.dialled.connection import PoolUnreachable
 from tidemill.wire.messages import Refused
 
 

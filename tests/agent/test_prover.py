@@ -16,7 +16,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from tidemill.agent.challenge import Prover
+from tidemill.agent.machine.prover import Prover
 from tidemill.core.nodes.challenge.judgement import memory_holds, speed_holds
 from tidemill.core.nodes.challenge.messages import (
     CHALLENGE,
@@ -225,7 +225,7 @@ async def test_gpus_run_the_same_code_each_on_its_own_and_tell_how_fast_they_are
 ) -> None:
     chosen: list[int] = []
     monkeypatch.setitem(sys.modules, "cupy", cupy_stand_in(chosen, 10**9))
-    monkeypatch.setattr("tidemill.agent.bench._COPIED_BYTES", 2**20)
+    monkeypatch.setattr("tidemill.agent.machine.bench._COPIED_BYTES", 2**20)
     desk = Desk(*GPUS)
     tasks = (TASK, replace(TASK, index=1, memory=replace(TASK.memory, seed=9, rounds=500)))
     order = replace(ASK, tasks=tasks, pairs=(Pair(0, 1), Pair(0, 5)))

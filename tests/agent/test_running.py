@@ -22,7 +22,7 @@ from tests.agent.tasks import (
     receipts,
 )
 from tests.sandboxes.cell import processes
-from tidemill.agent.running.attempts import Attempts
+from tidemill.agent.work.attempts import Attempts
 from tidemill.core.clock import Instant
 from tidemill.core.jobs.receipts import Outcome, Receipt
 from tidemill.core.jobs.results import public_key

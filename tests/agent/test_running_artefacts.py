@@ -15,16 +15,13 @@ from tests.agent.machine import left_in, until
 from tests.agent.shelf import ShelfOfArtefacts
 from tests.agent.tasks import CUSTOMER_KEY, POOL_KEY, bound_of, offer
 from tests.sealed_results import opened_whole
-from tidemill.agent.home import Home, prepare
-from tidemill.agent.identity import new_membership
-from tidemill.agent.reporting import Reporting
-from tidemill.agent.running.attempts import Attempts
-from tidemill.agent.running.opening import opened_workshop
-from tidemill.agent.running.work import Work
-from tidemill.agent.running.workshop import Workshop
-from tidemill.agent.spool import Spool
+from tidemill.agent.home.home import Home, prepare
+from tidemill.agent.home.identity import new_membership
 from tidemill.agent.standing import LinkStanding, LinkState, Standing
-from tidemill.agent.times import wall
+from tidemill.agent.work.attempts import Attempts
+from tidemill.agent.work.work import Work
+from tidemill.agent.work.workshop import Workshop
+from tidemill.agent.work.workshop_opening import opened_workshop
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.jobs.archives import read_archive
@@ -33,6 +30,9 @@ from tidemill.core.jobs.receipts import Outcome, Receipt, read_batch
 from tidemill.core.jobs.results import opened_envelope, public_key
 from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine
 from tidemill.core.nodes.rules.rules import HeatLimits
+from tidemill.host.clocks import wall
+from tidemill.link.dialled.reports import Reporting
+from tidemill.link.dialled.spool import Spool
 from tidemill.wire.messages import Accepted, Cancel, Declined, Offer, Receipts
 
 pytestmark = pytest.mark.needs("bubblewrap")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.agent.machine import OwnersMachine, machine_in, until
 from tests.agent.pool_end import PoolEnd
-from tidemill.agent.unit import unit_text
+from tidemill.agent.home.unit import unit_text
 from tidemill.cli.agent_service import FINAL
 
 

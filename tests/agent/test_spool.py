@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from tests.agent.reports import beat, lines, number_in, receipt
 from tests.receiving import fresh
-from tidemill.agent.spool import BEAT_EVERY_US, Spool
-from tidemill.agent.spool_file import SpoolFile
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import AgentFault
+from tidemill.link.dialled.spool import BEAT_EVERY_US, Spool
+from tidemill.link.dialled.spool_file import SpoolFile
 from tidemill.wire.delivery import Outbox
 from tidemill.wire.errors import ProtocolError
 from tidemill.wire.messages import Facts, Report, Reports, encoded

@@ -13,7 +13,7 @@ from tests.agent import spool_writer
 from tests.agent.reports import number_in
 from tests.forks import fork
 from tests.tidy.source import ROOT
-from tidemill.agent.spool import Spool
+from tidemill.link.dialled.spool import Spool
 
 MOST_BYTES = 64 * 1024 * 1024
 KILLS = 50

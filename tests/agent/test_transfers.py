@@ -17,7 +17,7 @@ import pytest
 
 from tests.agent.artefact_server import UPLOADS, Server, artefact_server
 from tests.tidy.source import ROOT
-from tidemill.agent.transfers import PATIENCE, TransferFault, Transfers
+from tidemill.agent.artefacts.transfers import PATIENCE, TransferFault, Transfers
 from tidemill.core.artefacts.artefact import Digest, Purpose
 from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.pace import Backoff

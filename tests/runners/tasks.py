@@ -8,8 +8,8 @@ from typing import Any
 
 from tests.sandboxes.cell import Cell
 from tidemill.agent.runners import OUT, RUNNERS, Result, Runner
+from tidemill.agent.sandboxes.bubblewrap.runtime import python_runtime
 from tidemill.agent.sandboxes.interface import Stream, Told
-from tidemill.agent.sandboxes.runtime import python_runtime
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.jobs.kinds import KINDS
 from tidemill.core.jobs.kinds.kind import Kind, Objection

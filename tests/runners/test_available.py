@@ -9,7 +9,7 @@ import pytest
 
 from tests.runners.tasks import task_of
 from tidemill.agent.runners import RUNNERS, available, embed
-from tidemill.agent.sandboxes.runtime import python_runtime
+from tidemill.agent.sandboxes.bubblewrap.runtime import python_runtime
 from tidemill.core.jobs.kinds import KINDS
 from tidemill.core.jobs.sandboxes import Granted, Image
 from tidemill.core.nodes.machine.hardware import Engine, Machine

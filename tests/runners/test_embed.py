@@ -15,8 +15,8 @@ import pytest
 
 from tests.runners.tasks import run, task_of
 from tests.sandboxes.cell import Cell
+from tidemill.agent.inside.dialogue import EXIT_UNFIT, Unable
 from tidemill.agent.inside.minilm import MiniLm, error_function
-from tidemill.agent.inside.telling import EXIT_UNFIT, Unable
 from tidemill.agent.inside.tokens import Tokens, words
 from tidemill.agent.runners import RUNNERS, Result
 from tidemill.agent.runners.embed import Model, installed_model

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from tests.runners.tasks import run, task_of
 from tests.sandboxes.cell import Cell
+from tidemill.agent.inside.dialogue import EXIT_UNABLE, EXIT_UNFIT
 from tidemill.agent.inside.multipliers import ArrayModule
-from tidemill.agent.inside.telling import EXIT_UNABLE, EXIT_UNFIT
 from tidemill.agent.runners import RUNNERS, Result
 from tidemill.agent.runners.orders import checked_work
-from tidemill.agent.sandboxes.runtime import python_runtime
+from tidemill.agent.sandboxes.bubblewrap.runtime import python_runtime
 from tidemill.core.jobs.kinds import KINDS
 from tidemill.core.matrices.products import blocks, product_rows
 from tidemill.core.matrices.seeded_matrices import LEFT, RIGHT, drawn_rows
@@ -78,7 +78,7 @@ def test_a_product_takes_no_more_memory_than_its_estimate(tmp_path: Path, m: int
     code = (
         "import re\n"
         "from tidemill.agent.inside.matmul import matmul\n"
-        "from tidemill.agent.inside.telling import carry_out\n"
+        "from tidemill.agent.inside.dialogue import carry_out\n"
         "carry_out(matmul)\n"
         "print(int(re.search(r'VmHWM:\\s*([0-9]+)', open('/proc/self/status').read())[1]) // 1024)\n"
     )

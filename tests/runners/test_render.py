@@ -16,7 +16,7 @@ from tests.runners.tasks import run, task_of
 from tests.runners.tracer_model import model_pixel
 from tests.sandboxes.cell import Cell
 from tidemill.agent.inside.render import pixels
-from tidemill.agent.inside.tracing import Scene
+from tidemill.agent.inside.tracer import Scene
 from tidemill.agent.runners import RUNNERS, Result
 from tidemill.core.bounded_json import json_bytes
 from tidemill.core.jobs.kinds import KINDS

@@ -11,7 +11,7 @@ import pytest
 from tests.runners.tasks import Done, run, task_of
 from tests.sandboxes.cell import Cell
 from tests.tidy.source import ROOT
-from tidemill.agent.inside.telling import EXIT_UNFIT
+from tidemill.agent.inside.dialogue import EXIT_UNFIT
 from tidemill.agent.runners import RUNNERS, Result
 
 pytestmark = pytest.mark.needs("bubblewrap", "python3")

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tidemill.agent.sandboxes import engine_keeper, launcher
-from tidemill.agent.sandboxes.bubblewrap import open_bubblewrap
+from tidemill.agent.sandboxes.bubblewrap import launcher
+from tidemill.agent.sandboxes.bubblewrap.sandbox import open_bubblewrap
+from tidemill.agent.sandboxes.bubblewrap.seats import mark
 from tidemill.agent.sandboxes.cgroups import PREFIX
-from tidemill.agent.sandboxes.engine import CALLS_FILE, open_engine
+from tidemill.agent.sandboxes.engine import keeper
+from tidemill.agent.sandboxes.engine.sandbox import CALLS_FILE, open_engine
 from tidemill.agent.sandboxes.interface import Sandbox, Stream, Told, nothing
-from tidemill.agent.sandboxes.seats import mark
-from tidemill.agent.sandboxes.sweeping import AHEAD, STAGE
+from tidemill.agent.sandboxes.run_directories import AHEAD, STAGE
 from tidemill.core.jobs.sandboxes import MIB, Command, Granted, Limits, Mount, Order, Outcome
 
 PYTHON = "/usr/bin/python3"
@@ -153,12 +154,12 @@ async def opened_engine_cell(place: Path, path: Path) -> AsyncIterator[Cell]:
         assert (cell.left_behind(), containers(path)) == ([], [])
     finally:
         cell.sandbox.close()
-    assert [*engine_keeper._marked(str(path), mark(cell.place))] == []
+    assert [*keeper._marked(str(path), mark(cell.place))] == []
 
 
 def containers(path: Path) -> list[Any]:
     """All containers that an engine has."""
-    found: list[Any] = engine_keeper._ask(str(path), "GET", "/containers/json?all=true")
+    found: list[Any] = keeper._ask(str(path), "GET", "/containers/json?all=true")
     return found
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.sandboxes.cell import Cell
-from tidemill.agent.sandboxes.seccomp import CHECKED, PROCESSORS, REFUSED, call_filter
+from tidemill.agent.sandboxes.bubblewrap.seccomp import CHECKED, PROCESSORS, REFUSED, call_filter
 
 needs_all = pytest.mark.needs("bubblewrap", "python3")
 COLUMN = PROCESSORS[platform.machine()].column

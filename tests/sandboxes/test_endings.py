@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.sandboxes.cell import PYTHON, Cell, groups, opened_cell, processes, shown
-from tidemill.agent.sandboxes.bubblewrap import open_bubblewrap
+from tidemill.agent.sandboxes.bubblewrap.sandbox import open_bubblewrap
 from tidemill.agent.sandboxes.interface import SandboxFault
 from tidemill.core.jobs.sandboxes import Ability, Ending
 

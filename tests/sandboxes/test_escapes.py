@@ -18,8 +18,8 @@ import pytest_asyncio
 from tests.places import reachable_directory
 from tests.sandboxes.cell import PYTHON, Cell, containers, opened_cell, opened_engine_cell, shown
 from tests.sandboxes.podman import podman_service
+from tidemill.agent.sandboxes.bubblewrap.seccomp import CHECKED, PROCESSORS, REFUSED, this_machine
 from tidemill.agent.sandboxes.outputs import open_output, regular_files
-from tidemill.agent.sandboxes.seccomp import CHECKED, PROCESSORS, REFUSED, this_machine
 from tidemill.core.jobs.sandboxes import MIB, Ability, Ending
 
 pytestmark = [pytest.mark.needs("root", "python3"), pytest.mark.asyncio(loop_scope="module")]

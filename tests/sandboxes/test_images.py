@@ -19,14 +19,14 @@ from tests.places import reachable_directory
 from tests.sandboxes.cell import SMALL, Cell, containers, opened_engine_cell
 from tests.sandboxes.podman import podman_service
 from tidemill.agent.runners.container import ContainerRunner
-from tidemill.agent.sandboxes import engine_keeper
-from tidemill.agent.sandboxes.container import Setting, creation
-from tidemill.agent.sandboxes.engine import open_engine
-from tidemill.agent.sandboxes.engine_api import EngineFault, tell_apart
+from tidemill.agent.sandboxes.bubblewrap.runtime import PythonRuntime
+from tidemill.agent.sandboxes.bubblewrap.seats import mark
+from tidemill.agent.sandboxes.engine import keeper
+from tidemill.agent.sandboxes.engine.api import EngineFault, tell_apart
+from tidemill.agent.sandboxes.engine.archives import unfit_image
+from tidemill.agent.sandboxes.engine.container import Setting, creation
+from tidemill.agent.sandboxes.engine.sandbox import open_engine
 from tidemill.agent.sandboxes.interface import Stream
-from tidemill.agent.sandboxes.runtime import PythonRuntime
-from tidemill.agent.sandboxes.seats import mark
-from tidemill.agent.sandboxes.unpacking import unfit_image
 from tidemill.core.jobs.image_names import full_name
 from tidemill.core.jobs.kinds.kind import Objection
 from tidemill.core.jobs.kinds.task import read_task
@@ -76,11 +76,11 @@ class TestInAnEngine:
 
     async def test_an_image_in_a_file_is_run_and_removed(self, engine: Cell, service: Path, tmp_path: Path) -> None:
         image = Image(tarball=PurePosixPath(tarball(tmp_path / "root.tar", {"bin/busybox": BUSYBOX.read_bytes()})))
-        before = engine_keeper._ask(str(service), "GET", "/images/json")
+        before = keeper._ask(str(service), "GET", "/images/json")
         orders = [run_of(image, "/bin/busybox", "ls", "/bin") for _ in range(2)]
         ran = await asyncio.gather(*map(engine.run, orders))
         assert [one.out for one in ran] == ["busybox\n", "busybox\n"]
-        assert len(engine_keeper._ask(str(service), "GET", "/images/json")) == len(before)
+        assert len(keeper._ask(str(service), "GET", "/images/json")) == len(before)
 
     async def test_an_image_that_nobody_has_is_the_tasks_own_fault(self, engine: Cell) -> None:
         ran = await engine.run(run_of(Image("localhost:1/nobody/has:this"), "/bin/true"))
@@ -88,7 +88,7 @@ class TestInAnEngine:
         assert "could not be fetched" in ran.errors
 
     async def test_a_bomb_is_not_unpacked(self, engine: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("tidemill.agent.sandboxes.images.UNPACKED_BYTES_MAX", 8 * MIB)
+        monkeypatch.setattr("tidemill.agent.sandboxes.engine.images.UNPACKED_BYTES_MAX", 8 * MIB)
         bomb = tmp_path / "bomb.tar.gz"
         bomb.write_bytes(gzip.compress(tarball(tmp_path / "bomb.tar", {"zeros": bytes(64 * MIB)}).read_bytes()))
         ran = await engine.run(run_of(Image(tarball=PurePosixPath(bomb)), "/bin/true"))
@@ -112,7 +112,7 @@ class TestInAnEngine:
         while not first:
             await asyncio.sleep(0.05)
             for one in containers(service):
-                first = engine_keeper._ask(str(service), "GET", f"/containers/{one['Id']}/json")["State"]["Pid"]
+                first = keeper._ask(str(service), "GET", f"/containers/{one['Id']}/json")["State"]["Pid"]
         await asyncio.sleep(0.5)
         os.kill(first, signal.SIGKILL)
         ended = (await running).outcome
@@ -131,7 +131,7 @@ class TestInAnEngine:
     async def test_where_the_kernel_does_not_tell_a_program_that_ends_as_if_killed_blames_nobody(
         self, engine: Cell, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("tidemill.agent.sandboxes.engine.wait_status", lambda _: None)
+        monkeypatch.setattr("tidemill.agent.sandboxes.engine.sandbox.wait_status", lambda _: None)
         ran = await engine.run(engine.order("/bin/sh", "-c", "sleep 0.5; exit 137"))
         assert ran.outcome.ending is Ending.DONE
         assert not ran.outcome.succeeded
@@ -150,7 +150,7 @@ class TestInAnEngine:
         with reachable_directory() as home:
             program = (
                 "import asyncio, sys\nfrom pathlib import Path\nfrom tests.sandboxes.cell import Cell\n"
-                "from tidemill.agent.sandboxes.engine import open_engine\n"
+                "from tidemill.agent.sandboxes.engine.sandbox import open_engine\n"
                 "async def main():\n"
                 "    place = Path(sys.argv[1])\n"
                 "    cell = Cell(await open_engine(place, Path(sys.argv[2])), place, 'killed')\n"
@@ -164,9 +164,9 @@ class TestInAnEngine:
             os.kill(agent.pid, signal.SIGKILL)
             await agent.wait()
             until = time.monotonic() + 15
-            while [*engine_keeper._marked(str(service), own)] and time.monotonic() < until:
+            while [*keeper._marked(str(service), own)] and time.monotonic() < until:
                 await asyncio.sleep(0.1)
-            assert [*engine_keeper._marked(str(service), own)] == []
+            assert [*keeper._marked(str(service), own)] == []
             async with opened_engine_cell(home, service) as cell:
                 ran = await cell.run(cell.order("/usr/bin/sleep", "3"))
                 assert ran.outcome.succeeded, "the old keeper does not take the new agent's containers for the old ones"

@@ -16,8 +16,8 @@ import pytest
 from tests.sandboxes.cell import SMALL, Cell, opened_engine_cell
 from tests.sandboxes.podman import PASSWORDS, podman_service
 from tests.sandboxes.registry import PASSWORD, Registry, open_registry
-from tidemill.agent.sandboxes import engine_keeper
-from tidemill.agent.sandboxes.images import FETCHING
+from tidemill.agent.sandboxes.engine import keeper
+from tidemill.agent.sandboxes.engine.images import FETCHING
 from tidemill.agent.sandboxes.interface import SandboxFault
 from tidemill.core.jobs.sandboxes import Command, Ending, Image, Order
 
@@ -45,7 +45,7 @@ def run_of(reference: str, **more: Any) -> Order:
 
 
 def names(service: Path) -> list[str]:
-    found = engine_keeper._ask(str(service), "GET", "/images/json")
+    found = keeper._ask(str(service), "GET", "/images/json")
     return sorted(name for one in found for name in one.get("RepoTags") or [])
 
 
@@ -57,11 +57,11 @@ async def test_images_of_a_registry(place: Path, monkeypatch: pytest.MonkeyPatch
             await _an_image_is_fetched_run_and_removed(cell, registry)
             assert names(service) == before
             with monkeypatch.context() as patched:
-                patched.setattr("tidemill.agent.sandboxes.images.PASSWORDS", (service.parent / PASSWORDS,))
+                patched.setattr("tidemill.agent.sandboxes.engine.images.PASSWORDS", (service.parent / PASSWORDS,))
                 await _what_the_owner_has_a_password_for_is_not_fetched(cell, registry)
             await _a_registry_that_never_answers_holds_nobody(cell, registry)
             with monkeypatch.context() as patched:
-                patched.setattr("tidemill.agent.sandboxes.images.SPARE_BYTES", 2**60)
+                patched.setattr("tidemill.agent.sandboxes.engine.images.SPARE_BYTES", 2**60)
                 await _an_image_that_leaves_too_little_disk_is_given_up(cell, registry)
             await _an_image_of_the_owner_is_not_shown(cell, registry, service)
         await _what_a_killed_agent_was_fetching_is_removed(place, registry, service)
@@ -100,7 +100,7 @@ async def _an_image_that_leaves_too_little_disk_is_given_up(cell: Cell, registry
 
 async def _an_image_of_the_owner_is_not_shown(cell: Cell, registry: Registry, service: Path) -> None:
     own = f"{registry.name}/owner/secret:1"
-    engine_keeper._ask(str(service), "POST", f"/images/create?fromImage={own}")
+    keeper._ask(str(service), "POST", f"/images/create?fromImage={own}")
     before = names(service)
     assert own in before
     with pytest.raises(SandboxFault, match="owner"):
@@ -110,7 +110,7 @@ async def _an_image_of_the_owner_is_not_shown(cell: Cell, registry: Registry, se
 
 async def _what_a_killed_agent_was_fetching_is_removed(place: Path, registry: Registry, service: Path) -> None:
     half = f"{registry.name}/half/mill:1"
-    engine_keeper._ask(str(service), "POST", f"/images/create?fromImage={half}")
+    keeper._ask(str(service), "POST", f"/images/create?fromImage={half}")
     (place / "runs" / f"{FETCHING}x").write_text(half)
     async with opened_engine_cell(place, service):
         assert half not in names(service)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.sandboxes.cell import LAUNCHER, PYTHON, Cell, groups, processes, shown
-from tidemill.agent.sandboxes.bubblewrap import open_bubblewrap
-from tidemill.agent.sandboxes.choosing import choose, reasons
+from tidemill.agent.sandboxes.bubblewrap.runtime import python_runtime
+from tidemill.agent.sandboxes.bubblewrap.sandbox import open_bubblewrap
+from tidemill.agent.sandboxes.choice import choose, reasons
 from tidemill.agent.sandboxes.exits import wait_status
 from tidemill.agent.sandboxes.interface import SandboxFault
-from tidemill.agent.sandboxes.runtime import python_runtime
 from tidemill.core.jobs.sandboxes import Ability, CannotHold, Command, Ending, Image, Limits, Order, Outcome
 
 pytestmark = pytest.mark.needs("bubblewrap", "python3")

@@ -12,7 +12,7 @@ import pytest
 
 from tests.store.node_rows import an_owner, nodes_of, remove, told
 from tests.store.test_loops import parts_of
-from tidemill.agent.bench import Bench
+from tidemill.agent.machine.bench import Bench
 from tidemill.control.nodes.challenge_loop import ChallengeLoop
 from tidemill.control.parts import Parts
 from tidemill.core.clock import DAY, SECOND, Instant

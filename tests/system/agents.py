@@ -13,9 +13,9 @@ from typing import Any
 from tests.forks import Waited, begun, ended
 from tests.system.people import People, Person
 from tests.system.pool import READY_S, TIDEMILL, Running, until
-from tidemill.agent.speed import Speed, keep_speed
-from tidemill.agent.status_file import read_status
-from tidemill.agent.times import wall
+from tidemill.agent.home.status_file import read_status
+from tidemill.agent.link.speed import Speed, keep_speed
+from tidemill.host.clocks import wall
 
 LIGHT: Mapping[str, str] = {"TIDEMILL_CHALLENGE_CPU_MEMORY_MIB": "1MiB", "TIDEMILL_CHALLENGE_SPEED_S": "10ms"}
 """Settings of a pool whose challenges are not what a test is about: they are passed with next to no work."""

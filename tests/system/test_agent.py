@@ -17,9 +17,9 @@ from tests.system.agents import LIGHT
 from tests.system.desk import Desk
 from tests.system.people import MANY, people_of
 from tests.system.pool import TRUST, Pool, Running, pool_in, until
-from tidemill.agent.status_file import read_status
-from tidemill.agent.times import wall
+from tidemill.agent.home.status_file import read_status
 from tidemill.core.accounts.roles import Role
+from tidemill.host.clocks import wall
 
 FINAL = 6
 

@@ -15,8 +15,8 @@ from tests.places import reachable_directory
 from tests.system.people import Machine, people_of
 from tests.system.pool import pool_in
 from tests.system.test_artefacts import SETTINGS, Here, owner_of
-from tidemill.agent.cache import Cache
-from tidemill.agent.transfers import PATIENCE, Patience, TransferFault, Transfers
+from tidemill.agent.artefacts.cache import Cache
+from tidemill.agent.artefacts.transfers import PATIENCE, Patience, TransferFault, Transfers
 from tidemill.core.artefacts.artefact import Digest, Purpose
 from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.clock import DAY, Instant

@@ -172,8 +172,8 @@ def test_an_import_that_the_table_forbids_is_noticed(place: str, line: str) -> N
         ("core/placement.py", "from tidemill.core.clock import Instant"),
         ("core/placement.py", "from .clock import Instant"),
         ("wire/frames.py", "from tidemill.core.clock import Instant"),
-        ("agent/cache.py", "from tidemill.artefacts import disk"),
-        ("agent/cache.py", "from tidemill.host.locks import lock_now"),
+        ("agent/artefacts/cache.py", "from tidemill.artefacts import disk"),
+        ("agent/artefacts/cache.py", "from tidemill.host.locks import lock_now"),
         ("cli/main.py", "from tidemill.sim import world"),
     ],
 )

@@ -33,7 +33,7 @@ WRITTEN_IN_CODE = {
     "store/operations/rotation.py": "seals columns of any table anew, and names take no parameters",
     "store/events/events.py": "NOTIFY takes no parameters",
     "store/embedded/": "makes the roles and the database of a new server",
-    "agent/spool_file.py": "the spool is a file of the node's own, in SQLite, and not the store's",
+    "link/dialled/spool_file.py": "the spool is a file of the node's own, in SQLite, and not the store's",
 }
 """Where statements stand in Python, and why."""
 

@@ -48,7 +48,7 @@ SUFFIXES = {
 EXCEPTIONS = {
     ("store/embedded/", "data"): "PostgreSQL's own name for its directory",
     ("serving/deadlines.py", "data_received"): "asyncio's name for the method",
-    ("agent/connection.py", "data_received"): "asyncio's name for the method",
+    ("link/dialled/connection.py", "data_received"): "asyncio's name for the method",
     ("link/held/connection.py", "data_received"): "asyncio's name for the method",
     ("control/http/exact_numbers.py", "get_route_handler"): "FastAPI's name for the method",
     ("control/http/guard.py", "get_route_handler"): "FastAPI's name for the method",

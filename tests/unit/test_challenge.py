@@ -10,7 +10,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from tidemill.agent.bench import Bench
+from tidemill.agent.machine.bench import Bench
 from tidemill.core.bounded_json import Malformed
 from tidemill.core.clock import SECOND
 from tidemill.core.merkle import Tree, drawn_places, leaf_hash, shows

@@ -17,19 +17,19 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
-from tidemill.agent.connection import DIAL_S, PoolUnreachable, place_of, trust_of, why_unreachable
-from tidemill.agent.hardware import Hardware
-from tidemill.agent.home import Home, prepare, running_pid
-from tidemill.agent.identity import Membership, read_membership
-from tidemill.agent.looking import look
-from tidemill.agent.rules_file import RulesFile
-from tidemill.agent.status_file import read_status
-from tidemill.agent.times import wall
-from tidemill.agent.unit import SERVICE, UNIT
+from tidemill.agent.home.home import Home, prepare, running_pid
+from tidemill.agent.home.identity import Membership, read_membership
+from tidemill.agent.home.rules_file import RulesFile
+from tidemill.agent.home.status_file import read_status
+from tidemill.agent.home.unit import SERVICE, UNIT
+from tidemill.agent.machine import Hardware
 from tidemill.core.faults import Fault
 from tidemill.core.nodes.machine.hardware import DeviceKind
 from tidemill.core.settings.sections.agent import AgentSettings
 from tidemill.core.signatures import fingerprint
+from tidemill.host.clocks import wall
+from tidemill.link.dialled.connection import DIAL_S, PoolUnreachable, place_of, trust_of, why_unreachable
+from tidemill.link.dialled.probe import look
 from tidemill.wire.handshake import shared_version
 
 _FREE_BYTES = 1024**3

@@ -17,31 +17,31 @@ from uuid import UUID
 import structlog
 
 from tidemill import __version__
-from tidemill.agent.calls import NODE_REMOVED, CallAgain, Calls, Ended, GiveUp
-from tidemill.agent.challenge import Prover
-from tidemill.agent.connection import PoolUnreachable, dial
-from tidemill.agent.hardware import Hardware
-from tidemill.agent.home import Home
-from tidemill.agent.identity import Membership, update_membership
-from tidemill.agent.leaving import wanted_leave
-from tidemill.agent.machine_watch import MachineWatch
-from tidemill.agent.orders import RULES, Orders
-from tidemill.agent.pulse import Pulse
-from tidemill.agent.reporting import Reporting, as_json
-from tidemill.agent.rules_file import RulesFile
-from tidemill.agent.running.attempts import Attempts
-from tidemill.agent.running.work import Work
-from tidemill.agent.running.workshop import Inputs, Uploads, Workshop
-from tidemill.agent.session import Session
+from tidemill.agent.home.home import Home
+from tidemill.agent.home.identity import Membership, update_membership
+from tidemill.agent.home.leaving import wanted_leave
+from tidemill.agent.home.rules_file import RulesFile
+from tidemill.agent.home.status_file import write_status
+from tidemill.agent.link.orders import RULES, Orders
+from tidemill.agent.link.pulse import Pulse
+from tidemill.agent.machine import Hardware
+from tidemill.agent.machine.prover import Prover
+from tidemill.agent.machine.watch import MachineWatch
 from tidemill.agent.standing import LinkStanding, LinkState, Standing
-from tidemill.agent.status_file import write_status
-from tidemill.agent.times import steady, wall
+from tidemill.agent.work.attempts import Attempts
+from tidemill.agent.work.work import Work
+from tidemill.agent.work.workshop import Inputs, Uploads, Workshop
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import Fault
 from tidemill.core.nodes.machine.hardware import Device
 from tidemill.core.nodes.pool_urls import URLS_MAX
 from tidemill.core.nodes.rules.rule_book import to_json
 from tidemill.core.nodes.rules.rules import HeatLimits
+from tidemill.host.clocks import steady, wall
+from tidemill.link.dialled.calls import NODE_REMOVED, CallAgain, Calls, Ended, GiveUp
+from tidemill.link.dialled.connection import PoolUnreachable, dial
+from tidemill.link.dialled.reports import Reporting, as_json
+from tidemill.link.dialled.session import Session
 from tidemill.wire.handshake import Applicant
 from tidemill.wire.link import AgentLink
 from tidemill.wire.messages import Facts

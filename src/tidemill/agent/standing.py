@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tidemill import __version__
-from tidemill.agent.identity import Membership
-from tidemill.agent.speed import Speed
-from tidemill.agent.times import utc_offset_s
+from tidemill.agent.home.identity import Membership
+from tidemill.agent.link.speed import Speed
 from tidemill.core.clock import Instant, as_datetime
 from tidemill.core.nodes.machine.hardware import Machine, MachineState
 from tidemill.core.nodes.reasons import InHand, Reason, Why
 from tidemill.core.nodes.rules.rule_book import RuleBook, rules_of, shown
 from tidemill.core.nodes.rules.rules import HeatLimits, Reading, Senses, objections
+from tidemill.host.clocks import utc_offset_s
 
 
 class LinkState(StrEnum):

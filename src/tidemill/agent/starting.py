@@ -13,11 +13,9 @@ from random import SystemRandom
 
 import structlog
 
-from tidemill.agent.artefact_ways import opened_ways
-from tidemill.agent.connection import PoolUnreachable, trust_of
-from tidemill.agent.hardware import Hardware
-from tidemill.agent.home import Home, prepare, take_lock
-from tidemill.agent.identity import (
+from tidemill.agent.artefacts.ways import opened_ways
+from tidemill.agent.home.home import Home, prepare, take_lock
+from tidemill.agent.home.identity import (
     Membership,
     checked_urls,
     forget_membership,
@@ -26,18 +24,20 @@ from tidemill.agent.identity import (
     read_membership,
     update_membership,
 )
-from tidemill.agent.leaving import forget_pool
-from tidemill.agent.reporting import Reporting
-from tidemill.agent.rules_file import RulesFile
+from tidemill.agent.home.leaving import forget_pool
+from tidemill.agent.home.rules_file import RulesFile
+from tidemill.agent.machine import Hardware
 from tidemill.agent.run import Agent, Ending, Equipment
-from tidemill.agent.running.opening import opened_workshop
-from tidemill.agent.spool import Spool
+from tidemill.agent.work.workshop_opening import opened_workshop
 from tidemill.core.faults import AgentFault
 from tidemill.core.nodes.join_tokens import Shown
 from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.core.settings import Settings
 from tidemill.core.signatures import SEED_BYTES
 from tidemill.host.private_files import replace_private_file
+from tidemill.link.dialled.connection import PoolUnreachable, trust_of
+from tidemill.link.dialled.reports import Reporting
+from tidemill.link.dialled.spool import Spool
 
 log = structlog.get_logger()
 

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.agent.home import Home, prepare, running_pid
-from tidemill.agent.identity import checked_urls
-from tidemill.agent.leaving import REASON_MAX, Leave, forget_everything, wish_to_leave
-from tidemill.agent.rules_file import RulesFile
-from tidemill.agent.status_file import read_status
-from tidemill.agent.times import wall
+from tidemill.agent.home.home import Home, prepare, running_pid
+from tidemill.agent.home.identity import checked_urls
+from tidemill.agent.home.leaving import REASON_MAX, Leave, forget_everything, wish_to_leave
+from tidemill.agent.home.rules_file import RulesFile
+from tidemill.agent.home.status_file import read_status
 from tidemill.cli import agent_rules, agent_service
 from tidemill.cli.agent_home import agent_settings, own_home
 from tidemill.cli.agent_status import print_status
@@ -30,6 +29,7 @@ from tidemill.core.nodes.join_tokens import Shown, read
 from tidemill.core.nodes.rules.rules import Work
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings import Settings
+from tidemill.host.clocks import wall
 
 if TYPE_CHECKING:
     from tidemill.agent.run import Agent, Ending

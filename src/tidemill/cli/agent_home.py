@@ -8,7 +8,7 @@ import pwd
 from contextlib import suppress
 from pathlib import Path
 
-from tidemill.agent.home import Home, home_of
+from tidemill.agent.home.home import Home, home_of
 from tidemill.cli.output import Declined
 from tidemill.cli.surroundings import load
 from tidemill.core.settings import Settings

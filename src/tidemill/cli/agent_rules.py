@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from tidemill.agent.home import prepare
-from tidemill.agent.rules_file import RulesFile
-from tidemill.agent.times import wall
+from tidemill.agent.home.home import prepare
+from tidemill.agent.home.rules_file import RulesFile
 from tidemill.cli.agent_home import agent_settings, own_home
 from tidemill.cli.output import AsJson, Declined, print_json, print_table, say
 from tidemill.cli.rule_words import EXAMPLES, NAMES, wish, written
@@ -17,6 +16,7 @@ from tidemill.cli.surroundings import operator_name
 from tidemill.core.clock import as_datetime
 from tidemill.core.nodes.rules.rule_book import Entry, Place, RuleBook, shown
 from tidemill.core.refusals import Refusal
+from tidemill.host.clocks import wall
 
 app = typer.Typer(help="The rules by which this machine works.", no_args_is_help=True)
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.agent.home import Home
-from tidemill.agent.unit import GPU_GROUPS, SERVICE, UNIT, unit_text
+from tidemill.agent.home.home import Home
+from tidemill.agent.home.unit import GPU_GROUPS, SERVICE, UNIT, unit_text
 from tidemill.cli.agent_home import agent_settings, own_home
 from tidemill.cli.output import AsJson, Declined, Exit, print_json, print_line, report
 from tidemill.core.settings import Settings

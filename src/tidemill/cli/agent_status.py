@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tidemill.agent.home import Home, running_pid
-from tidemill.agent.identity import read_membership
-from tidemill.agent.status_file import read_status
-from tidemill.agent.times import wall
+from tidemill.agent.home.home import Home, running_pid
+from tidemill.agent.home.identity import read_membership
+from tidemill.agent.home.status_file import read_status
 from tidemill.cli.calling import moment
 from tidemill.cli.output import print_fields, print_json, print_line
 from tidemill.cli.rule_words import written
+from tidemill.host.clocks import wall
 
 
 def print_status(home: Home, *, as_json: bool) -> None:

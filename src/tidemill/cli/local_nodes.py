@@ -18,10 +18,9 @@ from uuid import UUID
 
 import structlog
 
-from tidemill.agent.home import Home, prepare
-from tidemill.agent.identity import read_membership, update_membership
-from tidemill.agent.rules_file import RulesFile
-from tidemill.agent.times import wall
+from tidemill.agent.home.home import Home, prepare
+from tidemill.agent.home.identity import read_membership, update_membership
+from tidemill.agent.home.rules_file import RulesFile
 from tidemill.cli.calling import Pool
 from tidemill.cli.output import Declined
 from tidemill.control.operations.demonstration import OPERATOR, OWNERS, key_of
@@ -30,6 +29,7 @@ from tidemill.core.refusals import Refusal
 from tidemill.core.settings import Settings
 from tidemill.core.settings.reach import own_address
 from tidemill.host import bound_child
+from tidemill.host.clocks import wall
 
 log = structlog.get_logger()
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tidemill.agent.inside.dialogue import Progress, Unfit, carry_out
 from tidemill.agent.inside.minilm import WIDTH, MiniLm
-from tidemill.agent.inside.telling import Progress, Unfit, carry_out
 from tidemill.agent.inside.tokens import Tokens
 from tidemill.core.matrices.npy import Layout, header_of
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tidemill.agent.inside.dialogue import Progress, Unfit, carry_out
 from tidemill.agent.inside.multipliers import multiplier
-from tidemill.agent.inside.telling import Progress, Unfit, carry_out
 from tidemill.core.matrices.npy import HEADER_MAX_BYTES, Layout, Unreadable, header_of, read_layout
 from tidemill.core.matrices.products import RESULTS, blocks, product_rows, slabs
 from tidemill.core.matrices.seeded_matrices import LEFT, RIGHT, drawn_rows

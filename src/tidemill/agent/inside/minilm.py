@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tidemill.agent.inside.telling import Unable
+from tidemill.agent.inside.dialogue import Unable
 from tidemill.core.matrices.npy import Unreadable
 from tidemill.core.matrices.safetensors import HEADER_MAX_BYTES, LENGTH_BYTES, read_tensors
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tidemill.agent.inside.telling import Unable
+from tidemill.agent.inside.dialogue import Unable
 
 MISSING = (
     "This agent has neither CuPy nor torch, without which it cannot use a GPU: install the one that fits the driver."

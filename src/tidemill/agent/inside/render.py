@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from tidemill.agent.inside.telling import Progress, carry_out
-from tidemill.agent.inside.tracing import Dice, Scene, Vectors, camera_rays, light_along
+from tidemill.agent.inside.dialogue import Progress, carry_out
+from tidemill.agent.inside.tracer import Dice, Scene, Vectors, camera_rays, light_along
 from tidemill.core.pictures import png_of
 
 PIXELS_AT_ONCE = 16_384

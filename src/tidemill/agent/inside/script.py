@@ -5,7 +5,7 @@ import sys
 from types import CodeType, ModuleType
 from typing import Any
 
-from tidemill.agent.inside.telling import Unfit, in_sentences, told
+from tidemill.agent.inside.dialogue import Unfit, in_sentences, told
 
 
 def compiled(asked: dict[str, Any]) -> CodeType:

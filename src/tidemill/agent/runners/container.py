@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from tidemill.agent.runners.interface import Result, Runner
 from tidemill.agent.runners.orders import checked_work, input_mounts
 from tidemill.agent.runners.results import any_files
-from tidemill.agent.sandboxes.runtime import PythonRuntime
+from tidemill.agent.sandboxes.bubblewrap.runtime import PythonRuntime
 from tidemill.core.jobs.kinds import container
 from tidemill.core.jobs.kinds.kind import Objection
 from tidemill.core.jobs.kinds.task import Task

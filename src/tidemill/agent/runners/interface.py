@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
-from tidemill.agent.sandboxes.runtime import PythonRuntime
+from tidemill.agent.sandboxes.bubblewrap.runtime import PythonRuntime
 from tidemill.core.jobs.kinds.kind import Kind, Objection
 from tidemill.core.jobs.kinds.task import Task
 from tidemill.core.jobs.sandboxes import Order

@@ -8,7 +8,7 @@ from tidemill.agent.inside.multipliers import MISSING
 from tidemill.agent.runners.interface import Result, Runner
 from tidemill.agent.runners.orders import checked_work, program_order
 from tidemill.agent.runners.results import begins_with, one_file
-from tidemill.agent.sandboxes.runtime import PythonRuntime
+from tidemill.agent.sandboxes.bubblewrap.runtime import PythonRuntime
 from tidemill.core.jobs.kinds import matmul
 from tidemill.core.jobs.kinds.kind import Objection
 from tidemill.core.jobs.kinds.task import Task

@@ -10,7 +10,7 @@ from math import ceil
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tidemill.agent.sandboxes.runtime import PythonRuntime
+from tidemill.agent.sandboxes.bubblewrap.runtime import PythonRuntime
 from tidemill.core.bounded_json import json_bytes
 from tidemill.core.jobs.kinds import work_of
 from tidemill.core.jobs.kinds.kind import Objection

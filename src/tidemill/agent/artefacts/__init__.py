@@ -1,0 +1,1 @@
+"""Artefacts on this machine: its cache, and its transfers with the pool."""

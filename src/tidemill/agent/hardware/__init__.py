@@ -1,5 +1,0 @@
-"""What the machine is and how it is: asked of its drivers, which may fail, hang or be missing, and stop nothing."""
-
-from tidemill.agent.hardware.machine import Hardware, Patience, beat_of
-
-__all__ = ["Hardware", "Patience", "beat_of"]

@@ -1,0 +1,78 @@
+"""Leaving the pool from the machine itself: a wish that a command leaves in the home, and that the agent carries out.
+
+The wish stays until the pool has it, whatever is killed meanwhile. Then the identity, and all that belonged to it, is
+forgotten.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidemill.agent.home.home import Home
+from tidemill.agent.home.identity import forget_membership
+from tidemill.agent.sandboxes.outputs import remove_tree
+from tidemill.core.faults import AgentFault
+from tidemill.host.private_files import replace_private_file, sync_directory
+
+REASON_MAX = 200
+_FILE_MAX = 4_096
+
+
+@dataclass(frozen=True)
+class Leave:
+    """The owner removes this node. With `force` the pool need not know."""
+
+    reason: str
+    force: bool
+
+
+def wish_to_leave(home: Home, leave: Leave) -> None:
+    try:
+        replace_private_file(home.leave, json.dumps({"reason": leave.reason, "force": leave.force}) + "\n")
+    except OSError as error:
+        raise AgentFault(f"{home.leave} cannot be written ({error.strerror}): run this as the agent's user.") from None
+
+
+def wanted_leave(home: Home) -> Leave | None:
+    """What the owner wishes, if they wish to leave."""
+    try:
+        wish = json.loads(home.leave.read_bytes()[:_FILE_MAX])
+        return Leave(str(wish["reason"])[:REASON_MAX], wish["force"] is True)
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+def forget_everything(home: Home) -> None:
+    """Leave nothing of a membership behind, nor of the rules that were made for it."""
+    for file in (home.rules, home.rules.with_suffix(".lock")):
+        _remove(file)
+    forget_pool(home)
+
+
+def forget_pool(home: Home) -> None:
+    """Forget a pool, and keep the owner's rules. The identity goes last: while it is there, this can be repeated."""
+    spool = home.spool.name
+    for name in (spool, f"{spool}.damaged"):
+        for end in ("", "-wal", "-shm", "-journal"):
+            _remove(home.place / f"{name}{end}")
+    for file in (home.status, home.speed, home.authority):
+        _remove(file)
+    for place in (home.attempts, home.uploads, home.cache, home.runs, home.images):
+        _remove_tree(place)
+    forget_membership(home.membership)
+    _remove(home.leave)
+    sync_directory(home.place)
+
+
+def _remove_tree(place: Path) -> None:
+    try:
+        remove_tree(place)
+    except OSError as error:
+        raise AgentFault(f"{place} cannot be removed ({error.strerror}): look at who may write there.") from None
+
+
+def _remove(file: Path) -> None:
+    try:
+        file.unlink(missing_ok=True)
+    except OSError as error:
+        raise AgentFault(f"{file} cannot be removed ({error.strerror}): look at who may write there.") from None

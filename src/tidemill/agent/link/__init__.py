@@ -1,0 +1,1 @@
+"""What an agent says to its pool and is told by it, over the link and over HTTP."""

@@ -1,0 +1,77 @@
+"""The machine around the devices: system, disk, and the programs that can run containers and sandboxes."""
+
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from tidemill.agent.machine.cpu import cores, cpu_model, memory_mib
+from tidemill.agent.machine.driver_calls import within, words
+from tidemill.core.nodes.machine.hardware import Engine, Machine
+
+ENGINES = {"docker": "docker", "podman": "podman", "bubblewrap": "bwrap"}
+"""Engines by name, and the program of each."""
+
+VERSION_WITHIN_S = 5.0
+
+
+def host(home: Path) -> Machine:
+    """The machine, still without its devices. The disk is the one that the agent's home is on."""
+    return Machine(
+        system=system(),
+        kernel=words(platform.release())[:100],
+        architecture=words(platform.machine())[:100],
+        cpu=cpu_model(),
+        cores=within(1, cores(), 65_536),
+        memory_mib=memory_mib(),
+        disk_mib=_disk_mib(home)[0],
+        devices=(),
+        engines=tuple(engines()),
+    )
+
+
+def system() -> str:
+    """The operating system as its maker calls it."""
+    try:
+        told = platform.freedesktop_os_release().get("PRETTY_NAME", "")
+    except OSError:  # not every system has such a file
+        told = ""
+    return words(told or f"{platform.system()} {platform.version()}")[:100]
+
+
+def engines(within_s: float = VERSION_WITHIN_S) -> Iterator[Engine]:
+    """The engines that are installed. Whether they work is found out by using them."""
+    for name, program in ENGINES.items():
+        if found := shutil.which(program):
+            yield Engine(name, _version(found, within_s))
+
+
+def disk_free_mib(home: Path) -> int:
+    return _disk_mib(home)[1]
+
+
+def _disk_mib(home: Path) -> tuple[int, int]:
+    """The size of the disk, and what is free. One that cannot be asked has no room for anybody."""
+    try:
+        usage = shutil.disk_usage(home)
+    except OSError:
+        return 0, 0
+    return within(0, usage.total // 2**20, 2**53), within(0, usage.free // 2**20, 2**53)
+
+
+def _version(program: str, within_s: float) -> str:
+    """What a program calls its version; nothing if it does not tell in time."""
+    try:
+        told = subprocess.run(
+            [program, "--version"],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=within_s,
+            check=False,
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    number = re.search(rb"[0-9]+(\.[0-9A-Za-z]+)+", told)
+    return words(number[0].decode("ascii"))[:100] if number else ""

@@ -1,0 +1,125 @@
+"""The whole machine: every driver's devices in one list, and the machine around them.
+
+Each driver is asked apart from the others and from the event loop, with a deadline, so a driver that hangs costs its
+own devices and nothing else: they are failing until it answers again.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tidemill.agent.machine.amd import Amd
+from tidemill.agent.machine.cpu import Busy, Cpu, memory_used_mib
+from tidemill.agent.machine.driver import Driver, Found, failing_device
+from tidemill.agent.machine.driver_calls import Apart, NotAnswering, complaint
+from tidemill.agent.machine.host import disk_free_mib, host
+from tidemill.agent.machine.nvidia import Nvidia
+from tidemill.core.nodes.machine.hardware import DEVICES_MAX, LINKS_MAX, DeviceState, Machine, MachineState
+from tidemill.wire.messages import Beat, DeviceBeat
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a driver may take. The first question wakes GPUs that sleep, which takes seconds for each."""
+
+    detection_s: float = 60.0
+    state_s: float = 5.0
+
+
+PATIENCE = Patience()
+
+
+class _Part:
+    """One driver, what it found last, and the thread it is asked on."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+        self.found = Found()
+        self._apart = Apart(driver.name)
+        self._silent = False
+
+    async def detect(self, within_s: float) -> None:
+        try:
+            self.found = await self._apart.ask(self.driver.found, within_s)
+            self._silent = False
+        except (NotAnswering, OSError) as failure:
+            self.found = self._as_failing(complaint(failure))
+            self._silent = True
+
+    async def states(self, within_s: float) -> Sequence[DeviceState]:
+        """How the devices of the last detection are; if it had no answer, a late one is not about them."""
+        if self._silent:
+            return [DeviceState(device.index, failing=device.failing) for device in self.found.devices]
+        try:
+            return await self._apart.ask(self.driver.states, within_s)
+        except (NotAnswering, OSError) as failure:
+            return [DeviceState(device.index, failing=complaint(failure)) for device in self.found.devices]
+
+    def _as_failing(self, said: str) -> Found:
+        """What was known of the devices still holds, but for their being well."""
+        known = self.found.devices or (failing_device(self.driver.kind, said),)
+        return Found(tuple(replace(device, failing=said) for device in known))
+
+
+class Hardware:
+    """Tells what the machine is (`machine`) and how it is (`state`). Ask for the machine first."""
+
+    def __init__(self, home: Path, patience: Patience = PATIENCE) -> None:
+        self._home = home
+        self._patience = patience
+        self._host = Apart("The machine")
+        self._gpus = [_Part(Nvidia()), _Part(Amd())]
+        self._cpu = _Part(Cpu())
+        self._busy = Busy()
+        self._parts: list[_Part] = []
+
+    async def machine(self) -> Machine:
+        """Detect everything anew. Raises NotAnswering when the machine itself does not answer, its disk most likely."""
+        within_s = self._patience.detection_s
+        around, _ = await asyncio.gather(
+            self._host.ask(lambda: host(self._home), within_s),
+            asyncio.gather(*(part.detect(within_s) for part in self._gpus)),
+        )
+        self._parts = [part for part in self._gpus if part.found.devices]
+        if not self._parts:
+            await self._cpu.detect(within_s)
+            self._parts = [self._cpu]
+        return _joined(around, [part.found for part in self._parts])
+
+    async def state(self) -> MachineState:
+        """How everything is now, in the order of the last detection."""
+        within_s = self._patience.state_s
+        free_mib, told = await asyncio.gather(
+            self._free_mib(), asyncio.gather(*(part.states(within_s) for part in self._parts))
+        )
+        states = [state for states in told for state in states][:DEVICES_MAX]
+        numbered = tuple(replace(state, index=index) for index, state in enumerate(states))
+        return MachineState(self._busy.percent(), memory_used_mib(), free_mib, numbered)
+
+    async def _free_mib(self) -> int:
+        """A disk that does not answer has no room for anybody."""
+        try:
+            return await self._host.ask(lambda: disk_free_mib(self._home), self._patience.state_s)
+        except NotAnswering:
+            return 0
+
+
+def beat_of(state: MachineState, number: int, round_trip_ms: int | None) -> Beat:
+    """The state as a heartbeat carries it. That a device fails is told by the machine's facts."""
+    devices = [
+        DeviceBeat(device.utilisation_pct, device.memory_used_mib, device.temperature_c, device.power_w)
+        for device in state.devices
+    ]
+    return Beat(number, state.cpu_pct, state.memory_used_mib, state.disk_free_mib, round_trip_ms, devices)
+
+
+def _joined(around: Machine, found: Sequence[Found]) -> Machine:
+    """Devices numbered through, and their links with them."""
+    devices, links, first = [], [], 0
+    for one in found:
+        devices += [replace(device, index=first + device.index) for device in one.devices]
+        links += [replace(link, one=first + link.one, other=first + link.other) for link in one.links]
+        first += len(one.devices)
+    kept = [link for link in links if link.other < DEVICES_MAX]
+    return replace(around, devices=tuple(devices[:DEVICES_MAX]), links=tuple(kept[:LINKS_MAX]))

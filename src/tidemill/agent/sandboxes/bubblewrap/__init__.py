@@ -1,0 +1,1 @@
+"""Runs in bubblewrap: seats made ready ahead of time, and the processes of a run."""

@@ -1,0 +1,169 @@
+"""Runs in bubblewrap: namespaces, a root of its own, a filter of system calls, and the kernel's limits.
+
+Started by root, each run gets a user of its own that owns nothing else on the machine; started by anybody else, it is
+that user without any privilege. One agent uses a place at a time, and its start removes what a killed one left there.
+"""
+
+import asyncio
+import fcntl
+import os
+import secrets
+import shutil
+import time
+from pathlib import Path
+
+from tidemill.agent.sandboxes import cgroups, run_directories
+from tidemill.agent.sandboxes.bubblewrap import gate, view
+from tidemill.agent.sandboxes.bubblewrap.processes import Wrapped
+from tidemill.agent.sandboxes.bubblewrap.seats import Seat, Seats
+from tidemill.agent.sandboxes.bubblewrap.seccomp import call_filter, this_machine
+from tidemill.agent.sandboxes.gpu_memory import GpuMemory, watched_gpu_memory
+from tidemill.agent.sandboxes.interface import Sandbox, SandboxFault, Told
+from tidemill.agent.sandboxes.life import Life
+from tidemill.core.jobs.sandboxes import Ability, Command, Ending, Enforced, Limits, Order, Outcome
+
+FIRST_USER, LAST_USER = 1_900_000_000, 2_000_000_000
+"""Users in between are in nobody's range: distributions, containers and directories all end below."""
+USERS = 1000
+LOCK_S = 1.0
+BY_MACHINE = frozenset(
+    {Ability.DISK_QUOTA, Ability.UNPRIVILEGED, Ability.CALLS, Ability.GPU_MEMORY, Ability.IMAGE}
+    | set(cgroups.CONTROLLERS.values())
+)
+ALWAYS = frozenset(Ability) - BY_MACHINE
+"""What namespaces, sized filesystems, resource limits and the agent itself enforce on any machine."""
+
+
+class Bubblewrap(Sandbox):
+    """Use `open_bubblewrap`."""
+
+    def __init__(self, place: Path, program: str, lock: int) -> None:
+        self._place, self._program, self._lock = place, program, lock
+        self._calls = call_filter(this_machine())
+        parents = cgroups.usable_parents(f"trial-{secrets.token_hex(4)}")
+        cgroups.remove_abandoned(parents, time.time())
+        self._system = view.system_options()
+        self._stage = place / run_directories.STAGE if os.geteuid() == 0 else None
+        self._seats = Seats(place, program, parents, own_users() if os.geteuid() == 0 else set())
+        self._lives: dict[str, Life] = {}
+        self._gpu_memory = watched_gpu_memory()
+        self.enforced = _enforced(parents, self._calls, self._gpu_memory)
+
+    async def run(self, order: Order, told: Told) -> Outcome:
+        if order.name in self._lives:
+            raise SandboxFault(f"A run named {order.name} is here already: give each attempt a name of its own.")
+        if order.image is not None or order.granted.gpus:
+            raise SandboxFault("bubblewrap runs no images and hands out no GPUs by name: only an engine does.")
+        life = self._lives[order.name] = Life(order, told, self._gpu_memory)
+        try:
+            return await self._run(life)
+        finally:
+            del self._lives[order.name]
+            self._seats.refill()
+
+    def cancel(self, name: str) -> bool:
+        life = self._lives.get(name)
+        if life is not None:
+            life.stop(Ending.CANCELLED)
+        return life is not None
+
+    async def settled(self) -> None:
+        await self._seats.settled()
+
+    def close(self) -> None:
+        self._seats.close()
+        os.close(self._lock)
+
+    async def _run(self, life: Life) -> Outcome:
+        seat = await self._seats.take(life.order.name)
+        try:
+            await life.told.prepared(seat.work)
+            ended = await self._live(life, seat)
+            await life.told.collected(seat.work)
+            return ended
+        finally:
+            self._seats.remove_later(seat)
+
+    async def _live(self, life: Life, seat: Seat) -> Outcome:
+        options = view.options(life.order, seat.work, self._system, self._stage)
+        try:
+            seat.groups.limit(life.order.limits)
+            running = Wrapped(life, gate.start(life.order, seat, self._program, options, self._calls))
+        except OSError as fault:
+            raise SandboxFault(f"A run could not be started on this machine: {fault}.") from fault
+        try:
+            await running.let_go()
+            return await life.last(seat.work, running)
+        except FileNotFoundError as fault:  # nobody else removes the work directory of a run
+            raise SandboxFault("The sandbox was closed while this run was under way.") from fault
+        finally:
+            running.close()
+
+
+async def open_bubblewrap(place: Path) -> Bubblewrap:
+    """Take a place for runs, clean it, and try a run. Any user must be able to pass through the place's parents."""
+    program = shutil.which("bwrap")
+    if program is None:
+        raise SandboxFault("bubblewrap is not installed: install the package bubblewrap, then start the agent again.")
+    lock = await asyncio.to_thread(place_lock, place)
+    try:
+        await asyncio.to_thread(run_directories.sweep, place, program)
+        sandbox = Bubblewrap(place, program, lock)
+        await _try_out(sandbox)
+    except BaseException:
+        os.close(lock)
+        raise
+    return sandbox
+
+
+def own_users() -> set[int]:
+    """Users for this agent's runs: drawn, so that two agents on one machine do not share any."""
+    first = FIRST_USER + USERS * secrets.randbelow((LAST_USER - FIRST_USER) // USERS)
+    return set(range(first, first + USERS))
+
+
+async def _try_out(sandbox: Bubblewrap) -> None:
+    said = bytearray()
+
+    order = Order("trial", Command(("/usr/bin/true",)), Limits(seconds=20))
+    ended = await sandbox.run(order, Told(lambda _, chunk: said.extend(chunk)))
+    await sandbox.settled()
+    if not ended.succeeded:
+        words = said.decode(errors="replace").strip() or ended.ending.value
+        raise SandboxFault(f"bubblewrap does not work on this machine. It says: {words}")
+
+
+def _enforced(parents: cgroups.Parents, calls: bytes | None, gpu_memory: GpuMemory | None) -> Enforced:
+    found = {
+        *parents.abilities,
+        Ability.UNPRIVILEGED if os.geteuid() == 0 else Ability.PIDS,
+        *([Ability.CALLS] if calls else []),
+        *([Ability.GPU_MEMORY] if gpu_memory else []),
+    }
+    why_not = dict.fromkeys(cgroups.CONTROLLERS.values(), "Let the agent's service have control groups (Delegate=yes).")
+    why_not[Ability.UNPRIVILEGED] = "Only an agent started by root can give each task a user of its own."
+    why_not[Ability.GPU_MEMORY] = "There is no NVIDIA driver that tells it."
+    why_not[Ability.IMAGE] = "Images need an engine: install Podman or Docker."
+    return Enforced(ALWAYS | found, why_not)
+
+
+def place_lock(place: Path, patience_s: float = LOCK_S) -> int:
+    """The place's lock. What a killed agent was just starting holds its lock for a moment: until it can be swept."""
+    place.mkdir(mode=0o711, exist_ok=True)
+    (place / run_directories.STAGE).mkdir(mode=0o711, exist_ok=True)
+    descriptor = os.open(place / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    until = time.monotonic() + patience_s
+    while not _taken(descriptor):
+        if time.monotonic() > until:
+            os.close(descriptor)
+            raise SandboxFault(f"Another agent runs tasks in {place}: stop it first.")
+        time.sleep(0.02)
+    return descriptor
+
+
+def _taken(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Runs in a container engine, through Docker's API."""

@@ -1,0 +1,217 @@
+"""Images for runs in an engine: brought when a run needs one, removed when no run does.
+
+Whatever a run uses has a name of ours, so that no customer's image ever takes a name that the owner uses, and all of
+them are found again. An image in a file is looked through before the engine unpacks it. One in a registry is fetched as
+anybody could fetch it, while the disk has room. What the owner has is the owner's: no task that names it is shown it.
+"""
+
+import asyncio
+import io
+import os
+import pwd
+import tarfile
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from hashlib import file_digest, sha256
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from tidemill.agent.sandboxes.bubblewrap.view import LINKS, WORK
+from tidemill.agent.sandboxes.disk import SPARE_BYTES
+from tidemill.agent.sandboxes.engine.api import EngineApi, EngineFault
+from tidemill.agent.sandboxes.engine.archives import unfit_image
+from tidemill.agent.sandboxes.engine.keeper import REPOSITORY
+from tidemill.agent.sandboxes.life import WATCH_S
+from tidemill.core.jobs.image_names import full_name
+from tidemill.core.jobs.sandboxes import MIB, CannotHold, Image
+
+UNPACKED_BYTES_MAX = 64 * 1024 * MIB
+ENTRIES_MAX = 2_000_000
+NOT_THERE = 404
+EMPTY = "empty"
+FETCHING = "fetching-"
+"""A file that begins so names an image while it may be in the engine under its own name."""
+_ENGINES_HOME = Path(pwd.getpwuid(0).pw_dir)
+PASSWORDS = (
+    Path("/run/containers/0/auth.json"),
+    _ENGINES_HOME / ".config/containers/auth.json",
+    _ENGINES_HOME / ".docker/config.json",
+    _ENGINES_HOME / ".dockercfg",
+)
+"""Where Podman looks for passwords of registries, whoever asks it to fetch. Docker has none but those it is given."""
+
+
+class UnfitImage(EngineFault):
+    """The image cannot be used: the task's own fault."""
+
+    code = "image_unfit"
+
+
+@dataclass(frozen=True)
+class Brought:
+    name: str
+    volumes: tuple[str, ...]
+
+
+class Images:
+    """`place` is the sandbox's, for notes of what is being fetched; `root` is where the engine keeps images."""
+
+    def __init__(self, api: EngineApi, mark: str, place: Path, root: Path, is_podman: bool) -> None:
+        self._api, self._own, self._place = api, f"{REPOSITORY}/{mark}", place
+        self._root, self._is_podman = root, is_podman
+        self._users: Counter[str] = Counter()
+        self._bringing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def sweep(self) -> None:
+        """Remove what a killed agent was just fetching."""
+        for note in self._place.glob(f"{FETCHING}*"):
+            await self._remove(note.read_text())
+            note.unlink()
+
+    async def bring_empty(self) -> None:
+        """An image with nothing but places to mount at, for runs that use the machine's own programs."""
+        with tempfile.NamedTemporaryFile(suffix=".tar") as file:
+            file.write(_empty_root())
+            file.flush()
+            await self._import(Path(file.name), await self._name(None))
+
+    @asynccontextmanager
+    async def used(self, image: Image | None, within_s: float) -> AsyncIterator[Brought]:
+        """The image, in the engine for as long as somebody uses it. A registry may take its time, but not for ever."""
+        name = await self._name(image)
+        self._users[name] += 1
+        try:
+            try:
+                async with asyncio.timeout(within_s), self._bringing[name]:
+                    volumes = await self._there(name, image)
+            except TimeoutError:
+                raise UnfitImage("The image did not come before the deadline: name a smaller one.") from None
+            yield Brought(name, volumes)
+        finally:
+            self._users[name] -= 1
+            await asyncio.shield(self._let_go(name, image))
+
+    async def _let_go(self, name: str, image: Image | None) -> None:
+        """Remove it with its last user. Whoever wants it meanwhile waits, and brings it again."""
+        async with self._bringing[name]:
+            if not self._users[name] and image is not None:
+                await self._remove(name)
+        if not self._users[name]:
+            del self._users[name], self._bringing[name]
+
+    async def _name(self, image: Image | None) -> str:
+        if image is None:
+            return f"{self._own}/{EMPTY}:latest"
+        if image.tarball is None:
+            return f"{self._own}/{sha256(full_name(image.reference).encode()).hexdigest()}:latest"
+        return f"{self._own}/{await asyncio.to_thread(_digest, Path(image.tarball))}:latest"
+
+    async def _there(self, name: str, image: Image | None) -> tuple[str, ...]:
+        """The volumes of an image, brought if need be."""
+        found = await self._found(name)
+        if found is None and image is not None:
+            await self._bring(name, image)
+            found = await self._found(name)
+        if found is None:
+            raise EngineFault(f"The container engine has lost the image {name}: start the agent again.")
+        if found.get("Size", 0) > UNPACKED_BYTES_MAX:
+            raise UnfitImage(CannotHold.IMAGE_UNFIT.sentence)
+        return tuple((found.get("Config") or {}).get("Volumes") or {})
+
+    async def _found(self, name: str) -> Any:
+        try:
+            return await self._api.ask("GET", f"{_place(name)}/json")
+        except EngineFault as fault:
+            if fault.status != NOT_THERE:
+                raise
+        return None
+
+    async def _remove(self, name: str) -> None:
+        """Its last name takes the image with it; of one that has others, too, only the name goes."""
+        with suppress(EngineFault):  # the sweep at the next start removes it
+            await self._api.ask("DELETE", _place(name), force="true")
+
+    async def _bring(self, name: str, image: Image) -> None:
+        if image.tarball is None:
+            await self._fetch(name, full_name(image.reference))
+            return
+        tarball = Path(image.tarball)
+        if unfit := await asyncio.to_thread(unfit_image, tarball, UNPACKED_BYTES_MAX, ENTRIES_MAX):
+            raise UnfitImage(unfit.sentence)
+        await self._import(tarball, name)
+
+    async def _fetch(self, name: str, source: str) -> None:
+        """From its registry, to be renamed. Of the same name there may be one that the owner keeps to themselves."""
+        if await self._found(source) is not None:
+            raise EngineFault(f"The owner of this machine has {source} already, and tasks see nothing of the owner's.")
+        if self._is_podman and (file := next(filter(Path.exists, PASSWORDS), None)):
+            raise EngineFault(
+                f"Podman would fetch images for tasks with the owner's passwords in {file}: remove it, or use Docker."
+            )
+        note = self._place / f"{FETCHING}{sha256(source.encode()).hexdigest()}"
+        note.write_text(source)
+        try:
+            await self._pull(source)
+            repository, _, tag = name.rpartition(":")
+            await self._api.ask("POST", f"{_place(source)}/tag", repo=repository, tag=tag)
+        except EngineFault as fault:
+            raise UnfitImage(f"The image {source} could not be fetched: {fault}", fault.status) from fault
+        finally:
+            await asyncio.shield(self._remove(source))
+            note.unlink()
+
+    async def _pull(self, source: str) -> None:
+        """No registry says how much an image unpacks to: it is given up when it leaves the machine too little disk."""
+        pulling = asyncio.ensure_future(self._api.send("/images/create", None, fromImage=source))
+        try:
+            while not (await asyncio.wait({pulling}, timeout=WATCH_S))[0]:
+                if await asyncio.to_thread(_is_full, self._root):
+                    raise EngineFault("it leaves this machine too little disk.")
+            await pulling
+        finally:
+            pulling.cancel()
+
+    async def _import(self, tarball: Path, name: str) -> None:
+        """Podman knows no tag here but the latest, so that names differ before the colon."""
+        repository, _, tag = name.rpartition(":")
+        await self._api.send("/images/create", tarball, fromSrc="-", repo=repository, tag=tag)
+
+
+def _is_full(root: Path) -> bool:
+    try:
+        disk = os.statvfs(root)
+    except OSError:  # an engine in a machine of its own fills that one
+        return False
+    return disk.f_bavail * disk.f_frsize < SPARE_BYTES
+
+
+def _place(name: str) -> str:
+    return f"/images/{quote(name, safe='')}"
+
+
+def _digest(tarball: Path) -> str:
+    with tarball.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+def _empty_root() -> bytes:
+    """Links as this machine has them, and directories for the rest."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        for name in ("usr", "proc", "sys", "dev", "etc", "tmp", WORK.strip("/")):
+            archive.addfile(_entry(name, tarfile.DIRTYPE))
+        for link in filter(Path.is_symlink, map(Path, LINKS)):
+            archive.addfile(_entry(link.name, tarfile.SYMTYPE, str(link.readlink())))
+        for directory in (one for one in map(Path, LINKS) if one.is_dir() and not one.is_symlink()):
+            archive.addfile(_entry(directory.name, tarfile.DIRTYPE))
+    return content.getvalue()
+
+
+def _entry(name: str, kind: bytes, target: str = "") -> tarfile.TarInfo:
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.linkname, entry.mode = kind, target, 0o755
+    return entry

@@ -1,0 +1,302 @@
+"""Runs in a container engine through Docker's API, by Docker or Podman: for tasks that bring their own image.
+
+A run without an image sees the machine's own programs, as in bubblewrap. The engine must run as root: without, it does
+not hold anybody to a memory limit. Containers and images have the agent's mark; they are removed after each run, by
+the keeper when the agent is gone, and at the agent's next start.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from tidemill.agent.sandboxes import run_directories
+from tidemill.agent.sandboxes.bubblewrap.gate import descendants
+from tidemill.agent.sandboxes.bubblewrap.sandbox import own_users, place_lock
+from tidemill.agent.sandboxes.bubblewrap.seats import mark
+from tidemill.agent.sandboxes.bubblewrap.seccomp import call_profile, this_machine
+from tidemill.agent.sandboxes.cgroups import MemoryCount
+from tidemill.agent.sandboxes.engine import keeper as engine_keeper
+from tidemill.agent.sandboxes.engine.api import CannotStart, EngineApi, EngineFault, tell_apart
+from tidemill.agent.sandboxes.engine.container import Setting, creation
+from tidemill.agent.sandboxes.engine.images import Brought, Images, UnfitImage
+from tidemill.agent.sandboxes.exits import wait_status
+from tidemill.agent.sandboxes.gpu_memory import watched_gpu_memory
+from tidemill.agent.sandboxes.interface import Sandbox, SandboxFault, Stream, Told
+from tidemill.agent.sandboxes.life import GRACE_S, POLITE, Life, Running
+from tidemill.core.jobs.sandboxes import (
+    Ability,
+    Command,
+    Ending,
+    Enforced,
+    Limits,
+    Order,
+    Outcome,
+    outcome,
+    outcome_of_wait,
+)
+
+SOCKETS = (Path("/run/docker.sock"), Path("/var/run/docker.sock"), Path("/run/podman/podman.sock"))
+CALLS_FILE = "calls.json"
+KILL = 137
+KEEPER_S = 20.0
+"""What the keeper of a killed agent may take to remove all that it had."""
+TOLD_BY_ENGINE = {Ability.MEMORY: "MemoryLimit", Ability.PIDS: "PidsLimit", Ability.CPU: "CpuCfsQuota"}
+
+
+class Engine(Sandbox):
+    """Use `open_engine`."""
+
+    def __init__(self, place: Path, lock: int, api: EngineApi, keeper: subprocess.Popen[bytes], told: Any) -> None:
+        self._place, self._lock, self._api, self._keeper = place, lock, api, keeper
+        self._mark, self._is_podman = mark(place), "podman" in json.dumps(told["version"]).lower()
+        self._users = own_users() if os.geteuid() == 0 else set()
+        self._calls = _calls(place, self._is_podman)
+        self._gpu_memory = watched_gpu_memory()
+        self._lives: dict[str, Life] = {}
+        self.images = Images(api, self._mark, place, Path(told["info"].get("DockerRootDir") or "/"), self._is_podman)
+        self.enforced = _enforced(told["info"], self._calls is not None, self._gpu_memory is not None)
+
+    async def run(self, order: Order, told: Told) -> Outcome:
+        if order.name in self._lives:
+            raise SandboxFault(f"A run named {order.name} is here already: give each attempt a name of its own.")
+        life = self._lives[order.name] = Life(order, told, self._gpu_memory)
+        user = self._users.pop() if os.geteuid() == 0 else None
+        room = self._place / order.name
+        try:
+            async with self.images.used(order.image, order.limits.seconds) as image:
+                return await self._run(life, room, user, image)
+        except UnfitImage as unfit:
+            life.hear(Stream.ERRORS, f"{unfit}\n".encode())
+            return Outcome(Ending.NOT_STARTED)
+        finally:
+            await asyncio.shield(asyncio.to_thread(run_directories.remove_room, room))
+            del self._lives[order.name]
+            self._users |= set() if user is None else {user}
+
+    def cancel(self, name: str) -> bool:
+        life = self._lives.get(name)
+        if life is not None:
+            life.stop(Ending.CANCELLED)
+        return life is not None
+
+    async def settled(self) -> None:
+        """Everything is removed before a run's end is told."""
+
+    def close(self) -> None:
+        assert self._keeper.stdin is not None
+        self._keeper.stdin.close()
+        self._keeper.wait()
+        os.close(self._lock)
+
+    async def _run(self, life: Life, room: Path, user: int | None, image: Brought) -> Outcome:
+        work = run_directories.make_room(room, user, [])
+        await life.told.prepared(work)
+        who = os.getuid() if user is None else user
+        setting = Setting(self._mark, work, who, image.name, image.volumes, self._calls, self._is_podman)
+        body = creation(life.order, setting)
+        async with self._created(f"tidemill-{self._mark}-{life.order.name}", body) as container:
+            ended = await self._live(life, work, container)
+        await life.told.collected(work)
+        return ended
+
+    @asynccontextmanager
+    async def _created(self, name: str, body: dict[str, object]) -> AsyncIterator[str]:
+        """A container, removed by its name: a request that was given up may still have made it."""
+        try:
+            await self._api.ask("POST", "/containers/create", body, name=name)
+            yield name
+        finally:
+            removing = asyncio.ensure_future(self._api.ask("DELETE", f"/containers/{name}", force="true", v="true"))
+            with contextlib.suppress(EngineFault):
+                await asyncio.shield(removing)
+
+    async def _live(self, life: Life, work: Path, container: str) -> Outcome:
+        try:
+            async with (
+                self._api.attached(container) as chunks,
+                Contained(self._api, container, life, chunks) as running,
+            ):
+                return await life.last(work, running)
+        except CannotStart as words:
+            life.hear(Stream.ERRORS, f"{words}\n".encode())
+            return Outcome(Ending.NOT_STARTED)
+
+
+class Contained(Running):
+    """The processes of a container."""
+
+    def __init__(self, api: EngineApi, container: str, life: Life, chunks: AsyncIterator[bytes]) -> None:
+        self._api, self._place = api, f"/containers/{container}"
+        self._hearing = asyncio.create_task(_heard(chunks, life))
+        self._first = 0
+        self._first_descriptor: int | None = None
+        self._killed = False
+        self._status: int | None = None
+        self._memory: MemoryCount | None = None
+        self._ran_out = False
+        self._was_counted = False
+        self.exited: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> "Contained":
+        """Start it."""
+        try:
+            await self._api.ask("POST", f"{self._place}/start")
+        except EngineFault as fault:
+            self._hearing.cancel()
+            raise (CannotStart(str(fault)) if fault.status else fault) from fault
+        self._waiting = asyncio.create_task(self._wait())
+        state = (await self._api.ask("GET", f"{self._place}/json"))["State"]
+        if state.get("Pid"):
+            self._watch(int(state["Pid"]))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._hearing.cancel()
+        if self._waiting is not None:
+            self._waiting.cancel()
+        if self._first_descriptor is not None:
+            asyncio.get_running_loop().remove_reader(self._first_descriptor)
+            os.close(self._first_descriptor)
+
+    def processes(self) -> list[int]:
+        return [self._first, *descendants(self._first)] if self._first else []
+
+    def ran_out_of_memory(self) -> bool:
+        """The kernel's count, while the container's group is there, and then what it was when the first process ended;
+        or the engine's word."""
+        if self._memory and not self._was_counted:
+            self._ran_out |= bool(self._memory.kills())
+        return self._ran_out
+
+    async def end(self, ending: Ending) -> None:
+        if ending in POLITE and not self.exited.done():
+            await self._signal("SIGTERM")
+            await asyncio.wait({self.exited}, timeout=GRACE_S)
+        if not self.exited.done():
+            self._killed = True
+            await self._signal("SIGKILL")
+            await asyncio.wait({self.exited})
+        await asyncio.wait({self._hearing}, timeout=GRACE_S)
+
+    def outcome(self, ending: Ending) -> Outcome:
+        """Nothing inside can kill the first process: who did was the kernel, for memory, or somebody outside. Where
+        nobody counted, it was for memory: that is what happens. Where the kernel does not tell that it was killed, a
+        program may have chosen to end so, and nobody else is blamed for it."""
+        told = None if self._first_descriptor is None else wait_status(self._first_descriptor)
+        found = outcome(ending, self._status) if told is None else outcome_of_wait(ending, told)
+        if ending is Ending.DONE and self._status == KILL and found.exit_code is None and not self._killed:
+            if not self._was_counted:
+                return Outcome(Ending.MEMORY, signal=found.signal)
+            return found if told is None else Outcome(Ending.KILLED, signal=found.signal)
+        return found
+
+    async def _wait(self) -> None:
+        try:
+            answer = await self._api.ask("POST", f"{self._place}/wait", patient=True)
+            self._status = int(answer["StatusCode"])
+            if self._status == KILL:  # Docker tells; Podman's no means nothing
+                state = (await self._api.ask("GET", f"{self._place}/json"))["State"]
+                self._ran_out |= bool(state.get("OOMKilled"))
+        finally:
+            if not self.exited.done():
+                self.exited.set_result(None)
+
+    def _watch(self, first: int) -> None:
+        """Look when the first process ends: the engine removes its group a moment later."""
+        self._first, self._memory = first, MemoryCount(first)
+        with contextlib.suppress(ProcessLookupError):
+            self._first_descriptor = os.pidfd_open(first)
+            asyncio.get_running_loop().add_reader(self._first_descriptor, self._count_last)
+
+    def _count_last(self) -> None:
+        assert self._first_descriptor is not None
+        assert self._memory is not None
+        asyncio.get_running_loop().remove_reader(self._first_descriptor)
+        kills = self._memory.kills()
+        self._was_counted = kills is not None
+        self._ran_out |= bool(kills)
+
+    async def _signal(self, name: str) -> None:
+        with contextlib.suppress(EngineFault):  # it may have ended meanwhile
+            await self._api.ask("POST", f"{self._place}/kill", signal=name)
+
+
+async def _heard(chunks: AsyncIterator[bytes], life: Life) -> None:
+    await tell_apart(chunks, life.hear)
+
+
+async def open_engine(place: Path, path: Path) -> Engine:
+    """Take a place for runs, remove what a killed agent left in it and in the engine, and try a run."""
+    lock = await asyncio.to_thread(place_lock, place, KEEPER_S)
+    api = EngineApi(path)
+    try:
+        told = await _told(api)
+        await asyncio.to_thread(engine_keeper.remove_all, str(path), mark(place))
+        await asyncio.to_thread(run_directories.sweep, place, str(path))
+    except BaseException:
+        await api.close()
+        os.close(lock)
+        raise
+    engine = Engine(place, lock, api, _keeper(path, mark(place), lock), told)
+    try:
+        await engine.images.sweep()
+        await engine.images.bring_empty()
+        await _try_out(engine)
+    except BaseException:
+        engine.close()
+        raise
+    return engine
+
+
+async def _told(api: EngineApi) -> dict[str, Any]:
+    """What the engine says of itself."""
+    told = {"version": await api.ask("GET", "/version"), "info": await api.ask("GET", "/info")}
+    if "rootless" in json.dumps(told["info"].get("SecurityOptions") or []) or told["info"].get("Rootless"):
+        raise SandboxFault("This container engine runs without root and enforces no memory limit: start it as root.")
+    return told
+
+
+def _keeper(path: Path, own_mark: str, lock: int) -> subprocess.Popen[bytes]:
+    """It holds the place as well: a new agent's containers have the same mark, and would be removed with the old."""
+    line = [sys.executable, "-I", "-S", engine_keeper.__file__, str(path), own_mark]
+    return subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env={}, cwd="/", pass_fds=(lock,))
+
+
+async def _try_out(engine: Engine) -> None:
+    said = bytearray()
+    order = Order("trial", Command(("/usr/bin/true",)), Limits(seconds=60))
+    ended = await engine.run(order, Told(lambda _, chunk: said.extend(chunk)))
+    if not ended.succeeded:
+        words = said.decode(errors="replace").strip() or ended.ending.value
+        raise SandboxFault(f"The container engine does not work on this machine. It says: {words}")
+
+
+def _calls(place: Path, is_podman: bool) -> str | None:
+    """The profile of refused calls as the engine wants it: Podman reads a file, Docker takes the text."""
+    profile = call_profile(this_machine())
+    if profile is None:
+        return None
+    text = json.dumps(profile)
+    if not is_podman:
+        return text
+    (place / CALLS_FILE).write_text(text)
+    return str(place / CALLS_FILE)
+
+
+def _enforced(info: Any, calls: bool, gpu_memory: bool) -> Enforced:
+    missing = {ability for ability, name in TOLD_BY_ENGINE.items() if not info.get(name)}
+    missing |= {Ability.DISK_QUOTA} | (set() if calls else {Ability.CALLS})
+    missing |= set() if gpu_memory else {Ability.GPU_MEMORY}
+    missing |= set() if os.geteuid() == 0 else {Ability.UNPRIVILEGED}
+    why_not = dict.fromkeys(TOLD_BY_ENGINE, "The container engine says that it cannot: its control groups are missing.")
+    why_not[Ability.GPU_MEMORY] = "There is no NVIDIA driver that tells it."
+    why_not[Ability.UNPRIVILEGED] = "Only an agent started by root can give each task a user of its own."
+    return Enforced(frozenset(Ability) - missing, why_not)

@@ -1,0 +1,87 @@
+"""One attempt in this agent's hand: what it is, how far it is, and who wants it no more."""
+
+import asyncio
+from dataclasses import dataclass, field
+from enum import Enum
+
+from tidemill.agent.work.attempt_progress import Telling
+from tidemill.agent.work.attempts import Attempt
+from tidemill.agent.work.workshop import PRIORITIES, Doable
+from tidemill.core.clock import Instant
+from tidemill.core.nodes.queue import Start, Waiting
+
+
+class Stage(Enum):
+    """How far an attempt is. The value is what the machine's owner reads."""
+
+    WAITING = "waits for its turn"
+    FETCHING = "fetches its inputs"
+    RUNNING = "runs"
+    SEALING = "seals its result"
+    UPLOADING = "uploads its result"
+    REPORTING = "waits for its receipt to be kept"
+
+
+OCCUPYING = (Stage.FETCHING, Stage.RUNNING, Stage.SEALING)
+"""While it is so far, its share of the machine is its own."""
+
+
+class Unwanted(Enum):
+    """Why an attempt is stopped: the pool wants it no more, or this machine cannot go on with it."""
+
+    CALLED_OFF = "called off"
+    GIVEN_BACK = "given back"
+
+
+@dataclass
+class InHand:
+    """One attempt. `deadline` and `since` are by the clock that nobody sets. One with a receipt has no `doable`."""
+
+    attempt: Attempt
+    since: Instant
+    deadline: Instant
+    doable: Doable | None = None
+    telling: Telling | None = None
+    start: Start | None = None
+    stage: Stage = Stage.WAITING
+    unwanted: Unwanted | None = None
+    sentence: str = ""
+    seen_to: "asyncio.Task[None] | None" = None
+    has_begun: bool = False
+    is_ending: bool = False
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def lease(self) -> int:
+        return self.attempt.offer.lease
+
+    @property
+    def waiting(self) -> Waiting:
+        """As the queue sees it."""
+        assert self.doable is not None
+        priority = PRIORITIES[self.doable.task.priority]
+        return Waiting(self.attempt.id, self.doable.share, priority, self.since, self.deadline)
+
+    def occupy(self, start: Start) -> None:
+        self.start = start
+        self.stage = Stage.FETCHING
+
+    def stop(self, why: Unwanted, sentence: str = "") -> None:
+        """Let whoever sees to it end it. The first reason counts, unless the pool wants it no more at all."""
+        if self.unwanted is None or why is Unwanted.CALLED_OFF:
+            self.unwanted, self.sentence = why, sentence
+        if self.seen_to is not None and self.has_begun and not self.is_ending:
+            self.seen_to.cancel()  # a task that was cancelled before its first step could not clean up
+
+    def shown(self) -> dict[str, object]:
+        """As its owner sees it."""
+        share = None if self.telling is None else round(self.telling.share_ppm / 10_000, 1)
+        kind = None if self.doable is None else self.doable.task.kind
+        devices = list(self.start.devices) if self.start else []
+        return {
+            "attempt": str(self.attempt.id),
+            "kind": kind,
+            "stage": self.stage.value,
+            "progress_pct": share,
+            "devices": devices,
+        }

@@ -1,0 +1,103 @@
+"""Receipts on their way to the pool: signed in batches, and in the spool before anybody forgets them.
+
+Those that come at about the same time share a signature and a write to the disk. Nobody waits for company when no other
+attempt is in hand. A disk that takes nothing is tried again: the receipt lies with its attempt until then.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from tidemill.core.jobs.receipts import BATCH_MAX_BYTES, Receipt, batch, receipt_bytes, signed
+from tidemill.core.signatures import Identity
+from tidemill.link.dialled.reports import Reporting
+from tidemill.wire.messages import Receipts, Report
+
+log = structlog.get_logger()
+
+GATHER_S = 0.05
+BATCH_MAX = 64
+AGAIN_S = 5.0
+
+_HEAD_BYTES, _EACH_BYTES = 16, 4
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    receipt: Receipt
+    size_bytes: int
+    kept: asyncio.Future[None]
+
+
+class Delivery:
+    """Takes receipts from any number of attempts at once."""
+
+    def __init__(self, reporting: Reporting, identity: Identity, to_come: Callable[[], int]) -> None:
+        """`to_come` tells how many more attempts will bring a receipt."""
+        self._reporting = reporting
+        self._identity = identity
+        self._to_come = to_come
+        self._waiting: deque[_Waiting] = deque()
+        self._arrived = asyncio.Event()
+
+    async def deliver(self, receipt: Receipt) -> None:
+        """Returns when the receipt is kept until the pool has it."""
+        kept = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(receipt, len(receipt_bytes(receipt)), kept))
+        self._arrived.set()
+        await kept
+
+    async def run(self) -> None:
+        while True:
+            await self._gather()
+            if group := self._next_group():
+                await self._keep(group)
+
+    async def _gather(self) -> None:
+        """Wait for a first receipt, then a moment for more."""
+        until = None
+        while not self._is_due():
+            self._arrived.clear()
+            if self._waiting and until is None:
+                until = asyncio.get_running_loop().time() + GATHER_S
+            try:
+                async with asyncio.timeout_at(until):
+                    await self._arrived.wait()
+            except TimeoutError:
+                return
+
+    def _is_due(self) -> bool:
+        """Whether no more fit, or nobody else is expected."""
+        full = len(self._waiting) >= BATCH_MAX or sum(one.size_bytes for one in self._waiting) >= BATCH_MAX_BYTES // 2
+        return full or (bool(self._waiting) and not self._to_come())
+
+    def _next_group(self) -> list[_Waiting]:
+        """As many as one batch holds, of attempts that differ: another lease's receipt goes with the next batch."""
+        group: list[_Waiting] = []
+        size_bytes, attempts = _HEAD_BYTES, set()
+        while self._waiting and len(group) < BATCH_MAX:
+            one = self._waiting[0]
+            size_bytes += one.size_bytes + _EACH_BYTES
+            if size_bytes > BATCH_MAX_BYTES or one.receipt.attempt_id in attempts:
+                break
+            attempts.add(one.receipt.attempt_id)
+            group.append(self._waiting.popleft())
+        return group
+
+    async def _keep(self, group: list[_Waiting]) -> None:
+        sent = batch([one.receipt for one in group])
+        self._reporting.answered.note((one.receipt.attempt_id.bytes, one.receipt.lease) for one in group)
+        await keep_reporting(self._reporting, Receipts(sent, signed(self._identity, sent)))
+        for one in group:
+            if not one.kept.done():
+                one.kept.set_result(None)
+        log.info("receipts kept for the pool", count=len(group))
+
+
+async def keep_reporting(reporting: Reporting, report: Report) -> None:
+    """Report what the pool must know, and try again until the disk takes it."""
+    while not await reporting.report(report):  # noqa: ASYNC110  # nobody says when a disk has room again
+        await asyncio.sleep(AGAIN_S)

@@ -1,0 +1,145 @@
+"""What this machine can carry out: its sandboxes, the kinds that it has runners for, and how much there is room for.
+
+What does not work on this machine is known at the start, with the reason, and is told to the pool and to the owner. So
+an attempt that could not be held to its limits, or that nobody here knows, is declined and never begun.
+"""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import UUID
+
+from tidemill.agent.runners import RUNNERS, Runner, available
+from tidemill.agent.sandboxes.choice import choose, reasons
+from tidemill.agent.sandboxes.interface import Sandbox
+from tidemill.agent.work.device_grants import is_given
+from tidemill.core.artefacts.artefact import Digest, Purpose
+from tidemill.core.jobs.kinds import KINDS, work_of
+from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.task import Priority, Task, read_task
+from tidemill.core.jobs.results import is_reader
+from tidemill.core.jobs.sandboxes import MIB, Ability
+from tidemill.core.nodes.machine.abilities import Carries, carries_bytes, why_not
+from tidemill.core.nodes.machine.hardware import Machine
+from tidemill.core.nodes.queue import QueueRefusal, Room, Share
+from tidemill.core.refusals import Refusal
+
+SPARE_MEMORY_MIB = 512
+SPARE_DISK_MIB = 1_024
+"""What tasks leave to the machine's owner."""
+
+PRIORITIES: Mapping[Priority, int] = {Priority.LOW: -1, Priority.NORMAL: 0, Priority.HIGH: 1}
+
+
+class Inputs(Protocol):
+    """Artefacts on this machine's disk."""
+
+    def use(self, digest: Digest, size_bytes: int) -> AbstractAsyncContextManager[Path]:
+        """A file that was checked, fetched first if it is not here; a fault if it cannot be had."""
+        ...
+
+
+class Uploads(Protocol):
+    """The way of artefacts to the pool."""
+
+    async def upload(self, path: Path, purpose: Purpose, attempt_id: UUID, digest: Digest) -> UUID | Refusal:
+        """Bring a file to the pool, going on where an earlier try ended. A fault passes, a refusal does not."""
+        ...
+
+
+@dataclass(frozen=True)
+class Doable:
+    """A task that this machine can carry out, and how."""
+
+    task: Task
+    work: Any
+    runner: Runner
+    sandbox: Sandbox
+    share: Share
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Everything that work is done with. `faults` says of each sandbox that does not work why."""
+
+    place: Path
+    sandboxes: Sequence[Sandbox]
+    faults: Sequence[str] = ()
+
+    def understood(self, body: bytes, task_id: bytes) -> Doable | str:
+        """The task in an offer, if this machine knows its kind and has a sandbox that holds it; else why not."""
+        task = read_task(body)
+        work = task if isinstance(task, Objection) else work_of(task)
+        if isinstance(task, Objection) or isinstance(work, Objection):
+            return str(work.sentence)
+        runner = RUNNERS.get(task.kind)
+        if refusal := _unfit(task, task_id, runner):
+            return refusal.sentence
+        assert runner is not None
+        if sentence := runner.declines(task):
+            return sentence
+        sandbox = choose(self.sandboxes, task.demands, KINDS[task.kind].in_image)
+        if isinstance(sandbox, Refusal):
+            return " ".join((sandbox.sentence, *self.faults, *reasons(self.sandboxes, task.demands)))
+        return Doable(task, work, runner, sandbox, _share(task))
+
+    def room(self, machine: Machine) -> Room:
+        """What there is for tasks, all together."""
+        free_mib = shutil.disk_usage(self.place).free // MIB
+        return Room(
+            cores=float(machine.cores),
+            memory_mib=max(0, machine.memory_mib - SPARE_MEMORY_MIB),
+            disk_mib=max(0, free_mib - SPARE_DISK_MIB),
+            devices={one.index: one.memory_mib for one in machine.devices if is_given(one)},
+        )
+
+    def facts(self, machine: Machine) -> bytes:
+        """What the pool is told, as the body of `Facts` of the kind `sandbox`."""
+        return carries_bytes(self.carries(machine))
+
+    def carries(self, machine: Machine) -> Carries:
+        able = self._abilities()
+        lacking = [ability for ability in Ability if ability not in able]
+        explained = {ability: one.enforced.why_not.get(ability) for one in self.sandboxes for ability in lacking}
+        sentences = {one.name: " ".join(filter(None, (one.value, explained.get(one)))) for one in lacking}
+        kinds = self._kinds(machine)
+        missing = {**{name: why for name, why in kinds.items() if why is not None}, **sentences}
+        return Carries(
+            kinds=tuple(name for name, why in kinds.items() if why is None),
+            abilities=tuple(sorted(ability.name for ability in able)),
+            why_not=tuple(why_not(what, why) for what, why in missing.items()),
+        )
+
+    def _abilities(self) -> frozenset[Ability]:
+        """What some sandbox here enforces."""
+        return frozenset[Ability]().union(*(one.enforced.abilities for one in self.sandboxes))
+
+    def _kinds(self, machine: Machine) -> dict[str, str | None]:
+        """Each kind, and why it cannot be carried out here; None if it can."""
+        lacking = available(machine).why_not
+        held = {name: choose(self.sandboxes, frozenset(), KINDS[name].in_image) for name in RUNNERS}
+        unheld = {name: " ".join((no.sentence, *self.faults)) for name, no in held.items() if isinstance(no, Refusal)}
+        return {name: lacking.get(name) or unheld.get(name) for name in RUNNERS}
+
+
+def _unfit(task: Task, task_id: bytes, runner: Runner | None) -> QueueRefusal | None:
+    if not any(task_id):
+        return QueueRefusal.TASK_UNNAMED
+    if runner is None:
+        return QueueRefusal.RUNNER_MISSING
+    return None if all(map(is_reader, task.seal_to)) else QueueRefusal.READER_UNFIT
+
+
+def _share(task: Task) -> Share:
+    limits = task.limits
+    inputs_bytes = sum(one.size_bytes for one in task.inputs)
+    return Share(
+        cores=limits.cpu_share,
+        memory_mib=-(-limits.memory_bytes // MIB),
+        disk_mib=-(-(limits.disk_bytes + inputs_bytes) // MIB),
+        devices=task.devices,
+        gpu_memory_mib=task.gpu_memory_mib,
+    )

@@ -1,0 +1,118 @@
+"""What the agent tells the pool: each report on the disk before anything else happens, each fact once until it changes.
+
+Facts say what is so now, so they are kept only while there is a link to say them on: a machine that changes ten times
+while it is offline has one fact to tell. A disk that takes no more stops nothing; the fact is told later.
+"""
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+import structlog
+
+from tidemill.core.faults import Fault
+from tidemill.link.dialled.spool import Spool
+from tidemill.wire.messages import Facts, Receipts, Report
+
+log = structlog.get_logger()
+
+_OVERFULL = "Too much waits on this machine for the pool to receive it, so nothing but receipts is kept any more."
+_ANSWERED_MAX = 1_000
+
+OfferKey: TypeAlias = tuple[bytes, int]
+"""An attempt and its lease."""
+
+
+class Answered:
+    """The last offers that were answered: accepted, declined or delivered. One that is made again changes nothing.
+
+    A pool offers again on a new link whatever it has heard nothing of, also what is just on its way to it. So an offer
+    counts as answered from the moment in which its answer is handed over, and not when the pool has it.
+    """
+
+    def __init__(self) -> None:
+        self._keys: OrderedDict[OfferKey, None] = OrderedDict()
+
+    def __contains__(self, key: OfferKey) -> bool:
+        return key in self._keys
+
+    def note(self, keys: Iterable[OfferKey]) -> None:
+        self._keys.update(dict.fromkeys(keys))
+        while len(self._keys) > _ANSWERED_MAX:
+            self._keys.popitem(last=False)
+
+
+class Reporting:
+    """The spool, and what the pool was told of us by this run of the agent."""
+
+    def __init__(self, spool: Spool) -> None:
+        self.spool = spool
+        self.answered = Answered()
+        self.complaint: str | None = None
+        self._told: dict[str, bytes] = {}
+        self._wake: Callable[[], None] | None = None
+
+    @property
+    def linked(self) -> bool:
+        return self._wake is not None
+
+    @property
+    def waiting(self) -> int:
+        """How many reports the pool has not yet."""
+        return self.spool.last_number - self.spool.first_number + 1
+
+    async def begin(self, received: int, wake: Callable[[], None]) -> None:
+        """There is a link, and the pool has so many reports. `wake` is called when there are more."""
+        if received < self.spool.first_number - 1:
+            self._told.clear()  # the pool's database is an older one: it has forgotten what it was told
+        await self.spool.begin_at(received)
+        self._wake = wake
+
+    def pause(self) -> None:
+        """The link is over."""
+        self._wake = None
+
+    async def report(self, report: Report) -> bool:
+        """Keep a report until the pool has it. Answers whether that could be done.
+
+        A pool that asks without end and takes nothing back does not fill the disk: then only receipts are kept.
+        """
+        if self.spool.is_overfull and not isinstance(report, Receipts):
+            self._complain(_OVERFULL)
+            return False
+        try:
+            await self.spool.append(report)
+        except Fault as fault:
+            self._complain(str(fault))
+            return False
+        self.complaint = None
+        if self._wake:
+            self._wake()
+        return True
+
+    async def forget(self, received: int) -> None:
+        """The pool has these. Where the disk fails, they are forgotten later: the pool takes each of them once."""
+        try:
+            await self.spool.safe(received)
+        except Fault as fault:
+            self._complain(str(fault))
+
+    async def tell(self, kind: str, body: bytes) -> None:
+        """Tell a fact, unless the pool was told the same before or cannot be told now."""
+        if self.linked and self._told.get(kind) != body and await self.report(Facts(kind, body)):
+            self._told[kind] = body
+
+    def known(self, kind: str, body: bytes) -> None:
+        """The pool knows this of us already."""
+        self._told[kind] = body
+
+    def _complain(self, sentence: str) -> None:
+        if sentence != self.complaint:
+            log.warning("spool not written", cause=sentence)
+        self.complaint = sentence
+
+
+def as_json(fields: dict[str, object]) -> bytes:
+    """The body of small facts."""
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()

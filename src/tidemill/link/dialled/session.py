@@ -1,0 +1,152 @@
+"""One link, from the first byte to the last: reports go out in order, orders come in, beats and streams pass.
+
+What the pool acknowledged is forgotten, what it did not is sent again on the next link. Orders are obeyed one after
+the other. A disk that fails ends the link, not the agent.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from uuid import UUID
+
+import structlog
+
+from tidemill.core.clock import SECOND
+from tidemill.core.faults import Fault
+from tidemill.host.clocks import steady
+from tidemill.link.dialled.calls import NODE_REMOVED, Ended
+from tidemill.link.dialled.connection import Connection
+from tidemill.link.dialled.reports import Reporting
+from tidemill.link.dialled.streams import Streams
+from tidemill.wire.channels import ChannelEvent
+from tidemill.wire.link import Closed, Joined, LinkEvent, Ordered, RoundTrip, Safe, State, TurnedAway
+from tidemill.wire.messages import Beat, Order
+
+log = structlog.get_logger()
+
+_READ_BYTES = 512 * 1024
+_BEAT_LEAST_S = 0.1
+_BEAT_MOST_S = 3_600.0
+
+Welcomed = Callable[["Session", UUID], Awaitable[None]]
+Obey = Callable[[Order], Awaitable[None]]
+
+
+class Session:
+    """A link and what belongs to it alone."""
+
+    def __init__(self, connection: Connection, reporting: Reporting, welcomed: Welcomed, obey: Obey) -> None:
+        self.connection = connection
+        self.streams = Streams(connection)
+        self.generation = 0
+        self.round_trip_us: int | None = None
+        self._link = connection.link
+        self._reporting = reporting
+        self._welcomed = welcomed
+        self._obey = obey
+        self._more = asyncio.Event()
+        self._joined_at = 0
+        self._pump: asyncio.Task[None] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self.generation) and self._link.state is State.OPEN
+
+    @property
+    def beat_s(self) -> float:
+        return min(max(self._link.beat_ms / 1000, _BEAT_LEAST_S), _BEAT_MOST_S)
+
+    async def run(self) -> Ended:
+        """Live until the link is over, and tell how it ended."""
+        try:
+            return await self._live()
+        except Fault as fault:
+            log.warning("link given up", cause=str(fault))
+            self._give_up()
+            return self._ended(fault.code, str(fault))
+        finally:
+            self._reporting.pause()
+            self.streams.lose()
+            await self._stop_pump()
+
+    def beat(self, beat: Beat) -> bool:
+        """Send a heartbeat. Answers whether there was a link to send it on."""
+        if not self.is_open:
+            return False
+        self._link.beat(beat)
+        self.connection.flush()
+        return True
+
+    async def _live(self) -> Ended:
+        while events := await self.connection.events():
+            for event in events:
+                if ended := await self._understand(event):
+                    return ended
+        return self._ended("gone", "The connection to the pool was lost.")
+
+    async def _understand(self, event: LinkEvent) -> Ended | None:
+        match event:
+            case Joined():
+                await self._begin(event)
+            case Ordered(orders):
+                for order in orders:
+                    await self._obey(order)
+            case Safe(received):
+                await self._reporting.forget(received)
+                self._more.set()
+            case RoundTrip(took_us):
+                self.round_trip_us = took_us
+            case TurnedAway(code, sentence, retry_ms):
+                return Ended(code, sentence, retry_ms, refused=True)
+            case Closed(code, sentence):
+                # Before the welcome nobody has shown that they may speak for the pool.
+                known = code != NODE_REMOVED or self.generation
+                return self._ended(code if known else "gone", sentence)
+            case _:
+                self._pass_on(event)
+        return None
+
+    def _pass_on(self, event: LinkEvent) -> None:
+        if isinstance(event, ChannelEvent):
+            self.streams.notice(event)
+
+    async def _begin(self, joined: Joined) -> None:
+        await self._reporting.begin(joined.received, self._more.set)
+        self.generation = joined.generation
+        self._joined_at = steady()
+        self._pump = asyncio.create_task(self._send_reports(joined.received))
+        self._pump.add_done_callback(lambda _: self._give_up())
+        await self._welcomed(self, UUID(bytes=joined.node_id))
+
+    async def _send_reports(self, received: int) -> None:
+        """Take from the spool what the link has room for, in order, until the link is over."""
+        after = received
+        while True:
+            self._more.clear()
+            page = await self._reporting.spool.read(after, _READ_BYTES)
+            while page and self._link.wants_reports:
+                for number, report in page:
+                    given = self._link.report(report)
+                    assert given == number, "reports are sent under the numbers that they have in the spool"
+                    after = number
+                self.connection.flush()
+                page = await self._reporting.spool.read(after, _READ_BYTES)
+            await self._more.wait()
+
+    def _give_up(self) -> None:
+        """Whoever can send no reports needs no link."""
+        self._link.close("agent_unusable", "The agent cannot use its disk.")
+        self.connection.flush()
+
+    async def _stop_pump(self) -> None:
+        if self._pump is None:
+            return
+        self._pump.cancel()
+        (outcome,) = await asyncio.gather(self._pump, return_exceptions=True)
+        if isinstance(outcome, Fault):
+            log.warning("spool not read", cause=str(outcome))
+        elif isinstance(outcome, Exception):
+            raise outcome
+
+    def _ended(self, code: str, sentence: str) -> Ended:
+        lived_s = (steady() - self._joined_at) / SECOND if self.generation else 0.0
+        return Ended(code, sentence, lived_s=lived_s)
