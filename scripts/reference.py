@@ -21,7 +21,7 @@ import typer
 
 import tidemill
 from tidemill.cli.main import app
-from tidemill.cli.output import Exit
+from tidemill.cli.terminal.output import Exit
 from tidemill.control.app import create_api
 from tidemill.control.http import views
 from tidemill.control.http.statuses import STATUS

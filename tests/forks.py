@@ -28,7 +28,7 @@ _CONTEXT.set_forkserver_preload(
         "tests.agent.spool_writer",
         "tidemill.agent.doctor",
         "tidemill.agent.starting",
-        "tidemill.cli.logs",
+        "tidemill.serving.logs",
         "tidemill.cli.main",
         "tidemill.control.process",
     ]

@@ -20,9 +20,8 @@ from tidemill.agent.standing import LinkStanding, LinkState, Standing
 from tidemill.agent.work.attempts import Attempts
 from tidemill.agent.work.work import Work
 from tidemill.agent.work.workshop import Workshop
-from tidemill.cli import agent_service
-from tidemill.cli.logs import _lines_for_people
-from tidemill.cli.output import Declined
+from tidemill.cli.agent import agent_service
+from tidemill.cli.terminal.output import Declined
 from tidemill.core.clock import Instant
 from tidemill.core.nodes.challenge.messages import Step
 from tidemill.core.nodes.challenge.tasks import SpeedTask
@@ -33,6 +32,7 @@ from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.core.signatures import Identity
 from tidemill.link.dialled.reports import Reporting
 from tidemill.link.dialled.spool import Spool
+from tidemill.serving.logs import _lines_for_people
 from tidemill.wire.handshake import Applicant
 from tidemill.wire.messages import Offer, Receipts, Set
 

@@ -9,7 +9,7 @@ import pytest
 from tests.agent.machine import OwnersMachine, machine_in, until
 from tests.agent.pool_end import PoolEnd
 from tidemill.agent.home.unit import unit_text
-from tidemill.cli.agent_service import FINAL
+from tidemill.cli.agent.agent_service import FINAL
 
 
 async def findings(machine: OwnersMachine) -> tuple[int, dict[str, tuple[bool, str]]]:

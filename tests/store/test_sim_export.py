@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.dispatch_world import World, make_world
-from tidemill.cli.sim_export import members_of
+from tidemill.cli.sim.sim_export import members_of
 from tidemill.core.settings.tree import Settings
 from tidemill.sim.days.world import World as SimulatedWorld
 from tidemill.sim.days.world_files import lines_of, read_world

@@ -10,7 +10,7 @@ from tests.forks import ended
 from tests.system.people import PASSWORD, OpenSession, Person
 from tests.system.pool import TIDEMILL, clean_environment
 from tests.system.terminal import Terminal, at_terminal
-from tidemill.cli.credentials import Credentials, StoredTokens
+from tidemill.cli.client.credentials import Credentials, StoredTokens
 
 
 @dataclass

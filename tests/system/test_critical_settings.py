@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.pool import Pool, Running, pool_in
-from tidemill.cli.surroundings import operator_name
+from tidemill.cli.client.surroundings import operator_name
 from tidemill.core.ids import Ids
 from tidemill.core.settings.critical import ChangeRefusal
 from tidemill.store.clock import read_clock

@@ -16,7 +16,7 @@ import pytest
 from tests.places import reachable_directory
 from tests.system.agents import LIGHT
 from tests.system.pool import Pool, Running, pool_in, until
-from tidemill.cli.local_nodes import LocalNode, local_nodes, waves
+from tidemill.cli.operations.local_nodes import LocalNode, local_nodes, waves
 
 ROOT = Path(__file__).parent.parent.parent
 JOINED_S = 180.0

@@ -12,8 +12,8 @@ from tests.system.desk import Desk
 from tests.system.people import MANY, People, people_of
 from tests.system.pool import Running, pool_in
 from tests.system.test_jobs import SEED, Shop
-from tidemill.cli.job_files import read_job
-from tidemill.cli.output import Declined
+from tidemill.cli.jobs.job_files import read_job
+from tidemill.cli.terminal.output import Declined
 
 JOB = """
 # A product of matrices

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import typer
 
-from tidemill.cli.calling import pool_address
-from tidemill.cli.credentials import Credentials, StoredTokens, stored_pools
+from tidemill.cli.client.credentials import Credentials, StoredTokens, stored_pools
+from tidemill.cli.client.http_calls import pool_address
 from tidemill.cli.main import app
-from tidemill.cli.output import Declined
+from tidemill.cli.terminal.output import Declined
 
 URL = "https://pool.example.com"
 TOKENS = StoredTokens(

@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from tidemill.cli.node_events import NODE_KINDS, sentence
-from tidemill.cli.output import Declined
-from tidemill.cli.rule_words import wish, written
+from tidemill.cli.nodes.node_events import NODE_KINDS, sentence
+from tidemill.cli.nodes.rule_words import wish, written
+from tidemill.cli.terminal.output import Declined
 from tidemill.core.clock import Instant
 from tidemill.core.events.log import KINDS, Event
 from tidemill.core.jobs.task_events import ReceiptsRefused, TimesDoubted

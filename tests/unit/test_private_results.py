@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from tidemill.cli.output import Declined
-from tidemill.cli.private_results import key_file, made_private, opener_of, own_key
+from tidemill.cli.jobs.private_results import key_file, made_private, opener_of, own_key
+from tidemill.cli.terminal.output import Declined
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import Instant
 from tidemill.core.jobs.kinds.kind import Objection

@@ -7,31 +7,17 @@ from typing import Annotated
 import typer
 
 from tidemill import __version__
-from tidemill.cli import (
-    account,
-    admin,
-    admin_accounts,
-    agent,
-    api_keys,
-    artefacts,
-    audit,
-    config,
-    database,
-    events,
-    jobs,
-    joining,
-    ledger,
-    mail,
-    models,
-    nodes,
-    pool,
-    proof,
-    second_factor,
-    sim,
-    top,
-)
-from tidemill.cli import run as one_line
-from tidemill.cli.output import Declined, Exit, exit_code, say
+from tidemill.cli.accounts import account, admin_accounts, api_keys, registration, second_factor
+from tidemill.cli.agent import agent
+from tidemill.cli.artefacts import artefacts, models
+from tidemill.cli.events import audit, events
+from tidemill.cli.jobs import jobs, proof, top
+from tidemill.cli.jobs import run as one_line
+from tidemill.cli.ledger import ledger
+from tidemill.cli.nodes import nodes
+from tidemill.cli.operations import admin, config, database, mail, pool
+from tidemill.cli.sim import sim
+from tidemill.cli.terminal.output import Declined, Exit, exit_code, say
 from tidemill.core.faults import Fault
 
 app = typer.Typer(
@@ -49,11 +35,11 @@ app.command("control")(pool.control)
 app.command()(pool.status)
 app.command()(events.events)
 app.command()(config.config)
-app.command("setup")(joining.set_up)
-app.command()(joining.register)
-app.command()(joining.confirm)
-app.command()(joining.forgot)
-app.command()(joining.reset)
+app.command("setup")(registration.set_up)
+app.command()(registration.register)
+app.command()(registration.confirm)
+app.command()(registration.forgot)
+app.command()(registration.reset)
 app.command()(account.login)
 app.command()(account.logout)
 app.command()(account.whoami)

@@ -1,0 +1,1 @@
+"""Commands about accounts: joining, logging in, keys, the second factor, and operators' view of them."""

@@ -1,0 +1,111 @@
+"""`tidemill admin accounts|block|unblock|roles|kyc|remove-second-factor`: the pool's people, as operators see them.
+
+It asks the pool over HTTP, as the operator who is logged in. On the pool's own machine, whoever may read its home need
+not log in: so an operator who lost device and recovery codes gets back in.
+"""
+
+from enum import StrEnum
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from tidemill.cli.client.http_calls import moment
+from tidemill.cli.client.signed_in import SignedIn, as_operator
+from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_table, report
+from tidemill.core.accounts.account import AccountStateRefusal
+from tidemill.core.accounts.kyc import Kyc
+from tidemill.core.accounts.roles import Role
+
+app = typer.Typer()
+
+Who = Annotated[str, typer.Argument(metavar="WHO", help="The account: its e-mail address or its id.")]
+Why = Annotated[str, typer.Option("--reason", "-r", help="Why; it is kept, and who is blocked is told it.")]
+
+_ROUTE = "/admin/accounts"
+_COLUMNS = ("account", "address", "roles", "second factor", "verified", "since", "blocked")
+
+
+class Decision(StrEnum):
+    """What an operator may decide of who somebody is."""
+
+    VERIFIED = Kyc.VERIFIED.value
+    REJECTED = Kyc.REJECTED.value
+
+
+@app.command()
+def accounts(
+    address: Annotated[str | None, typer.Option(help="Only the account with this e-mail address.")] = None,
+    role: Annotated[Role | None, typer.Option(help="Only accounts with this role.")] = None,
+    kyc: Annotated[Kyc | None, typer.Option(help="Only accounts whose verification stands so.")] = None,
+    blocked: Annotated[bool | None, typer.Option("--blocked/--not-blocked", help="Only these.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Show at most so many.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """List the pool's accounts, newest first."""
+    given = {"address": address, "role": role, "kyc": kyc, "blocked": None if blocked is None else str(blocked).lower()}
+    found = as_operator().listed(
+        _ROUTE, {name: str(value) for name, value in given.items() if value is not None}, limit
+    )
+    if as_json:
+        print_json(found)
+    else:
+        print_table(_COLUMNS, [_row(account) for account in found])
+
+
+@app.command()
+def block(who: Who, reason: Why, as_json: AsJson = False) -> None:
+    """Block an account: its sessions end and its keys stop working; work in hand is finished and paid."""
+    _change(who, "block", {"reason": reason}, "is blocked", as_json=as_json)
+
+
+@app.command()
+def unblock(who: Who, reason: Why, as_json: AsJson = False) -> None:
+    """Unblock an account."""
+    _change(who, "unblock", {"reason": reason}, "is unblocked", as_json=as_json)
+
+
+@app.command()
+def roles(
+    who: Who,
+    given: Annotated[list[Role], typer.Argument(metavar="ROLE...", help="All the roles it shall have.")],
+    reason: Why,
+    as_json: AsJson = False,
+) -> None:
+    """Decide which roles an account has. A role that is not named is taken away."""
+    names = ", ".join(sorted(set(given)))
+    _change(who, "roles", {"reason": reason, "roles": sorted(set(given))}, f"is {names}", as_json=as_json)
+
+
+@app.command()
+def kyc(who: Who, decision: Decision, reason: Why, as_json: AsJson = False) -> None:
+    """Say that a provider is who they say they are, or is not."""
+    _change(who, "kyc", {"reason": reason, "state": decision}, f"is {decision}", as_json=as_json)
+
+
+@app.command()
+def remove_second_factor(who: Who, reason: Why, as_json: AsJson = False) -> None:
+    """For an owner who lost device and recovery codes, and has shown some other way who they are. They are told."""
+    _change(who, "second-factor/remove", {"reason": reason}, "has no second factor any more", as_json=as_json)
+
+
+def _change(who: str, what: str, body: dict[str, object], told: str, *, as_json: bool) -> None:
+    operator = as_operator()
+    changed = operator.ask("POST", f"{_ROUTE}/{_account_id(operator, who)}/{what}", body)
+    report(f"{changed['address']} {told}.", changed, as_json=as_json)
+
+
+def _account_id(operator: SignedIn, who: str) -> str:
+    try:
+        return str(UUID(who))
+    except ValueError:
+        found = operator.listed(_ROUTE, {"address": who}, 1)
+    if not found:
+        raise Declined(AccountStateRefusal.UNKNOWN_PERSON.sentence)
+    return str(found[0]["id"])
+
+
+def _row(account: dict[str, Any]) -> tuple[str, ...]:
+    second_factor = "on" if account["second_factor_on"] else "off"
+    known = (second_factor, account["kyc"], moment(account["created_at"]))
+    return account["id"], account["address"], " ".join(account["roles"]), *known, account["blocked_reason"] or ""

@@ -1,0 +1,141 @@
+"""`tidemill keys`: the API keys of your account; and, without a key's name, `rotate` for the keys of the pool itself.
+
+A key is shown once, on stdout and nowhere else, so that it can go straight to where it is needed.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+import typer
+
+from tidemill.cli.client.http_calls import moment
+from tidemill.cli.client.signed_in import SignedIn, logged_in, signed_in
+from tidemill.cli.operations.pool_keys import rotate_pool_keys
+from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_line, print_table, report, say
+from tidemill.core.accounts.keys import key_prefix, looks_like_key
+from tidemill.core.accounts.roles import Role, Scope
+from tidemill.core.settings.kinds.quantities import DURATION
+
+app = typer.Typer(
+    help="Your API keys: list, create, rotate, revoke. And the keys that seal the pool's secrets: rotate."
+)
+
+_COLUMNS = ("key", "name", "role", "scopes", "networks", "cap", "spent", "made", "last used", "ends")
+_ROUTE = "/account/keys"
+
+
+@app.callback(invoke_without_command=True)
+def keys(context: typer.Context, as_json: AsJson = False) -> None:
+    """List your API keys that still work, or do one of these."""
+    if context.invoked_subcommand is not None:
+        return
+    found = _listed(signed_in())
+    if as_json:
+        print_json(found)
+    else:
+        print_table(_COLUMNS, [_row(key) for key in found])
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(help="What you will know it by.")],
+    *,
+    scope: Annotated[list[Scope], typer.Option(help="What it may be used for; may be given several times.")],
+    role: Annotated[Role, typer.Option(help="The role of yours that it acts in.")] = Role.CUSTOMER,
+    network: Annotated[
+        list[str] | None, typer.Option(help="Where it may be used from, such as 203.0.113.0/24; else anywhere.")
+    ] = None,
+    expires: Annotated[
+        str | None, typer.Option(help="When its time is over: after 90d or 12h, or at 2030-01-31 (UTC).")
+    ] = None,
+    spending_cap: Annotated[str | None, typer.Option(help="The most credits that may ever be spent with it.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make an API key. It is printed once and never again."""
+    asked = {
+        "name": name,
+        "role": role,
+        "scopes": sorted(set(scope)),
+        "networks": network or [],
+        "expires_at": None if expires is None else _end(expires).isoformat(),
+        "spending_cap": spending_cap,
+    }
+    _show(logged_in().ask("POST", _ROUTE, asked), "This is the key.", as_json=as_json)
+
+
+@app.command()
+def revoke(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The key's beginning, its id, or its name.")],
+    as_json: AsJson = False,
+) -> None:
+    """Revoke an API key, at once."""
+    session = logged_in()
+    found = _found(_listed(session), key)
+    session.ask("DELETE", f"{_ROUTE}/{found['id']}")
+    report(f"{found['prefix']}… ({found['name']}) is revoked.", {"revoked": found["id"]}, as_json=as_json)
+
+
+@app.command()
+def rotate(
+    key: Annotated[
+        str | None,
+        typer.Argument(metavar="[KEY]", help="Your API key: its beginning, its id, or its name.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """With KEY, put a new API key in its place; the old one works on for a while.
+
+    Without KEY, on the pool's own machine: change the keys that seal the pool's secrets, up or down. What was cut short
+    is completed by the next run."""
+    if key is None:
+        rotate_pool_keys(as_json)
+        return
+    session = logged_in()
+    found = _found([one for one in _listed(session) if one["revoked_at"] is None], key)
+    made = session.ask("POST", f"{_ROUTE}/{found['id']}/rotate")
+    _show(made, f"This is the key in the place of {found['prefix']}…, which works on for a while.", as_json=as_json)
+
+
+def _listed(caller: SignedIn) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = caller.ask("GET", _ROUTE)["items"]
+    return items
+
+
+def _found(listed: list[dict[str, Any]], text: str) -> dict[str, Any]:
+    """The one key that is meant. A name may be that of several keys, and a guess could stop the wrong one."""
+    shown = key_prefix(text) if looks_like_key(text) else text
+    exact = [key for key in listed if shown in (key["id"], key["prefix"])]
+    meant = exact or [key for key in listed if key["name"] == text]
+    if not meant:
+        raise Declined("You have no such API key: `tidemill keys` lists them.")
+    if len(meant) > 1:
+        beginnings = ", ".join(key["prefix"] for key in meant)
+        raise Declined(f"Several of your keys have this name: say which by its beginning, {beginnings}.")
+    return meant[0]
+
+
+def _end(text: str) -> datetime:
+    duration_s = DURATION.read(text)
+    try:
+        if isinstance(duration_s, float):
+            return datetime.now(UTC) + timedelta(seconds=duration_s)
+        end = datetime.fromisoformat(text)
+    except (ValueError, OverflowError):
+        raise Declined("Write --expires as 90d or 12h, or as a date such as 2030-01-31.") from None
+    return end if end.tzinfo else end.replace(tzinfo=UTC)
+
+
+def _show(made: dict[str, Any], what: str, *, as_json: bool) -> None:
+    say(f"{what} Keep it now: it is not shown again.")
+    if as_json:
+        print_json(made)
+    else:
+        print_line(made["key"])
+
+
+def _row(key: dict[str, Any]) -> tuple[str, ...]:
+    ends = min((at for at in (key["expires_at"], key["revoked_at"]) if at), default=None)
+    made_for = (key["role"], " ".join(key["scopes"]), " ".join(key["networks"]) or "anywhere")
+    money = (key["spending_cap"] or "", key["spent"])
+    times = (moment(key["made_at"]), moment(key["last_used_at"]), moment(ends))
+    return key["prefix"], key["name"], *made_for, *money, *times

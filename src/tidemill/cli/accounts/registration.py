@@ -1,0 +1,108 @@
+"""`tidemill setup|register|confirm|forgot|reset`: from nobody to an account, without a browser.
+
+What came by mail, or by the set-up link, may be given as the code or as the whole link.
+"""
+
+import os
+from typing import Annotated
+
+import typer
+
+from tidemill.cli.accounts.account import EMAIL_OTHERWISE, Email, Where, log_in
+from tidemill.cli.accounts.second_factor import switch_on
+from tidemill.cli.client.http_calls import Pool, PoolRefused, pool_address
+from tidemill.cli.client.signed_in import pool_named
+from tidemill.cli.client.surroundings import URL_VARIABLE
+from tidemill.cli.terminal.output import AsJson, Declined, report, say
+from tidemill.cli.terminal.questions import ask, ask_new_password, ask_password
+from tidemill.core.accounts.account import AccountStateRefusal
+from tidemill.core.accounts.roles import CHOSEN_FREELY, Role
+
+Mailed = Annotated[
+    str | None, typer.Option("--code", help="The code in the letter, or its whole link; asked for if it is missing.")
+]
+
+_NEEDS_TERMINAL = "Run this at a terminal."
+
+
+def set_up(
+    link: Annotated[
+        str | None,
+        typer.Argument(help="What `tidemill up` printed as `set up`; asked for if it is missing.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make the first operator's account of a new pool, and its second factor."""
+    pool, token = _from_link(link or ask("Set-up link", otherwise=_NEEDS_TERMINAL))
+    address = ask("E-mail address", otherwise=_NEEDS_TERMINAL)
+    password = ask_new_password(otherwise=_NEEDS_TERMINAL)
+    pool.ask("POST", "/setup", {"token": token, "address": address, "password": password})
+    say("The pool is set up and you are its operator. Operators use a second factor; if this is cut short, go on with")
+    say(f"`tidemill login {pool.url}` and `tidemill second-factor on`.")
+    switch_on(log_in(pool, address, password), as_json=as_json)
+
+
+def register(
+    url: Where = None,
+    email: Email = None,
+    role: Annotated[
+        list[Role] | None, typer.Option(help="customer to buy, provider to bring machines; may be given twice.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask for an account. A letter to your address has the code for `tidemill confirm`."""
+    roles = role or [Role.CUSTOMER]
+    if not CHOSEN_FREELY.issuperset(roles):
+        raise Declined("Take on customer or provider: the other roles are given by an operator.")
+    pool, address = pool_named(url), _address(email)
+    password = ask_new_password(otherwise=_NEEDS_TERMINAL)
+    body = {"address": address, "password": password, "roles": roles}
+    answer = pool.ask("POST", "/auth/register", body)
+    report(f"A letter to {address} is on its way: run `tidemill confirm` with its code.", answer, as_json=as_json)
+
+
+def confirm(url: Where = None, email: Email = None, code: Mailed = None, as_json: AsJson = False) -> None:
+    """Prove that an address is yours, with the code or the link in the letter."""
+    pool, proof = pool_named(url), _proof(email, code)
+    try:
+        made = pool.ask("POST", "/auth/confirm", proof)
+    except PoolRefused as refused:
+        if refused.code != AccountStateRefusal.REGISTRATION_PASSWORD.code:
+            raise
+        chosen = ask_password("The password you registered with", otherwise=_NEEDS_TERMINAL)
+        made = pool.ask("POST", "/auth/confirm", {**proof, "password": chosen})
+    report("Your address is confirmed: log in with `tidemill login`.", made, as_json=as_json)
+
+
+def forgot(url: Where = None, email: Email = None, as_json: AsJson = False) -> None:
+    """Ask for a letter with a code for `tidemill reset`, which sets another password."""
+    pool, address = pool_named(url), _address(email)
+    answer = pool.ask("POST", "/auth/forgot", {"address": address})
+    report(f"A letter to {address} is on its way: run `tidemill reset` with its code.", answer, as_json=as_json)
+
+
+def reset(url: Where = None, email: Email = None, code: Mailed = None, as_json: AsJson = False) -> None:
+    """Set another password, with the code or the link in the letter. Every session ends; the second factor stays."""
+    pool, proof = pool_named(url), _proof(email, code)
+    pool.ask("POST", "/auth/reset", {**proof, "password": ask_new_password(otherwise=_NEEDS_TERMINAL)})
+    report("Your password is changed: log in with `tidemill login`.", {"reset": True}, as_json=as_json)
+
+
+def _address(email: str | None) -> str:
+    return email or ask("E-mail address", otherwise=EMAIL_OTHERWISE)
+
+
+def _proof(email: str | None, code: str | None) -> dict[str, str]:
+    """What came by mail: a link says for itself whose it is, a code needs the address."""
+    shown = code or ask("Code in the letter, or its whole link", otherwise="Give it with --code.")
+    _, mark, token = shown.partition("#")
+    return {"link": token} if mark else {"address": _address(email), "code": shown}
+
+
+def _from_link(link: str) -> tuple[Pool, str]:
+    """The pool that a set-up link leads to, unless another way to it is named, and the token in it."""
+    before, _, token = link.strip().partition("#")
+    address = before.rstrip("/").removesuffix("/setup")
+    if not token or not address:
+        raise Declined("Give the whole link that `tidemill up` printed as `set up`, with what follows the #.")
+    return Pool(pool_address(os.environ.get(URL_VARIABLE) or address)), token

@@ -1,0 +1,257 @@
+"""`tidemill agent …`: an owner's machine joins a pool, works, rests and leaves.
+
+Commands work whether an agent runs or not: they change files in its home, and a running agent notices.
+"""
+
+import asyncio
+import getpass
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidemill.agent.home.home import Home, prepare, running_pid
+from tidemill.agent.home.identity import checked_urls
+from tidemill.agent.home.leaving import REASON_MAX, Leave, forget_everything, wish_to_leave
+from tidemill.agent.home.rules_file import RulesFile
+from tidemill.agent.home.status_file import read_status
+from tidemill.cli.agent import agent_rules, agent_service
+from tidemill.cli.agent.agent_home import agent_settings, own_home
+from tidemill.cli.agent.agent_status import print_status
+from tidemill.cli.client.surroundings import operator_name
+from tidemill.cli.terminal.output import AsJson, Declined, Exit, report, say
+from tidemill.core.nodes.join_tokens import Shown, read
+from tidemill.core.nodes.rules.rules import Work
+from tidemill.core.refusals import Refusal
+from tidemill.core.settings import Settings
+from tidemill.host.clocks import wall
+
+if TYPE_CHECKING:
+    from tidemill.agent.run import Agent, Ending
+
+app = typer.Typer(help="This machine as a node of a pool: join, run, rest, leave.", no_args_is_help=True)
+app.add_typer(agent_rules.app, name="rules")
+
+Authority = Annotated[
+    Path | None, typer.Option("--ca", help="Certificates of the authority that signed the pool's, in PEM form.")
+]
+_TOKEN_MAX = 1_000
+_LEAVE_S = 30.0
+_POLL_S = 0.2
+
+
+@app.command()
+def join(
+    url: Annotated[str, typer.Argument(metavar="URL", help="The pool's address, such as https://pool.example.com.")],
+    token_file: Annotated[
+        Path | None, typer.Option(help="The file that holds the join token; without it, stdin does.")
+    ] = None,
+    ca: Authority = None,
+    once: Annotated[bool, typer.Option("--once", help="Leave the running to `tidemill agent run`.")] = False,
+) -> None:
+    """Join a pool, and go on running as its node."""
+    settings = agent_settings(ca)
+    token = read(_token(token_file))
+    if isinstance(token, Refusal):
+        raise Declined(token.sentence)
+    _start(settings, own_home(settings), token=token, url=url, once=once)
+
+
+@app.command()
+def run(ca: Authority = None) -> None:
+    """Run as the node that this machine is, until stopped."""
+    settings = agent_settings(ca)
+    _start(settings, own_home(settings))
+
+
+@app.command()
+def status(as_json: AsJson = False) -> None:
+    """How this machine stands with its pool."""
+    print_status(own_home(agent_settings()), as_json=as_json)
+
+
+@app.command()
+def drain(
+    wait: Annotated[bool, typer.Option("--wait", help="Return when nothing runs any more.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Finish what this machine has, and take no new work until you resume it."""
+    home = _set_work(Work.DRAIN)
+    if wait:
+        _wait_until_idle(home)
+    report("This machine takes no new work until you resume it.", {"work": Work.DRAIN.value}, as_json=as_json)
+
+
+@app.command()
+def pause(as_json: AsJson = False) -> None:
+    """Stop working at once, until you resume it."""
+    _set_work(Work.PAUSE)
+    report("This machine does not work until you resume it.", {"work": Work.PAUSE.value}, as_json=as_json)
+
+
+@app.command()
+def resume(as_json: AsJson = False) -> None:
+    """Work again, as the rules allow."""
+    _set_work(Work.RUN)
+    report("This machine takes work again, as its rules allow.", {"work": Work.RUN.value}, as_json=as_json)
+
+
+@app.command()
+def leave(
+    reason: Annotated[str, typer.Option("--reason", "-r", help="Why, for the pool's records.")] = "",
+    force: Annotated[bool, typer.Option("--force", help="Forget the pool even if it cannot be told.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Leave the pool for good, and forget the identity that this machine had there."""
+    from tidemill.agent.starting import member_of
+
+    if len(reason) > REASON_MAX or not reason.isprintable():
+        raise Declined(f"A reason has at most {REASON_MAX} printable characters: shorten it.")
+    settings = agent_settings()
+    home = own_home(settings)
+    if not force:
+        member_of(home)
+    prepare(home)
+    wish_to_leave(home, Leave(reason, force))
+    _carry_out_leave(settings, home, force=force)
+    forget_everything(home)
+    report("This machine has left the pool and forgotten it.", {"left": True}, as_json=as_json)
+
+
+# Here, because help lists commands in this order.
+app.command()(agent_service.doctor)
+app.command()(agent_service.install)
+app.command()(agent_service.uninstall)
+
+
+def _welcome(node_id: str, *, once: bool) -> str:
+    """What a machine is now, and what its owner may want next."""
+    goes_on = "Run it with `tidemill agent run`" if once else "It runs until you press Ctrl-C"
+    service = " `tidemill agent install` makes it a service." if os.geteuid() == 0 else ""
+    return f"This machine is node {node_id} of the pool. {goes_on}; `tidemill agent status` shows how it is.{service}"
+
+
+def _token(file: Path | None) -> str:
+    """The join token. It is never an argument: whoever is on the machine could read it."""
+    if file is not None:
+        with file.open(encoding="utf-8", errors="replace") as opened:
+            return opened.read(_TOKEN_MAX)
+    if sys.stdin.isatty():
+        with suppress(EOFError):
+            return getpass.getpass("Join token: ")
+    return sys.stdin.readline(_TOKEN_MAX)
+
+
+def _start(settings: Settings, home: Home, *, token: Shown | None = None, url: str = "", once: bool = False) -> None:
+    from tidemill.agent.run import End
+    from tidemill.agent.starting import NotJoined
+    from tidemill.serving.logs import configure_logs
+
+    configure_logs(settings.log)
+    try:
+        ending = asyncio.run(_run(settings, home, token, url, once=once))
+    except NotJoined as fault:
+        raise Declined(str(fault)) from None
+    say(ending.sentence)
+    if ending.end is not End.STOPPED:
+        raise typer.Exit(Exit.FINAL)
+
+
+async def _run(settings: Settings, home: Home, token: Shown | None, url: str, *, once: bool) -> "Ending":
+    from tidemill.agent import starting
+    from tidemill.agent.run import Agent
+
+    if token is None:
+        starting.member_of(home)
+    else:
+        starting.expect_newcomer(home)
+        checked_urls([url])
+    async with starting.equipped(home, settings) as equipment:
+        if token is None:
+            membership = starting.member_of(home)
+        else:
+            membership = starting.applicant_in(home, token, [url], settings.agent.ca_file)
+        agent = Agent(equipment, membership, token.secret_part if token else None)
+        _stop_on_signals(agent)
+        running = asyncio.create_task(agent.only_join() if once else agent.run())
+        if token is not None:
+            await starting.joined(agent, running, home)
+            say(_welcome(str(agent.standing.membership.node_id), once=once))
+        if once:
+            agent.stop()
+        return await running
+
+
+def _stop_on_signals(agent: "Agent") -> None:
+    """The first signal stops the agent in order; the second at once, which loses nothing either."""
+    asked = False
+
+    def stop() -> None:
+        nonlocal asked
+        if asked:
+            os._exit(Exit.INTERRUPTED)
+        asked = True
+        agent.stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            asyncio.get_running_loop().add_signal_handler(number, stop)
+
+
+def _set_work(work: Work) -> Home:
+    home = own_home(agent_settings())
+    prepare(home)
+    book = RulesFile(home.rules).change({"work": work.value}, by=operator_name(), now=wall())
+    assert not isinstance(book, Refusal), "these are the words that the rule has"
+    return home
+
+
+def _wait_until_idle(home: Home) -> None:
+    """A status that does not know of the draining yet tells nothing about it."""
+    while running_pid(home) is not None:
+        found = read_status(home.status, wall())
+        if found:
+            work = found.fields.get("rules", {}).get("work", {}).get("value")
+            if work == Work.DRAIN.value and found.fields.get("work", {}).get("in_hand") == 0:
+                return
+        time.sleep(_POLL_S)
+
+
+def _carry_out_leave(settings: Settings, home: Home, *, force: bool) -> None:
+    """By the agent that runs here, or else by ourselves."""
+    if running_pid(home) is None:
+        if not force:
+            asyncio.run(_leave_by_ourselves(settings, home))
+        return
+    deadline = time.monotonic() + _LEAVE_S
+    while running_pid(home) is not None:
+        if time.monotonic() > deadline:
+            raise Declined(_untold("The agent that runs here has had no answer of the pool."))
+        time.sleep(_POLL_S)
+
+
+async def _leave_by_ourselves(settings: Settings, home: Home) -> None:
+    from tidemill.agent.run import Agent, End
+    from tidemill.agent.starting import equipped, member_of
+
+    membership = member_of(home)
+    async with equipped(home, settings) as equipment:
+        agent = Agent(equipment, membership)
+        _stop_on_signals(agent)
+        late = asyncio.get_running_loop().call_later(_LEAVE_S, agent.stop)
+        ending = await agent.run()
+        late.cancel()
+        if ending.end is End.STOPPED:
+            raise Declined(_untold(agent.standing.link.sentence or "The pool has not answered."))
+
+
+def _untold(cause: str) -> str:
+    return (
+        f"{cause} This machine leaves when its agent runs and the pool can be told: run this again to see it through, "
+        "or leave with --force."
+    )

@@ -1,0 +1,78 @@
+"""`tidemill agent rules`: at which price, when, and up to which heat and power this machine works.
+
+They are the same rules that the owner can set in the pool; of each the newest counts, wherever it was set.
+"""
+
+from typing import Annotated
+
+import typer
+
+from tidemill.agent.home.home import prepare
+from tidemill.agent.home.rules_file import RulesFile
+from tidemill.cli.agent.agent_home import agent_settings, own_home
+from tidemill.cli.client.surroundings import operator_name
+from tidemill.cli.nodes.rule_words import EXAMPLES, NAMES, wish, written
+from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_table, say
+from tidemill.core.clock import as_datetime
+from tidemill.core.nodes.rules.rule_book import Entry, Place, RuleBook, shown
+from tidemill.core.refusals import Refusal
+from tidemill.host.clocks import wall
+
+app = typer.Typer(help="The rules by which this machine works.", no_args_is_help=True)
+
+
+@app.command()
+def show(as_json: AsJson = False) -> None:
+    """The rules that hold, and where they were set."""
+    _print(_file().read(), as_json=as_json)
+
+
+@app.command("set")
+def set_rules(
+    rules: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME=VALUE…",
+            help=f"Of {NAMES}, such as {EXAMPLES}, or as JSON; `price=` takes a rule away.",
+        ),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Set rules, all of them or none."""
+    wishes = dict(_wish(rule) for rule in rules)
+    book = _file().change(wishes, by=operator_name(), now=wall())
+    if isinstance(book, Refusal):
+        raise Declined(book.sentence)
+    _print(book, as_json=as_json)
+
+
+def _wish(rule: str) -> tuple[str, object]:
+    name, value = wish(rule)
+    if name == "work":
+        raise Declined("Use `tidemill agent drain`, `pause` or `resume` for this.")
+    return name, value
+
+
+def _file() -> RulesFile:
+    home = own_home(agent_settings())
+    prepare(home)
+    return RulesFile(home.rules)
+
+
+def _print(book: RuleBook, *, as_json: bool) -> None:
+    values = shown(book)
+    if as_json:
+        print_json(values)
+        return
+    held = [(name, entry) for name, entry in sorted(book.entries.items()) if entry.value is not None]
+    if not held:
+        say("No rules are set: `tidemill agent rules set price=1.5` sets one.")
+        return
+    rows = [(name, written(name, values[name]["value"]), *_origin(entry)) for name, entry in held]
+    print_table(("rule", "value", "set", "at (UTC)"), rows)
+
+
+def _origin(entry: Entry) -> tuple[str, str]:
+    """Where a rule was set, and by which user if it was here: those of the pool are accounts, known there."""
+    where = "in the pool" if entry.place is Place.POOL else f"here by {entry.by}"
+    return where, f"{as_datetime(entry.at):%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,145 @@
+"""`tidemill artefacts`: inputs, models and results that you keep in the pool.
+
+Uploads and downloads that were interrupted go on when the same command is run again.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from tidemill.cli.artefacts.artefact_downloads import download
+from tidemill.cli.artefacts.artefact_uploads import Sending, Upload, hashed
+from tidemill.cli.client.http_calls import moment
+from tidemill.cli.client.signed_in import as_operator, signed_in
+from tidemill.cli.terminal.output import AsJson, Declined, in_words, print_fields, print_json, print_table, report, say
+from tidemill.core.artefacts.artefact import Purpose
+
+app = typer.Typer(help="Artefacts: inputs, models and results that you keep in the pool.", no_args_is_help=True)
+
+Which = Annotated[UUID, typer.Argument(metavar="ID", help="The artefact's id.")]
+
+_ROUTE = "/artefacts"
+
+
+class Uploaded(StrEnum):
+    """What a person uploads."""
+
+    INPUT = "input"
+    MODEL = "model"
+
+
+@app.command()
+def put(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to upload.")],
+    name: Annotated[str, typer.Option(help="What it is called in the pool; the file's own name if not given.")] = "",
+    purpose: Annotated[Uploaded, typer.Option(help="What it is for.")] = Uploaded.INPUT,
+    as_json: AsJson = False,
+) -> None:
+    """Upload a file. Run again after an interruption, it goes on where it was."""
+    found = uploaded(file, name or file.name, purpose)
+    print_artefact(found, as_json=as_json)
+
+
+@app.command("list")
+def list_artefacts(
+    purpose: Annotated[Purpose | None, typer.Option(help="Only what is for this.")] = None,
+    owner: Annotated[UUID | None, typer.Option(help="Only those of this account, by its id; for operators.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Show at most so many.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """List your artefacts, newest first; an operator sees everybody's."""
+    wanted = {"purpose": purpose, "owner": owner}
+    found = as_operator().listed(_ROUTE, {name: str(value) for name, value in wanted.items() if value}, limit)
+    if as_json:
+        print_json(found)
+    elif found:
+        print_table(("id", "name", "purpose", "size", "made (UTC)"), [_row(artefact) for artefact in found])
+    else:
+        say("There are no artefacts: `tidemill artefacts put FILE` uploads one.")
+
+
+@app.command()
+def show(artefact: Which, as_json: AsJson = False) -> None:
+    """Show an artefact, with its SHA-256."""
+    print_artefact(as_operator().ask("GET", f"{_ROUTE}/{artefact}"), as_json=as_json)
+
+
+@app.command()
+def get(
+    artefact: Which,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; its own name else.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Download an artefact into a file. Run again after an interruption, it goes on where it was."""
+    caller = as_operator()
+    found = caller.ask("GET", f"{_ROUTE}/{artefact}")
+    target = output or Path(found["name"])
+    with _progress("Downloading", found["size_bytes"]) as told:
+        download(caller, found, target, told)
+    report(f"{target} is there, with SHA-256 {found['digest']}.", {**found, "file": str(target)}, as_json=as_json)
+
+
+@app.command()
+def delete(
+    artefact: Which,
+    reason: Annotated[str, typer.Option("--reason", "-r", help="Why; operators say it of somebody else's.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Delete an artefact that no unfinished work needs. Who gives a reason does it as an operator, where they can."""
+    caller = as_operator() if reason else signed_in()
+    gone = caller.ask("DELETE", f"{_ROUTE}/{artefact}", query={"reason": reason})
+    report(f"{gone['name']} is deleted.", gone, as_json=as_json)
+
+
+def uploaded(file: Path, name: str, purpose: Uploaded) -> dict[str, Any]:
+    """Upload a file and answer the artefact that it has become."""
+    if not file.is_file():
+        raise Declined(f"{file} is no file: give one that can be read.")
+    caller = signed_in()
+    with _progress("Hashing", file.stat().st_size) as told:
+        digest, size_bytes = hashed(file, told)
+    with _progress("Uploading", size_bytes) as told:
+        artefact_id = Upload(caller, Sending(file, name, purpose.value, size_bytes, digest)).run(told)
+    found: dict[str, Any] = caller.ask("GET", f"{_ROUTE}/{artefact_id}")
+    return found
+
+
+def print_artefact(artefact: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(artefact)
+        return
+    fields = {
+        "id": artefact["id"],
+        "name": artefact["name"],
+        "purpose": artefact["purpose"],
+        "size": f"{in_words(artefact['size_bytes'])} ({artefact['size_bytes']} bytes)",
+        "sha256": artefact["digest"],
+        "made (UTC)": moment(artefact["made_at"]),
+    }
+    print_fields(fields | ({"attempt": artefact["attempt_id"]} if artefact["attempt_id"] else {}))
+
+
+def _row(artefact: dict[str, Any]) -> tuple[str, ...]:
+    size, made = in_words(artefact["size_bytes"]), moment(artefact["made_at"])
+    return artefact["id"], artefact["name"], artefact["purpose"], size, made
+
+
+@contextmanager
+def _progress(what: str, total_bytes: int) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True))
+    with Progress(*columns, TransferSpeedColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+        task = bar.add_task(what, total=total_bytes)
+        yield lambda at: bar.update(task, completed=at)

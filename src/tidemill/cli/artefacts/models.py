@@ -1,0 +1,98 @@
+"""`tidemill models`: the models of the pool. Everybody sees them; operators add and remove them."""
+
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from tidemill.cli.artefacts.artefacts import Uploaded, uploaded
+from tidemill.cli.client.http_calls import moment
+from tidemill.cli.client.signed_in import as_operator
+from tidemill.cli.terminal.output import AsJson, in_words, print_fields, print_json, print_table, report, say
+
+app = typer.Typer(help="The models of the pool: list, show, add, remove.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The model's name.")]
+
+_ROUTE = "/models"
+
+
+@app.command("list")
+def list_models(
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Show at most so many.")] = 100, as_json: AsJson = False
+) -> None:
+    """List the models of the pool, by name."""
+    found = as_operator().listed(_ROUTE, {}, limit)
+    if as_json:
+        print_json(found)
+    elif found:
+        print_table(("name", "size", "memory", "GPU memory", "licence"), [_row(model) for model in found])
+    else:
+        say("The pool has no models yet: an operator adds one with `tidemill models add`.")
+
+
+@app.command()
+def show(name: Name, as_json: AsJson = False) -> None:
+    """Show a model: where it comes from, its licence, its SHA-256, and what it needs."""
+    found = as_operator().ask("GET", f"{_ROUTE}/{name}")
+    if as_json:
+        print_json(found)
+    else:
+        _print_model(found)
+
+
+@app.command()
+def add(
+    name: Name,
+    what: Annotated[str, typer.Argument(metavar="FILE|ID", help="Its file, or the id of one uploaded as a model.")],
+    *,
+    source: Annotated[str, typer.Option(help="Where it comes from, in words or as a URL.")],
+    licence: Annotated[str, typer.Option(help="Its licence, such as Apache-2.0.")],
+    memory: Annotated[int, typer.Option(min=0, help="The memory that a node needs for it, in MiB.")] = 0,
+    gpu_memory: Annotated[int, typer.Option(min=0, help="The GPU memory that it needs, in MiB; 0 needs none.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Add a model to the pool, as an operator. An upload that was interrupted goes on when this is run again."""
+    needs = {"memory_mib": memory, "gpu_memory_mib": gpu_memory}
+    asked = {"name": name, "source": source, "licence": licence, "artefact_id": _artefact(what), **needs}
+    found = as_operator().ask("POST", _ROUTE, asked)
+    report(f"The pool has the model {found['name']} now, with SHA-256 {found['digest']}.", found, as_json=as_json)
+
+
+@app.command()
+def remove(name: Name, as_json: AsJson = False) -> None:
+    """Remove a model from the pool, as an operator. Its artefact stays."""
+    found = as_operator().ask("DELETE", f"{_ROUTE}/{name}")
+    report(f"The model {found['name']} is removed; its artefact {found['artefact_id']} stays.", found, as_json=as_json)
+
+
+def _artefact(what: str) -> str:
+    """The id of the artefact that is meant; a file is uploaded first."""
+    try:
+        return str(UUID(what))
+    except ValueError:
+        file = Path(what)
+    found: str = uploaded(file, file.name, Uploaded.MODEL)["id"]
+    return found
+
+
+def _row(model: dict[str, Any]) -> tuple[str, ...]:
+    needs = (f"{model['memory_mib']} MiB", f"{model['gpu_memory_mib']} MiB")
+    return model["name"], in_words(model["size_bytes"]), *needs, model["licence"]
+
+
+def _print_model(model: dict[str, Any]) -> None:
+    print_fields(
+        {
+            "name": model["name"],
+            "source": model["source"],
+            "licence": model["licence"],
+            "size": in_words(model["size_bytes"]),
+            "sha256": model["digest"],
+            "artefact": model["artefact_id"],
+            "memory": f"{model['memory_mib']} MiB",
+            "GPU memory": f"{model['gpu_memory_mib']} MiB",
+            "added (UTC)": moment(model["added_at"]),
+        }
+    )

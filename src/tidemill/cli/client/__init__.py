@@ -1,0 +1,1 @@
+"""How commands reach a pool: over HTTP as somebody, or in its database."""

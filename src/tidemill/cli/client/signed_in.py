@@ -1,0 +1,225 @@
+"""Asking a pool as somebody: with an API key, as who is logged in, or as whoever has the pool's home.
+
+An access token is good for minutes. When the pool no longer knows it, the refresh token is changed for the next one,
+by one command at a time. When the pool wants a fresh password, it is asked for, and what was asked is repeated.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NoReturn, TypeVar
+
+from tidemill.cli.client.credentials import Credentials, StoredTokens, credentials_folder, stored_pools
+from tidemill.cli.client.http_calls import Pool, PoolRefused, pool_address
+from tidemill.cli.client.surroundings import KEY_VARIABLE, URL_VARIABLE, load, outside_urls
+from tidemill.cli.terminal.output import Declined
+from tidemill.cli.terminal.questions import ask_password, with_code
+from tidemill.core.accounts.keys import looks_like_key
+from tidemill.core.accounts.permissions import PermissionRefusal
+from tidemill.core.accounts.sessions import SessionRefusal
+from tidemill.core.faults import NotRunning
+from tidemill.core.settings.reach import own_address, public_url
+from tidemill.store.embedded import owner_pid
+
+T = TypeVar("T")
+
+_OVER = {SessionRefusal.SESSION_OVER.code, SessionRefusal.TOKEN_UNKNOWN.code}
+_PAGE_MAX = 500
+_CUSTOMER = "demonstration/customer.key"
+
+
+class SignedIn:
+    """A pool, and who we are there."""
+
+    def __init__(self, pool: Pool, token: str) -> None:
+        self.pool = pool
+        self._token = token
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, object] | None = None,
+        query: Mapping[str, str] | None = None,
+    ) -> Any:
+        return self.acting(lambda token: self.pool.ask(method, path, body, token=token, query=query))
+
+    def acting(self, act: Callable[[str], T]) -> T:
+        """Do something with the token that says who we are. It may be done again with a newer one."""
+        return act(self._token)
+
+    def listed(self, path: str, query: Mapping[str, str], most: int) -> list[dict[str, Any]]:
+        """The first rows of a list, page by page."""
+        items: list[dict[str, Any]] = []
+        page: dict[str, Any] = {"has_more": True, "after": None}
+        while page["has_more"] and len(items) < most:
+            after = {"after": page["after"]} if page["after"] else {}
+            limit = str(min(most - len(items), _PAGE_MAX))
+            page = self.ask("GET", path, query={**query, **after, "limit": limit})
+            items += page["items"]
+        return items
+
+
+class LoggedIn(SignedIn):
+    """With the tokens of a session, which are kept in a file."""
+
+    def __init__(self, pool: Pool, credentials: Credentials, stored: StoredTokens) -> None:
+        super().__init__(pool, stored.access_token)
+        self.stored = stored
+        self._credentials = credentials
+
+    def acting(self, act: Callable[[str], T]) -> T:
+        try:
+            return self._refreshed(act)
+        except PoolRefused as refused:
+            if refused.code != PermissionRefusal.FRESH_LOGIN_NEEDED.code:
+                raise
+        self._reauthenticate()
+        return self._refreshed(act)
+
+    def forget(self) -> None:
+        """The session is over: its tokens leave the disk, unless there are newer ones of another session."""
+        with self._credentials.locked():
+            stored = self._credentials.read()
+            if stored is not None and stored.session_id == self.stored.session_id:
+                self._credentials.remove()
+
+    def _refreshed(self, act: Callable[[str], T]) -> T:
+        try:
+            return act(self._token)
+        except PoolRefused as refused:
+            if refused.code == SessionRefusal.SESSION_OVER.code:
+                self.forget()
+            if refused.code != SessionRefusal.TOKEN_UNKNOWN.code:
+                raise
+        self._refresh()
+        return act(self._token)
+
+    def _refresh(self) -> None:
+        """Get the next tokens. Whoever had the lock before us may have done it already."""
+        with self._credentials.locked():
+            stored = self._credentials.read()
+            if stored is None or stored.session_id != self.stored.session_id:
+                raise Declined("You logged out or in again in the meantime: run this once more.")
+            if stored.access_token == self._token:
+                stored = self._changed(stored)
+        self._token = stored.access_token
+
+    def _changed(self, stored: StoredTokens) -> StoredTokens:
+        try:
+            opened = self.pool.ask("POST", "/auth/refresh", {"refresh_token": stored.refresh_token})
+        except PoolRefused as refused:
+            if refused.code in _OVER:
+                self._credentials.remove()
+            raise
+        tokens = {name: opened[name] for name in ("access_token", "refresh_token", "session_expires_at")}
+        stored = replace(stored, **tokens)
+        self._credentials.write(stored)
+        return stored
+
+    def _reauthenticate(self) -> None:
+        password = ask_password("This needs your password again", otherwise="Run `tidemill login` first.")
+        path, body = "/auth/reauthenticate", {"password": password}
+        with_code(
+            lambda code: self._refreshed(lambda token: self.pool.ask("POST", path, {**body, "code": code}, token=token))
+        )
+
+
+def pool_named(url: str | None) -> Pool:
+    """The pool somebody names, or the environment does, or the one of this machine."""
+    named = url or os.environ.get(URL_VARIABLE)
+    return Pool(pool_address(named)) if named else _own_pool()
+
+
+def signed_in() -> SignedIn:
+    """With the API key in the environment, or as who is logged in; else as the customer of a demonstration here."""
+    key = os.environ.get(KEY_VARIABLE, "").strip()
+    if not key:
+        pool = _pool_of_login()
+        return _session_at(pool) or _demonstrated(pool) or _nobody(pool)
+    if not looks_like_key(key):
+        raise Declined(f"{KEY_VARIABLE} does not hold an API key: it begins with tm_ and has 67 letters and digits.")
+    return SignedIn(pool_named(None), key)
+
+
+def logged_in() -> LoggedIn:
+    pool = _pool_of_login()
+    return _session_at(pool) or _nobody(pool)
+
+
+def as_operator() -> SignedIn:
+    """As `signed_in`; and whoever can read the home of this machine's pool is its operator without logging in."""
+    if os.environ.get(KEY_VARIABLE):
+        return signed_in()
+    pool = _pool_of_login()
+    return _session_at(pool) or _at_home(pool) or _nobody(pool)
+
+
+def keep(pool: Pool, address: str, opened: Mapping[str, Any]) -> LoggedIn:
+    """Store a session that has just begun. The one it replaces ends: nobody has its tokens any more."""
+    names = ("session_id", "session_expires_at", "access_token", "refresh_token")
+    tokens = StoredTokens(url=pool.url, address=address, **{name: opened[name] for name in names})
+    credentials = Credentials(credentials_folder(), pool.url)
+    with credentials.locked():
+        replaced = credentials.read()
+        credentials.write(tokens)
+    if replaced is not None:
+        _end_replaced(pool, tokens, replaced)
+    return LoggedIn(pool, credentials, tokens)
+
+
+def _end_replaced(pool: Pool, tokens: StoredTokens, replaced: StoredTokens) -> None:
+    try:
+        pool.ask("DELETE", f"/account/sessions/{replaced.session_id}", token=tokens.access_token)
+    except PoolRefused:
+        return  # it was over, or another account's: then it ends by itself
+
+
+def _nobody(pool: Pool) -> NoReturn:
+    raise Declined(f"You are not logged in at {pool.url}: run `tidemill login`.")
+
+
+def _session_at(pool: Pool) -> LoggedIn | None:
+    credentials = Credentials(credentials_folder(), pool.url)
+    stored = credentials.read()
+    return None if stored is None else LoggedIn(pool, credentials, stored)
+
+
+def _at_home(pool: Pool) -> SignedIn | None:
+    """With the token in the pool's home."""
+    return _with_secret(pool, "operator.token")
+
+
+def _demonstrated(pool: Pool) -> SignedIn | None:
+    """With the key of its customer that a demonstration keeps in its home."""
+    readable = os.access(load().settings.home / _CUSTOMER, os.R_OK)
+    return _with_secret(pool, _CUSTOMER) if readable else None
+
+
+def _with_secret(pool: Pool, name: str) -> SignedIn | None:
+    """With a secret in the pool's home, if it is this machine's pool and we may read it."""
+    settings = load().settings
+    if pool.url not in (own_address(settings), public_url(settings)):
+        return None
+    if outside_urls(settings) is None and owner_pid(settings.home) is None:
+        raise NotRunning("This pool is not running: start it with `tidemill up`.")
+    try:
+        return SignedIn(pool, (settings.home / name).read_text("utf-8").strip())
+    except OSError:
+        return None
+
+
+def _own_pool() -> Pool:
+    return Pool(pool_address(own_address(load().settings)))
+
+
+def _pool_of_login() -> Pool:
+    """The pool that is named, or this machine's, or the only one that somebody is logged in to."""
+    if os.environ.get(URL_VARIABLE):
+        return pool_named(None)
+    own, known = own_address(load().settings), stored_pools(credentials_folder())
+    if own in known or not known:
+        return _own_pool()
+    if len(known) > 1:
+        raise Declined(f"You are logged in to several pools: set {URL_VARIABLE} to one of {', '.join(known)}.")
+    return Pool(known[0])

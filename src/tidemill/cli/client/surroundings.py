@@ -1,0 +1,104 @@
+"""What a command finds around it: the settings, and the database of the pool they name."""
+
+import os
+import pwd
+import tomllib
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import platformdirs
+
+from tidemill.cli.terminal.output import say
+from tidemill.core.faults import NotRunning, SettingsFault
+from tidemill.core.settings import CONFIG_VARIABLE, Built, Settings, build
+from tidemill.store.address import DatabaseUrls
+from tidemill.store.database import connect
+from tidemill.store.embedded import EmbeddedServer, attach
+from tidemill.store.query import Connection
+
+URL_VARIABLE = "TIDEMILL_URL"
+KEY_VARIABLE = "TIDEMILL_API_KEY"
+"""Which pool a command asks over HTTP, and with which key instead of a login; they are no settings."""
+
+_NOTHING: Mapping[str, object] = {}
+
+
+def load(overrides: Mapping[str, object] = _NOTHING) -> Built:
+    """The settings of this process, from the file, the environment and the flags."""
+    home = default_home()
+    named = os.environ.get(CONFIG_VARIABLE)
+    file = Path(named) if named else Path(os.environ.get("TIDEMILL_HOME") or home) / "tidemill.toml"
+    return build(
+        toml=_read(file, required=bool(named)),
+        toml_name=str(file),
+        environment=os.environ,
+        home=home,
+        overrides={name: value for name, value in overrides.items() if value is not None},
+        reserved=(URL_VARIABLE, KEY_VARIABLE),
+    )
+
+
+def operator_name() -> str:
+    """Who runs the command. Not from the environment: whoever could choose the name could be two operators."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+def default_home() -> Path:
+    """Root's own home is closed to the server's user, so root's pool lives where services keep their state."""
+    return Path("/var/lib/tidemill") if os.geteuid() == 0 else platformdirs.user_data_path("tidemill", appauthor=False)
+
+
+def server_of(settings: Settings, report: Callable[[str], None] = say) -> EmbeddedServer:
+    return EmbeddedServer(settings.home, server_user=settings.database.server_user, report=report)
+
+
+def outside_urls(settings: Settings) -> DatabaseUrls | None:
+    """The URLs of an outside server, if one is set."""
+    if settings.database_url is None:
+        return None
+    return DatabaseUrls(settings.database_url, settings.database_owner_url or settings.database_url)
+
+
+def running_urls(settings: Settings) -> DatabaseUrls:
+    """The database of a pool that is up; a fault if it is not."""
+    return outside_urls(settings) or attach(settings.home)
+
+
+@asynccontextmanager
+async def database_urls(settings: Settings) -> AsyncIterator[DatabaseUrls]:
+    """The pool's database, up or not: an embedded server that is down is started for the length of one command."""
+    try:
+        urls = running_urls(settings)
+    except NotRunning:
+        server = server_of(settings)
+        await server.start()
+        try:
+            yield server.urls
+        finally:
+            await server.stop()
+    else:
+        yield urls
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Connection]:
+    connection = await connect(url)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+def _read(file: Path, *, required: bool) -> Mapping[str, object]:
+    try:
+        return tomllib.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        if required:
+            raise SettingsFault(f"{file}, named by {CONFIG_VARIABLE}, does not exist.") from None
+        return {}
+    except (OSError, ValueError) as error:
+        raise SettingsFault(f"{file} cannot be read: {error}") from error

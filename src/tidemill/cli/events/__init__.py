@@ -1,0 +1,1 @@
+"""Commands that read the log of events and the audit trail."""

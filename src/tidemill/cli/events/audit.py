@@ -1,0 +1,189 @@
+"""`tidemill audit`: the trail of every act that security depends on. Verifying needs a database, or only a file."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+
+from tidemill.cli.client.surroundings import connected, database_urls, load
+from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_line, print_table, report, say
+from tidemill.core.clock import Instant, as_datetime, as_instant
+from tidemill.core.events.trail import NO_ACTS, Act, Damage, Flaw, Head, Verification
+from tidemill.core.events.trail_lines import act_of, head_of, line_of
+from tidemill.store.events import heads_file, trail
+from tidemill.store.query import Connection
+
+app = typer.Typer(help="The audit trail: show, verify, export.", no_args_is_help=True)
+
+T = TypeVar("T")
+
+Heads = Annotated[
+    list[str] | None, typer.Option("--head", metavar="NUMBER:SHA256", help="A head you kept; it must be in the trail.")
+]
+HeadsFile = Annotated[
+    Path | None, typer.Option("--heads", dir_okay=False, exists=True, help="A file of heads you kept, one a line.")
+]
+
+
+@app.command("head")
+def show_head(as_json: AsJson = False) -> None:
+    """Where the trail ends now. Keep it where nobody who runs the pool can change it."""
+    head = _read(trail.head)
+    if as_json:
+        at = None if head.at is None else as_datetime(head.at).isoformat()
+        print_json({"number": head.number, "sha256": head.sha256.hex(), "at": at})
+    else:
+        print_line(str(head))
+
+
+@app.command()
+def show(
+    kind: Annotated[str | None, typer.Option(help="Only acts of this kind, such as pool.switch_thrown.")] = None,
+    subject: Annotated[str | None, typer.Option(help="Only acts about this.")] = None,
+    before: Annotated[int | None, typer.Option(min=1, max=trail.NUMBER_MAX, help="Only acts before this one.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Show at most so many.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """List the acts of the trail, newest first."""
+    found = _read(lambda c: trail.listed(c, kind=kind, subject=subject, before=before, limit=limit))
+    if as_json:
+        for act in found:
+            print_line(line_of(act))
+    else:
+        print_table(("number", "at", "kind", "subject", "body"), [_row(act) for act in found])
+
+
+@app.command()
+def export(
+    since: Annotated[datetime | None, typer.Option(help="Only from this time on (UTC).")] = None,
+    until: Annotated[datetime | None, typer.Option(help="Only before this time (UTC).")] = None,
+    file: Annotated[Path | None, typer.Option(help="Where to; standard output if left out.")] = None,
+) -> None:
+    """Write the trail as JSON lines, which `tidemill audit verify --file` checks without any database."""
+    if file and file.exists():
+        raise Declined(f"{file} is there already: name a file that is not.")
+    if file is None:
+        _read(lambda c: _export(c, since, until, print_line))
+        return
+    with file.open("x", encoding="ascii") as out:
+        written = _read(lambda c: _export(c, since, until, lambda line: _write(out.write, line)))
+    say(f"{written} acts are in {file}.")
+
+
+@app.command()
+def verify(
+    head: Heads = None,
+    heads: HeadsFile = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(dir_okay=False, exists=True, help="Check an exported file instead of the pool's own trail."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Recompute the whole trail, and compare it with every head that was published or kept.
+
+    Tells the first act that was edited, removed or moved, and a tail that was cut. Then the answer is no."""
+    demanded = [*map(_head, head or ()), *(_heads(heads) if heads else ())]
+    check = asyncio.run(_verify_file(file, demanded)) if file else _read(lambda c: _verify_pool(c, demanded))
+    verification, flaw = check
+    if flaw:
+        if as_json:
+            print_json({"whole": False, "damage": flaw.damage, "number": flaw.number, "detail": flaw.sentence})
+        raise Declined(f"Act {flaw.number}, {flaw.damage}. {flaw.sentence}")
+    fields = {"whole": True, "head": str(verification.head), "lost_heads": [str(one) for one in verification.lost]}
+    report(_praise(verification), fields, as_json=as_json)
+
+
+async def _verify_pool(connection: Connection, demanded: Sequence[Head]) -> tuple[Verification, Flaw | None]:
+    """Heads are read before the trail: what is published in between is in the trail that is read."""
+    kept = load().settings.home / heads_file.NAME
+    expected = [*(await trail.published_heads(connection)), *(_heads(kept, torn=True) if kept.exists() else ())]
+    verification = Verification(demanded=demanded, expected=expected)
+    flaw = await _first_flaw(verification, trail.acts(connection))
+    return verification, flaw or await trail.difference(connection)
+
+
+async def _verify_file(file: Path, demanded: Sequence[Head]) -> tuple[Verification, Flaw | None]:
+    verification = Verification(demanded=demanded, partial=True)
+    with file.open("rb") as lines:
+        return verification, await _first_flaw(verification, _acts_in(lines))
+
+
+async def _first_flaw(verification: Verification, acts: "AsyncIterator[Act | Flaw]") -> Flaw | None:
+    async for act in acts:
+        if flaw := act if isinstance(act, Flaw) else verification.take(act):
+            return flaw
+    return verification.finish()
+
+
+async def _acts_in(lines: Iterable[bytes]) -> "AsyncIterator[Act | Flaw]":
+    for number, line in enumerate(lines, start=1):
+        act = act_of(line.decode("ascii", errors="replace").removesuffix("\n"))
+        yield act or Flaw(Damage.EDITED, number, f"Line {number} of the file is no act as it was exported.")
+
+
+async def _export(
+    connection: Connection, since: datetime | None, until: datetime | None, write: Callable[[str], object]
+) -> int:
+    first, last = 1, trail.NUMBER_MAX
+    if since or until:
+        latest = as_instant(datetime.max.replace(tzinfo=UTC))
+        first, last = await trail.bounds(
+            connection, _utc(since) if since else Instant(0), _utc(until) if until else latest
+        )
+    written = 0
+    async for act in trail.acts(connection, after=first - 1, until=last):
+        write(line_of(act))
+        written += 1
+    return written
+
+
+def _read(question: Callable[[Connection], Awaitable[T]]) -> T:
+    """Asked of the database itself, which is started for it if the pool is down."""
+
+    async def ask() -> T:
+        async with database_urls(load().settings) as urls, connected(urls.program) as connection:
+            return await question(connection)
+
+    return asyncio.run(ask())
+
+
+def _write(write: Callable[[str], object], line: str) -> None:
+    write(line + "\n")
+
+
+def _head(text: str) -> Head:
+    head = head_of(text)
+    if head is None:
+        raise Declined(f"{text!r} is no head: write it as `tidemill audit head` does, NUMBER:SHA256.")
+    return head
+
+
+def _heads(file: Path, *, torn: bool = False) -> list[Head]:
+    """The heads in a file. In a file of our own a line may be torn; in one that somebody made it is a mistake."""
+    heads, strange = heads_file.read_heads(file.read_text("ascii", errors="replace").splitlines())
+    if strange and not torn:
+        raise Declined(f"{strange} lines of {file} are no heads: write one a line, as NUMBER:SHA256.")
+    if strange:
+        say(f"{strange} lines of {file} cannot be read and were left out.")
+    return heads
+
+
+def _praise(verification: Verification) -> str:
+    if verification.head == NO_ACTS:
+        return "The trail is empty."
+    told = f"The trail is whole up to {verification.head}."
+    if verification.lost:
+        told += f" {len(verification.lost)} heads were published before a backup was restored; their acts are gone."
+    return told
+
+
+def _utc(at: datetime) -> Instant:
+    return as_instant(at.replace(tzinfo=UTC))
+
+
+def _row(act: Act) -> tuple[str, ...]:
+    return str(act.number), f"{as_datetime(act.at):%Y-%m-%d %H:%M:%S}", act.kind, act.subject, act.body

@@ -1,0 +1,93 @@
+"""`tidemill events`: what has happened in the pool, and what happens now. Read from the database itself."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from typing import Annotated
+
+import typer
+
+from tidemill.cli.client.surroundings import connected, load, running_urls
+from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_line
+from tidemill.core.clock import as_datetime
+from tidemill.core.events.log import LOG_START, Cursor, Recorded
+from tidemill.core.faults import DatabaseFault, NotRunning
+from tidemill.core.settings import Settings
+from tidemill.store.events import events as log
+from tidemill.store.query import Connection
+
+_BATCH = 500
+_POLL_S = 1.0
+_PATIENCE_S = 15.0
+"""How long a reader waits for a database that went away, as it does when it is restarted."""
+
+
+def events(
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep on showing new ones.")] = False,
+    after: Annotated[str, typer.Option(help="Begin behind this cursor.")] = "start",
+    limit: Annotated[int | None, typer.Option(min=1, help="Show at most so many.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the pool's events, oldest first."""
+    cursor = LOG_START if after == "start" else Cursor.parse(after)
+    if cursor is None:
+        raise Declined(f"{after} is not a cursor: leave it out to begin at the start.")
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_show(load().settings, cursor, follow, limit, _print_json if as_json else _print))
+
+
+async def _show(
+    settings: Settings, after: Cursor, follow: bool, limit: int | None, show: Callable[[Recorded], None]
+) -> None:
+    shown = 0
+    source = _followed(settings, after) if follow else _read(settings, after)
+    async for event in source:
+        show(event)
+        shown += 1
+        if shown == limit:
+            return
+
+
+async def _followed(settings: Settings, after: Cursor) -> AsyncIterator[Recorded]:
+    """Goes on where it was when the database comes back."""
+    quiet_since = asyncio.get_running_loop().time()
+    while True:
+        try:
+            async for event in _read(settings, after):
+                after = event.cursor
+                yield event
+            quiet_since = asyncio.get_running_loop().time()
+        except DatabaseFault as fault:
+            if asyncio.get_running_loop().time() - quiet_since > _PATIENCE_S:
+                raise NotRunning("The pool has stopped: start it with `tidemill up`, and follow again.") from fault
+        await asyncio.sleep(_POLL_S)
+
+
+async def _read(settings: Settings, after: Cursor) -> AsyncIterator[Recorded]:
+    async with connected(running_urls(settings).program) as connection:
+        while batch := await _batch(connection, after):
+            for event in batch:
+                yield event
+            after = batch[-1].cursor
+
+
+async def _batch(connection: Connection, after: Cursor) -> list[Recorded]:
+    return list(await log.read(connection, after, _BATCH))
+
+
+def _print_json(event: Recorded) -> None:
+    print_json(
+        {
+            "cursor": str(event.cursor),
+            "id": str(event.id),
+            "at": as_datetime(event.at).isoformat(),
+            "kind": event.kind,
+            "subject": event.subject,
+            "body": event.body,
+        }
+    )
+
+
+def _print(event: Recorded) -> None:
+    body = "  ".join(f"{name}={value}" for name, value in event.body.items() if f":{value}" not in event.subject)
+    print_line(f"{as_datetime(event.at):%Y-%m-%d %H:%M:%S}  {event.kind:<20}  {event.subject}  {body}")

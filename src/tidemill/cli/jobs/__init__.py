@@ -1,0 +1,1 @@
+"""Commands about work: order it, follow it, fetch its results, check its proofs."""

@@ -1,0 +1,74 @@
+"""Job files: an order in YAML or JSON, with ranges as people write them. A file among its inputs is uploaded.
+
+A file is read as plain values only: no tags, no aliases, so that a small file cannot become a large order, and nothing
+in it is carried out.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import yaml  # type: ignore[import-untyped]
+
+from tidemill.cli.artefacts.artefacts import Uploaded, uploaded
+from tidemill.cli.terminal.output import Declined
+
+FILE_MAX_BYTES = 1024 * 1024
+_PLAIN = (str, int, float, bool, type(None))
+_DEPTH_MAX = 32
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # the library has no types
+    """YAML as JSON has it: aliases are refused, and times stay texts."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("an alias stands in it")
+        return super().compose_node(parent, index)
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def read_job(file: Path) -> dict[str, Any]:
+    """The order in a file."""
+    if not file.is_file():
+        raise Declined(f"{file} is no file: give one that can be read.")
+    with file.open("rb") as opened:
+        content = opened.read(FILE_MAX_BYTES + 1)
+    if len(content) > FILE_MAX_BYTES:
+        raise Declined(f"{file} has more than {FILE_MAX_BYTES:,} bytes: keep texts and programs as inputs.")
+    try:
+        read = yaml.load(content, _Loader)  # noqa: S506  # a safe loader, made safer
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise Declined(f"{file} cannot be read as YAML: {' '.join(str(error).split())}.") from None
+    if not isinstance(read, dict) or not _is_plain(read, 0):
+        raise Declined(f"{file} holds no job: write names and values, such as `kind: matmul`.")
+    return read
+
+
+def with_inputs(job: dict[str, Any], beside: Path) -> dict[str, Any]:
+    """The order with every input that is a file uploaded; paths are meant from where the job file is."""
+    inputs = job.get("inputs")
+    if not isinstance(inputs, dict):
+        return job
+    found = {name: _artefact(one, beside) for name, one in inputs.items()}
+    return {**job, "inputs": found}
+
+
+def _artefact(one: Any, beside: Path) -> Any:
+    if not isinstance(one, str) or not (file := beside / one).is_file():
+        return one
+    return uploaded(file, file.name, Uploaded.INPUT)["id"]
+
+
+def _is_plain(value: Any, depth: int) -> bool:
+    if depth > _DEPTH_MAX:
+        return False
+    if isinstance(value, dict):
+        return all(isinstance(name, str) and _is_plain(one, depth + 1) for name, one in value.items())
+    if isinstance(value, list):
+        return all(_is_plain(one, depth + 1) for one in value)
+    return isinstance(value, _PLAIN)

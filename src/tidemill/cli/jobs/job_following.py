@@ -1,0 +1,179 @@
+"""A job from its order to its end, as somebody waits for it: the plan, the question, progress, and what came of it."""
+
+import base64
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from decimal import Decimal
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import typer
+
+from tidemill.cli.artefacts.artefact_downloads import download
+from tidemill.cli.client.signed_in import SignedIn
+from tidemill.cli.jobs.job_view import progress_of, say_plan, state_of
+from tidemill.cli.jobs.private_results import Opener, opener_of
+from tidemill.cli.terminal.output import Declined, say
+from tidemill.core.jobs.archives import read_archive
+from tidemill.core.jobs.results import PIECE_BYTES
+from tidemill.core.refusals import Refusal
+
+ROUTE = "/marketplace/jobs"
+POLL_S = 1.0
+RESULTS_MAX = 100_000
+UNPACKED_MAX_BYTES = 64 * 1024 * 1024
+"""A larger archive is left as it is: any tar reads it."""
+
+
+def ordered(caller: SignedIn, body: dict[str, Any]) -> dict[str, Any]:
+    """A new job, with its quote."""
+    made: dict[str, Any] = caller.ask("POST", ROUTE, body)
+    return made
+
+
+def confirmed(caller: SignedIn, job: dict[str, Any]) -> dict[str, Any]:
+    """Confirm at the price that was shown, and at no other."""
+    quote = job["quote"]
+    if not quote["can_confirm"]:
+        raise Declined(f"{quote['why_not']} It is kept as job {job['id']}: `tidemill jobs show {job['id']}`.")
+    made: dict[str, Any] = caller.ask("POST", f"{ROUTE}/{job['id']}/confirm", {"at_most": quote["high"]})
+    return made
+
+
+def asked_and_confirmed(caller: SignedIn, job: dict[str, Any], *, yes: bool) -> dict[str, Any]:
+    """Show the plan, ask, and confirm."""
+    say_plan(job)
+    if job["quote"]["can_confirm"] and not yes:
+        _ask(job)
+    return confirmed(caller, job)
+
+
+def until_over(caller: SignedIn, job_id: str) -> dict[str, Any]:
+    """Wait until a job is over, and tell how far it is whenever that has changed. Ctrl-C leaves it running."""
+    told = ""
+    try:
+        while True:
+            job: dict[str, Any] = caller.ask("GET", f"{ROUTE}/{job_id}")
+            line = f"{state_of(job)}: {progress_of(job)}"
+            if line != told:
+                say(line)
+                told = line
+            if job["ended_at"] is not None:
+                return job
+            time.sleep(POLL_S)
+    except KeyboardInterrupt:
+        raise Declined(f"The job goes on without you: `tidemill jobs show {job_id}` tells how far it is.") from None
+
+
+def results_of(caller: SignedIn, job_id: str) -> list[dict[str, Any]]:
+    return caller.listed(f"{ROUTE}/{job_id}/result", {}, RESULTS_MAX)
+
+
+def paid_of(caller: SignedIn, job_id: str) -> dict[str, Decimal]:
+    """What each node was paid, by its name."""
+    paid: dict[str, Decimal] = {}
+    for one in caller.listed(f"{ROUTE}/{job_id}/resources", {}, RESULTS_MAX):
+        if amount := Decimal(one["paid"]):
+            paid[one["node_name"]] = paid.get(one["node_name"], Decimal(0)) + amount
+    return paid
+
+
+def kept(caller: SignedIn, results: Sequence[dict[str, Any]], folder: Path) -> list[Path]:
+    """Put the results into a folder, those of each task into one of its own. Nothing is written over."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return [file for result in results for file in _kept(caller, result, folder)]
+
+
+def printed(caller: SignedIn, job_id: str, *, follow: bool) -> Iterator[dict[str, Any]]:
+    """What a job has printed; with `follow` until it is over, or until Ctrl-C."""
+    after: dict[str, str] = {}
+    with suppress(KeyboardInterrupt):
+        while True:
+            over = not follow or caller.ask("GET", f"{ROUTE}/{job_id}")["ended_at"] is not None
+            page: dict[str, Any] = {"has_more": True}
+            while page["has_more"]:
+                page = caller.ask("GET", f"{ROUTE}/{job_id}/logs", query={"limit": "500", **after})
+                after = {"after": page["after"]} if page["after"] else {}
+                yield from page["items"]
+            if over:
+                return
+            time.sleep(POLL_S)
+
+
+def _ask(job: dict[str, Any]) -> None:
+    if not sys.stdin.isatty():
+        raise Declined(f"Nobody is here to ask: add --yes, or run `tidemill jobs confirm {job['id']} --yes`.")
+    if not typer.confirm(f"Confirm, and hold {job['quote']['high']} {job['currency']}s?", err=True):
+        raise Declined(f"Nothing is held. The quote can be confirmed later: `tidemill jobs confirm {job['id']}`.")
+
+
+def _kept(caller: SignedIn, result: dict[str, Any], folder: Path) -> list[Path]:
+    name = f"task-{result['task']}"
+    if result["artefact_id"]:
+        return _fetched(caller, result, folder / f"{name}.tar", folder / name)
+    if not result["inline"]:
+        return []
+    content = base64.b64decode(result["inline"])
+    plain = b"".join(opener_of(result).pieces([content])) if result["envelopes"] else content
+    return _unpacked(plain, folder / name)
+
+
+def _fetched(caller: SignedIn, result: dict[str, Any], archive: Path, into: Path) -> list[Path]:
+    """A result that was uploaded: its files, or the whole archive if that is large."""
+    opener = opener_of(result) if result["envelopes"] else None
+    artefact = caller.ask("GET", f"/artefacts/{result['artefact_id']}")
+    fetched = archive if opener is None else archive.with_suffix(".sealed")
+    download(caller, artefact, fetched, lambda _: None)
+    if opener is not None:
+        _open(fetched, opener, archive)
+    if archive.stat().st_size > UNPACKED_MAX_BYTES:
+        return [archive]
+    unpacked = _unpacked(archive.read_bytes(), into)
+    archive.unlink()
+    return unpacked
+
+
+def _open(sealed: Path, opener: Opener, archive: Path) -> None:
+    """Open a sealed file into another, which is there only if the whole could be opened."""
+    draft = archive.with_suffix(".draft")
+    try:
+        with sealed.open("rb") as chunks, draft.open("wb") as out:
+            for piece in opener.pieces(iter(lambda: chunks.read(PIECE_BYTES), b"")):
+                out.write(piece)
+        os.link(draft, archive)
+    except FileExistsError:
+        raise _is_there(archive) from None
+    finally:
+        draft.unlink(missing_ok=True)
+        sealed.unlink()
+
+
+def _unpacked(archived: bytes, folder: Path) -> list[Path]:
+    files = read_archive(archived)
+    if isinstance(files, Refusal):
+        raise Declined(files.sentence)
+    return [_written(folder / _inside(path), body) for path, body in files.items()]
+
+
+def _inside(path: PurePosixPath) -> Path:
+    """A file of a result stays in its folder; an archive that could be read has no other names."""
+    assert not path.is_absolute()
+    assert ".." not in path.parts
+    return Path(path)
+
+
+def _written(target: Path, content: bytes) -> Path:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with target.open("xb") as opened:
+            opened.write(content)
+    except FileExistsError:
+        raise _is_there(target) from None
+    return target
+
+
+def _is_there(target: Path) -> Declined:
+    return Declined(f"{target} is there already: move it away, or choose another folder with --output.")

@@ -1,0 +1,173 @@
+"""`tidemill jobs`: what you order from the pool, from its quote to its result; and, for operators, everybody's."""
+
+from pathlib import Path
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from tidemill.cli.client.http_calls import moment
+from tidemill.cli.client.signed_in import as_operator, signed_in
+from tidemill.cli.jobs import job_following
+from tidemill.cli.jobs.explanation_view import print_why_job
+from tidemill.cli.jobs.job_files import read_job, with_inputs
+from tidemill.cli.jobs.job_following import ROUTE, ordered, results_of, until_over
+from tidemill.cli.jobs.job_view import print_job, print_jobs, print_quote, print_results, say_plan
+from tidemill.cli.jobs.private_results import made_private
+from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_line, report, say
+from tidemill.core.jobs.job import JobState
+
+app = typer.Typer(help="Jobs: order, quote, confirm, follow, fetch the result.", no_args_is_help=True)
+
+Which = Annotated[UUID, typer.Argument(metavar="JOB", help="The job's id.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Confirm without asking.")]
+Wait = Annotated[bool, typer.Option("--wait", "-w", help="Wait until the job is over, and tell how far it is.")]
+Private = Annotated[bool, typer.Option("--private", help="Seal the results: only you and the pool's check open them.")]
+Folder = Annotated[Path | None, typer.Option("--output", "-o", help="Put the files of the result into this folder.")]
+
+
+@app.command()
+def submit(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A job file, in YAML or JSON.")],
+    *,
+    confirm: Annotated[bool, typer.Option("--confirm", help="Show the plan, ask, and confirm.")] = False,
+    yes: Yes = False,
+    wait: Wait = False,
+    private: Private = False,
+    as_json: AsJson = False,
+) -> None:
+    """Order a job from a file. It is quoted; with --confirm or --yes it is confirmed as well."""
+    body, caller = read_job(file), signed_in()
+    body = made_private(body) if private else body
+    job = ordered(caller, with_inputs(body, file.parent))
+    if confirm or yes:
+        job = job_following.asked_and_confirmed(caller, job, yes=yes)
+        job = until_over(caller, job["id"]) if wait else job
+    elif not as_json:
+        say_plan(job)
+        starts = f"Nothing is held yet: `tidemill jobs confirm {job['id']}` starts it."
+        say(starts if job["quote"]["can_confirm"] else job["quote"]["why_not"])
+    if as_json:
+        print_json(job)
+    else:
+        print_job(job)
+
+
+@app.command()
+def quote(job: Which, as_json: AsJson = False) -> None:
+    """What a job costs, and why. A quote that has expired is made anew."""
+    found = as_operator().ask("GET", f"{ROUTE}/{job}/quote")
+    if as_json:
+        print_json(found)
+    else:
+        print_quote(found)
+
+
+@app.command()
+def confirm(job: Which, yes: Yes = False, wait: Wait = False, as_json: AsJson = False) -> None:
+    """Confirm a quote: its upper end is held, and the job's tasks wait for nodes."""
+    caller = signed_in()
+    found = caller.ask("GET", f"{ROUTE}/{job}")
+    quoted = {**found, "quote": caller.ask("GET", f"{ROUTE}/{job}/quote")}
+    done = job_following.asked_and_confirmed(caller, quoted, yes=yes)
+    done = until_over(caller, done["id"]) if wait else done
+    report(f"The job is {done['state']}: `tidemill jobs show {job}` tells how far it is.", done, as_json=as_json)
+
+
+@app.command("list")
+def list_jobs(
+    state: Annotated[JobState | None, typer.Option(help="Only those in this state.")] = None,
+    owner: Annotated[UUID | None, typer.Option(help="Only those of this account, by its id; for operators.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Show at most so many.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """List your jobs, newest first; an operator sees everybody's."""
+    wanted = {name: str(value) for name, value in {"state": state, "owner": owner}.items() if value}
+    found = as_operator().listed(ROUTE, wanted, limit)
+    if as_json:
+        print_json(found)
+    elif found:
+        print_jobs(found)
+    else:
+        say("There are no jobs: `tidemill run matmul` orders one, and so does `tidemill jobs submit FILE`.")
+
+
+@app.command()
+def show(job: Which, as_json: AsJson = False) -> None:
+    """Show a job: where it is, what it waits for, what it costs and what it has cost."""
+    caller = as_operator()
+    found = caller.ask("GET", f"{ROUTE}/{job}")
+    if as_json:
+        print_json(found)
+        return
+    waits = found["progress"]["waiting"] > 0
+    why = caller.ask("GET", f"{ROUTE}/{job}/explanation", query={"limit": "1"})["sentence"] if waits else None
+    print_job(found, waits_for=why)
+
+
+@app.command()
+def why(
+    job: Which,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Show at most so many attempts.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Why the tasks of a job went where they went, and what those that wait wait for."""
+    found = as_operator().ask("GET", f"{ROUTE}/{job}/explanation", query={"limit": str(limit)})
+    if as_json:
+        print_json(found)
+    else:
+        print_why_job(found)
+
+
+@app.command()
+def logs(
+    job: Which,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep on until the job is over.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """What the tasks of a job print."""
+    for one in job_following.printed(as_operator(), str(job), follow=follow):
+        if as_json:
+            print_json(one)
+            continue
+        for line in one["text"].splitlines():
+            print_line(f"{moment(one['at'])}  task {one['task']}  {line}")
+
+
+@app.command()
+def result(job: Which, output: Folder = None, as_json: AsJson = False) -> None:
+    """What came of each task of a job that is over; with --output the files themselves."""
+    caller = as_operator()
+    found = results_of(caller, str(job))
+    files = job_following.kept(caller, found, output) if output else []
+    if as_json:
+        print_json({"items": found, "files": [str(file) for file in files]})
+        return
+    print_results(found)
+    for file in files:
+        say(f"{file} is there.")
+
+
+@app.command()
+def cancel(job: Which, as_json: AsJson = False) -> None:
+    """Call a job off. What was delivered is judged and paid; the rest of what was held goes back."""
+    caller = as_operator()
+    caller.ask("POST", f"{ROUTE}/{job}/cancel")
+    found = caller.ask("GET", f"{ROUTE}/{job}")
+    report(f"The job is called off; {found['held']} {found['currency']}s are still held.", found, as_json=as_json)
+
+
+@app.command()
+def extend(
+    job: Which,
+    hours: Annotated[float, typer.Option(min=0, max=24 * 90, help="How much later the deadline is to be.")] = 0,
+    max_budget: Annotated[str | None, typer.Option(help="A larger budget, before the job is confirmed.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give a job more time, or a larger budget."""
+    if not hours and max_budget is None:
+        raise Declined("Say what to add: --hours, or --max-budget.")
+    body: dict[str, object] = {"hours": hours, **({} if max_budget is None else {"max_budget": max_budget})}
+    found = as_operator().ask("POST", f"{ROUTE}/{job}/extend", body)
+    told = f"The deadline is {moment(found['deadline_at'])} UTC." if hours else f"The budget is {found['max_budget']}."
+    report(told, found, as_json=as_json)

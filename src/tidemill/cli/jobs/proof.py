@@ -1,0 +1,115 @@
+"""`tidemill proof`: check the proof of a product of matrices, offline and without trust in the pool that wrote it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tidemill.cli.terminal.output import AsJson, Declined, print_json, report
+
+if TYPE_CHECKING:
+    from tidemill.core.refusals import Refusal
+    from tidemill.core.trust.proofs.file import ProofFile
+    from tidemill.core.trust.proofs.statement import Statement
+
+app = typer.Typer(help="Proofs of products of matrices: verify.", no_args_is_help=True)
+
+File = Annotated[Path, typer.Argument(metavar="FILE", dir_okay=False, exists=True, help="The proof.")]
+_MATRIX: dict[str, Any] = {"dir_okay": False, "exists": True}
+Left = Annotated[Path | None, typer.Option(help="The left matrix, in NumPy's format, if no seed draws it.", **_MATRIX)]
+Right = Annotated[
+    Path | None, typer.Option(help="The right matrix, in NumPy's format, if no seed draws it.", **_MATRIX)
+]
+Product = Annotated[Path | None, typer.Option(help="The product, in NumPy's format.", **_MATRIX)]
+
+
+@app.callback()
+def proof() -> None:
+    """Proofs of products of matrices: verify."""
+
+
+@app.command()
+def verify(
+    file: File, left: Left = None, right: Right = None, product: Product = None, as_json: AsJson = False
+) -> None:
+    """Replay the proof that C = A·B, and compare it with the matrices and with the node's signature.
+
+    Without the matrices a proof can only be seen to agree with itself, which proves nothing: then the answer is no."""
+    held = _read(file)
+    refusal = _refused(held, left, right, product)
+    fields = {
+        "proved": refusal is None,
+        "code": refusal and refusal.code,
+        "signed_by": held.receipt and held.receipt.node_key.hex(),
+        "task_id": str(held.statement.task_id),
+        "attempt_id": str(held.statement.attempt_id),
+        "node_id": str(held.statement.node_id),
+        "lease": held.statement.lease,
+    }
+    if refusal:
+        if as_json:
+            print_json(fields)
+        raise Declined(refusal.sentence)
+    report(_praise(held), fields, as_json=as_json)
+
+
+def _read(file: Path) -> "ProofFile":
+    from tidemill.core.trust.proofs.file import FILE_MAX_BYTES, read_file
+    from tidemill.core.trust.proofs.refusals import ProofRefusal
+
+    with file.open("rb") as opened:
+        held = read_file(opened.read(FILE_MAX_BYTES + 1))
+    if isinstance(held, ProofRefusal):
+        raise Declined(held.sentence)
+    return held
+
+
+def _refused(held: "ProofFile", left: Path | None, right: Path | None, product: Path | None) -> "Refusal | None":
+    """Why the file proves nothing; None if it proves the product."""
+    from tidemill.core.trust.proofs.file import refused_receipt
+    from tidemill.core.trust.proofs.refusals import ProofRefusal
+    from tidemill.core.trust.proofs.sumcheck import refused, replay
+
+    replayed = replay(held.statement, held.proof)
+    if isinstance(replayed, ProofRefusal):
+        return replayed
+    if held.receipt and (refusal := refused_receipt(held.statement, held.proof, held.receipt)):
+        return refusal
+    factors = _factors(held.statement, held.seed, left, right)
+    if factors is None or product is None:
+        return ProofRefusal.PROOF_NEEDS_MATRICES
+    return refused(held.statement, held.proof, factors[0], factors[1], _matrix(product))
+
+
+def _factors(statement: "Statement", seed: int | None, left: Path | None, right: Path | None) -> Any:
+    """Both matrices, from their files or else from the seed; None where neither is there."""
+    from tidemill.core.matrices.seeded_matrices import LEFT, RIGHT, drawn_rows
+
+    if left and right:
+        return _matrix(left), _matrix(right)
+    if seed is None or left or right:
+        return None
+    return (
+        drawn_rows(seed, LEFT, "int8", statement.k, range(statement.m)),
+        drawn_rows(seed, RIGHT, "int8", statement.n, range(statement.k)),
+    )
+
+
+def _matrix(file: Path) -> Any:
+    """A matrix as it lies on the disk; it need not fit into memory."""
+    import numpy as np
+
+    from tidemill.core.matrices.npy import HEADER_MAX_BYTES, Unreadable, read_layout
+
+    with file.open("rb") as opened:
+        layout = read_layout(opened.read(HEADER_MAX_BYTES), file.stat().st_size)
+    if isinstance(layout, Unreadable):
+        raise Declined(f"{file}: {layout.sentence}")
+    element, shape = np.dtype(layout.element).newbyteorder("<"), (layout.rows, layout.columns)
+    return np.memmap(file, element, mode="r", offset=layout.begins_at, shape=shape)
+
+
+def _praise(held: "ProofFile") -> str:
+    of = held.statement
+    told = f"Proved: the product of {of.m}×{of.k} and {of.k}×{of.n} is right, by attempt {of.attempt_id}."
+    return f"{told} Signed by {held.receipt.node_key.hex()}." if held.receipt else f"{told} Nobody has signed it."

@@ -1,0 +1,177 @@
+"""`tidemill run`: one line from an idea to its result. It orders, shows the price, confirms, waits and fetches.
+
+It confirms by itself as long as the most that it can cost is within --max-budget, and never above; and only if some
+node that is online can do it.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tidemill.cli.artefacts.artefacts import Uploaded, uploaded
+from tidemill.cli.client.signed_in import SignedIn, signed_in
+from tidemill.cli.jobs.job_files import read_job
+from tidemill.cli.jobs.job_following import confirmed, kept, ordered, paid_of, results_of, until_over
+from tidemill.cli.jobs.job_view import print_results, say_plan
+from tidemill.cli.jobs.private_results import made_private
+from tidemill.cli.terminal.output import AsJson, Declined, Exit, print_json, say
+from tidemill.core.jobs.kinds.embed import INLINE_MAX, TEXT_MAX_BYTES
+from tidemill.core.jobs.kinds.matmul import SIDE_MAX, Element
+from tidemill.core.jobs.kinds.script import PROGRAM_MAX_BYTES
+from tidemill.core.jobs.kinds.task import Priority
+
+app = typer.Typer(help="Order a job, wait for it and fetch its result, in one line.", no_args_is_help=True)
+
+Budget = Annotated[str, typer.Option(help="The most that it may cost, in credits; above, nothing is confirmed.")]
+Urgency = Annotated[Priority, typer.Option(help="How urgent it is.")]
+Folder = Annotated[Path | None, typer.Option("--output", "-o", help="Put the files of the result into this folder.")]
+Private = Annotated[bool, typer.Option("--private", help="Seal the results: only you and the pool's check open them.")]
+Tasks = Annotated[str | None, typer.Option(help="How many tasks, or a range such as 4..16; as it suits else.")]
+Side = Annotated[int, typer.Option(min=1, max=SIDE_MAX)]
+
+BUDGET = "1"
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What every order may say, and where its result goes."""
+
+    max_budget: str
+    priority: Priority
+    tasks: str | None
+    private: bool
+    output: Path | None
+    as_json: bool
+
+
+@app.command()
+def matmul(  # noqa: PLR0913  # each is an option of the command
+    *,
+    m: Side = 1024,
+    n: Side = 1024,
+    k: Side = 1024,
+    element: Annotated[Element, typer.Option(help="What the matrices hold.")] = Element.INT8,
+    seed: Annotated[int, typer.Option(min=0, help="From which the matrices are drawn.")] = 1,
+    gpu: Annotated[bool, typer.Option("--gpu", help="On a GPU.")] = False,
+    max_budget: Budget = BUDGET,
+    priority: Urgency = Priority.NORMAL,
+    tasks: Tasks = None,
+    private: Private = False,
+    output: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Multiply two matrices that are drawn from a seed."""
+    sizes: dict[str, Any] = {"m": m, "n": n, "k": k, "element": element.value, "seed": seed, "devices": int(gpu)}
+    _run("matmul", sizes, {}, Wishes(max_budget, priority, tasks, private, output, as_json))
+
+
+@app.command()
+def embed(  # noqa: PLR0913  # each is an option of the command
+    texts: Annotated[list[str] | None, typer.Argument(metavar="TEXT...", help="The texts themselves.")] = None,
+    *,
+    file: Annotated[Path | None, typer.Option(help="A file with one text a line instead.")] = None,
+    max_budget: Budget = BUDGET,
+    priority: Urgency = Priority.NORMAL,
+    tasks: Tasks = None,
+    private: Private = False,
+    output: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Embed texts: 384 numbers for each."""
+    found = _texts(file) if file else list(texts or ())
+    if not found or len(found) > INLINE_MAX:
+        raise Declined(f"Give 1 to {INLINE_MAX} texts; more of them go into a job file, as the input `texts`.")
+    _run("embed", {"texts": found}, {}, Wishes(max_budget, priority, tasks, private, output, as_json))
+
+
+@app.command()
+def script(  # noqa: PLR0913  # each is an option of the command
+    program: Annotated[Path, typer.Argument(metavar="PROGRAM", help="A Python program; it writes below out/.")],
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGUMENT...", help="What it is given.")] = None,
+    *,
+    seconds: Annotated[int, typer.Option(min=1, help="How long it may take.")] = 60,
+    memory: Annotated[int, typer.Option(min=16, help="Its memory, in MiB.")] = 512,
+    inputs: Annotated[list[Path] | None, typer.Option("--input", help="A file that it finds below /inputs.")] = None,
+    max_budget: Budget = BUDGET,
+    priority: Urgency = Priority.NORMAL,
+    tasks: Tasks = None,
+    private: Private = False,
+    output: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a Python program. With --tasks each finds its number where {task} stands in its arguments."""
+    text = _text(program, PROGRAM_MAX_BYTES)
+    asked = {"seconds": seconds, "program": text, "arguments": list(arguments or ()), "memory_mib": memory}
+    given = {file.name: uploaded(file, file.name, Uploaded.INPUT)["id"] for file in inputs or ()}
+    _run("script", asked, given, Wishes(max_budget, priority, tasks, private, output, as_json))
+
+
+@app.command()
+def render(  # noqa: PLR0913  # each is an option of the command
+    scene: Annotated[Path, typer.Argument(metavar="SCENE", help="A scene, in YAML or JSON.")],
+    *,
+    width: Annotated[int, typer.Option(min=1, max=32_768)] = 640,
+    height: Annotated[int, typer.Option(min=1, max=32_768)] = 480,
+    samples: Annotated[int, typer.Option(min=1, max=4096, help="Rays a pixel.")] = 4,
+    max_budget: Budget = BUDGET,
+    priority: Urgency = Priority.NORMAL,
+    tasks: Tasks = None,
+    private: Private = False,
+    output: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Render a picture, in bands that fit together."""
+    asked = {"scene": read_job(scene), "width": width, "height": height, "samples": samples}
+    _run("render", asked, {}, Wishes(max_budget, priority, tasks, private, output, as_json))
+
+
+def _run(kind: str, parameters: dict[str, Any], inputs: dict[str, str], wishes: Wishes) -> None:
+    body: dict[str, Any] = {"kind": kind, "parameters": parameters, "max_budget": wishes.max_budget}
+    body |= {"priority": wishes.priority.value, "inputs": inputs}
+    body |= {} if wishes.tasks is None else {"tasks": wishes.tasks}
+    caller = signed_in()
+    job = ordered(caller, made_private(body) if wishes.private else body)
+    say_plan(job)
+    if job["quote"]["can_confirm"] and not job["quote"]["nodes"]:
+        raise Declined(
+            "No node that is online can do this, so nothing is held: `tidemill nodes show` tells of each node why. "
+            f"`tidemill jobs confirm {job['id']} --wait` has it wait for one that can."
+        )
+    confirmed(caller, job)
+    _tell(caller, until_over(caller, job["id"]), wishes)
+
+
+def _tell(caller: SignedIn, job: dict[str, Any], wishes: Wishes) -> None:
+    """The result, its verdict and its price."""
+    results = results_of(caller, job["id"])
+    files = kept(caller, results, wishes.output) if wishes.output else []
+    if wishes.as_json:
+        print_json({"job": job, "results": results, "files": [str(file) for file in files]})
+    else:
+        print_results(results)
+        for node, paid in paid_of(caller, job["id"]).items():
+            say(f"{node} was paid {paid} {job['currency']}s.")
+        say(f"The job {job['id']} is {job['state']}, and cost {job['spent']} {job['currency']}s.")
+        for file in files:
+            say(f"{file} is there.")
+        if wishes.output and not files:
+            say("The result has no files. A program leaves them below out/.")
+    if job["state"] != "completed":
+        raise typer.Exit(Exit.NO)
+
+
+def _texts(file: Path) -> list[str]:
+    return [line for line in _text(file, INLINE_MAX * TEXT_MAX_BYTES).splitlines() if line.strip()]
+
+
+def _text(file: Path, most_bytes: int) -> str:
+    if not file.is_file():
+        raise Declined(f"{file} is no file: give one that can be read.")
+    if file.stat().st_size > most_bytes:
+        raise Declined(f"{file} has more than {most_bytes:,} bytes: upload it, and order with a job file.")
+    try:
+        return file.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise Declined(f"{file} is no text in UTF-8.") from None

@@ -1,0 +1,59 @@
+"""`tidemill top`: the pool in the terminal, drawn anew every other second: nodes, prices, the queue, and jobs."""
+
+import sys
+import time
+from contextlib import suppress
+from typing import Annotated, Any
+
+import typer
+
+from tidemill.cli.client.signed_in import SignedIn, as_operator
+from tidemill.cli.jobs.job_view import counted, print_jobs
+from tidemill.cli.terminal.output import AsJson, print_json, print_line, print_table
+
+_CLEAR = "\x1b[H\x1b[2J"
+_JOBS = 10
+
+
+def top(
+    every: Annotated[float, typer.Option(min=0.5, max=3600, help="Draw anew after so many seconds.")] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Draw once, and leave.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Watch the pool: what is for sale, what waits, and what your jobs do. Ctrl-C leaves."""
+    caller = as_operator()
+    with suppress(KeyboardInterrupt):
+        while True:
+            found = _look(caller)
+            if as_json:
+                print_json(found)
+            else:
+                _draw(found, clear=not once and sys.stdout.isatty())
+            if once:
+                return
+            time.sleep(every)
+
+
+def _look(caller: SignedIn) -> dict[str, Any]:
+    market = {name: caller.ask("GET", f"/marketplace/{name}") for name in ("cluster/status", "pricing", "queue")}
+    return {**market, "jobs": caller.listed("/marketplace/jobs", {}, _JOBS)}
+
+
+def _draw(found: dict[str, Any], *, clear: bool) -> None:
+    status, queue, pricing = found["cluster/status"], found["queue"], found["pricing"]
+    if clear:
+        sys.stdout.write(_CLEAR)
+    waiting = ", ".join(f"{count} {priority}" for priority, count in queue["waiting"].items())
+    print_line(
+        f"{counted(status['nodes'], 'node')} of {counted(status['owners'], 'owner')} may get work, {status['busy']} of "
+        f"them busy: {counted(status['devices'], 'GPU')}, {counted(status['cores'], 'core')}, "
+        f"{status['memory_mib'] // 1024} GiB of memory."
+    )
+    print_line(f"Tasks that wait: {waiting}. Tasks that nodes have: {queue['placed']}.")
+    if pricing["items"]:
+        print_line("")
+        rows = [(one["model"], str(one["nodes"]), one["low"], one["median"], one["high"]) for one in pricing["items"]]
+        print_table(("device", "nodes", "lowest", "median", "highest"), rows)
+    if found["jobs"]:
+        print_line("")
+        print_jobs(found["jobs"])

@@ -1,0 +1,181 @@
+"""`tidemill ledger`, where it changes the books: adjustments by two operators, and freezing.
+
+The operator is the system user that runs the command, whatever its environment says.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Annotated, TypeVar
+from uuid import UUID
+
+import typer
+
+from tidemill.cli.client.surroundings import connected, load, operator_name, running_urls
+from tidemill.cli.ledger.ledger_accounts import WRITTEN, Account, account_fields, account_id, account_text, read_account
+from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_table, report
+from tidemill.core.clock import Instant, as_datetime
+from tidemill.core.currency import CREDIT, kept_currency, shown_currency
+from tidemill.core.ids import Ids
+from tidemill.core.ledger import Adjustment, AdjustmentState, LedgerAccount
+from tidemill.core.money import credits_of, micro_credits
+from tidemill.core.refusals import Refusal
+from tidemill.core.settings.sections.money import MoneySettings
+from tidemill.store.clock import read_clock
+from tidemill.store.events import events
+from tidemill.store.ledger import adjustments as store
+from tidemill.store.ledger import books, ledger
+from tidemill.store.query import Connection
+
+app = typer.Typer()
+
+T = TypeVar("T")
+
+Effect = Callable[[Connection, Ids, Instant], Awaitable[T | Refusal]]
+
+_COLUMNS = ("adjustment", "state", "amount", "currency", "from", "to", "by", "decided", "reason")
+
+Which = Annotated[UUID, typer.Argument(metavar="ADJUSTMENT", help="The adjustment's id.")]
+Why = Annotated[str, typer.Option("--reason", "-r", help="Why; it is kept.")]
+
+
+@app.command()
+def post(
+    debit: Annotated[str, typer.Option(help=f"The account that the money leaves: {WRITTEN}.")],
+    credit: Annotated[str, typer.Option(help="The account that it goes to, written in the same way.")],
+    amount: Annotated[str, typer.Option(help="How much, with up to six places.")],
+    reason: Why,
+    currency: Annotated[str, typer.Option(help="In which currency.")] = CREDIT,
+    as_json: AsJson = False,
+) -> None:
+    """Propose a transfer by hand. It is posted when another operator approves it.
+
+    An account that is given by its kind is opened if it is not open yet."""
+    amount_uc = micro_credits(amount)
+    if isinstance(amount_uc, Refusal):
+        raise Declined(amount_uc.sentence)
+    money = load().settings.money
+    sides = (read_account(debit, money, currency), read_account(credit, money, currency))
+    what = (amount_uc, kept_currency(currency, money), reason)
+    proposed = _act(lambda c, ids, now: _propose(c, sides, what, ids, now))
+    told = f"Proposed as {proposed.id}. Nothing has moved yet: another operator runs"
+    report(f"{told} `tidemill ledger approve {proposed.id}`.", _fields(proposed, money), as_json=as_json)
+
+
+@app.command()
+def adjustments(
+    state: Annotated[AdjustmentState | None, typer.Option(help="Only those in this state.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Show at most so many.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """List the adjustments, newest first."""
+    found, sides = asyncio.run(_listed(state, limit))
+    money = load().settings.money
+    if as_json:
+        print_json([_fields(one, money) for one in found])
+    else:
+        print_table(_COLUMNS, [_row(one, sides, money) for one in found])
+
+
+@app.command()
+def approve(adjustment: Which, as_json: AsJson = False) -> None:
+    """Approve what another operator has proposed, and post it."""
+    settled, money = _settle(adjustment, approve=True), load().settings.money
+    moved = f"{credits_of(settled.amount_uc)} {shown_currency(settled.currency, money)}"
+    told = f"Approved and posted: {moved}, proposed by {settled.proposed_by}."
+    report(told, _fields(settled, money), as_json=as_json)
+
+
+@app.command()
+def reject(adjustment: Which, as_json: AsJson = False) -> None:
+    """Reject an adjustment, or take your own back."""
+    fields = _fields(_settle(adjustment, approve=False), load().settings.money)
+    report("Rejected: it will never be posted.", fields, as_json=as_json)
+
+
+@app.command()
+def freeze(account: Account, reason: Why, as_json: AsJson = False) -> None:
+    """Freeze an account: nothing moves on it, except what is given back to it."""
+    _set_frozen(account, reason, frozen=True, as_json=as_json)
+
+
+@app.command()
+def unfreeze(account: Account, reason: Why, as_json: AsJson = False) -> None:
+    """Let money move on an account again."""
+    _set_frozen(account, reason, frozen=False, as_json=as_json)
+
+
+async def _propose(
+    transaction: Connection,
+    sides: tuple[LedgerAccount | UUID, LedgerAccount | UUID],
+    what: tuple[int, str, str],
+    ids: Ids,
+    now: Instant,
+) -> Adjustment | Refusal:
+    if described := [side for side in sides if isinstance(side, LedgerAccount)]:
+        await ledger.open_accounts(transaction, described, now)
+    debit_id, credit_id = (side.id if isinstance(side, LedgerAccount) else side for side in sides)
+    asked = Adjustment(ids.new(now), debit_id, credit_id, *what, operator_name(), now)
+    return await store.propose_adjustment(transaction, asked, ids)
+
+
+async def _listed(state: AdjustmentState | None, limit: int) -> tuple[Sequence[Adjustment], Mapping[UUID, str]]:
+    """Adjustments, and what their accounts are called."""
+    async with connected(running_urls(load().settings).program) as connection:
+        found = await store.adjustments(connection, state=state, limit=limit)
+        ids = {side for one in found for side in (one.debit_id, one.credit_id)}
+        sides = await books.balances(connection, ids=list(ids), limit=len(ids))
+        return found, {side.id: account_text(side) for side in sides}
+
+
+def _settle(adjustment_id: UUID, *, approve: bool) -> Adjustment:
+    by = operator_name()
+    return _act(lambda c, ids, now: store.settle_adjustment(c, adjustment_id, approve=approve, by=by, ids=ids, now=now))
+
+
+def _set_frozen(account: str, reason: str, *, frozen: bool, as_json: bool) -> None:
+    money = load().settings.money
+    which, by = account_id(account, money), operator_name()
+    changed = _act(
+        lambda c, ids, now: store.set_frozen(c, which, frozen=frozen, reason=reason, by=by, ids=ids, now=now)
+    )
+    told = f"{account} is {'frozen: nothing moves on it' if frozen else 'open again'}."
+    report(told, account_fields(changed, money), as_json=as_json)
+
+
+def _act(effect: Effect[T]) -> T:
+    """One transaction, undone by a refusal, and told to everybody who follows the log."""
+
+    async def act() -> T:
+        async with connected(running_urls(load().settings).program) as connection:
+            now = await read_clock(connection)
+            async with connection.transaction():
+                done = await effect(connection, Ids(secrets.randbits), now)
+                if isinstance(done, Refusal):
+                    raise Declined(done.sentence)
+            await events.wake(connection)
+            return done
+
+    return asyncio.run(act())
+
+
+def _fields(one: Adjustment, money: MoneySettings) -> dict[str, object]:
+    return {
+        "id": str(one.id),
+        "debit": str(one.debit_id),
+        "credit": str(one.credit_id),
+        "amount": credits_of(one.amount_uc),
+        "currency": shown_currency(one.currency, money),
+        "reason": one.reason,
+        "state": one.state.value,
+        "proposed_by": one.proposed_by,
+        "proposed_at": as_datetime(one.proposed_at).isoformat(),
+        "decided_by": one.decided_by,
+        "decided_at": None if one.decided_at is None else as_datetime(one.decided_at).isoformat(),
+    }
+
+
+def _row(one: Adjustment, sides: Mapping[UUID, str], money: MoneySettings) -> tuple[str, ...]:
+    amount = (credits_of(one.amount_uc), shown_currency(one.currency, money))
+    moved = (*amount, sides[one.debit_id], sides[one.credit_id])
+    return str(one.id), one.state.value, *moved, one.proposed_by, one.decided_by or "", one.reason

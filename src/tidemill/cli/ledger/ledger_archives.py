@@ -1,0 +1,72 @@
+"""`tidemill ledger archive`: a month of the ledger goes into a file. As the role that owns the schema."""
+
+import asyncio
+import re
+import secrets
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidemill.cli.client.surroundings import connected, load, running_urls
+from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_table, report
+from tidemill.core.clock import as_datetime
+from tidemill.core.ids import Ids
+from tidemill.core.refusals import Refusal
+from tidemill.store.clock import read_clock
+from tidemill.store.events import events
+from tidemill.store.ledger import archive as store
+from tidemill.store.ledger.archive import Archive
+
+app = typer.Typer()
+
+
+@app.command()
+def archive(
+    month: Annotated[str, typer.Argument(metavar="YYYY-MM", help="Which month; the oldest comes first.")],
+    to: Annotated[Path, typer.Option(file_okay=False, exists=True, writable=True, help="The folder for the file.")],
+    as_json: AsJson = False,
+) -> None:
+    """Write a month that is over to a file, and take it out of the database.
+
+    Checkpoints stand for it, and its ids stay. Keep the file and a copy: its entries are nowhere else.
+    """
+    if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", month):
+        raise Declined(f"{month!r} is no month: write it as 2026-03.")
+    kept = asyncio.run(_archive(month, to))
+    told = f"{kept.entries} entries of {kept.month} are in {to / kept.file}: keep it, and a copy elsewhere."
+    report(told, _fields(kept), as_json=as_json)
+
+
+@app.command()
+def archives(as_json: AsJson = False) -> None:
+    """List the months that were archived, and the hashes of their files."""
+    found = asyncio.run(_archives())
+    if as_json:
+        print_json([_fields(one) for one in found])
+    else:
+        print_table(("month", "archived", "entries", "file", "sha256"), [tuple(_fields(one).values()) for one in found])
+
+
+async def _archive(month: str, folder: Path) -> Archive:
+    async with connected(running_urls(load().settings).owner) as owner:
+        kept = await store.archive_month(owner, month, folder, Ids(secrets.randbits), await read_clock(owner))
+        if isinstance(kept, Refusal):
+            raise Declined(kept.sentence)
+        await events.wake(owner)
+        return kept
+
+
+async def _archives() -> list[Archive]:
+    async with connected(running_urls(load().settings).program) as connection:
+        return await store.archives(connection)
+
+
+def _fields(one: Archive) -> dict[str, str]:
+    return {
+        "month": one.month,
+        "archived_at": as_datetime(one.archived_at).isoformat(timespec="seconds"),
+        "entries": str(one.entries),
+        "file": one.file,
+        "sha256": one.sha256,
+    }

@@ -1,0 +1,109 @@
+"""`tidemill nodes tokens`: join tokens of your account.
+
+A token is shown once, on stdout and nowhere else; how to use it is said beside it.
+"""
+
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
+
+from tidemill.cli.client.http_calls import moment
+from tidemill.cli.client.signed_in import SignedIn, signed_in
+from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_line, print_table, report, say
+from tidemill.core.nodes.join_tokens import LIFETIME_MAX_S, JoinTokenRefusal
+from tidemill.core.nodes.pool_urls import is_loopback
+from tidemill.core.settings.kinds.quantities import DURATION
+
+app = typer.Typer(help="Join tokens: list, make, revoke.", no_args_is_help=True)
+
+_ROUTE = "/nodes/join-tokens"
+_COLUMNS = ("name", "joined", "labels", "good until (UTC)", "for")
+_NONE = "No join token is open: `tidemill nodes tokens make NAME` makes one."
+
+
+@app.command("list")
+def list_tokens(as_json: AsJson = False) -> None:
+    """List your join tokens that are open: more machines can join with them."""
+    found = _listed(signed_in())
+    if as_json:
+        print_json(found)
+    elif found:
+        _print_tokens(found)
+    else:
+        say(_NONE)
+
+
+@app.command()
+def make(
+    name: Annotated[str, typer.Argument(help="What you will know it by.")],
+    uses: Annotated[int, typer.Option(min=1, max=10_000, help="How many machines may join with it.")] = 1,
+    lifetime: Annotated[str, typer.Option(help="For how long it is good, such as 30m or 7d; at most 30d.")] = "1h",
+    label: Annotated[
+        list[str] | None, typer.Option(help="A label of the machines, such as rack=7; may be given several times.")
+    ] = None,
+    house: Annotated[bool, typer.Option("--house", help="For the pool's own machines; for operators.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make a join token. It is printed once and never again."""
+    lifetime_s = DURATION.read(lifetime)
+    if not isinstance(lifetime_s, float):
+        raise Declined("Write --lifetime as 30m, 12h or 7d.")
+    if not 1 <= lifetime_s <= LIFETIME_MAX_S:
+        raise Declined(JoinTokenRefusal.JOIN_TOKEN_LIFETIME_MALFORMED.sentence)
+    asked = {"name": name, "uses": uses, "lifetime_s": int(lifetime_s), "labels": label or [], "house": house}
+    caller = signed_in()
+    made = caller.ask("POST", _ROUTE, asked)
+    say(_how_to_use(caller.pool.url, uses, lifetime))
+    if as_json:
+        print_json(made)
+    else:
+        print_line(made["token"])
+
+
+@app.command()
+def revoke(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The token's name or its id, never the token itself.")],
+    as_json: AsJson = False,
+) -> None:
+    """Revoke a join token, at once. Machines that joined with it stay."""
+    caller = signed_in()
+    found = _found(_listed(caller), name)
+    caller.ask("DELETE", f"{_ROUTE}/{found['id']}")
+    report(f"The join token {found['name']} is revoked.", {"revoked": found["id"]}, as_json=as_json)
+
+
+def _listed(caller: SignedIn) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = caller.ask("GET", _ROUTE)["items"]
+    return items
+
+
+def _found(listed: list[dict[str, Any]], text: str) -> dict[str, Any]:
+    meant = [token for token in listed if token["id"] == text] or [token for token in listed if token["name"] == text]
+    if not meant:
+        raise Declined("You have no such join token: `tidemill nodes tokens list` lists those that are open.")
+    if len(meant) > 1:
+        raise Declined("Several of your join tokens have this name: say which by its id.")
+    return meant[0]
+
+
+def _print_tokens(found: list[dict[str, Any]]) -> None:
+    """Ids are for tokens of one name: else the name says which is meant."""
+    names = [token["name"] for token in found]
+    columns = _COLUMNS if len(set(names)) == len(names) else (*_COLUMNS, "id")
+    print_table(columns, [(*_row(token), token["id"])[: len(columns)] for token in found])
+
+
+def _row(token: dict[str, Any]) -> tuple[str, ...]:
+    joined, labels = f"{token['uses']} of {token['uses_max']}", " ".join(token["labels"])
+    return token["name"], joined, labels, moment(token["expires_at"]), "the house" if token["house"] else "you"
+
+
+def _how_to_use(url: str, uses: int, lifetime: str) -> str:
+    """Said beside the token. The address is the one that we came by, which may be good on this machine only."""
+    here = " On other machines write the pool's public address." if is_loopback(urlsplit(url).hostname or "") else ""
+    machines = "One machine" if uses == 1 else f"{uses} machines"
+    return (
+        f"{machines} may join within {lifetime}: run `tidemill agent join {url}` there and give it this token, which "
+        f"is not shown again.{here}"
+    )

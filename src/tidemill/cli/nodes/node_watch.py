@@ -1,0 +1,63 @@
+"""Following what happens to nodes: each event as a line, or a list that is drawn anew when there was one.
+
+It reads the log of events page by page, with the same session as every other command, so it goes on for as long as one
+may read.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+from tidemill.cli.client.http_calls import moment
+from tidemill.cli.client.signed_in import SignedIn
+from tidemill.cli.nodes.node_events import NODE_KINDS, sentence
+from tidemill.cli.terminal.output import print_json, print_line
+
+_POLL_S = 2.0
+_NAMED = 10_000
+
+
+def follow(caller: SignedIn, *, as_json: bool, redraw: Callable[[], None] | None) -> None:
+    """Until Ctrl-C. With `redraw` the list is drawn at once and after changes, at most once a look."""
+    with suppress(KeyboardInterrupt):
+        _, after = _news(caller, "recent")
+        if redraw:
+            redraw()
+        while True:
+            time.sleep(_POLL_S)
+            events, after = _news(caller, after)
+            if redraw and events:
+                redraw()
+            elif not redraw:
+                _print(caller, events, as_json=as_json)
+
+
+def _news(caller: SignedIn, after: str) -> tuple[list[dict[str, Any]], str]:
+    """What happened to nodes behind a cursor, and where that ends."""
+    pages = list(_pages(caller, after))
+    events = [event for page in pages for event in page["items"] if event["kind"].startswith(NODE_KINDS)]
+    return events, pages[-1]["after"]
+
+
+def _pages(caller: SignedIn, after: str) -> Iterator[dict[str, Any]]:
+    has_more = True
+    while has_more:
+        page = caller.ask("GET", "/events", query={"after": after, "limit": "500"})
+        after, has_more = page["after"], page["has_more"]
+        yield page
+
+
+def _print(caller: SignedIn, events: list[dict[str, Any]], *, as_json: bool) -> None:
+    names = _names(caller) if events and not as_json else {}
+    for event in events:
+        if as_json:
+            print_json(event)
+        else:
+            subject = event["subject"].removeprefix("node:")
+            print_line(f"{moment(event['at'])}  {names.get(subject, subject)}  {sentence(event)}")
+
+
+def _names(caller: SignedIn) -> dict[str, str]:
+    """What each node is called, by its id. One that was removed meanwhile is known by its id alone."""
+    return {node["id"]: node["name"] for node in caller.listed("/nodes", {}, _NAMED)}

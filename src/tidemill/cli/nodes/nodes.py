@@ -1,0 +1,186 @@
+"""`tidemill nodes`: the machines that you have in the pool; and, for operators, everybody's.
+
+It asks the pool over HTTP. A node is meant by its id or its name. What is done on the machine itself is in `agent`.
+"""
+
+import sys
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from tidemill.cli.client.http_calls import moment
+from tidemill.cli.client.signed_in import SignedIn, as_operator
+from tidemill.cli.jobs.explanation_view import print_considered
+from tidemill.cli.nodes import join_tokens
+from tidemill.cli.nodes.node_events import sentence
+from tidemill.cli.nodes.node_view import NONE_YET, print_node, print_nodes, rule_rows
+from tidemill.cli.nodes.node_watch import follow
+from tidemill.cli.nodes.rule_words import EXAMPLES, NAMES, wish
+from tidemill.cli.terminal.output import AsJson, Declined, print_fields, print_json, print_line, report, say
+
+app = typer.Typer(
+    help="Your machines in the pool. What is done on a machine itself is in `tidemill agent`.", no_args_is_help=True
+)
+app.add_typer(join_tokens.app, name="tokens")
+
+Which = Annotated[str, typer.Argument(metavar="NODE", help="The node: its id or its name.")]
+Why = Annotated[str, typer.Option("--reason", "-r", help="Why; it is kept, and the owner can read it.")]
+
+_ROUTE = "/nodes"
+_HISTORY = 20
+_WATCHED = 500
+
+
+@app.command("list")
+def list_nodes(
+    owner: Annotated[UUID | None, typer.Option(help="Only those of this account, by its id; for operators.")] = None,
+    removed: Annotated[bool, typer.Option("--removed", help="Those that were removed instead.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Show at most so many.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """List your nodes, newest first; an operator sees everybody's."""
+    query = {"removed": str(removed).lower(), **({} if owner is None else {"owner": str(owner)})}
+    none = "No node was removed." if removed else NONE_YET
+    print_nodes(as_operator().listed(_ROUTE, query, limit), as_json=as_json, none=none)
+
+
+@app.command()
+def show(node: Which, as_json: AsJson = False) -> None:
+    """Show a node: its machine, what was measured of it, its rules, alerts, and why it gets no work."""
+    caller = as_operator()
+    found = caller.ask("GET", f"{_ROUTE}/{_meant(caller, node)}")
+    if as_json:
+        print_json(found)
+    else:
+        print_node(found)
+
+
+@app.command()
+def history(
+    node: Which,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Show at most so many.")] = _HISTORY,
+    as_json: AsJson = False,
+) -> None:
+    """What happened to a node, newest first; times are UTC."""
+    caller = as_operator()
+    found = caller.listed(f"{_ROUTE}/{_meant(caller, node)}/history", {}, limit)
+    if as_json:
+        print_json(found)
+        return
+    for event in found:
+        print_line(f"{moment(event['at'])}  {sentence(event)}")
+
+
+@app.command()
+def why(node: Which, as_json: AsJson = False) -> None:
+    """What a node was considered for lately, and why it lost; times are UTC."""
+    caller = as_operator()
+    found = caller.ask("GET", f"{_ROUTE}/{_meant(caller, node)}/considered")
+    if as_json:
+        print_json(found["items"])
+    else:
+        print_considered(found["items"])
+
+
+@app.command()
+def watch(as_json: AsJson = False) -> None:
+    """Follow what happens to your nodes, until Ctrl-C. On a terminal their list is drawn anew at each change."""
+    caller = as_operator()
+
+    def redraw() -> None:
+        sys.stdout.write("\x1b[H\x1b[2J")
+        print_nodes(caller.listed(_ROUTE, {}, _WATCHED), as_json=False)
+
+    follow(caller, as_json=as_json, redraw=redraw if sys.stdout.isatty() and not as_json else None)
+
+
+@app.command()
+def rename(
+    node: Which, name: Annotated[str, typer.Argument(help="What it will be called.")], as_json: AsJson = False
+) -> None:
+    """Give a node another name."""
+    caller = as_operator()
+    found = caller.ask("PATCH", f"{_ROUTE}/{_meant(caller, node)}", {"name": name})
+    report(f"The node is called {found['name']} now.", found, as_json=as_json)
+
+
+@app.command()
+def rules(
+    node: Which,
+    changes: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RULE=VALUE]...", help=f"Of {NAMES}, such as {EXAMPLES}, or as JSON; `price=` takes a rule away."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a node's rules, or change some, all of them or none."""
+    caller = as_operator()
+    path = f"{_ROUTE}/{_meant(caller, node)}"
+    wishes = dict(wish(change) for change in changes or ())
+    found = caller.ask("PUT", f"{path}/rules", wishes) if wishes else caller.ask("GET", path)
+    if as_json:
+        print_json(found["rules"])
+    elif rows := dict(rule_rows(found)):
+        print_fields(rows)
+    else:
+        say("No rules are set: `tidemill nodes rules NODE price=1.5` sets one.")
+
+
+@app.command()
+def drain(node: Which, as_json: AsJson = False) -> None:
+    """Let a node finish what it has, and give it no more."""
+    _do(node, "drain", "finishes what it has and gets no more", as_json=as_json)
+
+
+@app.command()
+def pause(node: Which, as_json: AsJson = False) -> None:
+    """Stop a node's work at once."""
+    _do(node, "pause", "is paused", as_json=as_json)
+
+
+@app.command()
+def resume(node: Which, as_json: AsJson = False) -> None:
+    """Let a node work again that was paused or drained."""
+    _do(node, "resume", "may work again", as_json=as_json)
+
+
+@app.command()
+def suspend(node: Which, reason: Why, as_json: AsJson = False) -> None:
+    """Keep a node from work, as an operator. It stays connected."""
+    _do(node, "suspend", "is suspended", {"reason": reason}, as_json=as_json)
+
+
+@app.command()
+def unsuspend(node: Which, reason: Why, as_json: AsJson = False) -> None:
+    """Let a suspended node work again, as an operator."""
+    _do(node, "unsuspend", "is no longer suspended", {"reason": reason}, as_json=as_json)
+
+
+@app.command()
+def remove(node: Which, reason: Why = "", as_json: AsJson = False) -> None:
+    """Remove a node for good: its link is closed, and the machine can only join anew."""
+    caller = as_operator()
+    found = caller.ask("DELETE", f"{_ROUTE}/{_meant(caller, node)}", query={"reason": reason})
+    report(f"{found['name']} is removed from the pool.", found, as_json=as_json)
+
+
+def _do(node: str, what: str, done: str, body: dict[str, object] | None = None, *, as_json: bool) -> None:
+    caller = as_operator()
+    found = caller.ask("POST", f"{_ROUTE}/{_meant(caller, node)}/{what}", body)
+    report(f"{found['name']} {done}.", found, as_json=as_json)
+
+
+def _meant(caller: SignedIn, text: str) -> str:
+    """The id of the one node that is meant. A name may be that of several, and a guess could stop the wrong one."""
+    try:
+        return str(UUID(text))
+    except ValueError:
+        found = caller.listed(_ROUTE, {"name": text}, 2)
+    if not found:
+        raise Declined("There is no node with this name: `tidemill nodes list` lists them.")
+    if len(found) > 1:
+        raise Declined("Several nodes have this name: say which by its id, which `tidemill nodes list` shows.")
+    return str(found[0]["id"])

@@ -1,0 +1,86 @@
+"""`tidemill admin`: the operator's commands. They talk to the database itself, so they work when nothing else does."""
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from typing import Annotated
+
+import typer
+
+from tidemill.cli.client.surroundings import connected, load, operator_name, running_urls
+from tidemill.cli.operations import critical_settings
+from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_table, report
+from tidemill.core.clock import as_datetime
+from tidemill.core.ids import Ids
+from tidemill.core.operations.switches import Switch, SwitchState
+from tidemill.core.refusals import Refusal
+from tidemill.store.clock import read_clock
+from tidemill.store.events import events
+from tidemill.store.operations import switches
+
+app = typer.Typer(help="Run the pool: the kill switches, critical settings, accounts.", no_args_is_help=True)
+app.add_typer(critical_settings.app, name="settings")
+
+What = Annotated[Switch, typer.Argument(metavar="WHAT", help="Which part of the pool: placement, payouts or all.")]
+Why = Annotated[str, typer.Option("--reason", "-r", help="Why; it is kept and told to everybody.")]
+
+
+@app.command()
+def stop(what: What, reason: Why, as_json: AsJson = False) -> None:
+    """Stop a part of the pool. What is in hand is finished; nothing new begins."""
+    _report(asyncio.run(_throw(what, stop=True, reason=reason)), as_json)
+
+
+@app.command()
+def start(what: What, reason: Why, as_json: AsJson = False) -> None:
+    """Start a part of the pool again."""
+    _report(asyncio.run(_throw(what, stop=False, reason=reason)), as_json)
+
+
+@app.command("switches")
+def show(as_json: AsJson = False) -> None:
+    """How the kill switches stand."""
+    states = asyncio.run(_states())
+    if as_json:
+        print_json([_fields(state) for state in states.values()])
+    else:
+        columns = ("switch", "state", "since", "by", "reason")
+        print_table(columns, [_row(state) for state in states.values()])
+
+
+async def _throw(switch: Switch, *, stop: bool, reason: str) -> SwitchState:
+    async with connected(running_urls(load().settings).program) as connection:
+        now = await read_clock(connection)
+        async with connection.transaction():
+            state = await switches.set_switch(
+                connection, switch, stop=stop, reason=reason, by=operator_name(), ids=Ids(secrets.randbits), now=now
+            )
+        if isinstance(state, Refusal):
+            raise Declined(state.sentence)
+        await events.wake(connection)
+        return state
+
+
+async def _states() -> Mapping[Switch, SwitchState]:
+    async with connected(running_urls(load().settings).program) as connection:
+        return await switches.states(connection)
+
+
+def _report(state: SwitchState, as_json: bool) -> None:
+    sentence = f"{state.switch.value} is {'stopped' if state.stopped else 'running again'}."
+    report(sentence, _fields(state), as_json=as_json)
+
+
+def _fields(state: SwitchState) -> dict[str, object]:
+    return {
+        "name": state.switch.value,
+        "stopped": state.stopped,
+        "reason": state.reason,
+        "changed_by": state.changed_by,
+        "changed_at": None if state.changed_at is None else as_datetime(state.changed_at).isoformat(),
+    }
+
+
+def _row(state: SwitchState) -> tuple[str, ...]:
+    since = "" if state.changed_at is None else f"{as_datetime(state.changed_at):%Y-%m-%d %H:%M:%S}"
+    return state.switch.value, "stopped" if state.stopped else "running", since, state.changed_by, state.reason

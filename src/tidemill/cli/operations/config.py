@@ -1,0 +1,33 @@
+"""`tidemill config`: every setting, its value, and where it came from."""
+
+from typing import Annotated
+
+import typer
+
+from tidemill.cli.client.surroundings import load
+from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_table, say
+from tidemill.core.settings import Place, rows
+
+
+def config(
+    names: Annotated[list[str] | None, typer.Argument(help="Only settings whose name begins so.")] = None,
+    changed: Annotated[bool, typer.Option("--changed", help="Only those that are not at their default.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the settings in force and where each came from."""
+    known = rows(load())
+    shown = [
+        row
+        for row in known
+        if (not names or row.name.startswith(tuple(names))) and not (changed and row.source.place is Place.DEFAULT)
+    ]
+    if names and not any(row.name.startswith(tuple(names)) for row in known):
+        raise Declined(f"No setting's name begins with {' or '.join(names)}: `tidemill config` lists them all.")
+    if changed and not shown and not as_json:
+        say("All of these settings have their defaults.")
+    elif as_json:
+        fields = ("name", "value", "unit", "meaning")
+        print_json([{**{field: getattr(row, field) for field in fields}, "source": str(row.source)} for row in shown])
+    else:
+        columns = ("setting", "value", "from", "meaning")
+        print_table(columns, [(row.name, row.value, str(row.source), row.meaning) for row in shown])

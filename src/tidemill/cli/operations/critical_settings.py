@@ -1,0 +1,99 @@
+"""`tidemill admin settings`: changes of settings that move money or trust, and a second operator's word to them."""
+
+import asyncio
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import typer
+
+from tidemill.cli.client.surroundings import connected, database_urls, load, operator_name
+from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_table, report, say
+from tidemill.core.clock import as_datetime
+from tidemill.core.ids import Ids
+from tidemill.core.refusals import Refusal
+from tidemill.core.settings.critical import Change, allowed, critical_values, takes_effect_at
+from tidemill.store.clock import read_clock
+from tidemill.store.events import events
+from tidemill.store.operations import critical_settings as store
+
+app = typer.Typer(invoke_without_command=True)
+
+Which = Annotated[str, typer.Argument(metavar="NAME", help="The setting, such as money.commission.")]
+Why = Annotated[str, typer.Option("--reason", "-r", help="Why; it is kept.")]
+
+_COLUMNS = ("setting", "in force", "wanted", "state", "by", "since", "takes effect at the first start after")
+
+
+@app.callback()
+def listed(context: typer.Context, as_json: AsJson = False) -> None:
+    """Changes of critical settings that have not taken effect: list, approve, reject."""
+    if context.invoked_subcommand is not None:
+        return
+    in_force, changes = asyncio.run(_read())
+    if as_json:
+        print_json([{**_fields(one), "in_force": in_force.get(one.name), **_times(one, in_force)} for one in changes])
+    elif changes:
+        print_table(_COLUMNS, [_row(one, in_force) for one in changes])
+    else:
+        say("No change of a critical setting waits.")
+
+
+@app.command()
+def approve(name: Which, reason: Why, as_json: AsJson = False) -> None:
+    """Approve what another operator has configured: it takes effect when a process starts, without a delay."""
+    change = asyncio.run(_settle(name, approve=True, reason=reason))
+    told = f"{name} becomes {change.value}, for each process when it starts next."
+    report(told, _fields(change), as_json=as_json)
+
+
+@app.command()
+def reject(name: Which, reason: Why, as_json: AsJson = False) -> None:
+    """Reject a change: it never takes effect, however long it is configured."""
+    change = asyncio.run(_settle(name, approve=False, reason=reason))
+    report(f"{name} stays as it is: {change.value} is rejected.", _fields(change), as_json=as_json)
+
+
+async def _read() -> tuple[Mapping[str, str], Sequence[Change]]:
+    """The values in force, and the changes that wait."""
+    settings = load().settings
+    async with database_urls(settings) as urls, connected(urls.program) as connection:
+        accepted = allowed(settings, await store.accepted(connection))
+        return critical_values(settings) | accepted, await store.waiting(connection)
+
+
+async def _settle(name: str, *, approve: bool, reason: str) -> Change:
+    async with database_urls(load().settings) as urls, connected(urls.program) as connection:
+        now = await read_clock(connection)
+        async with connection.transaction():
+            settled = await store.settle_change(
+                connection, name, approve=approve, reason=reason, by=operator_name(), ids=Ids(secrets.randbits), now=now
+            )
+        if isinstance(settled, Refusal):
+            raise Declined(settled.sentence)
+        await events.wake(connection)
+        return settled
+
+
+def _fields(change: Change) -> dict[str, object]:
+    return {
+        "name": change.name,
+        "value": change.value,
+        "state": change.state.value,
+        "proposed_by": change.proposed_by,
+        "decided_by": change.decided_by,
+        "reason": change.reason,
+    }
+
+
+def _times(change: Change, in_force: Mapping[str, str]) -> dict[str, str | None]:
+    after = takes_effect_at(change, in_force)
+    return {
+        "proposed_at": as_datetime(change.proposed_at).isoformat(timespec="seconds"),
+        "takes_effect_after": None if after is None else as_datetime(after).isoformat(timespec="seconds"),
+    }
+
+
+def _row(change: Change, in_force: Mapping[str, str]) -> tuple[str, ...]:
+    values = (in_force.get(change.name, ""), change.value, change.state.value, change.proposed_by)
+    return change.name, *values, *(at or "never" for at in _times(change, in_force).values())

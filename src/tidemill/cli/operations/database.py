@@ -1,0 +1,117 @@
+"""`tidemill db`: the pool's database: a shell, backups, restores, and a check of everything that must hold."""
+
+import asyncio
+import os
+import secrets
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidemill import __version__
+from tidemill.cli.client.surroundings import connected, database_urls, load, outside_urls, running_urls, server_of
+from tidemill.cli.terminal.checks import print_checks
+from tidemill.cli.terminal.output import AsJson, Declined, in_words, report
+from tidemill.core.faults import AlreadyRunning
+from tidemill.core.ids import Ids
+from tidemill.core.operations.backups import backup_name
+from tidemill.store.address import tool_arguments
+from tidemill.store.check import Check, checks
+from tidemill.store.clock import read_clock
+from tidemill.store.embedded import owner_pid, tool
+from tidemill.store.embedded.account import clean_environment
+from tidemill.store.migrate import renew
+from tidemill.store.operations import backup as backups
+
+app = typer.Typer(help="The pool's database: shell, backup, restore, check.", no_args_is_help=True)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def shell(
+    context: typer.Context,
+    owner: Annotated[bool, typer.Option("--owner", help="As the role that owns the schema.")] = False,
+) -> None:
+    """Open psql on the database of a running pool. What follows `--` goes to psql."""
+    urls = running_urls(load().settings)
+    url, password = tool_arguments(urls.owner if owner else urls.program)
+    terminal = {name: os.environ[name] for name in ("TERM", "HOME", "PAGER", "EDITOR") if name in os.environ}
+    program = str(tool("psql"))
+    os.execve(program, [program, "--dbname", url, *context.args], {**clean_environment(), **terminal, **password})
+
+
+@app.command()
+def backup(
+    file: Annotated[Path | None, typer.Argument(help="Where to; the pool's own folder if left out.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a backup now."""
+    if file and (file.exists() or not file.name):
+        raise Declined(f"{file} is there already: name a file that is not.")
+    if file and not file.parent.is_dir():
+        raise Declined(f"There is no directory {file.parent}.")
+    made, size_bytes = asyncio.run(_backup(file))
+    fields = {"file": str(made), "size_bytes": size_bytes}
+    report(f"Backed up to {made} ({in_words(size_bytes)}).", fields, as_json=as_json)
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(help="A backup made by `tidemill db backup`.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Replace the pool's database by a backup. The pool must be stopped; the old database is kept beside it."""
+    settings = load().settings
+    if outside_urls(settings):
+        raise Declined(
+            "This pool uses an outside database server: restore with that server's own tools, "
+            "then run `tidemill db mark-restored`."
+        )
+    if not file.is_file():
+        raise Declined(f"There is no file {file}.")
+    if pid := owner_pid(settings.home):
+        raise AlreadyRunning(f"The pool is running (process {pid}): stop it first with `tidemill down`.")
+    if not yes:
+        typer.confirm(f"Replace the database in {settings.home} by {file.name}?", abort=True, err=True)
+    asyncio.run(_restore(file))
+    kept = "What was there before is kept as `tidemill_previous` until the next restore."
+    report(f"Restored from {file.name}. {kept}", {"restored": str(file), "kept": "tidemill_previous"}, as_json=as_json)
+
+
+@app.command("mark-restored")
+def mark_restored(
+    source: Annotated[str, typer.Argument(help="What it was restored from.")] = "an outside backup",
+    as_json: AsJson = False,
+) -> None:
+    """Take over a database that an outside server's own tools have put back to an earlier state."""
+    asyncio.run(renew(running_urls(load().settings), source, Ids(secrets.randbits), __version__))
+    report("A new generation of events has begun.", {"source": source}, as_json=as_json)
+
+
+@app.command()
+def check(as_json: AsJson = False) -> None:
+    """Check everything that must hold in the database."""
+    print_checks(asyncio.run(_check()), advice="the details say what to do.", as_json=as_json)
+
+
+async def _backup(file: Path | None) -> tuple[Path, int]:
+    settings = load().settings
+    async with database_urls(settings) as urls:
+        async with connected(urls.owner) as connection:
+            now = await read_clock(connection)
+        target = file or backups.folder_of(settings.home) / backup_name(now)
+        return target, await backups.make_backup(urls.owner, target)
+
+
+async def _restore(file: Path) -> None:
+    server = server_of(load().settings)
+    await server.start()
+    try:
+        await backups.restore(server.superuser_url, server.urls, file, Ids(secrets.randbits), __version__)
+    finally:
+        await server.stop()
+
+
+async def _check() -> list[Check]:
+    async with database_urls(load().settings) as urls:
+        return await checks(urls)

@@ -1,0 +1,264 @@
+"""`tidemill up|down|control|status`: running a pool on this machine."""
+
+import asyncio
+import os
+import resource
+import shlex
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tidemill.cli.client.surroundings import default_home, load, operator_name, outside_urls, running_urls, server_of
+from tidemill.cli.terminal.output import AsJson, Declined, Exit, print_fields, print_json, report, say
+from tidemill.core.faults import NotRunning
+from tidemill.core.settings import Place, Settings
+from tidemill.core.settings.reach import own_address as address
+from tidemill.store.address import DatabaseUrls
+from tidemill.store.embedded import make_home, owner_pid, stop_orphan
+from tidemill.store.operations.backup import folder_of
+
+if TYPE_CHECKING:
+    from tidemill.serving.logs import Announce
+
+Host = Annotated[str | None, typer.Option(help="The address to listen on; beyond this machine it needs TLS.")]
+Port = Annotated[int | None, typer.Option(help="The port to listen on.")]
+Certificate = Annotated[Path | None, typer.Option(help="A certificate file for TLS, with --tls-key.")]
+Key = Annotated[Path | None, typer.Option(help="The certificate's key.")]
+Proxies = Annotated[
+    str | None,
+    typer.Option("--behind-proxy", help="Addresses of the proxies that end TLS before us, separated by commas."),
+]
+
+_DOWN_S = 60.0
+_STATUS_S = 5.0
+_OTHER_DESCRIPTORS = 200
+_NOTHING: Mapping[str, str] = {}
+
+
+Demo = Annotated[
+    bool,
+    typer.Option("--demo", help="Make an unused pool a demonstration, with people and nodes; this machine only."),
+]
+
+
+def up(
+    host: Host = None,
+    port: Port = None,
+    tls_certificate: Certificate = None,
+    tls_key: Key = None,
+    behind_proxy: Proxies = None,
+    demo: Demo = False,
+) -> None:
+    """Start the pool: its database and a control process."""
+    modest = _modest() if demo else {}
+    settings = _settings(host, port, tls_certificate, tls_key, behind_proxy, modest)
+    _run(settings, own_server=True, demo=demo)
+
+
+def control(
+    host: Host = None,
+    port: Port = None,
+    tls_certificate: Certificate = None,
+    tls_key: Key = None,
+    behind_proxy: Proxies = None,
+) -> None:
+    """Add a control process to a pool that is up."""
+    _run(_settings(host, port, tls_certificate, tls_key, behind_proxy), own_server=False, demo=False)
+
+
+def _settings(
+    host: str | None,
+    port: int | None,
+    tls_certificate: Path | None,
+    tls_key: Path | None,
+    behind_proxy: str | None,
+    more: Mapping[str, str] = _NOTHING,
+) -> Settings:
+    flags = {
+        **more,
+        "host": host,
+        "port": port,
+        "http.tls_certificate": tls_certificate and tls_certificate.absolute(),
+        "http.tls_key": tls_key and tls_key.absolute(),
+        "http.trusted_proxies": behind_proxy,
+    }
+    return load(flags).settings
+
+
+def _modest() -> Mapping[str, str]:
+    """What suits a demonstration, unless a setting says otherwise: its nodes share one machine, so each shows a little
+    of its memory; and whoever tries it at a terminal has no use for a line about every request."""
+    wanted = {"challenge.cpu_memory_mib": "64MiB", **({"log.level": "warning"} if sys.stderr.isatty() else {})}
+    sources = load().sources
+    return {name: value for name, value in wanted.items() if sources[name].place is Place.DEFAULT}
+
+
+def down(as_json: AsJson = False) -> None:
+    """Stop the pool of this machine, in order."""
+    settings = load().settings
+    if outside_urls(settings):
+        raise Declined("This pool uses an outside database: stop each of its processes with SIGTERM or Ctrl-C.")
+    pid = owner_pid(settings.home)
+    if pid is None:
+        if not asyncio.run(stop_orphan(settings.home, report=say)):
+            raise NotRunning("No pool is running here; there was nothing to stop.")
+        report("The database server that an earlier pool had left was stopped.", {"stopped": "orphan"}, as_json=as_json)
+        return
+    os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + _DOWN_S
+    while owner_pid(settings.home) == pid:
+        if time.monotonic() > deadline:
+            raise Declined(f"The pool (process {pid}) is still draining after {_DOWN_S:.0f} s: run this again.")
+        time.sleep(0.05)
+    asyncio.run(stop_orphan(settings.home, report=say))
+    report("The pool has stopped.", {"stopped": "pool"}, as_json=as_json)
+
+
+def status(as_json: AsJson = False) -> None:
+    """Is the pool running, and is it well?"""
+    settings = load().settings
+    readiness = _readiness(settings)
+    if as_json:
+        print_json(readiness)
+    else:
+        stopped = "; ".join(f"{switch}, because: {reason}" for switch, reason in readiness["stopped"].items())
+        about = {"address": address(settings), "version": readiness["version"], "stopped": stopped or "nothing"}
+        print_fields({**about, **readiness["checks"]})
+    if not readiness["ready"]:
+        raise Declined("The pool is not ready.")
+
+
+def _readiness(settings: Settings) -> Mapping[str, Any]:
+    """What the control process of this machine says of itself. We send it no secret, so we need not know it."""
+    import httpx2
+
+    try:
+        answer = httpx2.get(f"{address(settings)}/readyz", timeout=_STATUS_S, verify=False)
+        readiness: Mapping[str, Any] = answer.json() if "x-request-id" in answer.headers else {}
+    except (httpx2.HTTPError, ValueError) as error:
+        raise NotRunning(f"Nothing answers at {address(settings)}: start the pool with `tidemill up`.") from error
+    if not readiness:
+        raise NotRunning(f"What answers at {address(settings)} is not Tidemill: check TIDEMILL_PORT.")
+    return readiness
+
+
+def _run(settings: Settings, *, own_server: bool, demo: bool) -> None:
+    import uvloop
+
+    from tidemill.serving.logs import configure_logs
+
+    announce = configure_logs(settings.log)
+    _allow_connections(settings, announce)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        try:
+            runner.run(_serve(settings, announce, own_server=own_server, demo=demo))
+        except asyncio.CancelledError:
+            raise typer.Exit(Exit.INTERRUPTED) from None
+    announce("The pool has stopped." if own_server else "The control process has stopped.")
+
+
+async def _serve(settings: Settings, announce: "Announce", *, own_server: bool, demo: bool) -> None:
+    from tidemill.control.operations.first_steps import FirstStep
+    from tidemill.control.process import ControlProcess, stopped_by_signals
+    from tidemill.serving.http_server import check_certificate, listen
+
+    started = time.monotonic()
+    starting = asyncio.current_task()
+    assert starting
+    stop: Callable[[], object] = starting.cancel  # while nothing serves yet, there is nothing to drain
+    with stopped_by_signals(lambda: stop()):  # noqa: PLW0108  # what stopping means changes once we serve
+        check_certificate(settings.http)
+        make_home(settings.home)
+        with listen(settings.host, settings.port) as listener:
+            async with AsyncExitStack() as stack:
+                urls = outside_urls(settings)
+                backups = folder_of(settings.home) if urls is None else None
+                if urls is None:
+                    urls = await _own(settings, announce, stack) if own_server else running_urls(settings)
+                alone = FirstStep.DEMONSTRATION if demo else FirstStep.LINK
+                step = alone if own_server else FirstStep.NOTHING
+                process = ControlProcess(settings, urls, backups=backups, started_by=operator_name(), first_step=step)
+                begin_nodes = _local_nodes(settings, announce, stack) if demo else None
+
+                def ready(first: Mapping[str, str]) -> None:
+                    _greet(settings, announce, time.monotonic() - started, first)
+                    if begin_nodes:
+                        begin_nodes()
+
+                stop = process.stop
+                await process.run(listener, on_ready=ready)
+
+
+def _local_nodes(settings: Settings, announce: "Announce", stack: AsyncExitStack) -> Callable[[], None]:
+    """What brings a demonstration's nodes, once there is a pool to join; they end when the pool has stopped."""
+    from tidemill.cli.operations.local_nodes import LocalNodes
+
+    nodes = LocalNodes(settings, announce, _to_try(settings))
+    stack.push_async_callback(nodes.stopped)
+    return nodes.begin
+
+
+async def _own(settings: Settings, announce: "Announce", stack: AsyncExitStack) -> DatabaseUrls:
+    """Start the embedded server and keep it up for as long as we run."""
+    server = server_of(settings, report=announce)
+    await server.start()
+    stack.push_async_callback(server.stop)
+    watching = asyncio.create_task(server.watch())
+    stack.push_async_callback(_cancelled, watching)
+    return server.urls
+
+
+async def _cancelled(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def _allow_connections(settings: Settings, announce: "Announce") -> None:
+    """Every connection takes a file descriptor; most systems give a process few unless it asks for more."""
+    needed = settings.http.connections_max + _OTHER_DESCRIPTORS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = hard if hard != resource.RLIM_INFINITY else needed
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(needed, most)), hard))
+    if most < needed:
+        announce(f"This system allows {most} open files; {needed} are needed for http.connections_max connections.")
+
+
+def _greet(settings: Settings, announce: "Announce", seconds: float, first: Mapping[str, str]) -> None:
+    """What a newcomer sees first."""
+    command = _command(settings)
+    announce(
+        f"Tidemill is running at {address(settings)} (ready after {seconds:.1f} s).",
+        **first,
+        home=str(settings.home),
+        token=str(settings.home / "operator.token"),
+        status=f"{command} status",
+        events=f"{command} events --follow",
+        API=f"{address(settings)}/api/v1/openapi.json",
+        mail=settings.mail.smtp_host or f"outbox ({command} mail)",
+        stop="Ctrl-C",
+    )
+
+
+def _to_try(settings: Settings) -> Mapping[str, str]:
+    """What a newcomer may want to see of a demonstration, by what it shows."""
+    command = _command(settings)
+    return {
+        "order": f"{command} run matmul --m 2048 --n 2048 --k 2048",
+        "nodes": f"{command} nodes list",
+        "pay": f"{command} ledger accounts --kind provider_locked",
+    }
+
+
+def _command(settings: Settings) -> str:
+    """Our command as somebody can type it in another terminal, where variables of this one are not set."""
+    command = "tidemill" if shutil.which("tidemill") else os.path.relpath(Path(sys.executable).with_name("tidemill"))
+    home = [f"TIDEMILL_HOME={shlex.quote(str(settings.home))}"] if settings.home != default_home() else []
+    port = [f"TIDEMILL_PORT={settings.port}"] if settings.port != Settings.port else []
+    return " ".join([*home, *port, command])

@@ -1,0 +1,75 @@
+"""Asking people at a terminal. Questions go to stderr, so that a result on stdout stays a result.
+
+Nothing secret is ever an argument of a command: whoever is on the machine could read it.
+"""
+
+import getpass
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tidemill.cli.client.http_calls import PoolRefused
+from tidemill.cli.terminal.output import Declined
+from tidemill.core.accounts.lockout import LoginRefusal
+
+_TWICE_TRIES = 3
+
+
+def ask(question: str, *, otherwise: str) -> str:
+    """One line. Where there is no terminal, `otherwise` says what to do instead."""
+    _need_terminal(question, otherwise)
+    sys.stderr.write(f"{question}: ")
+    sys.stderr.flush()
+    answer = sys.stdin.readline()
+    if not answer.strip():
+        raise Declined(f"Nothing was entered. {otherwise}")
+    return answer.strip()
+
+
+def ask_password(question: str, *, otherwise: str) -> str:
+    """A password, which does not appear on the screen."""
+    _need_terminal(question, otherwise)
+    try:
+        return getpass.getpass(f"{question}: ")
+    except EOFError:
+        raise Declined(f"Nothing was entered. {otherwise}") from None
+
+
+def ask_new_password(*, otherwise: str) -> str:
+    """A password that is typed twice, since nobody sees it."""
+    for _ in range(_TWICE_TRIES):
+        password = ask_password("New password", otherwise=otherwise)
+        if password == ask_password("The same again", otherwise=otherwise):
+            return password
+        sys.stderr.write("These are not the same.\n")
+    raise Declined("No password was typed twice in the same way: begin again.")
+
+
+def password_from_stdin() -> str:
+    """The first line that a script sends us."""
+    try:
+        password = sys.stdin.readline().rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise Declined("The password on stdin is not UTF-8: send it as such.") from None
+    if not password:
+        raise Declined("There is no password on stdin: send it as the first line.")
+    return password
+
+
+def ask_code(question: str = "Code of your authenticator, or a recovery code") -> str:
+    return ask(question, otherwise="Run this at a terminal, or log in with --code.")
+
+
+def with_code(call: Callable[[str | None], Any], code: str | None = None) -> Any:
+    """Call with the code there is; if the pool wants a second factor and there is none yet, ask for it."""
+    try:
+        return call(code)
+    except PoolRefused as refused:
+        if refused.code != LoginRefusal.SECOND_FACTOR_NEEDED.code or code is not None:
+            raise
+    return call(ask_code())
+
+
+def _need_terminal(question: str, otherwise: str) -> None:
+    if not sys.stdin.isatty():
+        raise Declined(f"There is no terminal to ask on ({question.lower()}). {otherwise}")
