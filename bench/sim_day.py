@@ -14,12 +14,12 @@ from pathlib import Path
 
 from tidemill.control.placement.placement_policies import placement_policies
 from tidemill.core.settings.tree import Settings
-from tidemill.sim.days.orders import Demand, daily_wave
-from tidemill.sim.days.presence import AT_HOME
 from tidemill.sim.days.runs import Plan, simulate
 from tidemill.sim.days.scenario import Rules, Scenario
-from tidemill.sim.days.sorts import OURS
-from tidemill.sim.days.synthetic import synthetic
+from tidemill.sim.days.worlds.orders import Demand, daily_wave
+from tidemill.sim.days.worlds.presence import AT_HOME
+from tidemill.sim.days.worlds.sorts import OURS
+from tidemill.sim.days.worlds.synthetic import synthetic
 
 HOURS = 24.0
 

@@ -18,10 +18,10 @@ os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np
 
-from tidemill.sim.economy.interface import Choices, Flags, Strategy, View
 from tidemill.sim.economy.run import Economy
 from tidemill.sim.economy.scenario import Scenario
-from tidemill.sim.economy.strategies import Honest
+from tidemill.sim.economy.strategies.catalogue import Honest
+from tidemill.sim.economy.strategies.interface import Choices, Flags, Strategy, View
 from tidemill.sim.economy.tally import Outcome
 
 WHENS: dict[str, tuple[Callable[[View, float], Flags], tuple[float, ...]]] = {

@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 from tests.sim.test_days import small_pool
 from tidemill.cli.main import app, run
 from tidemill.core.nodes.rules.windows import Window
-from tidemill.sim.days.orders import read_profile
-from tidemill.sim.days.presence import Spans, read_churn
-from tidemill.sim.days.synthetic import synthetic
-from tidemill.sim.days.traces import read_sorts
-from tidemill.sim.days.world import WorldFault
-from tidemill.sim.days.world_files import lines_of, read_world
+from tidemill.sim.days.worlds.orders import read_profile
+from tidemill.sim.days.worlds.presence import Spans, read_churn
+from tidemill.sim.days.worlds.synthetic import synthetic
+from tidemill.sim.days.worlds.traces import read_sorts
+from tidemill.sim.days.worlds.world import WorldFault
+from tidemill.sim.days.worlds.world_files import lines_of, read_world
 
 FITS = """dataset,avail_weibull_shape,avail_weibull_scale_h,unavail_weibull_shape,unavail_weibull_scale_h
 desks,0.5,8,0.7,3.5

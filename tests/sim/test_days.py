@@ -22,18 +22,19 @@ from tidemill.core.placement.index.pool import Pool
 from tidemill.core.placement.seller import Seller
 from tidemill.core.settings.tree import Settings
 from tidemill.core.settlement.rewards import Due, MarketPlan, Split
-from tidemill.sim.days import books, lives, presence, report, watch
+from tidemill.sim.days import books, lives, report, watch
 from tidemill.sim.days.chance import draw
 from tidemill.sim.days.day import Day
-from tidemill.sim.days.orders import Demand, Orders, daily_wave, ordered
-from tidemill.sim.days.presence import AT_HOME, Churn, Spans, turns
 from tidemill.sim.days.runs import Plan, WhatIf, read_load, simulate
 from tidemill.sim.days.scenario import MONDAY, Chances, Rules, Scenario
-from tidemill.sim.days.sorts import OURS, fields
-from tidemill.sim.days.synthetic import synthetic
 from tidemill.sim.days.tally import Tally, jain
 from tidemill.sim.days.watch import Broken, Watch
-from tidemill.sim.days.world import Member, World, WorldFault, checked
+from tidemill.sim.days.worlds import presence
+from tidemill.sim.days.worlds.orders import Demand, Orders, daily_wave, ordered
+from tidemill.sim.days.worlds.presence import AT_HOME, Churn, Spans, turns
+from tidemill.sim.days.worlds.sorts import OURS, fields
+from tidemill.sim.days.worlds.synthetic import synthetic
+from tidemill.sim.days.worlds.world import Member, World, WorldFault, checked
 
 SETTINGS = Settings(home=Path())
 POLICIES = placement_policies(SETTINGS)

@@ -13,15 +13,15 @@ from tidemill.cli.main import app, run
 from tidemill.core.trust.reputation import ReputationRules
 from tidemill.core.trust.rules import FindingsRules
 from tidemill.sim.economy import report
-from tidemill.sim.economy.answering import HOUSE, Auditors
+from tidemill.sim.economy.answers import HOUSE, Auditors
 from tidemill.sim.economy.books import Books, Purse
-from tidemill.sim.economy.checking import outvoted
-from tidemill.sim.economy.choosing import chosen, known
-from tidemill.sim.economy.interface import Choices, Strategy, StrategyFault, View
+from tidemill.sim.economy.checks import outvoted
 from tidemill.sim.economy.paying_map import paying_map
 from tidemill.sim.economy.run import Economy
 from tidemill.sim.economy.scenario import Rules, Scenario
-from tidemill.sim.economy.strategies import Honest, Random, Renewing, SelfTrading, Spaced
+from tidemill.sim.economy.strategies.catalogue import Honest, Random, Renewing, SelfTrading, Spaced
+from tidemill.sim.economy.strategies.choice import chosen, known
+from tidemill.sim.economy.strategies.interface import Choices, Strategy, StrategyFault, View
 from tidemill.sim.economy.tally import Outcome, Tally, larger_share_ahead
 
 SMALL = Scenario(nodes=800, months=1, seed=5)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.sim.test_days import small_pool
 from tidemill.cli.main import run
-from tidemill.sim.days.world_files import lines_of
+from tidemill.sim.days.worlds.world_files import lines_of
 
 SAID_NO = {1, 2, 5}
 """Declined, wrongly asked, or the world failing: as other commands answer. A bug would be 70."""

@@ -12,8 +12,8 @@ from tidemill.cli.main import app, run
 from tidemill.core.placement.policies import Policy
 from tidemill.core.placement.policies.packed import Packed
 from tidemill.core.placement.workload import Demand
-from tidemill.sim.openb import Cluster, UnreadableList, arrivals, inflate, read_cluster
-from tidemill.sim.rivals import BestFit, GradientDescent, RandomFit
+from tidemill.sim.openb.experiment import Cluster, UnreadableList, arrivals, inflate, read_cluster
+from tidemill.sim.openb.rivals import BestFit, GradientDescent, RandomFit
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\n" + "".join(
     f"node-{number:03},{cores}000,{memory},{gpus},{model}\n"

@@ -9,8 +9,8 @@ import pytest
 from tests.store.dispatch_world import World, make_world
 from tidemill.cli.sim.sim_export import members_of
 from tidemill.core.settings.tree import Settings
-from tidemill.sim.days.world import World as SimulatedWorld
-from tidemill.sim.days.world_files import lines_of, read_world
+from tidemill.sim.days.worlds.world import World as SimulatedWorld
+from tidemill.sim.days.worlds.world_files import lines_of, read_world
 from tidemill.store.database import Database
 from tidemill.store.nodes import nodes
 

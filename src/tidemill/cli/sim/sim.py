@@ -14,7 +14,7 @@ from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_tab
 
 if TYPE_CHECKING:
     from tidemill.core.placement.policies import Policy
-    from tidemill.sim.openb import Allocated, Cluster
+    from tidemill.sim.openb.experiment import Allocated, Cluster
 
 app = typer.Typer(help="Try the pool's rules in simulated worlds.", no_args_is_help=True)
 app.command("run")(sim_run.run)
@@ -37,7 +37,7 @@ def openb(
     nodes: NodesFile, pods: PodsFile, policy: PolicyName = "packed", seeds: Seeds = 10, as_json: AsJson = False
 ) -> None:
     """Fill a cluster with 1.3 times what it can take, and see how much of its GPUs is handed out."""
-    from tidemill.sim.openb import Outcome, read_cluster
+    from tidemill.sim.openb.experiment import Outcome, read_cluster
 
     _policy(policy, read_cluster(nodes, pods), 0)  # an unknown name or file is told before anything is started
     with ProcessPoolExecutor(min(seeds, os.cpu_count() or 1), get_context("spawn")) as processes:
@@ -57,7 +57,7 @@ def openb(
 
 def _run(what: tuple[str, Path, Path, int]) -> "Allocated":
     """One seed, in a process of its own."""
-    from tidemill.sim.openb import inflate, read_cluster
+    from tidemill.sim.openb.experiment import inflate, read_cluster
 
     name, nodes, pods, seed = what
     cluster = read_cluster(nodes, pods)
@@ -68,7 +68,7 @@ def _policy(name: str, cluster: "Cluster", seed: int) -> "Policy":
     from tidemill.control.placement.placement_policies import placement_policies
     from tidemill.core.placement.workload import Demand
     from tidemill.core.settings.tree import Settings
-    from tidemill.sim.rivals import BestFit, GradientDescent, RandomFit
+    from tidemill.sim.openb.rivals import BestFit, GradientDescent, RandomFit
 
     ours = placement_policies(Settings(home=Path()))  # as they are by default, whatever this machine is set to
     rivals: dict[str, Policy] = {

@@ -35,9 +35,9 @@ def economy(  # noqa: PLR0913, PLR0917  # each is an option of the command
 ) -> None:
     """Run the rules of trust and money over owners of whom many cheat, and say what it brought them."""
     from tidemill.sim.economy import report
-    from tidemill.sim.economy.choosing import chosen
     from tidemill.sim.economy.run import Economy
     from tidemill.sim.economy.scenario import Scenario
+    from tidemill.sim.economy.strategies.choice import chosen
 
     scenario = Scenario(nodes=nodes, months=months, seed=seed, cheaters=cheaters)
     if quick:

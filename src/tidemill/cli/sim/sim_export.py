@@ -14,7 +14,7 @@ from tidemill.cli.terminal.output import AsJson, Declined, report
 
 if TYPE_CHECKING:
     from tidemill.core.settings import Settings
-    from tidemill.sim.days.world import Member
+    from tidemill.sim.days.worlds.world import Member
     from tidemill.store.query import Connection
 
 PAGE = 500
@@ -31,8 +31,8 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write the nodes that are online into a file, without saying whose they are."""
-    from tidemill.sim.days.world import World
-    from tidemill.sim.days.world_files import lines_of
+    from tidemill.sim.days.worlds.world import World
+    from tidemill.sim.days.worlds.world_files import lines_of
 
     for one in filter(None, (file, who)):
         if one.exists():
@@ -61,7 +61,7 @@ async def _read() -> "tuple[list[Member], dict[UUID, str]]":
 
 async def members_of(connection: "Connection", settings: "Settings") -> "tuple[list[Member], dict[UUID, str]]":
     """The nodes that are online under names of their owners that tell only their size; and who they are."""
-    from tidemill.sim.days.world_files import named
+    from tidemill.sim.days.worlds.world_files import named
 
     found = await _online(connection, settings)
     names = named((one.seller.candidate.owner_id, len(one.seller.candidate.devices)) for one in found)
@@ -72,7 +72,7 @@ async def _online(connection: "Connection", settings: "Settings") -> "list[Membe
     """Every node that gets work, also those whose owners' hours have not begun: their hours are in the file."""
     from tidemill.control.placement.placing_loop import selling_terms
     from tidemill.core.placement.seller import seller_of
-    from tidemill.sim.days.world import Member
+    from tidemill.sim.days.worlds.world import Member
     from tidemill.store.clock import read_clock
     from tidemill.store.nodes import node_views, nodes
     from tidemill.store.placement import sellers

@@ -15,9 +15,9 @@ from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_tab
 
 if TYPE_CHECKING:
     from tidemill.sim.days.runs import Plan, WhatIf
-    from tidemill.sim.days.sorts import Sort
     from tidemill.sim.days.tally import Tally
-    from tidemill.sim.days.world import World
+    from tidemill.sim.days.worlds.sorts import Sort
+    from tidemill.sim.days.worlds.world import World
 
 NODES = 2_000
 TASKS = 20_000
@@ -77,7 +77,7 @@ def run(  # noqa: PLR0913, PLR0917  # each is an option of the command
 ) -> None:
     """Let a pool's time pass under production's rules, and tell how busy, how quick, how fair and how dear it was."""
     from tidemill.sim.days import runs
-    from tidemill.sim.days.orders import Demand, daily_wave, read_profile
+    from tidemill.sim.days.worlds.orders import Demand, daily_wave, read_profile
 
     if html is not None and (html.is_dir() or not html.parent.is_dir()):
         raise Declined(f"No report can be written to {html}: name a file in a directory that is there.")
@@ -100,10 +100,10 @@ def _world(
     file: Path | None, nodes: int, nodes_list: Path | None, pods: Path | None, seed: int
 ) -> "tuple[World, tuple[Sort, ...]]":
     """From a file, from a cluster's lists, or made up."""
-    from tidemill.sim.days.sorts import OURS
-    from tidemill.sim.days.synthetic import synthetic
-    from tidemill.sim.days.traces import read_sorts
-    from tidemill.sim.days.world_files import read_world
+    from tidemill.sim.days.worlds.sorts import OURS
+    from tidemill.sim.days.worlds.synthetic import synthetic
+    from tidemill.sim.days.worlds.traces import read_sorts
+    from tidemill.sim.days.worlds.world_files import read_world
 
     if (nodes_list is None) != (pods is None) or (file is not None and nodes_list is not None):
         raise Declined("A world comes from --world, from --nodes-list and --pods together, or is made up: choose one.")
@@ -127,7 +127,7 @@ def _scenario(hours: float, seed: int) -> Any:
 
 
 def _churn(file: Path | None, fit: str) -> Any:
-    from tidemill.sim.days.presence import AT_HOME, read_churn
+    from tidemill.sim.days.worlds.presence import AT_HOME, read_churn
 
     if (file is None) != (not fit):
         raise Declined("A fit is taken from a table: name both, --churn and --fit, or neither.")

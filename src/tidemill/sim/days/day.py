@@ -22,15 +22,15 @@ from tidemill.sim.days import chance
 from tidemill.sim.days.agenda import Agenda, Happens
 from tidemill.sim.days.lives import Job, Lives
 from tidemill.sim.days.nodes import NEVER, Attempt, Nodes
-from tidemill.sim.days.orders import Orders
-from tidemill.sim.days.presence import Turn
 from tidemill.sim.days.queue import Queue
 from tidemill.sim.days.rounds import Rounds
 from tidemill.sim.days.scenario import Scenario
-from tidemill.sim.days.sorts import Field
 from tidemill.sim.days.tally import Tally
 from tidemill.sim.days.watch import Watch
-from tidemill.sim.days.world import World
+from tidemill.sim.days.worlds.orders import Orders
+from tidemill.sim.days.worlds.presence import Turn
+from tidemill.sim.days.worlds.sorts import Field
+from tidemill.sim.days.worlds.world import World
 
 SAMPLES_AN_HOUR = 6
 

@@ -21,9 +21,9 @@ from tidemill.core.placement.index.pool import Placed, Pool
 from tidemill.core.placement.policies import Policy
 from tidemill.core.placement.seller import left_of
 from tidemill.core.placement.turns import AtWork
-from tidemill.sim.days.sorts import Field
 from tidemill.sim.days.watch import Watch
-from tidemill.sim.days.world import World, capacity_milli
+from tidemill.sim.days.worlds.sorts import Field
+from tidemill.sim.days.worlds.world import World, capacity_milli
 
 NEVER = -1
 

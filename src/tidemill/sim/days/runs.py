@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from tidemill.core.clock import HOUR
 from tidemill.core.placement.policies import Policy
 from tidemill.sim.days.day import Day
-from tidemill.sim.days.orders import Demand, Floats, ordered
-from tidemill.sim.days.presence import Churn, turns
 from tidemill.sim.days.scenario import Scenario
-from tidemill.sim.days.sorts import Sort, fields
 from tidemill.sim.days.tally import Tally
-from tidemill.sim.days.world import World, WorldFault
+from tidemill.sim.days.worlds.orders import Demand, Floats, ordered
+from tidemill.sim.days.worlds.presence import Churn, turns
+from tidemill.sim.days.worlds.sorts import Sort, fields
+from tidemill.sim.days.worlds.world import World, WorldFault
 
 _CHANGE = re.compile(r"([+-])(\d+(?:\.\d+)?) ?%", re.ASCII)
 

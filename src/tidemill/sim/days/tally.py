@@ -20,7 +20,7 @@ from tidemill.core.placement.demand import WHOLE_MILLI
 from tidemill.sim.days.agenda import Agenda
 from tidemill.sim.days.books import Books
 from tidemill.sim.days.nodes import Attempt, Nodes
-from tidemill.sim.days.orders import Orders
+from tidemill.sim.days.worlds.orders import Orders
 
 Floats = NDArray[np.float64]
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from tidemill.core.settings.kinds.quantities import ONE_PPM
 from tidemill.core.trust.charges import dispute_deposit_uc
-from tidemill.sim.economy.answering import Auditors
+from tidemill.sim.economy.answers import Auditors
 from tidemill.sim.economy.books import Purse
-from tidemill.sim.economy.interface import Choices
 from tidemill.sim.economy.population import Population
-from tidemill.sim.economy.settling import payment_uc_of
+from tidemill.sim.economy.settlement import payment_uc_of
+from tidemill.sim.economy.strategies.interface import Choices
 
 
 def dispute(

@@ -12,8 +12,8 @@ import numpy as np
 from tidemill.core.settings.kinds.quantities import ONE_PPM
 from tidemill.core.trust.audits.rates import audit_rates
 from tidemill.core.trust.charges import charges_uc
-from tidemill.sim.economy.interface import Floats
 from tidemill.sim.economy.scenario import Rules
+from tidemill.sim.economy.strategies.interface import Floats
 
 REWARD_UC = 1_000_000
 STAKES = np.logspace(0, 3.5, 71)

@@ -16,8 +16,8 @@ from tidemill.core.trust.exposure import deposit_at_risk_uc, exposure_limits_uc
 from tidemill.core.trust.reputation import composites, reputations
 from tidemill.core.trust.stake import least_stake_uc, recommended_stake_uc
 from tidemill.sim.economy.books import Books, Purse
-from tidemill.sim.economy.interface import Flags, Floats, Integers, Strategy
 from tidemill.sim.economy.scenario import DEVICES, STEPS_A_DAY, Scenario
+from tidemill.sim.economy.strategies.interface import Flags, Floats, Integers, Strategy
 
 HONEST = 0
 NO_RING = -1

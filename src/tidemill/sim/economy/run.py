@@ -11,17 +11,17 @@ import numpy as np
 
 from tidemill.core.settings.kinds.quantities import ONE_PPM
 from tidemill.core.trust.newcomers import throttle
-from tidemill.sim.economy.answering import HOUSE, RIGHT, Auditors, Executions
+from tidemill.sim.economy.answers import HOUSE, RIGHT, Auditors, Executions
 from tidemill.sim.economy.books import Purse
-from tidemill.sim.economy.checking import Checked, check
+from tidemill.sim.economy.checks import Checked, check
 from tidemill.sim.economy.griefing import dispute, poison
-from tidemill.sim.economy.interface import Choices, Flags, Floats, Integers, Strategy, View, asked
-from tidemill.sim.economy.joining import churn, come_and_go, first_population, unlock
-from tidemill.sim.economy.judging import Found, found_wrong, judge, luck_of_errors_uc
-from tidemill.sim.economy.placing import Work, place, weights_of
+from tidemill.sim.economy.judgement import Found, found_wrong, judge, luck_of_errors_uc
+from tidemill.sim.economy.newcomers import churn, come_and_go, first_population, unlock
+from tidemill.sim.economy.placement import Work, place, weights_of
 from tidemill.sim.economy.population import HONEST, Population
 from tidemill.sim.economy.scenario import STEP_HOURS, STEPS_A_DAY, Scenario
-from tidemill.sim.economy.settling import cover_checks, pay_for_checks, pay_for_work, settle, spend
+from tidemill.sim.economy.settlement import cover_checks, pay_for_checks, pay_for_work, settle, spend
+from tidemill.sim.economy.strategies.interface import Choices, Flags, Floats, Integers, Strategy, View, asked
 from tidemill.sim.economy.tally import Tally
 
 AGES_DAYS = (1, 2, 3, 5, 7, 10, 14, 21, 30, 45, 60, 75, 90, 105, 120, 135, 150, 165)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from tidemill.sim.economy.answering import RIGHT
-from tidemill.sim.economy.checking import Checked
-from tidemill.sim.economy.interface import Floats, Integers
-from tidemill.sim.economy.placing import Work
+from tidemill.sim.economy.answers import RIGHT
+from tidemill.sim.economy.checks import Checked
+from tidemill.sim.economy.placement import Work
 from tidemill.sim.economy.population import HONEST, Population
 from tidemill.sim.economy.scenario import DAYS_A_MONTH, STEPS_A_DAY, Scenario
+from tidemill.sim.economy.strategies.interface import Floats, Integers
 
 RESAMPLES = 2000
 CHEATED_SHARE = 0.2

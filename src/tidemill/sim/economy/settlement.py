@@ -4,12 +4,12 @@ import numpy as np
 
 from tidemill.core.settings.kinds.quantities import ONE_PPM
 from tidemill.core.settlement.rewards import HOUR_MS, due
-from tidemill.sim.economy.answering import HOUSE, Execution
+from tidemill.sim.economy.answers import HOUSE, Execution
 from tidemill.sim.economy.books import Purse
-from tidemill.sim.economy.checking import Checked
-from tidemill.sim.economy.interface import Choices, Flags, Integers
-from tidemill.sim.economy.placing import Work
+from tidemill.sim.economy.checks import Checked
+from tidemill.sim.economy.placement import Work
 from tidemill.sim.economy.population import Population
+from tidemill.sim.economy.strategies.interface import Choices, Flags, Integers
 
 
 def spend(population: Population, made: Execution, rewards_uc: Integers, choices: Choices, free: Flags) -> None:

@@ -8,12 +8,12 @@ from tidemill.core.settings.kinds.quantities import ONE_PPM
 from tidemill.core.trust.audits.rates import audit_rates
 from tidemill.core.trust.charges import charges_uc
 from tidemill.core.trust.reputation import Misstep, penalty_points
-from tidemill.sim.economy.answering import HOUSE, RIGHT, Auditors
+from tidemill.sim.economy.answers import HOUSE, RIGHT, Auditors
 from tidemill.sim.economy.books import Purse
-from tidemill.sim.economy.checking import Checked
-from tidemill.sim.economy.interface import Flags, Floats, Integers
-from tidemill.sim.economy.placing import Work
+from tidemill.sim.economy.checks import Checked
+from tidemill.sim.economy.placement import Work
 from tidemill.sim.economy.population import Population
+from tidemill.sim.economy.strategies.interface import Flags, Floats, Integers
 
 
 @dataclass

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tidemill.core.clock import HOUR, Instant
 from tidemill.core.nodes.rules import windows
-from tidemill.sim.days.world import Member, World, WorldFault
+from tidemill.sim.days.worlds.world import Member, World, WorldFault
 
 Times = NDArray[np.int64]
 Turn = tuple[int, int, bool]

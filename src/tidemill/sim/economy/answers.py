@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidemill.core.trust.reputation import POINTS_MAX
-from tidemill.sim.economy.interface import Choices, Flags, Floats, Integers
 from tidemill.sim.economy.population import NO_RING, Population
 from tidemill.sim.economy.scenario import STEP_HOURS
+from tidemill.sim.economy.strategies.interface import Choices, Flags, Floats, Integers
 
 RIGHT = 0
 HOUSE = -1

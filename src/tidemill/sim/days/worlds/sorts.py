@@ -15,7 +15,7 @@ from tidemill.core.placement.candidate import Candidate, Market
 from tidemill.core.placement.demand import Request
 from tidemill.core.placement.index.node import PoolNode
 from tidemill.core.placement.why_not import suits
-from tidemill.sim.days.world import World, WorldFault
+from tidemill.sim.days.worlds.world import World, WorldFault
 
 Mask = NDArray[np.bool_]
 

@@ -16,7 +16,7 @@ from tidemill.core.nodes.machine.gpu_models import Gpu
 from tidemill.core.nodes.machine.gpus import recognised
 from tidemill.core.placement.candidate import NVLINK_NONE_PCT, Candidate, Device
 from tidemill.core.placement.seller import Seller
-from tidemill.sim.days.world import Member, World, checked
+from tidemill.sim.days.worlds.world import Member, World, checked
 
 EFFICIENCY = 0.3
 """What a challenge measures of the data sheet's rate."""

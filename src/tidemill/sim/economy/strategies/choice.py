@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from tidemill.sim.economy.interface import Strategy, StrategyFault
-from tidemill.sim.economy.strategies import OURS, Honest
+from tidemill.sim.economy.strategies.catalogue import OURS, Honest
+from tidemill.sim.economy.strategies.interface import Strategy, StrategyFault
 
 GROUP = "tidemill.strategies"
 ACCOUNTS_MAX = 100

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from tidemill.core.settings.sections.work import ValuePolicySettings
 from tidemill.core.trust.newcomers import kept_share
 from tidemill.core.trust.reputation import POINTS_MAX, suspended
-from tidemill.sim.economy.interface import Choices, Flags, Floats, Integers
 from tidemill.sim.economy.population import Population
 from tidemill.sim.economy.scenario import STEP_HOURS
+from tidemill.sim.economy.strategies.interface import Choices, Flags, Floats, Integers
 
 REPUTATION_WEIGHT = ValuePolicySettings().reputation_weight
 

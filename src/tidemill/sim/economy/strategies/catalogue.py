@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tidemill.sim.economy.interface import Choices, Strategy, View
+from tidemill.sim.economy.strategies.interface import Choices, Strategy, View
 
 
 class Honest(Strategy):

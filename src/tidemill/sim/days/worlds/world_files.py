@@ -14,7 +14,7 @@ from uuid import UUID
 from tidemill.core.nodes.rules.windows import Window
 from tidemill.core.placement.candidate import NVLINK_NONE_PCT, Candidate, Device
 from tidemill.core.placement.seller import Seller
-from tidemill.sim.days.world import Member, World, WorldFault, checked
+from tidemill.sim.days.worlds.world import Member, World, WorldFault, checked
 
 FORMAT, VERSION = "tidemill world", 1
 DEVICES_MAX = 256

@@ -13,9 +13,9 @@ from uuid import UUID
 
 from tidemill.core.placement.demand import Request
 from tidemill.core.placement.seller import Seller
-from tidemill.sim.days.sorts import Sort
-from tidemill.sim.days.world import Member, World, WorldFault, checked
-from tidemill.sim.openb import Cluster, read_cluster
+from tidemill.sim.days.worlds.sorts import Sort
+from tidemill.sim.days.worlds.world import Member, World, WorldFault, checked
+from tidemill.sim.openb.experiment import Cluster, read_cluster
 
 HOURLY_UC = 1_000_000
 SPEED = 1e12

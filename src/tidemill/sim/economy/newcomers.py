@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tidemill.sim.economy.books import Purse
-from tidemill.sim.economy.interface import Choices, Integers, Strategy
 from tidemill.sim.economy.population import HONEST, NO_RING, Arrivals, Population
 from tidemill.sim.economy.scenario import DAYS_A_MONTH, DEVICES, STEPS_A_DAY, Scenario
+from tidemill.sim.economy.strategies.interface import Choices, Integers, Strategy
 
 ROWS_SPARE = 1.3
 """Rows at first, as a multiple of the accounts that are there first: others come later."""

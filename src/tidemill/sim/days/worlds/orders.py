@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from tidemill.core.clock import HOUR, SECOND, as_instant
 from tidemill.core.placement.demand import Priority
-from tidemill.sim.days.sorts import Field
-from tidemill.sim.days.world import World, WorldFault, capacity_milli
+from tidemill.sim.days.worlds.sorts import Field
+from tidemill.sim.days.worlds.world import World, WorldFault, capacity_milli
 
 Floats = NDArray[np.float64]
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidemill.core.trust.audits.rates import assumed_collusion, audit_rates
-from tidemill.sim.economy.answering import HOUSE, RIGHT, Auditors, Execution, Executions
-from tidemill.sim.economy.interface import Flags, Floats, Integers
-from tidemill.sim.economy.placing import Work
+from tidemill.sim.economy.answers import HOUSE, RIGHT, Auditors, Execution, Executions
+from tidemill.sim.economy.placement import Work
 from tidemill.sim.economy.population import Population
+from tidemill.sim.economy.strategies.interface import Flags, Floats, Integers
 
 
 @dataclass

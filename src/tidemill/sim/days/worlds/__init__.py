@@ -1,0 +1,1 @@
+"""Worlds for a simulated day: nodes, their hours, and what customers order."""

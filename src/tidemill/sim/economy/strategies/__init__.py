@@ -1,0 +1,1 @@
+"""Strategies of owners in the simulated economy."""

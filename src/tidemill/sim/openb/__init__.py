@@ -1,0 +1,1 @@
+"""The inflation experiment on a cluster's list, and rivals to compare with."""
