@@ -14,8 +14,8 @@ from pathlib import Path
 import psutil
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from tests.places import processes_in, reachable_directory
-from tests.system.pool import Pool, Running, pool_in
+from tests.worlds.places import processes_in, reachable_directory
+from tests.worlds.pools.pool import Pool, Running, pool_in
 
 
 def main() -> None:

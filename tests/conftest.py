@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.clusters import forget_cluster, give_cluster
-from tests.needs import REASONS
-from tests.places import reachable_directory
+from tests.worlds.clusters import forget_cluster, give_cluster
+from tests.worlds.needs import REASONS
+from tests.worlds.places import reachable_directory
 from tidemill.core.ids import Ids
 from tidemill.store.address import DatabaseUrls, replace_database
 from tidemill.store.database import Database, Limits, connect
@@ -31,7 +31,7 @@ gc.disable()  # until everything is collected: nothing of it is ever garbage, an
 ROOT = Path(__file__).parent.parent
 
 _cost_s: dict[str, float] = defaultdict(float)
-_FIRST = ("store", "system", "agent", "sandboxes", "browser", "artefacts", "link")
+_FIRST = ("control", "store", "system", "cli", "agent", "browser", "artefacts", "link")
 _tests: dict[str, int] = defaultdict(int)
 _skips: list[str] = []
 _numbers = count(1)

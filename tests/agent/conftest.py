@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from tests.agent.machine import OwnersMachine, machine_in
-from tests.agent.pool_end import Node, PoolEnd
+from tests.worlds.agents.agent_machine import OwnersMachine, machine_in
+from tests.worlds.agents.pool_end import Node, PoolEnd
 from tidemill.agent.home.identity import make_membership, new_membership
 from tidemill.core.signatures import Identity, fingerprint
 

@@ -10,8 +10,8 @@ from uuid import UUID
 
 import pytest
 
-from tests.agent.shelf import ShelfOfArtefacts
-from tests.agent.test_prover import ASK, CPU, TASK, Desk
+from tests.agent.machine.test_prover import ASK, CPU, TASK, Desk
+from tests.worlds.agents.shelf import ShelfOfArtefacts
 from tidemill.agent.home.home import Home
 from tidemill.agent.home.identity import new_membership
 from tidemill.agent.home.rules_file import RulesFile

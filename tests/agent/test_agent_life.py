@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.agent import busy_agent
-from tests.agent.machine import OwnersMachine, machine_in, until
-from tests.agent.pool_end import PoolEnd
-from tests.agent.reports import number_in
-from tests.forks import NOTHING, Forked, fork
+from tests.worlds.agents import busy_agent
+from tests.worlds.agents.agent_machine import OwnersMachine, machine_in, until
+from tests.worlds.agents.pool_end import PoolEnd
+from tests.worlds.agents.spool_reports import number_in
+from tests.worlds.forks import NOTHING, Forked, fork
 from tidemill.core.clock import Instant
 from tidemill.core.nodes.machine.hardware import Machine, machine_of
 from tidemill.core.nodes.rules.rule_book import Place, RuleBook, change, from_json, to_json

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.artefacts.s3_server import s3_server
+from tests.worlds.artefacts.s3_server import s3_server
 
 
 @pytest.fixture(scope="session")

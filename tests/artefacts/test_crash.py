@@ -15,10 +15,10 @@ from uuid import UUID
 
 import pytest
 
-from tests.artefacts.places import LATER, NOW, KnownSets, chunks, digest_of, files, get, opened
-from tests.artefacts.uploader import content_of
-from tests.forks import module
 from tests.tidy.source import ROOT
+from tests.worlds.artefacts.artefact_stores import LATER, NOW, KnownSets, chunks, digest_of, files, get, opened
+from tests.worlds.artefacts.uploader import content_of
+from tests.worlds.forks import module
 from tidemill.artefacts.store import ArtefactStore
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.artefacts.refusals import UploadRefusal
@@ -60,7 +60,7 @@ def killed_uploaders(place: Sequence[str], after_s: float) -> Promises:
     """What two processes in one place said until they were killed."""
     with ExitStack() as files:
         outputs = [files.enter_context(TemporaryFile("r+")) for _ in range(2)]
-        processes = [module("tests.artefacts.uploader", *place, said=output.fileno()) for output in outputs]
+        processes = [module("tests.worlds.artefacts.uploader", *place, said=output.fileno()) for output in outputs]
         while not all(os.fstat(output.fileno()).st_size for output in outputs):
             assert all(process.returncode is None for process in processes), "an uploader could not begin"
             time.sleep(0.001)
@@ -137,6 +137,6 @@ def test_a_full_disk_stops_uploads_which_go_on_when_there_is_space(tmp_path: Pat
 
 
 def _filled_disk(how: str, root: Path) -> None:
-    command = [sys.executable, "-m", "tests.artefacts.filled_disk", how, str(root)]
+    command = [sys.executable, "-m", "tests.worlds.artefacts.filled_store", how, str(root)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -13,8 +13,19 @@ from uuid import UUID
 
 import pytest
 
-from tests.artefacts.places import LATER, NOW, KnownSets, chunks, digest_of, files, get, ids, opened, put
 from tests.tidy.source import ROOT
+from tests.worlds.artefacts.artefact_stores import (
+    LATER,
+    NOW,
+    KnownSets,
+    chunks,
+    digest_of,
+    files,
+    get,
+    ids,
+    opened,
+    put,
+)
 from tidemill.artefacts.incoming import PIECE_BYTES
 from tidemill.artefacts.local import LocalStore
 from tidemill.core.artefacts.artefact import Digest
@@ -181,7 +192,7 @@ async def test_an_upload_is_not_begun_where_the_disk_has_no_room_for_it(root: Pa
 
 
 def test_a_large_artefact_needs_little_memory(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.artefacts.large", "200", str(tmp_path)]
+    command = [sys.executable, "-m", "tests.worlds.artefacts.large_artefact", "200", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 20 * 1024 * 1024, f"{done.stdout} bytes more than before"

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from tests.artefacts.places import NOW, KnownSets, chunks, digest_of, files, get, ids
+from tests.worlds.artefacts.artefact_stores import NOW, KnownSets, chunks, digest_of, files, get, ids
 from tidemill.artefacts.local import LocalStore
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal

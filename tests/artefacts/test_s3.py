@@ -12,7 +12,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from tests.artefacts.places import (
+from tests.artefacts.test_crash import expect_kept, go_on, killed_uploaders
+from tests.tidy.source import ROOT
+from tests.worlds.artefacts.artefact_stores import (
     LATER,
     LEAST_PART_BYTES,
     NOW,
@@ -24,9 +26,7 @@ from tests.artefacts.places import (
     in_bucket,
     put,
 )
-from tests.artefacts.s3_server import place_in
-from tests.artefacts.test_crash import expect_kept, go_on, killed_uploaders
-from tests.tidy.source import ROOT
+from tests.worlds.artefacts.s3_server import place_in
 from tidemill.artefacts.by_settings import open_store
 from tidemill.artefacts.s3 import S3Store
 from tidemill.artefacts.s3_bucket import Bucket, Place
@@ -297,7 +297,7 @@ def test_settings_that_would_not_work_are_refused(written: dict[str, str], why: 
 
 
 def test_a_large_artefact_needs_little_memory(place: Place) -> None:
-    command = [sys.executable, "-m", "tests.artefacts.large", "120", place.endpoint, place.prefix]
+    command = [sys.executable, "-m", "tests.worlds.artefacts.large_artefact", "120", place.endpoint, place.prefix]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 64 * 1024 * 1024, f"{done.stdout} bytes more than before"

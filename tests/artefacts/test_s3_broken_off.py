@@ -14,8 +14,19 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from tests.artefacts.places import LATER, LEAST_PART_BYTES, NOW, KnownSets, chunks, digest_of, get, ids, in_bucket, put
-from tests.artefacts.s3_server import place_in
+from tests.worlds.artefacts.artefact_stores import (
+    LATER,
+    LEAST_PART_BYTES,
+    NOW,
+    KnownSets,
+    chunks,
+    digest_of,
+    get,
+    ids,
+    in_bucket,
+    put,
+)
+from tests.worlds.artefacts.s3_server import place_in
 from tidemill.artefacts.s3 import S3Store
 from tidemill.artefacts.s3_bucket import Bucket, Place
 from tidemill.artefacts.s3_contents import Held

@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from tests.artefacts.places import (
+from tests.worlds.artefacts.artefact_stores import (
     LATER,
     LEAST_PART_BYTES,
     NOW,
@@ -25,7 +25,7 @@ from tests.artefacts.places import (
     opened,
     put,
 )
-from tests.artefacts.s3_server import place_in
+from tests.worlds.artefacts.s3_server import place_in
 from tidemill.artefacts.incoming import PIECE_BYTES
 from tidemill.artefacts.store import ArtefactStore
 from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal

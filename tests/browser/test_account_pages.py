@@ -13,10 +13,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser.test_welcome import QUIET
-from tests.browser.visitors import Aside, Visitors, fill, in_a_session, log_in, press, wait_for_account
-from tests.places import reachable_directory
-from tests.system.people import MANY, PASSWORD, link_of, people_of
-from tests.system.pool import Pool, pool_in
+from tests.worlds.places import reachable_directory
+from tests.worlds.pools.people import MANY, PASSWORD, link_of, people_of
+from tests.worlds.pools.pool import Pool, pool_in
+from tests.worlds.pools.visitors import Aside, Visitors, fill, in_a_session, log_in, press, wait_for_account
 from tidemill.control.http.statuses import STATUS
 from tidemill.core.accounts.kyc import Kyc
 from tidemill.core.accounts.roles import Role, Scope

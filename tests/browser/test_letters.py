@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.browser.test_welcome import QUIET
-from tests.unit.test_mail_texts import EACH, MASTHEAD, sample
+from tests.core.notices.test_mail_texts import EACH, MASTHEAD, sample
 from tidemill.core.notices.mail import LetterKind, render
 from tidemill.core.notices.mail.letters import PARAMETERS
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
-from tests.places import reachable_directory
-from tests.system.pool import Pool, pool_in
+from tests.worlds.places import reachable_directory
+from tests.worlds.pools.pool import Pool, pool_in
 
 pytestmark = pytest.mark.needs("chromium")
 

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from tests.link.ends import MemoryRegistry, Trouble, facts, served, soon
 from tests.link.test_hostile_peers import frame, is_cut_off
+from tests.worlds.agents.link_ends import MemoryRegistry, Trouble, facts, served, soon
 from tidemill.core.signatures import Identity
 from tidemill.link.held.registry import HeardReports, Outcome
 from tidemill.link.held.rules import LinkRules

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.link.ends import Agent, Served, echoing, served, soon
+from tests.worlds.agents.link_ends import Agent, Served, echoing, served, soon
 from tidemill.link.held.speed import BYTES_MAX
 from tidemill.link.held.streams import ChannelBroken, Stream
 from tidemill.wire.channels import WINDOW, ChannelEnded, ChannelOpened, ChannelReceived

@@ -5,7 +5,7 @@ import asyncio
 import psutil
 import pytest
 
-from tests.link.ends import Served, opening, served, soon
+from tests.worlds.agents.link_ends import Served, opening, served, soon
 from tidemill.core.clock import SECOND
 from tidemill.link.held.rules import LinkRules
 from tidemill.wire.channels import CHANNELS_MAX

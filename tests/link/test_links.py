@@ -4,7 +4,7 @@ import asyncio
 import time
 from uuid import uuid4
 
-from tests.link.ends import MemoryRegistry, facts, served, soon
+from tests.worlds.agents.link_ends import MemoryRegistry, facts, served, soon
 from tidemill.core.signatures import Identity
 from tidemill.link.held.rules import LinkRules
 from tidemill.wire.link import Closed, Ordered, Safe, TurnedAway

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.link.ends import POOL as GATEWAY
-from tests.link.ends import RULES, Served, StillClock, facts, served
+from tests.worlds.agents.link_ends import POOL as GATEWAY
+from tests.worlds.agents.link_ends import RULES, Served, StillClock, facts, served
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.signatures import Identity
 from tidemill.link.held.tickets import TicketRegistry

@@ -11,7 +11,7 @@ import pytest
 import trustme
 import uvloop
 
-from tests.link.ends import POOL, Agent, MemoryRegistry, Served, StillClock, opening, soon
+from tests.worlds.agents.link_ends import POOL, Agent, MemoryRegistry, Served, StillClock, opening, soon
 from tidemill.core.settings import Settings
 from tidemill.core.settings.sections.edge import HttpSettings
 from tidemill.link.held.rules import LinkRules

@@ -12,11 +12,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.places import reachable_directory
-from tests.system.agents import LIGHT
-from tests.system.desk import Desk
-from tests.system.people import MANY, people_of
-from tests.system.pool import TRUST, Pool, Running, pool_in, until
+from tests.worlds.places import reachable_directory
+from tests.worlds.pools.agents import LIGHT
+from tests.worlds.pools.desk import Desk
+from tests.worlds.pools.people import MANY, people_of
+from tests.worlds.pools.pool import TRUST, Pool, Running, pool_in, until
 from tidemill.agent.home.status_file import read_status
 from tidemill.core.accounts.roles import Role
 from tidemill.host.clocks import wall

@@ -7,11 +7,11 @@ from uuid import UUID
 
 import pytest
 
-from tests.places import reachable_directory
-from tests.system.agents import LIGHT, Machine, join_token, machines_in, until_linked
-from tests.system.people import MANY, People, people_of
-from tests.system.pool import Running, pool_in, until
-from tests.system.test_jobs import Customer, Shop, uc
+from tests.control.jobs.test_jobs import Customer, Shop, uc
+from tests.worlds.places import reachable_directory
+from tests.worlds.pools.agents import LIGHT, Machine, join_token, machines_in, until_linked
+from tests.worlds.pools.people import MANY, People, people_of
+from tests.worlds.pools.pool import Running, pool_in, until
 from tidemill.core.accounts.roles import Role
 from tidemill.core.jobs.archives import read_archive
 

@@ -15,15 +15,15 @@ from random import Random
 
 import pytest
 
-from tests.places import reachable_directory
-from tests.system.chaos import CROWDS, EACH, Chaos, crowds_in, processes_in
-from tests.system.chaos_checks import faulty_lines, spent_uc, told_wrongly, unsound, wrongs
-from tests.system.chaos_crowd import Mood
-from tests.system.chaos_customer import ChaosCustomer
-from tests.system.people import People, people_of
-from tests.system.pool import until
-from tests.system.test_jobs import Shop
-from tests.system.wire_agents import CORES
+from tests.control.jobs.test_jobs import Shop
+from tests.worlds.places import reachable_directory
+from tests.worlds.pools.chaos import CROWDS, EACH, Chaos, crowds_in, processes_in
+from tests.worlds.pools.chaos_checks import faulty_lines, spent_uc, told_wrongly, unsound, wrongs
+from tests.worlds.pools.chaos_crowd import Mood
+from tests.worlds.pools.chaos_customer import ChaosCustomer
+from tests.worlds.pools.people import People, people_of
+from tests.worlds.pools.pool import until
+from tests.worlds.pools.wire_agents import CORES
 from tidemill.core.accounts.roles import Role, Scope
 from tidemill.store.embedded import attach
 

@@ -15,7 +15,7 @@ import httpx2
 import psutil
 import pytest
 
-from tests.system.pool import free_port, until
+from tests.worlds.pools.pool import free_port, until
 
 pytestmark = [pytest.mark.soak, pytest.mark.needs("root"), pytest.mark.timeout(1800)]
 

@@ -13,9 +13,9 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.places import reachable_directory
-from tests.system.agents import LIGHT
-from tests.system.pool import Pool, Running, pool_in, until
+from tests.worlds.places import reachable_directory
+from tests.worlds.pools.agents import LIGHT
+from tests.worlds.pools.pool import Pool, Running, pool_in, until
 from tidemill.cli.operations.local_nodes import LocalNode, local_nodes, waves
 
 ROOT = Path(__file__).parent.parent.parent

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from tests.places import reachable_directory
-from tests.store.dispatch_world import result_of
-from tests.system.people import people_of
-from tests.system.pool import Pool, Running, pool_in, until
-from tests.system.test_jobs import Customer, Shop
-from tests.system.wire_agents import WireAgent
-from tests.system.work_pools import QUICK, Hands, activate, attempt_of, door_of, hands
+from tests.control.jobs.test_jobs import Customer, Shop
+from tests.worlds.databases.dispatch_world import result_of
+from tests.worlds.places import reachable_directory
+from tests.worlds.pools.people import people_of
+from tests.worlds.pools.pool import Pool, Running, pool_in, until
+from tests.worlds.pools.wire_agents import WireAgent
+from tests.worlds.pools.work_pools import QUICK, Hands, activate, attempt_of, door_of, hands
 from tidemill.wire.messages import Offer
 
 NODES = 4

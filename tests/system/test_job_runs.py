@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.places import reachable_directory
-from tests.system.agents import LIGHT, join_token, machines_in, until_linked
-from tests.system.desk import Desk
-from tests.system.people import MANY, people_of
-from tests.system.pool import pool_in, until
-from tests.system.test_jobs import Customer, Shop
+from tests.control.jobs.test_jobs import Customer, Shop
+from tests.worlds.places import reachable_directory
+from tests.worlds.pools.agents import LIGHT, join_token, machines_in, until_linked
+from tests.worlds.pools.desk import Desk
+from tests.worlds.pools.people import MANY, people_of
+from tests.worlds.pools.pool import pool_in, until
 from tidemill.core.accounts.roles import Role
 from tidemill.core.matrices.seeded_matrices import LEFT, RIGHT, drawn_rows
 

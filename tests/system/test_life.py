@@ -11,8 +11,8 @@ import httpx2
 import psutil
 import pytest
 
-from tests.places import processes_in
-from tests.system.pool import free_port, pool_in, until
+from tests.worlds.places import processes_in
+from tests.worlds.pools.pool import free_port, pool_in, until
 
 
 def postmaster(home: Path) -> psutil.Process:

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 import trustme
 
-from tests.places import reachable_directory
-from tests.system.agents import LIGHT, Machine, join_token, machines_in, until_linked
-from tests.system.networks import NODE_ADDRESS, POOL_ADDRESS, one_way_network
-from tests.system.people import MANY, People, people_of
-from tests.system.pool import Running, free_port, pool_in, until
+from tests.worlds.places import reachable_directory
+from tests.worlds.pools.agents import LIGHT, Machine, join_token, machines_in, until_linked
+from tests.worlds.pools.networks import NODE_ADDRESS, POOL_ADDRESS, one_way_network
+from tests.worlds.pools.people import MANY, People, people_of
+from tests.worlds.pools.pool import Running, free_port, pool_in, until
 from tidemill.core.accounts.roles import Role
 
 QUICK = {"TIDEMILL_LINK_HEARTBEAT_S": "1s"}

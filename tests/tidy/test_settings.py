@@ -125,7 +125,9 @@ def test_what_only_the_simulator_or_a_check_of_settings_reads_is_noticed() -> No
     reading = "def wait(door: DoorSettings) -> float:\n    return door.open_s\n"
     by_simulator = {
         "control/hall.py": "from tidemill.cli import sim\n\ndef main() -> None:\n    sim.run",
-        "cli/sim/sim.py": f"from tidemill.sim import world\nfrom tidemill.core import doors\n{reading}\nrun = doors.wait",
+        "cli/sim/sim.py": (
+            f"from tidemill.sim import world\nfrom tidemill.core import doors\n{reading}\nrun = doors.wait"
+        ),
         "core/doors.py": reading,
         "sim/world.py": f"{reading}\nwait",
     }

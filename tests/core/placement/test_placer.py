@@ -1,0 +1,199 @@
+"""Whom waiting tasks go to: what they may cost, whose turn it is, newcomers, copies of inputs, what finds no room."""
+
+import time
+from collections import Counter
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.worlds.databases.dispatch_world import body_of
+from tidemill.control.placement.placement_policies import placement_policies
+from tidemill.core.artefacts.artefact import Digest
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.jobs.kinds.needs import Needs, limits_of
+from tidemill.core.jobs.kinds.task import Input, Task, task_bytes
+from tidemill.core.jobs.sandboxes import MIB, Limits
+from tidemill.core.placement.candidate import Candidate
+from tidemill.core.placement.placer import HOLDERS_MAX, Placer, Want
+from tidemill.core.placement.prices import Prices
+from tidemill.core.placement.queued_task import asked
+from tidemill.core.placement.seller import Seller
+from tidemill.core.settings import Settings
+from tidemill.core.settings.sections.work import ContainersSettings
+from tidemill.core.settlement.rewards import MarketPlan, cost_max_uc
+
+NOW = Instant(1_000_000 * SECOND)
+PLENTY_UC = 10**12
+POLICIES = placement_policies(Settings(home=Path("/nowhere")))
+ROOM = 10**6
+
+
+def seller(number: int, price_uc: int = 10**6, speed: float = 1e10, **facts: object) -> Seller:
+    plain = {"price_uc": price_uc, "kinds": frozenset({"matmul"})}
+    candidate = Candidate(UUID(int=number), UUID(int=number), (), 10**9, ROOM, ROOM, **plain | facts)  # type: ignore[arg-type]
+    return Seller(candidate, house=False, device_ops_per_s=0.0, cpu_ops_per_s=speed)
+
+
+def placer_of(*sellers: Seller, newcomers_share: float = 0.0) -> Placer:
+    placer = Placer(POLICIES, MarketPlan(), "value", newcomers_share)
+    placer.refill(sellers)
+    return placer
+
+
+def want(number: int, customer: int = 10**6, body: bytes = body_of(1), cost_max_uc: int = PLENTY_UC) -> Want:
+    return Want(UUID(int=number), UUID(int=1), UUID(int=customer), asked(body), cost_max_uc, NOW)
+
+
+def cost_uc(one: Seller, body: bytes) -> int:
+    known = asked(body)
+    assert known
+    return cost_max_uc(MarketPlan(), one.hourly_uc(known), one.quoted_ms(known))
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([0, 1, 999_999, 10**6, 10**15]) | st.integers(0, 10**9), st.floats(0.0, 1e15)),
+        min_size=1,
+        max_size=20,
+    ),
+    st.sampled_from([1, 24, 512]),
+    st.integers(0, 19),
+    st.integers(-2, 2),
+)
+@settings(max_examples=200, deadline=None)
+def test_who_is_too_dear_is_found_exactly_for_all_nodes_at_once(
+    offers: list[tuple[int, float]], side: int, of: int, off_uc: int
+) -> None:
+    sellers = [seller(number, price, speed) for number, (price, speed) in enumerate(offers, start=1)]
+    known = asked(body_of(1, side))
+    assert known
+    limit_uc = cost_uc(sellers[of % len(sellers)], body_of(1, side)) + off_uc
+    dear = {one.node_id for one in sellers if cost_uc(one, body_of(1, side)) > limit_uc}
+    assert Prices(sellers, MarketPlan()).too_dear(known, limit_uc) == dear
+
+
+def test_thousands_of_dear_nodes_do_not_hide_a_cheap_one_nor_take_long() -> None:
+    dear = [seller(number, price_uc=10**9, reputation=900) for number in range(1, 20_001)]
+    cheap = seller(30_000, price_uc=1_000, reputation=100)
+    placer = placer_of(*dear, cheap)
+    limit_uc = cost_uc(cheap, body_of(1))
+    began = time.process_time()
+    decided = placer.decide([want(number, cost_max_uc=limit_uc) for number in range(200)], NOW)
+    assert time.process_time() - began < 5
+    assert {one.seller.node_id for one in decided.found} == {cheap.node_id}
+    assert len(decided.found) == 200
+
+
+def test_what_is_too_dear_everywhere_waits_and_is_told_so() -> None:
+    placer = placer_of(*(seller(number, price_uc=10**9) for number in range(1, 50)))
+    asked_for = want(1, cost_max_uc=1)
+    assert not placer.decide([asked_for], NOW).found
+    assert placer.why_nowhere(asked_for, NOW).counts == {"too_dear": 49}
+
+
+def test_a_node_that_becomes_cheaper_is_too_dear_no_more() -> None:
+    one, other = seller(1, price_uc=10**9), seller(2, price_uc=10**9)
+    placer = placer_of(one, other)
+    limit_uc = cost_uc(seller(1, price_uc=10**6), body_of(1))
+    assert not placer.decide([want(1, cost_max_uc=limit_uc)], NOW).found
+    placer.know(one.node_id, seller(1, price_uc=10**6))
+    assert [found.seller.node_id for found in placer.decide([want(1, cost_max_uc=limit_uc)], NOW).found] == [
+        one.node_id
+    ]
+
+
+@pytest.mark.parametrize("sorts", [1, 500])
+def test_a_front_of_ten_thousand_that_fit_nowhere_neither_starves_nor_slows_the_rest(sorts: int) -> None:
+    placer = placer_of(*(seller(number) for number in range(1, 1_001)))
+    too_large = [large_body(extra) for extra in range(sorts)]
+    hopeless = [
+        want(number, customer=1_000_000 + number % 7, body=too_large[number % sorts]) for number in range(10_000)
+    ]
+    rest = [want(20_000 + number, customer=2_000_000) for number in range(100)]
+    placer.decide(rest[:1], NOW)
+    began = time.process_time()
+    decided = placer.decide([*hopeless, *rest], NOW)
+    taken_s = time.process_time() - began
+    assert {one.want.task_id for one in decided.found} == {one.task_id for one in rest}
+    assert taken_s < 8
+    assert len(decided.waiting) >= sorts
+
+
+def test_who_has_much_at_work_comes_after_who_has_nothing() -> None:
+    placer = placer_of(seller(1, speed=1e10))
+    busy, idle = 2_000_001, 2_000_002
+    for number, found in enumerate(placer.decide([want(number, customer=busy) for number in range(5)], NOW).found):
+        placer.keep(UUID(int=900 + number), found)
+    both = [
+        *(want(number, customer=busy) for number in range(10, 13)),
+        *(want(n, customer=idle) for n in range(20, 23)),
+    ]
+    order = [one.want.account_id.int for one in placer.decide(both, NOW).found]
+    assert order == [idle] * 3 + [busy] * 3
+    placer.release([UUID(int=900 + number) for number in range(5)])
+    again = [one.want.account_id.int for one in placer.decide(both, NOW).found]
+    assert again[:2] == [busy, idle]
+
+
+def test_what_another_process_placed_counts_for_its_customer() -> None:
+    placer = placer_of(seller(1))
+    busy, idle = 2_000_001, 2_000_002
+    for number in range(5):
+        placer.reserve(UUID(int=900 + number), UUID(int=1), body_of(1), UUID(int=busy))
+    decided = placer.decide([want(1, customer=busy), want(2, customer=idle)], NOW)
+    assert [one.want.account_id.int for one in decided.found] == [idle, busy]
+
+
+def test_newcomers_get_their_share_and_no_more() -> None:
+    old = [seller(number, reputation=900) for number in range(1, 20)]
+    new = [seller(number, reputation=100, newcomer=True) for number in range(20, 30)]
+    placer = placer_of(*old, *new, newcomers_share=0.05)
+    decided = placer.decide([want(number) for number in range(1_000)], NOW)
+    counts = Counter(one.seller.candidate.newcomer for one in decided.found)
+    assert counts == {False: 950, True: 50}
+
+
+def test_a_node_that_has_the_inputs_is_preferred_until_it_is_said_that_it_has_not() -> None:
+    digest = Digest("ab" * 32)
+    body = input_body(digest)
+    placer = placer_of(*(seller(number, reputation=300) for number in range(1, 10)))
+    asked_for = [want(1, body=body)]
+    assert placer.inputs_of(asked_for) == {digest}
+    placer.hold({digest: [UUID(int=7)]})
+    found = placer.decide(asked_for, NOW).found
+    assert [one.seller.node_id.int for one in found] == [7]
+    placer.take_back(found[0])
+    placer.hold({digest: [UUID(int=4), UUID(int=10_000)]})
+    assert [one.seller.node_id.int for one in placer.decide(asked_for, NOW).found] == [4]
+
+
+def test_an_input_that_everybody_has_slows_nothing() -> None:
+    digest = Digest("ab" * 32)
+    placer = placer_of(*(seller(number) for number in range(1, 5_001)))
+    placer.hold({digest: [UUID(int=number) for number in range(1, 5_001)]})
+    began = time.process_time()
+    found = placer.decide([want(number, body=input_body(digest)) for number in range(200)], NOW).found
+    assert time.process_time() - began < 4
+    assert all(one.seller.node_id.int <= HOLDERS_MAX for one in found)
+
+
+def test_the_memory_of_gpus_is_limited_for_all_of_them_together_and_asked_for_of_each() -> None:
+    needs = Needs(memory_mib=100, disk_mib=1, operations=0.0, devices=4, gpu_memory_mib=20_000, seconds=60)
+    limit_bytes = limits_of(needs, 60.0, ContainersSettings()).gpu_memory_bytes
+    assert limit_bytes
+    assert limit_bytes >= 4 * 20_000 * MIB
+
+
+def large_body(extra: int) -> bytes:
+    limits = Limits(seconds=10.0, memory_bytes=(ROOM + 1 + extra) * MIB, disk_bytes=MIB, file_bytes=MIB)
+    return task_bytes(Task("matmul", {"m": 8, "n": 8, "k": 8, "element": "int8", "seed": 1}, limits))
+
+
+def input_body(digest: Digest) -> bytes:
+    parameters = {"m": 8, "n": 8, "k": 8, "element": "int8"}
+    limits = Limits(seconds=10.0, memory_bytes=100 * MIB, disk_bytes=MIB, file_bytes=MIB)
+    inputs = (Input("a", digest, 200), Input("b", digest, 200))
+    return task_bytes(Task("matmul", parameters, limits, inputs=inputs))

@@ -1,0 +1,321 @@
+"""Jobs, tasks and attempts on a real server: placed once, judged once, paid once, whoever else is at it."""
+
+import asyncio
+import secrets
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import pytest
+
+from tests.worlds.databases.node_rows import an_owner, nodes_of, now_of
+from tidemill.core.clock import SECOND, Instant
+from tidemill.core.ids import Ids
+from tidemill.core.jobs.attempt import AttemptState, Happening
+from tidemill.core.jobs.job import JobHappening, JobState
+from tidemill.core.jobs.refusals import JobRefusal
+from tidemill.core.jobs.task import Blame, Patience
+from tidemill.core.ledger import AccountKind, LedgerAccount, PostingRefusal, Transfer
+from tidemill.core.settlement.rewards import MarketPlan
+from tidemill.store.database import Database
+from tidemill.store.jobs import job_closures, jobs, leases, outcomes, tasks
+from tidemill.store.jobs.jobs import Draft, Plan
+from tidemill.store.jobs.outcomes import Applied, Said, Terms
+from tidemill.store.jobs.tasks import NewTask, Placement
+from tidemill.store.ledger import books, ledger
+
+IDS = Ids(secrets.randbits)
+"""Its own: ids only grow, and other tests go into the future."""
+TERMS = Terms(Patience(), MarketPlan())
+DELIVERED_AND_RIGHT = (Happening.DELIVERED, Happening.PASSED)
+PROCESS = UUID(int=7)
+HOURLY_UC = 3_600_000_000
+QUOTED_MS = 1_000
+COST_UC = 1_100_000
+
+
+@dataclass
+class Pool:
+    """A customer with money, and nodes of two owners."""
+
+    database: Database
+    now: Instant
+    customer: UUID
+    owners: list[UUID]
+    nodes: list[UUID]
+    whose: dict[UUID, UUID] = field(default_factory=dict)
+
+    async def job(self, count: int) -> UUID:
+        """A confirmed job of so many tasks."""
+        job_id = IDS.new(self.now)
+        async with self.database.transaction() as transaction:
+            await jobs.make(transaction, Draft(job_id, self.customer, "matmul", {"kind": "matmul"}), self.now)
+            await jobs.set_quote(transaction, job_id, {}, Instant(self.now + 60 * SECOND))
+            assert await jobs.confirm(transaction, job_id, self.plan(count), IDS, self.now) is None
+        return job_id
+
+    def plan(self, count: int) -> Plan:
+        later = Instant(self.now + 3_600 * SECOND)
+        new = [NewTask(IDS.new(self.now), b"{}", COST_UC) for _ in range(count)]
+        return Plan(new, COST_UC * count, rank=1, deadline_at=later, hold_until=later)
+
+    async def place(self, limit: int = 100) -> list[Placement]:
+        async with self.database.transaction() as transaction:
+            waiting = await tasks.waiting(transaction, await tasks.front(transaction, limit))
+        wanted = [self.placement(one.rank, one.task_id, number) for number, one in enumerate(waiting)]
+        async with self.database.transaction() as transaction:
+            placed = await tasks.place(transaction, wanted, self.now)
+        return [one for one in wanted if one.attempt_id in placed]
+
+    def placement(self, rank: int, task_id: UUID, number: int) -> Placement:
+        node_id = self.nodes[number % len(self.nodes)]
+        deadline = Instant(self.now + 60 * SECOND)
+        owner_id = self.whose[node_id]
+        return Placement(rank, task_id, IDS.new(self.now), node_id, owner_id, HOURLY_UC, QUOTED_MS, deadline)
+
+    async def apply(self, said: list[Said]) -> Applied:
+        async with self.database.transaction() as transaction:
+            return await outcomes.apply(transaction, said, TERMS, IDS, self.now)
+
+    async def balance(self, account: LedgerAccount) -> int:
+        async with self.database.connection() as connection:
+            [balance] = await books.balances(connection, ids=[account.id])
+            return balance.posted_uc
+
+    async def database_lease(self, attempt_id: UUID) -> int:
+        async with self.database.connection() as connection:
+            return await connection.fetchval("SELECT tries FROM lease WHERE attempt_id = $1", attempt_id) or 0
+
+    async def state(self, job_id: UUID) -> JobState:
+        async with self.database.connection() as connection:
+            return JobState(await connection.fetchval("SELECT state FROM job WHERE id = $1", job_id))
+
+
+@pytest.fixture
+async def pool(database: Database) -> Pool:
+    now = await now_of(database)
+    customer, *owners = [await an_owner(database, now) for _ in range(3)]
+    made = Pool(database, now, customer, owners, [])
+    for owner_id in owners:
+        for link in await nodes_of(database, owner_id, 2, PROCESS, now):
+            made.nodes.append(link.node_id)
+            made.whose[link.node_id] = owner_id
+    bank, account = LedgerAccount(AccountKind.EXTERNAL, name="bank"), LedgerAccount(AccountKind.CUSTOMER, customer)
+    async with database.transaction() as transaction:
+        await ledger.open_accounts(transaction, [bank, account], now)
+        deposit = Transfer(IDS.new(now), bank.id, account.id, 100 * COST_UC, "credit", "deposit", "test")
+        await ledger.post(transaction, [deposit], IDS, now)
+    return made
+
+
+def said(one: Placement, *happenings: Happening, used_ms: int = QUOTED_MS) -> Said:
+    return Said(one.attempt_id, 1, one.node_id, happenings, "because", "pass", used_ms)
+
+
+async def test_a_job_is_placed_judged_and_paid_and_the_rest_of_its_hold_goes_back(pool: Pool) -> None:
+    job_id = await pool.job(4)
+    placed = await pool.place()
+    applied = await pool.apply([said(one, *DELIVERED_AND_RIGHT) for one in placed])
+    assert applied.jobs_ended == {job_id: JobState.COMPLETED}
+    assert await pool.state(job_id) is JobState.COMPLETED
+    rewards = [await pool.balance(LedgerAccount(AccountKind.PROVIDER_LOCKED, one)) for one in pool.owners]
+    assert rewards == [2_000_000, 2_000_000]
+    assert await pool.balance(LedgerAccount(AccountKind.BONUS_FUND)) == 80_000
+    assert await pool.balance(LedgerAccount(AccountKind.CUSTOMER, pool.customer)) == 96 * COST_UC
+    async with pool.database.connection() as connection:
+        assert await connection.fetchval("SELECT count(*) FROM hold WHERE captured_uc + released_uc < amount_uc") == 0
+        assert await connection.fetchval("SELECT count(*) FROM task_queue") == 0
+        assert await connection.fetchval("SELECT count(*) FROM lease") == 0
+        paid = await connection.fetch(
+            "SELECT t.amount_uc, sum(a.paid_uc) AS paid_uc "
+            "FROM attempt AS a JOIN transfer AS t ON t.id = a.transfer_id GROUP BY t.id, t.amount_uc"
+        )
+        assert [row["amount_uc"] for row in paid] == [row["paid_uc"] for row in paid] == [2_000_000, 2_000_000]
+
+
+async def test_what_comes_twice_is_paid_once(pool: Pool) -> None:
+    await pool.job(1)
+    [one] = await pool.place()
+    assert (await pool.apply([said(one, *DELIVERED_AND_RIGHT)])).attempts == {one.attempt_id: AttemptState.JUDGED}
+    assert (await pool.apply([said(one, *DELIVERED_AND_RIGHT)])).attempts == {}
+    assert await pool.balance(LedgerAccount(AccountKind.PROVIDER_LOCKED, one.owner_id)) == 1_000_000
+
+
+async def test_many_who_bring_the_same_results_at_once_are_paid_once(pool: Pool) -> None:
+    await pool.job(20)
+    placed = await pool.place()
+    brought = [said(one, *DELIVERED_AND_RIGHT) for one in placed]
+    answers = await asyncio.gather(*(pool.apply(secrets.SystemRandom().sample(brought, 20)) for _ in range(6)))
+    assert sum(len(one.attempts) for one in answers) == 20
+    assert await pool.balance(LedgerAccount(AccountKind.CUSTOMER, pool.customer)) == 80 * COST_UC
+
+
+async def test_many_who_place_the_same_tasks_at_once_place_each_once(pool: Pool) -> None:
+    await pool.job(50)
+    answers = await asyncio.gather(*(pool.place() for _ in range(6)))
+    placed = [one.task_id for answer in answers for one in answer]
+    assert len(placed) == len(set(placed)) == 50
+
+
+async def test_a_node_cannot_speak_for_another_or_for_an_older_lease(pool: Pool) -> None:
+    await pool.job(1)
+    [one] = await pool.place()
+    other = next(node for node in pool.nodes if node != one.node_id)
+    assert (await pool.apply([Said(one.attempt_id, 1, other, DELIVERED_AND_RIGHT)])).attempts == {}
+    assert (await pool.apply([Said(one.attempt_id, 2, one.node_id, DELIVERED_AND_RIGHT)])).attempts == {}
+
+
+async def test_a_task_whose_node_is_lost_waits_for_another(pool: Pool) -> None:
+    await pool.job(1)
+    [one] = await pool.place()
+    await pool.apply([said(one, Happening.NODE_LOST)])
+    async with pool.database.transaction() as transaction:
+        [waiting] = await tasks.waiting(transaction, await tasks.front(transaction, 10))
+    assert (waiting.failures, waiting.tries) == (0, 1)
+
+
+async def test_three_failures_end_a_task_and_give_the_money_back(pool: Pool) -> None:
+    job_id = await pool.job(1)
+    blames = []
+    for lease in (1, 2, 3):
+        [one] = await pool.place()
+        crashed = Said(one.attempt_id, lease, one.node_id, (Happening.CRASHED,), "exit code 1")
+        blames += (await pool.apply([crashed])).blames
+    assert [blame for _, blame in blames] == [Blame.CRASHED] * 3
+    assert await pool.state(job_id) is JobState.FAILED
+    assert await pool.balance(LedgerAccount(AccountKind.CUSTOMER, pool.customer)) == 100 * COST_UC
+
+
+async def test_a_result_that_waits_for_its_verdict_keeps_its_lease(pool: Pool) -> None:
+    await pool.job(1)
+    [one] = await pool.place()
+    batch_id = IDS.new(pool.now)
+    brought = Said(one.attempt_id, 1, one.node_id, (Happening.DELIVERED,), batch_id=batch_id, place=3)
+    assert (await pool.apply([brought])).attempts == {one.attempt_id: AttemptState.SUBMITTED}
+    judged = Said(one.attempt_id, 1, one.node_id, (Happening.PASSED,), "right", "pass", QUOTED_MS)
+    assert (await pool.apply([judged])).attempts == {one.attempt_id: AttemptState.JUDGED}
+    async with pool.database.connection() as connection:
+        row = await connection.fetchrow("SELECT batch_id, place FROM attempt")
+    assert row
+    assert (row["batch_id"], row["place"]) == (batch_id, 3)
+
+
+async def test_a_task_is_not_placed_on_a_node_that_has_lost_its_link(pool: Pool) -> None:
+    await pool.job(1)
+    async with pool.database.connection() as connection:
+        await connection.execute("UPDATE presence SET process_id = NULL, linked_at = NULL")
+    assert await pool.place() == []
+    async with pool.database.transaction() as transaction:
+        assert len(await tasks.waiting(transaction, await tasks.front(transaction, 10))) == 1
+
+
+async def test_a_job_is_confirmed_once_and_only_with_money(pool: Pool) -> None:
+    job_id = await pool.job(1)
+    async with pool.database.transaction() as transaction:
+        assert await jobs.confirm(transaction, job_id, pool.plan(1), IDS, pool.now) is JobRefusal.JOB_NOT_QUOTED
+        poor = IDS.new(pool.now)
+        await jobs.make(transaction, Draft(poor, pool.customer, "matmul", {}), pool.now)
+        await jobs.set_quote(transaction, poor, {}, Instant(pool.now + 60 * SECOND))
+        refused = await jobs.confirm(transaction, poor, pool.plan(1_000), IDS, pool.now)
+    assert refused is PostingRefusal.INSUFFICIENT_FUNDS
+
+
+async def test_an_expired_quote_is_not_confirmed(pool: Pool) -> None:
+    job_id = IDS.new(pool.now)
+    async with pool.database.transaction() as transaction:
+        await jobs.make(transaction, Draft(job_id, pool.customer, "matmul", {}), pool.now)
+        await jobs.set_quote(transaction, job_id, {}, pool.now)
+        assert await jobs.confirm(transaction, job_id, pool.plan(1), IDS, pool.now) is JobRefusal.QUOTE_EXPIRED
+
+
+async def test_a_job_that_is_called_off_pays_what_was_delivered_and_stops_the_rest(pool: Pool) -> None:
+    job_id = await pool.job(4)
+    first, second = await pool.place(limit=2)
+    await pool.apply([Said(first.attempt_id, 1, first.node_id, (Happening.DELIVERED,), batch_id=IDS.new(pool.now))])
+    async with pool.database.transaction() as transaction:
+        assert await job_closures.close(transaction, job_id, JobHappening.CALLED_OFF) is None
+        assert await job_closures.close(transaction, job_id, JobHappening.CALLED_OFF) is JobRefusal.JOB_OVER
+    async with pool.database.transaction() as transaction:
+        swept = await job_closures.sweep(transaction, 100, TERMS.plan, IDS, pool.now)
+    assert swept.attempts == {second.attempt_id: AttemptState.CANCELLED}
+    async with pool.database.connection() as connection:
+        [told] = await leases.called_off(connection, PROCESS)
+        assert (told.attempt_id, told.node_id, told.lease) == (second.attempt_id, second.node_id, 1)
+        assert await leases.called_off(connection, PROCESS) == []
+    assert await pool.state(job_id) is JobState.QUEUED
+    judged = await pool.apply([said(first, Happening.PASSED)])
+    assert judged.jobs_ended == {job_id: JobState.CANCELLED}
+    assert await pool.balance(LedgerAccount(AccountKind.CUSTOMER, pool.customer)) == 99 * COST_UC
+
+
+async def test_jobs_called_off_while_their_tasks_are_placed_judged_and_put_back_all_end(pool: Pool) -> None:
+    made = [await pool.job(6) for _ in range(5)]
+
+    async def work() -> None:
+        for _ in range(12):
+            for one in await pool.place(limit=3):
+                what = secrets.choice([DELIVERED_AND_RIGHT, (Happening.NODE_LOST,), (Happening.CRASHED,)])
+                lease = await pool.database_lease(one.attempt_id)
+                await pool.apply([Said(one.attempt_id, lease, one.node_id, what, used_ms=QUOTED_MS)])
+
+    async def call_off() -> None:
+        for job_id in made:
+            async with pool.database.transaction() as transaction:
+                await job_closures.close(transaction, job_id, JobHappening.CALLED_OFF)
+            await sweep()
+
+    async def sweep() -> None:
+        async with pool.database.transaction() as transaction:
+            await job_closures.sweep(transaction, 100, TERMS.plan, IDS, pool.now)
+
+    await asyncio.gather(work(), work(), call_off(), work())
+    await sweep()
+    assert {await pool.state(job_id) for job_id in made} <= {JobState.CANCELLED, JobState.COMPLETED, JobState.FAILED}
+    async with pool.database.connection() as connection:
+        assert await connection.fetchval("SELECT count(*) FROM hold WHERE captured_uc + released_uc < amount_uc") == 0
+        assert await connection.fetchval("SELECT (SELECT count(*) FROM lease) + (SELECT count(*) FROM task_queue)") == 0
+
+
+async def listen(pool: Pool, listened_s: int) -> None:
+    async with pool.database.connection() as connection:
+        await connection.execute("UPDATE listening SET listened_us = listened_us + $1", listened_s * SECOND)
+
+
+async def given_up(pool: Pool) -> list[Said]:
+    async with pool.database.connection() as connection:
+        return await leases.given_up(connection, 100)
+
+
+async def test_an_attempt_is_late_only_by_time_in_which_we_listened(pool: Pool) -> None:
+    await pool.job(1)
+    [one] = await pool.place()
+    await listen(pool, 59)
+    assert await given_up(pool) == []
+    await listen(pool, 2)
+    assert [(late.attempt_id, late.happenings) for late in await given_up(pool)] == [
+        (one.attempt_id, (Happening.TIME_UP,))
+    ]
+
+
+async def test_the_attempts_of_a_node_that_is_offline_are_given_up(pool: Pool) -> None:
+    await pool.job(1)
+    [one] = await pool.place()
+    await listen(pool, 100)
+    async with pool.database.connection() as connection:
+        await connection.execute("UPDATE presence SET offline_since = $1", pool.now)
+    [lost] = await given_up(pool)
+    assert lost.happenings == (Happening.NODE_LOST,)
+    assert (await pool.apply([lost])).attempts == {one.attempt_id: AttemptState.LOST}
+
+
+async def test_offers_are_found_by_number_and_whole_for_who_is_newly_linked(pool: Pool) -> None:
+    await pool.job(8)
+    placed = await pool.place()
+    async with pool.database.transaction() as transaction:
+        every = await leases.behind(transaction, 0, 100)
+        assert [one.attempt_id for one in every] == [one.attempt_id for one in placed]
+        assert await leases.behind(transaction, every[2].number, 2) == every[3:5]
+        assert await leases.behind(transaction, every[-1].number, 100) == []
+        again = await leases.of_nodes(transaction, [pool.nodes[0], UUID(int=8)])
+        assert [one.node_id for one in again] == [pool.nodes[0]] * 2
+        told = await leases.offers(transaction, [one.attempt_id for one in reversed(again)])
+        assert [one.number for one in told] == sorted(one.number for one in again)

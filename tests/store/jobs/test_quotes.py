@@ -1,0 +1,219 @@
+"""What is for sale, what is quoted, and that it is placed and paid within the quote; and what customers then see."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from tests.worlds.databases.dispatch_world import SIDE, World, make_world, result_of, result_sha256
+from tests.worlds.databases.node_rows import told
+from tidemill.control.jobs.attempt_reports import work_terms
+from tidemill.control.placement.placing_loop import selling_terms
+from tidemill.core.clock import DAY, SECOND, Instant
+from tidemill.core.jobs.job import JobState
+from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.quotes import Order, Quote, quote, tasks_of, understand
+from tidemill.core.jobs.quotes.quote import rules_of, shown
+from tidemill.core.jobs.quotes.tasks import divided
+from tidemill.core.jobs.refusals import JobRefusal
+from tidemill.core.placement.supply import Market
+from tidemill.core.settings.sections.work import ContainersSettings
+from tidemill.store.database import Database
+from tidemill.store.jobs import job_changes, job_closures, job_views, jobs
+from tidemill.store.jobs.job_changes import More
+from tidemill.store.jobs.jobs import Draft, Plan
+from tidemill.store.jobs.tasks import NewTask
+from tidemill.store.placement import supply
+
+ASKED: dict[str, Any] = {
+    "kind": "matmul",
+    "parameters": {"m": SIDE, "n": SIDE, "k": SIDE, "element": "int8", "seed": 0},
+    "tasks": 3,
+    "expected": [result_sha256(seed).hex() for seed in range(3)],
+}
+
+
+@dataclass
+class Shop:
+    """A world in which somebody buys."""
+
+    world: World
+
+    async def look(self) -> Market:
+        parts = self.world.parts
+        return await supply.read(parts.database, selling_terms(parts.settings), "0.1", self.world.now)
+
+    async def quoted(self, body: dict[str, Any] = ASKED) -> tuple[UUID, Quote, list[NewTask]]:
+        """A job with its price, and the tasks that it would be made of."""
+        order, world, now = understand(body), self.world, self.world.now
+        assert isinstance(order, Order), order
+        parts = divided(order, ())
+        assert not isinstance(parts, Objection)
+        settings = world.parts.settings
+        rules = rules_of(work_terms(settings).plan, settings.money, settings.market, settings.jobs)
+        made = quote(order, parts, await self.look(), rules, world.customer, now)
+        found = tasks_of(order, parts, made.costs_max_uc, made.limit_s, bytes(32), ContainersSettings())
+        assert not isinstance(found, Objection)
+        job_id = world.parts.ids.new(now)
+        async with world.parts.database.transaction() as transaction:
+            await jobs.make(transaction, Draft(job_id, world.customer, order.kind, body), now)
+            await jobs.set_quote(transaction, job_id, shown(made), made.expires_at)
+        new = [NewTask(world.parts.ids.new(now), one.body, one.cost_max_uc, one.expected) for one in found]
+        return job_id, made, new
+
+    async def confirmed(self, body: dict[str, Any] = ASKED) -> tuple[UUID, Quote]:
+        job_id, made, new = await self.quoted(body)
+        later = Instant(self.world.now + DAY)
+        plan = Plan(new, made.high_uc, rank=1, deadline_at=later, hold_until=Instant(later + 30 * DAY))
+        async with self.world.parts.database.transaction() as transaction:
+            assert await jobs.confirm(transaction, job_id, plan, self.world.parts.ids, self.world.now) is None
+        return job_id, made
+
+    async def job(self, job_id: UUID, owner: UUID | None = None) -> job_views.Job:
+        async with self.world.parts.database.connection() as connection:
+            found = await job_views.get(connection, job_id, owner)
+        assert found
+        return found
+
+    async def extend(self, job_id: UUID, more: More, owner: UUID | None = None) -> JobRefusal | None:
+        async with self.world.parts.database.transaction() as transaction:
+            return await job_changes.extend(transaction, job_id, owner, more, self.world.parts.ids, self.world.now)
+
+    async def call_off(self, job_id: UUID, owner: UUID | None = None) -> JobRefusal | None:
+        parts, now = self.world.parts, self.world.now
+        async with parts.database.transaction() as transaction:
+            refusal = await job_changes.call_off(transaction, job_id, owner, parts.ids, now)
+        async with parts.database.transaction() as transaction:
+            await job_closures.sweep(transaction, 1_000, work_terms(parts.settings).plan, parts.ids, now)
+        return refusal
+
+
+@pytest.fixture
+async def shop(database: Database, tmp_path: Path) -> AsyncIterator[Shop]:
+    world = await make_world(database, tmp_path)
+    yield Shop(world)
+    await world.parts.poster.close()
+
+
+async def test_nodes_that_may_get_work_are_for_sale_at_their_price(shop: Shop) -> None:
+    cheap, dear = await shop.world.node(price_uc=500_000), await shop.world.node(price_uc=2_000_000)
+    paused = await shop.world.node()
+    await shop.world.value("UPDATE node SET suspended_reason = 'a test' WHERE id = $1", paused.id)
+    found = {node.node_id: node for node in (await shop.look()).nodes}
+    assert {node_id: node.price_uc for node_id, node in found.items()} == {cheap.id: 500_000, dear.id: 2_000_000}
+    assert found[cheap.id].kinds == {"matmul", "script"}
+    assert found[cheap.id].cpu_operations_per_s == 10**10
+
+
+async def test_what_is_quoted_is_placed_on_every_node_of_the_quote_and_paid_within_it(shop: Shop) -> None:
+    nodes = [await shop.world.node(price_uc=price_uc) for price_uc in (500_000, 700_000, 3_000_000)]
+    job_id, made = await shop.confirmed()
+    assert made.nodes == len(nodes)
+    offers = await shop.world.place()
+    assert len(offers) == 3
+    at_work = await shop.job(job_id)
+    assert (at_work.state, at_work.placed, at_work.held_uc) == (JobState.RUNNING, 3, made.high_uc)
+    await shop.world.deliver(*offers)
+    over = await shop.job(job_id)
+    assert (over.state, over.completed, over.held_uc) == (JobState.COMPLETED, 3, 0)
+    assert made.low_uc <= over.spent_uc <= made.high_uc
+
+
+async def test_a_customer_sees_who_worked_and_gets_every_result(shop: Shop) -> None:
+    node = await shop.world.node()
+    job_id, _ = await shop.confirmed()
+    offers = await shop.world.place()
+    async with shop.world.parts.database.connection() as connection:
+        at_work = await job_views.used(connection, job_id, None, 10)
+    assert {(one.node_id, one.state, one.ended_at) for one in at_work} == {(node.id, "offered", None)}
+    await shop.world.deliver(*offers)
+    async with shop.world.parts.database.connection() as connection:
+        used = await job_views.used(connection, job_id, None, 10)
+        results = await job_views.results(connection, job_id, -1, 10)
+        rest = await job_views.results(connection, job_id, 0, 10)
+    assert sorted(one.task for one in used) == [0, 1, 2]
+    assert all(one.paid_uc > 0 and one.device == "a processor" for one in used)
+    assert [one.task for one in results] == [0, 1, 2]
+    assert [one.task for one in rest] == [1, 2]
+    for seed, result in enumerate(results):
+        assert result.receipt
+        assert (result.ended, result.receipt.inline) == ("completed", result_of(seed))
+
+
+async def test_what_is_called_off_half_way_pays_and_keeps_what_was_delivered(shop: Shop) -> None:
+    await shop.world.node()
+    job_id, made = await shop.confirmed()
+    [first, *_] = await shop.world.place()
+    await shop.world.deliver(first)
+    assert await shop.call_off(job_id) is None
+    over = await shop.job(job_id)
+    assert (over.state, over.completed, over.cancelled, over.held_uc) == (JobState.CANCELLED, 1, 2, 0)
+    assert 0 < over.spent_uc <= made.high_uc
+    async with shop.world.parts.database.connection() as connection:
+        results = await job_views.results(connection, job_id, -1, 10)
+    assert sorted((one.ended, one.receipt is not None) for one in results) == [
+        *[("cancelled", False)] * 2,
+        ("completed", True),
+    ]
+    assert await shop.call_off(job_id) is JobRefusal.JOB_OVER
+
+
+async def test_nobody_changes_a_job_that_is_not_theirs(shop: Shop) -> None:
+    job_id, _ = await shop.confirmed()
+    stranger = UUID(int=5)
+    assert await shop.call_off(job_id, stranger) is JobRefusal.UNKNOWN_JOB
+    assert await shop.extend(job_id, More(time_us=1), stranger) is JobRefusal.UNKNOWN_JOB
+    async with shop.world.parts.database.connection() as connection:
+        assert await job_views.get(connection, job_id, stranger) is None
+        assert await job_views.listed(connection, stranger, None, None, 10) == []
+
+
+async def test_a_deadline_moves_only_as_far_as_money_is_held(shop: Shop) -> None:
+    job_id, _ = await shop.confirmed()
+    before = (await shop.job(job_id)).deadline_at
+    assert before
+    assert await shop.extend(job_id, More(time_us=DAY, margin_us=7 * DAY)) is None
+    assert (await shop.job(job_id)).deadline_at == before + DAY
+    assert await shop.extend(job_id, More(time_us=25 * DAY, margin_us=7 * DAY)) is JobRefusal.DEADLINE_TOO_FAR
+    assert await shop.extend(job_id, More(budget_uc=10**9)) is JobRefusal.BUDGET_HELD
+    [event] = await told(shop.world.parts.database, "job.extended")
+    assert event.body["deadline_at_us"] == before + DAY
+
+
+async def test_a_job_that_was_never_confirmed_is_called_off_at_once(shop: Shop) -> None:
+    job_id, _, _ = await shop.quoted()
+    assert await shop.extend(job_id, More(time_us=SECOND)) is JobRefusal.JOB_NOT_CONFIRMED
+    assert await shop.extend(job_id, More(budget_uc=7)) is None
+    assert await shop.extend(job_id, More(budget_uc=7)) is JobRefusal.BUDGET_NOT_LARGER
+    assert await shop.call_off(job_id) is None
+    assert (await shop.job(job_id)).state is JobState.CANCELLED
+    [event] = await told(shop.world.parts.database, "job.ended")
+    assert event.body["state"] == "cancelled"
+
+
+async def test_an_account_has_so_many_unconfirmed_jobs_and_forgotten_ones_do_not_count(shop: Shop) -> None:
+    parts, now, customer = shop.world.parts, shop.world.now, shop.world.customer
+    forgotten, _, _ = await shop.quoted()
+    async with parts.database.transaction() as transaction:
+        assert await job_changes.room_for_another(transaction, customer, 1, now) is JobRefusal.TOO_MANY_UNCONFIRMED
+        assert await job_changes.room_for_another(transaction, customer, 2, now) is None
+        assert await job_changes.room_for_another(transaction, UUID(int=5), 1, now) is None
+    async with parts.database.transaction() as transaction:
+        assert await job_changes.room_for_another(transaction, customer, 1, Instant(now + 8 * DAY)) is None
+    assert (await shop.job(forgotten)).state is JobState.EXPIRED
+
+
+async def test_jobs_are_listed_newest_first_and_counted_in_the_queue(shop: Shop) -> None:
+    waiting, _ = await shop.confirmed()
+    quoted, _, _ = await shop.quoted()
+    async with shop.world.parts.database.connection() as connection:
+        found = await job_views.listed(connection, shop.world.customer, None, None, 10)
+        behind = await job_views.listed(connection, None, None, found[0].id, 10)
+        only = await job_views.listed(connection, None, JobState.QUEUED, None, 10)
+        queue = await job_views.queue(connection)
+    assert [job.id for job in found] == [quoted, waiting]
+    assert [job.id for job in behind] == [job.id for job in only] == [waiting]
+    assert (found[1].waiting, queue.waiting, queue.jobs) == (3, {0: 0, 1: 3, 2: 0}, 1)

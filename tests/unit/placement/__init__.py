@@ -1,1 +1,0 @@
-"""Placement, as tables and as properties."""
