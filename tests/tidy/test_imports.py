@@ -12,27 +12,23 @@ import pytest
 from tests.tidy.source import ROOT, Module, example, expect_none, modules
 
 EDGES = {"markets", "payments", "chain", "forecast"}
-SHELL = {"core", "wire", "host", "serving", "store", "artefacts", "link"} | EDGES
+SERVER = {"core", "wire", "host", "serving"}
+SHELL = SERVER | {"store", "artefacts", "link", "heads"} | EDGES
 
 MAY_IMPORT: dict[str, set[str]] = {
     "tidemill": set(),
     "core": set(),
     "wire": {"core"},
     "host": {"core"},
-    "serving": {"core", "host"},
-    "store": {"core", "host"},
-    "artefacts": {"core", "host"},
-    "markets": {"core", "host"},
-    "payments": {"core", "host"},
-    "chain": {"core", "host"},
-    "forecast": {"core", "host"},
-    "link": {"core", "wire", "host", "serving"},
+    **{name: {"core", "host"} for name in ("store", "artefacts", "serving", *EDGES)},
+    "link": SERVER,
+    "heads": SERVER,
     "control": SHELL,
-    "heads": SHELL,
-    "gateway": {"core", "wire", "host", "serving", "link"},
-    "agent": {"core", "wire", "host", "artefacts"},
+    "gateway": SERVER | {"link"},
+    "doors": SERVER | {"link"},
+    "agent": {"core", "wire", "host", "link", "artefacts"},
     "sim": {"core", "wire"},
-    "cli": SHELL | {"control", "heads", "gateway", "agent", "sim"},
+    "cli": SHELL | {"control", "gateway", "doors", "agent", "sim"},
 }
 
 COMPUTING = {"numpy", "cryptography", "nacl", "pyotp"}
@@ -48,7 +44,7 @@ ONLY_THESE_LIBRARIES = {
 OWNED = {
     "asyncpg": ({"store"}, "the store is the sole user of the driver"),
     "psycopg": ({"store"}, "the store is the sole user of the driver"),
-    "sqlite3": ({"agent"}, "PostgreSQL holds the pool's truth; only a node's spool is its own"),
+    "sqlite3": ({"link"}, "PostgreSQL holds the pool's truth; only a node's spool is its own"),
     "pynvml": ({"agent"}, "only an agent asks the drivers of its machine"),
     "amdsmi": ({"agent"}, "only an agent asks the drivers of its machine"),
     "cupy": ({"agent"}, "only an agent has GPUs to compute on"),

@@ -17,8 +17,9 @@ from tidemill.cli.ledger import ledger
 from tidemill.cli.nodes import nodes
 from tidemill.cli.operations import admin, config, database, mail, pool
 from tidemill.cli.sim import sim
-from tidemill.cli.terminal.output import Declined, Exit, exit_code, say
+from tidemill.cli.terminal.output import Declined, Exit, exit_code
 from tidemill.core.faults import Fault
+from tidemill.host.standard_error import say
 
 app = typer.Typer(
     name="tidemill",

@@ -8,10 +8,9 @@ import asyncio
 import gc
 import os
 import secrets
-import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from random import SystemRandom
 from uuid import UUID
@@ -75,7 +74,6 @@ from tidemill.store.operations.processes import Process
 
 log = structlog.get_logger()
 
-_STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _COLLECTED_AFTER = (100_000, 50, 100)
 _FAREWELL_S = 3.0
 _LAST_TICK_S = 5.0
@@ -275,20 +273,6 @@ class ControlProcess:
         if self._backups and self._settings.database.backups_enabled:
             loops.append(BackupDuty(control, self._urls.owner, self._backups))
         return loops
-
-
-@contextmanager
-def stopped_by_signals(stop: Callable[[], object]) -> Iterator[None]:
-    """SIGTERM, Ctrl-C and a closed terminal call `stop`, each time they come. What nohup ignores stays ignored."""
-    loop = asyncio.get_running_loop()
-    numbers = [number for number in _STOPPING if signal.getsignal(number) is not signal.SIG_IGN]
-    for number in numbers:
-        loop.add_signal_handler(number, stop)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
 
 
 @asynccontextmanager

@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Protocol
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -15,10 +16,22 @@ from starlette.types import ASGIApp
 from tidemill.core.faults import Fault
 from tidemill.core.settings import Settings
 from tidemill.core.settings.sections.edge import HttpSettings
-from tidemill.link.held.server import Links
 from tidemill.serving.deadlines import guarded
 
 _BACKLOG = 4096
+
+
+class WebsocketServer(Protocol):
+    """Takes over connections that ask to become websockets, such as agents' links."""
+
+    @property
+    def connection(self) -> Callable[..., asyncio.Protocol]:
+        """Makes the protocol of one connection."""
+        ...
+
+    async def drain(self) -> None:
+        """Send everybody elsewhere."""
+        ...
 
 
 class Server(uvicorn.Server):
@@ -26,7 +39,7 @@ class Server(uvicorn.Server):
 
     on_started: Callable[[], None]
     handshake_s: float
-    links: Links | None = None
+    websockets: WebsocketServer | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """As uvicorn's own, but a TLS handshake has a deadline too."""
@@ -43,10 +56,10 @@ class Server(uvicorn.Server):
         self.on_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn's own, while the links are sent to other processes."""
+        """As uvicorn's own, while those on websockets are sent to other processes."""
         for server in self.servers:
             server.close()
-        leaving = self.links.drain() if self.links and not self.force_exit else asyncio.sleep(0)
+        leaving = self.websockets.drain() if self.websockets and not self.force_exit else asyncio.sleep(0)
         await asyncio.gather(leaving, super().shutdown(sockets))
 
     @contextmanager
@@ -90,15 +103,15 @@ def check_certificate(http: HttpSettings) -> None:
         ) from error
 
 
-def create_server(app: ASGIApp, settings: Settings, links: Links | None = None) -> Server:
-    """The server of this process. Agents' links come in by the same port, if there is anything to take them."""
-    if links:
+def create_server(app: ASGIApp, settings: Settings, websockets: WebsocketServer | None = None) -> Server:
+    """The server of this process. Websockets come in by the same port, if there is anything to take them."""
+    if websockets:
         allow_many_files()
     http = settings.http
     config = uvicorn.Config(
         app,
         http=guarded(http),
-        ws=links.connection if links else "none",  # type: ignore[arg-type]  # whatever makes a protocol will do
+        ws=websockets.connection if websockets else "none",  # type: ignore[arg-type]  # whatever makes a protocol will do
         lifespan="off",
         log_config=None,
         access_log=False,
@@ -115,5 +128,5 @@ def create_server(app: ASGIApp, settings: Settings, links: Links | None = None) 
     config.load()
     server = Server(config)
     server.handshake_s = http.header_deadline_s
-    server.links = links
+    server.websockets = websockets
     return server

@@ -8,8 +8,8 @@ from typing import Any
 
 import structlog
 
-from tidemill.cli.terminal.output import printable, say
 from tidemill.core.settings.sections.process import LogFormat, LogSettings
+from tidemill.host.standard_error import printable, say
 
 Announce = Callable[..., None]
 """Tells whoever started the process a sentence, with fields: text for people, a log line where logs are JSON."""

@@ -11,10 +11,11 @@ import typer
 from tidemill.cli.client.http_calls import moment
 from tidemill.cli.client.signed_in import SignedIn, logged_in, signed_in
 from tidemill.cli.operations.pool_keys import rotate_pool_keys
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_line, print_table, report, say
+from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_line, print_table, report
 from tidemill.core.accounts.keys import key_prefix, looks_like_key
 from tidemill.core.accounts.roles import Role, Scope
 from tidemill.core.settings.kinds.quantities import DURATION
+from tidemill.host.standard_error import say
 
 app = typer.Typer(
     help="Your API keys: list, create, rotate, revoke. And the keys that seal the pool's secrets: rotate."

@@ -13,10 +13,11 @@ from tidemill.cli.accounts.second_factor import switch_on
 from tidemill.cli.client.http_calls import Pool, PoolRefused, pool_address
 from tidemill.cli.client.signed_in import pool_named
 from tidemill.cli.client.surroundings import URL_VARIABLE
-from tidemill.cli.terminal.output import AsJson, Declined, report, say
+from tidemill.cli.terminal.output import AsJson, Declined, report
 from tidemill.cli.terminal.questions import ask, ask_new_password, ask_password
 from tidemill.core.accounts.account import AccountStateRefusal
 from tidemill.core.accounts.roles import CHOSEN_FREELY, Role
+from tidemill.host.standard_error import say
 
 Mailed = Annotated[
     str | None, typer.Option("--code", help="The code in the letter, or its whole link; asked for if it is missing.")

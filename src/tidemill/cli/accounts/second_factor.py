@@ -7,9 +7,10 @@ import typer
 
 from tidemill.cli.client.http_calls import PoolRefused
 from tidemill.cli.client.signed_in import LoggedIn, logged_in
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_line, report, say
+from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_line, report
 from tidemill.cli.terminal.questions import ask, ask_code
 from tidemill.core.accounts.second_factor import SecondFactorRefusal
+from tidemill.host.standard_error import say
 
 app = typer.Typer(
     help="The second factor of your account: the codes of an authenticator, and recovery codes.", no_args_is_help=True

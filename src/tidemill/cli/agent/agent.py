@@ -24,12 +24,13 @@ from tidemill.cli.agent import agent_rules, agent_service
 from tidemill.cli.agent.agent_home import agent_settings, own_home
 from tidemill.cli.agent.agent_status import print_status
 from tidemill.cli.client.surroundings import operator_name
-from tidemill.cli.terminal.output import AsJson, Declined, Exit, report, say
+from tidemill.cli.terminal.output import AsJson, Declined, Exit, report
 from tidemill.core.nodes.join_tokens import Shown, read
 from tidemill.core.nodes.rules.rules import Work
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings import Settings
 from tidemill.host.clocks import wall
+from tidemill.host.standard_error import say
 
 if TYPE_CHECKING:
     from tidemill.agent.run import Agent, Ending

@@ -12,11 +12,12 @@ from tidemill.agent.home.rules_file import RulesFile
 from tidemill.cli.agent.agent_home import agent_settings, own_home
 from tidemill.cli.client.surroundings import operator_name
 from tidemill.cli.nodes.rule_words import EXAMPLES, NAMES, wish, written
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_table, say
+from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_table
 from tidemill.core.clock import as_datetime
 from tidemill.core.nodes.rules.rule_book import Entry, Place, RuleBook, shown
 from tidemill.core.refusals import Refusal
 from tidemill.host.clocks import wall
+from tidemill.host.standard_error import say
 
 app = typer.Typer(help="The rules by which this machine works.", no_args_is_help=True)
 

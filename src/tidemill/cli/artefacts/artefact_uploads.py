@@ -17,10 +17,10 @@ import platformdirs
 
 from tidemill.cli.client.http_calls import PoolRefused
 from tidemill.cli.client.signed_in import SignedIn
-from tidemill.cli.terminal.output import say
 from tidemill.core.artefacts.metadata import read_number, written_metadata
 from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.faults import Fault
+from tidemill.host.standard_error import say
 
 ROUTE = "/artefacts/uploads"
 PIECE_BYTES = 256 * 1024

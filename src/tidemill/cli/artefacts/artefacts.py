@@ -17,8 +17,9 @@ from tidemill.cli.artefacts.artefact_downloads import download
 from tidemill.cli.artefacts.artefact_uploads import Sending, Upload, hashed
 from tidemill.cli.client.http_calls import moment
 from tidemill.cli.client.signed_in import as_operator, signed_in
-from tidemill.cli.terminal.output import AsJson, Declined, in_words, print_fields, print_json, print_table, report, say
+from tidemill.cli.terminal.output import AsJson, Declined, in_words, print_fields, print_json, print_table, report
 from tidemill.core.artefacts.artefact import Purpose
+from tidemill.host.standard_error import say
 
 app = typer.Typer(help="Artefacts: inputs, models and results that you keep in the pool.", no_args_is_help=True)
 

@@ -9,7 +9,8 @@ import typer
 from tidemill.cli.artefacts.artefacts import Uploaded, uploaded
 from tidemill.cli.client.http_calls import moment
 from tidemill.cli.client.signed_in import as_operator
-from tidemill.cli.terminal.output import AsJson, in_words, print_fields, print_json, print_table, report, say
+from tidemill.cli.terminal.output import AsJson, in_words, print_fields, print_json, print_table, report
+from tidemill.host.standard_error import say
 
 app = typer.Typer(help="The models of the pool: list, show, add, remove.", no_args_is_help=True)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import platformdirs
 
-from tidemill.cli.terminal.output import say
 from tidemill.core.faults import NotRunning, SettingsFault
 from tidemill.core.settings import CONFIG_VARIABLE, Built, Settings, build
+from tidemill.host.standard_error import say
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import connect
 from tidemill.store.embedded import EmbeddedServer, attach

@@ -9,10 +9,11 @@ from typing import Annotated, TypeVar
 import typer
 
 from tidemill.cli.client.surroundings import connected, database_urls, load
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_line, print_table, report, say
+from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_line, print_table, report
 from tidemill.core.clock import Instant, as_datetime, as_instant
 from tidemill.core.events.trail import NO_ACTS, Act, Damage, Flaw, Head, Verification
 from tidemill.core.events.trail_lines import act_of, head_of, line_of
+from tidemill.host.standard_error import say
 from tidemill.store.events import heads_file, trail
 from tidemill.store.query import Connection
 

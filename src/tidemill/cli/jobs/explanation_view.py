@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.terminal.output import print_line, print_table, say
+from tidemill.cli.terminal.output import print_line, print_table
+from tidemill.host.standard_error import say
 
 _NOTHING_YET = "Nothing of this job was placed, and nothing of it waits."
 _NEVER = (

@@ -16,10 +16,11 @@ from tidemill.cli.artefacts.artefact_downloads import download
 from tidemill.cli.client.signed_in import SignedIn
 from tidemill.cli.jobs.job_view import progress_of, say_plan, state_of
 from tidemill.cli.jobs.private_results import Opener, opener_of
-from tidemill.cli.terminal.output import Declined, say
+from tidemill.cli.terminal.output import Declined
 from tidemill.core.jobs.archives import read_archive
 from tidemill.core.jobs.results import PIECE_BYTES
 from tidemill.core.refusals import Refusal
+from tidemill.host.standard_error import say
 
 ROUTE = "/marketplace/jobs"
 POLL_S = 1.0

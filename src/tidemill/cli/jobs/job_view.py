@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.terminal.output import print_fields, print_line, print_table, say
+from tidemill.cli.terminal.output import print_fields, print_line, print_table
+from tidemill.host.standard_error import say
 
 
 def say_plan(job: dict[str, Any]) -> None:

@@ -14,8 +14,9 @@ from tidemill.cli.jobs.job_files import read_job, with_inputs
 from tidemill.cli.jobs.job_following import ROUTE, ordered, results_of, until_over
 from tidemill.cli.jobs.job_view import print_job, print_jobs, print_quote, print_results, say_plan
 from tidemill.cli.jobs.private_results import made_private
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_line, report, say
+from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_line, report
 from tidemill.core.jobs.job import JobState
+from tidemill.host.standard_error import say
 
 app = typer.Typer(help="Jobs: order, quote, confirm, follow, fetch the result.", no_args_is_help=True)
 

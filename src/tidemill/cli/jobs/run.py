@@ -16,11 +16,12 @@ from tidemill.cli.jobs.job_files import read_job
 from tidemill.cli.jobs.job_following import confirmed, kept, ordered, paid_of, results_of, until_over
 from tidemill.cli.jobs.job_view import print_results, say_plan
 from tidemill.cli.jobs.private_results import made_private
-from tidemill.cli.terminal.output import AsJson, Declined, Exit, print_json, say
+from tidemill.cli.terminal.output import AsJson, Declined, Exit, print_json
 from tidemill.core.jobs.kinds.embed import INLINE_MAX, TEXT_MAX_BYTES
 from tidemill.core.jobs.kinds.matmul import SIDE_MAX, Element
 from tidemill.core.jobs.kinds.script import PROGRAM_MAX_BYTES
 from tidemill.core.jobs.kinds.task import Priority
+from tidemill.host.standard_error import say
 
 app = typer.Typer(help="Order a job, wait for it and fetch its result, in one line.", no_args_is_help=True)
 

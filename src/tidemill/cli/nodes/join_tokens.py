@@ -10,10 +10,11 @@ import typer
 
 from tidemill.cli.client.http_calls import moment
 from tidemill.cli.client.signed_in import SignedIn, signed_in
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_line, print_table, report, say
+from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_line, print_table, report
 from tidemill.core.nodes.join_tokens import LIFETIME_MAX_S, JoinTokenRefusal
 from tidemill.core.nodes.pool_urls import is_loopback
 from tidemill.core.settings.kinds.quantities import DURATION
+from tidemill.host.standard_error import say
 
 app = typer.Typer(help="Join tokens: list, make, revoke.", no_args_is_help=True)
 

@@ -10,7 +10,8 @@ from typing import Any
 from tidemill.cli.client.http_calls import moment
 from tidemill.cli.nodes.node_events import operations
 from tidemill.cli.nodes.rule_words import written
-from tidemill.cli.terminal.output import print_json, print_line, print_table, say
+from tidemill.cli.terminal.output import print_json, print_line, print_table
+from tidemill.host.standard_error import say
 
 _COLUMNS = ("name", "state", "devices", "agent", "last heard (UTC)")
 NONE_YET = "There are no nodes here yet: `tidemill nodes tokens make NAME` makes a token with which a machine joins."

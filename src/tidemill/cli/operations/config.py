@@ -5,8 +5,9 @@ from typing import Annotated
 import typer
 
 from tidemill.cli.client.surroundings import load
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_table, say
+from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_table
 from tidemill.core.settings import Place, rows
+from tidemill.host.standard_error import say
 
 
 def config(

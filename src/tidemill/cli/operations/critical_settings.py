@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 from tidemill.cli.client.surroundings import connected, database_urls, load, operator_name
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_table, report, say
+from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_table, report
 from tidemill.core.clock import as_datetime
 from tidemill.core.ids import Ids
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings.critical import Change, allowed, critical_values, takes_effect_at
+from tidemill.host.standard_error import say
 from tidemill.store.clock import read_clock
 from tidemill.store.events import events
 from tidemill.store.operations import critical_settings as store

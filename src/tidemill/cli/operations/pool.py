@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidemill.cli.client.surroundings import default_home, load, operator_name, outside_urls, running_urls, server_of
-from tidemill.cli.terminal.output import AsJson, Declined, Exit, print_fields, print_json, report, say
+from tidemill.cli.terminal.output import AsJson, Declined, Exit, print_fields, print_json, report
 from tidemill.core.faults import NotRunning
 from tidemill.core.settings import Place, Settings
 from tidemill.core.settings.reach import own_address as address
+from tidemill.host.standard_error import say
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.embedded import make_home, owner_pid, stop_orphan
 from tidemill.store.operations.backup import folder_of
@@ -166,8 +167,9 @@ def _run(settings: Settings, *, own_server: bool, demo: bool) -> None:
 
 async def _serve(settings: Settings, announce: "Announce", *, own_server: bool, demo: bool) -> None:
     from tidemill.control.operations.first_steps import FirstStep
-    from tidemill.control.process import ControlProcess, stopped_by_signals
+    from tidemill.control.process import ControlProcess
     from tidemill.serving.http_server import check_certificate, listen
+    from tidemill.serving.signals import stopped_by_signals
 
     started = time.monotonic()
     starting = asyncio.current_task()

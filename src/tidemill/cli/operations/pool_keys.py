@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from tidemill.cli.client.surroundings import connected, database_urls, load, operator_name
-from tidemill.cli.terminal.output import Declined, report, say
+from tidemill.cli.terminal.output import Declined, report
 from tidemill.core.ids import Ids
 from tidemill.core.settings import Settings
+from tidemill.host.standard_error import say
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, Limits
 from tidemill.store.migrate import pending

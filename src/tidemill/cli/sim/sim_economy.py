@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_line, print_table, say
+from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_line, print_table
+from tidemill.host.standard_error import say
 
 if TYPE_CHECKING:
     from tidemill.sim.economy.tally import Tally

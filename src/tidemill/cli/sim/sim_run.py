@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_table, say
+from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_table
+from tidemill.host.standard_error import say
 
 if TYPE_CHECKING:
     from tidemill.sim.days.runs import Plan, WhatIf

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from tidemill.core.faults import AlreadyRunning, Fault, NotRunning, SettingsFault
+from tidemill.host.standard_error import printable, say
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
 
@@ -56,17 +57,6 @@ _CODES: Sequence[tuple[type[Exception], Exit]] = (
 def exit_code(error: Exception) -> Exit:
     """The most specific code for what went wrong."""
     return next(code for kind, code in _CODES if isinstance(error, kind))
-
-
-def printable(text: str) -> str:
-    """Text that cannot drive a terminal: whoever wrote it may not be our friend."""
-    return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
-
-
-def say(sentence: str) -> None:
-    """A remark for people, never part of a result."""
-    sys.stderr.write(printable(sentence) + "\n")
-    sys.stderr.flush()
 
 
 def print_json(value: Any) -> None:
