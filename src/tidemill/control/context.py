@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated
 
 from fastapi import Depends, Query, Request
@@ -30,6 +31,14 @@ from tidemill.store.database import Database
 from tidemill.store.operations import pool
 
 
+@dataclass(frozen=True)
+class BackupTarget:
+    """Where backups of this pool go, and as which role they are made."""
+
+    owner_url: str
+    folder: Path
+
+
 @dataclass(kw_only=True)
 class Control(Parts):
     """A control process as its routes see it. They use the connections kept for `requests`.
@@ -52,6 +61,7 @@ class Control(Parts):
     link_refusals: LinkRefusals
     artefacts: ArtefactStore
     verification: ReaderKey
+    backups: BackupTarget | None = None
     market: MarketNow = field(default_factory=MarketNow)
     streams: Counter[str] = field(default_factory=Counter)
     runners: list[LoopRunner] = field(default_factory=list)

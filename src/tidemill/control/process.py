@@ -19,42 +19,22 @@ import structlog
 from starlette.types import ASGIApp
 
 from tidemill import __version__
-from tidemill.control.accounts.loops import AccountForgettingLoop, KeyUseLoop, SigningKeyLoop
 from tidemill.control.app import create_app
-from tidemill.control.artefacts.loops import ArtefactDuty, SweepDuty
+from tidemill.control.areas import AREAS
 from tidemill.control.assembly import make_control
-from tidemill.control.context import Control
+from tidemill.control.context import BackupTarget, Control
 from tidemill.control.events.feed import EventFeed
-from tidemill.control.events.loops import HeadDuty, TrailLoop
-from tidemill.control.http.denials import DenialLoop
-from tidemill.control.jobs.reaping_loop import ReapingLoop
-from tidemill.control.ledger.loops import CheckpointDuty, HoldExpiryLoop
-from tidemill.control.loops.frame import Loop, LoopRunner
+from tidemill.control.loops.frame import LoopRunner
 from tidemill.control.metrics import Metrics
-from tidemill.control.nodes.challenge_loop import ChallengeLoop
-from tidemill.control.nodes.loops import NodeAlertDuty, NodeHealthLoop, TelemetryDuty
-from tidemill.control.nodes.node_registry import LinkRefusalLoop
 from tidemill.control.nodes.telling_loop import TellingLoop
-from tidemill.control.notices.mail_loop import MailForgettingLoop, MailLoop
-from tidemill.control.operations.backup_loop import BackupDuty
 from tidemill.control.operations.first_steps import FirstStep, first_steps
 from tidemill.control.operations.housekeeping import (
     AnnounceLoop,
-    ClockLoop,
-    ForgettingLoop,
-    HeartbeatLoop,
-    LostProcessLoop,
-    PartitionDuty,
 )
-from tidemill.control.operations.keyring_loop import KeyringLoop
-from tidemill.control.operations.limits_loop import LimitsLoop
 from tidemill.control.operations.master_key import open_keyring
 from tidemill.control.parts import Parts
 from tidemill.control.placement.offering_loop import OfferingLoop
 from tidemill.control.placement.placing_loop import PlacingLoop
-from tidemill.control.placement.queue_loop import QueueLoop
-from tidemill.control.trust.stored_results import HeldResults
-from tidemill.control.trust.verifying_loop import VerifyingLoop
 from tidemill.core.clock import SECOND, ClockRules
 from tidemill.core.events.log import Recorded
 from tidemill.core.faults import DatabaseFault
@@ -172,6 +152,7 @@ class ControlProcess:
                 keyring=await open_keyring(for_loops, settings, self._ids, clock.now()),
             )
             control = await make_control(parts, for_requests)
+            control.backups = BackupTarget(self._urls.owner, self._backups) if self._backups else None
             await self._register(control)
             try:
                 yield control
@@ -212,7 +193,7 @@ class ControlProcess:
 
     @asynccontextmanager
     async def _running_loops(self, control: Control) -> AsyncIterator[None]:
-        control.runners = [LoopRunner(loop, SystemRandom()) for loop in self._loops(control)]
+        control.runners = [LoopRunner(loop, SystemRandom()) for area in AREAS for loop in area.loops(control)]
         async with _listening(control):
             tasks = [asyncio.create_task(runner.run(), name=runner.loop.name) for runner in control.runners]
             links = asyncio.create_task(control.links.run(), name="links")
@@ -232,47 +213,6 @@ class ControlProcess:
             log.error("loop died", loop=task.get_name(), exc_info=error)
             self._bug = error
             self.stop()
-
-    def _loops(self, control: Control) -> list[Loop]:
-        """Every loop a control process runs. A new loop gets a line here."""
-        assert isinstance(control.clock, DatabaseClock)
-        loops: list[Loop] = [
-            control.feed,
-            AnnounceLoop(control),
-            ClockLoop(control, control.clock),
-            HeartbeatLoop(control),
-            LostProcessLoop(control),
-            ForgettingLoop(control),
-            HoldExpiryLoop(control),
-            KeyringLoop(control),
-            LimitsLoop(control, control.limiter),
-            MailLoop(control),
-            MailForgettingLoop(control),
-            CheckpointDuty(control),
-            TrailLoop(control),
-            HeadDuty(control),
-            SigningKeyLoop(control, control.tokens),
-            KeyUseLoop(control, control.callers),
-            DenialLoop(control, control.denials),
-            LinkRefusalLoop(control, control.link_refusals),
-            TellingLoop(control, control.links),
-            PlacingLoop(control),
-            OfferingLoop(control, control.links),
-            ReapingLoop(control, control.receiving),
-            VerifyingLoop(control, HeldResults(control.artefacts, control.verification), secrets.token_bytes),
-            AccountForgettingLoop(control),
-            ChallengeLoop(control, secrets.token_bytes, SystemRandom()),
-            PartitionDuty(control),
-            QueueLoop(control),
-            NodeHealthLoop(control),
-            NodeAlertDuty(control),
-            TelemetryDuty(control),
-            ArtefactDuty(control, control.artefacts),
-            SweepDuty(control, control.artefacts),
-        ]
-        if self._backups and self._settings.database.backups_enabled:
-            loops.append(BackupDuty(control, self._urls.owner, self._backups))
-        return loops
 
 
 @asynccontextmanager
