@@ -92,16 +92,19 @@ class Images:
                 raise UnfitImage("The image did not come before the deadline: name a smaller one.") from None
             yield Brought(name, volumes)
         finally:
-            self._users[name] -= 1
             await asyncio.shield(self._let_go(name, image))
 
     async def _let_go(self, name: str, image: Image | None) -> None:
-        """Remove it with its last user. Whoever wants it meanwhile waits, and brings it again."""
+        """Remove it with its last user. Whoever wants it meanwhile waits, and brings it again.
+
+        A user is counted until it has the lock, so a lock that somebody waits for is never forgotten.
+        """
         async with self._bringing[name]:
+            self._users[name] -= 1
             if not self._users[name] and image is not None:
                 await self._remove(name)
-        if not self._users[name]:
-            del self._users[name], self._bringing[name]
+            if not self._users[name]:
+                del self._users[name], self._bringing[name]
 
     async def _name(self, image: Image | None) -> str:
         if image is None:
