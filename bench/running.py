@@ -14,7 +14,6 @@ import argparse
 import asyncio
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import tempfile
@@ -26,8 +25,8 @@ from pathlib import Path
 from uploading import upload_figures
 
 from tidemill.agent.sandboxes import cgroups
-from tidemill.agent.sandboxes.bubblewrap import view
-from tidemill.agent.sandboxes.bubblewrap.sandbox import open_bubblewrap
+from tidemill.agent.sandboxes.bubblewrap.program import bubblewrap_program
+from tidemill.agent.sandboxes.bubblewrap.sandbox import open_bubblewrap, view
 from tidemill.agent.sandboxes.bubblewrap.seccomp import call_filter, this_machine
 from tidemill.agent.sandboxes.interface import Sandbox, Told
 from tidemill.core.jobs.sandboxes import Command, Limits, Order
@@ -107,7 +106,9 @@ def _bare_ms(work: Path) -> float:
     calls = os.memfd_create("calls")
     os.write(calls, call_filter(this_machine()) or b"")
     os.lseek(calls, 0, os.SEEK_SET)
-    line = [shutil.which("bwrap") or "bwrap", *options, "--seccomp", str(calls), "--", *NOTHING]
+    program = bubblewrap_program()
+    assert program, "a sandbox was opened with it"
+    line = [str(program.path), *options, "--seccomp", str(calls), "--", *NOTHING]
     began = time.perf_counter()
     subprocess.run(line, env={}, stdout=subprocess.DEVNULL, check=True, pass_fds=(calls,))
     took_ms = 1000 * (time.perf_counter() - began)

@@ -3,15 +3,25 @@
 import os
 import shutil
 from collections.abc import Callable
+from functools import cache
+
+from tidemill.agent.sandboxes.bubblewrap.program import MISSING, bubblewrap_program, tried
 
 
 def _program(name: str, package: str) -> Callable[[], str | None]:
     return lambda: None if shutil.which(name) else f"{name} is not installed; on Debian it is in {package}"
 
 
+@cache
+def _no_bubblewrap() -> str | None:
+    """It comes from PyPI, for most systems. Their kernels may forbid what it does."""
+    program = bubblewrap_program()
+    return MISSING if program is None else tried(program)
+
+
 REASONS: dict[str, Callable[[], str | None]] = {
     "chromium": _program("chromium", "chromium"),
-    "bubblewrap": _program("bwrap", "bubblewrap"),
+    "bubblewrap": _no_bubblewrap,
     "ip": _program("ip", "iproute2"),
     "iptables": _program("iptables", "iptables"),
     "gcc": _program("gcc", "gcc"),

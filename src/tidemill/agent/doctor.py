@@ -23,6 +23,7 @@ from tidemill.agent.home.rules_file import RulesFile
 from tidemill.agent.home.status_file import read_status
 from tidemill.agent.home.unit import SERVICE, UNIT
 from tidemill.agent.machine import Hardware
+from tidemill.agent.sandboxes.bubblewrap.program import MISSING, bubblewrap_program, tried
 from tidemill.core.faults import Fault
 from tidemill.core.nodes.machine.hardware import DeviceKind
 from tidemill.core.settings.sections.agent import AgentSettings
@@ -60,6 +61,7 @@ async def examine(home: Home, settings: AgentSettings) -> AsyncIterator[Finding]
         yield finding
     async for finding in _about_hardware(home):
         yield finding
+    yield await asyncio.to_thread(_about_sandbox)
     if membership is not None:
         ca_file = settings.ca_file or (home.authority if home.authority.exists() else None)
         for url in membership.urls:
@@ -133,6 +135,14 @@ async def _about_hardware(home: Home) -> AsyncIterator[Finding]:
             yield Finding(name, True, f"{device.name}; no driver of a GPU was found, so the CPU is the device.")
         else:
             yield Finding(name, True, f"{device.name}, {device.memory_mib:,} MiB, driver {device.driver}.")
+
+
+def _about_sandbox() -> Finding:
+    """Which bubblewrap is meant, and whether it works for whoever asks."""
+    program = bubblewrap_program()
+    if program is None:
+        return Finding("sandbox", False, MISSING)
+    return Finding("sandbox", not (useless := tried(program)), useless or f"Tasks run in {program}.")
 
 
 async def _about_pool(url: str, membership: Membership, ca_file: Path | None) -> AsyncIterator[Finding]:

@@ -72,9 +72,7 @@ def image(tmp_path: Path) -> Image:
     return Image(tarball=PurePosixPath(tmp_path / "root.tar"))
 
 
-async def test_runs_that_end_together_remove_their_image_once(
-    engine: SlowEngine, images: Images, image: Image
-) -> None:
+async def test_runs_that_end_together_remove_their_image_once(engine: SlowEngine, images: Images, image: Image) -> None:
     both = asyncio.Barrier(2)
 
     async def use() -> None:

@@ -1,20 +1,17 @@
 """The machine around the devices: system, disk, and the programs that can run containers and sandboxes."""
 
 import platform
-import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 from tidemill.agent.machine.cpu import cores, cpu_model, memory_mib
 from tidemill.agent.machine.driver_calls import within, words
+from tidemill.agent.sandboxes.bubblewrap.program import VERSION_WITHIN_S, bubblewrap_program, version_of
 from tidemill.core.nodes.machine.hardware import Engine, Machine
 
-ENGINES = {"docker": "docker", "podman": "podman", "bubblewrap": "bwrap"}
-"""Engines by name, and the program of each."""
-
-VERSION_WITHIN_S = 5.0
+ENGINES = ("docker", "podman")
+"""Programs that run containers."""
 
 
 def host(home: Path) -> Machine:
@@ -43,9 +40,11 @@ def system() -> str:
 
 def engines(within_s: float = VERSION_WITHIN_S) -> Iterator[Engine]:
     """The engines that are installed. Whether they work is found out by using them."""
-    for name, program in ENGINES.items():
-        if found := shutil.which(program):
-            yield Engine(name, _version(found, within_s))
+    for name in ENGINES:
+        if found := shutil.which(name):
+            yield Engine(name, words(version_of(found, within_s)))
+    if program := bubblewrap_program():
+        yield Engine("bubblewrap", words(program.version))
 
 
 def disk_free_mib(home: Path) -> int:
@@ -59,19 +58,3 @@ def _disk_mib(home: Path) -> tuple[int, int]:
     except OSError:
         return 0, 0
     return within(0, usage.total // 2**20, 2**53), within(0, usage.free // 2**20, 2**53)
-
-
-def _version(program: str, within_s: float) -> str:
-    """What a program calls its version; nothing if it does not tell in time."""
-    try:
-        told = subprocess.run(
-            [program, "--version"],
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            timeout=within_s,
-            check=False,
-        ).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    number = re.search(rb"[0-9]+(\.[0-9A-Za-z]+)+", told)
-    return words(number[0].decode("ascii"))[:100] if number else ""

@@ -44,6 +44,8 @@ class Told:
 
 class Sandbox(Protocol):
     enforced: Enforced
+    description: str
+    """Which program it is, its version and its place, for the machine's owner."""
 
     @abstractmethod
     async def run(self, order: Order, told: Told) -> Outcome:

@@ -18,7 +18,8 @@ GROUPS_FILE = "groups"
 AHEAD = ".ahead-"
 """Directories that wait for a run begin so; no run's name does."""
 STAGE = ".stage"
-"""Where a run's inputs are mounted, each run's in a mount namespace of its own: outside it is empty for ever."""
+"""Where a run's inputs are mounted, and a bubblewrap of ours, each run's in a mount namespace of its own: outside it is
+empty for ever."""
 PATIENCE_S = 5.0
 QUIET_LOOKS = 3
 STAGE_WORDS = 24
@@ -77,6 +78,7 @@ def _remove_group_patiently(group: Path) -> None:
 def _started_for(place: Path, program: bytes) -> tuple[list[int], bool]:
     """Processes, bubblewrap or about to be, that were given a directory in this place.
 
+    An earlier agent may have used another bubblewrap, so the place of the program does not matter.
     Also whether one is just becoming another program, when it has no words: it may be ours. Nor have the kernel's own
     and the dead any, but those are no program either.
     """
@@ -85,7 +87,8 @@ def _started_for(place: Path, program: bytes) -> tuple[list[int], bool]:
     for name in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError):
             words = Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")[:STAGE_WORDS]
-            if program in words and any(word.startswith(below) for word in words):
+            is_program = any(word == program or word.endswith(b"/" + program) for word in words)
+            if is_program and any(word.startswith(below) for word in words):
                 found.append(int(name))
             elif words == [b""]:
                 changing |= bool(os.readlink(f"/proc/{name}/exe"))

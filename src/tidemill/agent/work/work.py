@@ -87,6 +87,7 @@ class Work:
             "waiting": stages.count(Stage.WAITING),
             "uploading": stages.count(Stage.UPLOADING),
             "attempts": [one.shown() for one in list(self._hands.values())[:SHOWN_MAX]],
+            "sandboxes": [one.description for one in self._workshop.sandboxes],
             "can": None if machine is None else asdict(self._workshop.carries(machine)),
         }
 

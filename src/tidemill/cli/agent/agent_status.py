@@ -37,7 +37,7 @@ def _lines(fields: Mapping[str, Any]) -> dict[str, str]:
         return {**shown, "pool": "joined: run `tidemill agent run`"}
     shown |= {"node": str(fields["node_id"]), "link": _link(fields["link"]), "work": _work(fields["work"])}
     shown |= {f"attempt {one['attempt']}": _attempt(one) for one in fields["work"]["attempts"]}
-    shown |= {"kinds": _kinds(fields["work"]["can"])}
+    shown |= {"sandbox": sandboxes(fields), "kinds": _kinds(fields["work"]["can"])}
     shown |= {f"device {place}": _device(one) for place, one in enumerate(fields["devices"])}
     shown["rules"] = _rules(fields["rules"])
     shown["reports"] = f"{fields['reports_waiting'] or 'none'} wait for the pool"
@@ -68,6 +68,11 @@ def _attempt(one: Mapping[str, Any]) -> str:
     devices = f" on device {', '.join(map(str, one['devices']))}" if one["devices"] else ""
     progress = f", {one['progress_pct']:g} %" if one["progress_pct"] else ""
     return f"{one['kind'] or 'finished'}: {one['stage']}{devices}{progress}"
+
+
+def sandboxes(fields: Mapping[str, Any]) -> str:
+    """What tasks run in. An agent of an earlier version has not written it."""
+    return "; ".join(fields.get("work", {}).get("sandboxes", ())) or "none works: `tidemill agent doctor` says why"
 
 
 def _kinds(can: Mapping[str, Any] | None) -> str:

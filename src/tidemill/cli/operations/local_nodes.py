@@ -13,6 +13,7 @@ import time
 from asyncio.subprocess import Process
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -21,6 +22,8 @@ import structlog
 from tidemill.agent.home.home import Home, prepare
 from tidemill.agent.home.identity import read_membership, update_membership
 from tidemill.agent.home.rules_file import RulesFile
+from tidemill.agent.home.status_file import read_status
+from tidemill.cli.agent.agent_status import sandboxes
 from tidemill.cli.client.http_calls import Pool
 from tidemill.cli.terminal.output import Declined
 from tidemill.control.operations.demonstration import OPERATOR, OWNERS, key_of
@@ -48,7 +51,6 @@ _LEAVE_S = 5.0
 _TOKEN_S = 600
 _NOT_LINKED = "It has no link to the pool yet."
 _TRIED = "matmul"
-_NO_SANDBOX = "No task can run here: install bubblewrap (on Debian: apt install bubblewrap), and start the pool again."
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,14 @@ def waves(nodes: Sequence[LocalNode]) -> list[list[LocalNode]]:
             found.append(wave := [])
         wave.append(node)
     return found
+
+
+def local_sandbox(home: Path) -> str | None:
+    """What the tasks of a demonstration's nodes run in, as the nodes say; None if they have not said it."""
+    for file in sorted(Home(place).status for place in (home / FOLDER).glob("*") if place.is_dir()):
+        if (found := read_status(file, wall())) and "work" in found.fields:
+            return sandboxes(found.fields)
+    return None
 
 
 class LocalNodes:
@@ -226,7 +236,8 @@ def _why_no_work(shown: Mapping[str, Any]) -> str:
     if shown["carries"] is None:
         return "It has not told yet what it can do."
     if _TRIED not in shown["carries"]["kinds"]:
-        raise Fault(_NO_SANDBOX)  # nothing that we could wait for changes that
+        why = next((one["why"] for one in shown["carries"]["why_not"] if one["what"] == _TRIED), "")
+        raise Fault(f"No task can run here. {why}".rstrip())  # nothing that we could wait for changes that
     return ""
 
 

@@ -125,13 +125,14 @@ def down(as_json: AsJson = False) -> None:
 def status(as_json: AsJson = False) -> None:
     """Is the pool running, and is it well?"""
     settings = load().settings
-    readiness = _readiness(settings)
+    readiness = _with_sandbox(_readiness(settings), settings)
     if as_json:
         print_json(readiness)
     else:
         stopped = "; ".join(f"{switch}, because: {reason}" for switch, reason in readiness["stopped"].items())
         about = {"address": address(settings), "version": readiness["version"], "stopped": stopped or "nothing"}
-        print_fields({**about, **readiness["checks"]})
+        sandbox = {"sandbox": readiness["sandbox"]} if "sandbox" in readiness else {}
+        print_fields({**about, **readiness["checks"], **sandbox})
     if not readiness["ready"]:
         raise Declined("The pool is not ready.")
 
@@ -148,6 +149,14 @@ def _readiness(settings: Settings) -> Mapping[str, Any]:
     if not readiness:
         raise NotRunning(f"What answers at {address(settings)} is not Tidemill: check TIDEMILL_PORT.")
     return readiness
+
+
+def _with_sandbox(readiness: Mapping[str, Any], settings: Settings) -> Mapping[str, Any]:
+    """A demonstration has its nodes on this machine, so what their tasks run in is told, too."""
+    from tidemill.cli.operations.local_nodes import local_sandbox
+
+    sandbox = local_sandbox(settings.home)
+    return readiness if sandbox is None else {**readiness, "sandbox": sandbox}
 
 
 def _run(settings: Settings, *, own_server: bool, demo: bool) -> None:

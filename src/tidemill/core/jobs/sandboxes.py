@@ -42,7 +42,7 @@ class Ability(Enum):
 class CannotHold(Refusal):
     """Why no sandbox of a machine takes a task."""
 
-    NO_SANDBOX = "No sandbox works on this machine: install bubblewrap, or a Docker-compatible engine for images."
+    NO_SANDBOX = "No sandbox works on this machine: `tidemill agent doctor` says why."
     NO_IMAGES = "Images cannot be run on this machine: install Podman or Docker and start the agent again."
     DEMANDS_UNMET = "No sandbox of this machine enforces all that the task demands: `tidemill agent doctor` says why."
     IMAGE_UNFIT = (

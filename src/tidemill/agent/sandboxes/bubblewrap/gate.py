@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tidemill.agent.sandboxes.bubblewrap import view
 from tidemill.agent.sandboxes.bubblewrap.launcher import CALLS, GATE, OPTIONS, STATUS
+from tidemill.agent.sandboxes.bubblewrap.program import Reached
 from tidemill.agent.sandboxes.bubblewrap.seats import Seat
 from tidemill.agent.sandboxes.cgroups import SUPERVISORS
 from tidemill.core.jobs.sandboxes import Limits, Order
@@ -30,7 +31,7 @@ class Held:
     errors: int
 
 
-def start(order: Order, seat: Seat, program: str, options: Sequence[str], calls: bytes | None) -> Held:
+def start(order: Order, seat: Seat, program: Reached, options: Sequence[str], calls: bytes | None) -> Held:
     """Start and hold. `calls` is the filter of system calls."""
     with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
         (output, output_end), (errors, errors_end), (status, status_end) = (_pipe(ours, theirs) for _ in range(3))
@@ -46,8 +47,8 @@ def start(order: Order, seat: Seat, program: str, options: Sequence[str], calls:
         written = _nameless("".join(f"{option}\0" for option in [*options, *passed]).encode(), theirs)
         descriptors = [output_end, errors_end, status_end, gate, written]
         descriptors += [_nameless(calls, theirs)] if calls else []
-        front = [program, "--bind", str(seat.work), view.WORK, "--args", str(OPTIONS)]
-        mounts = view.sources(order) if seat.user is not None else []
+        front = [program.path, "--bind", str(seat.work), view.WORK, "--args", str(OPTIONS)]
+        mounts = {**view.staged(order), **program.mounts} if seat.user is not None else {}
         seat.order([*front, "--", *order.command.arguments], _resources(order.limits, seat.user), mounts, descriptors)
         ours.pop_all()
         return Held(seat, status, gate, output, errors)

@@ -146,7 +146,7 @@ def _place(descriptors: list[int]) -> None:
 
 
 def _become(order: dict[str, Any]) -> None:
-    """Mount what the run may read while we may, take on its limits and its user, and begin."""
+    """Mount what the run may read, and a program of ours, while we may, take on its limits and its user, and begin."""
     if order["mounts"]:
         _mount(order["stage"], order["mounts"])
     for name, value in order["limits"].items():
@@ -158,13 +158,13 @@ def _become(order: dict[str, Any]) -> None:
     os.execve(order["words"][0], order["words"], {})
 
 
-def _mount(stage: str, sources: list[str]) -> None:
-    """Lay the sources out below the stage, by number, in a mount namespace that ends with the run."""
+def _mount(stage: str, sources: dict[str, str]) -> None:
+    """Lay the sources out below the stage, by name, in a mount namespace that ends with the run."""
     _called("unshare", _NEW_MOUNTS)
     _called("mount", b"none", b"/", None, _RECURSIVE | _PRIVATE, None)
     _called("mount", b"tmpfs", os.fsencode(stage), b"tmpfs", _INERT, b"mode=0711,size=1m")
-    for number, source in enumerate(sources):
-        target = f"{stage}/{number}"
+    for name, source in sources.items():
+        target = f"{stage}/{name}"
         if stat.S_ISDIR(os.stat(source).st_mode):
             os.mkdir(target)
         else:

@@ -8,13 +8,20 @@ import asyncio
 import fcntl
 import os
 import secrets
-import shutil
 import time
 from pathlib import Path
 
 from tidemill.agent.sandboxes import cgroups, run_directories
 from tidemill.agent.sandboxes.bubblewrap import gate, view
 from tidemill.agent.sandboxes.bubblewrap.processes import Wrapped
+from tidemill.agent.sandboxes.bubblewrap.program import (
+    MISSING,
+    PROGRAM,
+    Program,
+    bubblewrap_program,
+    reached,
+    why_useless,
+)
 from tidemill.agent.sandboxes.bubblewrap.seats import Seat, Seats
 from tidemill.agent.sandboxes.bubblewrap.seccomp import call_filter, this_machine
 from tidemill.agent.sandboxes.gpu_memory import GpuMemory, watched_gpu_memory
@@ -37,14 +44,16 @@ ALWAYS = frozenset(Ability) - BY_MACHINE
 class Bubblewrap(Sandbox):
     """Use `open_bubblewrap`."""
 
-    def __init__(self, place: Path, program: str, lock: int) -> None:
-        self._place, self._program, self._lock = place, program, lock
+    def __init__(self, place: Path, program: Program, lock: int) -> None:
+        self._place, self._lock = place, lock
+        self.description = str(program)
         self._calls = call_filter(this_machine())
         parents = cgroups.usable_parents(f"trial-{secrets.token_hex(4)}")
         cgroups.remove_abandoned(parents, time.time())
         self._system = view.system_options()
         self._stage = place / run_directories.STAGE if os.geteuid() == 0 else None
-        self._seats = Seats(place, program, parents, own_users() if os.geteuid() == 0 else set())
+        self._program = reached(program, self._stage)
+        self._seats = Seats(place, PROGRAM, parents, own_users() if os.geteuid() == 0 else set())
         self._lives: dict[str, Life] = {}
         self._gpu_memory = watched_gpu_memory()
         self.enforced = _enforced(parents, self._calls, self._gpu_memory)
@@ -102,12 +111,12 @@ class Bubblewrap(Sandbox):
 
 async def open_bubblewrap(place: Path) -> Bubblewrap:
     """Take a place for runs, clean it, and try a run. Any user must be able to pass through the place's parents."""
-    program = shutil.which("bwrap")
+    program = await asyncio.to_thread(bubblewrap_program)
     if program is None:
-        raise SandboxFault("bubblewrap is not installed: install the package bubblewrap, then start the agent again.")
+        raise SandboxFault(MISSING)
     lock = await asyncio.to_thread(place_lock, place)
     try:
-        await asyncio.to_thread(run_directories.sweep, place, program)
+        await asyncio.to_thread(run_directories.sweep, place, PROGRAM)
         sandbox = Bubblewrap(place, program, lock)
         await _try_out(sandbox)
     except BaseException:
@@ -130,7 +139,7 @@ async def _try_out(sandbox: Bubblewrap) -> None:
     await sandbox.settled()
     if not ended.succeeded:
         words = said.decode(errors="replace").strip() or ended.ending.value
-        raise SandboxFault(f"bubblewrap does not work on this machine. It says: {words}")
+        raise SandboxFault(why_useless(words))
 
 
 def _enforced(parents: cgroups.Parents, calls: bytes | None, gpu_memory: GpuMemory | None) -> Enforced:

@@ -13,7 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -52,7 +52,7 @@ class Seat:
         return self.room / "work"
 
     def order(
-        self, words: Sequence[str], limits: dict[str, int], mounts: Sequence[str], descriptors: list[int]
+        self, words: Sequence[str], limits: dict[str, int], mounts: Mapping[str, str], descriptors: list[int]
     ) -> None:
         """Tell the seat what to become. Only the first order counts."""
         self.used = True

@@ -23,7 +23,7 @@ def options(order: Order, work: Path, system: list[str], stage: Path | None) -> 
     With a stage, inputs are found there by their number, mounted by somebody who may go where they are.
     """
     limits = order.limits
-    found = sources(order) if stage is None else [str(stage / str(number)) for number in range(len(order.inputs))]
+    found = staged(order).values() if stage is None else [str(stage / name) for name in staged(order)]
     return [
         *("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"),
         *("--uid", str(TASK_ID), "--gid", str(TASK_ID), "--hostname", "task"),
@@ -43,8 +43,9 @@ def options(order: Order, work: Path, system: list[str], stage: Path | None) -> 
     ]
 
 
-def sources(order: Order) -> list[str]:
-    return [str(mount.source) for mount in order.inputs]
+def staged(order: Order) -> dict[str, str]:
+    """What the run may read, by the name that it has on the stage."""
+    return {str(number): str(mount.source) for number, mount in enumerate(order.inputs)}
 
 
 def system_options() -> list[str]:

@@ -61,6 +61,8 @@ class Engine(Sandbox):
         self._gpu_memory = watched_gpu_memory()
         self._lives: dict[str, Life] = {}
         self.images = Images(api, self._mark, place, Path(told["info"].get("DockerRootDir") or "/"), self._is_podman)
+        name, version = "Podman" if self._is_podman else "Docker", told["version"].get("Version", "")
+        self.description = f"{name} {version}".rstrip()
         self.enforced = _enforced(told["info"], self._calls is not None, self._gpu_memory is not None)
 
     async def run(self, order: Order, told: Told) -> Outcome:
