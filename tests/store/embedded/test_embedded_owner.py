@@ -137,6 +137,14 @@ async def test_stopping_cuts_sessions_and_leaves_no_process_not_even_a_zombie(ma
         assert await ask(server.urls.program, "SELECT 1") == 1
 
 
+async def test_two_who_stop_it_at_once_both_see_it_stopped(made_home: Path) -> None:
+    server = EmbeddedServer(made_home)
+    await server.start()
+    await asyncio.gather(server.stop(), server.stop(immediate=True))
+    assert not processes_in(made_home)
+    assert owner_pid(made_home) is None
+
+
 async def test_a_server_that_does_not_react_is_ended_all_the_same(
     made_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,9 +100,9 @@ class EmbeddedServer:
 
     async def stop(self, *, immediate: bool = False) -> None:
         """Shut the server down, fast (sessions are cut, everything is written) or at once, and give up ownership."""
-        if self._ownership is None:
-            return
         async with self._changing:
+            if self._ownership is None:  # or somebody else has stopped it while we waited
+                return
             try:
                 await shut_down(self._layout, IMMEDIATE if immediate else FAST, self._report)
             finally:
