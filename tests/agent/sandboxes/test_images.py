@@ -71,6 +71,12 @@ def run_of(image: Image, *arguments: str) -> Order:
     return Order(f"image-{time.monotonic_ns()}", Command(arguments), SMALL, image=image)
 
 
+async def _until_fewer(work: Path, count: int, fewer: asyncio.Event) -> None:
+    while len(list(work.iterdir())) == count:
+        await asyncio.sleep(0.001)
+    fewer.set()
+
+
 class TestInAnEngine:
     pytestmark = needs_engine
 
@@ -103,6 +109,23 @@ class TestInAnEngine:
         with pytest.raises(asyncio.CancelledError):
             await running
         assert (containers(service), engine.left_behind()) == ([], [])
+
+    async def test_a_caller_cancelled_while_files_are_removed_leaves_its_name_free(self, engine: Cell) -> None:
+        removing = asyncio.Event()
+
+        async def left_much(work: Path) -> None:
+            for number in range(10_000):
+                (work / str(number)).touch()
+            asyncio.get_running_loop().create_task(_until_fewer(work, 10_000, removing))
+
+        order = engine.order("/usr/bin/true")
+        running = asyncio.create_task(engine.run(order, collected=left_much))
+        await removing.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert engine.left_behind() == []
+        assert (await engine.run(order)).outcome.succeeded
 
     async def test_a_container_that_somebody_killed_did_not_run_out_of_memory(
         self, engine: Cell, service: Path

@@ -41,6 +41,7 @@ from tidemill.core.jobs.sandboxes import (
     outcome,
     outcome_of_wait,
 )
+from tidemill.artefacts.threads import whole
 
 SOCKETS = (Path("/run/docker.sock"), Path("/var/run/docker.sock"), Path("/run/podman/podman.sock"))
 CALLS_FILE = "calls.json"
@@ -78,9 +79,11 @@ class Engine(Sandbox):
             life.hear(Stream.ERRORS, f"{unfit}\n".encode())
             return Outcome(Ending.NOT_STARTED)
         finally:
-            await asyncio.shield(asyncio.to_thread(run_directories.remove_room, room))
-            del self._lives[order.name]
-            self._users |= set() if user is None else {user}
+            try:
+                await whole(asyncio.to_thread(run_directories.remove_room, room))
+            finally:  # also when the caller is cancelled meanwhile: else nobody could ever have the name and the user
+                del self._lives[order.name]
+                self._users |= set() if user is None else {user}
 
     def cancel(self, name: str) -> bool:
         life = self._lives.get(name)
