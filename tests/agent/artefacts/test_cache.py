@@ -3,8 +3,11 @@
 import asyncio
 import os
 import random
+import stat
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from hashlib import sha256
@@ -86,6 +89,27 @@ async def test_when_the_one_who_fetches_gives_up_the_next_goes_on(cache: Cache, 
     first.cancel()
     assert await second == content(0)
     assert server.sent_bytes < SIZE * 1.3
+
+
+async def test_whoever_gives_up_while_it_gets_its_name_does_no_harm_to_the_next(
+    cache: Cache, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk takes its time, and the next one has the turn meanwhile."""
+    writing, fsync = threading.Event(), os.fsync
+
+    def slow(file: int) -> None:
+        if stat.S_ISREG(os.fstat(file).st_mode):
+            writing.set()
+            time.sleep(0.2)
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    first = asyncio.create_task(used(cache, 0))
+    second = asyncio.create_task(used(cache, 0))
+    assert await asyncio.to_thread(writing.wait, 10)
+    first.cancel()
+    assert await second == content(0)
+    assert server.sent_bytes == SIZE
 
 
 async def test_the_next_process_has_what_was_there(

@@ -10,19 +10,23 @@ import hashlib
 import os
 import stat
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import ParamSpec, Protocol, TypeVar
 
 import structlog
 
 from tidemill.artefacts.directories import directory, faults
+from tidemill.artefacts.threads import whole
 from tidemill.core.artefacts.artefact import Digest, read_digest
 from tidemill.core.faults import AgentFault, DiskFull
 
 log = structlog.get_logger()
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 KEEP_FREE_BYTES = 1024**3
 """What is left to the machine's owner and to the agent's spool."""
@@ -106,7 +110,7 @@ class Cache:
         if kept.stamp is not None and kept.size_bytes != size_bytes:
             raise AgentFault(f"The task is wrong about the size of {digest}, which has {kept.size_bytes} bytes.")
         with faults(self._place):
-            stamp = await asyncio.to_thread(self._checked, digest, kept.stamp, size_bytes)
+            stamp = await _in_thread(self._checked, digest, kept.stamp, size_bytes)
             if stamp is None:
                 kept.here, kept.size_bytes = False, 0
                 try:
@@ -114,24 +118,24 @@ class Cache:
                 finally:
                     kept.size_bytes = size_bytes if kept.here else 0
             kept.here, kept.size_bytes = True, size_bytes
-            kept.stamp = await asyncio.to_thread(self._touch, digest)
+            kept.stamp = await _in_thread(self._touch, digest)
 
     async def _fetch(self, digest: Digest, kept: _Kept, size_bytes: int) -> None:
         for _ in range(_WRONG_MAX):
             async with self._making_room:
                 await self._make_room(digest, size_bytes)
                 kept.size_bytes = size_bytes
-            file = await asyncio.to_thread(self._open_part, digest)
+            file = await _in_thread(self._open_part, digest)
             try:
                 await self._source.download(digest, size_bytes, file)
-                if await asyncio.to_thread(_hashed, file) == digest.text:
-                    await asyncio.to_thread(self._give_name, file, digest)
+                if await _in_thread(_hashed, file) == digest.text:
+                    await _in_thread(self._give_name, file, digest)
                     kept.here = True
                     return
             finally:
                 os.close(file)
             log.warning("what came was wrong", digest=digest.text)
-            await asyncio.to_thread(self._remove, _PARTS, digest)
+            await _in_thread(self._remove, _PARTS, digest)
             self._source.distrust()
         raise AgentFault(f"What the pool sends as {digest} is something else, each time: tell its operator.")
 
@@ -149,7 +153,7 @@ class Cache:
             if not is_full and not await asyncio.to_thread(self._lacks, size_bytes - came_bytes):
                 return
             if parts:
-                await asyncio.to_thread(self._remove, _PARTS, parts.pop(0)[0])
+                await _in_thread(self._remove, _PARTS, parts.pop(0)[0])
             elif not await self._evict():
                 raise DiskFull(f"There is no room for more in {self._place}, where all is in use: make space there.")
 
@@ -158,7 +162,7 @@ class Cache:
         for digest, kept in self._kept.items():
             if kept.users == 0:
                 async with kept.turn:
-                    await asyncio.to_thread(self._remove, _CONTENT, digest)
+                    await _in_thread(self._remove, _CONTENT, digest)
                     kept.here, kept.size_bytes, kept.stamp = False, 0, None
                 if kept.users == 0:
                     self._kept.pop(digest, None)
@@ -227,6 +231,11 @@ class Cache:
     def _remove(self, where: str, digest: Digest) -> None:
         with directory(self._place, where, make=True) as here:
             _discard(here, digest.text)
+
+
+async def _in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Waited for also by whoever is cancelled: whoever has the next turn must find files as they will stay."""
+    return await whole(asyncio.to_thread(work, *args, **kwargs))
 
 
 def _stamp(here: int, name: str) -> _Stamp | None:
