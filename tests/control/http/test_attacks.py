@@ -88,6 +88,18 @@ def test_strangers_cannot_take_all_streams_from_operators(up: Running) -> None:
     until(lambda: httpx2.get(up.url + "/metrics").text.count("tidemill_event_readers 0.0") == 1, "all have left")
 
 
+def test_strangers_who_come_at_once_get_no_more_streams_than_one_after_another(up: Running) -> None:
+    asked = b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    connections = [opened(up, b"") for _ in range(30)]
+    for connection in connections:
+        connection.sendall(asked)
+    answers = [connection.recv(4096).split(b" ", 2)[1] for connection in connections]
+    assert (answers.count(b"200"), answers.count(b"503")) == (3, 27)
+    for connection in connections:
+        connection.close()
+    until(lambda: httpx2.get(up.url + "/metrics").text.count("tidemill_event_readers 0.0") == 1, "all have left")
+
+
 def test_requests_that_take_every_connection_do_not_stop_the_loops(up: Running) -> None:
     began = time.monotonic()
     half = [

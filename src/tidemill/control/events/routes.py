@@ -1,18 +1,19 @@
 """The log of events, as a live stream or as pages, filtered by what the reader may see."""
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
 import structlog
 from fastapi import APIRouter, Header, Query, Request
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import Response
 from pydantic import BaseModel, BeforeValidator
 
 from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit, device_of
+from tidemill.control.http.counted_stream import CountedStream
 from tidemill.control.http.guard import GuardedRoute
 from tidemill.control.http.problems import Refused, documented
 from tidemill.control.http.statuses import RequestRefusal
@@ -86,13 +87,13 @@ async def events(
     cursor = await _parse(control, last_event_id or after)
     if "application/json" in request.headers.get("accept", ""):
         return _page_view(await page(control, caller.reader, cursor or LOG_START, most))
-    if not caller.reader.operator and _too_many(control, caller, device_of(request)):
+    device = device_of(request)
+    who = control.limits.whose_request(caller, device.address)
+    is_full = partial(_is_full, control, who, caller.reader.operator)
+    if is_full():  # said before the database is asked; whether it is full is looked at again when it is counted
         raise Refused(RequestRefusal.TOO_MANY_STREAMS)
     start = cursor if cursor is not None else await control.feed.newest()
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(
-        stream(control, caller, device_of(request), start), media_type="text/event-stream", headers=headers
-    )
+    return CountedStream(control, who, is_full, stream(control, caller, device, start))
 
 
 async def page(control: Control, reader: Reader, after: Cursor, limit: int) -> _Page:
@@ -117,36 +118,29 @@ async def stream(control: Control, caller: Caller, device: Device, after: Cursor
     """Server-sent events from a cursor on, until the reader leaves, may no longer read, or we shut down."""
     reader, loop = caller.reader, asyncio.get_running_loop()
     checked_at = loop.time()
-    who = control.limits.whose_request(caller, device.address)
-    control.streams[who] += 1
-    control.metrics.event_readers.set(control.streams.total())
-    try:
-        yield "retry: 1000\n\n"
-        while not control.draining.is_set():
-            arrival = control.feed.arrival
-            batch = await _read_patiently(control, after)
-            concerned = any(caller.account_id in event.accounts for event in batch)
-            if concerned or loop.time() - checked_at > _STILL_IN_S:
-                if not await _still_in(control, caller, device):
-                    return
-                checked_at = loop.time()
-            if batch:
-                after = batch[-1].cursor
-                if shown := "".join(control.feed.shown(event, _as_sse) for event in batch if may_read(reader, event)):
-                    yield shown
-            elif not await _either(arrival, control.draining, control.settings.http.event_heartbeat_s):
-                # An id without content moves the reader's cursor past what it may not see.
-                yield f": still here\nid: {after}\n\n"
-    finally:
-        control.streams -= Counter({who: 1})  # drops who has none left
-        control.metrics.event_readers.set(control.streams.total())
+    yield "retry: 1000\n\n"
+    while not control.draining.is_set():
+        arrival = control.feed.arrival
+        batch = await _read_patiently(control, after)
+        concerned = any(caller.account_id in event.accounts for event in batch)
+        if concerned or loop.time() - checked_at > _STILL_IN_S:
+            if not await _still_in(control, caller, device):
+                return
+            checked_at = loop.time()
+        if batch:
+            after = batch[-1].cursor
+            if shown := "".join(control.feed.shown(event, _as_sse) for event in batch if may_read(reader, event)):
+                yield shown
+        elif not await _either(arrival, control.draining, control.settings.http.event_heartbeat_s):
+            # An id without content moves the reader's cursor past what it may not see.
+            yield f": still here\nid: {after}\n\n"
 
 
-def _too_many(control: Control, caller: Caller, device: Device) -> bool:
-    """Whether all streams are taken, or one reader has a large part of them: nobody keeps the others from reading."""
+def _is_full(control: Control, who: str, is_operator: bool) -> bool:
+    """Whether all streams are taken, or one reader has a large part of them: nobody keeps operators from reading."""
     most = control.settings.http.event_streams_max
-    of_theirs = control.streams[control.limits.whose_request(caller, device.address)]
-    return control.streams.total() >= most or of_theirs >= max(_EACH_MIN, most // 10)
+    of_theirs, of_all = control.streams[who], control.streams.total()
+    return not is_operator and (of_all >= most or of_theirs >= max(_EACH_MIN, most // 10))
 
 
 async def _still_in(control: Control, caller: Caller, device: Device) -> bool:

@@ -1,14 +1,12 @@
 """What a job prints, as a stream of server-sent events: until the job is over and everything was read."""
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from uuid import UUID
 
 from tidemill.control.context import Control
-from tidemill.control.http.problems import Refused
-from tidemill.control.http.statuses import RequestRefusal
+from tidemill.control.http.counted_stream import CountedStream
 from tidemill.control.jobs.job_views import PrintedView
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.accounts.sessions import Device
@@ -36,36 +34,34 @@ class Follower:
     after: Cursor | None
 
 
-def admit(control: Control, follower: Follower) -> str:
-    """Under which name the stream is counted; refused if there are too many."""
+def followed(control: Control, follower: Follower) -> CountedStream:
+    """What the job prints, from now on; refused if there are too many streams."""
     who = control.limits.whose_request(follower.caller, follower.device.address)
-    if control.streams[who] >= EACH_MAX or control.streams.total() >= control.settings.http.event_streams_max:
-        raise Refused(RequestRefusal.TOO_MANY_STREAMS)
-    return who
+
+    def is_full() -> bool:
+        return control.streams[who] >= EACH_MAX or control.streams.total() >= control.settings.http.event_streams_max
+
+    return CountedStream(control, who, is_full, stream(control, follower))
 
 
-async def stream(control: Control, follower: Follower, who: str) -> AsyncIterator[str]:
+async def stream(control: Control, follower: Follower) -> AsyncIterator[str]:
     """Until the job is over, the reader leaves or may no longer read, or we shut down."""
-    control.streams[who] += 1
     after, silent = follower.after, 0
-    try:
-        while not control.draining.is_set():
-            batch, over = await _look(control, follower.job_id, after)
-            if batch:
-                after, silent = batch[-1].cursor, 0
-                yield "".join(map(as_sse, batch))
-            elif over:
-                yield "event: end\ndata: {}\n\n"
-                return
-            else:
-                silent += 1
-                if silent % _SILENT_ROUNDS == 0:
-                    if not await _still_in(control, follower):
-                        return
-                    yield ": still here\n\n"
-                await asyncio.sleep(_POLL_S)
-    finally:
-        control.streams -= Counter({who: 1})
+    while not control.draining.is_set():
+        batch, over = await _look(control, follower.job_id, after)
+        if batch:
+            after, silent = batch[-1].cursor, 0
+            yield "".join(map(as_sse, batch))
+        elif over:
+            yield "event: end\ndata: {}\n\n"
+            return
+        else:
+            silent += 1
+            if silent % _SILENT_ROUNDS == 0:
+                if not await _still_in(control, follower):
+                    return
+                yield ": still here\n\n"
+            await asyncio.sleep(_POLL_S)
 
 
 async def _look(control: Control, job_id: UUID, after: Cursor | None) -> tuple[list[Printed], bool]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Body, Depends, Header, Query, Request
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
 from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit, device_of
@@ -19,7 +19,7 @@ from tidemill.control.http.statuses import RequestRefusal
 from tidemill.control.http.views import API
 from tidemill.control.jobs import job_orders
 from tidemill.control.jobs.attempt_reports import work_terms
-from tidemill.control.jobs.job_logs import Follower, admit, stream
+from tidemill.control.jobs.job_logs import Follower, followed
 from tidemill.control.jobs.job_views import (
     JobPage,
     JobView,
@@ -191,9 +191,7 @@ async def logs(
     await _readable(control, caller, job_id)
     if "text/event-stream" in request.headers.get("accept", ""):
         follower = Follower(caller, device_of(request), job_id, cursor)
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        content = stream(control, follower, admit(control, follower))
-        return StreamingResponse(content, media_type="text/event-stream", headers=headers)
+        return followed(control, follower)
     async with control.requests.connection() as connection:
         found = await job_views.printed(connection, job_id, cursor, most + 1)
     items = [PrintedView.model_validate(one) for one in found[:most]]

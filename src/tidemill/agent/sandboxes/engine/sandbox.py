@@ -30,6 +30,7 @@ from tidemill.agent.sandboxes.exits import wait_status
 from tidemill.agent.sandboxes.gpu_memory import watched_gpu_memory
 from tidemill.agent.sandboxes.interface import Sandbox, SandboxFault, Stream, Told
 from tidemill.agent.sandboxes.life import GRACE_S, POLITE, Life, Running
+from tidemill.artefacts.threads import whole
 from tidemill.core.jobs.sandboxes import (
     Ability,
     Command,
@@ -41,7 +42,6 @@ from tidemill.core.jobs.sandboxes import (
     outcome,
     outcome_of_wait,
 )
-from tidemill.artefacts.threads import whole
 
 SOCKETS = (Path("/run/docker.sock"), Path("/var/run/docker.sock"), Path("/run/podman/podman.sock"))
 CALLS_FILE = "calls.json"
