@@ -336,7 +336,7 @@ def test_without_a_stake_that_can_be_taken_cheating_would_pay() -> None:
 
 
 STRATEGY_FILE = """
-from tidemill.sim.economy.interface import Choices, Strategy
+from tidemill.sim.economy.strategies.interface import Choices, Strategy
 
 class Mine(Strategy):
     name = "mine"

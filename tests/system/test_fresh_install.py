@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.places import reachable_directory
-from tests.system.pool import free_port, until
 from tests.tidy.source import ROOT
+from tests.worlds.places import reachable_directory
+from tests.worlds.pools.pool import free_port, until
 
 PROGRAMS = ("sh", "make", "dirname", "python3", "useradd")
 """All that is on the path: neither bwrap nor node, docker, podman or psql."""

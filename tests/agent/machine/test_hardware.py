@@ -35,7 +35,7 @@ class Asker:
             variables |= {"LD_LIBRARY_PATH": str(libraries)}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.worlds.agents.hardware_asker", str(home), *map(str, waits)],
-            cwd=HERE.parent.parent,
+            cwd=HERE.parents[2],
             env=variables | {"PATH": str(home)} | told,  # without engines, whose versions take time to tell
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

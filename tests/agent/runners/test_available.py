@@ -83,7 +83,7 @@ def test_a_program_in_a_sandbox_loads_only_what_it_needs(program: str) -> None:
     assert not heavy & set(loaded)
     assert {name for name in loaded if name.startswith("tidemill.core.")} <= {
         "tidemill.core.matrices",
-        *(f"tidemill.core.matrices.{name}" for name in ("drawing", "multiplying", "npy", "safetensors")),
+        *(f"tidemill.core.matrices.{name}" for name in ("npy", "products", "safetensors", "seeded_matrices")),
         "tidemill.core.pictures",
     }
     assert ("numpy" in loaded) is (program != "script")

@@ -127,9 +127,9 @@ async def test_two_agents_do_not_share_a_place(cell: Cell) -> None:
 AGENT = """
 import asyncio, sys
 from pathlib import Path
-from tests.sandboxes.cell import Cell, PYTHON
-from tests.sandboxes.test_endings import STAY
-from tidemill.agent.sandboxes.bubblewrap import open_bubblewrap
+from tests.worlds.sandboxes.sandbox_cell import Cell, PYTHON
+from tests.agent.sandboxes.test_endings import STAY
+from tidemill.agent.sandboxes.bubblewrap.sandbox import open_bubblewrap
 async def main():
     place = Path(sys.argv[1])
     cell = Cell(await open_bubblewrap(place), place, sys.argv[2])
