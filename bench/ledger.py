@@ -32,7 +32,7 @@ from tidemill.core.ids import Ids
 from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
 from tidemill.store.address import tool_arguments
 from tidemill.store.clock import DatabaseClock
-from tidemill.store.database import Database, Limits, connect
+from tidemill.store.database import Database, DatabaseLimits, connect
 from tidemill.store.embedded import EmbeddedServer, tool
 from tidemill.store.embedded.account import clean_environment
 from tidemill.store.ledger import ledger
@@ -113,7 +113,7 @@ async def a_pool() -> AsyncIterator[tuple[EmbeddedServer, Customers, Poster]]:
         await server.start()
         try:
             await migrate(server.urls, Ids(secrets.randbits), __version__)
-            database = await Database.open(server.urls.program, Limits(4, 60, 30), "bench")
+            database = await Database.open(server.urls.program, DatabaseLimits(4, 60, 30), "bench")
             clock = await DatabaseClock.begin(database, ClockRules(SECOND, SECOND, SECOND))
             customers = Customers(clock)
             poster = Poster(database, clock, customers.ids)

@@ -27,7 +27,7 @@ from tidemill.core.clock import SECOND, ClockRules, Instant
 from tidemill.core.ids import Ids
 from tidemill.core.limits import Limit
 from tidemill.store.clock import DatabaseClock
-from tidemill.store.database import Database, Limits
+from tidemill.store.database import Database, DatabaseLimits
 from tidemill.store.embedded import EmbeddedServer
 from tidemill.store.migrate import migrate
 
@@ -58,7 +58,7 @@ async def a_database() -> AsyncIterator[Database]:
         await server.start()
         try:
             await migrate(server.urls, Ids(secrets.randbits), __version__)
-            database = await Database.open(server.urls.program, Limits(4, 60, 30), "bench")
+            database = await Database.open(server.urls.program, DatabaseLimits(4, 60, 30), "bench")
             yield database
             await database.close()
         finally:

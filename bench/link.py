@@ -33,14 +33,23 @@ from pools import pool_of_its_own
 from tidemill.core.clock import Instant
 from tidemill.core.settings import Settings
 from tidemill.core.signatures import Identity, fingerprint
-from tidemill.link.held.registry import Admitted, Caller, HeardBeat, HeardReports, Held, Outcome, Received, Superseded
+from tidemill.link.held.registry import (
+    Acknowledgement,
+    AdmissionGrant,
+    AgentCall,
+    BeatArrival,
+    LinkGeneration,
+    ReportsAnswer,
+    ReportsArrival,
+    Supersession,
+)
 from tidemill.link.held.rules import LinkRules
 from tidemill.link.held.server import Links
 from tidemill.wire.channels import ChannelEnded, ChannelHasRoom, ChannelReceived
-from tidemill.wire.handshake import Applicant
-from tidemill.wire.link import AgentLink, Closed, Joined, LinkEvent, State, TurnedAway
+from tidemill.wire.handshake import CallingAgent
+from tidemill.wire.link import AgentLink, Closed, Joined, LinkEvent, LinkPhase, TurnedAway
 from tidemill.wire.link_frames import agent_end
-from tidemill.wire.messages import Beat, DeviceBeat
+from tidemill.wire.messages import BeatMessage, DeviceBeatMessage
 
 BEAT_S = 30
 CLIENTS = 2
@@ -77,7 +86,7 @@ class Agent(asyncio.Protocol):
         await asyncio.sleep(wait_s)
         crowd = self.crowd
         token = crowd.token if self.node_id is None else None
-        applicant = Applicant(self.identity, crowd.fingerprint, "tidemill/0.1.0", self.instance, self.node_id, token)
+        applicant = CallingAgent(self.identity, crowd.fingerprint, "tidemill/0.1.0", self.instance, self.node_id, token)
         self.link = AgentLink(applicant, secrets.token_bytes(32), None, now())
         self.framed = agent_end(self.link, f"ws://127.0.0.1:{crowd.port}/link")
         self.full = False
@@ -140,8 +149,8 @@ class Agent(asyncio.Protocol):
     def beat(self) -> None:
         assert self.link
         self.beats += 1
-        device = DeviceBeat(50 + self.beats % 40, 20_000, 60 + self.beats % 9, 250)
-        self.link.beat(Beat(self.beats, 20, 16_000, 500_000, 12, [device] * 2))
+        device = DeviceBeatMessage(50 + self.beats % 40, 20_000, 60 + self.beats % 9, 250)
+        self.link.beat(BeatMessage(self.beats, 20, 16_000, 500_000, 12, [device] * 2))
         self.link.tick(now())
         self.flush()
 
@@ -218,7 +227,7 @@ class Crowd:
             due = int(passed * len(self.agents) / BEAT_S)
             for number in range(sent, due):
                 agent = self.agents[number % len(self.agents)]
-                if agent.link and agent.link.state is State.OPEN:
+                if agent.link and agent.link.state is LinkPhase.OPEN:
                     agent.beat()
             sent = due
             await asyncio.sleep(0.05)
@@ -319,24 +328,24 @@ class MemoryRegistry:
     def __init__(self) -> None:
         self.nodes: dict[bytes, UUID] = {}
         self.generations: dict[UUID, int] = {}
-        self.newest: dict[UUID, HeardBeat] = {}
+        self.newest: dict[UUID, BeatArrival] = {}
 
-    async def admit(self, callers: Sequence[Caller]) -> Sequence[Admitted]:
+    async def admit(self, callers: Sequence[AgentCall]) -> Sequence[AdmissionGrant]:
         answers = []
         for caller in callers:
             node_id = self.nodes.setdefault(caller.hello.key, UUID(bytes=secrets.token_bytes(16)))
             self.generations[node_id] = self.generations.get(node_id, 0) + 1
-            answers.append(Admitted(Held(node_id, self.generations[node_id]), 0))
+            answers.append(AdmissionGrant(LinkGeneration(node_id, self.generations[node_id]), 0))
         return answers
 
-    async def heard(self, beats: Sequence[HeardBeat], links: Sequence[Held]) -> Sequence[Superseded]:
+    async def heard(self, beats: Sequence[BeatArrival], links: Sequence[LinkGeneration]) -> Sequence[Supersession]:
         self.newest.update({beat.held.node_id: beat for beat in beats})
         return ()
 
-    async def reported(self, heard: Sequence[HeardReports]) -> Sequence[Outcome]:
-        return [Received(one.held, one.reports.first + len(one.reports.items) - 1) for one in heard]
+    async def reported(self, heard: Sequence[ReportsArrival]) -> Sequence[ReportsAnswer]:
+        return [Acknowledgement(one.held, one.reports.first + len(one.reports.items) - 1) for one in heard]
 
-    async def gone(self, links: Sequence[Held]) -> None:
+    async def gone(self, links: Sequence[LinkGeneration]) -> None:
         pass
 
     def refused(self, code: str, sentence: str, address: str, node_id: UUID | None) -> None:

@@ -27,16 +27,16 @@ from tidemill.core.jobs.kinds import matmul
 from tidemill.core.jobs.kinds.matmul import Element, Matmul
 from tidemill.core.jobs.kinds.needs import limits_of
 from tidemill.core.jobs.kinds.task import Task, task_bytes
-from tidemill.core.placement.assignment import assign
-from tidemill.core.placement.candidate import Candidate, Device, Market
-from tidemill.core.placement.demand import Request
-from tidemill.core.placement.index.pool import Placed, Pool
-from tidemill.core.placement.placer import Placer, Want
-from tidemill.core.placement.policies.value import Value
-from tidemill.core.placement.queued_task import asked
+from tidemill.core.placement.assignment import place_jointly
+from tidemill.core.placement.candidate import Candidate, CandidateDevice, MedianPrices
+from tidemill.core.placement.demand import Demand
+from tidemill.core.placement.index.pool import CandidatePool, Reservation
+from tidemill.core.placement.placer import Placer, QueuedTask
+from tidemill.core.placement.policies.value import ValuePolicy
+from tidemill.core.placement.queued_task import read_demand
 from tidemill.core.placement.seller import Seller
 from tidemill.core.settings.sections.work import ContainersSettings
-from tidemill.core.settlement.rewards import MarketPlan
+from tidemill.core.settlement.rewards import RewardPlan
 
 NODES = 100_000
 OWNERS = 20_000
@@ -53,11 +53,11 @@ def nodes(dice: Random, count: int) -> list[Candidate]:
     return [_node(dice, number) for number in range(count)]
 
 
-def requests(dice: Random, count: int) -> list[Request]:
+def requests(dice: Random, count: int) -> list[Demand]:
     """Mostly one device of one model; some of several models, several devices, a price limit or a trusted owner."""
     names = list(MODELS)
     return [
-        Request(
+        Demand(
             KIND,
             devices=dice.choices((1, 2, 4, 8), (80, 10, 6, 4))[0],
             models=frozenset(dice.sample(names, dice.choices((1, 2, 3), (70, 20, 10))[0])),
@@ -71,7 +71,7 @@ def requests(dice: Random, count: int) -> list[Request]:
     ]
 
 
-def churn(pool: Pool, asked: Sequence[Request], running: deque[Placed], dice: Random) -> int:
+def churn(pool: CandidatePool, asked: Sequence[Demand], running: deque[Reservation], dice: Random) -> int:
     """Every request is placed, and what began first is released."""
     placed = 0
     for request in asked:
@@ -83,8 +83,8 @@ def churn(pool: Pool, asked: Sequence[Request], running: deque[Placed], dice: Ra
     return placed
 
 
-def quick(pool: Pool, dice: Random, rounds: int) -> dict[str, float]:
-    running: deque[Placed] = deque()
+def quick(pool: CandidatePool, dice: Random, rounds: int) -> dict[str, float]:
+    running: deque[Reservation] = deque()
     for request in requests(dice, NODES):  # until four fifths of the devices are busy, and every lane is open
         if (one := pool.place(request, NOW, dice.random())) is not None:
             running.append(one)
@@ -101,7 +101,7 @@ def quick(pool: Pool, dice: Random, rounds: int) -> dict[str, float]:
     }
 
 
-def exact(pool: Pool, dice: Random, rounds: int) -> dict[str, float]:
+def exact(pool: CandidatePool, dice: Random, rounds: int) -> dict[str, float]:
     times = []
     for request in requests(dice, 200 * rounds):
         began = time.perf_counter()
@@ -117,8 +117,8 @@ def exact(pool: Pool, dice: Random, rounds: int) -> dict[str, float]:
 
 def optimal(dice: Random) -> dict[str, float]:
     """Scores as the value policy has them, on nodes that a request may use; unplaced is worth nothing."""
-    candidates, policy = nodes(dice, 5_000), Value()
-    market = Market.of(candidates)
+    candidates, policy = nodes(dice, 5_000), ValuePolicy()
+    market = MedianPrices.of(candidates)
     base = np.array([sum(policy.terms(one, market).values()) for one in candidates])
     models = np.array([one.model for one in candidates])
     rows = []
@@ -128,7 +128,7 @@ def optimal(dice: Random) -> dict[str, float]:
         rows.append(np.where(eligible, base + near, -np.inf))
     values = np.array(rows)
     began = time.process_time()
-    chosen = assign(values)
+    chosen = place_jointly(values)
     ours_ms = (time.process_time() - began) * 1000
     worth = sum(values[row, column] for row, column in enumerate(chosen.tolist()) if column >= 0)
     finite = np.where(np.isfinite(values), values, 0.0)
@@ -144,7 +144,7 @@ def optimal(dice: Random) -> dict[str, float]:
 
 def placing(dice: Random, rounds: int) -> dict[str, float]:
     """Tasks of fifty jobs and customers, of which each may cost what it was quoted."""
-    placer = Placer({"value": Value()}, MarketPlan(), "value")
+    placer = Placer({"value": ValuePolicy()}, RewardPlan(), "value")
     placer.refill(
         Seller(replace(one, devices=(), disk_mib=10**6), False, 0.0, dice.uniform(1e9, 1e11))
         for one in nodes(dice, 10_000)
@@ -169,7 +169,7 @@ def main() -> None:
     options = parser.parse_args()
     dice = Random(1)
     candidates = nodes(dice, NODES)
-    pool = Pool({"value": Value()}, Market.of(candidates))
+    pool = CandidatePool({"value": ValuePolicy()}, MedianPrices.of(candidates))
     for candidate in candidates:
         pool.put(candidate)
     figures = quick(pool, dice, options.rounds) | exact(pool, dice, options.rounds) | optimal(dice)
@@ -184,7 +184,7 @@ def _node(dice: Random, number: int) -> Candidate:
     return Candidate(
         UUID(int=number + 1),
         UUID(int=dice.randrange(OWNERS)),
-        tuple(Device(model, memory_mib, nvlink_group=int(count == 8)) for _ in range(count)),
+        tuple(CandidateDevice(model, memory_mib, nvlink_group=int(count == 8)) for _ in range(count)),
         cpu_milli=16_000 * count,
         memory_mib=65_536 * count,
         price_uc=int(price_uc * dice.uniform(0.6, 1.7)),
@@ -197,12 +197,12 @@ def _node(dice: Random, number: int) -> Candidate:
     )
 
 
-def _want(dice: Random, number: int) -> Want:
+def _want(dice: Random, number: int) -> QueuedTask:
     job, side = dice.randrange(50), dice.choice((256, 512, 1024))
     parameters = {"m": side, "n": side, "k": side, "element": "int8", "seed": number}
     needs = matmul.needs(Matmul(side, side, side, Element.INT8, 0))
     body = task_bytes(Task(KIND, parameters, limits_of(needs, 60.0, ContainersSettings())))
-    return Want(UUID(int=number), UUID(int=job), UUID(int=OWNERS + job), asked(body), 10**9, Instant(job))
+    return QueuedTask(UUID(int=number), UUID(int=job), UUID(int=OWNERS + job), read_demand(body), 10**9, Instant(job))
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ def measured(side: int, rounds: int) -> dict[str, float]:
 
     def values() -> None:
         found = sumcheck.replay(of, proof)
-        assert isinstance(found, sumcheck.Values)
+        assert isinstance(found, sumcheck.ProofValues)
         assert sumcheck.value_at(left, found.rows, found.inner) == found.left
         assert sumcheck.value_at(right, found.inner, found.columns) == found.right
         assert sumcheck.value_at(product, found.rows, found.columns) == found.product

@@ -28,12 +28,12 @@ from tidemill.agent.sandboxes import cgroups
 from tidemill.agent.sandboxes.bubblewrap.program import bubblewrap_program
 from tidemill.agent.sandboxes.bubblewrap.sandbox import open_bubblewrap, view
 from tidemill.agent.sandboxes.bubblewrap.seccomp import call_filter, this_machine
-from tidemill.agent.sandboxes.interface import Sandbox, Told
-from tidemill.core.jobs.sandboxes import Command, Limits, Order
+from tidemill.agent.sandboxes.interface import RunListener, Sandbox
+from tidemill.core.jobs.sandboxes import Command, RunLimits, RunSpecification
 
 NOTHING = ("/usr/bin/true",)
-SILENT = Told(lambda _, __: None)
-LIMITS = Limits(seconds=20)
+SILENT = RunListener(lambda _, __: None)
+LIMITS = RunLimits(seconds=20)
 PAUSE_S = 0.05
 """For the seat of the next turn."""
 
@@ -92,7 +92,7 @@ async def _overhead_ms(sandbox: Sandbox, place: Path, turns: int) -> dict[str, f
 
 async def _run_ms(sandbox: Sandbox, name: str, settled: bool) -> float:
     began = time.perf_counter()
-    ended = await sandbox.run(Order(name, Command(NOTHING), LIMITS), SILENT)
+    ended = await sandbox.run(RunSpecification(name, Command(NOTHING), LIMITS), SILENT)
     if settled:
         await sandbox.settled()
     took_ms = 1000 * (time.perf_counter() - began)
@@ -102,7 +102,7 @@ async def _run_ms(sandbox: Sandbox, name: str, settled: bool) -> float:
 
 def _bare_ms(work: Path) -> float:
     """One run of bubblewrap alone."""
-    options = view.options(Order("bare", Command(NOTHING), LIMITS), work, view.system_options(), None)
+    options = view.options(RunSpecification("bare", Command(NOTHING), LIMITS), work, view.system_options(), None)
     calls = os.memfd_create("calls")
     os.write(calls, call_filter(this_machine()) or b"")
     os.lseek(calls, 0, os.SEEK_SET)
@@ -121,7 +121,7 @@ async def _tasks_per_s(sandbox: Sandbox, runs: int) -> float:
 
     async def one_after_another() -> None:
         for number in waiting:
-            await sandbox.run(Order(f"run-{number}", Command(NOTHING), LIMITS), SILENT)
+            await sandbox.run(RunSpecification(f"run-{number}", Command(NOTHING), LIMITS), SILENT)
 
     began = time.perf_counter()
     await asyncio.gather(*(one_after_another() for _ in range(os.cpu_count() or 1)))

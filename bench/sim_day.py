@@ -14,9 +14,9 @@ from pathlib import Path
 
 from tidemill.control.placement.placement_policies import placement_policies
 from tidemill.core.settings.tree import Settings
-from tidemill.sim.days.runs import Plan, simulate
-from tidemill.sim.days.scenario import Rules, Scenario
-from tidemill.sim.days.worlds.orders import Demand, daily_wave
+from tidemill.sim.days.runs import RunPlan, simulate
+from tidemill.sim.days.scenario import DayScenario, PoolRules
+from tidemill.sim.days.worlds.orders import OrderVolume, daily_wave
 from tidemill.sim.days.worlds.presence import AT_HOME
 from tidemill.sim.days.worlds.sorts import OURS
 from tidemill.sim.days.worlds.synthetic import synthetic
@@ -34,15 +34,15 @@ def main() -> None:
     options = parser.parse_args()
     settings = Settings(home=Path())
     began, cpu_began = time.perf_counter(), time.process_time()
-    plan = Plan(
+    plan = RunPlan(
         synthetic(options.nodes, options.seed),
         OURS,
         placement_policies(settings),
         "value",
         daily_wave(HOURS),
-        Demand(options.tasks, HOURS, options.fill),
+        OrderVolume(options.tasks, HOURS, options.fill),
         AT_HOME,
-        Scenario(Rules.of(settings), HOURS, options.seed),
+        DayScenario(PoolRules.of(settings), HOURS, options.seed),
     )
     tally = simulate(plan)
     seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began

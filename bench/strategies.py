@@ -19,12 +19,12 @@ os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 import numpy as np
 
 from tidemill.sim.economy.run import Economy
-from tidemill.sim.economy.scenario import Scenario
+from tidemill.sim.economy.scenario import EconomyScenario
 from tidemill.sim.economy.strategies.catalogue import Honest
-from tidemill.sim.economy.strategies.interface import Choices, Flags, Strategy, View
-from tidemill.sim.economy.tally import Outcome
+from tidemill.sim.economy.strategies.interface import Choices, Flags, OwnerView, Strategy
+from tidemill.sim.economy.tally import StrategyOutcome
 
-WHENS: dict[str, tuple[Callable[[View, float], Flags], tuple[float, ...]]] = {
+WHENS: dict[str, tuple[Callable[[OwnerView, float], Flags], tuple[float, ...]]] = {
     "always": (lambda view, _: np.ones(len(view), dtype=bool), (0,)),
     "verified": (lambda view, least: view.verified_results > least, (20, 100, 400, 1000)),
     "reputed": (lambda view, least: view.reputation_points >= least, (350, 600, 800, 900)),
@@ -97,7 +97,7 @@ def strategy_of(plan: Plan, called: str) -> Strategy:
     class Drawn(Strategy):
         name, accounts, ring, alike = called, plan.accounts, plan.ring, plan.alike
 
-        def choose(self, view: View, draws: np.random.Generator) -> Choices:
+        def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
             choices = Choices.honest(view)
             on = _holds(plan.cheat_when, view)
             choices.cheat = on * plan.cheat
@@ -115,18 +115,18 @@ def strategy_of(plan: Plan, called: str) -> Strategy:
     return Drawn()
 
 
-def _holds(when: tuple[str, float], view: View) -> Flags:
+def _holds(when: tuple[str, float], view: OwnerView) -> Flags:
     name, value = when
     return WHENS[name][0](view, value)
 
 
-def fared(scenario: Scenario, plans: dict[str, Plan]) -> dict[str, Outcome]:
+def fared(scenario: EconomyScenario, plans: dict[str, Plan]) -> dict[str, StrategyOutcome]:
     strategies = [Honest(), *(strategy_of(plan, name) for name, plan in plans.items())]
     outcomes = Economy(scenario, strategies).run().outcomes
     return {name: one for name, one in outcomes.items() if name in plans}
 
 
-def told(plan: Plan, one: Outcome) -> dict[str, Any]:
+def told(plan: Plan, one: StrategyOutcome) -> dict[str, Any]:
     figures = {"profit": round(one.profit_vs_honest, 5), "ci95": [round(bound, 5) for bound in one.ci95]}
     return {**figures, "people": one.people, "cheated": one.cheated, "tasks": one.tasks, **asdict(plan)}
 
@@ -143,12 +143,12 @@ def main() -> None:
     doubtful: dict[str, Plan] = {}
     for turn in range(options.rounds):
         plans = {f"{options.seed}.{turn}.{at}": drawn(draws) for at in range(options.each)}
-        scenario = Scenario(nodes=options.nodes, months=options.months, seed=options.seed + turn)
+        scenario = EconomyScenario(nodes=options.nodes, months=options.months, seed=options.seed + turn)
         found = fared(scenario, plans)
         doubtful |= {name: plans[name] for name, one in found.items() if one.ci95[1] >= 0}
     ahead, undecided = [], []
     for name, plan in doubtful.items():
-        again = Scenario(nodes=options.nodes, months=options.months, seed=options.seed + 1000)
+        again = EconomyScenario(nodes=options.nodes, months=options.months, seed=options.seed + 1000)
         one = fared(again, {name: plan})[name]
         if one.ci95[1] >= 0:
             (ahead if one.ci95[0] > 0 else undecided).append(told(plan, one))

@@ -44,20 +44,20 @@ from tidemill.core.jobs.kinds import matmul
 from tidemill.core.jobs.kinds.matmul import Element, Matmul
 from tidemill.core.jobs.kinds.needs import limits_of
 from tidemill.core.jobs.kinds.task import Task, task_bytes
-from tidemill.core.jobs.receipts import Outcome, Receipt, batch, signed
+from tidemill.core.jobs.receipts import AttemptOutcome, Receipt, batch_bytes, sign_batch
 from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
-from tidemill.core.nodes.machine.abilities import Carries, carries_bytes
+from tidemill.core.nodes.machine.abilities import NodeAbilities, abilities_bytes
 from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine, facts_of
 from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.store.clock import read_clock
-from tidemill.store.database import Database, Limits, connect
+from tidemill.store.database import Database, DatabaseLimits, connect
 from tidemill.store.embedded.attach import attach
 from tidemill.store.jobs import jobs
-from tidemill.store.jobs.jobs import Draft, Plan
+from tidemill.store.jobs.jobs import Draft, JobPlan
 from tidemill.store.jobs.tasks import NewTask
 from tidemill.store.ledger import ledger
-from tidemill.wire.link import Joined, LinkEvent, Ordered
-from tidemill.wire.messages import Facts, Offer, Receipts
+from tidemill.wire.link import Instructed, Joined, LinkEvent
+from tidemill.wire.messages import Assignment, Facts, ReceiptsMessage
 
 AGENTS = 40
 CORES = 128
@@ -117,7 +117,7 @@ def result_sha256(seed: int) -> bytes:
     return hashlib.sha256(result_of(seed)).digest()
 
 
-CARRIES = carries_bytes(Carries(("matmul",), ()))
+CARRIES = abilities_bytes(NodeAbilities(("matmul",), ()))
 
 
 # The agents
@@ -136,7 +136,7 @@ class Working(Agent):
     def __init__(self, crowd: Crowd, number: int) -> None:
         super().__init__(crowd, number)
         self.number = number
-        self.offers: list[Offer] = []
+        self.offers: list[Assignment] = []
         self.gathering: asyncio.TimerHandle | None = None
 
     def meant(self, event: LinkEvent) -> None:
@@ -146,8 +146,8 @@ class Working(Agent):
                 assert self.link
                 self.link.report(Facts("machine", machine(self.number)))
                 self.link.report(Facts("sandbox", CARRIES))
-            case Ordered(orders):
-                self.offers += [order for order in orders if isinstance(order, Offer)]
+            case Instructed(orders):
+                self.offers += [order for order in orders if isinstance(order, Assignment)]
                 if self.offers and self.gathering is None:
                     self.gathering = asyncio.get_running_loop().call_later(GATHER_S, self.deliver)
 
@@ -160,13 +160,13 @@ class Working(Agent):
         self.crowd.frames += -(-len(offers) // most)
         self.crowd.receipts += len(offers)
         for start in range(0, len(offers), most):
-            sent = batch([self.receipt(offer) for offer in offers[start : start + most]])
-            self.link.report(Receipts(sent, signed(self.identity, sent)))
+            sent = batch_bytes([self.receipt(offer) for offer in offers[start : start + most]])
+            self.link.report(ReceiptsMessage(sent, sign_batch(self.identity, sent)))
             if most == 1:
                 self.flush()
         self.flush()
 
-    def receipt(self, offer: Offer) -> Receipt:
+    def receipt(self, offer: Assignment) -> Receipt:
         assert self.node_id
         seed = int(offer.task[len(BEFORE_SEED) + 7 : -len(AFTER_SEED)])
         at = Instant(time.time_ns() // 1_000)
@@ -184,7 +184,7 @@ class Working(Agent):
             device_ms=1,
             numeric_class="exact",
             proof=b"",
-            outcome=Outcome.DONE,
+            outcome=AttemptOutcome.DONE,
             exit_code=0,
             reason="",
         )
@@ -253,7 +253,7 @@ class Customer:
             now = await read_clock(transaction)
             later, job_id = Instant(now + 3_600 * SECOND), self.ids.new(now)
             new = [self._task(now) for _ in range(JOB_TASKS)]
-            plan = Plan(new, COST_MAX_UC * JOB_TASKS, rank=1, deadline_at=later, hold_until=later)
+            plan = JobPlan(new, COST_MAX_UC * JOB_TASKS, rank=1, deadline_at=later, hold_until=later)
             await jobs.make(transaction, Draft(job_id, self.account_id, "matmul", {}), now)
             await jobs.set_quote(transaction, job_id, {}, later)
             refused = await jobs.confirm(transaction, job_id, plan, self.ids, now)
@@ -369,7 +369,7 @@ async def bench(home: Path, pipe: Connection, pool_pid: int, seconds: float, his
     say(f"joined in {await tell('join'):.1f} s")
     await asyncio.sleep(2)
     await activate(home)
-    database = await Database.open(attach(home).program, Limits(4, 60, 60), "bench")
+    database = await Database.open(attach(home).program, DatabaseLimits(4, 60, 60), "bench")
     enough = asyncio.Event()
     customer = await customer_of(database)
     ordering = asyncio.create_task(customer.keep_ordering(enough))

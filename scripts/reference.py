@@ -26,7 +26,7 @@ from tidemill.control.app import create_api
 from tidemill.control.http import views
 from tidemill.control.http.statuses import STATUS
 from tidemill.core import settings
-from tidemill.core.accounts.permissions import RULES, Rule, Whose
+from tidemill.core.accounts.permissions import RULES, ObjectScope, RouteRule
 from tidemill.core.accounts.roles import Role
 from tidemill.core.events.log import KINDS, Event
 from tidemill.core.faults import Fault
@@ -235,12 +235,12 @@ def _readers(event: type[Event]) -> str:
     return "operators" if event.accounts is Event.accounts else "operators and the accounts it concerns"
 
 
-def _who(rule: Rule) -> tuple[str, str]:
+def _who(rule: RouteRule) -> tuple[str, str]:
     """Who may call a route, and with which scope an API key may."""
     roles = (
         "anyone" if rule.roles is None else "any account" if rule.roles == frozenset(Role) else ", ".join(rule.roles)
     )
-    own = ", own only" if rule.whose is Whose.OWN and rule.roles is not None else ""
+    own = ", own only" if rule.whose is ObjectScope.OWN and rule.roles is not None else ""
     fresh = ", fresh password" if rule.fresh else ""
     key = "" if rule.scope is None else f"`{rule.scope}`"
     return roles + own + fresh, key

@@ -17,7 +17,7 @@ from tests.worlds.needs import REASONS
 from tests.worlds.places import reachable_directory
 from tidemill.core.ids import Ids
 from tidemill.store.address import DatabaseUrls, replace_database
-from tidemill.store.database import Database, Limits, connect
+from tidemill.store.database import Database, DatabaseLimits, connect
 from tidemill.store.embedded import EmbeddedServer, database_statements
 
 # A shell starts what runs in its background with Ctrl-C ignored, and nohup with a closed terminal: so would the pools
@@ -136,7 +136,7 @@ async def urls(server: EmbeddedServer) -> AsyncIterator[DatabaseUrls]:
 
 @pytest.fixture
 async def database(urls: DatabaseUrls) -> AsyncIterator[Database]:
-    opened = await Database.open(urls.program, Limits(connections=10, statement_s=30, lock_s=10), "test")
+    opened = await Database.open(urls.program, DatabaseLimits(connections=10, statement_s=30, lock_s=10), "test")
     try:
         yield opened
     finally:

@@ -15,26 +15,26 @@ from tests.worlds.agents.shelf import ShelfOfArtefacts
 from tidemill.agent.home.home import Home
 from tidemill.agent.home.identity import new_membership
 from tidemill.agent.home.rules_file import RulesFile
-from tidemill.agent.link.orders import Orders
-from tidemill.agent.standing import LinkStanding, LinkState, Standing
-from tidemill.agent.work.attempts import Attempts
-from tidemill.agent.work.work import Work
+from tidemill.agent.link.orders import InstructionFollower
+from tidemill.agent.standing import AgentStanding, LinkStanding, LinkState
+from tidemill.agent.work.attempts import AttemptDirectories
+from tidemill.agent.work.work import WorkInHand
 from tidemill.agent.work.workshop import Workshop
 from tidemill.cli.agent import agent_service
-from tidemill.cli.terminal.output import Declined
+from tidemill.cli.terminal.output import CommandRefused
 from tidemill.core.clock import Instant
-from tidemill.core.nodes.challenge.messages import Step
+from tidemill.core.nodes.challenge.messages import AnswerStep
 from tidemill.core.nodes.challenge.tasks import SpeedTask
-from tidemill.core.nodes.join_tokens import Shown, read, written
+from tidemill.core.nodes.join_tokens import JoinTokenParts, read_token, write_token
 from tidemill.core.nodes.pool_urls import is_pool_url
 from tidemill.core.nodes.rules.rule_book import AT_MAX, RuleBook, rules_of
 from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.core.signatures import Identity
-from tidemill.link.dialled.reports import Reporting
+from tidemill.link.dialled.reports import Reporter
 from tidemill.link.dialled.spool import Spool
 from tidemill.serving.logs import _lines_for_people
-from tidemill.wire.handshake import Applicant
-from tidemill.wire.messages import Offer, Receipts, Set
+from tidemill.wire.handshake import CallingAgent
+from tidemill.wire.messages import Assignment, ReceiptsMessage, Wish
 
 NOW = Instant(1_800_000_000_000_000)
 POOL = "https://pool.example.com"
@@ -44,14 +44,14 @@ POOL = "https://pool.example.com"
 class Obeying:
     """The part of an agent that obeys, with its real files."""
 
-    orders: Orders
-    standing: Standing
-    reporting: Reporting
+    orders: InstructionFollower
+    standing: AgentStanding
+    reporting: Reporter
     rules: RulesFile
     moves: list[Sequence[str]]
 
     async def hear(self, kind: str, body: object) -> None:
-        await self.orders.obey(Set(kind, json.dumps(body).encode()))
+        await self.orders.obey(Wish(kind, json.dumps(body).encode()))
 
 
 @pytest.fixture
@@ -59,19 +59,19 @@ async def agent(tmp_path: Path) -> AsyncIterator[Obeying]:
     spool = await Spool.open(tmp_path / "spool.sqlite", 16 * 1024)
     membership = new_membership(bytes(32), "0" * 64, [POOL])
     link = LinkStanding(LinkState.LINKED, POOL, NOW)
-    standing = Standing(membership, HeatLimits(85, 80), link, NOW)
-    reporting, rules = Reporting(spool), RulesFile(tmp_path / "rules.json")
+    standing = AgentStanding(membership, HeatLimits(85, 80), link, NOW)
+    reporting, rules = Reporter(spool), RulesFile(tmp_path / "rules.json")
     moves: list[Sequence[str]] = []
 
     async def moved(urls: Sequence[str]) -> None:
         moves.append(urls)
 
     desk = Desk(CPU)
-    workshop, kept = Workshop(tmp_path, (), ("No sandbox works here.",)), Attempts(tmp_path / "attempts")
+    workshop, kept = Workshop(tmp_path, (), ("No sandbox works here.",)), AttemptDirectories(tmp_path / "attempts")
     shelf = ShelfOfArtefacts(tmp_path / "artefacts")
-    work = Work(workshop, kept, (shelf, shelf), standing, reporting)
+    work = WorkInHand(workshop, kept, (shelf, shelf), standing, reporting)
     working = asyncio.create_task(work.run())
-    orders = Orders(standing, reporting, rules, work, desk.prover, changed=lambda: None, moved=moved)
+    orders = InstructionFollower(standing, reporting, rules, work, desk.prover, changed=lambda: None, moved=moved)
     yield Obeying(orders, standing, reporting, rules, moves)
     working.cancel()
     await asyncio.wait([working])
@@ -115,12 +115,12 @@ async def test_a_rule_of_the_last_day_does_not_lock_the_owner_out(agent: Obeying
 
 async def test_a_pool_that_asks_without_end_and_receives_nothing_fills_no_disk(agent: Obeying) -> None:
     for number in range(2_000):
-        await agent.orders.obey(Offer(number.to_bytes(16, "big"), 1, 0, b""))
+        await agent.orders.obey(Assignment(number.to_bytes(16, "big"), 1, 0, b""))
     spool = agent.reporting.spool
     assert spool.last_number < 1_000
     assert agent.reporting.complaint
     before = spool.last_number
-    assert await agent.reporting.report(Receipts(b"paid for", bytes(64)))
+    assert await agent.reporting.report(ReceiptsMessage(b"paid for", bytes(64)))
     assert spool.last_number == before + 1
 
 
@@ -145,16 +145,16 @@ def test_the_installer_gives_away_nothing_that_a_link_leads_to(tmp_path: Path) -
     treasure.mkdir(mode=0o700)
     (treasure / "shadow").write_text("x")
     (tmp_path / "home").symlink_to(treasure)
-    with pytest.raises(Declined, match="symbolic link"):
+    with pytest.raises(CommandRefused, match="symbolic link"):
         agent_service._give(Home(tmp_path / "home"), "nobody")
     assert {path.stat().st_uid for path in (treasure, treasure / "shadow")} == {0}
 
 
 def test_nothing_that_is_shown_of_an_agent_holds_its_secrets() -> None:
     """Not in what values say of themselves, and not in what a log for people says of an error."""
-    shown, seed = read(written(UUID(int=1), b"secret" * 5 + b"!!", "0" * 64)), b"seed" * 8
-    assert isinstance(shown, Shown)
-    applicant = Applicant(Identity(seed), shown.fingerprint, "tidemill/0.1", bytes(16), join_token=shown.secret_part)
+    shown, seed = read_token(write_token(UUID(int=1), b"secret" * 5 + b"!!", "0" * 64)), b"seed" * 8
+    assert isinstance(shown, JoinTokenParts)
+    applicant = CallingAgent(Identity(seed), shown.fingerprint, "tidemill/0.1", bytes(16), join_token=shown.secret_part)
     assert shown.secret_part not in repr((shown, applicant))
     assert "seedseed" not in repr((applicant, new_membership(seed, "0" * 64, [POOL])))
     with pytest.raises(ValueError, match="64") as raised:
@@ -175,6 +175,6 @@ async def test_a_multiplication_that_would_fill_the_memory_is_not_begun() -> Non
     async with asyncio.timeout(30):
         while not desk.answers:  # a thread brings it about
             await asyncio.sleep(0.01)
-    assert desk.answers[0].step is Step.CANNOT
+    assert desk.answers[0].step is AnswerStep.CANNOT
     assert "are free" in desk.answers[0].words
     await desk.prover.close()

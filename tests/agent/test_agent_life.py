@@ -16,8 +16,8 @@ from tests.worlds.agents.spool_reports import number_in
 from tests.worlds.forks import NOTHING, Forked, fork
 from tidemill.core.clock import Instant
 from tidemill.core.nodes.machine.hardware import Machine, machine_of
-from tidemill.core.nodes.rules.rule_book import Place, RuleBook, change, from_json, to_json
-from tidemill.wire.messages import Cancel, Declined, Offer, Receipts, Refused, Set
+from tidemill.core.nodes.rules.rule_book import RuleBook, RuleOrigin, change, from_json, to_json
+from tidemill.wire.messages import Assignment, Cancel, DeclinedMessage, ReceiptsMessage, RefusedMessage, Wish
 
 NOW = Instant(1_800_000_000_000_000)
 AT_ONCE_S = 15.0
@@ -32,7 +32,7 @@ async def linked(pool: PoolEnd, machine: OwnersMachine) -> Forked:
 
 
 def wishes(**rules: object) -> bytes:
-    book = change(RuleBook(), rules, by="ann@pool.example", place=Place.POOL, now=NOW)
+    book = change(RuleBook(), rules, by="ann@pool.example", place=RuleOrigin.POOL, now=NOW)
     assert isinstance(book, RuleBook)
     return to_json(book)
 
@@ -95,7 +95,7 @@ async def test_what_was_promised_arrives_once_and_in_order_however_often_the_age
 
 
 def marks(pool: PoolEnd) -> list[int]:
-    return [number_in(report) for report in pool.node.reports if isinstance(report, Receipts)]
+    return [number_in(report) for report in pool.node.reports if isinstance(report, ReceiptsMessage)]
 
 
 async def test_a_spool_that_is_gone_begins_behind_what_the_pool_has(pool: PoolEnd, machine: OwnersMachine) -> None:
@@ -131,14 +131,14 @@ async def test_a_removed_node_ends_its_agent_for_good(pool: PoolEnd, machine: Ow
     assert "This node was removed" in machine.said()
     status = await machine.status()
     assert status["link"]["state"] == "over"
-    pool.refusal = Refused("node_removed", "This node was removed from the pool.")
+    pool.refusal = RefusedMessage("node_removed", "This node was removed from the pool.")
     again = await machine.do("run")
     assert again.code == 6
     assert "This node was removed" in again.said
 
 
 async def test_a_refusal_that_passes_is_waited_for_as_the_pool_asks(pool: PoolEnd, machine: OwnersMachine) -> None:
-    pool.refusal = Refused("identity_in_use", "Another machine with this identity is connected.", 300)
+    pool.refusal = RefusedMessage("identity_in_use", "Another machine with this identity is connected.", 300)
     before = len(pool.hellos)
     process = await machine.start("run")
     await until(lambda: len(pool.hellos) >= before + 3, "it tries again soon")
@@ -156,26 +156,28 @@ async def test_two_agents_do_not_run_in_one_home(pool: PoolEnd, machine: OwnersM
 
 async def test_an_offer_is_declined_once_however_often_it_is_made(pool: PoolEnd, machine: OwnersMachine) -> None:
     await linked(pool, machine)
-    offer = Offer(b"a" * 16, 1, 10_000, b"{}")
+    offer = Assignment(b"a" * 16, 1, 10_000, b"{}")
     pool.order([offer] * 100)
-    pool.order([Cancel(b"a" * 16, 1, "Never mind."), Set("unheard_of", b"\xff"), Offer(b"b" * 16, 1, 10_000, b"{}")])
+    pool.order(
+        [Cancel(b"a" * 16, 1, "Never mind."), Wish("unheard_of", b"\xff"), Assignment(b"b" * 16, 1, 10_000, b"{}")]
+    )
     await until(lambda: any(one.attempt_id == b"b" * 16 for one in declined(pool)), "both are answered")
     assert [one.attempt_id[:1] for one in declined(pool)] == [b"a", b"b"]
     assert "must be there" in declined(pool)[0].reason
 
 
-def declined(pool: PoolEnd) -> list[Declined]:
-    return [report for report in pool.node.reports if isinstance(report, Declined)]
+def declined(pool: PoolEnd) -> list[DeclinedMessage]:
+    return [report for report in pool.node.reports if isinstance(report, DeclinedMessage)]
 
 
 async def test_rules_of_the_pool_are_kept_on_the_machine_and_obeyed(pool: PoolEnd, machine: OwnersMachine) -> None:
-    pool.greeting = [Set("rules", wishes(price="2.5", work="pause", region="north"))]
+    pool.greeting = [Wish("rules", wishes(price="2.5", work="pause", region="north"))]
     await linked(pool, machine)
     await until((machine.home / "rules.json").exists, "they are kept")
     kept = json.loads((await machine.do("rules", "show", "--json")).out)
     assert kept["price"]["value"] == "2.5"
     assert kept["price"]["by"] == "ann@pool.example"
-    pool.order([Offer(b"a" * 16, 1, 10_000, b"{}")])
+    pool.order([Assignment(b"a" * 16, 1, 10_000, b"{}")])
     await until(lambda: bool(declined(pool)), "it declines")
     assert "paused" in declined(pool)[0].reason
     assert not pool.node.facts("rules"), "the pool knows them already"
@@ -202,7 +204,7 @@ async def test_what_the_owner_sets_on_the_machine_reaches_the_pool_at_once_and_n
 async def test_what_was_set_while_nothing_ran_reaches_the_pool_and_the_newest_counts(
     pool: PoolEnd, machine: OwnersMachine
 ) -> None:
-    pool.greeting = [Set("rules", wishes(price="1", work="run"))]
+    pool.greeting = [Wish("rules", wishes(price="1", work="run"))]
     set_here = await machine.do("rules", "set", "price=3", "windows=22:00-08:00,sat+sun/00:00-24:00", "labels=rack=7")
     assert set_here.code == 0, set_here.said
     assert (await machine.do("drain", "--wait")).code == 0
@@ -228,8 +230,10 @@ async def test_rules_that_cannot_be_read_are_left_alone_and_complained_of(
 ) -> None:
     await linked(pool, machine)
     (machine.home / "rules.json").write_text("{")
-    pool.order([Set("rules", wishes(price="9")), Set("rules", b"[]"), Set("rules", b"\xff"), Set("versions", b"no")])
-    pool.order([Offer(b"a" * 16, 1, 10_000, b"{}")])
+    pool.order(
+        [Wish("rules", wishes(price="9")), Wish("rules", b"[]"), Wish("rules", b"\xff"), Wish("versions", b"no")]
+    )
+    pool.order([Assignment(b"a" * 16, 1, 10_000, b"{}")])
     await until(lambda: bool(declined(pool)), "every order before the offer was looked at")
     await until(lambda: any("damaged" in one for one in machine.shown()["complaints"]), "it complains")
     assert any("damaged" in one for one in (await machine.status())["complaints"])
@@ -237,9 +241,9 @@ async def test_rules_that_cannot_be_read_are_left_alone_and_complained_of(
 
 
 async def test_an_old_agent_is_told_so_and_takes_no_work(pool: PoolEnd, machine: OwnersMachine) -> None:
-    pool.greeting = [Set("versions", b'{"accepted":false,"oldest":"99.1"}')]
+    pool.greeting = [Wish("versions", b'{"accepted":false,"oldest":"99.1"}')]
     await linked(pool, machine)
-    pool.order([Offer(b"a" * 16, 1, 10_000, b"{}")])
+    pool.order([Assignment(b"a" * 16, 1, 10_000, b"{}")])
     await until(lambda: bool(declined(pool)), "it declines")
     assert "upgrade it to 99.1 or newer" in declined(pool)[0].reason
     told = {"accepted": False, "oldest": "99.1"}
@@ -266,7 +270,7 @@ async def test_a_machine_leaves_and_forgets(
 
 
 async def test_leaving_without_the_pool_needs_force(pool: PoolEnd, machine: OwnersMachine) -> None:
-    pool.refusal = Refused("busy", "Come back later.", 3_600_000)
+    pool.refusal = RefusedMessage("busy", "Come back later.", 3_600_000)
     machine.settings["TIDEMILL_LOG_LEVEL"] = "error"
     process = await machine.start("run")
     await until(lambda: bool(pool.hellos), "it was refused")
@@ -290,7 +294,7 @@ async def test_a_leave_that_could_not_be_told_is_told_when_the_agent_runs(
     process = await machine.start("run")
     assert await asyncio.wait_for(process.wait(), 30) == 6
     assert {json.loads(one)["reason"] for one in pool.node.facts("leave")} == {"sold"}
-    pool.refusal = Refused("node_removed", "This node was removed from the pool.")
+    pool.refusal = RefusedMessage("node_removed", "This node was removed from the pool.")
     assert (await machine.do("leave")).code == 0
     assert not (machine.home / "membership.json").exists()
 

@@ -29,8 +29,8 @@ from tests.worlds.artefacts.artefact_stores import (
 from tests.worlds.artefacts.s3_server import place_in
 from tidemill.artefacts.by_settings import open_store
 from tidemill.artefacts.s3 import S3Store
-from tidemill.artefacts.s3_bucket import Bucket, Place
-from tidemill.artefacts.s3_signing import Credentials, query_text, signed_headers
+from tidemill.artefacts.s3_bucket import Bucket, BucketAddress
+from tidemill.artefacts.s3_signing import S3Credentials, query_text, signed_headers
 from tidemill.artefacts.s3_upload import whole_key
 from tidemill.artefacts.threads import Threads
 from tidemill.core.artefacts.refusals import UploadRefusal
@@ -51,12 +51,12 @@ OTHER = random.Random(8).randbytes(2 * LEAST_PART_BYTES + 17)
 
 
 @pytest.fixture
-def place(s3_endpoint: str) -> Place:
+def place(s3_endpoint: str) -> BucketAddress:
     return place_in(s3_endpoint, f"{uuid4()}/")
 
 
 @pytest.fixture
-async def store(place: Place) -> AsyncIterator[S3Store]:
+async def store(place: BucketAddress) -> AsyncIterator[S3Store]:
     async with in_bucket(place, LEAST_PART_BYTES) as one:
         yield one
 
@@ -69,7 +69,7 @@ async def store(place: Place) -> AsyncIterator[S3Store]:
     ],
 )
 def test_a_signature_is_the_one_of_the_published_examples(query: dict[str, str], signature: str) -> None:
-    credentials = Credentials("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "us-east-1")
+    credentials = S3Credentials("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "us-east-1")
     headers = signed_headers(
         credentials,
         "GET",
@@ -82,7 +82,7 @@ def test_a_signature_is_the_one_of_the_published_examples(query: dict[str, str],
     assert credentials.secret_key not in repr(credentials)
 
 
-async def test_nothing_is_left_of_what_was_abandoned_and_deleted(store: S3Store, place: Place) -> None:
+async def test_nothing_is_left_of_what_was_abandoned_and_deleted(store: S3Store, place: BucketAddress) -> None:
     for content in (CONTENT, b"small"):
         await put(store, content)
         unfinished = ids().new(NOW)
@@ -94,7 +94,7 @@ async def test_nothing_is_left_of_what_was_abandoned_and_deleted(store: S3Store,
     assert await _left(place) == []
 
 
-async def test_the_same_bytes_are_kept_once_also_when_finished_at_once(place: Place) -> None:
+async def test_the_same_bytes_are_kept_once_also_when_finished_at_once(place: BucketAddress) -> None:
     async with in_bucket(place, LEAST_PART_BYTES) as one, in_bucket(place, LEAST_PART_BYTES) as other:
         await asyncio.gather(*(put(store, CONTENT) for store in (one, other, one, other)))
         assert await get(other, digest_of(CONTENT)) == CONTENT
@@ -103,7 +103,7 @@ async def test_the_same_bytes_are_kept_once_also_when_finished_at_once(place: Pl
     assert (len(names), len(wholes)) == (1, 1)
 
 
-async def test_what_an_upload_still_needs_is_not_deleted_with_its_digest(store: S3Store, place: Place) -> None:
+async def test_what_an_upload_still_needs_is_not_deleted_with_its_digest(store: S3Store, place: BucketAddress) -> None:
     upload_id = await _uploaded(store, CONTENT)
     digest = await store.finish(upload_id, None, NOW)
     assert digest == digest_of(CONTENT)
@@ -115,7 +115,7 @@ async def test_what_an_upload_still_needs_is_not_deleted_with_its_digest(store: 
     assert await _left(place) == []
 
 
-async def test_a_late_writer_in_another_process_takes_nothing_back(place: Place) -> None:
+async def test_a_late_writer_in_another_process_takes_nothing_back(place: BucketAddress) -> None:
     upload_id, waiting = ids().new(NOW), asyncio.Event()
 
     async def late() -> AsyncIterator[bytes]:
@@ -139,7 +139,7 @@ async def test_a_late_writer_in_another_process_takes_nothing_back(place: Place)
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-async def test_a_part_that_was_refused_is_no_part_of_the_whole(place: Place, restarts: bool) -> None:
+async def test_a_part_that_was_refused_is_no_part_of_the_whole(place: BucketAddress, restarts: bool) -> None:
     upload_id = ids().new(NOW)
     checksum = Checksum("sha256", hashlib.sha256(CONTENT).digest())
     async with in_bucket(place, LEAST_PART_BYTES) as first, in_bucket(place, LEAST_PART_BYTES) as second:
@@ -152,7 +152,7 @@ async def test_a_part_that_was_refused_is_no_part_of_the_whole(place: Place, res
         assert await get(last, digest_of(CONTENT)) == CONTENT
 
 
-async def test_a_whole_whose_process_was_killed_before_its_digest_was_noted_is_read_back(place: Place) -> None:
+async def test_a_whole_whose_process_was_killed_before_its_digest_was_noted_is_read_back(place: BucketAddress) -> None:
     async with in_bucket(place, LEAST_PART_BYTES) as store:
         upload_id = await _uploaded(store, CONTENT)
         await store.finish(upload_id, None, NOW)
@@ -166,7 +166,7 @@ async def test_a_whole_whose_process_was_killed_before_its_digest_was_noted_is_r
         assert await get(store, digest_of(CONTENT)) == CONTENT
 
 
-async def test_two_processes_that_go_on_with_one_upload_find_it_moved_and_never_broken(place: Place) -> None:
+async def test_two_processes_that_go_on_with_one_upload_find_it_moved_and_never_broken(place: BucketAddress) -> None:
     upload_id, content = ids().new(NOW), random.Random(5).randbytes(60)
 
     async def go_on(store: S3Store) -> None:
@@ -180,7 +180,7 @@ async def test_two_processes_that_go_on_with_one_upload_find_it_moved_and_never_
         assert await other.finish(upload_id, None, NOW) == digest_of(content)
 
 
-async def test_a_sweep_finds_parts_that_were_begun_and_noted_nowhere(store: S3Store, place: Place) -> None:
+async def test_a_sweep_finds_parts_that_were_begun_and_noted_nowhere(store: S3Store, place: BucketAddress) -> None:
     bucket, threads = _bucket(place)
     old, young = ids().new(NOW), ids().new(LATER)
     for upload_id in (old, young):
@@ -195,7 +195,7 @@ async def test_a_sweep_finds_parts_that_were_begun_and_noted_nowhere(store: S3St
     threads.close()
 
 
-async def test_what_was_confirmed_survives_kills_and_a_sweep_leaves_nothing(place: Place) -> None:
+async def test_what_was_confirmed_survives_kills_and_a_sweep_leaves_nothing(place: BucketAddress) -> None:
     seed = random.SystemRandom().randrange(2**32)
     dice = random.Random(seed)
     for number in range(4):
@@ -212,17 +212,19 @@ async def test_what_was_confirmed_survives_kills_and_a_sweep_leaves_nothing(plac
     ("wrong", "advice"),
     [
         ({"bucket": "nowhere"}, r"artefacts\.s3_bucket"),
-        ({"credentials": Credentials("stranger", "secret", "us-east-1")}, r"artefacts\.s3_access_key"),
-        ({"credentials": Credentials("pool", "secret", "us-east-1")}, r"artefacts\.s3_secret_key"),
+        ({"credentials": S3Credentials("stranger", "secret", "us-east-1")}, r"artefacts\.s3_access_key"),
+        ({"credentials": S3Credentials("pool", "secret", "us-east-1")}, r"artefacts\.s3_secret_key"),
     ],
 )
-async def test_a_wrong_setting_is_a_fault_that_names_it(place: Place, wrong: dict[str, object], advice: str) -> None:
+async def test_a_wrong_setting_is_a_fault_that_names_it(
+    place: BucketAddress, wrong: dict[str, object], advice: str
+) -> None:
     async with in_bucket(replace(place, **wrong)) as store:
         with pytest.raises(ArtefactFault, match=advice):
             await put(store, b"x")
 
 
-async def test_a_server_that_hangs_up_is_asked_again_and_reading_goes_on_where_it_was(place: Place) -> None:
+async def test_a_server_that_hangs_up_is_asked_again_and_reading_goes_on_where_it_was(place: BucketAddress) -> None:
     hung_up = 0
 
     async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -247,13 +249,13 @@ async def test_a_server_that_hangs_up_is_asked_again_and_reading_goes_on_where_i
     assert hung_up > 1
 
 
-async def test_a_server_that_is_away_is_a_fault_that_says_what_to_check(place: Place) -> None:
+async def test_a_server_that_is_away_is_a_fault_that_says_what_to_check(place: BucketAddress) -> None:
     async with in_bucket(replace(place, endpoint="http://127.0.0.1:9")) as store:
         with pytest.raises(ArtefactFault, match=r"artefacts\.s3_endpoint"):
             await store.size(digest_of(b"x"))
 
 
-async def test_what_is_no_s3_server_is_a_fault(place: Place) -> None:
+async def test_what_is_no_s3_server_is_a_fault(place: BucketAddress) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello")
@@ -264,7 +266,9 @@ async def test_what_is_no_s3_server_is_a_fault(place: Place) -> None:
             await store.size(digest_of(b"x"))
 
 
-async def test_a_pool_whose_settings_name_a_server_keeps_its_artefacts_there(place: Place, tmp_path: Path) -> None:
+async def test_a_pool_whose_settings_name_a_server_keeps_its_artefacts_there(
+    place: BucketAddress, tmp_path: Path
+) -> None:
     settings = ArtefactsSettings(
         s3_endpoint=place.endpoint,
         s3_bucket=place.bucket,
@@ -296,7 +300,7 @@ def test_settings_that_would_not_work_are_refused(written: dict[str, str], why: 
         build(toml={"artefacts": written}, toml_name="f", environment={}, home=Path("/var/lib/pool"))
 
 
-def test_a_large_artefact_needs_little_memory(place: Place) -> None:
+def test_a_large_artefact_needs_little_memory(place: BucketAddress) -> None:
     command = [sys.executable, "-m", "tests.worlds.artefacts.large_artefact", "120", place.endpoint, place.prefix]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -310,12 +314,12 @@ async def _uploaded(store: S3Store, content: bytes) -> UUID:
     return upload_id
 
 
-def _bucket(place: Place) -> tuple[Bucket, Threads]:
+def _bucket(place: BucketAddress) -> tuple[Bucket, Threads]:
     threads = Threads(1)
     return Bucket(place, threads), threads
 
 
-async def _left(place: Place) -> list[str]:
+async def _left(place: BucketAddress) -> list[str]:
     bucket, threads = _bucket(place)
     try:
         return [found.key async for found in bucket.list("")]

@@ -28,8 +28,8 @@ from tests.worlds.artefacts.artefact_stores import (
 )
 from tests.worlds.artefacts.s3_server import place_in
 from tidemill.artefacts.s3 import S3Store
-from tidemill.artefacts.s3_bucket import Bucket, Place
-from tidemill.artefacts.s3_contents import Held
+from tidemill.artefacts.s3_bucket import Bucket, BucketAddress
+from tidemill.artefacts.s3_contents import S3Content
 from tidemill.artefacts.s3_signing import path_text, signed_headers
 from tidemill.artefacts.s3_upload import at_key, record_key, tags_key, whole_key
 from tidemill.artefacts.threads import Threads
@@ -44,7 +44,7 @@ SOON = Instant(NOW + SECOND)
 class Shelf:
     """A store, and its bucket as the server has it."""
 
-    place: Place
+    place: BucketAddress
     store: S3Store
     bucket: Bucket
 
@@ -104,7 +104,7 @@ async def test_what_is_held_is_not_given_up_for_a_later_name_that_broke_off(
     shelf: Shelf, content: bytes, kept: int
 ) -> None:
     digest = await put(shelf.store, content)
-    broken = Held(SOON, ids().new(NOW), len(content), digest, here=True).key
+    broken = S3Content(SOON, ids().new(NOW), len(content), digest, here=True).key
     await shelf.bucket.put(broken, content[:kept])
     assert await shelf.store.size(digest) == len(content)
     assert await get(shelf.store, digest) == content
@@ -117,7 +117,7 @@ async def test_what_is_held_is_not_given_up_for_a_later_name_that_broke_off(
 
 async def test_a_name_that_broke_off_keeps_nothing_from_being_deleted_and_may_still_become_whole(shelf: Shelf) -> None:
     digest = await put(shelf.store, SMALL)
-    late = Held(LATER, ids().new(NOW), len(SMALL), digest, here=True).key
+    late = S3Content(LATER, ids().new(NOW), len(SMALL), digest, here=True).key
     await shelf.bucket.put(late, b"")
     assert await shelf.store.delete(digest, LATER)
     assert await shelf.store.size(digest) is None
@@ -131,7 +131,7 @@ async def test_a_sweep_leaves_nothing_of_what_broke_off(shelf: Shelf) -> None:
     upload_id, unknown = ids().new(NOW), ids().new(NOW)
     await shelf.bucket.put(record_key(upload_id), b"{")
     await shelf.bucket.begin_parts(whole_key(upload_id))
-    await shelf.bucket.put(Held(NOW, unknown, len(SMALL), digest_of(SMALL), here=True).key, b"")
+    await shelf.bucket.put(S3Content(NOW, unknown, len(SMALL), digest_of(SMALL), here=True).key, b"")
     await shelf.store.sweep(LATER, KnownSets())
     assert [found.key async for found in shelf.bucket.list("")] == []
     assert [key async for key, _ in shelf.bucket.uploads_in_parts(whole_key(upload_id))] == []
@@ -151,7 +151,7 @@ async def _goes_on(store: S3Store, upload_id: UUID, content: bytes, at: int) -> 
     assert await get(store, digest_of(content)) == content
 
 
-async def _break_off(place: Place, key: str, body: bytes) -> None:
+async def _break_off(place: BucketAddress, key: str, body: bytes) -> None:
     """Say what is to come, and hang up before any of it."""
     host = place.endpoint.removeprefix("http://")
     path = path_text(place.bucket, place.prefix + key)

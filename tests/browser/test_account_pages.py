@@ -21,7 +21,7 @@ from tidemill.control.http.statuses import STATUS
 from tidemill.core.accounts.kyc import Kyc
 from tidemill.core.accounts.roles import Role, Scope
 from tidemill.core.notices.mail import LetterKind
-from tidemill.store.accounts.logins import Result
+from tidemill.store.accounts.logins import LoginResult
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -496,7 +496,7 @@ def test_every_text_is_there_in_every_language(visitors: Visitors) -> None:
     named = {
         *(f"role_{role}" for role in Role),
         *(f"kyc_{state}" for state in Kyc),
-        *(f"login_{result}" for result in Result),
+        *(f"login_{result}" for result in LoginResult),
         *(f"scope_{scope.replace(':', '_')}" for scope in Scope),
     }
     assert named <= {key.split()[0] for key in keys[0]}

@@ -10,7 +10,7 @@ import pytest
 from tests.worlds.places import reachable_directory
 from tests.worlds.pools.pool import Pool, Running, pool_in, until
 from tidemill.cli.client.surroundings import operator_name
-from tidemill.core.events.trail_lines import act_of, head_of
+from tidemill.core.events.trail_lines import act_of, tip_of
 from tidemill.store.database import connect
 from tidemill.store.embedded import attach
 
@@ -171,7 +171,7 @@ async def test_a_restored_pool_verifies_and_tells_what_is_gone(place: Path) -> N
         await owner.close()
         done = pool.run("audit", "verify")
         assert (done.returncode, "Act 2 is missing." in done.stderr) == (1, True)
-        assert head_of((place / "audit-heads.txt").read_text().splitlines()[-1])
+        assert tip_of((place / "audit-heads.txt").read_text().splitlines()[-1])
 
 
 def _ready(pool: Pool) -> Running:

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import typer
 
-from tidemill.cli.client.credentials import Credentials, StoredTokens, stored_pools
+from tidemill.cli.client.credentials import CredentialsFile, StoredTokens, stored_pools
 from tidemill.cli.client.http_calls import pool_address
 from tidemill.cli.main import app
-from tidemill.cli.terminal.output import Declined
+from tidemill.cli.terminal.output import CommandRefused
 
 URL = "https://pool.example.com"
 TOKENS = StoredTokens(
@@ -30,14 +30,14 @@ TOKENS = StoredTokens(
 
 
 @pytest.fixture
-def stored(tmp_path: Path) -> Credentials:
-    credentials = Credentials(tmp_path / "config" / "credentials", URL)
+def stored(tmp_path: Path) -> CredentialsFile:
+    credentials = CredentialsFile(tmp_path / "config" / "credentials", URL)
     with credentials.locked():
         credentials.write(TOKENS)
     return credentials
 
 
-def test_tokens_are_read_as_they_were_written_and_are_for_their_owner_only(stored: Credentials) -> None:
+def test_tokens_are_read_as_they_were_written_and_are_for_their_owner_only(stored: CredentialsFile) -> None:
     assert stored.read() == TOKENS
     assert stat.S_IMODE(stored.file.stat().st_mode) == 0o600
     assert stat.S_IMODE(stored.file.parent.stat().st_mode) == 0o700
@@ -47,7 +47,7 @@ def test_tokens_are_read_as_they_were_written_and_are_for_their_owner_only(store
 def test_a_lenient_umask_changes_nothing(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        credentials = Credentials(tmp_path / "credentials", URL)
+        credentials = CredentialsFile(tmp_path / "credentials", URL)
         with credentials.locked():
             credentials.write(TOKENS)
     finally:
@@ -57,28 +57,28 @@ def test_a_lenient_umask_changes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644, 0o601])
-def test_a_file_that_others_can_use_is_refused(stored: Credentials, mode: int) -> None:
+def test_a_file_that_others_can_use_is_refused(stored: CredentialsFile, mode: int) -> None:
     stored.file.chmod(mode)
-    with pytest.raises(Declined, match=r"chmod 600 .*tidemill logout"):
+    with pytest.raises(CommandRefused, match=r"chmod 600 .*tidemill logout"):
         stored.read()
 
 
-def test_a_folder_that_others_can_use_is_refused(stored: Credentials) -> None:
+def test_a_folder_that_others_can_use_is_refused(stored: CredentialsFile) -> None:
     stored.file.parent.chmod(0o770)
-    with pytest.raises(Declined, match="chmod 700"):
+    with pytest.raises(CommandRefused, match="chmod 700"):
         stored.read()
-    with pytest.raises(Declined, match="chmod 700"), stored.locked():
+    with pytest.raises(CommandRefused, match="chmod 700"), stored.locked():
         pass
 
 
 @pytest.mark.needs("root")
-def test_what_belongs_to_another_user_is_refused(stored: Credentials) -> None:
+def test_what_belongs_to_another_user_is_refused(stored: CredentialsFile) -> None:
     os.chown(stored.file, 12345, -1)
-    with pytest.raises(Declined, match="belongs to another user"):
+    with pytest.raises(CommandRefused, match="belongs to another user"):
         stored.read()
 
 
-def test_a_link_to_another_file_is_not_followed(stored: Credentials, tmp_path: Path) -> None:
+def test_a_link_to_another_file_is_not_followed(stored: CredentialsFile, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere.json"
     stored.file.rename(elsewhere)
     stored.file.symlink_to(elsewhere)
@@ -90,16 +90,16 @@ def test_a_link_to_another_file_is_not_followed(stored: Credentials, tmp_path: P
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"url": 1}', '{"url": "x"}', "1" * 100_000, '{"a": "b"}'])
-def test_a_file_that_holds_something_else_is_refused(stored: Credentials, text: str) -> None:
+def test_a_file_that_holds_something_else_is_refused(stored: CredentialsFile, text: str) -> None:
     stored.file.write_text(text)
-    with pytest.raises(Declined, match="log in again"):
+    with pytest.raises(CommandRefused, match="log in again"):
         stored.read()
 
 
-def test_tokens_of_another_pool_are_never_used(stored: Credentials) -> None:
+def test_tokens_of_another_pool_are_never_used(stored: CredentialsFile) -> None:
     with stored.locked():
         stored.write(replace(TOKENS, url="https://evil.example.com"))
-    with pytest.raises(Declined, match="evil"):
+    with pytest.raises(CommandRefused, match="evil"):
         stored.read()
 
 
@@ -111,12 +111,12 @@ def test_each_pool_has_its_own_file(tmp_path: Path) -> None:
         "http://[::1]:8420",
         "http://localhost",
     ]
-    files = {Credentials(tmp_path, url).file for url in urls}
+    files = {CredentialsFile(tmp_path, url).file for url in urls}
     assert len(files) == len(urls)
     assert {file.parent for file in files} == {tmp_path}
 
 
-def test_a_draft_of_somebody_who_was_killed_is_no_obstacle(stored: Credentials) -> None:
+def test_a_draft_of_somebody_who_was_killed_is_no_obstacle(stored: CredentialsFile) -> None:
     draft = stored.file.with_suffix(".draft")
     draft.write_text("half")
     draft.chmod(0o666)
@@ -130,7 +130,7 @@ def test_tokens_are_not_in_what_an_error_may_show() -> None:
     assert "refresh'" not in repr(TOKENS)
 
 
-def test_one_at_a_time_has_the_file(stored: Credentials) -> None:
+def test_one_at_a_time_has_the_file(stored: CredentialsFile) -> None:
     inside, most = 0, 0
 
     def change() -> None:
@@ -194,7 +194,7 @@ def test_an_address_has_one_spelling(written: str, address: str) -> None:
     ],
 )
 def test_an_address_to_which_nothing_secret_may_be_sent_is_refused(written: str) -> None:
-    with pytest.raises(Declined):
+    with pytest.raises(CommandRefused):
         pool_address(written)
 
 

@@ -13,7 +13,7 @@ from tests.worlds.pools.desk import Desk
 from tests.worlds.pools.people import MANY, People, people_of
 from tests.worlds.pools.pool import Running, pool_in
 from tidemill.cli.jobs.job_files import read_job
-from tidemill.cli.terminal.output import Declined
+from tidemill.cli.terminal.output import CommandRefused
 
 JOB = """
 # A product of matrices
@@ -141,7 +141,7 @@ def test_a_mistyped_field_of_a_job_is_named(office: Office, tmp_path: Path) -> N
 def test_what_is_no_job_file_is_refused(tmp_path: Path, content: str) -> None:
     file = tmp_path / "job.yaml"
     file.write_text(content)
-    with pytest.raises(Declined):
+    with pytest.raises(CommandRefused):
         read_job(file)
 
 
@@ -155,5 +155,5 @@ def test_a_job_file_is_read_as_it_is_written(tmp_path: Path) -> None:
         "parameters": {"seconds": 5},
     }
     file.write_bytes(b"#" * 2_000_000)
-    with pytest.raises(Declined, match="more than"):
+    with pytest.raises(CommandRefused, match="more than"):
         read_job(file)

@@ -12,7 +12,7 @@ import pytest
 from tests.core.jobs.test_receipts import NODE, a_receipt
 from tests.core.trust.test_proofs import a_statement
 from tidemill.cli.main import run
-from tidemill.core.jobs.receipts import batch, inclusion, signed
+from tidemill.core.jobs.receipts import batch_bytes, inclusion, sign_batch
 from tidemill.core.matrices.seeded_matrices import LEFT, RIGHT, drawn_rows
 from tidemill.core.trust.proofs.file import FILE_MAX_BYTES, ProofFile, SignedReceipt, file_bytes, read_file
 from tidemill.core.trust.proofs.refusals import ProofRefusal
@@ -34,8 +34,8 @@ def a_file(**changes: Any) -> ProofFile:
     of = a_statement(left, right, product)
     proof = prove(of, left, right)
     attempt = {"task_id": of.task_id, "attempt_id": of.attempt_id, "node_id": of.node_id, "lease": of.lease}
-    sent = batch([a_receipt(8), a_receipt(9, **attempt, proof=proof), a_receipt(10)])
-    receipt = SignedReceipt(inclusion(sent, 1), signed(NODE, sent), NODE.key)
+    sent = batch_bytes([a_receipt(8), a_receipt(9, **attempt, proof=proof), a_receipt(10)])
+    receipt = SignedReceipt(inclusion(sent, 1), sign_batch(NODE, sent), NODE.key)
     return dataclasses.replace(ProofFile(of, proof, SEED, receipt), **changes)
 
 
@@ -108,8 +108,8 @@ def test_a_proof_moved_to_another_attempt_is_refused(place: Path, capsys: pytest
 def test_a_receipt_of_another_attempt_or_by_another_key_is_refused(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sent = batch([a_receipt(8), a_receipt(9)])
-    other = SignedReceipt(inclusion(sent, 1), signed(NODE, sent), NODE.key)
+    sent = batch_bytes([a_receipt(8), a_receipt(9)])
+    other = SignedReceipt(inclusion(sent, 1), sign_batch(NODE, sent), NODE.key)
     assert verified(place, a_file(receipt=other), *given(place, "c")) == 1
     assert ProofRefusal.PROOF_RECEIPT_OTHER.sentence in capsys.readouterr().err
     true = a_file().receipt

@@ -29,7 +29,7 @@ from tidemill.core.operations.switches import Switch
 from tidemill.core.settings import Settings, build
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import DatabaseClock, monotonic_us, read_clock
-from tidemill.store.database import Database, Limits
+from tidemill.store.database import Database, DatabaseLimits
 from tidemill.store.events import events
 from tidemill.store.ledger import books, ledger
 from tidemill.store.ledger.poster import Poster
@@ -307,7 +307,7 @@ async def test_the_feed_serves_recent_events_from_memory_and_old_ones_from_the_l
 
 async def test_a_batch_leased_by_many_loops_is_applied_once(urls: DatabaseUrls, parts: Parts) -> None:
     """The pattern of docs/how-to/add-a-loop.md: lease rows with a token, decide, apply only where the token matches."""
-    owner = await Database.open(urls.owner, Limits(connections=8, statement_s=30, lock_s=10), "test")
+    owner = await Database.open(urls.owner, DatabaseLimits(connections=8, statement_s=30, lock_s=10), "test")
     async with owner.connection() as connection:
         await connection.execute(
             "CREATE TABLE chore (id int PRIMARY KEY, state text NOT NULL DEFAULT 'open', token uuid, "

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemill.core.matrices.npy import HEADER_MAX_BYTES, Layout, Unreadable, header_of, read_layout
+from tidemill.core.matrices.npy import HEADER_MAX_BYTES, MatrixLayout, UnreadableFile, header_of, read_layout
 from tidemill.core.matrices.safetensors import Tensor, read_tensors
 from tidemill.core.matrices.seeded_matrices import LEFT, RIGHT, drawn_rows, drawn_words
 from tidemill.core.pictures import pixels_of, png_bytes, png_of
@@ -72,7 +72,7 @@ def test_our_files_are_numpys_and_numpys_are_read(element: str, rows: int, colum
     buffer = io.BytesIO()
     np.save(buffer, entries)
     theirs = buffer.getvalue()
-    layout = Layout(element, rows, columns)
+    layout = MatrixLayout(element, rows, columns)
     assert header_of(layout) + entries.tobytes() == theirs
     assert read_layout(theirs[:HEADER_MAX_BYTES], len(theirs)) == layout
 
@@ -82,7 +82,7 @@ def test_every_version_of_the_format_is_read(version: tuple[int, int]) -> None:
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, np.zeros((3, 4), dtype=np.float32), version=version)
     layout = read_layout(buffer.getvalue(), len(buffer.getvalue()))
-    assert isinstance(layout, Layout)
+    assert isinstance(layout, MatrixLayout)
     assert (layout.element, layout.rows, layout.columns) == ("float32", 3, 4)
 
 
@@ -119,14 +119,14 @@ def npy(header: str, version: int = 1) -> bytes:
     ids=lambda file: repr(file[8:60]),
 )
 def test_a_header_that_is_no_such_matrix_is_unreadable(file: bytes) -> None:
-    assert isinstance(read_layout(file[:HEADER_MAX_BYTES], len(file)), Unreadable)
+    assert isinstance(read_layout(file[:HEADER_MAX_BYTES], len(file)), UnreadableFile)
 
 
 @given(st.binary(max_size=300))
 def test_no_bytes_break_the_readers(noise: bytes) -> None:
     for file in (noise, b"\x93NUMPY\x01\x00" + noise, npy(repr(noise))):
-        assert isinstance(read_layout(file[:HEADER_MAX_BYTES], len(file)), Unreadable)
-    assert isinstance(read_tensors(noise, len(noise)), Unreadable)
+        assert isinstance(read_layout(file[:HEADER_MAX_BYTES], len(file)), UnreadableFile)
+    assert isinstance(read_tensors(noise, len(noise)), UnreadableFile)
     assert pixels_of(noise, 1, 1) is None
 
 
@@ -179,7 +179,7 @@ def test_tensors_are_found_where_they_lie() -> None:
     ids=lambda file: repr(file[8:60]),
 )  # fmt: skip
 def test_a_header_that_lies_is_unreadable(file: bytes) -> None:
-    assert isinstance(read_tensors(file, len(file)), Unreadable)
+    assert isinstance(read_tensors(file, len(file)), UnreadableFile)
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 2**32))

@@ -16,7 +16,7 @@ from tidemill.core.limits import (
     available,
     due_at,
     give_back,
-    next_lease,
+    next_token_lease,
     take,
 )
 
@@ -123,16 +123,16 @@ def test_tokens_are_there_when_they_are_due_and_not_before(limit: Limit, ahead_u
 
 @given(LIMITS, st.integers(0, COUNT_MAX), st.integers(-DAY, DAY))
 def test_a_lease_is_at_least_one_token_and_at_most_a_tenth_of_the_limit(limit: Limit, used: int, in_us: int) -> None:
-    assert 1 <= next_lease(limit, used, in_us) <= max(1, limit.count // 10)
+    assert 1 <= next_token_lease(limit, used, in_us) <= max(1, limit.count // 10)
 
 
 def test_leases_grow_with_the_pace_of_the_caller() -> None:
     fast, login = Limit("fast", 100_000, MINUTE), Limit("login", 5, MINUTE)
-    assert next_lease(fast, used=0, in_us=DAY) == 1
-    assert next_lease(fast, used=8, in_us=1000) == 16
-    assert next_lease(fast, used=800, in_us=SECOND) == 400
-    assert next_lease(fast, used=100, in_us=HOUR) == 1
-    assert next_lease(login, used=5, in_us=1) == 1
+    assert next_token_lease(fast, used=0, in_us=DAY) == 1
+    assert next_token_lease(fast, used=8, in_us=1000) == 16
+    assert next_token_lease(fast, used=800, in_us=SECOND) == 400
+    assert next_token_lease(fast, used=100, in_us=HOUR) == 1
+    assert next_token_lease(login, used=5, in_us=1) == 1
 
 
 @pytest.mark.parametrize(("count", "per_us"), [(0, MINUTE), (COUNT_MAX + 1, MINUTE), (5, SECOND - 1), (5, DAY + 1)])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.operations.backups import backup_name, made_at, superfluous
-from tidemill.core.operations.switches import Switch, SwitchRefusal, SwitchState, holding, throw
+from tidemill.core.operations.switches import Switch, SwitchRefusal, SwitchState, stopping_switch, throw
 from tidemill.core.pace import Backoff, between_ticks
 from tidemill.core.reasons import ReasonRefusal
 from tidemill.store.query import compile_names
@@ -35,11 +35,11 @@ def test_throwing_a_switch(current: SwitchState, stop: bool, reason: str, expect
 
 def test_a_loop_is_held_by_its_own_switch_and_by_the_one_for_all() -> None:
     everything = SwitchState(Switch.ALL, stopped=True, reason="why", changed_by="me", changed_at=NOW)
-    assert holding(Switch.PLACEMENT, [STOPPED]) is STOPPED
-    assert holding(Switch.PAYOUTS, [STOPPED]) is None
-    assert holding(Switch.PAYOUTS, [STOPPED, everything]) is everything
-    assert holding(Switch.PLACEMENT, [RUNNING]) is None
-    assert holding(None, [everything]) is None
+    assert stopping_switch(Switch.PLACEMENT, [STOPPED]) is STOPPED
+    assert stopping_switch(Switch.PAYOUTS, [STOPPED]) is None
+    assert stopping_switch(Switch.PAYOUTS, [STOPPED, everything]) is everything
+    assert stopping_switch(Switch.PLACEMENT, [RUNNING]) is None
+    assert stopping_switch(None, [everything]) is None
 
 
 @given(st.integers(1, 10_000), st.floats(0, 1, exclude_max=True))

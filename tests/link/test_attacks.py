@@ -9,7 +9,7 @@ import pytest
 from tests.link.test_hostile_peers import frame, is_cut_off
 from tests.worlds.agents.link_ends import MemoryRegistry, Trouble, facts, served, soon
 from tidemill.core.signatures import Identity
-from tidemill.link.held.registry import HeardReports, Outcome
+from tidemill.link.held.registry import ReportsAnswer, ReportsArrival
 from tidemill.link.held.rules import LinkRules
 from tidemill.wire.messages import ChannelCredit
 from tidemill.wire.websocket import Opcode
@@ -20,7 +20,7 @@ class OneFrameANode(MemoryRegistry):
 
     slow: asyncio.Event
 
-    async def reported(self, heard: Sequence[HeardReports]) -> Sequence[Outcome]:
+    async def reported(self, heard: Sequence[ReportsArrival]) -> Sequence[ReportsAnswer]:
         assert len({one.held.node_id for one in heard}) == len(heard), "two frames of one node at once"
         await self.slow.wait()
         return await super().reported(heard)
@@ -54,7 +54,7 @@ class Choking(MemoryRegistry):
 
     on: UUID | None = None
 
-    async def reported(self, heard: Sequence[HeardReports]) -> Sequence[Outcome]:
+    async def reported(self, heard: Sequence[ReportsArrival]) -> Sequence[ReportsAnswer]:
         if any(one.held.node_id == self.on for one in heard):
             raise Trouble("It took too long.")
         return await super().reported(heard)

@@ -9,12 +9,12 @@ import pytest
 
 from tests.worlds.agents.link_ends import Agent, Served, echoing, served, soon
 from tidemill.link.held.speed import BYTES_MAX
-from tidemill.link.held.streams import ChannelBroken, Stream
+from tidemill.link.held.streams import ChannelBroken, HeldStream
 from tidemill.wire.channels import WINDOW, ChannelEnded, ChannelOpened, ChannelReceived
 from tidemill.wire.link import LinkEvent
 
 
-async def whole(stream: Stream) -> bytes:
+async def whole(stream: HeldStream) -> bytes:
     """Everything until the other side ends."""
     pieces = []
     while piece := await stream.read():
@@ -55,7 +55,7 @@ async def test_an_agent_opens_a_channel_for_a_purpose_that_is_served() -> None:
     async with served() as pool:
         got: list[tuple[str, bytes, bytes]] = []
 
-        async def serve(stream: Stream) -> None:
+        async def serve(stream: HeldStream) -> None:
             got.append((stream.purpose, stream.about, await whole(stream)))
             await stream.write(b"thanks")
             stream.end()
@@ -81,10 +81,10 @@ async def test_a_purpose_that_nobody_serves_is_refused_and_the_link_goes_on() ->
 async def test_a_server_that_fails_or_forgets_to_end_ends_its_channel_and_nothing_else() -> None:
     async with served() as pool:
 
-        async def fail(stream: Stream) -> None:
+        async def fail(stream: HeldStream) -> None:
             raise ZeroDivisionError
 
-        async def forget(stream: Stream) -> None:
+        async def forget(stream: HeldStream) -> None:
             await stream.write(b"and then?")
 
         pool.links.accept("fails", fail)
@@ -112,10 +112,10 @@ async def test_a_slow_reader_holds_up_its_writer_and_nobody_else() -> None:
 
 async def test_what_the_pool_does_not_read_is_not_sent() -> None:
     async with served() as pool:
-        streams: list[Stream] = []
+        streams: list[HeldStream] = []
         done = asyncio.Event()
 
-        async def serve(stream: Stream) -> None:
+        async def serve(stream: HeldStream) -> None:
             streams.append(stream)
             await done.wait()
             assert len(await whole(stream)) == 3 * WINDOW
@@ -233,6 +233,6 @@ def _echo_all_but(number: int):  # type: ignore[no-untyped-def]
     return answer
 
 
-async def _write_all(stream: Stream, count: int) -> None:
+async def _write_all(stream: HeldStream, count: int) -> None:
     for _ in range(0, count, 64 * 1024):
         await stream.write(bytes(64 * 1024))

@@ -9,9 +9,9 @@ from tests.worlds.agents.link_ends import Served, opening, served, soon
 from tidemill.core.clock import SECOND
 from tidemill.link.held.rules import LinkRules
 from tidemill.wire.channels import CHANNELS_MAX
-from tidemill.wire.link import State
-from tidemill.wire.messages import FRAME_MAX, ChannelOpen, Ping, Set, encoded
-from tidemill.wire.websocket import Opcode, written
+from tidemill.wire.link import LinkPhase
+from tidemill.wire.messages import FRAME_MAX, ChannelOpen, Ping, Wish, encode
+from tidemill.wire.websocket import Opcode, write_frame
 
 
 def frame(opcode: int, content: bytes, *, masked: bool = True, final: bool = True, length: int | None = None) -> bytes:
@@ -171,14 +171,14 @@ async def test_a_peer_that_asks_without_end_and_never_reads_is_cut_off_and_other
         assert agent.transport
         agent.transport.pause_reading()
         before = resident_mib()
-        ping = b"".join(written(Opcode.BINARY, encoded(Ping(1)), masked=True)) * 1000
+        ping = b"".join(write_frame(Opcode.BINARY, encode(Ping(1)), masked=True)) * 1000
         flooding = asyncio.create_task(_flood(agent.transport, ping))
         other.beat()
         await soon(lambda: bool(pool.registry.beats))
         await asyncio.sleep(2)
         flooding.cancel()
         for _ in range(200):
-            pool.links.order(node_id, [Set("rules", bytes(60_000))])
+            pool.links.order(node_id, [Wish("rules", bytes(60_000))])
         await asyncio.sleep(0.3)
         pool.links.time._counted_us += 31 * SECOND
         await soon(lambda: node_id not in pool.links.held())
@@ -190,7 +190,7 @@ async def test_a_flood_of_small_frames_is_slowed_down_and_not_kept() -> None:
         agent, node_id = await pool.welcomed()
         for _ in range(100):
             for _ in range(100):
-                agent.link._queue.append(encoded(Ping(1)))
+                agent.link._queue.append(encode(Ping(1)))
             agent.flush()
         await asyncio.sleep(0.2)
         assert pool.links.counters.frames_in < 4_000
@@ -214,7 +214,7 @@ async def test_ten_thousand_channels_are_refused_one_by_one_or_all_at_once() -> 
     async with served() as pool:
         agent, node_id = await pool.welcomed()
         for number in range(1, 20_000, 2):
-            agent.link._queue.append(encoded(ChannelOpen(number, "nonsense", 1)))
+            agent.link._queue.append(encode(ChannelOpen(number, "nonsense", 1)))
         agent.flush()
         await soon(lambda: pool.links.counters.frames_in > 10_000, 20)
         assert node_id in pool.links.held()
@@ -223,7 +223,7 @@ async def test_ten_thousand_channels_are_refused_one_by_one_or_all_at_once() -> 
         assert silent.transport
         silent.transport.pause_reading()
         opens = b"".join(
-            b"".join(written(Opcode.BINARY, encoded(ChannelOpen(number, "x", 1)), masked=True))
+            b"".join(write_frame(Opcode.BINARY, encode(ChannelOpen(number, "x", 1)), masked=True))
             for number in range(1, 400_000, 2)
         )
         silent.transport.write(opens)
@@ -242,7 +242,7 @@ async def test_a_peer_that_resets_at_any_moment_leaves_nothing_behind() -> None:
         assert pool.links.shaking_hands == 0
         assert pool.links.open == 0
         agent, _ = await pool.welcomed()
-        assert agent.link.state is State.OPEN
+        assert agent.link.state is LinkPhase.OPEN
 
 
 async def _flood(transport: asyncio.Transport, content: bytes) -> None:

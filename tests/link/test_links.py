@@ -7,21 +7,21 @@ from uuid import uuid4
 from tests.worlds.agents.link_ends import MemoryRegistry, facts, served, soon
 from tidemill.core.signatures import Identity
 from tidemill.link.held.rules import LinkRules
-from tidemill.wire.link import Closed, Ordered, Safe, TurnedAway
-from tidemill.wire.messages import Beat, Set
+from tidemill.wire.link import Closed, Instructed, Safe, TurnedAway
+from tidemill.wire.messages import BeatMessage, Wish
 
 SOME = Identity(bytes(range(3, 35)))
 
 
 async def test_an_agent_comes_in_is_given_orders_and_is_known_here() -> None:
-    registry = MemoryRegistry(orders=[Set("rules", b"{}")])
+    registry = MemoryRegistry(orders=[Wish("rules", b"{}")])
     async with served(registry=registry) as pool:
         agent, node_id = await pool.welcomed()
-        assert (await agent.until(Ordered)) == Ordered([Set("rules", b"{}")])
+        assert (await agent.until(Instructed)) == Instructed([Wish("rules", b"{}")])
         assert pool.links.held() == {node_id: 1}
-        assert pool.links.order(node_id, [Set("versions", b"1")])
-        await agent.until(Ordered, lambda event: event == Ordered([Set("versions", b"1")]))
-        assert not pool.links.order(uuid4(), [Set("versions", b"1")])
+        assert pool.links.order(node_id, [Wish("versions", b"1")])
+        await agent.until(Instructed, lambda event: event == Instructed([Wish("versions", b"1")]))
+        assert not pool.links.order(uuid4(), [Wish("versions", b"1")])
         assert (pool.links.open, pool.links.shaking_hands, pool.links.counters.welcomed) == (1, 0, 1)
 
 
@@ -70,10 +70,10 @@ async def test_beats_are_told_once_a_second_the_newest_of_each_and_none_is_lost_
         agent, node_id = await pool.welcomed()
         pool.registry.broken = True
         for number in range(1, 100):
-            agent.beat(Beat(number, 5, 1, 1, None, []))
+            agent.beat(BeatMessage(number, 5, 1, 1, None, []))
         await asyncio.sleep(1.5)
         assert pool.registry.beats == []
-        agent.beat(Beat(100, 5, 1, 1, None, []))
+        agent.beat(BeatMessage(100, 5, 1, 1, None, []))
         pool.registry.broken = False
         await soon(lambda: bool(pool.registry.beats))
         assert [(heard.held.node_id, heard.beat.number) for heard in pool.registry.beats] == [(node_id, 100)]

@@ -19,8 +19,8 @@ from tidemill.link.dialled.spool import BEAT_EVERY_US, Spool
 from tidemill.link.dialled.spool_file import SpoolFile
 from tidemill.wire.delivery import Outbox
 from tidemill.wire.errors import ProtocolError
-from tidemill.wire.messages import Facts, Report, Reports, encoded
-from tidemill.wire.spool_reports import DROPPED, PAST_BEAT, Dropped, PastBeat, as_facts, said_in
+from tidemill.wire.messages import Facts, Report, Reports, encode
+from tidemill.wire.spool_reports import DROPPED, PAST_BEAT, PastBeatReport, SpoolGap, as_facts, spool_report_in
 
 MIB = 1024 * 1024
 NOW = Instant(1_800_000_000 * SECOND)
@@ -129,7 +129,7 @@ async def test_a_full_spool_drops_the_oldest_log_lines_and_no_receipt_and_tells_
         if number in dropped:
             assert isinstance(report, Facts)
             tens = number // 10 * 10
-            assert said_in(report) == Dropped(tens + 1, min(tens + 9, max(dropped)), "full")
+            assert spool_report_in(report) == SpoolGap(tens + 1, min(tens + 9, max(dropped)), "full")
     await spool.close()
 
 
@@ -171,8 +171,8 @@ async def test_what_the_pool_has_is_forgotten_also_in_the_middle_of_dropped_ones
     ((number, report),) = await spool.read(50, 1)
     assert number == 51
     assert isinstance(report, Facts)
-    said = said_in(report)
-    assert isinstance(said, Dropped)
+    said = spool_report_in(report)
+    assert isinstance(said, SpoolGap)
     assert (said.first, said.why) == (51, "full")
     assert said.last > 200
     await spool.close()
@@ -271,7 +271,7 @@ async def test_while_offline_one_beat_a_minute_is_kept(file: Path) -> None:
     assert [number for number in kept if number] == [1, 2, 3]
     facts = (await spool.read(0, MIB))[1][1]
     assert isinstance(facts, Facts)
-    assert said_in(facts) == PastBeat(NOW + BEAT_EVERY_US, beat(6))
+    assert spool_report_in(facts) == PastBeatReport(NOW + BEAT_EVERY_US, beat(6))
     assert await spool.keep_beat(beat(99), Instant(NOW - SECOND)) == 4, "a clock that went back does not silence it"
     await spool.close()
 
@@ -340,7 +340,7 @@ async def test_a_report_that_the_disk_has_changed_is_told_as_damaged_and_stops_n
     for number in (3, 4):
         facts = reports[number]
         assert isinstance(facts, Facts)
-        assert said_in(facts) == Dropped(number, number, "damaged")
+        assert spool_report_in(facts) == SpoolGap(number, number, "damaged")
     assert number_in(reports[5]) == 4
     await spool.close()
 
@@ -391,12 +391,12 @@ async def test_a_place_that_does_not_exist_is_named(tmp_path: Path) -> None:
 )
 def test_what_a_peer_makes_up_about_its_spool_is_refused(facts: Facts) -> None:
     with pytest.raises(ProtocolError):
-        said_in(facts)
+        spool_report_in(facts)
 
 
 def test_facts_about_something_else_are_not_the_spools() -> None:
-    assert said_in(Facts("hardware", b"{}")) is None
-    assert len(encoded(Reports(1, [as_facts(Dropped(1, 2**53, "damaged"))]))) < 100
+    assert spool_report_in(Facts("hardware", b"{}")) is None
+    assert len(encode(Reports(1, [as_facts(SpoolGap(1, 2**53, "damaged"))]))) < 100
 
 
 async def _all(spool: Spool) -> list[tuple[int, Report]]:

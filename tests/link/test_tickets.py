@@ -14,14 +14,14 @@ from tidemill.core.clock import SECOND, Instant
 from tidemill.core.signatures import Identity
 from tidemill.link.held.tickets import TicketRegistry
 from tidemill.wire.link import TurnedAway
-from tidemill.wire.tickets import Admission, Ticket, TicketRefusal, check, issue
+from tidemill.wire.tickets import Ticket, TicketGrant, TicketRefusal, check, issue
 
 POOL = Identity(bytes(range(5, 37)))
 NODE = Identity(bytes(range(6, 38)))
 NODE_ID = bytes(range(16))
 NOW = StillClock().now()
 NUMBER = bytes(range(16, 32))
-FOR = Admission(NODE_ID, NODE.key, "gateway", GATEWAY.key)
+FOR = TicketGrant(NODE_ID, NODE.key, "gateway", GATEWAY.key)
 
 
 def test_a_ticket_opens_the_door_it_was_made_for_until_it_expires() -> None:
@@ -42,7 +42,7 @@ def test_a_ticket_opens_the_door_it_was_made_for_until_it_expires() -> None:
         replace(FOR, audience_key=NODE.key),
     ],
 )
-def test_a_ticket_opens_nothing_for_anybody_else(other: Admission) -> None:
+def test_a_ticket_opens_nothing_for_anybody_else(other: TicketGrant) -> None:
     assert check(issue(POOL, FOR, NUMBER, NOW), other, POOL.key, NOW) is TicketRefusal.TICKET_WRONG
     assert check(issue(GATEWAY, FOR, NUMBER, NOW), FOR, POOL.key, NOW) is TicketRefusal.TICKET_WRONG
 

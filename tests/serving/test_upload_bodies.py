@@ -28,12 +28,12 @@ from tidemill.serving.upload_body import (
     LEAST_BYTES,
     PLACE_BYTES,
     SMALL_PLACE_BYTES,
-    Body,
-    TakenBody,
+    ConnectionBody,
+    UploadBody,
 )
 
 CONTENT = random.Random(8).randbytes(2 * PLACE_BYTES + LEAST_BYTES + 77)
-Take = Callable[[Body], Awaitable[None]]
+Take = Callable[[UploadBody], Awaitable[None]]
 
 
 @dataclass
@@ -47,9 +47,9 @@ class Served:
     taken: list[bool] = field(default_factory=list)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        body: Body | None = scope["state"].get(BODY)
+        body: UploadBody | None = scope["state"].get(BODY)
         assert (body is not None) == may_be_large(scope["method"], scope["path"])
-        self.taken.append(isinstance(body, TakenBody))
+        self.taken.append(isinstance(body, ConnectionBody))
         if body:
             await (self.take or self.take_all)(body)
         else:
@@ -57,7 +57,7 @@ class Served:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
         await send({"type": "http.response.body", "body": b"ok"})
 
-    async def take_all(self, body: Body) -> None:
+    async def take_all(self, body: UploadBody) -> None:
         taken = bytearray()
         async for piece in body.pieces(0):
             taken += piece
@@ -171,7 +171,7 @@ def test_what_came_before_a_connection_broke_is_handed_out() -> None:
 def test_what_came_before_a_connection_broke_is_handed_out_also_to_who_asks_late(length: int | None) -> None:
     sent, how = CONTENT[:50_000], [] if length else ["Transfer-Encoding: chunked"]
 
-    async def late(body: Body) -> None:
+    async def late(body: UploadBody) -> None:
         await asyncio.sleep(0.3)
         await pool_of[0].take_all(body)
 
@@ -194,7 +194,7 @@ def test_what_came_before_a_connection_broke_is_handed_out_also_to_who_asks_late
 def test_what_comes_slowly_is_handed_out_soon() -> None:
     came = [0]
 
-    async def watched(body: Body) -> None:
+    async def watched(body: UploadBody) -> None:
         async for piece in body.pieces(5):
             came[0] += len(piece)
 
@@ -218,7 +218,7 @@ def test_a_connection_that_waits_for_its_next_request_keeps_no_memory_of_its_las
     places: weakref.WeakSet[mmap] = weakref.WeakSet()
     seen: list[int] = []
 
-    async def watched(body: Body) -> None:
+    async def watched(body: UploadBody) -> None:
         async for piece in body.pieces(0):
             if isinstance(piece.obj, mmap):
                 places.add(piece.obj)
@@ -240,7 +240,7 @@ def test_a_connection_that_waits_for_its_next_request_keeps_no_memory_of_its_las
 def test_many_large_bodies_at_a_time_have_little_memory_each() -> None:
     most = 0
 
-    async def watched(body: Body) -> None:
+    async def watched(body: UploadBody) -> None:
         nonlocal most
         large = 0
         async for piece in body.pieces(0):
@@ -270,8 +270,8 @@ def test_many_large_bodies_at_a_time_have_little_memory_each() -> None:
 
 @pytest.mark.parametrize("wanted", [0, 1, 3])
 def test_of_a_body_that_is_not_wanted_to_its_end_the_rest_is_dropped_and_the_next_request_answered(wanted: int) -> None:
-    async def some(body: Body) -> None:
-        if not isinstance(body, TakenBody):
+    async def some(body: UploadBody) -> None:
+        if not isinstance(body, ConnectionBody):
             return await pool_of[0].take_all(body)
         pieces = body.pieces(0)
         for _ in range(wanted):
@@ -296,7 +296,7 @@ def test_of_a_body_that_is_not_wanted_to_its_end_the_rest_is_dropped_and_the_nex
 
 
 def test_a_sender_who_stops_is_cut_off_also_when_his_body_is_not_wanted() -> None:
-    async def one(body: Body) -> None:
+    async def one(body: UploadBody) -> None:
         await anext(body.pieces(0))
 
     async def work() -> None:
@@ -313,7 +313,7 @@ def test_a_sender_who_stops_is_cut_off_also_when_his_body_is_not_wanted() -> Non
 
 
 def test_a_steady_sender_and_one_whom_we_keep_waiting_are_not_cut_off() -> None:
-    async def slowly(body: Body) -> None:
+    async def slowly(body: UploadBody) -> None:
         await asyncio.sleep(2)
         await pool_of[0].take_all(body)
 

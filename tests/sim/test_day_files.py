@@ -13,7 +13,7 @@ from tidemill.core.nodes.rules.windows import Window
 from tidemill.sim.days.worlds.orders import read_profile
 from tidemill.sim.days.worlds.presence import Spans, read_churn
 from tidemill.sim.days.worlds.synthetic import synthetic
-from tidemill.sim.days.worlds.traces import read_sorts
+from tidemill.sim.days.worlds.traces import read_task_types
 from tidemill.sim.days.worlds.world import WorldFault
 from tidemill.sim.days.worlds.world_files import lines_of, read_world
 
@@ -130,7 +130,7 @@ def test_arrivals_are_read_from_rates_and_from_times(tmp_path: Path) -> None:
 
 
 def test_a_cluster_of_lists_is_a_world_with_its_sorts(files: Path) -> None:
-    world, sorts = read_sorts(files / "nodes.csv", files / "pods.csv")
+    world, sorts = read_task_types(files / "nodes.csv", files / "pods.csv")
     assert [len(one.seller.candidate.devices) for one in world.members] == [4, 2]
     assert {sort.name: (sort.weight, len(sort.lengths)) for sort in sorts} == {
         "1 devices, 4 cores, 8192 MiB": (2, 2),
@@ -139,7 +139,7 @@ def test_a_cluster_of_lists_is_a_world_with_its_sorts(files: Path) -> None:
     }
     without_times = "\n".join(",".join(line.split(",")[:6]) for line in PODS.splitlines())
     (files / "pods.csv").write_text(without_times)
-    assert not any(sort.lengths for sort in read_sorts(files / "nodes.csv", files / "pods.csv")[1])
+    assert not any(sort.lengths for sort in read_task_types(files / "nodes.csv", files / "pods.csv")[1])
 
 
 def test_a_run_is_told_as_json_for_every_seed_and_both_sides(tmp_path: Path) -> None:

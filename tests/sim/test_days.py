@@ -14,31 +14,31 @@ from tidemill.control.placement.placement_policies import placement_policies
 from tidemill.core.clock import HOUR, SECOND, Instant
 from tidemill.core.jobs import task as task_rules
 from tidemill.core.jobs.attempt import ATTEMPTS, AttemptState, Happening
-from tidemill.core.jobs.task import Effect, Patience, TaskLife, TaskState
+from tidemill.core.jobs.task import RetryLimits, TaskEffect, TaskLife, TaskState
 from tidemill.core.nodes.rules.windows import Window
-from tidemill.core.placement.candidate import Candidate, Device
-from tidemill.core.placement.demand import Priority
-from tidemill.core.placement.index.pool import Pool
+from tidemill.core.placement.candidate import Candidate, CandidateDevice
+from tidemill.core.placement.demand import PriorityLevel
+from tidemill.core.placement.index.pool import CandidatePool
 from tidemill.core.placement.seller import Seller
 from tidemill.core.settings.tree import Settings
-from tidemill.core.settlement.rewards import Due, MarketPlan, Split
+from tidemill.core.settlement.rewards import AttemptPay, CommissionSplit, RewardPlan
 from tidemill.sim.days import books, lives, report, watch
 from tidemill.sim.days.chance import draw
 from tidemill.sim.days.day import Day
-from tidemill.sim.days.runs import Plan, WhatIf, read_load, simulate
-from tidemill.sim.days.scenario import MONDAY, Chances, Rules, Scenario
-from tidemill.sim.days.tally import Tally, jain
-from tidemill.sim.days.watch import Broken, Watch
+from tidemill.sim.days.runs import RunPlan, WhatIf, read_load, simulate
+from tidemill.sim.days.scenario import MONDAY, Chances, DayScenario, PoolRules
+from tidemill.sim.days.tally import DayTally, jain
+from tidemill.sim.days.watch import BrokenRule, RuleWatch
 from tidemill.sim.days.worlds import presence
-from tidemill.sim.days.worlds.orders import Demand, Orders, daily_wave, ordered
+from tidemill.sim.days.worlds.orders import OrderTable, OrderVolume, daily_wave, draw_orders
 from tidemill.sim.days.worlds.presence import AT_HOME, Churn, Spans, turns
-from tidemill.sim.days.worlds.sorts import OURS, fields
+from tidemill.sim.days.worlds.sorts import OURS, fit_task_types
 from tidemill.sim.days.worlds.synthetic import synthetic
-from tidemill.sim.days.worlds.world import Member, World, WorldFault, checked
+from tidemill.sim.days.worlds.world import Member, World, WorldFault, checked_world
 
 SETTINGS = Settings(home=Path())
 POLICIES = placement_policies(SETTINGS)
-RULES = Rules.of(SETTINGS)
+RULES = PoolRules.of(SETTINGS)
 USUAL = Chances()
 NOTHING_HAPPENS = Chances(0, 0, 0, 0, 0, 0)
 OFTEN = Churn(Spans(0.6, 2.0), Spans(0.6, 0.5))
@@ -55,20 +55,20 @@ def plan(
     chances: Chances = USUAL,
     seed: int = 1,
     policy: str = "value",
-) -> Plan:
-    return Plan(
+) -> RunPlan:
+    return RunPlan(
         world or synthetic(nodes, seed),
         OURS,
         POLICIES,
         policy,
         daily_wave(hours),
-        Demand(tasks, hours, fill),
+        OrderVolume(tasks, hours, fill),
         churn,
-        Scenario(RULES, hours, seed, chances),
+        DayScenario(RULES, hours, seed, chances),
     )
 
 
-def figures(tally: Tally) -> Mapping[str, Any]:
+def figures(tally: DayTally) -> Mapping[str, Any]:
     assert tally.shown is not None
     json.dumps(tally.shown.figures, allow_nan=False)
     return tally.shown.figures
@@ -81,7 +81,7 @@ def small_pool(*counts: int, windows: tuple[Window, ...] = ()) -> World:
         candidate = Candidate(
             UUID(int=number + 1),
             UUID(int=1000 + number),
-            (Device("GeForce RTX 3090", 24_576),) * count,
+            (CandidateDevice("GeForce RTX 3090", 24_576),) * count,
             8_000 * max(1, count),
             65_536 * max(1, count),
             disk_mib=100_000,
@@ -89,7 +89,7 @@ def small_pool(*counts: int, windows: tuple[Window, ...] = ()) -> World:
             kinds=frozenset({"embed", "render", "matmul", "container", "script"}),
         )
         members.append(Member(Seller(candidate, False, 1e13, 1e11), f"provider-{number + 1}", windows))
-    return checked(members)
+    return checked_world(members)
 
 
 def test_the_same_seed_gives_the_same_numbers_and_another_seed_gives_others() -> None:
@@ -208,7 +208,7 @@ def test_a_task_that_fails_on_three_nodes_of_one_owner_is_given_up() -> None:
         Member(replace(one.seller, candidate=replace(one.seller.candidate, owner_id=UUID(int=7))), "provider-1")
         for one in world.members
     ]
-    found = figures(simulate(plan(checked(one_owner), tasks=40, hours=24, fill=0.05, churn=None, chances=BROKEN)))
+    found = figures(simulate(plan(checked_world(one_owner), tasks=40, hours=24, fill=0.05, churn=None, chances=BROKEN)))
     assert found["attempts"]["crashed"] == 3 * found["tasks_by_end"]["failed"] > 60
     assert "faulted" not in found["attempts"]
 
@@ -244,15 +244,15 @@ def test_a_pool_that_can_do_nothing_that_is_ordered_says_so() -> None:
     world = small_pool(0)
     other = replace(world.members[0].seller.candidate, kinds=frozenset({"telepathy"}))
     with pytest.raises(WorldFault, match="can carry out anything"):
-        simulate(plan(checked([Member(Seller(other, False, 1.0, 1.0), "provider-1")])))
+        simulate(plan(checked_world([Member(Seller(other, False, 1.0, 1.0), "provider-1")])))
     with pytest.raises(WorldFault, match="no node"):
-        checked([])
+        checked_world([])
 
 
 def test_who_is_in_a_hurry_waits_less() -> None:
     base = plan(small_pool(*[2] * 20), tasks=6000, hours=12, fill=1.0, churn=None, chances=NOTHING_HAPPENS)
-    asked = fields(base.world, base.sorts, base.policy)
-    orders = ordered(base.world, asked, base.profile, base.demand, 1.0, 1)
+    asked = fit_task_types(base.world, base.sorts, base.policy)
+    orders = draw_orders(base.world, asked, base.profile, base.demand, 1.0, 1)
     day = Day(base.world, asked, orders, POLICIES, base.scenario)
     tally = day.run([True] * 20, [])
     assert tally.shown is not None
@@ -264,16 +264,16 @@ def test_who_is_in_a_hurry_waits_less() -> None:
 def test_who_has_nothing_at_work_goes_before_who_has() -> None:
     """Both devices are one customer's; the first that is free goes to the other, who came later."""
     base = plan(small_pool(1, 1), tasks=1, churn=None, chances=NOTHING_HAPPENS)
-    asked = fields(base.world, OURS[:1], base.policy)
+    asked = fit_task_types(base.world, OURS[:1], base.policy)
     jobs = 4
-    orders = Orders(
+    orders = OrderTable(
         at=[0, 1, 5 * SECOND, 9 * SECOND],
         sort=[0] * jobs,
         customer=[0, 0, 0, 1],
         tasks=[1, 1, 2, 1],
         first=[0, 1, 2, 4],
         length_s=[600.0, 1200.0, 600.0, 600.0],
-        priority=[Priority.NORMAL] * jobs,
+        priority=[PriorityLevel.NORMAL] * jobs,
         deadline_us=[HOUR * 24] * jobs,
         called_off_us=[-1] * jobs,
     )
@@ -289,8 +289,8 @@ def test_orders_fill_what_they_should_also_where_a_few_last_for_ever() -> None:
     base = plan(nodes=200, tasks=2000, hours=12, fill=0.5)
     endless = [replace(sort, lengths=(1.0,) * 99 + (1e5,)) for sort in OURS]
     for sorts in (OURS, endless):
-        asked = fields(base.world, sorts, "value")
-        orders = ordered(base.world, asked, base.profile, base.demand, 1.0, 1)
+        asked = fit_task_types(base.world, sorts, "value")
+        orders = draw_orders(base.world, asked, base.profile, base.demand, 1.0, 1)
         milli = [asked[sort].sort.request.asked_milli for sort in orders.sort]
         lasted = zip(milli, orders.tasks, orders.length_s, strict=True)
         busy = sum(one * count * min(length_s, 12 * 3600) for one, count, length_s in lasted)
@@ -321,58 +321,58 @@ def test_a_report_shows_every_run_and_fetches_nothing() -> None:
 def test_a_task_that_jumps_ahead_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     advances = {**task_rules._ADVANCES, Happening.STARTED: (TaskState.VERIFYING, ())}
     monkeypatch.setattr(task_rules, "_ADVANCES", advances)
-    with pytest.raises(Broken, match="was assigned and is verifying"):
+    with pytest.raises(BrokenRule, match="was assigned and is verifying"):
         simulate(plan(tasks=20))
 
 
 def test_an_attempt_that_comes_back_from_the_dead_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(ATTEMPTS, (AttemptState.SUBMITTED, Happening.PASSED), AttemptState.RUNNING)
-    with pytest.raises(Broken, match="was submitted is running"):
+    with pytest.raises(BrokenRule, match="was submitted is running"):
         simulate(plan(tasks=50, fill=0.05))
 
 
 def test_a_pool_that_gives_too_much_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """It forgets to count what it gave back, as a leak would."""
-    monkeypatch.setattr(Pool, "release", lambda *_: True)
-    with pytest.raises(Broken, match="attempts have"):
+    monkeypatch.setattr(CandidatePool, "release", lambda *_: True)
+    with pytest.raises(BrokenRule, match="attempts have"):
         simulate(plan())
 
 
 def test_a_task_that_fails_more_often_than_it_may_is_noticed() -> None:
-    looking = Watch(1, Patience())
-    with pytest.raises(Broken, match="failed 4 times"):
+    looking = RuleWatch(1, RetryLimits())
+    with pytest.raises(BrokenRule, match="failed 4 times"):
         looking.task(0, TaskLife(TaskState.COMPUTING, 3, 4, UUID(int=1)), TaskLife(TaskState.PENDING, 4, 4))
 
 
 def test_a_task_that_ends_twice_is_noticed() -> None:
-    looking = Watch(1, Patience())
+    looking = RuleWatch(1, RetryLimits())
     running, done = TaskLife(TaskState.VERIFYING, 0, 1, UUID(int=1)), TaskLife(TaskState.COMPLETED, 0, 1, UUID(int=1))
     looking.task(0, running, done)
-    with pytest.raises(Broken, match="ended twice"):
+    with pytest.raises(BrokenRule, match="ended twice"):
         looking.task(0, running, done)
 
 
 def test_pay_above_what_was_held_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lives, "due", lambda *_: Due(10**15, 0, 0))
-    with pytest.raises(Broken, match="more than was held"):
+    monkeypatch.setattr(lives, "attempt_pay", lambda *_: AttemptPay(10**15, 0, 0))
+    with pytest.raises(BrokenRule, match="more than was held"):
         simulate(plan(tasks=50))
 
 
 def test_a_micro_credit_that_vanishes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def leaking(_: MarketPlan, commission_uc: int) -> Split:
-        return Split(commission_uc - 1, 0, 0)
+    def leaking(_: RewardPlan, commission_uc: int) -> CommissionSplit:
+        return CommissionSplit(commission_uc - 1, 0, 0)
 
     monkeypatch.setattr(books, "split", leaking)
-    with pytest.raises(Broken, match="off by"):
+    with pytest.raises(BrokenRule, match="off by"):
         simulate(plan(tasks=50))
 
 
 def test_pay_that_is_asked_for_twice_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The life cycle would give a task's money back and pay for it, too."""
-    effects = (Effect.PAY, Effect.COUNT_SUCCESS, Effect.GIVE_BACK)
+    effects = (TaskEffect.PAY, TaskEffect.COUNT_SUCCESS, TaskEffect.GIVE_BACK)
     advances = {**task_rules._ADVANCES, Happening.PASSED: (TaskState.COMPLETED, effects)}
     monkeypatch.setattr(task_rules, "_ADVANCES", advances)
-    with pytest.raises(Broken, match="more than was held"):
+    with pytest.raises(BrokenRule, match="more than was held"):
         simulate(plan(tasks=50))
 
 

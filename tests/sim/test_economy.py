@@ -14,30 +14,30 @@ from tidemill.core.trust.reputation import ReputationRules
 from tidemill.core.trust.rules import FindingsRules
 from tidemill.sim.economy import report
 from tidemill.sim.economy.answers import HOUSE, Auditors
-from tidemill.sim.economy.books import Books, Purse
+from tidemill.sim.economy.books import EconomyBooks, Purse
 from tidemill.sim.economy.checks import outvoted
-from tidemill.sim.economy.paying_map import paying_map
+from tidemill.sim.economy.paying_map import cheating_profits
 from tidemill.sim.economy.run import Economy
-from tidemill.sim.economy.scenario import Rules, Scenario
-from tidemill.sim.economy.strategies.catalogue import Honest, Random, Renewing, SelfTrading, Spaced
+from tidemill.sim.economy.scenario import EconomyRules, EconomyScenario
+from tidemill.sim.economy.strategies.catalogue import Honest, Random, Renewer, SelfTrader, Spacer
 from tidemill.sim.economy.strategies.choice import chosen, known
-from tidemill.sim.economy.strategies.interface import Choices, Strategy, StrategyFault, View
-from tidemill.sim.economy.tally import Outcome, Tally, larger_share_ahead
+from tidemill.sim.economy.strategies.interface import Choices, OwnerView, Strategy, StrategyFault
+from tidemill.sim.economy.tally import EconomyTally, StrategyOutcome, larger_share_ahead
 
-SMALL = Scenario(nodes=800, months=1, seed=5)
+SMALL = EconomyScenario(nodes=800, months=1, seed=5)
 
 
-def fare(*strategies: Strategy, scenario: Scenario = SMALL) -> Tally:
+def fare(*strategies: Strategy, scenario: EconomyScenario = SMALL) -> EconomyTally:
     """A small pool in which four of ten owners follow the strategies."""
     return Economy(scenario, [Honest(), *strategies]).run()
 
 
 @pytest.fixture(scope="module")
-def quick() -> Tally:
-    return Economy(Scenario(nodes=1500, months=2, seed=1), chosen([], [])).run()
+def quick() -> EconomyTally:
+    return Economy(EconomyScenario(nodes=1500, months=2, seed=1), chosen([], [])).run()
 
 
-def test_every_strategy_of_ours_loses_against_honest_work(quick: Tally) -> None:
+def test_every_strategy_of_ours_loses_against_honest_work(quick: EconomyTally) -> None:
     """Two months are too short for some to begin, or to cheat on a fiftieth; whoever did lost by it."""
     griefing = {"self_trading", "false_disputes", "poisoning"}
     began = {name: one for name, one in quick.outcomes.items() if name in griefing or one.cheated > one.tasks / 50}
@@ -45,12 +45,12 @@ def test_every_strategy_of_ours_loses_against_honest_work(quick: Tally) -> None:
     assert not {name: one.ci95 for name, one in began.items() if one.ci95[1] >= 0}
 
 
-def test_nobody_who_cheats_on_a_fifth_is_ahead(quick: Tally) -> None:
+def test_nobody_who_cheats_on_a_fifth_is_ahead(quick: EconomyTally) -> None:
     assert sum(one.qualified + one.stopped for one in quick.outcomes.values()) > 50
     assert not any(one.share_ahead for one in quick.outcomes.values())
 
 
-def test_checks_are_cheap_and_honest_stakes_are_safe(quick: Tally) -> None:
+def test_checks_are_cheap_and_honest_stakes_are_safe(quick: EconomyTally) -> None:
     found = quick.as_json()
     assert found["audit_overhead_pct"] <= 5
     assert found["honest_stake_losses_per_100k"] <= 1
@@ -69,14 +69,14 @@ def test_luck_is_nobodys_in_the_long_run_and_takes_width_from_intervals() -> Non
 
 
 def test_those_ahead_are_not_hidden_among_many_who_were_stopped() -> None:
-    few = Outcome(9, -1, (-2, -1), 10, 1, 900, 0, 9, 9, 1, 0)
-    many = Outcome(9, -1, (-2, -1), 0, 0, 5, 1, 9, 9, 1, 0)
+    few = StrategyOutcome(9, -1, (-2, -1), 10, 1, 900, 0, 9, 9, 1, 0)
+    many = StrategyOutcome(9, -1, (-2, -1), 0, 0, 5, 1, 9, 9, 1, 0)
     assert few.share_ahead == 0.1
     assert many.share_ahead == 0.2
     assert larger_share_ahead([few, many]) == 0.1
 
 
-def test_the_report_is_one_page_that_fetches_nothing(quick: Tally) -> None:
+def test_the_report_is_one_page_that_fetches_nothing(quick: EconomyTally) -> None:
     page = report.page(quick)
     assert page.count("<svg") == 4
     assert "<script" not in page
@@ -99,7 +99,7 @@ def test_those_who_do_as_the_honest_do_fare_as_the_honest_do() -> None:
 
 def test_who_keeps_cheating_on_thousands_of_tasks_is_never_ahead() -> None:
     """Nobody lasts so long by the rules; here nobody is suspended."""
-    rules = Rules(reputation=ReputationRules(suspended_below_points=0))
+    rules = EconomyRules(reputation=ReputationRules(suspended_below_points=0))
     tally = fare(Random(), scenario=replace(SMALL, nodes=400, months=3, rules=rules))
     assert tally.outcomes["random"].qualified > 20
     assert tally.outcomes["random"].share_ahead == 0
@@ -111,24 +111,22 @@ def test_trading_with_oneself_loses_more_than_the_work_that_was_not_sold() -> No
     class Half(Strategy):
         name = "half"
 
-        def choose(self, view: View, draws: np.random.Generator) -> Choices:
+        def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
             choices = Choices.honest(view)
             choices.appetite[:] = 0.5
             return choices
 
-    tally = fare(SelfTrading(), Half())
+    tally = fare(SelfTrader(), Half())
     assert tally.outcomes["self_trading"].ci95[1] < tally.outcomes["half"].profit_vs_honest < 0
 
 
 def test_being_new_again_and_again_brings_no_more_than_staying() -> None:
     """It brought a fifth more while newcomers were given more work than they have capacity for."""
-    assert (
-        fare(Renewing(), scenario=replace(SMALL, cheaters=0.1, months=2)).outcomes["renewing"].profit_vs_honest < 0.02
-    )
+    assert fare(Renewer(), scenario=replace(SMALL, cheaters=0.1, months=2)).outcomes["renewing"].profit_vs_honest < 0.02
 
 
 def test_spacing_cheats_out_does_not_pay() -> None:
-    class Eager(Spaced):
+    class Eager(Spacer):
         name = "eager"
         rare_after = 400
 
@@ -147,7 +145,7 @@ class Trickle(Friends):
 
     name = "trickle"
 
-    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+    def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
         choices = Choices.honest(view)
         choices.cheat[:] = np.where(view.verified_results > 300, 0.01, 0.0)
         return choices
@@ -158,7 +156,7 @@ class BuyingJuries(Friends):
 
     name = "buying_juries"
 
-    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+    def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
         choices = Choices.honest(view)
         choices.disputes[:] = 0.3
         return choices
@@ -192,7 +190,7 @@ def test_who_begins_anew_every_day_stays_in_the_pool_and_loses_by_it() -> None:
     class Restless(Strategy):
         name = "restless"
 
-        def choose(self, view: View, draws: np.random.Generator) -> Choices:
+        def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
             choices = Choices.honest(view)
             choices.leave[:] = choices.rejoin[:] = True
             return choices
@@ -211,7 +209,7 @@ def test_a_person_is_compared_with_one_honest_owner_whichever_account_is_left() 
         name = "ghost"
         accounts = 2
 
-        def choose(self, view: View, draws: np.random.Generator) -> Choices:
+        def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
             choices = Choices.honest(view)
             second = np.concatenate([[False], view.person[1:] == view.person[:-1]])
             choices.leave = ~second & (view.day <= 1)
@@ -232,7 +230,7 @@ class Overclaiming(Strategy):
 
     name = "overclaiming"
 
-    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+    def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
         choices = Choices.honest(view)
         choices.appetite[:] = 2
         return choices
@@ -256,7 +254,7 @@ def test_a_strategy_is_told_nothing_of_others_and_cannot_change_what_it_sees() -
     class Meddling(Strategy):
         name = "meddling"
 
-        def choose(self, view: View, draws: np.random.Generator) -> Choices:
+        def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
             for values in vars(view).values():
                 if isinstance(values, np.ndarray):
                     values[:] = 1
@@ -269,7 +267,7 @@ def test_impossible_choices_are_brought_within_bounds() -> None:
     class Wild(Strategy):
         name = "wild"
 
-        def choose(self, view: View, draws: np.random.Generator) -> Choices:
+        def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
             choices = Choices.honest(view)
             choices.cheat[:], choices.saved[:] = -5, 99
             choices.self_traded[:] = np.nan
@@ -286,7 +284,7 @@ def test_a_strategy_that_answers_nonsense_is_named(answer: object) -> None:
     class Broken(Strategy):
         name = "broken"
 
-        def choose(self, view: View, draws: np.random.Generator) -> Choices:
+        def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
             choices = Choices.honest(view)
             choices.cheat = answer  # type: ignore[assignment]
             return choices
@@ -306,7 +304,7 @@ def test_of_three_answers_whoever_stands_alone_is_wrong() -> None:
 
 
 def test_books_refuse_what_would_make_money() -> None:
-    books = Books(3)
+    books = EconomyBooks(3)
     books.move(Purse.EXTERNAL, Purse.STAKE, np.array([5, 0, 7]))
     books.check()
     with pytest.raises(AssertionError, match="forwards"):
@@ -322,7 +320,7 @@ def test_books_refuse_what_would_make_money() -> None:
 
 
 def test_by_the_rules_cheating_pays_at_no_stake() -> None:
-    made = paying_map(Rules())
+    made = cheating_profits(EconomyRules())
     for column, rate in enumerate(made.in_force):
         row = int(np.searchsorted(made.rates, rate * 0.9999))
         assert made.profits[min(row, len(made.rates) - 1), column] < 0
@@ -331,8 +329,8 @@ def test_by_the_rules_cheating_pays_at_no_stake() -> None:
 
 def test_without_a_stake_that_can_be_taken_cheating_would_pay() -> None:
     """The map is not a picture of the same colour whatever the rules are."""
-    toothless = Rules(findings=FindingsRules(severe_stake_ppm=0))
-    assert (paying_map(toothless).profits[:30] > 0).all()
+    toothless = EconomyRules(findings=FindingsRules(severe_stake_ppm=0))
+    assert (cheating_profits(toothless).profits[:30] > 0).all()
 
 
 STRATEGY_FILE = """

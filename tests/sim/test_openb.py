@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from tidemill.cli.main import app, run
 from tidemill.core.placement.policies import Policy
-from tidemill.core.placement.policies.packed import Packed
-from tidemill.core.placement.workload import Demand
+from tidemill.core.placement.policies.packed import PackedPolicy
+from tidemill.core.placement.workload import Workload
 from tidemill.sim.openb.experiment import Cluster, UnreadableList, arrivals, inflate, read_cluster
 from tidemill.sim.openb.rivals import BestFit, GradientDescent, RandomFit
 
@@ -48,8 +48,8 @@ def mean(cluster: Cluster, policies: Sequence[Policy]) -> tuple[float, float]:
 
 def test_packed_hands_out_more_than_the_others(lists: tuple[Path, Path]) -> None:
     cluster = read_cluster(*lists)
-    ours = mean(cluster, [Packed()] * 4)
-    for rival in (GradientDescent(Demand.of(cluster.pods)), BestFit()):
+    ours = mean(cluster, [PackedPolicy()] * 4)
+    for rival in (GradientDescent(Workload.of(cluster.pods)), BestFit()):
         theirs = mean(cluster, [rival] * 4)
         assert ours[0] > theirs[0]
         assert ours[1] > theirs[1]
@@ -58,7 +58,7 @@ def test_packed_hands_out_more_than_the_others(lists: tuple[Path, Path]) -> None
 
 def test_the_same_seed_gives_the_same_outcome(lists: tuple[Path, Path]) -> None:
     cluster = read_cluster(*lists)
-    assert inflate(cluster, Packed(), Random(5)) == inflate(cluster, Packed(), Random(5))
+    assert inflate(cluster, PackedPolicy(), Random(5)) == inflate(cluster, PackedPolicy(), Random(5))
 
 
 def test_arrivals_are_all_pods_and_then_as_many_as_inflation_takes(lists: tuple[Path, Path]) -> None:

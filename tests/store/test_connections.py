@@ -4,13 +4,13 @@ import pytest
 
 from tidemill.core.faults import DatabaseFault
 from tidemill.store.address import DatabaseUrls
-from tidemill.store.database import Database, Limits
+from tidemill.store.database import Database, DatabaseLimits
 
 LOCKS = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
 
 
 async def test_what_somebody_failed_with_is_cleaned_up_before_another_gets_the_connection(urls: DatabaseUrls) -> None:
-    database = await Database.open(urls.program, Limits(connections=1, statement_s=0.5, lock_s=10), "test")
+    database = await Database.open(urls.program, DatabaseLimits(connections=1, statement_s=0.5, lock_s=10), "test")
     try:
         with pytest.raises(DatabaseFault):
             async with database.connection() as connection:
@@ -25,7 +25,7 @@ async def test_what_somebody_failed_with_is_cleaned_up_before_another_gets_the_c
 
 
 async def test_a_connection_that_is_lost_is_a_fault_and_the_next_is_a_new_one(urls: DatabaseUrls) -> None:
-    database = await Database.open(urls.program, Limits(connections=1, statement_s=5, lock_s=10), "test")
+    database = await Database.open(urls.program, DatabaseLimits(connections=1, statement_s=5, lock_s=10), "test")
     try:
         with pytest.raises(DatabaseFault):
             async with database.connection() as connection:

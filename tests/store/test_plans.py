@@ -13,7 +13,7 @@ import pytest
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
-from tidemill.core.settlement.rewards import MarketPlan
+from tidemill.core.settlement.rewards import RewardPlan
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import Database, connect
 from tidemill.store.jobs import job_closures, leases, outcomes, tasks
@@ -51,9 +51,9 @@ async def test_rows_are_found_by_their_keys_also_by_a_plan_that_was_made_while_t
 
 
 LOOK_UPS: Sequence[Callable[[Connection], Awaitable[object]]] = (
-    lambda transaction: job_closures.sweep(transaction, 10, MarketPlan(), Ids(secrets.randbits), Instant(0)),
+    lambda transaction: job_closures.sweep(transaction, 10, RewardPlan(), Ids(secrets.randbits), Instant(0)),
     lambda transaction: leases.of_nodes(transaction, []),
-    lambda transaction: leases.offers(transaction, []),
+    lambda transaction: leases.assignments(transaction, []),
     lambda transaction: leases.reserved(transaction, []),
     lambda transaction: outcomes.lock(transaction, []),
     lambda transaction: tasks.place(transaction, [], Instant(0)),

@@ -17,7 +17,7 @@ from tests.worlds.pools.people import people_of
 from tests.worlds.pools.pool import Pool, Running, pool_in, until
 from tests.worlds.pools.wire_agents import WireAgent
 from tests.worlds.pools.work_pools import QUICK, Hands, activate, attempt_of, door_of, hands
-from tidemill.wire.messages import Offer
+from tidemill.wire.messages import Assignment
 
 NODES = 4
 SIDE = 24
@@ -51,18 +51,18 @@ class Stage:
         items = self.ann.get(f"/{job_id}/resources").json()["items"]
         return {one["attempt_id"]: one for one in items}
 
-    def state(self, job_id: str, offer: Offer) -> str:
+    def state(self, job_id: str, offer: Assignment) -> str:
         return str(self.attempts(job_id)[str(attempt_of(offer))]["state"])
 
     def paid(self, job_id: str) -> list[str]:
         """Which attempts of a job were paid."""
         return [name for name, one in self.attempts(job_id).items() if float(one["paid"]) > 0]
 
-    def time_is_up(self, offer: Offer) -> None:
+    def time_is_up(self, offer: Assignment) -> None:
         """As if the deadline had passed: a real one takes half a minute at the least."""
         self.shop.people.rows(f"UPDATE lease SET due_us = -1 WHERE attempt_id = '{attempt_of(offer)}'")
 
-    def grants(self, offer: Offer) -> int:
+    def grants(self, offer: Assignment) -> int:
         """What a node may still do for an attempt."""
         return len(self.shop.people.rows(f"SELECT FROM artefact_grant WHERE attempt_id = '{attempt_of(offer)}'"))
 

@@ -15,13 +15,14 @@ from tidemill.core.signatures import Identity, fingerprint
 from tidemill.wire.channels import CHANNELS_MAX, WINDOW, ChannelOpened, ChannelReceived
 from tidemill.wire.delivery import Outbox
 from tidemill.wire.errors import ProtocolError
-from tidemill.wire.handshake import Applicant
-from tidemill.wire.link import AgentLink, Closed, Greeted, Link, LinkEvent, PoolLink, Reported, State
-from tidemill.wire.link_frames import Framed, agent_end, pool_end
+from tidemill.wire.handshake import CallingAgent
+from tidemill.wire.link import AgentLink, Closed, Greeted, Link, LinkEvent, LinkPhase, PoolLink, Reported
+from tidemill.wire.link_frames import FramedLink, agent_end, pool_end
 from tidemill.wire.messages import (
-    Accepted,
+    AcceptedMessage,
     Acknowledged,
-    Beat,
+    Assignment,
+    BeatMessage,
     Bye,
     Cancel,
     Challenge,
@@ -29,25 +30,24 @@ from tidemill.wire.messages import (
     ChannelCredit,
     ChannelEnd,
     ChannelOpen,
-    Declined,
-    DeviceBeat,
+    DeclinedMessage,
+    DeviceBeatMessage,
     Facts,
     Hello,
+    Instructions,
     LogLines,
-    Offer,
-    Orders,
     Ping,
     Pong,
-    Progress,
-    Receipts,
-    Refused,
+    ProgressMessage,
+    ReceiptsMessage,
+    RefusedMessage,
     Reports,
-    Set,
     Welcome,
-    encoded,
+    Wish,
+    encode,
 )
-from tidemill.wire.spool_reports import said_in
-from tidemill.wire.websocket import Opcode, written
+from tidemill.wire.spool_reports import spool_report_in
+from tidemill.wire.websocket import Opcode, write_frame
 
 POOL = Identity(bytes(range(32)))
 NODE = Identity(bytes(range(1, 33)))
@@ -65,15 +65,15 @@ class Corpus:
 
     def __init__(self, random: Random) -> None:
         self._random = random
-        self._of_agent = [encoded(random.choice(_OF_AGENT)(random)) for _ in range(2_000)]
-        self._of_pool = [encoded(random.choice(_OF_POOL)(random)) for _ in range(2_000)]
+        self._of_agent = [encode(random.choice(_OF_AGENT)(random)) for _ in range(2_000)]
+        self._of_pool = [encode(random.choice(_OF_POOL)(random)) for _ in range(2_000)]
 
     def frame(self, link: Link) -> bytes:
         """What a peer might send: mostly what it may, now and then what the other side would, or damaged, or noise."""
         random = self._random
         kind = random.random()
         if kind < 0.1:
-            return encoded(
+            return encode(
                 ChannelOpen(link.channels._newest_theirs + (2 if link.channels._newest_theirs else 1), "x", 9)
             )
         mine, other = self._of_agent, self._of_pool
@@ -103,34 +103,34 @@ def damaged(random: Random, content: bytes) -> bytes:
     return bytes(changed)
 
 
-def ends(random: Random) -> tuple[Framed, Framed]:
+def ends(random: Random) -> tuple[FramedLink, FramedLink]:
     """Both ends of a link: some as far as they have come by themselves, most open from the start, which is quicker."""
-    applicant = Applicant(NODE, fingerprint(POOL.key), "tidemill/0.1.0", bytes(16), bytes(16))
+    applicant = CallingAgent(NODE, fingerprint(POOL.key), "tidemill/0.1.0", bytes(16), bytes(16))
     agent = agent_end(AgentLink(applicant, secrets.token_bytes(32), None, Instant(0)), "ws://127.0.0.1/link")
     pool = pool_end(PoolLink(POOL, secrets.token_bytes(32), Instant(0)))
     if random.random() < 0.9:
         agent.link._outbox = Outbox(0)  # type: ignore[attr-defined]
         for end in (agent, pool):
-            end.link.state, end._opening = State.OPEN, None
+            end.link.state, end._opening = LinkPhase.OPEN, None
         return agent, pool
     for _ in range(random.randrange(4)):
         pool.receive(b"".join(agent.to_send(1 << 20)[0]) or b"\0", Instant(0))
-        if pool.link.state is State.ANSWERING:
+        if pool.link.state is LinkPhase.ANSWERING:
             assert isinstance(pool.link, PoolLink)
             pool.link.welcome(node_id=bytes(16), generation=1, received=0, beat_ms=30_000)
         agent.receive(b"".join(pool.to_send(1 << 20)[0]) or b"\0", Instant(0))
     return agent, pool
 
 
-def carried_on(random: Random, corpus: Corpus, end: Framed, now: Instant) -> Iterator[int]:
+def carried_on(random: Random, corpus: Corpus, end: FramedLink, now: Instant) -> Iterator[int]:
     """One life of one end: it hears what it may not, and does now and then what its owner would. Counts messages."""
     masked = isinstance(end.link, PoolLink)
     for _ in range(random.randrange(1, LIVES)):
         content = corpus.frame(end.link)
         if random.random() < 0.01:
-            sent = damaged(random, b"".join(written(Opcode.BINARY, content, masked=masked)))
+            sent = damaged(random, b"".join(write_frame(Opcode.BINARY, content, masked=masked)))
         else:
-            sent = b"".join(written(Opcode.BINARY, content, masked=masked))
+            sent = b"".join(write_frame(Opcode.BINARY, content, masked=masked))
         end.small_frames = 0
         for event in end.receive(sent, now) if sent else ():
             meant(random, end, event)
@@ -142,11 +142,11 @@ def carried_on(random: Random, corpus: Corpus, end: Framed, now: Instant) -> Ite
                 meant(random, end, event)
         check(end)
         yield 1
-        if end.link.state is State.CLOSED or end.is_over:
+        if end.link.state is LinkPhase.CLOSED or end.is_over:
             return
 
 
-def meant(random: Random, end: Framed, event: LinkEvent) -> None:
+def meant(random: Random, end: FramedLink, event: LinkEvent) -> None:
     """What whoever has the socket does."""
     link = end.link
     match event:
@@ -167,16 +167,16 @@ def meant(random: Random, end: Framed, event: LinkEvent) -> None:
             if random.random() < 0.5:
                 link.channels.end(number, random.choice(("", "no")))
         case Closed():
-            assert link.state is State.CLOSED or end.is_over
+            assert link.state is LinkPhase.CLOSED or end.is_over
 
 
 def understood(report: Any) -> None:
     if isinstance(report, Facts):
         with suppress(ProtocolError):
-            said_in(report)
+            spool_report_in(report)
 
 
-def check(end: Framed) -> None:
+def check(end: FramedLink) -> None:
     """Nothing of a link grows beyond its bounds, whatever it was told."""
     link = end.link
     assert len(link._queue) <= 2_000
@@ -239,11 +239,11 @@ def _report(random: Random) -> Any:
     attempt, lease = _bytes(random, 16), _number(random)
     return random.choice(
         (
-            Accepted(attempt, lease),
-            Declined(attempt, lease, _text(random)),
-            Progress(attempt, lease, random.randrange(1_000_000)),
+            AcceptedMessage(attempt, lease),
+            DeclinedMessage(attempt, lease, _text(random)),
+            ProgressMessage(attempt, lease, random.randrange(1_000_000)),
             LogLines(attempt, lease, _number(random), [_text(random) for _ in range(random.randrange(4))]),
-            Receipts(_bytes(random, random.randrange(100)), _bytes(random, 64)),
+            ReceiptsMessage(_bytes(random, random.randrange(100)), _bytes(random, 64)),
             Facts(
                 random.choice(("machine", "dropped", "past_beat", "rules", "x")), _bytes(random, random.randrange(50))
             ),
@@ -255,16 +255,16 @@ def _order(random: Random) -> Any:
     attempt, lease = _bytes(random, 16), _number(random)
     return random.choice(
         (
-            Offer(attempt, lease, _number(random), _bytes(random, 20)),
+            Assignment(attempt, lease, _number(random), _bytes(random, 20)),
             Cancel(attempt, lease, _text(random)),
-            Set(_text(random), _bytes(random, 20)),
+            Wish(_text(random), _bytes(random, 20)),
         )
     )
 
 
-def _beat(random: Random) -> Beat:
-    devices = [DeviceBeat(random.randrange(101), _small(random), None, None) for _ in range(random.randrange(3))]
-    return Beat(_number(random), random.randrange(101), _small(random), _number(random), None, devices)
+def _beat(random: Random) -> BeatMessage:
+    devices = [DeviceBeatMessage(random.randrange(101), _small(random), None, None) for _ in range(random.randrange(3))]
+    return BeatMessage(_number(random), random.randrange(101), _small(random), _number(random), None, devices)
 
 
 def _hello(random: Random) -> Hello:
@@ -290,8 +290,8 @@ _OF_POOL = (
     *_OF_BOTH,
     lambda random: Challenge(1, random.randrange(3), random.choice((POOL.key, NODE.key)), _bytes(random, 32)),
     lambda random: Welcome(_bytes(random, 16), _number(random), _number(random), _small(random), _bytes(random, 64)),
-    lambda random: Refused(_text(random), _text(random), _small(random)),
-    *([lambda random: Orders([_order(random) for _ in range(random.randrange(1, 4))])] * 6),
+    lambda random: RefusedMessage(_text(random), _text(random), _small(random)),
+    *([lambda random: Instructions([_order(random) for _ in range(random.randrange(1, 4))])] * 6),
     *([lambda _: Acknowledged(0)] * 6),
     lambda random: Acknowledged(_number(random)),
 )

@@ -28,50 +28,50 @@ from tidemill.wire.channels import (
 )
 from tidemill.wire.delivery import Outbox
 from tidemill.wire.errors import ProtocolError
-from tidemill.wire.handshake import Applicant
+from tidemill.wire.handshake import CallingAgent
 from tidemill.wire.link import (
     HANDSHAKE_US,
     AgentLink,
     Closed,
     Greeted,
+    Instructed,
     Joined,
     Link,
     LinkEvent,
-    Ordered,
+    LinkPhase,
     PoolLink,
     Reported,
     RoundTrip,
     Safe,
-    State,
     TurnedAway,
 )
-from tidemill.wire.link_frames import Framed, agent_end, pool_end
+from tidemill.wire.link_frames import FramedLink, agent_end, pool_end
 from tidemill.wire.messages import (
     FRAME_MAX,
-    Beat,
+    Assignment,
+    BeatMessage,
     Challenge,
     ChannelChunk,
     ChannelOpen,
-    Offer,
     Ping,
-    Progress,
-    Refused,
+    ProgressMessage,
+    RefusedMessage,
     Reports,
-    encoded,
+    encode,
     from_agent,
 )
-from tidemill.wire.websocket import FrameReader, written
+from tidemill.wire.websocket import FrameReader, write_frame
 
 NOW = Instant(1_800_000_000 * SECOND)
 POOL = Identity(bytes(range(32)))
 NODE = Identity(bytes(range(1, 33)))
 INSTANCE = bytes(range(16))
 NODE_ID = b"n" * 16
-BEAT = Beat(1, 5, 1000, 50_000, None, [])
+BEAT = BeatMessage(1, 5, 1000, 50_000, None, [])
 
 
-def applicant(**changes: object) -> Applicant:
-    return replace(Applicant(NODE, fingerprint(POOL.key), "tidemill 0.1.0", INSTANCE, NODE_ID), **changes)  # type: ignore[arg-type]
+def applicant(**changes: object) -> CallingAgent:
+    return replace(CallingAgent(NODE, fingerprint(POOL.key), "tidemill 0.1.0", INSTANCE, NODE_ID), **changes)  # type: ignore[arg-type]
 
 
 def ends(sent: int = 0, **changes: object) -> tuple[AgentLink, PoolLink]:
@@ -94,12 +94,12 @@ def opened(received: int = 0, sent: int = 0) -> tuple[AgentLink, PoolLink]:
     carried(agent, pool)
     pool.welcome(node_id=NODE_ID, generation=1, received=received, beat_ms=30_000)
     carried(pool, agent)
-    assert agent.state is pool.state is State.OPEN
+    assert agent.state is pool.state is LinkPhase.OPEN
     return agent, pool
 
 
-def progress(number: int) -> Progress:
-    return Progress(number.to_bytes(16, "big"), 1, number % 1_000_000)
+def progress(number: int) -> ProgressMessage:
+    return ProgressMessage(number.to_bytes(16, "big"), 1, number % 1_000_000)
 
 
 def test_an_agent_and_its_pool_come_to_know_each_other() -> None:
@@ -128,7 +128,7 @@ def test_a_pool_that_only_shows_the_key_cannot_welcome() -> None:
     carried(agent, pool)
     impostor = PoolLink(POOL, secrets.token_bytes(32), NOW)
     impostor._pool = NODE
-    impostor._hello, impostor.state = pool._hello, State.ANSWERING
+    impostor._hello, impostor.state = pool._hello, LinkPhase.ANSWERING
     impostor._challenge = pool._challenge
     impostor._queue.clear()
     impostor.welcome(node_id=NODE_ID, generation=1, received=0, beat_ms=30_000)
@@ -143,7 +143,7 @@ def test_only_the_pool_itself_turns_an_agent_away(forged: str) -> None:
     agent, pool = ends()
     carried(pool, agent)
     carried(agent, pool)
-    hello, removed = pool._hello, Refused("node_removed", "This node was removed.")
+    hello, removed = pool._hello, RefusedMessage("node_removed", "This node was removed.")
     assert hello
     signed = {
         "unsigned": removed,
@@ -152,10 +152,10 @@ def test_only_the_pool_itself_turns_an_agent_away(forged: str) -> None:
             POOL, pool._challenge, msgspec.structs.replace(hello, nonce=bytes(32)), removed
         ),
         "with another code": msgspec.structs.replace(
-            handshake.refusal(POOL, pool._challenge, hello, Refused("busy", removed.sentence)), code=removed.code
+            handshake.refusal(POOL, pool._challenge, hello, RefusedMessage("busy", removed.sentence)), code=removed.code
         ),
     }
-    (closed,) = agent.receive(encoded(signed[forged]), NOW)
+    (closed,) = agent.receive(encode(signed[forged]), NOW)
     assert isinstance(closed, Closed)
     assert (closed.code, closed.ours) == ("refusal_unsigned", True)
 
@@ -188,7 +188,7 @@ def test_a_hello_that_was_recorded_opens_no_second_link() -> None:
 
 def test_versions_that_do_not_meet_are_told_to_both() -> None:
     agent, _ = ends()
-    (closed,) = agent.receive(encoded(Challenge(2, 3, POOL.key, bytes(32))), NOW)
+    (closed,) = agent.receive(encode(Challenge(2, 3, POOL.key, bytes(32))), NOW)
     assert isinstance(closed, Closed)
     assert closed.code == "version"
     assert "2–3" in closed.sentence
@@ -200,13 +200,13 @@ def test_a_refusal_says_why_and_when_to_come_back() -> None:
     carried(agent, pool)
     pool.refuse("node_retired", "This node was removed.", 60_000)
     assert carried(pool, agent) == [TurnedAway("node_retired", "This node was removed.", 60_000)]
-    assert agent.state is State.CLOSED
+    assert agent.state is LinkPhase.CLOSED
 
 
 @pytest.mark.parametrize("message", [BEAT, Reports(1, [progress(1)]), Ping(1), ChannelOpen(1, "x", 10)])
-def test_nothing_is_heard_before_the_handshake_is_over(message: Beat) -> None:
+def test_nothing_is_heard_before_the_handshake_is_over(message: BeatMessage) -> None:
     _, pool = ends()
-    (closed,) = pool.receive(encoded(message), NOW)
+    (closed,) = pool.receive(encode(message), NOW)
     assert isinstance(closed, Closed)
     assert closed.code == "out_of_turn"
 
@@ -217,7 +217,7 @@ def test_who_does_not_finish_the_handshake_is_gone() -> None:
     (closed,) = pool.tick(Instant(NOW + HANDSHAKE_US + 1))
     assert isinstance(closed, Closed)
     assert closed.code == "handshake_late"
-    assert agent.state is State.GREETING
+    assert agent.state is LinkPhase.GREETING
 
 
 def test_a_silent_peer_is_gone_and_a_live_one_is_measured() -> None:
@@ -234,8 +234,8 @@ def test_a_silent_peer_is_gone_and_a_live_one_is_measured() -> None:
 
 def test_orders_and_acknowledgements_arrive() -> None:
     agent, pool = opened()
-    pool.order([Offer(b"a" * 16, 3, 1000, b"task")])
-    assert carried(pool, agent) == [Ordered([Offer(b"a" * 16, 3, 1000, b"task")])]
+    pool.order([Assignment(b"a" * 16, 3, 1000, b"task")])
+    assert carried(pool, agent) == [Instructed([Assignment(b"a" * 16, 3, 1000, b"task")])]
     agent.report(progress(1))
     (reported,) = carried(agent, pool)
     assert isinstance(reported, Reported)
@@ -255,13 +255,13 @@ def test_a_peer_that_does_not_read_is_cut_off_with_bounded_memory() -> None:
 
 def test_a_large_frame_and_garbage_end_the_link_and_nothing_else() -> None:
     nested, no_text = b"\x93\x09\x01" + b"\x91" * 100_000, b"\x93\x11\xa1\xff\xa0"
-    simple = (bytes(FRAME_MAX + 1), b"", b"\xc1", b"\x92\x01", encoded(BEAT)[:-1], b"\xdd\xff\xff\xff\xff")
+    simple = (bytes(FRAME_MAX + 1), b"", b"\xc1", b"\x92\x01", encode(BEAT)[:-1], b"\xdd\xff\xff\xff\xff")
     for frame in (*simple, nested, no_text):
         _, pool = opened()
         (closed,) = pool.receive(frame, NOW)
         assert isinstance(closed, Closed)
-        assert pool.state is State.CLOSED
-        assert pool.receive(encoded(BEAT), NOW) == []
+        assert pool.state is LinkPhase.CLOSED
+        assert pool.receive(encode(BEAT), NOW) == []
 
 
 @settings(max_examples=300, deadline=None)
@@ -274,7 +274,7 @@ def test_a_frame_with_bytes_changed_never_breaks_more_than_the_link(noise: bytes
     frame = found[0]
     changed = frame[: at % len(frame)] + noise + frame[at % len(frame) + len(noise) :]
     pool.receive(changed, NOW)
-    assert pool.state in (State.OPEN, State.CLOSED)
+    assert pool.state in (LinkPhase.OPEN, LinkPhase.CLOSED)
 
 
 def test_an_acknowledgement_of_what_was_never_sent_ends_the_link() -> None:
@@ -288,7 +288,7 @@ def test_an_acknowledgement_of_what_was_never_sent_ends_the_link() -> None:
 @given(st.integers(0, 2**32), st.integers(1, 300))
 def test_every_report_arrives_once_and_in_order_however_often_the_link_breaks(seed: int, count: int) -> None:
     random = Random(seed)
-    arrived: list[Progress] = []
+    arrived: list[ProgressMessage] = []
     received = safe = 0
     while safe < count:
         agent, pool = opened(received=received, sent=count)
@@ -438,19 +438,19 @@ def test_texts_and_lists_beyond_their_bounds_are_malformed() -> None:
     for message in (
         ChannelOpen(1, "x" * 101, 1),
         Reports(1, [progress(1)] * 1001),
-        Beat(1, 101, 1, 1, None, []),
-        Beat(2**60, 1, 1, 1, None, []),
+        BeatMessage(1, 101, 1, 1, None, []),
+        BeatMessage(2**60, 1, 1, 1, None, []),
     ):
         with pytest.raises(msgspec.ValidationError):
-            from_agent.decode(encoded(message))
+            from_agent.decode(encode(message))
 
 
-def framed() -> tuple[Framed, Framed]:
+def framed() -> tuple[FramedLink, FramedLink]:
     agent, pool = ends()
     return agent_end(agent, "ws://127.0.0.1:8420/link"), pool_end(pool)
 
 
-def exchanged(one: Framed, other: Framed, piece: int = 1 << 20) -> list[LinkEvent]:
+def exchanged(one: FramedLink, other: FramedLink, piece: int = 1 << 20) -> list[LinkEvent]:
     """Carry bytes both ways, in pieces as a network might cut them, until nothing is left. Answers what they meant."""
     events: list[LinkEvent] = []
     moved = True
@@ -484,7 +484,7 @@ def test_what_asks_for_another_address_or_speaks_text_gets_no_link() -> None:
     assert pool.is_over
     talker, listener = framed()
     exchanged(talker, listener)
-    (closed,) = listener.receive(b"".join(written(Opcode.TEXT, b"hello", masked=True)), NOW)
+    (closed,) = listener.receive(b"".join(write_frame(Opcode.TEXT, b"hello", masked=True)), NOW)
     assert isinstance(closed, Closed)
     assert closed.code == "malformed"
 
@@ -507,7 +507,7 @@ def test_a_connection_that_breaks_is_told_once() -> None:
 def test_frames_are_the_same_however_they_are_cut_and_however_often_the_reader_rests(
     contents: list[bytes], cuts: list[int], masked: bool, at_once: int
 ) -> None:
-    sent = b"".join(piece for content in contents for piece in written(Opcode.BINARY, content, masked=masked))
+    sent = b"".join(piece for content in contents for piece in write_frame(Opcode.BINARY, content, masked=masked))
     reader, places = FrameReader(masked=masked), sorted({0, len(sent), *(cut for cut in cuts if cut < len(sent))})
     heard: list[bytes] = []
 

@@ -5,17 +5,22 @@ from uuid import UUID
 from hypothesis import strategies as st
 
 from tidemill.core.clock import Instant
-from tidemill.core.placement.candidate import Candidate, Device, Market
-from tidemill.core.placement.demand import Request, Wanted
-from tidemill.core.placement.index.pool import Pool
+from tidemill.core.placement.candidate import Candidate, CandidateDevice, MedianPrices
+from tidemill.core.placement.demand import Demand, NeededArtefact
+from tidemill.core.placement.index.pool import CandidatePool
 from tidemill.core.placement.policies import Policy
-from tidemill.core.placement.policies.fast import Fast
-from tidemill.core.placement.policies.packed import Packed
-from tidemill.core.placement.policies.trusted import Trusted
-from tidemill.core.placement.policies.value import Value
+from tidemill.core.placement.policies.fast import FastPolicy
+from tidemill.core.placement.policies.packed import PackedPolicy
+from tidemill.core.placement.policies.trusted import TrustedPolicy
+from tidemill.core.placement.policies.value import ValuePolicy
 
 NOW = Instant(1_000_000)
-POLICIES: dict[str, Policy] = {"value": Value(), "trusted": Trusted(1e8), "fast": Fast(), "packed": Packed()}
+POLICIES: dict[str, Policy] = {
+    "value": ValuePolicy(),
+    "trusted": TrustedPolicy(1e8),
+    "fast": FastPolicy(),
+    "packed": PackedPolicy(),
+}
 
 
 def uuid(number: int) -> UUID:
@@ -26,7 +31,7 @@ def node(number: int, **facts: object) -> Candidate:
     plain: dict[str, object] = {
         "node_id": uuid(number),
         "owner_id": uuid(1000 + number),
-        "devices": (Device("A100", 81920),),
+        "devices": (CandidateDevice("A100", 81920),),
         "cpu_milli": 16_000,
         "memory_mib": 65_536,
         "disk_mib": 100_000,
@@ -36,12 +41,12 @@ def node(number: int, **facts: object) -> Candidate:
     return Candidate(**(plain | facts))  # type: ignore[arg-type]
 
 
-def ask(**wishes: object) -> Request:
-    return Request(**({"kind": "matmul"} | wishes))  # type: ignore[arg-type]
+def ask(**wishes: object) -> Demand:
+    return Demand(**({"kind": "matmul"} | wishes))  # type: ignore[arg-type]
 
 
-def pool_of(*nodes: Candidate, newcomers_share: float = 0.05) -> Pool:
-    pool = Pool(POLICIES, Market.of(nodes), newcomers_share)
+def pool_of(*nodes: Candidate, newcomers_share: float = 0.05) -> CandidatePool:
+    pool = CandidatePool(POLICIES, MedianPrices.of(nodes), newcomers_share)
     for one in nodes:
         pool.put(one)
     return pool
@@ -51,7 +56,7 @@ MODELS = st.sampled_from(["A100", "T4", "L4"])
 DIGESTS = st.sampled_from(["one", "two", "three"])
 NAMES = st.sampled_from(["here", "there"])
 DEVICES = st.builds(
-    Device,
+    CandidateDevice,
     MODELS,
     st.sampled_from([16_384, 81_920]),
     st.sampled_from([0, 300, 500, 1000, 1000, 1000]),
@@ -86,7 +91,7 @@ def candidates(draw: st.DrawFn, number: int) -> Candidate:
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> Request:
+def requests(draw: st.DrawFn) -> Demand:
     """Mostly modest, so that something is placed; each wish is there sometimes."""
     wishes: dict[str, object] = {"devices": draw(st.sampled_from([0, 1, 1, 1, 2, 3]))}
     if wishes["devices"] == 1:
@@ -108,7 +113,9 @@ def requests(draw: st.DrawFn) -> Request:
         "excluded_owners": st.frozensets(st.integers(1, 3).map(uuid), max_size=1),
         "customer_id": st.integers(1, 3).map(uuid),
         "duration_us": st.sampled_from([10, 11]),
-        "inputs": st.lists(st.builds(Wanted, DIGESTS, st.integers(0, 5)), max_size=2, unique_by=lambda one: one.digest),
+        "inputs": st.lists(
+            st.builds(NeededArtefact, DIGESTS, st.integers(0, 5)), max_size=2, unique_by=lambda one: one.digest
+        ),
     }
     for name in draw(st.lists(st.sampled_from(sorted(rare)), max_size=3, unique=True)):
         value = draw(rare[name])

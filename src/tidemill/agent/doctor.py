@@ -29,8 +29,8 @@ from tidemill.core.nodes.machine.hardware import DeviceKind
 from tidemill.core.settings.sections.agent import AgentSettings
 from tidemill.core.signatures import fingerprint
 from tidemill.host.clocks import wall
-from tidemill.link.dialled.connection import DIAL_S, PoolUnreachable, place_of, trust_of, why_unreachable
-from tidemill.link.dialled.probe import look
+from tidemill.link.dialled.connection import DIAL_S, PoolUnreachable, endpoint_of, trust_of, why_unreachable
+from tidemill.link.dialled.probe import probe_pool
 from tidemill.wire.handshake import shared_version
 
 _FREE_BYTES = 1024**3
@@ -40,7 +40,7 @@ _SYSTEMCTL_S = 10.0
 
 
 @dataclass(frozen=True)
-class Finding:
+class DoctorCheck:
     """One thing that was looked at. A failed one says the cause, and what to do."""
 
     name: str
@@ -48,7 +48,7 @@ class Finding:
     detail: str
 
 
-async def examine(home: Home, settings: AgentSettings) -> AsyncIterator[Finding]:
+async def examine(home: Home, settings: AgentSettings) -> AsyncIterator[DoctorCheck]:
     """Everything, in the order in which one thing rests upon the other."""
     membership = None
     for finding in _about_home(home):
@@ -70,9 +70,9 @@ async def examine(home: Home, settings: AgentSettings) -> AsyncIterator[Finding]
     yield await asyncio.to_thread(_about_service)
 
 
-def _about_home(home: Home) -> Iterator[Finding]:
+def _about_home(home: Home) -> Iterator[DoctorCheck]:
     if not home.place.exists():
-        yield Finding("home", False, f"{home.place} is not there: run `tidemill agent join URL` with a join token.")
+        yield DoctorCheck("home", False, f"{home.place} is not there: run `tidemill agent join URL` with a join token.")
         return
     yield _tried("home", lambda: prepare(home), f"{home.place} is ours and closed to others.")
     yield _tried("rights", lambda: _write(home), "Files can be written there.")
@@ -80,108 +80,112 @@ def _about_home(home: Home) -> Iterator[Finding]:
     yield _tried("rules", lambda: RulesFile(home.rules).read(), "The owner's rules can be read.")
 
 
-def _about_running(home: Home, membership: Membership | None) -> Iterator[Finding]:
+def _about_running(home: Home, membership: Membership | None) -> Iterator[DoctorCheck]:
     """Whether one agent runs, and what it said last."""
     pid, found = running_pid(home), read_status(home.status, wall())
     if membership is None:
         return
     if pid is None:
-        yield Finding("agent", False, "No agent runs: start it with `tidemill agent run`, or the service.")
+        yield DoctorCheck("agent", False, "No agent runs: start it with `tidemill agent run`, or the service.")
         return
     if found is None or found.age_s > _STALE_S:
-        yield Finding("agent", False, f"Process {pid} has written no status for a while: restart it.")
+        yield DoctorCheck("agent", False, f"Process {pid} has written no status for a while: restart it.")
         return
-    yield Finding("agent", True, f"It runs as process {pid}.")
+    yield DoctorCheck("agent", True, f"It runs as process {pid}.")
     link = found.fields.get("link", {})
     state, sentence = link.get("state"), link.get("sentence") or "The pool is being called."
-    yield Finding("link", state == "linked", "It is linked to the pool." if state == "linked" else str(sentence))
+    yield DoctorCheck("link", state == "linked", "It is linked to the pool." if state == "linked" else str(sentence))
     yield from _about_work(found.fields.get("work", {}).get("can"))
 
 
-def _about_work(can: Mapping[str, Any] | None) -> Iterator[Finding]:
+def _about_work(can: Mapping[str, Any] | None) -> Iterator[DoctorCheck]:
     """What the agent that runs can carry out, and what its sandboxes cannot enforce."""
     if can is None:
         return
     kinds = can["kinds"]
-    yield Finding("kinds", bool(kinds), f"It carries out {', '.join(kinds)}." if kinds else "It carries out nothing.")
+    yield DoctorCheck(
+        "kinds", bool(kinds), f"It carries out {', '.join(kinds)}." if kinds else "It carries out nothing."
+    )
     for one in can["why_not"]:
         # What one machine lacks and others have keeps it from some work, and not from working.
-        yield Finding(one["what"].lower(), bool(kinds), one["why"])
+        yield DoctorCheck(one["what"].lower(), bool(kinds), one["why"])
 
 
-def _about_disk(home: Home, settings: AgentSettings) -> Iterator[Finding]:
+def _about_disk(home: Home, settings: AgentSettings) -> Iterator[DoctorCheck]:
     if not home.place.exists():
         return
     free = shutil.disk_usage(home.place).free
     text = f"{free / 2**30:.1f} GiB are free where {home.place} is"
-    yield Finding("disk", free >= _FREE_BYTES, f"{text}." if free >= _FREE_BYTES else f"{text}: make room there.")
+    yield DoctorCheck("disk", free >= _FREE_BYTES, f"{text}." if free >= _FREE_BYTES else f"{text}: make room there.")
     size = sum(_size(home.spool.with_name(home.spool.name + end)) for end in ("", "-wal"))
     full = size > settings.spool_bytes
     text = f"{size / 2**20:.1f} MiB wait for the pool or are room that was used"
-    yield Finding("spool", not full, f"{text}: let the agent reach the pool." if full else f"{text}.")
+    yield DoctorCheck("spool", not full, f"{text}: let the agent reach the pool." if full else f"{text}.")
 
 
-async def _about_hardware(home: Home) -> AsyncIterator[Finding]:
+async def _about_hardware(home: Home) -> AsyncIterator[DoctorCheck]:
     try:
         machine = await Hardware(home.place).machine()
     except Fault as fault:
-        yield Finding("hardware", False, str(fault))
+        yield DoctorCheck("hardware", False, str(fault))
         return
     for device in machine.devices:
         name = f"device {device.index}"
         if device.failing:
-            yield Finding(name, False, f"{device.name or device.kind.value} fails ({device.failing}): see its driver.")
+            yield DoctorCheck(
+                name, False, f"{device.name or device.kind.value} fails ({device.failing}): see its driver."
+            )
         elif device.kind is DeviceKind.CPU:
-            yield Finding(name, True, f"{device.name}; no driver of a GPU was found, so the CPU is the device.")
+            yield DoctorCheck(name, True, f"{device.name}; no driver of a GPU was found, so the CPU is the device.")
         else:
-            yield Finding(name, True, f"{device.name}, {device.memory_mib:,} MiB, driver {device.driver}.")
+            yield DoctorCheck(name, True, f"{device.name}, {device.memory_mib:,} MiB, driver {device.driver}.")
 
 
-def _about_sandbox() -> Finding:
+def _about_sandbox() -> DoctorCheck:
     """Which bubblewrap is meant, and whether it works for whoever asks."""
     program = bubblewrap_program()
     if program is None:
-        return Finding("sandbox", False, MISSING)
-    return Finding("sandbox", not (useless := tried(program)), useless or f"Tasks run in {program}.")
+        return DoctorCheck("sandbox", False, MISSING)
+    return DoctorCheck("sandbox", not (useless := tried(program)), useless or f"Tasks run in {program}.")
 
 
-async def _about_pool(url: str, membership: Membership, ca_file: Path | None) -> AsyncIterator[Finding]:
+async def _about_pool(url: str, membership: Membership, ca_file: Path | None) -> AsyncIterator[DoctorCheck]:
     """The way to the pool, step by step, up to the first that fails."""
-    place = place_of(url)
+    place = endpoint_of(url)
     try:
         trust = trust_of(ca_file)
         async with asyncio.timeout(DIAL_S):
             found = await asyncio.get_running_loop().getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
-            yield Finding("DNS", True, f"{place.host} is {found[0][4][0]}.")
+            yield DoctorCheck("DNS", True, f"{place.host} is {found[0][4][0]}.")
             await _connected(place.host, place.port, None)
-            yield Finding("TCP", True, f"{place} answers.")
+            yield DoctorCheck("TCP", True, f"{place} answers.")
             if place.secure:
                 await _connected(place.host, place.port, trust)
-                yield Finding("TLS", True, "Its certificate is trusted.")
+                yield DoctorCheck("TLS", True, "Its certificate is trusted.")
     except OSError as error:
         name = "DNS" if isinstance(error, socket.gaierror) else "TLS" if isinstance(error, ssl.SSLError) else "TCP"
-        yield Finding(name, False, why_unreachable(place, error))
+        yield DoctorCheck(name, False, why_unreachable(place, error))
         return
     except PoolUnreachable as fault:
-        yield Finding("TLS", False, str(fault))
+        yield DoctorCheck("TLS", False, str(fault))
         return
     yield await _about_clock(url, trust)
     yield await _about_key(url, membership, trust)
 
 
-async def _about_key(url: str, membership: Membership, trust: ssl.SSLContext) -> Finding:
+async def _about_key(url: str, membership: Membership, trust: ssl.SSLContext) -> DoctorCheck:
     try:
-        challenge = await look(url, trust)
+        challenge = await probe_pool(url, trust)
     except PoolUnreachable as fault:
-        return Finding("pool", False, f"{fault} Ask its operator whether {url} is the pool's address.")
+        return DoctorCheck("pool", False, f"{fault} Ask its operator whether {url} is the pool's address.")
     if fingerprint(challenge.pool_key) != membership.pool_fingerprint:
-        return Finding("pool", False, f"{url} is another pool than the one that was joined: check the address.")
+        return DoctorCheck("pool", False, f"{url} is another pool than the one that was joined: check the address.")
     if shared_version(challenge) is None:
-        return Finding("pool", False, "The pool speaks other versions of the link: upgrade this program.")
-    return Finding("pool", True, "It shows the key that the join token named, and speaks our link.")
+        return DoctorCheck("pool", False, "The pool speaks other versions of the link: upgrade this program.")
+    return DoctorCheck("pool", True, "It shows the key that the join token named, and speaks our link.")
 
 
-async def _about_clock(url: str, trust: ssl.SSLContext) -> Finding:
+async def _about_clock(url: str, trust: ssl.SSLContext) -> DoctorCheck:
     """Rules such as windows go by this machine's clock."""
     import httpx2
 
@@ -190,24 +194,26 @@ async def _about_clock(url: str, trust: ssl.SSLContext) -> Finding:
             told = (await client.get(f"{url}/livez")).headers.get("date", "")
         skew_s = time.time() - parsedate_to_datetime(told).timestamp()
     except (httpx2.HTTPError, ValueError, TypeError):
-        return Finding("clock", True, "The pool did not tell its time, so nothing can be said.")
+        return DoctorCheck("clock", True, "The pool did not tell its time, so nothing can be said.")
     if abs(skew_s) > _SKEW_S:
-        return Finding("clock", False, f"This machine's clock is {skew_s:+.0f} s from the pool's: let NTP set it.")
-    return Finding("clock", True, "This machine's clock agrees with the pool's.")
+        return DoctorCheck("clock", False, f"This machine's clock is {skew_s:+.0f} s from the pool's: let NTP set it.")
+    return DoctorCheck("clock", True, "This machine's clock agrees with the pool's.")
 
 
-def _about_service() -> Finding:
+def _about_service() -> DoctorCheck:
     if not UNIT.exists():
-        return Finding("service", True, "There is none; `tidemill agent install` makes one.")
+        return DoctorCheck("service", True, "There is none; `tidemill agent install` makes one.")
     try:
         asked = subprocess.run(
             ["systemctl", "is-active", SERVICE], capture_output=True, text=True, timeout=_SYSTEMCTL_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Finding("service", False, f"systemd cannot be asked ({error}): see `systemctl status {SERVICE}`.")
+        return DoctorCheck("service", False, f"systemd cannot be asked ({error}): see `systemctl status {SERVICE}`.")
     state = asked.stdout.strip() or "unknown"
     fix = f"run `systemctl restart {SERVICE}`, and see `journalctl -u {SERVICE}`"
-    return Finding("service", state == "active", f"It is {state}." if state == "active" else f"It is {state}: {fix}.")
+    return DoctorCheck(
+        "service", state == "active", f"It is {state}." if state == "active" else f"It is {state}: {fix}."
+    )
 
 
 async def _connected(host: str, port: int, trust: ssl.SSLContext | None) -> None:
@@ -215,14 +221,14 @@ async def _connected(host: str, port: int, trust: ssl.SSLContext | None) -> None
     writer.transport.abort()
 
 
-def _tried(name: str, act: Callable[[], object], well: str) -> Finding:
+def _tried(name: str, act: Callable[[], object], well: str) -> DoctorCheck:
     try:
         act()
     except Fault as fault:
-        return Finding(name, False, str(fault))
+        return DoctorCheck(name, False, str(fault))
     except OSError as error:
-        return Finding(name, False, f"{error.strerror} ({error.filename}): run this as the agent's user.")
-    return Finding(name, True, well)
+        return DoctorCheck(name, False, f"{error.strerror} ({error.filename}): run this as the agent's user.")
+    return DoctorCheck(name, True, well)
 
 
 def _write(home: Home) -> None:

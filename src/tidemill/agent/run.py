@@ -19,17 +19,17 @@ import structlog
 from tidemill import __version__
 from tidemill.agent.home.home import Home
 from tidemill.agent.home.identity import Membership, update_membership
-from tidemill.agent.home.leaving import wanted_leave
+from tidemill.agent.home.leaving import read_leave_wish
 from tidemill.agent.home.rules_file import RulesFile
 from tidemill.agent.home.status_file import write_status
-from tidemill.agent.link.orders import RULES, Orders
+from tidemill.agent.link.orders import RULES, InstructionFollower
 from tidemill.agent.link.pulse import Pulse
 from tidemill.agent.machine import Hardware
 from tidemill.agent.machine.prover import Prover
 from tidemill.agent.machine.watch import MachineWatch
-from tidemill.agent.standing import LinkStanding, LinkState, Standing
-from tidemill.agent.work.attempts import Attempts
-from tidemill.agent.work.work import Work
+from tidemill.agent.standing import AgentStanding, LinkStanding, LinkState
+from tidemill.agent.work.attempts import AttemptDirectories
+from tidemill.agent.work.work import WorkInHand
 from tidemill.agent.work.workshop import Inputs, Uploads, Workshop
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import Fault
@@ -38,11 +38,11 @@ from tidemill.core.nodes.pool_urls import URLS_MAX
 from tidemill.core.nodes.rules.rule_book import to_json
 from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.host.clocks import steady, wall
-from tidemill.link.dialled.calls import NODE_REMOVED, CallAgain, Calls, Ended, GiveUp
+from tidemill.link.dialled.calls import NODE_REMOVED, CallAgain, CallEnd, Calls, GiveUp
 from tidemill.link.dialled.connection import PoolUnreachable, dial
-from tidemill.link.dialled.reports import Reporting, as_json
-from tidemill.link.dialled.session import Session
-from tidemill.wire.handshake import Applicant
+from tidemill.link.dialled.reports import Reporter, as_json
+from tidemill.link.dialled.session import LinkSession
+from tidemill.wire.handshake import CallingAgent
 from tidemill.wire.link import AgentLink
 from tidemill.wire.messages import Facts
 
@@ -53,7 +53,7 @@ _WATCH_S = 0.5
 _STATUS_REST_S = 0.2
 
 
-class End(Enum):
+class AgentEndKind(Enum):
     """What an end means: stopped by its owner, ended for good by the pool, or the node has left."""
 
     STOPPED = "stopped"
@@ -62,8 +62,8 @@ class End(Enum):
 
 
 @dataclass(frozen=True)
-class Ending:
-    end: End
+class AgentEnd:
+    end: AgentEndKind
     sentence: str
 
 
@@ -72,11 +72,11 @@ class Equipment:
     """What an agent works with."""
 
     home: Home
-    reporting: Reporting
+    reporting: Reporter
     hardware: Hardware
     rules: RulesFile
     workshop: Workshop
-    ways: Callable[[Standing], tuple[Inputs, Uploads]]
+    ways: Callable[[AgentStanding], tuple[Inputs, Uploads]]
     limits: HeatLimits
     trust: ssl.SSLContext
     dice: Random
@@ -88,7 +88,7 @@ class Agent:
     def __init__(self, equipment: Equipment, membership: Membership, join_token: str | None = None) -> None:
         self.registered = asyncio.Event()
         self.said_hello = False
-        self.standing = Standing(
+        self.standing = AgentStanding(
             membership=membership,
             limits=equipment.limits,
             link=LinkStanding(LinkState.CALLING, membership.urls[0], wall()),
@@ -100,18 +100,18 @@ class Agent:
         self._join_token = join_token
         self._instance = secrets.token_bytes(16)
         self._calls = Calls(membership.urls, equipment.dice.random, newcomer=membership.node_id is None)
-        self._session: Session | None = None
+        self._session: LinkSession | None = None
         self._numbers_are_old = False
         self._leaving = False
-        self._ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
+        self._ending: asyncio.Future[AgentEnd] = asyncio.get_running_loop().create_future()
         parts = (self.standing, self._reporting, equipment.hardware)
         self._machine = MachineWatch(*parts, equipment.dice, equipment.home.speed)
-        kept, ways = Attempts(equipment.home.attempts), equipment.ways(self.standing)
-        self._work = Work(equipment.workshop, kept, ways, self.standing, self._reporting)
+        kept, ways = AttemptDirectories(equipment.home.attempts), equipment.ways(self.standing)
+        self._work = WorkInHand(equipment.workshop, kept, ways, self.standing, self._reporting)
         self._pulse = Pulse(*parts, self._work, equipment.dice, self._machine.look_again)
         self._rules_changed = asyncio.Event()
         self._prover = Prover(self._devices, self._reporting.report)
-        self._orders = Orders(
+        self._orders = InstructionFollower(
             self.standing,
             self._reporting,
             equipment.rules,
@@ -121,7 +121,7 @@ class Agent:
             moved=self._moved,
         )
 
-    async def run(self) -> Ending:
+    async def run(self) -> AgentEnd:
         """Work until something ends it, and leave in order."""
         await self._orders.remember()
         return await self._until_its_end(
@@ -135,12 +135,12 @@ class Agent:
             self._showing(),
         )
 
-    async def only_join(self) -> Ending:
+    async def only_join(self) -> AgentEnd:
         """Be let in, and tell nothing of the machine: the pool would challenge at once what it is told of, and the run
         that comes after this one could not go on with that."""
         return await self._until_its_end(self._keep_calling(), self._showing())
 
-    async def _until_its_end(self, *parts: Coroutine[Any, Any, None]) -> Ending:
+    async def _until_its_end(self, *parts: Coroutine[Any, Any, None]) -> AgentEnd:
         tasks = [asyncio.create_task(part) for part in parts]
         for task in tasks:
             task.add_done_callback(self._notice_end)
@@ -157,14 +157,14 @@ class Agent:
 
     def stop(self) -> None:
         """Leave in order."""
-        ending = Ending(End.STOPPED, "The agent has stopped.")
+        ending = AgentEnd(AgentEndKind.STOPPED, "The agent has stopped.")
         self._show_link(LinkState.OVER, self._calls.url, ending.sentence)
         self._end(ending)
 
     def _devices(self) -> Sequence[Device]:
         return self.standing.machine.devices if self.standing.machine else ()
 
-    def _end(self, ending: Ending) -> None:
+    def _end(self, ending: AgentEnd) -> None:
         if not self._ending.done():
             self._ending.set_result(ending)
 
@@ -184,14 +184,14 @@ class Agent:
                 return
             await self._wait(ended, decided)
 
-    async def _call(self) -> Ended:
+    async def _call(self) -> CallEnd:
         url = self._calls.url
         self._show_link(LinkState.CALLING, url)
         try:
             connection = await dial(url, self._link, self._equipment.trust)
         except PoolUnreachable as fault:
-            return Ended(fault.code, str(fault))
-        self._session = Session(connection, self._reporting, self._welcomed, self._orders.obey)
+            return CallEnd(fault.code, str(fault))
+        self._session = LinkSession(connection, self._reporting, self._welcomed, self._orders.obey)
         try:
             return await self._session.run()
         except BaseException:
@@ -205,7 +205,7 @@ class Agent:
         spool = self._reporting.spool
         known = spool.has_met_the_pool and not self._numbers_are_old
         membership = self.standing.membership
-        applicant = Applicant(
+        applicant = CallingAgent(
             identity=membership.identity,
             pool_fingerprint=membership.pool_fingerprint,
             agent=f"tidemill/{__version__}",
@@ -215,7 +215,7 @@ class Agent:
         )
         return AgentLink(applicant, secrets.token_bytes(32), spool.last_number if known else None, steady())
 
-    async def _welcomed(self, session: Session, node_id: UUID) -> None:
+    async def _welcomed(self, session: LinkSession, node_id: UUID) -> None:
         """The pool knows us. A newcomer keeps who it is now, before anything else."""
         standing, file = self.standing, self._equipment.home.membership
         standing.membership = await asyncio.to_thread(update_membership, file, standing.membership, node_id=node_id)
@@ -234,7 +234,7 @@ class Agent:
         standing.membership = await asyncio.to_thread(update_membership, file, standing.membership, urls=every)
         self._calls.move(standing.membership.urls)
 
-    async def _wait(self, ended: Ended, decided: CallAgain) -> None:
+    async def _wait(self, ended: CallEnd, decided: CallAgain) -> None:
         log.info("link lost", code=ended.code, cause=ended.sentence, again_s=round(decided.after_s, 1))
         again_at = Instant(wall() + int(decided.after_s * SECOND))
         self._show_link(LinkState.WAITING, self._calls.url, ended.sentence, again_at)
@@ -243,9 +243,9 @@ class Agent:
     def _give_up(self, decided: GiveUp) -> None:
         self._show_link(LinkState.OVER, self._calls.url, decided.sentence)
         if decided.code == NODE_REMOVED and self._leaving:
-            self._end(Ending(End.LEFT, "This machine has left the pool."))
+            self._end(AgentEnd(AgentEndKind.LEFT, "This machine has left the pool."))
         else:
-            self._end(Ending(End.FINAL, decided.sentence))
+            self._end(AgentEnd(AgentEndKind.FINAL, decided.sentence))
 
     def _show_link(
         self,
@@ -283,12 +283,12 @@ class Agent:
             if stamp != seen:
                 seen = stamp
                 await self._read_rules()
-            if not self._leaving and (leave := wanted_leave(self._equipment.home)):
+            if not self._leaving and (leave := read_leave_wish(self._equipment.home)):
                 if leave.force:
-                    self._end(Ending(End.LEFT, "This machine forgets the pool."))
+                    self._end(AgentEnd(AgentEndKind.LEFT, "This machine forgets the pool."))
                 self._leaving = await self._reporting.report(Facts("leave", as_json({"reason": leave.reason})))
             if self._leaving and self._reporting.waiting == 0 and self._reporting.linked:
-                self._end(Ending(End.LEFT, "This machine has left the pool."))
+                self._end(AgentEnd(AgentEndKind.LEFT, "This machine has left the pool."))
             await asyncio.sleep(_WATCH_S)
 
     async def _read_rules(self) -> None:

@@ -10,12 +10,12 @@ from enum import StrEnum
 
 from tidemill import __version__
 from tidemill.agent.home.identity import Membership
-from tidemill.agent.link.speed import Speed
+from tidemill.agent.link.speed import LineSpeed
 from tidemill.core.clock import Instant, as_datetime
 from tidemill.core.nodes.machine.hardware import Machine, MachineState
-from tidemill.core.nodes.reasons import InHand, Reason, Why
-from tidemill.core.nodes.rules.rule_book import RuleBook, rules_of, shown
-from tidemill.core.nodes.rules.rules import HeatLimits, Reading, Senses, objections
+from tidemill.core.nodes.reasons import BegunWork, NoWorkCause, NoWorkReason
+from tidemill.core.nodes.rules.rule_book import RuleBook, book_json, rules_of
+from tidemill.core.nodes.rules.rules import HeatLimits, MachineReading, Senses, objections
 from tidemill.host.clocks import utc_offset_s
 
 
@@ -39,7 +39,7 @@ class LinkStanding:
 
 
 @dataclass
-class Standing:
+class AgentStanding:
     """Everything that is shown."""
 
     membership: Membership
@@ -52,7 +52,7 @@ class Standing:
     machine: Machine | None = None
     state: MachineState | None = None
     senses: Senses | None = None
-    speed: Speed | None = None
+    speed: LineSpeed | None = None
     round_trip_us: int | None = None
     complaints: dict[str, str] = field(default_factory=dict)
     news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -65,10 +65,10 @@ class Standing:
             self.complaints[about] = sentence
         self.news.set()
 
-    def reasons(self, now: Instant) -> list[Reason]:
+    def reasons(self, now: Instant) -> list[NoWorkReason]:
         """Everything that this machine itself knows to speak against working now."""
         found = [*self._own_reasons(), *self._rule_reasons(now)]
-        return sorted(found, key=lambda reason: list(Why).index(reason.why))
+        return sorted(found, key=lambda reason: list(NoWorkCause).index(reason.why))
 
     def shown(
         self, now: Instant, *, work: Mapping[str, object], waiting: int, complaint: str | None
@@ -87,28 +87,28 @@ class Standing:
             },
             "versions": {"accepted": self.accepted, "oldest": self.oldest},
             "reports_waiting": waiting,
-            "rules": shown(self.book),
+            "rules": book_json(self.book),
             "devices": self._devices_shown(),
             "speed": None if self.speed is None else vars(self.speed),
             "complaints": [*self.complaints.values(), *([complaint] if complaint else [])],
         }
 
-    def _own_reasons(self) -> Iterator[Reason]:
+    def _own_reasons(self) -> Iterator[NoWorkReason]:
         if not self.accepted:
             oldest = f"{self.oldest} or newer" if self.oldest else "a newer one"
-            yield Reason(
-                Why.VERSION_NOT_ACCEPTED,
+            yield NoWorkReason(
+                NoWorkCause.VERSION_NOT_ACCEPTED,
                 f"The pool gives no work to version {__version__} of this program: upgrade it to {oldest}.",
             )
         for device in self.state.devices if self.state else ():
             if device.failing:
-                yield Reason(
-                    Why.FAILING_DEVICE,
+                yield NoWorkReason(
+                    NoWorkCause.FAILING_DEVICE,
                     f"Device {device.index} fails: {device.failing}",
                     device=str(device.index),
                 )
 
-    def _rule_reasons(self, now: Instant) -> Iterator[Reason]:
+    def _rule_reasons(self, now: Instant) -> Iterator[NoWorkReason]:
         return objections(rules_of(self.book), self.senses, self.limits, now, utc_offset_s())
 
     def _link_shown(self) -> dict[str, object]:
@@ -141,22 +141,22 @@ class Standing:
         return shown_devices
 
 
-def reading_of(state: MachineState, own_uses_pct: Mapping[int, float]) -> Reading:
+def reading_of(state: MachineState, own_uses_pct: Mapping[int, float]) -> MachineReading:
     """What rules look at. What of a device our own work may use is not others'."""
     temperatures = [device.temperature_c for device in state.devices if device.temperature_c is not None]
     powers = [device.power_w for device in state.devices if device.power_w is not None]
     uses = [None if device.failing else device.utilisation_pct for device in state.devices]
     ours = [own_uses_pct.get(device.index, 0.0) for device in state.devices]
     known = [max(0.0, use - own) for use, own in zip(uses, ours, strict=True) if use is not None]
-    return Reading(
+    return MachineReading(
         temperature_c=max(temperatures, default=None),
         power_w=max(powers, default=None),
         others_pct=max(known) if known and len(known) == len(uses) else None,
     )
 
 
-def in_hand(reasons: list[Reason]) -> InHand | None:
+def in_hand(reasons: list[NoWorkReason]) -> BegunWork | None:
     """What becomes of work that was begun; nothing if it may go on and more may come."""
     if not reasons:
         return None
-    return InHand.STOP if any(reason.in_hand is InHand.STOP for reason in reasons) else InHand.FINISH
+    return BegunWork.STOP if any(reason.in_hand is BegunWork.STOP for reason in reasons) else BegunWork.FINISH

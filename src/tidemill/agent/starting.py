@@ -13,7 +13,7 @@ from random import SystemRandom
 
 import structlog
 
-from tidemill.agent.artefacts.ways import opened_ways
+from tidemill.agent.artefacts.ways import open_artefact_access
 from tidemill.agent.home.home import Home, prepare, take_lock
 from tidemill.agent.home.identity import (
     Membership,
@@ -27,16 +27,16 @@ from tidemill.agent.home.identity import (
 from tidemill.agent.home.leaving import forget_pool
 from tidemill.agent.home.rules_file import RulesFile
 from tidemill.agent.machine import Hardware
-from tidemill.agent.run import Agent, Ending, Equipment
-from tidemill.agent.work.workshop_opening import opened_workshop
+from tidemill.agent.run import Agent, AgentEnd, Equipment
+from tidemill.agent.work.workshop_opening import open_workshop
 from tidemill.core.faults import AgentFault
-from tidemill.core.nodes.join_tokens import Shown
+from tidemill.core.nodes.join_tokens import JoinTokenParts
 from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.core.settings import Settings
 from tidemill.core.signatures import SEED_BYTES
 from tidemill.host.private_files import replace_private_file
 from tidemill.link.dialled.connection import PoolUnreachable, trust_of
-from tidemill.link.dialled.reports import Reporting
+from tidemill.link.dialled.reports import Reporter
 from tidemill.link.dialled.spool import Spool
 
 log = structlog.get_logger()
@@ -61,10 +61,10 @@ async def equipped(home: Home, settings: Settings) -> AsyncIterator[Equipment]:
             log.warning("spool was damaged", set_aside=str(spool.set_aside))
         try:
             trust = trust_of(_authority(home, settings.agent.ca_file))
-            reporting, dice = Reporting(spool), SystemRandom()
+            reporting, dice = Reporter(spool), SystemRandom()
             async with (
-                opened_workshop(home) as workshop,
-                opened_ways(home, settings.agent.cache_bytes, trust, dice, reporting) as ways,
+                open_workshop(home) as workshop,
+                open_artefact_access(home, settings.agent.cache_bytes, trust, dice, reporting) as ways,
             ):
                 yield Equipment(
                     home=home,
@@ -100,7 +100,7 @@ def expect_newcomer(home: Home) -> None:
         raise AgentFault(f"This machine is node {kept.node_id} of a pool: run `tidemill agent leave` before it joins.")
 
 
-def applicant_in(home: Home, token: Shown, urls: Sequence[str], ca_file: Path | None) -> Membership:
+def applicant_in(home: Home, token: JoinTokenParts, urls: Sequence[str], ca_file: Path | None) -> Membership:
     """An identity to join with: the one of a join that had no answer, or a new one. The home must be ours alone."""
     kept = read_membership(home.membership)
     if ca_file is not None:
@@ -113,7 +113,7 @@ def applicant_in(home: Home, token: Shown, urls: Sequence[str], ca_file: Path | 
     return membership
 
 
-async def joined(agent: Agent, running: "asyncio.Task[Ending]", home: Home, within_s: float = JOIN_S) -> None:
+async def joined(agent: Agent, running: "asyncio.Task[AgentEnd]", home: Home, within_s: float = JOIN_S) -> None:
     """Wait until the pool has registered the node. Otherwise say why not, and leave behind no more than needed."""
     registering = asyncio.create_task(agent.registered.wait())
     try:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from tidemill.artefacts.local import LocalStore
 from tidemill.artefacts.s3 import S3Store
-from tidemill.artefacts.s3_bucket import Place
-from tidemill.artefacts.s3_signing import Credentials
+from tidemill.artefacts.s3_bucket import BucketAddress
+from tidemill.artefacts.s3_signing import S3Credentials
 from tidemill.artefacts.store import ArtefactStore
 from tidemill.core.settings.sections.artefacts import ArtefactsSettings
 
@@ -17,10 +17,10 @@ def open_store(settings: ArtefactsSettings, home: Path) -> ArtefactStore:
     return LocalStore(settings.place or home / "artefacts", settings.threads, settings.keep_free_bytes)
 
 
-def _place(settings: ArtefactsSettings) -> Place:
+def _place(settings: ArtefactsSettings) -> BucketAddress:
     assert settings.s3_endpoint is not None
     assert settings.s3_bucket is not None
     assert settings.s3_access_key is not None
     assert settings.s3_secret_key is not None, "settings are checked before they are used"
-    credentials = Credentials(settings.s3_access_key, settings.s3_secret_key, settings.s3_region)
-    return Place(settings.s3_endpoint, settings.s3_bucket, settings.s3_prefix, credentials)
+    credentials = S3Credentials(settings.s3_access_key, settings.s3_secret_key, settings.s3_region)
+    return BucketAddress(settings.s3_endpoint, settings.s3_bucket, settings.s3_prefix, credentials)

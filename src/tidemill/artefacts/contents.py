@@ -21,7 +21,7 @@ _SHARD = re.compile(r"[0-9a-f]{2}", re.ASCII)
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-def hold_content(root: Path, source: int, digest: Digest, now: Instant) -> None:
+def keep_content(root: Path, source: int, digest: Digest, now: Instant) -> None:
     """Give the file of this name in the directory `source` its place. The same bytes are kept once."""
     with directory(root, *_place(digest), make=True) as here, locked(here):
         try:

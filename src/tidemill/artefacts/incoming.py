@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from ctypes import addressof, c_char
 from mmap import mmap
 
-from tidemill.artefacts.local_upload import BLOCK_BYTES, DIRECT_BYTES, HeldUpload
+from tidemill.artefacts.local_upload import BLOCK_BYTES, DIRECT_BYTES, LockedUpload
 from tidemill.artefacts.store import Chunks
 from tidemill.artefacts.threads import Threads, through, whole
 from tidemill.core.artefacts.refusals import UploadRefusal
@@ -27,7 +27,9 @@ _GATHERED_S = 1.0
 """What comes slowly is written so often."""
 
 
-async def receive(threads: Threads, held: HeldUpload, chunks: Chunks, checksum: Checksum | None) -> int | UploadRefusal:
+async def receive(
+    threads: Threads, held: LockedUpload, chunks: Chunks, checksum: Checksum | None
+) -> int | UploadRefusal:
     """Add chunks to an upload. Answers where it stands then; of what is refused, nothing is kept."""
     found = checksum.hash() if checksum else None
     try:
@@ -46,7 +48,7 @@ class _Receiving:
     """What is under way for one part. What is gathered lies in its place as it will in the file, counted from a
     multiple of the place's size: so pieces end at blocks of the disk, and begin at blocks of memory."""
 
-    def __init__(self, threads: Threads, held: HeldUpload, checksum: Hash | None) -> None:
+    def __init__(self, threads: Threads, held: LockedUpload, checksum: Hash | None) -> None:
         self._held = held
         self._checksum = checksum
         self._writes, self._hashes, self._syncs = threads.lane(), threads.lane(), threads.lane()

@@ -18,13 +18,13 @@ from tidemill.artefacts.directories import faults
 from tidemill.artefacts.incoming import receive
 from tidemill.artefacts.local_upload import (
     UPLOADS,
-    Hashed,
-    HeldUpload,
+    HashState,
+    LockedUpload,
     begin_upload,
     remove_upload,
-    where_upload_stands,
+    upload_offset,
 )
-from tidemill.artefacts.store import Chunks, Known, Swept
+from tidemill.artefacts.store import ArtefactRegistry, Chunks, SweepCount
 from tidemill.artefacts.threads import Threads
 from tidemill.core.artefacts.artefact import Digest, checked_range
 from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
@@ -48,7 +48,7 @@ class LocalStore:
         self._root = root
         self._keep_free_bytes = keep_free_bytes
         self._threads = Threads(threads)
-        self._hashed: OrderedDict[UUID, Hashed] = OrderedDict()
+        self._hashed: OrderedDict[UUID, HashState] = OrderedDict()
 
     async def begin(self, upload_id: UUID, length_bytes: int) -> None:
         assert length_bytes >= 0
@@ -56,7 +56,7 @@ class LocalStore:
         await self._threads.run(begin_upload, self._root, upload_id, length_bytes, self._keep_free_bytes)
 
     async def offset(self, upload_id: UUID) -> int | UploadRefusal:
-        return await self._threads.run(where_upload_stands, self._root, upload_id)
+        return await self._threads.run(upload_offset, self._root, upload_id)
 
     async def append(
         self, upload_id: UUID, offset: int, chunks: Chunks, checksum: Checksum | None = None
@@ -86,8 +86,10 @@ class LocalStore:
     async def size(self, digest: Digest) -> int | None:
         return await self._threads.run(content_size, self._root, digest)
 
-    async def open(self, digest: Digest, first: int = 0, end: int | None = None) -> "LocalReading | ArtefactRefusal":
-        reading = LocalReading(self._threads, self._root, digest)
+    async def open(
+        self, digest: Digest, first: int = 0, end: int | None = None
+    ) -> "LocalContentReader | ArtefactRefusal":
+        reading = LocalContentReader(self._threads, self._root, digest)
         refusal: ArtefactRefusal | None = ArtefactRefusal.UNKNOWN_ARTEFACT
         try:
             refusal = await self._threads.run(reading.open, first, end)
@@ -99,7 +101,7 @@ class LocalStore:
     async def delete(self, digest: Digest, older_than: Instant) -> bool:
         return await self._threads.run(delete_content, self._root, digest, older_than)
 
-    async def sweep(self, older_than: Instant, known: Known) -> Swept:
+    async def sweep(self, older_than: Instant, known: ArtefactRegistry) -> SweepCount:
         uploads = contents = 0
         async for batch in self._in_thread(_old_uploads(self._root, older_than)):
             for upload_id in set(batch) - set(await known.uploads(batch)):
@@ -108,15 +110,15 @@ class LocalStore:
         async for found in self._in_thread(old_contents(self._root, older_than, _BATCH)):
             for digest in set(found) - set(await known.digests(found)):
                 contents += await self.delete(digest, older_than)
-        return Swept(uploads, contents)
+        return SweepCount(uploads, contents)
 
     async def close(self) -> None:
         self._threads.close()
 
     @asynccontextmanager
-    async def _holding(self, upload_id: UUID) -> AsyncIterator[HeldUpload | UploadRefusal]:
+    async def _holding(self, upload_id: UUID) -> AsyncIterator[LockedUpload | UploadRefusal]:
         """An upload for one request. How far it is hashed is remembered for the next."""
-        held = HeldUpload(self._root, upload_id, self._hashed.pop(upload_id, None), self._keep_free_bytes)
+        held = LockedUpload(self._root, upload_id, self._hashed.pop(upload_id, None), self._keep_free_bytes)
         refusal: UploadRefusal | None = None
         try:
             refusal = await self._threads.run(held.hold)
@@ -131,13 +133,13 @@ class LocalStore:
         while batch := await self._threads.run(next, batches, nothing):
             yield batch
 
-    def _remember(self, upload_id: UUID, hashed: Hashed) -> None:
+    def _remember(self, upload_id: UUID, hashed: HashState) -> None:
         self._hashed[upload_id] = hashed
         if len(self._hashed) > _HASHED_MAX:
             self._hashed.popitem(last=False)
 
 
-class LocalReading:
+class LocalContentReader:
     """A file being read."""
 
     def __init__(self, threads: Threads, root: Path, digest: Digest) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from tidemill.artefacts.contents import hold_content
+from tidemill.artefacts.contents import keep_content
 from tidemill.artefacts.directories import directory, enter, expect_room, faults
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.artefacts.refusals import UploadRefusal
@@ -52,24 +52,24 @@ _NOT_DIRECT = {errno.EINVAL, errno.ENOENT}
 
 
 @dataclass
-class Hashed:
+class HashState:
     """How far an upload was hashed. It may be dropped at any time: the bytes are on the disk."""
 
     at: int = 0
     state: "_Hash" = field(default_factory=hashlib.sha256)
 
-    def copy(self) -> "Hashed":
-        return Hashed(self.at, self.state.copy())
+    def copy(self) -> "HashState":
+        return HashState(self.at, self.state.copy())
 
 
-class HeldUpload:
+class LockedUpload:
     """An upload that nobody else may touch until it is let go. Everything here works in a thread."""
 
-    def __init__(self, root: Path, upload_id: UUID, hashed: Hashed | None, keep_free_bytes: int) -> None:
+    def __init__(self, root: Path, upload_id: UUID, hashed: HashState | None, keep_free_bytes: int) -> None:
         self._root = root
         self._id = upload_id
         self._keep_free_bytes = keep_free_bytes
-        self._begun_hashed = hashed or Hashed()
+        self._begun_hashed = hashed or HashState()
         self._hashed = self._begun_hashed.copy()
         self._directory = self._file = self._direct_file = -1
         self._takes_direct = True
@@ -148,12 +148,12 @@ class HeldUpload:
             try:
                 self._seal(digest)
                 os.utime(self._file, ns=(now * 1000, now * 1000))
-                hold_content(self._root, self._directory, digest, now)
+                keep_content(self._root, self._directory, digest, now)
             except FileNotFoundError:
                 return UploadRefusal.UNKNOWN_UPLOAD  # it was abandoned at this moment
         return digest
 
-    def let_go(self) -> Hashed:
+    def let_go(self) -> HashState:
         """Keep what came as far as the disk has it, and tell how far it is hashed."""
         try:
             if self._file >= 0:
@@ -176,7 +176,7 @@ class HeldUpload:
         self.stands_at = self._begun_at = self._synced_at = os.fstat(self._file).st_size
         self.length_bytes = int(names[0]) if self.digest is None else self.stands_at
         if self._hashed.at > self.stands_at:
-            self._begun_hashed, self._hashed = Hashed(), Hashed()
+            self._begun_hashed, self._hashed = HashState(), HashState()
 
     def _write_some(self, left: memoryview) -> int:
         """Write the first of these bytes. Answers how many."""
@@ -238,7 +238,7 @@ def begin_upload(root: Path, upload_id: UUID, length_bytes: int, keep_free_bytes
         os.fsync(here)
 
 
-def where_upload_stands(root: Path, upload_id: UUID) -> int | UploadRefusal:
+def upload_offset(root: Path, upload_id: UUID) -> int | UploadRefusal:
     """The size of its file."""
     with faults(root):
         try:

@@ -18,23 +18,23 @@ from contextlib import contextmanager
 from hashlib import sha256
 from uuid import UUID
 
-from tidemill.artefacts.s3_bucket import Bucket, Place
-from tidemill.artefacts.s3_contents import Held, S3Reading, contents_of, read_held
+from tidemill.artefacts.s3_bucket import Bucket, BucketAddress
+from tidemill.artefacts.s3_contents import S3Content, S3ContentReader, content_of_key, contents_of
 from tidemill.artefacts.s3_upload import (
     PART_BYTES,
     HashedParts,
-    Receiving,
-    Standing,
+    PartReceiver,
+    S3UploadState,
     begin_upload,
     find_upload,
     find_with_tail,
     join,
     read_back,
-    read_begun,
+    read_upload_plan,
     record_key,
     whole_key,
 )
-from tidemill.artefacts.store import Chunks, Known, Swept
+from tidemill.artefacts.store import ArtefactRegistry, Chunks, SweepCount
 from tidemill.artefacts.threads import Threads
 from tidemill.core.artefacts.artefact import Digest, checked_range, read_digest
 from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
@@ -50,7 +50,7 @@ _NEVER = Instant(0)
 class S3Store:
     """A bucket with artefacts."""
 
-    def __init__(self, place: Place, threads: int, part_bytes: int = PART_BYTES) -> None:
+    def __init__(self, place: BucketAddress, threads: int, part_bytes: int = PART_BYTES) -> None:
         self._part_bytes = part_bytes
         self._threads = Threads(threads)
         self._bucket = Bucket(place, self._threads)
@@ -75,7 +75,7 @@ class S3Store:
                 return upload
             if refusal := refused_part(upload.begun.length_bytes, upload.stands_at, offset):
                 return refusal
-            receiving = Receiving(self._bucket, self._threads, upload, self._hashed_of(upload_id), checksum)
+            receiving = PartReceiver(self._bucket, self._threads, upload, self._hashed_of(upload_id), checksum)
             try:
                 return await receiving.take(chunks)
             finally:
@@ -94,7 +94,7 @@ class S3Store:
 
     async def abandon(self, upload_id: UUID) -> None:
         self._hashed.pop(upload_id, None)
-        begun = await read_begun(self._bucket, upload_id)
+        begun = await read_upload_plan(self._bucket, upload_id)
         if begun is None or begun.multipart:
             await self._note_leaving(upload_id)
         await self._bucket.delete(record_key(upload_id))
@@ -108,12 +108,12 @@ class S3Store:
         held = await self._held(digest)
         return held[0].length_bytes if held else None
 
-    async def open(self, digest: Digest, first: int = 0, end: int | None = None) -> S3Reading | ArtefactRefusal:
+    async def open(self, digest: Digest, first: int = 0, end: int | None = None) -> S3ContentReader | ArtefactRefusal:
         for held in await self._held(digest):
             there = checked_range(first, end, held.length_bytes)
             if isinstance(there, ArtefactRefusal):
                 return there
-            reading = S3Reading(self._bucket, held, *there)
+            reading = S3ContentReader(self._bucket, held, *there)
             if await reading.open():
                 return reading
         return ArtefactRefusal.UNKNOWN_ARTEFACT
@@ -127,7 +127,7 @@ class S3Store:
                 await self._drop(one)
         return bool(held)
 
-    async def sweep(self, older_than: Instant, known: Known) -> Swept:
+    async def sweep(self, older_than: Instant, known: ArtefactRegistry) -> SweepCount:
         uploads = await self._sweep_uploads(older_than, known)
         contents = await self._sweep_contents(older_than, known)
         async for found in self._bucket.list("leaving/"):
@@ -138,29 +138,33 @@ class S3Store:
             upload_id = _read_id(key.split("/")[1])
             if upload_id and made_at(upload_id) < older_than and not await self._bucket.has(record_key(upload_id)):
                 await self._bucket.drop_parts(key, multipart)
-        return Swept(uploads, contents)
+        return SweepCount(uploads, contents)
 
     async def close(self) -> None:
         await self._bucket.close()
         self._threads.close()
 
-    async def _finish_small(self, upload: Standing, expected: Digest | None, now: Instant) -> Digest | UploadRefusal:
+    async def _finish_small(
+        self, upload: S3UploadState, expected: Digest | None, now: Instant
+    ) -> Digest | UploadRefusal:
         content = upload.tail
         digest = Digest(await self._threads.run(lambda: sha256(content).hexdigest()))
         if expected not in (None, digest):
             return UploadRefusal.UPLOAD_DIGEST_WRONG
-        held = Held(now, upload.id, len(content), digest, here=True)
+        held = S3Content(now, upload.id, len(content), digest, here=True)
         await self._bucket.put(held.key, content)
         await self._drop_smaller(digest)
         return digest
 
-    async def _finish_large(self, upload: Standing, expected: Digest | None, now: Instant) -> Digest | UploadRefusal:
+    async def _finish_large(
+        self, upload: S3UploadState, expected: Digest | None, now: Instant
+    ) -> Digest | UploadRefusal:
         digest = await self._digest_of_whole(upload)
         if isinstance(digest, UploadRefusal):
             return digest
         if expected not in (None, digest):
             return UploadRefusal.UPLOAD_DIGEST_WRONG
-        held = Held(now, upload.id, upload.begun.length_bytes, digest, here=False)
+        held = S3Content(now, upload.id, upload.begun.length_bytes, digest, here=False)
         await self._bucket.put(held.key, b"")
         if not await self._bucket.has(record_key(upload.id)):
             await self._drop(held)
@@ -168,7 +172,7 @@ class S3Store:
         await self._drop_smaller(digest)
         return digest
 
-    async def _digest_of_whole(self, upload: Standing) -> Digest | UploadRefusal:
+    async def _digest_of_whole(self, upload: S3UploadState) -> Digest | UploadRefusal:
         """Of the object that is, or now becomes, the whole upload. It is noted beside it, so that this happens once."""
         names = await self._bucket.names(f"wholes/{upload.id}/")
         for name in names:
@@ -183,16 +187,16 @@ class S3Store:
         await self._bucket.put(f"wholes/{upload.id}/{text}", b"")
         return Digest(text)
 
-    async def _held(self, digest: Digest) -> Sequence[Held]:
+    async def _held(self, digest: Digest) -> Sequence[S3Content]:
         """What is held under a digest, the greatest first: the names whose bytes are all there."""
         return [named for named in await self._named(digest) if await self._is_whole(named)]
 
-    async def _named(self, digest: Digest) -> Sequence[Held]:
+    async def _named(self, digest: Digest) -> Sequence[S3Content]:
         """Every name under a digest, the greatest first. Behind one that a request has broken off there is nothing."""
-        found = [read_held(one.key, one.size_bytes) async for one in self._bucket.list(contents_of(digest))]
+        found = [content_of_key(one.key, one.size_bytes) async for one in self._bucket.list(contents_of(digest))]
         return sorted((held for held in found if held), reverse=True)
 
-    async def _is_whole(self, held: Held) -> bool:
+    async def _is_whole(self, held: S3Content) -> bool:
         return held.here or await self._bucket.size(held.bytes_key) == held.length_bytes
 
     async def _drop_smaller(self, digest: Digest, older_than: Instant = _NEVER) -> None:
@@ -206,7 +210,7 @@ class S3Store:
                     await self._drop(one)
                 return
 
-    async def _drop(self, held: Held) -> None:
+    async def _drop(self, held: S3Content) -> None:
         if not held.here:
             await self._note_leaving(held.upload_id)
         await self._bucket.delete(held.key)
@@ -232,7 +236,7 @@ class S3Store:
                 return True
         return False
 
-    async def _sweep_uploads(self, older_than: Instant, known: Known) -> int:
+    async def _sweep_uploads(self, older_than: Instant, known: ArtefactRegistry) -> int:
         batch: set[UUID] = set()
         swept = 0
         async for found in self._bucket.list("uploads/"):
@@ -243,25 +247,25 @@ class S3Store:
                 swept += await self._abandon_unknown(batch, known)
         return swept + await self._abandon_unknown(batch, known)
 
-    async def _abandon_unknown(self, batch: set[UUID], known: Known) -> int:
+    async def _abandon_unknown(self, batch: set[UUID], known: ArtefactRegistry) -> int:
         unknown = batch - set(await known.uploads(sorted(batch)))
         batch.clear()
         for upload_id in unknown:
             await self.abandon(upload_id)
         return len(unknown)
 
-    async def _sweep_contents(self, older_than: Instant, known: Known) -> int:
+    async def _sweep_contents(self, older_than: Instant, known: ArtefactRegistry) -> int:
         batch: dict[Digest, int] = {}
         swept = 0
         async for found in self._bucket.list("contents/"):
-            held = read_held(found.key, found.size_bytes)
+            held = content_of_key(found.key, found.size_bytes)
             if held and held.finished_at < older_than:
                 batch[held.digest] = batch.get(held.digest, 0) + 1
             if len(batch) == _BATCH:
                 swept += await self._delete_unknown(batch, older_than, known)
         return swept + await self._delete_unknown(batch, older_than, known)
 
-    async def _delete_unknown(self, batch: dict[Digest, int], older_than: Instant, known: Known) -> int:
+    async def _delete_unknown(self, batch: dict[Digest, int], older_than: Instant, known: ArtefactRegistry) -> int:
         """And of what is known, names that a killed process has left beside a greater one."""
         kept = set(await known.digests(sorted(batch)))
         swept = 0

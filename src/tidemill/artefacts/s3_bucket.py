@@ -14,7 +14,7 @@ from xml.etree import ElementTree as Xml
 
 import httpx2
 
-from tidemill.artefacts.s3_signing import Credentials, path_text, query_text, signed_headers
+from tidemill.artefacts.s3_signing import S3Credentials, path_text, query_text, signed_headers
 from tidemill.artefacts.threads import Threads
 from tidemill.core.clock import Instant
 from tidemill.core.faults import ArtefactFault
@@ -38,17 +38,17 @@ _ADVICE = {
 
 
 @dataclass(frozen=True)
-class Place:
+class BucketAddress:
     """Where a bucket is. Every key of ours begins with the prefix."""
 
     endpoint: str
     bucket: str
     prefix: str
-    credentials: Credentials
+    credentials: S3Credentials
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedObject:
     """An object in a list."""
 
     key: str
@@ -56,7 +56,7 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class Part:
+class UploadedPart:
     """A part that the server has. Its tag changes with its bytes."""
 
     number: int
@@ -79,7 +79,7 @@ class ServerRefused(ArtefactFault):
 class Bucket:
     """One bucket, and the connections to it."""
 
-    def __init__(self, place: Place, threads: Threads) -> None:
+    def __init__(self, place: BucketAddress, threads: Threads) -> None:
         self._place = place
         self._threads = threads
         self._host = urlsplit(place.endpoint).netloc
@@ -115,13 +115,13 @@ class Bucket:
             raise ArtefactFault(f"{self._host} does not answer ranges of bytes: use a server that does.")
         return answer
 
-    async def list(self, prefix: str) -> AsyncIterator[Listed]:
+    async def list(self, prefix: str) -> AsyncIterator[ListedObject]:
         """Every object whose key begins so, page by page."""
         query = {"list-type": "2", "prefix": self._place.prefix + prefix}
         while True:
             page = _parsed(await self._required("GET", "", query=query))
             for found in page.iter("Contents"):
-                yield Listed(_text(found, "Key").removeprefix(self._place.prefix), int(_text(found, "Size")))
+                yield ListedObject(_text(found, "Key").removeprefix(self._place.prefix), int(_text(found, "Size")))
             if page.findtext("IsTruncated") != "true":
                 return
             query["continuation-token"] = _text(page, "NextContinuationToken")
@@ -134,15 +134,15 @@ class Bucket:
         """The server's name for an upload in parts."""
         return _text(_parsed(await self._required("POST", key, query={"uploads": ""})), "UploadId")
 
-    async def put_part(self, key: str, upload: str, number: int, body: bytes) -> Part | None:
+    async def put_part(self, key: str, upload: str, number: int, body: bytes) -> UploadedPart | None:
         """None if there is no such upload any more."""
         query = {"partNumber": str(number), "uploadId": upload}
         answer = await self._ask("PUT", key, query=query, body=body, missing=True)
-        return None if answer is None else Part(number, len(body), answer.headers["etag"])
+        return None if answer is None else UploadedPart(number, len(body), answer.headers["etag"])
 
-    async def parts(self, key: str, upload: str) -> Sequence[Part] | None:
+    async def parts(self, key: str, upload: str) -> Sequence[UploadedPart] | None:
         """In their order; None if there is no such upload any more."""
-        found: list[Part] = []
+        found: list[UploadedPart] = []
         query = {"uploadId": upload}
         while True:
             answer = await self._ask("GET", key, query=query, missing=True)
@@ -150,14 +150,14 @@ class Bucket:
                 return None
             page = _parsed(answer)
             found += (
-                Part(int(_text(one, "PartNumber")), int(_text(one, "Size")), _text(one, "ETag"))
+                UploadedPart(int(_text(one, "PartNumber")), int(_text(one, "Size")), _text(one, "ETag"))
                 for one in page.iter("Part")
             )
             if page.findtext("IsTruncated") != "true":
                 return sorted(found, key=lambda part: part.number)
             query["part-number-marker"] = _text(page, "NextPartNumberMarker")
 
-    async def join_parts(self, key: str, upload: str, parts: Sequence[Part]) -> bool:
+    async def join_parts(self, key: str, upload: str, parts: Sequence[UploadedPart]) -> bool:
         """Make one object of exactly these parts. False if one of them has changed, or another has joined them."""
         listed = "".join(f"<Part><PartNumber>{p.number}</PartNumber><ETag>{p.tag}</ETag></Part>" for p in parts)
         body = f"<CompleteMultipartUpload>{listed}</CompleteMultipartUpload>".encode()

@@ -21,7 +21,7 @@ _PIECE_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, order=True)
-class Held:
+class S3Content:
     """A name under a digest. Of two, the greater one was finished later."""
 
     finished_at: Instant
@@ -44,21 +44,23 @@ def contents_of(digest: Digest) -> str:
     return f"contents/{digest.text[:2]}/{digest.text}/"
 
 
-def read_held(key: str, size_bytes: int) -> Held | None:
+def content_of_key(key: str, size_bytes: int) -> S3Content | None:
     """A name as it is listed; None for one that is not ours."""
     try:
         _, _, text, name = key.split("/")
         finished_at, upload_id, length = name.split("-")
-        held = Held(Instant(int(finished_at)), UUID(upload_id), int(length), Digest(text), int(length) == size_bytes)
+        held = S3Content(
+            Instant(int(finished_at)), UUID(upload_id), int(length), Digest(text), int(length) == size_bytes
+        )
     except (ValueError, AssertionError):
         return None
     return held
 
 
-class S3Reading:
+class S3ContentReader:
     """An object being read. If the connection breaks, reading goes on where it was."""
 
-    def __init__(self, bucket: Bucket, held: Held, first: int, end: int) -> None:
+    def __init__(self, bucket: Bucket, held: S3Content, first: int, end: int) -> None:
         self.size_bytes = held.length_bytes
         self.first = first
         self.end = end

@@ -18,7 +18,7 @@ _SIGNED = "host;x-amz-content-sha256;x-amz-date"
 
 
 @dataclass(frozen=True)
-class Credentials:
+class S3Credentials:
     """Who asks, and in which region."""
 
     access_key: str
@@ -37,7 +37,7 @@ def path_text(*names: str) -> str:
 
 
 def signed_headers(
-    credentials: Credentials, method: str, host: str, target: tuple[str, str], body_sha256: str, now: Instant
+    credentials: S3Credentials, method: str, host: str, target: tuple[str, str], body_sha256: str, now: Instant
 ) -> dict[str, str]:
     """The headers that make a request ours. `target` is its path and its query, as they are sent."""
     stamp = datetime.fromtimestamp(now // SECOND, UTC).strftime("%Y%m%dT%H%M%SZ")
@@ -55,7 +55,7 @@ def signed_headers(
     }
 
 
-def _key(credentials: Credentials, day: str) -> bytes:
+def _key(credentials: S3Credentials, day: str) -> bytes:
     key = f"AWS4{credentials.secret_key}".encode()
     for part in (day, credentials.region, "s3", "aws4_request"):
         key = hmac.new(key, part.encode(), hashlib.sha256).digest()

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from tidemill.artefacts.s3_bucket import Bucket, Part
+from tidemill.artefacts.s3_bucket import Bucket, UploadedPart
 from tidemill.artefacts.store import Chunks
 from tidemill.artefacts.threads import Threads, whole
 from tidemill.core.artefacts.refusals import UploadRefusal
@@ -49,7 +49,7 @@ class HashedParts:
 
 
 @dataclass(frozen=True)
-class Begun:
+class S3UploadPlan:
     """What was decided when an upload began. `multipart` is the server's name of an upload in parts, if it has any."""
 
     length_bytes: int
@@ -71,11 +71,11 @@ class Begun:
 
 
 @dataclass(frozen=True)
-class Standing:
+class S3UploadState:
     """An upload as it is. `tail` are the bytes behind the last whole part, where they were asked for."""
 
     id: UUID
-    begun: Begun
+    begun: S3UploadPlan
     stands_at: int
     tail: bytes = b""
 
@@ -98,7 +98,7 @@ def at_key(upload_id: UUID, offset: int) -> str:
 
 async def begin_upload(bucket: Bucket, upload_id: UUID, length_bytes: int, part_bytes: int) -> None:
     """Make place for an upload, unless there is one."""
-    if await read_begun(bucket, upload_id):
+    if await read_upload_plan(bucket, upload_id):
         return
     part_bytes = max(part_bytes, -(-length_bytes // PARTS_MAX))
     multipart = await bucket.begin_parts(whole_key(upload_id)) if length_bytes > part_bytes else None
@@ -106,23 +106,23 @@ async def begin_upload(bucket: Bucket, upload_id: UUID, length_bytes: int, part_
     await bucket.put(record_key(upload_id), json.dumps(record).encode())
 
 
-async def read_begun(bucket: Bucket, upload_id: UUID) -> Begun | None:
+async def read_upload_plan(bucket: Bucket, upload_id: UUID) -> S3UploadPlan | None:
     """What was decided; None if there is no such upload, or if the request that noted it broke off."""
     record = _read_whole(await bucket.get(record_key(upload_id)))
-    return None if record is None else Begun(**record)
+    return None if record is None else S3UploadPlan(**record)
 
 
-async def find_upload(bucket: Bucket, upload_id: UUID) -> Standing | UploadRefusal:
+async def find_upload(bucket: Bucket, upload_id: UUID) -> S3UploadState | UploadRefusal:
     """Where an upload stands."""
-    begun = await read_begun(bucket, upload_id)
+    begun = await read_upload_plan(bucket, upload_id)
     if begun is None:
         return UploadRefusal.UNKNOWN_UPLOAD
     names = await bucket.names(f"uploads/{upload_id}/at-")
     whole = (offset for name, size in names.items() if begun.tail_of(offset := int(name)) == size)
-    return Standing(upload_id, begun, max(whole, default=0))
+    return S3UploadState(upload_id, begun, max(whole, default=0))
 
 
-async def find_with_tail(bucket: Bucket, upload_id: UUID) -> Standing | UploadRefusal:
+async def find_with_tail(bucket: Bucket, upload_id: UUID) -> S3UploadState | UploadRefusal:
     """Where an upload stands, with its tail. It may move between the two: by another process, or by what a killed one
     has still sent. Then it is looked for again."""
     for _ in range(_LOOKS):
@@ -136,11 +136,11 @@ async def find_with_tail(bucket: Bucket, upload_id: UUID) -> Standing | UploadRe
     raise ArtefactFault(f"The upload {upload_id} is not what it was: somebody else changes the bucket.")
 
 
-class Receiving:
+class PartReceiver:
     """A part of an upload as it arrives, from one request. `hashed` is of what is confirmed."""
 
     def __init__(
-        self, bucket: Bucket, threads: Threads, upload: Standing, hashed: HashedParts, checksum: Checksum | None
+        self, bucket: Bucket, threads: Threads, upload: S3UploadState, hashed: HashedParts, checksum: Checksum | None
     ) -> None:
         self._bucket = bucket
         self._threads = threads
@@ -234,7 +234,7 @@ class Receiving:
             await self._bucket.delete(at_key(self._upload.id, offset))
 
 
-async def join(bucket: Bucket, upload: Standing, hashed: HashedParts) -> str | None:
+async def join(bucket: Bucket, upload: S3UploadState, hashed: HashedParts) -> str | None:
     """Make one object of a complete upload in parts. Answers its digest's text if that is known without reading."""
     begun, key = upload.begun, whole_key(upload.id)
     assert begun.multipart
@@ -283,10 +283,10 @@ def _read_whole(text: bytes | None) -> Any:
         return None
 
 
-def _chosen(parts: Sequence[Part], wanted: Sequence[str], last: Part | None) -> list[Part]:
+def _chosen(parts: Sequence[UploadedPart], wanted: Sequence[str], last: UploadedPart | None) -> list[UploadedPart]:
     """One part of each number: the one that was confirmed, where a server kept several."""
     wanted = [*wanted, last.tag] if last else wanted
-    chosen: dict[int, Part] = {}
+    chosen: dict[int, UploadedPart] = {}
     for part in parts:
         is_wanted = part.number <= len(wanted) and wanted[part.number - 1] == part.tag
         if is_wanted or part.number not in chosen:
@@ -294,13 +294,13 @@ def _chosen(parts: Sequence[Part], wanted: Sequence[str], last: Part | None) -> 
     return [chosen[number] for number in sorted(chosen)]
 
 
-def _hash(hashed: HashedParts, part: Part, body: bytes) -> None:
+def _hash(hashed: HashedParts, part: UploadedPart, body: bytes) -> None:
     if len(hashed.tags) == part.number - 1:
         hashed.tags.append(part.tag)
         hashed.state.update(body)
 
 
-def _digest(hashed: HashedParts, tags: list[str], last: Part | None, rest: bytes) -> str | None:
+def _digest(hashed: HashedParts, tags: list[str], last: UploadedPart | None, rest: bytes) -> str | None:
     """The digest, if what was hashed here is what the server has."""
     if tags != hashed.tags + ([last.tag] if last else []):
         return None

@@ -19,7 +19,7 @@ Chunks: TypeAlias = AsyncIterable[bytes | memoryview]
 """Bytes as they arrive. A chunk counts until the next but one is asked for: then its memory may be used again."""
 
 
-class Known(Protocol):
+class ArtefactRegistry(Protocol):
     """Whoever knows what should be there: asked in batches, so that nobody lists everything at once."""
 
     async def uploads(self, among: Sequence[UUID]) -> Collection[UUID]: ...
@@ -28,14 +28,14 @@ class Known(Protocol):
 
 
 @dataclass(frozen=True)
-class Swept:
+class SweepCount:
     """What a sweep removed."""
 
     uploads: int
     contents: int
 
 
-class Reading(Protocol):
+class ContentReader(Protocol):
     """Bytes being read. They can be read to their end even if the artefact is deleted meanwhile."""
 
     size_bytes: int
@@ -75,13 +75,13 @@ class ArtefactStore(Protocol):
     async def size(self, digest: Digest) -> int | None:
         """How many bytes are held under a digest; None if there are none."""
 
-    async def open(self, digest: Digest, first: int = 0, end: int | None = None) -> Reading | ArtefactRefusal:
+    async def open(self, digest: Digest, first: int = 0, end: int | None = None) -> ContentReader | ArtefactRefusal:
         """Read the bytes from `first` up to, not including, `end`."""
 
     async def delete(self, digest: Digest, older_than: Instant) -> bool:
         """Remove what is held under a digest, unless it was finished, once more maybe, at this instant or later."""
 
-    async def sweep(self, older_than: Instant, known: Known) -> Swept:
+    async def sweep(self, older_than: Instant, known: ArtefactRegistry) -> SweepCount:
         """Remove what nobody knows of. The instant is so long ago that what was finished before it is known by now."""
 
     async def close(self) -> None:

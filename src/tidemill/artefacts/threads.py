@@ -21,14 +21,14 @@ class Threads:
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await through(self._pool.submit(work, *args, **kwargs))
 
-    def lane(self) -> "Lane":
-        return Lane(self._pool)
+    def lane(self) -> "ThreadLane":
+        return ThreadLane(self._pool)
 
     def close(self) -> None:
         self._pool.shutdown()
 
 
-class Lane:
+class ThreadLane:
     """Work that is done in its order, one after another, and goes on without waiting for the loop. When something
     fails, nothing behind it is done, and all of that fails in the same way."""
 

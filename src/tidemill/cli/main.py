@@ -17,7 +17,7 @@ from tidemill.cli.ledger import ledger
 from tidemill.cli.nodes import nodes
 from tidemill.cli.operations import admin, config, database, mail, pool
 from tidemill.cli.sim import sim
-from tidemill.cli.terminal.output import Declined, Exit, exit_code
+from tidemill.cli.terminal.output import CommandRefused, Exit, exit_code
 from tidemill.core.faults import Fault
 from tidemill.host.standard_error import say
 
@@ -96,7 +96,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _sentence(error: Exception) -> str:
-    if isinstance(error, Declined | Fault):
+    if isinstance(error, CommandRefused | Fault):
         return str(error)
     if isinstance(error, OSError):
         return f"The system says no to {error.filename or 'us'}: {error.strerror or error}."

@@ -7,13 +7,13 @@ from pathlib import Path
 from tidemill.artefacts.by_settings import open_store
 from tidemill.control.accounts.callers import Callers
 from tidemill.control.accounts.passwords import Passwords
-from tidemill.control.accounts.tokens import Tokens
+from tidemill.control.accounts.tokens import AccessTokens
 from tidemill.control.context import Control
 from tidemill.control.events.feed import EventFeed
 from tidemill.control.http.denials import Denials
 from tidemill.control.http.limiter import Limiter
 from tidemill.control.http.limits import CallerLimits
-from tidemill.control.jobs.attempt_reports import Receiving
+from tidemill.control.jobs.attempt_reports import AttemptReportIntake
 from tidemill.control.metrics import LinkMetrics
 from tidemill.control.nodes.node_registry import LinkRefusals, NodeRegistry
 from tidemill.control.parts import Parts
@@ -35,13 +35,13 @@ _WRITTEN = re.compile(r"[A-Za-z0-9_-]{32,}")
 async def make_control(parts: Parts, for_requests: Database) -> Control:
     """What routes need besides: whoever asks is found, limited and let in by these."""
     settings = parts.settings
-    rules, tokens, link_refusals = _session_rules(settings), Tokens(parts), LinkRefusals()
+    rules, tokens, link_refusals = _session_rules(settings), AccessTokens(parts), LinkRefusals()
     await tokens.renew(parts.clock.now())
     identity = await load_identity(parts.database, parts.keyring, parts.ids, parts.clock.now(), secrets.token_bytes)
     verification = await load_verification_key(
         parts.database, parts.keyring, parts.ids, parts.clock.now(), secrets.token_bytes
     )
-    receiving = Receiving(parts)
+    receiving = AttemptReportIntake(parts)
     links = Links(NodeRegistry(parts, link_refusals, receiving), identity, parts.clock, _link_rules(settings))
     parts.metrics.registry.register(LinkMetrics(links))
     return Control(

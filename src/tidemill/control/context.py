@@ -11,18 +11,18 @@ from fastapi import Depends, Query, Request
 from tidemill.artefacts.store import ArtefactStore
 from tidemill.control.accounts.callers import Callers
 from tidemill.control.accounts.passwords import Passwords
-from tidemill.control.accounts.tokens import Tokens
+from tidemill.control.accounts.tokens import AccessTokens
 from tidemill.control.events.feed import EventFeed
 from tidemill.control.http.denials import Denials
 from tidemill.control.http.limiter import Limiter
 from tidemill.control.http.limits import CallerLimits
-from tidemill.control.jobs.attempt_reports import Receiving
+from tidemill.control.jobs.attempt_reports import AttemptReportIntake
 from tidemill.control.loops.frame import LoopRunner
 from tidemill.control.nodes.node_registry import LinkRefusals
 from tidemill.control.parts import Parts
-from tidemill.control.placement.supply_now import MarketNow
+from tidemill.control.placement.supply_now import SupplyCache
 from tidemill.core.accounts.roles import STRANGER, Caller
-from tidemill.core.accounts.sessions import USER_AGENT_MAX, Device, SessionRules
+from tidemill.core.accounts.sessions import USER_AGENT_MAX, SessionOrigin, SessionRules
 from tidemill.core.clock import SECOND
 from tidemill.core.jobs.results import ReaderKey
 from tidemill.core.notices.mail.letters import one_line
@@ -52,17 +52,17 @@ class Control(Parts):
     limiter: Limiter
     limits: CallerLimits
     passwords: Passwords
-    tokens: Tokens
+    tokens: AccessTokens
     callers: Callers
     session_rules: SessionRules
     denials: Denials
     links: Links
-    receiving: Receiving
+    receiving: AttemptReportIntake
     link_refusals: LinkRefusals
     artefacts: ArtefactStore
     verification: ReaderKey
     backups: BackupTarget | None = None
-    market: MarketNow = field(default_factory=MarketNow)
+    market: SupplyCache = field(default_factory=SupplyCache)
     streams: Counter[str] = field(default_factory=Counter)
     runners: list[LoopRunner] = field(default_factory=list)
     draining: asyncio.Event = field(default_factory=asyncio.Event)
@@ -98,12 +98,12 @@ def address_of(request: Request) -> str:
     return request.client.host if request.client else ""
 
 
-def device_of(request: Request) -> Device:
+def device_of(request: Request) -> SessionOrigin:
     """Where a request comes from."""
-    return Device(address_of(request), one_line(request.headers.get("user-agent", ""))[:USER_AGENT_MAX])
+    return SessionOrigin(address_of(request), one_line(request.headers.get("user-agent", ""))[:USER_AGENT_MAX])
 
 
-async def _device(request: Request) -> Device:
+async def _device(request: Request) -> SessionOrigin:
     return device_of(request)
 
 
@@ -115,6 +115,6 @@ async def _page_limit(control: ControlPart, limit: Annotated[int | None, Query(g
 
 
 CallerPart = Annotated[Caller, Depends(_caller)]
-DevicePart = Annotated[Device, Depends(_device)]
+DevicePart = Annotated[SessionOrigin, Depends(_device)]
 PageLimit = Annotated[int, Depends(_page_limit)]
 """The most rows of a page: what the caller asks for with `limit`, within the pool's bounds."""

@@ -26,25 +26,25 @@ from tidemill.control.context import BackupTarget, Control
 from tidemill.control.events.feed import EventFeed
 from tidemill.control.loops.frame import LoopRunner
 from tidemill.control.metrics import Metrics
-from tidemill.control.nodes.telling_loop import TellingLoop
+from tidemill.control.nodes.telling_loop import NodeInstructionLoop
 from tidemill.control.operations.first_steps import FirstStep, first_steps
 from tidemill.control.operations.housekeeping import (
     AnnounceLoop,
 )
 from tidemill.control.operations.master_key import open_keyring
 from tidemill.control.parts import Parts
-from tidemill.control.placement.offering_loop import OfferingLoop
+from tidemill.control.placement.offering_loop import AssignmentLoop
 from tidemill.control.placement.placing_loop import PlacingLoop
 from tidemill.core.clock import SECOND, ClockRules
-from tidemill.core.events.log import Recorded
+from tidemill.core.events.log import RecordedEvent
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
 from tidemill.core.settings import Settings, pool_fingerprint
-from tidemill.serving.http_server import Server, create_server
+from tidemill.serving.http_server import HttpServer, create_server
 from tidemill.serving.tracing import traced
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import DatabaseClock
-from tidemill.store.database import Database, Limits
+from tidemill.store.database import Database, DatabaseLimits
 from tidemill.store.events import events
 from tidemill.store.ledger.poster import Poster
 from tidemill.store.migrate import migrate
@@ -78,7 +78,7 @@ class ControlProcess:
         self._started_by = started_by
         self._first_step = first_step
         self._ids = Ids(secrets.randbits)
-        self._server: Server | None = None
+        self._server: HttpServer | None = None
         self._control: Control | None = None
         self._told_to_stop = 0
         self._bug: BaseException | None = None
@@ -166,7 +166,7 @@ class ControlProcess:
     @asynccontextmanager
     async def _database(self, connections: int, name: str) -> AsyncIterator[Database]:
         rules = self._settings.database
-        limits = Limits(connections, rules.statement_timeout_s, rules.lock_timeout_s)
+        limits = DatabaseLimits(connections, rules.statement_timeout_s, rules.lock_timeout_s)
         database = await Database.open(self._urls.program, limits, f"tidemill {name}")
         try:
             yield database
@@ -219,10 +219,10 @@ class ControlProcess:
 async def _listening(control: Control) -> AsyncIterator[None]:
     """Local commits wake the announcer; announcements, ours or others', wake the feed. A poll stands behind both."""
     by_name = {runner.loop.name: runner for runner in control.runners}
-    announcer, feed, telling = by_name[AnnounceLoop.name], by_name[EventFeed.name], by_name[TellingLoop.name]
-    placing, offering = by_name[PlacingLoop.name], by_name[OfferingLoop.name]
+    announcer, feed, telling = by_name[AnnounceLoop.name], by_name[EventFeed.name], by_name[NodeInstructionLoop.name]
+    placing, offering = by_name[PlacingLoop.name], by_name[AssignmentLoop.name]
     assert isinstance(placing.loop, PlacingLoop)
-    assert isinstance(offering.loop, OfferingLoop)
+    assert isinstance(offering.loop, AssignmentLoop)
     placing.loop.on_placed = offering.loop.placed
 
     def appended(accounts: Sequence[UUID]) -> None:
@@ -231,12 +231,12 @@ async def _listening(control: Control) -> AsyncIterator[None]:
         announcer.loop.appended()
         announcer.wake()
 
-    def arrived(batch: Sequence[Recorded]) -> None:
+    def arrived(batch: Sequence[RecordedEvent]) -> None:
         control.callers.forget(account for event in batch for account in event.accounts)
         if any(event.subject.startswith(("node:", "account:")) for event in batch):
             telling.wake()
         assert isinstance(placing.loop, PlacingLoop)
-        assert isinstance(offering.loop, OfferingLoop)
+        assert isinstance(offering.loop, AssignmentLoop)
         if placing.loop.heard(batch):
             placing.wake()
         if offering.loop.heard(batch, placed_here=placing.loop.in_charge):

@@ -79,7 +79,7 @@ def due_at(full_at: Instant, limit: Limit, tokens: int) -> Instant:
     return Instant(full_at - limit.per_us + limit.refill_us(tokens))
 
 
-def next_lease(limit: Limit, used: int, in_us: int) -> int:
+def next_token_lease(limit: Limit, used: int, in_us: int) -> int:
     """How many tokens a process leases for a caller who used so many of the last lease in so long a time.
 
     One for a newcomer; then at most twice as many each time, as the pace asks for, up to a tenth of the limit: what a

@@ -20,7 +20,7 @@ def leaf_hash(leaf: bytes | memoryview) -> bytes:
     return hashed.digest()
 
 
-class Tree:
+class MerkleTree:
     """All levels of a tree, from the leaves' hashes to the root; 64 bytes a leaf."""
 
     def __init__(self, leaf_hashes: Iterable[bytes]) -> None:
@@ -46,7 +46,7 @@ def path_bytes(leaves: int) -> int:
     return (leaves - 1).bit_length() * HASH_BYTES
 
 
-def shows(root: bytes, leaves: int, place: int, leaf: bytes, path: bytes) -> bool:
+def is_leaf_of(root: bytes, leaves: int, place: int, leaf: bytes, path: bytes) -> bool:
     """Whether the leaf stands at this place of the tree with this root."""
     if not 0 <= place < leaves or len(path) != path_bytes(leaves):
         return False

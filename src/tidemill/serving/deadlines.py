@@ -13,7 +13,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tidemill.core.settings.sections.edge import HttpSettings
 from tidemill.serving.large_bodies import PACE_BYTES_PER_S, may_be_large
-from tidemill.serving.upload_body import BODY, LEAST_BYTES, GivenBody, Places, TakenBody
+from tidemill.serving.upload_body import BODY, LEAST_BYTES, BodyBuffers, BufferedBody, ConnectionBody
 
 _FRAMING = 8
 """How many bytes may frame one byte of a body that comes in tiny chunks."""
@@ -26,7 +26,7 @@ class GuardedProtocol(HttpToolsProtocol):
     """
 
     limits: HttpSettings
-    places: Places
+    places: BodyBuffers
     _reading: TimerHandle | None = None
     _writing: TimerHandle | None = None
     _beside: int = 0
@@ -119,11 +119,11 @@ class GuardedProtocol(HttpToolsProtocol):
         self._large = False
         self._read_within(self.limits.header_deadline_s)
 
-    def _offered_body(self) -> TakenBody | GivenBody:
+    def _offered_body(self) -> ConnectionBody | BufferedBody:
         announced = next((value for name, value in self.headers if name == b"content-length"), b"0")
         if int(announced) >= LEAST_BYTES and not self.pipeline and not self.parser.should_upgrade():
-            return TakenBody(self, self.cycle, int(announced))
-        return GivenBody(self.cycle)
+            return ConnectionBody(self, self.cycle, int(announced))
+        return BufferedBody(self.cycle)
 
     def _read_by(self, reader: BaseProtocol) -> None:
         """A transport asks who reads, and how, when it begins to."""
@@ -172,4 +172,4 @@ class GuardedProtocol(HttpToolsProtocol):
 
 def guarded(limits: HttpSettings) -> type[GuardedProtocol]:
     """The protocol with the limits of this process; uvicorn wants a class."""
-    return type("ConfiguredProtocol", (GuardedProtocol,), {"limits": limits, "places": Places()})
+    return type("ConfiguredProtocol", (GuardedProtocol,), {"limits": limits, "places": BodyBuffers()})

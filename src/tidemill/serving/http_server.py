@@ -34,7 +34,7 @@ class WebsocketServer(Protocol):
         ...
 
 
-class Server(uvicorn.Server):
+class HttpServer(uvicorn.Server):
     """uvicorn without its signal handlers: the process decides what a signal means."""
 
     on_started: Callable[[], None]
@@ -103,7 +103,7 @@ def check_certificate(http: HttpSettings) -> None:
         ) from error
 
 
-def create_server(app: ASGIApp, settings: Settings, websockets: WebsocketServer | None = None) -> Server:
+def create_server(app: ASGIApp, settings: Settings, websockets: WebsocketServer | None = None) -> HttpServer:
     """The server of this process. Websockets come in by the same port, if there is anything to take them."""
     if websockets:
         allow_many_files()
@@ -126,7 +126,7 @@ def create_server(app: ASGIApp, settings: Settings, websockets: WebsocketServer 
         ssl_keyfile=http.tls_key,
     )
     config.load()
-    server = Server(config)
+    server = HttpServer(config)
     server.handshake_s = http.header_deadline_s
     server.websockets = websockets
     return server

@@ -38,7 +38,7 @@ _HAND_OUT_S = 1.0
 """What comes slowly is handed out so often, so that it is on the disk soon, and whoever asks sees it come."""
 
 
-class Body(Protocol):
+class UploadBody(Protocol):
     """What somebody sends with a request."""
 
     def pieces(self, at: int) -> AsyncIterator[memoryview]:
@@ -46,7 +46,7 @@ class Body(Protocol):
         Ends early where the connection breaks."""
 
 
-class Places:
+class BodyBuffers:
     """How many bodies have large places just now, in one process."""
 
     def __init__(self) -> None:
@@ -63,10 +63,10 @@ class Places:
         self._large -= place_bytes == PLACE_BYTES
 
 
-class Connection(Protocol):
+class BodyConnection(Protocol):
     """What this needs of the protocol whose connection it takes."""
 
-    places: Places
+    places: BodyBuffers
 
     def turn_over(self, taker: asyncio.BufferedProtocol) -> int:
         """Let somebody else read the rest of the body. Answers how much of it has come so far."""
@@ -86,7 +86,7 @@ class Connection(Protocol):
     def resume_writing(self) -> None: ...
 
 
-class GivenBody:
+class BufferedBody:
     """A small body, or one of unknown length, as uvicorn has it. uvicorn drops what it still has when a connection
     breaks; here it counts."""
 
@@ -101,14 +101,14 @@ class GivenBody:
             yield memoryview(message.get("body", self._cycle.body))
 
 
-class TakenBody(asyncio.BufferedProtocol):
+class ConnectionBody(asyncio.BufferedProtocol):
     """The body of one request. Nothing happens to it unless somebody asks for its pieces.
 
     A byte lies in its place as it will in the whole, counted from a multiple of the place's size: so it begins at a
     block of memory where it begins at a block of the file.
     """
 
-    def __init__(self, connection: Connection, cycle: RequestResponseCycle, length_bytes: int) -> None:
+    def __init__(self, connection: BodyConnection, cycle: RequestResponseCycle, length_bytes: int) -> None:
         self._connection = connection
         self._cycle = cycle
         self._left = length_bytes

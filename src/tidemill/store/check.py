@@ -23,7 +23,7 @@ _WORK = Query("check/work")
 
 
 @dataclass(frozen=True)
-class Check:
+class DatabaseCheck:
     """One thing that must hold, and what was found."""
 
     name: str
@@ -31,7 +31,7 @@ class Check:
     detail: str
 
 
-async def checks(urls: DatabaseUrls) -> list[Check]:
+async def checks(urls: DatabaseUrls) -> list[DatabaseCheck]:
     """Run every check, in order; one that cannot be run has failed."""
     connection = await connect(urls.owner)
     try:
@@ -52,12 +52,12 @@ async def checks(urls: DatabaseUrls) -> list[Check]:
         await connection.close()
 
 
-async def _checked(name: str, look: Callable[[], Awaitable[tuple[bool, str]]]) -> Check:
+async def _checked(name: str, look: Callable[[], Awaitable[tuple[bool, str]]]) -> DatabaseCheck:
     try:
         with faults():
-            return Check(name, *await look())
+            return DatabaseCheck(name, *await look())
     except DatabaseFault as fault:
-        return Check(name, ok=False, detail=str(fault))
+        return DatabaseCheck(name, ok=False, detail=str(fault))
 
 
 async def _schema(connection: Connection) -> tuple[bool, str]:

@@ -41,7 +41,7 @@ _UNAVAILABLE = (
 
 
 @dataclass(frozen=True)
-class Limits:
+class DatabaseLimits:
     """What one process may take of the server."""
 
     connections: int
@@ -60,7 +60,7 @@ class Database:
         """Called after each commit that appended events, with the accounts they concern: others have to be told."""
 
     @classmethod
-    async def open(cls, url: str, limits: Limits, name: str) -> Self:
+    async def open(cls, url: str, limits: DatabaseLimits, name: str) -> Self:
         session = _session(limits, name)
         with faults():
             pool = await asyncpg.create_pool(
@@ -161,7 +161,7 @@ def faults() -> Iterator[None]:
         raise DatabaseFault(f"The database cannot be reached ({cause}): it may be restarting; try again.") from error
 
 
-def _session(limits: Limits, name: str) -> dict[str, str]:
+def _session(limits: DatabaseLimits, name: str) -> dict[str, str]:
     return {
         "application_name": name,
         "timezone": "UTC",

@@ -7,7 +7,7 @@ what of a batch is new by it, `core.nodes.reports` says.
 from collections import deque
 
 from tidemill.wire.errors import ProtocolError
-from tidemill.wire.messages import FRAME_MAX, Report, Reports, encoded
+from tidemill.wire.messages import FRAME_MAX, Report, Reports, encode
 
 IN_FLIGHT_MAX = 4 * 1024 * 1024
 """The most bytes of reports that wait for an acknowledgement; the rest stays where it is spooled."""
@@ -36,7 +36,7 @@ class Outbox:
 
     def add(self, report: Report) -> int:
         """Take a report to be sent. Answers its number."""
-        size = len(encoded(report))
+        size = len(encode(report))
         number = self.next_number
         self._kept.append((report, size))
         self._bytes += size

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from tidemill.core.signatures import SIGNATURE_BYTES, Identity, fingerprint, is_signed
-from tidemill.wire.messages import OLDEST_VERSION, VERSION, Challenge, Hello, Refused, Welcome
+from tidemill.wire.messages import OLDEST_VERSION, VERSION, Challenge, Hello, RefusedMessage, Welcome
 
 _AGENT = "tidemill link agent"
 _POOL = "tidemill link pool"
@@ -18,7 +18,7 @@ _REFUSAL = "tidemill link refusal"
 
 
 @dataclass(frozen=True)
-class Applicant:
+class CallingAgent:
     """What an agent knows of itself when it calls. A newcomer has a join token, and no node id.
 
     `instance` is drawn when the agent starts: two machines with one identity differ in it.
@@ -38,11 +38,11 @@ def shared_version(challenge: Challenge) -> int | None:
     return newest if newest >= max(OLDEST_VERSION, challenge.oldest_version) else None
 
 
-def is_our_pool(applicant: Applicant, challenge: Challenge) -> bool:
+def is_our_pool(applicant: CallingAgent, challenge: Challenge) -> bool:
     return fingerprint(challenge.pool_key) == applicant.pool_fingerprint
 
 
-def hello(applicant: Applicant, challenge: Challenge, version: int, nonce: bytes, sent: int) -> Hello:
+def hello(applicant: CallingAgent, challenge: Challenge, version: int, nonce: bytes, sent: int) -> Hello:
     """The agent's answer to a challenge."""
     unsigned = Hello(
         version=version,
@@ -85,13 +85,13 @@ def is_genuine_welcome(welcome: Welcome, challenge: Challenge, hello: Hello) -> 
     return is_signed(challenge.pool_key, welcome.signature, _POOL, *said)
 
 
-def refusal(pool: Identity, challenge: Challenge, hello: Hello, refused: Refused) -> Refused:
+def refusal(pool: Identity, challenge: Challenge, hello: Hello, refused: RefusedMessage) -> RefusedMessage:
     """The pool's answer to an agent it does not want, signed."""
     signature = pool.sign(_REFUSAL, *_said(challenge, hello), *_denied(refused))
     return msgspec.structs.replace(refused, signature=signature)
 
 
-def is_genuine_refusal(refused: Refused, challenge: Challenge, hello: Hello) -> bool:
+def is_genuine_refusal(refused: RefusedMessage, challenge: Challenge, hello: Hello) -> bool:
     """Whether the pool whose key we know refuses this hello."""
     said = *_said(challenge, hello), *_denied(refused)
     return is_signed(challenge.pool_key, refused.signature or b"", _REFUSAL, *said)
@@ -109,7 +109,7 @@ def _granted(challenge: Challenge, hello: Hello, node_id: bytes, generation: int
     return *_said(challenge, hello), node_id, _number(generation), _number(received)
 
 
-def _denied(refused: Refused) -> tuple[bytes, ...]:
+def _denied(refused: RefusedMessage) -> tuple[bytes, ...]:
     retry = b"" if refused.retry_ms is None else _number(refused.retry_ms)
     return refused.code.encode(), refused.sentence.encode(), retry
 

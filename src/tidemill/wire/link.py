@@ -20,14 +20,14 @@ from tidemill.wire import handshake
 from tidemill.wire.channels import ChannelEvent, Channels
 from tidemill.wire.delivery import Outbox
 from tidemill.wire.errors import ProtocolError
-from tidemill.wire.handshake import Applicant
+from tidemill.wire.handshake import CallingAgent
 from tidemill.wire.messages import (
     FRAME_MAX,
     OLDEST_VERSION,
     UNREADABLE,
     VERSION,
     Acknowledged,
-    Beat,
+    BeatMessage,
     Bye,
     Challenge,
     ChannelChunk,
@@ -35,16 +35,16 @@ from tidemill.wire.messages import (
     ChannelEnd,
     ChannelOpen,
     Hello,
+    Instruction,
+    Instructions,
     Message,
-    Order,
-    Orders,
     Ping,
     Pong,
-    Refused,
+    RefusedMessage,
     Report,
     Reports,
     Welcome,
-    encoded,
+    encode,
     from_agent,
     from_pool,
 )
@@ -55,7 +55,7 @@ _QUEUE_MAX = 2_000
 _FIRST_BEAT_MS = 30_000
 
 
-class State(Enum):
+class LinkPhase(Enum):
     """Where a link is. It only ever goes down this list."""
 
     GREETING = "greeting"
@@ -91,7 +91,7 @@ class TurnedAway:
 
 @dataclass(frozen=True)
 class Beaten:
-    beat: Beat
+    beat: BeatMessage
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ class Reported:
 
 
 @dataclass(frozen=True)
-class Ordered:
-    orders: Sequence[Order]
+class Instructed:
+    orders: Sequence[Instruction]
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Closed:
 
 
 LinkEvent: TypeAlias = (
-    Greeted | Joined | TurnedAway | Beaten | Reported | Ordered | Safe | RoundTrip | Closed | ChannelEvent
+    Greeted | Joined | TurnedAway | Beaten | Reported | Instructed | Safe | RoundTrip | Closed | ChannelEvent
 )
 
 
@@ -134,7 +134,7 @@ class Link:
     """What both ends share."""
 
     def __init__(self, now: Instant, *, odd: bool, decoder: "msgspec.msgpack.Decoder[Any]") -> None:
-        self.state = State.GREETING
+        self.state = LinkPhase.GREETING
         self.channels = Channels(odd=odd)
         self.beat_ms = _FIRST_BEAT_MS
         self._decoder = decoder
@@ -147,7 +147,7 @@ class Link:
 
     def receive(self, frame: bytes | memoryview, now: Instant) -> Sequence[LinkEvent]:
         """What a frame of the peer means."""
-        if self.state is State.CLOSED:
+        if self.state is LinkPhase.CLOSED:
             return self._told()
         self._heard_at = max(self._heard_at, now)
         if len(frame) > FRAME_MAX:
@@ -173,25 +173,25 @@ class Link:
 
     def tick(self, now: Instant) -> Sequence[LinkEvent]:
         """Look at the time: a peer that is silent for too long is gone."""
-        if self.state in (State.GREETING, State.ANSWERING) and now - self._began_at > HANDSHAKE_US:
+        if self.state in (LinkPhase.GREETING, LinkPhase.ANSWERING) and now - self._began_at > HANDSHAKE_US:
             self._break("handshake_late", "The other side took too long to say who it is.")
-        elif self.state is State.OPEN and now - self._heard_at > self._silence_us:
+        elif self.state is LinkPhase.OPEN and now - self._heard_at > self._silence_us:
             self._break("silent", "Nothing was heard from the other side for too long.")
-        elif self.state is State.OPEN and now - self._pinged_at >= self.beat_ms * 1000:
+        elif self.state is LinkPhase.OPEN and now - self._pinged_at >= self.beat_ms * 1000:
             self._ping(now)
         return self._told()
 
     def close(self, code: str, sentence: str) -> None:
         """Say goodbye; what is queued is still sent."""
-        if self.state is not State.CLOSED:
+        if self.state is not LinkPhase.CLOSED:
             self._say(Bye(code, sentence))
-            self.state = State.CLOSED
+            self.state = LinkPhase.CLOSED
 
     def next_frame(self) -> tuple[bytes, LinkEvent | None] | None:
         """The next frame to send, and what follows from its being sent; nothing if there is nothing to send."""
         if self._queue:
             return self._queue.popleft(), None
-        if self.state is not State.OPEN:
+        if self.state is not LinkPhase.OPEN:
             return None
         self._turn = not self._turn
         sources = (self._next_report, self._next_chunk) if self._turn else (self._next_chunk, self._next_report)
@@ -207,13 +207,13 @@ class Link:
 
     def _next_chunk(self) -> tuple[bytes, LinkEvent | None] | None:
         found = self.channels.next_message()
-        return None if found is None else (encoded(found[0]), found[1])
+        return None if found is None else (encode(found[0]), found[1])
 
     def _understand_shared(self, message: Any, now: Instant) -> Iterator[LinkEvent]:
         if isinstance(message, Bye):
-            self.state = State.CLOSED
+            self.state = LinkPhase.CLOSED
             yield Closed(message.code, message.sentence, ours=False)
-        elif self.state is not State.OPEN:
+        elif self.state is not LinkPhase.OPEN:
             raise ProtocolError("out_of_turn", "A message came before the handshake was over.")
         elif isinstance(message, Ping):
             self._say(Pong(message.number))
@@ -225,19 +225,19 @@ class Link:
             raise ProtocolError("out_of_turn", "A message came that does not belong here.")
 
     def _say(self, message: Message) -> None:
-        if self.state is State.CLOSED:
+        if self.state is LinkPhase.CLOSED:
             return
         if len(self._queue) < _QUEUE_MAX:
-            self._queue.append(encoded(message))
+            self._queue.append(encode(message))
         else:
             self._break("not_reading", "The other side does not read what it is sent.")
 
     def _break(self, code: str, sentence: str) -> None:
         """Something is wrong: say so, and nothing else any more."""
-        if self.state is not State.CLOSED:
+        if self.state is not LinkPhase.CLOSED:
             self._queue.clear()
-            self._queue.append(encoded(Bye(code, sentence[:500])))
-            self.state = State.CLOSED
+            self._queue.append(encode(Bye(code, sentence[:500])))
+            self.state = LinkPhase.CLOSED
             self._untold = Closed(code, sentence, ours=True)
 
     def _told(self) -> Sequence[LinkEvent]:
@@ -264,7 +264,7 @@ class Link:
 class AgentLink(Link):
     """The agent's end of a link."""
 
-    def __init__(self, applicant: Applicant, nonce: bytes, sent: int | None, now: Instant) -> None:
+    def __init__(self, applicant: CallingAgent, nonce: bytes, sent: int | None, now: Instant) -> None:
         """`sent` is the number of the last report that was made; None if the spool is a new one."""
         super().__init__(now, odd=True, decoder=from_pool)
         self._applicant = applicant
@@ -277,26 +277,26 @@ class AgentLink(Link):
     @property
     def wants_reports(self) -> bool:
         """Whether more may be taken from the spool."""
-        return self.state is State.OPEN and self._outbox is not None and self._outbox.has_room
+        return self.state is LinkPhase.OPEN and self._outbox is not None and self._outbox.has_room
 
     def report(self, report: Report) -> int:
         """Send a report, the next of the spool. Answers the number it must have there."""
         assert self._outbox, "reports are sent on an open link"
         return self._outbox.add(report)
 
-    def beat(self, beat: Beat) -> None:
-        assert self.state is State.OPEN
+    def beat(self, beat: BeatMessage) -> None:
+        assert self.state is LinkPhase.OPEN
         self._say(beat)
 
     def _understand(self, message: Any, now: Instant) -> Iterator[LinkEvent]:
-        if isinstance(message, Challenge) and self.state is State.GREETING:
+        if isinstance(message, Challenge) and self.state is LinkPhase.GREETING:
             self._answer(message)
-        elif isinstance(message, Welcome) and self.state is State.ANSWERING:
+        elif isinstance(message, Welcome) and self.state is LinkPhase.ANSWERING:
             yield self._join(message)
-        elif isinstance(message, Refused) and self.state is State.ANSWERING:
+        elif isinstance(message, RefusedMessage) and self.state is LinkPhase.ANSWERING:
             yield self._leave(message)
-        elif isinstance(message, Orders) and self.state is State.OPEN:
-            yield Ordered(message.items)
+        elif isinstance(message, Instructions) and self.state is LinkPhase.OPEN:
+            yield Instructed(message.items)
         elif isinstance(message, Acknowledged) and self._outbox is not None:
             self._outbox.acknowledge(message.received)
             yield Safe(message.received)
@@ -313,7 +313,7 @@ class AgentLink(Link):
         self._challenge = challenge
         self._hello = handshake.hello(self._applicant, challenge, version, self.nonce, self._sent or 0)
         self._say(self._hello)
-        self.state = State.ANSWERING
+        self.state = LinkPhase.ANSWERING
 
     def _join(self, welcome: Welcome) -> Joined:
         assert self._challenge and self._hello  # noqa: PT018  # we are answering
@@ -321,23 +321,23 @@ class AgentLink(Link):
             raise ProtocolError("wrong_pool", "The welcome is not signed by the pool that this agent knows.")
         if self._sent is not None and welcome.received > self._sent:
             raise ProtocolError("unknown_reports", "The pool has received reports that this agent never made.")
-        self.state = State.OPEN
+        self.state = LinkPhase.OPEN
         self.beat_ms = max(1, welcome.beat_ms)
         self._outbox = Outbox(welcome.received)
         return Joined(welcome.node_id, welcome.generation, welcome.received)
 
-    def _leave(self, refused: Refused) -> TurnedAway:
+    def _leave(self, refused: RefusedMessage) -> TurnedAway:
         assert self._challenge and self._hello  # noqa: PT018  # we are answering
         if not handshake.is_genuine_refusal(refused, self._challenge, self._hello):
             raise ProtocolError(
                 "refusal_unsigned", "Somebody who is not the pool that this agent knows turned it away."
             )
-        self.state = State.CLOSED
+        self.state = LinkPhase.CLOSED
         return TurnedAway(refused.code, refused.sentence, refused.retry_ms)
 
     def _next_report(self) -> tuple[bytes, LinkEvent | None] | None:
         batch = self._outbox.batch() if self._outbox else None
-        return None if batch is None else (encoded(batch), None)
+        return None if batch is None else (encode(batch), None)
 
 
 class PoolLink(Link):
@@ -352,7 +352,7 @@ class PoolLink(Link):
 
     def welcome(self, *, node_id: bytes, generation: int, received: int, beat_ms: int) -> None:
         """Let the agent in."""
-        assert self._hello and self.state is State.ANSWERING  # noqa: PT018  # it has greeted
+        assert self._hello and self.state is LinkPhase.ANSWERING  # noqa: PT018  # it has greeted
         self._say(
             handshake.welcome(
                 self._pool,
@@ -365,34 +365,34 @@ class PoolLink(Link):
             )
         )
         self.beat_ms = beat_ms
-        self.state = State.OPEN
+        self.state = LinkPhase.OPEN
 
     def refuse(self, code: str, sentence: str, retry_ms: int | None = None) -> None:
         """Turn the agent away."""
-        if self.state is not State.CLOSED:
+        if self.state is not LinkPhase.CLOSED:
             assert self._hello, "nobody is turned away before they said hello"
-            refused = Refused(code, sentence, retry_ms)
+            refused = RefusedMessage(code, sentence, retry_ms)
             self._say(handshake.refusal(self._pool, self._challenge, self._hello, refused))
-            self.state = State.CLOSED
+            self.state = LinkPhase.CLOSED
 
-    def order(self, orders: Sequence[Order]) -> None:
-        self._say(Orders(list(orders)))
+    def order(self, orders: Sequence[Instruction]) -> None:
+        self._say(Instructions(list(orders)))
 
     def acknowledge(self, received: int) -> None:
         self._say(Acknowledged(received))
 
     def _understand(self, message: Any, now: Instant) -> Iterator[LinkEvent]:
-        if isinstance(message, Hello) and self.state is State.GREETING:
+        if isinstance(message, Hello) and self.state is LinkPhase.GREETING:
             if not handshake.is_genuine_hello(message, self._challenge):
                 raise ProtocolError("wrong_signature", "The hello is not signed by the key it shows, for this link.")
             if not OLDEST_VERSION <= message.version <= VERSION:
                 raise ProtocolError("version", f"The pool speaks versions {OLDEST_VERSION}–{VERSION} of the link.")
             self._hello = message
-            self.state = State.ANSWERING
+            self.state = LinkPhase.ANSWERING
             yield Greeted(message)
-        elif isinstance(message, Beat) and self.state is State.OPEN:
+        elif isinstance(message, BeatMessage) and self.state is LinkPhase.OPEN:
             yield Beaten(message)
-        elif isinstance(message, Reports) and self.state is State.OPEN:
+        elif isinstance(message, Reports) and self.state is LinkPhase.OPEN:
             yield Reported(message)
         else:
             yield from self._understand_shared(message, now)

@@ -13,10 +13,10 @@ from websockets.frames import Opcode
 from tidemill.core.clock import Instant
 from tidemill.wire import upgrade
 from tidemill.wire.errors import ProtocolError
-from tidemill.wire.link import AgentLink, Closed, Link, LinkEvent, State
+from tidemill.wire.link import AgentLink, Closed, Link, LinkEvent, LinkPhase
 from tidemill.wire.messages import FRAME_MAX
-from tidemill.wire.upgrade import Rejection, Request
-from tidemill.wire.websocket import Frame, FrameReader, written
+from tidemill.wire.upgrade import Rejection, UpgradeRequest
+from tidemill.wire.websocket import Frame, FrameReader, write_frame
 
 SMALL_FRAME = 4 * 1024
 SMALL_FRAMES_MAX = 1_000
@@ -31,11 +31,11 @@ _SWITCHING = 101
 _BUSY = "The pool has no room for another link right now."
 _REFUSED = "The other side does not speak the link here: check the address."
 
-Door: TypeAlias = Callable[[Request], Rejection | None]
+DoorCheck: TypeAlias = Callable[[UpgradeRequest], Rejection | None]
 """Looks at the request before a link is made of it."""
 
 
-class Framed:
+class FramedLink:
     """One end of a link on one connection. `small_frames` counts small ones that came, for whoever bounds them."""
 
     __slots__ = (
@@ -56,7 +56,7 @@ class Framed:
         "small_frames",
     )
 
-    def __init__(self, link: Link, *, url: str | None = None, door: Door | None = None) -> None:
+    def __init__(self, link: Link, *, url: str | None = None, door: DoorCheck | None = None) -> None:
         self.link = link
         self._small_frames_max = SMALL_FRAMES_MAX if url is None else 2**63
         self.frames_in = self.frames_out = self.small_frames = 0
@@ -65,7 +65,7 @@ class Framed:
         self._door = door
         self._head = bytearray()
         self._key = upgrade.key_of(link.nonce) if isinstance(link, AgentLink) else ""
-        self._unsent = [upgrade.request(url, self._key)] if url else []
+        self._unsent = [upgrade.upgrade_request(url, self._key)] if url else []
         self._reader = FrameReader(masked=not self._masks)
         self._parts = bytearray()
         self._pong: bytes | None = None
@@ -87,7 +87,7 @@ class Framed:
             return ()
         if not content:
             return self._lost("gone", "The other side has closed the connection.")
-        if self.link.state is State.CLOSED:
+        if self.link.state is LinkPhase.CLOSED:
             return self.link.receive(content, now)  # nothing is read any more
         events: list[LinkEvent] = []
         try:
@@ -113,12 +113,12 @@ class Framed:
         if self._opening or self._over:
             return pieces, events
         if self._pong is not None:
-            pieces += written(Opcode.PONG, self._pong, masked=self._masks)
+            pieces += write_frame(Opcode.PONG, self._pong, masked=self._masks)
             self._pong = None
         size = 0
         while size < most and (found := self.link.next_frame()):
             self.frames_out += 1
-            pieces += written(Opcode.BINARY, found[0], masked=self._masks)
+            pieces += write_frame(Opcode.BINARY, found[0], masked=self._masks)
             size += len(found[0])
             if found[1]:
                 events.append(found[1])
@@ -128,12 +128,12 @@ class Framed:
         """The end of the websocket, for whoever closes the connection."""
         pieces, self._unsent = self._unsent, []
         if not (self._opening or self._over):
-            pieces += written(Opcode.CLOSE, _NORMAL, masked=self._masks)
+            pieces += write_frame(Opcode.CLOSE, _NORMAL, masked=self._masks)
         self._over = True
         return pieces
 
     def _hear(self, content: bytes, now: Instant, events: list[LinkEvent]) -> None:
-        self._reader.most = FRAME_MAX if self._masks or self.link.state is State.OPEN else _HELLO_MAX
+        self._reader.most = FRAME_MAX if self._masks or self.link.state is LinkPhase.OPEN else _HELLO_MAX
         with closing(self._reader.frames_in(content)) as frames:
             for frame in frames:
                 events.extend(self._understand(frame, now))
@@ -150,12 +150,12 @@ class Framed:
             return b""
         head, rest, self._head = bytes(self._head[:end]), bytes(self._head[end:]), bytearray()
         if self._masks:
-            events += self._answered(upgrade.answered(head, self._key))
+            events += self._answered(upgrade.answer_status(head, self._key))
         else:
-            self._asked(upgrade.read_request(head))
+            self._asked(upgrade.read_upgrade_request(head))
         return b"" if self._opening else rest
 
-    def _asked(self, asked: Request | Rejection) -> None:
+    def _asked(self, asked: UpgradeRequest | Rejection) -> None:
         """The pool's side: let a request in, or say why not."""
         found = asked if isinstance(asked, Rejection) else (self._door(asked) if self._door else None)
         if isinstance(asked, Rejection) or found:
@@ -207,12 +207,12 @@ class Framed:
         return [Closed(code, sentence, ours=False)]
 
 
-def pool_end(link: Link, door: Door | None = None) -> Framed:
+def pool_end(link: Link, door: DoorCheck | None = None) -> FramedLink:
     """The pool's end, for a connection that asks to be upgraded."""
-    return Framed(link, door=door)
+    return FramedLink(link, door=door)
 
 
-def agent_end(link: Link, url: str) -> Framed:
+def agent_end(link: Link, url: str) -> FramedLink:
     """The agent's end; its first bytes ask for the upgrade."""
     assert isinstance(link, AgentLink), "pools are dialled by agents"
-    return Framed(link, url=url)
+    return FramedLink(link, url=url)

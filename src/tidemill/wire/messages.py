@@ -18,8 +18,8 @@ CHUNK_MAX = 64 * 1024
 LINES_MAX = 500
 
 Short = Annotated[str, Meta(max_length=100)]
-Text = Annotated[str, Meta(max_length=500)]
-Line = Annotated[str, Meta(max_length=4_000)]
+Sentence = Annotated[str, Meta(max_length=500)]
+OutputLine = Annotated[str, Meta(max_length=4_000)]
 Id = Annotated[bytes, Meta(min_length=16, max_length=16)]
 Key = Annotated[bytes, Meta(min_length=32, max_length=32)]
 Nonce = Annotated[bytes, Meta(min_length=32, max_length=32)]
@@ -71,11 +71,11 @@ class Welcome(Message, frozen=True, tag=3):
     signature: Signature
 
 
-class Refused(Message, frozen=True, tag=4):
+class RefusedMessage(Message, frozen=True, tag=4):
     """The pool: no, and why; and when it may be worth trying again, if ever."""
 
     code: Short
-    sentence: Text
+    sentence: Sentence
     retry_ms: Small | None = None
     signature: Signature | None = None
 
@@ -83,7 +83,7 @@ class Refused(Message, frozen=True, tag=4):
 # What an agent reports. Beats may be lost; reports are numbered and arrive once.
 
 
-class DeviceBeat(Message, frozen=True, tag=1):
+class DeviceBeatMessage(Message, frozen=True, tag=1):
     """How one device is right now."""
 
     utilisation_pct: Percent
@@ -92,7 +92,7 @@ class DeviceBeat(Message, frozen=True, tag=1):
     power_w: Small | None
 
 
-class Beat(Message, frozen=True, tag=5):
+class BeatMessage(Message, frozen=True, tag=5):
     """I am alive, and this is how I am."""
 
     number: Count
@@ -100,21 +100,21 @@ class Beat(Message, frozen=True, tag=5):
     memory_used_mib: Small
     disk_free_mib: Count
     round_trip_ms: Small | None
-    devices: Annotated[list[DeviceBeat], Meta(max_length=64)]
+    devices: Annotated[list[DeviceBeatMessage], Meta(max_length=64)]
 
 
-class Accepted(Message, frozen=True, tag=10):
+class AcceptedMessage(Message, frozen=True, tag=10):
     attempt_id: Id
     lease: Count
 
 
-class Declined(Message, frozen=True, tag=11):
+class DeclinedMessage(Message, frozen=True, tag=11):
     attempt_id: Id
     lease: Count
-    reason: Text
+    reason: Sentence
 
 
-class Progress(Message, frozen=True, tag=12):
+class ProgressMessage(Message, frozen=True, tag=12):
     attempt_id: Id
     lease: Count
     share_ppm: Annotated[int, Meta(ge=0, le=1_000_000)]
@@ -126,10 +126,10 @@ class LogLines(Message, frozen=True, tag=13):
     attempt_id: Id
     lease: Count
     first: Count
-    lines: Annotated[list[Line], Meta(max_length=LINES_MAX)]
+    lines: Annotated[list[OutputLine], Meta(max_length=LINES_MAX)]
 
 
-class Receipts(Message, frozen=True, tag=14):
+class ReceiptsMessage(Message, frozen=True, tag=14):
     """A batch of receipts under one signature."""
 
     batch: Annotated[bytes, Meta(max_length=128 * 1024)]
@@ -143,7 +143,7 @@ class Facts(Message, frozen=True, tag=15):
     body: Annotated[bytes, Meta(max_length=64 * 1024)]
 
 
-Report: TypeAlias = Accepted | Declined | Progress | LogLines | Receipts | Facts
+Report: TypeAlias = AcceptedMessage | DeclinedMessage | ProgressMessage | LogLines | ReceiptsMessage | Facts
 
 
 class Reports(Message, frozen=True, tag=6):
@@ -156,7 +156,7 @@ class Reports(Message, frozen=True, tag=6):
 # What the pool orders. An order repeats what the database says, so a lost one is given again.
 
 
-class Offer(Message, frozen=True, tag=20):
+class Assignment(Message, frozen=True, tag=20):
     """Do this within so many milliseconds of hearing of it. Attempts of one task say the same in `task`."""
 
     attempt_id: Id
@@ -169,21 +169,21 @@ class Offer(Message, frozen=True, tag=20):
 class Cancel(Message, frozen=True, tag=21):
     attempt_id: Id
     lease: Count
-    reason: Text
+    reason: Sentence
 
 
-class Set(Message, frozen=True, tag=22):
+class Wish(Message, frozen=True, tag=22):
     """A wish of the owner or the pool: drain, pause, rules, a challenge; as JSON that the core understands."""
 
     kind: Short
     body: Annotated[bytes, Meta(max_length=64 * 1024)]
 
 
-Order: TypeAlias = Offer | Cancel | Set
+Instruction: TypeAlias = Assignment | Cancel | Wish
 
 
-class Orders(Message, frozen=True, tag=7):
-    items: Annotated[list[Order], Meta(min_length=1, max_length=1_000)]
+class Instructions(Message, frozen=True, tag=7):
+    items: Annotated[list[Instruction], Meta(min_length=1, max_length=1_000)]
 
 
 class Acknowledged(Message, frozen=True, tag=8):
@@ -206,7 +206,7 @@ class Bye(Message, frozen=True, tag=17):
     """Either side: I close the link, and why."""
 
     code: Short
-    sentence: Text
+    sentence: Sentence
 
 
 # Channels: streams of bytes through the link.
@@ -239,8 +239,10 @@ class ChannelEnd(Message, frozen=True, tag=33):
 
 
 ChannelMessage: TypeAlias = ChannelOpen | ChannelChunk | ChannelCredit | ChannelEnd
-FromAgent: TypeAlias = Hello | Beat | Reports | Ping | Pong | Bye | ChannelMessage
-FromPool: TypeAlias = Challenge | Welcome | Refused | Orders | Acknowledged | Ping | Pong | Bye | ChannelMessage
+FromAgent: TypeAlias = Hello | BeatMessage | Reports | Ping | Pong | Bye | ChannelMessage
+FromPool: TypeAlias = (
+    Challenge | Welcome | RefusedMessage | Instructions | Acknowledged | Ping | Pong | Bye | ChannelMessage
+)
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What reading a peer's bytes may raise: wrong shape, wrong text, or lists within lists without end."""
@@ -250,5 +252,5 @@ from_agent: msgspec.msgpack.Decoder[FromAgent] = msgspec.msgpack.Decoder(FromAge
 from_pool: msgspec.msgpack.Decoder[FromPool] = msgspec.msgpack.Decoder(FromPool)
 
 
-def encoded(message: Message) -> bytes:
+def encode(message: Message) -> bytes:
     return _encoder.encode(message)

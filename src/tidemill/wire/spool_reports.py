@@ -10,13 +10,13 @@ import msgspec
 from msgspec import Struct
 
 from tidemill.wire.errors import ProtocolError
-from tidemill.wire.messages import UNREADABLE, Beat, Count, Facts, LogLines, Progress, Report
+from tidemill.wire.messages import UNREADABLE, BeatMessage, Count, Facts, LogLines, ProgressMessage, Report
 
 DROPPED = "dropped"
 PAST_BEAT = "past_beat"
 
 
-class Dropped(Struct, frozen=True):
+class SpoolGap(Struct, frozen=True):
     """The reports from one number to another are gone, this one among them: there was no room, or the disk failed."""
 
     first: Count
@@ -24,28 +24,28 @@ class Dropped(Struct, frozen=True):
     why: Literal["full", "damaged"]
 
 
-class PastBeat(Struct, frozen=True):
+class PastBeatReport(Struct, frozen=True):
     """How the machine was at an instant when nobody could be told."""
 
     at: Count
-    beat: Beat
+    beat: BeatMessage
 
 
-def as_facts(said: Dropped | PastBeat) -> Facts:
+def as_facts(said: SpoolGap | PastBeatReport) -> Facts:
     """A report of it."""
-    return Facts(DROPPED if isinstance(said, Dropped) else PAST_BEAT, msgspec.json.encode(said))
+    return Facts(DROPPED if isinstance(said, SpoolGap) else PAST_BEAT, msgspec.json.encode(said))
 
 
-def said_in(facts: Facts) -> Dropped | PastBeat | None:
+def spool_report_in(facts: Facts) -> SpoolGap | PastBeatReport | None:
     """The inverse; None for facts about something else."""
     try:
         if facts.kind == DROPPED:
-            return msgspec.json.decode(facts.body, type=Dropped)
-        return msgspec.json.decode(facts.body, type=PastBeat) if facts.kind == PAST_BEAT else None
+            return msgspec.json.decode(facts.body, type=SpoolGap)
+        return msgspec.json.decode(facts.body, type=PastBeatReport) if facts.kind == PAST_BEAT else None
     except UNREADABLE as error:
         raise ProtocolError("malformed", f"Facts of the kind {facts.kind} could not be understood: {error}.") from None
 
 
 def is_droppable(report: Report) -> bool:
     """Whether a full spool may drop it: nobody is paid or promised anything by what it says."""
-    return isinstance(report, LogLines | Progress) or (isinstance(report, Facts) and report.kind == PAST_BEAT)
+    return isinstance(report, LogLines | ProgressMessage) or (isinstance(report, Facts) and report.kind == PAST_BEAT)

@@ -22,7 +22,7 @@ _LENGTH_MAX = 300
 
 
 @dataclass(frozen=True)
-class Admission:
+class TicketGrant:
     """Who may open a link where. `audience_key` is the public key that the process behind the door answers with."""
 
     node_id: bytes
@@ -51,7 +51,7 @@ class TicketRefusal(Enum):
         return self.name.lower()
 
 
-def issue(pool: Identity, admission: Admission, number: bytes, now: Instant) -> str:
+def issue(pool: Identity, admission: TicketGrant, number: bytes, now: Instant) -> str:
     """A ticket as it is sent to the node. The number is drawn by the caller and never drawn again."""
     assert len(number) == NUMBER_BYTES
     ticket = Ticket(number, Instant(now + LIFETIME_US))
@@ -59,7 +59,7 @@ def issue(pool: Identity, admission: Admission, number: bytes, now: Instant) -> 
     return _PREFIX + urlsafe_b64encode(content).decode().rstrip("=")
 
 
-def check(text: str, admission: Admission, pool_key: bytes, now: Instant) -> Ticket | TicketRefusal:
+def check(text: str, admission: TicketGrant, pool_key: bytes, now: Instant) -> Ticket | TicketRefusal:
     """Whether the pool lets this node in at this door, now. The caller sees to it that a ticket is used once."""
     read = _read(text)
     if read is None:
@@ -91,6 +91,6 @@ def _content(ticket: Ticket) -> bytes:
     return ticket.number + ticket.expires_at.to_bytes(_EXPIRY_BYTES, "big")
 
 
-def _said(ticket: Ticket, admission: Admission) -> tuple[bytes, ...]:
+def _said(ticket: Ticket, admission: TicketGrant) -> tuple[bytes, ...]:
     who = admission.node_id, admission.node_key
     return _content(ticket), *who, admission.audience.encode(), admission.audience_key

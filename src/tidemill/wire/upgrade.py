@@ -30,7 +30,7 @@ class Rejection:
 
 
 @dataclass(frozen=True)
-class Request:
+class UpgradeRequest:
     """A request for a link. Headers have small letters, and every value that was sent."""
 
     headers: Mapping[str, Sequence[str]]
@@ -50,7 +50,7 @@ def key_of(nonce: bytes) -> str:
     return b64encode(hashlib.sha256(b"tidemill websocket\0" + nonce).digest()[:_KEY_BYTES]).decode()
 
 
-def request(url: str, key: str) -> bytes:
+def upgrade_request(url: str, key: str) -> bytes:
     """What an agent sends first."""
     host = urlsplit(url).netloc.rpartition("@")[2]
     path = urlsplit(url).path or PATH
@@ -60,7 +60,7 @@ def request(url: str, key: str) -> bytes:
     ).encode()
 
 
-def read_request(head: bytes) -> Request | Rejection:
+def read_upgrade_request(head: bytes) -> UpgradeRequest | Rejection:
     """What somebody asks for."""
     line, headers = _read(head)
     method, _, rest = line.partition(" ")
@@ -76,10 +76,10 @@ def read_request(head: bytes) -> Request | Rejection:
         and _only(headers, "sec-websocket-version") == "13"
         and SUBPROTOCOL in _tokens(headers, "sec-websocket-protocol")
     )
-    return Request(headers, key) if wanted and _is_key(key) else _NO_WEBSOCKET
+    return UpgradeRequest(headers, key) if wanted and _is_key(key) else _NO_WEBSOCKET
 
 
-def acceptance(asked: Request) -> bytes:
+def acceptance(asked: UpgradeRequest) -> bytes:
     return (
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         f"Sec-WebSocket-Accept: {_accepted(asked.key)}\r\nSec-WebSocket-Protocol: {SUBPROTOCOL}\r\n\r\n"
@@ -96,7 +96,7 @@ def refusal(rejection: Rejection) -> bytes:
     return head.encode() + body
 
 
-def answered(head: bytes, key: str) -> int:
+def answer_status(head: bytes, key: str) -> int:
     """The status of a pool's answer; none of a link's if it says yes to something else than we asked."""
     line, headers = _read(head)
     status = line.split(" ")[1] if line.startswith("HTTP/1.1 ") else ""

@@ -109,7 +109,7 @@ class FrameReader:
         return view[at + 4 : end] if mask == _NO_MASK else memoryview(apply_mask(view[at + 4 : end], mask))
 
 
-def written(opcode: Opcode, content: bytes, *, masked: bool) -> list[bytes]:
+def write_frame(opcode: Opcode, content: bytes, *, masked: bool) -> list[bytes]:
     """A whole message as bytes to send. Long content is not copied."""
     bit, mask, length = (_MASKED, _NO_MASK, len(content)) if masked else (0, b"", len(content))
     first = bytes((_FINAL | opcode,))

@@ -16,11 +16,11 @@ from tests.worlds.pools.terminal import Terminal, at_terminal
 from tidemill.agent.home.home import Home
 from tidemill.agent.run import Agent
 from tidemill.agent.starting import applicant_in, equipped, joined
-from tidemill.core.nodes.join_tokens import Shown, read
+from tidemill.core.nodes.join_tokens import JoinTokenParts, read_token
 from tidemill.core.nodes.machine.hardware import Machine, machine_of, objections
 from tidemill.core.settings import Settings
 from tidemill.link.dialled.connection import PoolUnreachable
-from tidemill.wire.messages import Refused
+from tidemill.wire.messages import RefusedMessage
 
 
 @pytest.fixture
@@ -69,8 +69,8 @@ async def test_a_run_that_only_joins_tells_nothing_of_the_machine_however_long_i
     pool: PoolEnd, tmp_path: Path
 ) -> None:
     """The pool challenges what it is told of, and the run that comes after would know nothing of the challenge."""
-    token, home = read(pool.token), Home(tmp_path / "machine")
-    assert isinstance(token, Shown)
+    token, home = read_token(pool.token), Home(tmp_path / "machine")
+    assert isinstance(token, JoinTokenParts)
     async with equipped(home, Settings(home=tmp_path)) as equipment:
         agent = Agent(equipment, applicant_in(home, token, [pool.url], None), token.secret_part)
         running = asyncio.create_task(agent.only_join())
@@ -131,7 +131,7 @@ async def test_a_join_that_was_killed_before_its_welcome_is_repeated_with_the_sa
 
 async def test_rules_that_were_set_before_a_join_outlive_a_refused_one(pool: PoolEnd, machine: OwnersMachine) -> None:
     assert (await machine.do("rules", "set", "windows=22:00-08:00")).code == 0
-    pool.refusal = Refused("join_token_expired", "The time of this join token is over: make a new one.")
+    pool.refusal = RefusedMessage("join_token_expired", "The time of this join token is over: make a new one.")
     assert (await machine.do("join", pool.url, stdin=pool.token)).code == 1
     pool.refusal = None
     assert (await machine.do("join", pool.url, "--once", stdin=pool.token)).code == 0
@@ -141,7 +141,7 @@ async def test_rules_that_were_set_before_a_join_outlive_a_refused_one(pool: Poo
 
 
 async def test_a_refused_join_says_why_and_leaves_nothing(pool: PoolEnd, machine: OwnersMachine) -> None:
-    pool.refusal = Refused("join_token_expired", "The time of this join token is over: make a new one.")
+    pool.refusal = RefusedMessage("join_token_expired", "The time of this join token is over: make a new one.")
     done = await machine.do("join", pool.url, stdin=pool.token)
     assert done.code == 1
     assert "The time of this join token is over" in done.said
@@ -225,8 +225,8 @@ def joining_at_terminal(place: Path, url: str) -> Terminal:
 
 
 async def test_a_join_to_which_nobody_listens_leaves_nothing(tmp_path: Path) -> None:
-    token = read(PoolEnd().token)
-    assert isinstance(token, Shown)
+    token = read_token(PoolEnd().token)
+    assert isinstance(token, JoinTokenParts)
     home = Home(tmp_path / "machine")
     async with equipped(home, Settings(home=tmp_path)) as equipment:
         agent = Agent(equipment, applicant_in(home, token, ["https://127.0.0.1:1"], None), token.secret_part)

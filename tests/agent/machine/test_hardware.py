@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tidemill.agent.machine.cpu import Busy
+from tidemill.agent.machine.cpu import CpuUsage
 from tidemill.agent.machine.host import disk_free_mib, engines, host
 
 pytestmark = pytest.mark.needs("gcc")
@@ -288,7 +288,7 @@ def test_a_claim_that_cannot_be_is_noticed_by_the_agent_itself(asker: Callable[.
 
 
 def test_how_busy_the_processor_is_counts_from_the_last_question() -> None:
-    busy = Busy()
+    busy = CpuUsage()
     until = time.monotonic() + 0.3
     while time.monotonic() < until:
         pass

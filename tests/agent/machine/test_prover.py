@@ -17,18 +17,18 @@ import numpy as np
 import pytest
 
 from tidemill.agent.machine.prover import Prover
-from tidemill.core.nodes.challenge.judgement import memory_holds, speed_holds
+from tidemill.core.nodes.challenge.judgement import is_memory_shown, is_speed_shown
 from tidemill.core.nodes.challenge.messages import (
     CHALLENGE,
-    Answer,
+    AnswerStep,
+    ChallengeAnswer,
+    ChallengeInstruction,
+    ChallengePart,
+    DeviceOpenings,
+    DevicePair,
     DeviceTask,
-    Order,
-    Pair,
-    Part,
-    Shown,
-    Step,
     answer_of,
-    order_bytes,
+    instruction_bytes,
 )
 from tidemill.core.nodes.challenge.sizes import device_draw
 from tidemill.core.nodes.challenge.tasks import MemoryTask, SpeedTask
@@ -38,49 +38,54 @@ from tidemill.wire.messages import Facts, Report
 CPU = Device(0, DeviceKind.CPU, "A CPU", "cpu-0", 16_000, "none")
 GPUS = [Device(index, DeviceKind.NVIDIA, "A GPU", f"GPU-{index}", 8_192, "550") for index in (0, 1)]
 TASK = DeviceTask(0, SpeedTask(5, 256, 2), MemoryTask(6, 64, 8, 1))
-ASK = Order(UUID(int=1).hex, 600, tasks=(TASK,))
-DRAW = Order(ASK.challenge, 600, draws=(device_draw(TASK, b"draw"),))
+ASK = ChallengeInstruction(UUID(int=1).hex, 600, tasks=(TASK,))
+DRAW = ChallengeInstruction(ASK.challenge, 600, draws=(device_draw(TASK, b"draw"),))
 
 
 class Desk:
     """Where a prover's reports arrive."""
 
     def __init__(self, *devices: Device) -> None:
-        self.answers: list[Answer] = []
+        self.answers: list[ChallengeAnswer] = []
         self.prover = Prover(lambda: devices, self._report)
 
     async def _report(self, report: Report) -> bool:
         assert isinstance(report, Facts)
         assert report.kind == CHALLENGE
         answer = answer_of(report.body)
-        assert isinstance(answer, Answer)
+        assert isinstance(answer, ChallengeAnswer)
         self.answers.append(answer)
         return True
 
-    async def take(self, order: Order) -> None:
-        await self.prover.take(order_bytes(order))
+    async def take(self, order: ChallengeInstruction) -> None:
+        await self.prover.take(instruction_bytes(order))
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(30):
             while not condition():
                 await asyncio.sleep(0.01)
 
-    async def proved(self, order: Order) -> None:
+    async def proved(self, order: ChallengeInstruction) -> None:
         await self.take(order)
         await self.until(lambda: len(self.answers) >= 2 * len(order.tasks))
 
-    def shown(self, index: int = 0) -> Shown:
+    def shown(self, index: int = 0) -> DeviceOpenings:
         mine = [answer for answer in self.answers if answer.device == index]
-        roots = {answer.part: answer.content or b"" for answer in mine if answer.step is Step.COMMITMENT}
+        roots = {answer.part: answer.content or b"" for answer in mine if answer.step is AnswerStep.COMMITMENT}
         opened = {
             part: {
                 answer.place: answer.content or b""
                 for answer in mine
-                if answer.step is Step.OPENING and answer.part is part
+                if answer.step is AnswerStep.OPENING and answer.part is part
             }
-            for part in Part
+            for part in ChallengePart
         }
-        return Shown(roots[Part.SPEED], roots[Part.MEMORY], opened[Part.MEMORY], opened[Part.SPEED])
+        return DeviceOpenings(
+            roots[ChallengePart.SPEED],
+            roots[ChallengePart.MEMORY],
+            opened[ChallengePart.MEMORY],
+            opened[ChallengePart.SPEED],
+        )
 
 
 @pytest.fixture
@@ -93,13 +98,13 @@ async def desk() -> AsyncIterator[Desk]:
 async def test_what_is_asked_is_committed_to_and_what_is_drawn_is_shown(desk: Desk) -> None:
     await desk.proved(ASK)
     assert [(answer.step, answer.part) for answer in desk.answers] == [
-        (Step.COMMITMENT, Part.SPEED),
-        (Step.COMMITMENT, Part.MEMORY),
+        (AnswerStep.COMMITMENT, ChallengePart.SPEED),
+        (AnswerStep.COMMITMENT, ChallengePart.MEMORY),
     ]
     await desk.take(DRAW)
     await desk.until(lambda: len(desk.answers) == 2 + 4 + 24)
-    assert memory_holds(TASK, DRAW.draws[0], desk.shown())
-    assert speed_holds(TASK, DRAW.draws[0], desk.shown(), b"vector!!" * 256)
+    assert is_memory_shown(TASK, DRAW.draws[0], desk.shown())
+    assert is_speed_shown(TASK, DRAW.draws[0], desk.shown(), b"vector!!" * 256)
 
 
 async def test_orders_that_come_again_and_orders_that_make_no_sense_change_nothing(desk: Desk) -> None:
@@ -126,7 +131,7 @@ async def test_a_draw_of_devices_that_were_not_asked_is_left_alone(desk: Desk) -
 async def test_a_device_that_is_gone_says_so(desk: Desk) -> None:
     await desk.take(replace(ASK, tasks=(replace(TASK, index=1),)))
     await desk.until(lambda: bool(desk.answers))
-    assert desk.answers[0].step is Step.CANNOT
+    assert desk.answers[0].step is AnswerStep.CANNOT
     assert "no device 1" in desk.answers[0].words
 
 
@@ -134,7 +139,7 @@ async def test_more_memory_than_an_owner_can_spare_is_not_taken(desk: Desk) -> N
     huge = MemoryTask(6, 2**32, 2**16, 1)
     await desk.take(replace(ASK, tasks=(replace(TASK, memory=huge),)))
     await desk.until(lambda: len(desk.answers) == 2)
-    assert desk.answers[1].step is Step.CANNOT
+    assert desk.answers[1].step is AnswerStep.CANNOT
     assert "are free" in desk.answers[1].words
 
 
@@ -147,7 +152,7 @@ async def test_memory_is_freed_when_its_time_is_over_and_when_another_challenge_
     await desk.take(replace(ASK, challenge=UUID(int=2).hex))
     await desk.take(replace(ASK, challenge=UUID(int=3).hex))
     await desk.until(lambda: sum(answer.challenge == UUID(int=3).hex for answer in desk.answers) == 2)
-    assert not [answer for answer in desk.answers if answer.step is Step.CANNOT], "what was stopped is not told"
+    assert not [answer for answer in desk.answers if answer.step is AnswerStep.CANNOT], "what was stopped is not told"
 
 
 async def test_closing_stops_a_long_fill(desk: Desk) -> None:
@@ -162,7 +167,7 @@ async def test_a_gpu_without_its_library_says_what_to_install(monkeypatch: pytes
     desk = Desk(*GPUS)
     await desk.take(ASK)
     await desk.until(lambda: bool(desk.answers))
-    assert desk.answers[0].step is Step.CANNOT
+    assert desk.answers[0].step is AnswerStep.CANNOT
     assert "install the CuPy package" in desk.answers[0].words
     await desk.prover.close()
 
@@ -228,19 +233,19 @@ async def test_gpus_run_the_same_code_each_on_its_own_and_tell_how_fast_they_are
     monkeypatch.setattr("tidemill.agent.machine.bench._COPIED_BYTES", 2**20)
     desk = Desk(*GPUS)
     tasks = (TASK, replace(TASK, index=1, memory=replace(TASK.memory, seed=9, rounds=500)))
-    order = replace(ASK, tasks=tasks, pairs=(Pair(0, 1), Pair(0, 5)))
+    order = replace(ASK, tasks=tasks, pairs=(DevicePair(0, 1), DevicePair(0, 5)))
     await desk.take(order)
-    await desk.until(lambda: any(answer.step is Step.LINKS for answer in desk.answers))
-    (links,) = [answer for answer in desk.answers if answer.step is Step.LINKS]
+    await desk.until(lambda: any(answer.step is AnswerStep.LINKS for answer in desk.answers))
+    (links,) = [answer for answer in desk.answers if answer.step is AnswerStep.LINKS]
     assert [(rate.one, rate.other) for rate in links.links] == [(0, 1)]
     assert links.links[0].mb_per_s > 0
     assert set(chosen) == {0, 1}
     draws = tuple(device_draw(task, b"draw") for task in tasks)
-    await desk.take(Order(ASK.challenge, 600, draws=draws))
-    await desk.until(lambda: sum(answer.step is Step.OPENING for answer in desk.answers) == 56)
+    await desk.take(ChallengeInstruction(ASK.challenge, 600, draws=draws))
+    await desk.until(lambda: sum(answer.step is AnswerStep.OPENING for answer in desk.answers) == 56)
     for task, draw in zip(tasks, draws, strict=True):
-        assert memory_holds(task, draw, desk.shown(task.index))
-        assert speed_holds(task, draw, desk.shown(task.index), b"vector!!" * 256)
+        assert is_memory_shown(task, draw, desk.shown(task.index))
+        assert is_speed_shown(task, draw, desk.shown(task.index), b"vector!!" * 256)
     await desk.prover.close()
 
 
@@ -249,6 +254,6 @@ async def test_a_gpu_with_less_memory_than_it_claims_cannot(monkeypatch: pytest.
     desk = Desk(*GPUS)
     await desk.take(ASK)
     await desk.until(lambda: len(desk.answers) == 2)
-    assert desk.answers[1].step is Step.CANNOT
+    assert desk.answers[1].step is AnswerStep.CANNOT
     assert "Out of memory" in desk.answers[1].words
     await desk.prover.close()

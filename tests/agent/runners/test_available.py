@@ -11,8 +11,8 @@ from tests.worlds.sandboxes.runner_tasks import task_of
 from tidemill.agent.runners import RUNNERS, available, embed
 from tidemill.agent.sandboxes.bubblewrap.runtime import python_runtime
 from tidemill.core.jobs.kinds import KINDS
-from tidemill.core.jobs.sandboxes import Granted, Image
-from tidemill.core.nodes.machine.hardware import Engine, Machine
+from tidemill.core.jobs.sandboxes import Image, RunGrants
+from tidemill.core.nodes.machine.hardware import EngineVersion, Machine
 
 MACHINE = Machine("Debian", "6.1", "x86_64", "A processor", 4, 8192, 100_000, devices=())
 
@@ -26,7 +26,7 @@ def test_a_machine_without_an_engine_says_so() -> None:
     found = available(MACHINE)
     assert "container" not in found.kinds
     assert "install Podman or Docker" in found.why_not["container"]
-    assert "container" in available(replace(MACHINE, engines=(Engine("podman", "4.3"),))).kinds
+    assert "container" in available(replace(MACHINE, engines=(EngineVersion("podman", "4.3"),))).kinds
     assert {"matmul", "script", "render"} <= set(found.kinds)
 
 
@@ -55,7 +55,7 @@ def test_an_image_by_its_name_is_ordered_with_its_inputs(tmp_path: Path) -> None
     }
     order = RUNNERS["container"].order(task_of("container", parameters, files), "a", files, python_runtime())
     assert order.image == Image("ghcr.io/tools/blender:4.2")
-    assert order.granted == Granted()
+    assert order.granted == RunGrants()
     assert order.command.arguments == ("blender", "-b", "/inputs/image")
     assert order.command.environment == {"THREADS": "2"}
     assert [mount.target for mount in order.inputs] == [PurePosixPath("/inputs/image")]
@@ -71,7 +71,7 @@ def test_an_image_in_a_file_is_the_engines_and_is_not_shown_to_the_command(tmp_p
     )
     assert order.image == Image(tarball=PurePosixPath(tmp_path / "image"))
     assert [mount.target.name for mount in order.inputs] == ["scene.blend"]
-    assert order.granted == Granted()
+    assert order.granted == RunGrants()
 
 
 @pytest.mark.parametrize("program", ["matmul", "embed", "script", "render"])

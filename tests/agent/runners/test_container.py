@@ -10,7 +10,7 @@ import pytest
 from tests.worlds.sandboxes.podman import podman_service
 from tests.worlds.sandboxes.runner_tasks import run, task_of
 from tests.worlds.sandboxes.sandbox_cell import opened_engine_cell
-from tidemill.agent.runners import Result
+from tidemill.agent.runners import ResultFiles
 
 pytestmark = pytest.mark.needs("root", "podman", "runc", "busybox")
 BUSYBOX = Path("/usr/bin/busybox")
@@ -42,5 +42,5 @@ async def test_an_image_that_comes_as_an_input_is_run_with_the_others(place: Pat
     async with opened_engine_cell(place, service) as cell:
         done = await run(cell, task_of("container", parameters, files), files)
     assert done.outcome.succeeded, done.errors
-    assert isinstance(done.checked, Result)
+    assert isinstance(done.checked, ResultFiles)
     assert done.files == {"deep/copy": b"tide mill", "said": b"in an image\n", "inputs": b"words\n"}

@@ -15,11 +15,11 @@ import pytest
 
 from tests.worlds.sandboxes.runner_tasks import run, task_of
 from tests.worlds.sandboxes.sandbox_cell import Cell
-from tidemill.agent.inside.dialogue import EXIT_UNFIT, Unable
+from tidemill.agent.inside.dialogue import EXIT_UNFIT, MachineUnable
 from tidemill.agent.inside.minilm import MiniLm, error_function
-from tidemill.agent.inside.tokens import Tokens, words
-from tidemill.agent.runners import RUNNERS, Result
-from tidemill.agent.runners.embed import Model, installed_model
+from tidemill.agent.inside.tokens import Vocabulary, words
+from tidemill.agent.runners import RUNNERS, ResultFiles
+from tidemill.agent.runners.embed import ModelFiles, installed_model
 from tidemill.core.jobs.kinds.embed import TOKENS_MAX
 
 sandboxed = pytest.mark.needs("bubblewrap", "python3")
@@ -27,15 +27,15 @@ REFERENCE = json.loads((Path(__file__).parent / "minilm_reference.json").read_te
 
 
 @pytest.fixture(scope="module")
-def model() -> Model:
+def model() -> ModelFiles:
     found = installed_model()
-    assert isinstance(found, Model), found
+    assert isinstance(found, ModelFiles), found
     return found
 
 
 @pytest.fixture(scope="module")
-def tokens(model: Model) -> Tokens:
-    return Tokens(model.vocabulary.read_text("utf-8").split("\n"))
+def tokens(model: ModelFiles) -> Vocabulary:
+    return Vocabulary(model.vocabulary.read_text("utf-8").split("\n"))
 
 
 def expected() -> np.ndarray:
@@ -50,11 +50,11 @@ def test_the_error_function_is_as_close_as_float32_can_say() -> None:
 
 
 @pytest.mark.parametrize("one", REFERENCE, ids=lambda one: repr(one["text"][:20]))
-def test_a_text_becomes_the_tokens_that_the_reference_has(tokens: Tokens, one: dict[str, object]) -> None:
+def test_a_text_becomes_the_tokens_that_the_reference_has(tokens: Vocabulary, one: dict[str, object]) -> None:
     assert tokens.numbers(str(one["text"]), TOKENS_MAX) == one["tokens"]
 
 
-def test_what_looks_like_a_mark_of_the_model_is_text(tokens: Tokens) -> None:
+def test_what_looks_like_a_mark_of_the_model_is_text(tokens: Vocabulary) -> None:
     assert list(filter(None, words("[SEP]"))) == ["[", "sep", "]"]
     assert tokens.numbers("[SEP] [CLS]", 64).count(102) == 1
 
@@ -62,7 +62,7 @@ def test_what_looks_like_a_mark_of_the_model_is_text(tokens: Tokens) -> None:
 @pytest.mark.parametrize(
     "text", ["\0\0", "\u0301" * 1000, "a" * 16_000, "👩‍👩‍👧" * 100, "﷽" * 50, "\x0b\x1c", "ª" * 200]
 )
-def test_strange_texts_end_within_the_models_length(tokens: Tokens, text: str) -> None:
+def test_strange_texts_end_within_the_models_length(tokens: Vocabulary, text: str) -> None:
     numbers = tokens.numbers(text, TOKENS_MAX)
     assert (numbers[0], numbers[-1]) == (101, 102)
     assert 2 <= len(numbers) <= TOKENS_MAX
@@ -72,7 +72,7 @@ def test_strange_texts_end_within_the_models_length(tokens: Tokens, text: str) -
 async def test_texts_in_the_parameters_become_the_references_vectors(cell: Cell) -> None:
     done = await run(cell, task_of("embed", {"texts": [one["text"] for one in REFERENCE]}))
     assert done.outcome.succeeded, done.errors
-    assert isinstance(done.checked, Result)
+    assert isinstance(done.checked, ResultFiles)
     made = np.load(io.BytesIO(done.files["embeddings.npy"]), allow_pickle=False)
     assert np.abs(made - expected()).max() < 2e-6
 
@@ -111,7 +111,7 @@ async def test_an_input_that_is_not_so_many_texts_fails_with_one_sentence(
     assert words_said in done.errors.splitlines()[-1]
 
 
-def test_near_texts_are_near_and_far_ones_far(model: Model, tokens: Tokens) -> None:
+def test_near_texts_are_near_and_far_ones_far(model: ModelFiles, tokens: Vocabulary) -> None:
     minilm = MiniLm(str(model.weights))
     texts = ["A cat sits on the mat.", "A kitten rests on a rug.", "Interest rates rose by half a point."]
     one, near, far = (minilm.embeddings(np.array([tokens.numbers(text, 64)]))[0] for text in texts)
@@ -119,7 +119,7 @@ def test_near_texts_are_near_and_far_ones_far(model: Model, tokens: Tokens) -> N
     assert one @ far < 0.2
 
 
-def test_texts_of_one_length_are_taken_together_without_a_change(model: Model, tokens: Tokens) -> None:
+def test_texts_of_one_length_are_taken_together_without_a_change(model: ModelFiles, tokens: Vocabulary) -> None:
     minilm = MiniLm(str(model.weights))
     rows = [tokens.numbers(text, 64) for text in ("one two three", "four five six", "red green blue")]
     together = minilm.embeddings(np.array(rows))
@@ -127,11 +127,11 @@ def test_texts_of_one_length_are_taken_together_without_a_change(model: Model, t
     assert np.abs(together - alone).max() < 1e-6
 
 
-def test_weights_whose_header_lies_are_not_used(tmp_path: Path, model: Model) -> None:
+def test_weights_whose_header_lies_are_not_used(tmp_path: Path, model: ModelFiles) -> None:
     with model.weights.open("rb") as file:
         beginning = file.read(100_000)
     (damaged := tmp_path / "weights").write_bytes(beginning)
-    with pytest.raises(Unable, match="damaged"):
+    with pytest.raises(MachineUnable, match="damaged"):
         MiniLm(str(damaged))
 
 
@@ -142,9 +142,9 @@ def test_rows_that_do_not_have_length_one_are_refused(tmp_path: Path, wrong: str
     rows = np.zeros((2, 384), dtype=np.float32)
     rows[:, 7] = 1
     np.save(tmp_path / "out" / "embeddings.npy", rows)
-    assert isinstance(RUNNERS["embed"].check(task, tmp_path), Result)
+    assert isinstance(RUNNERS["embed"].check(task, tmp_path), ResultFiles)
     rows[1, 7] = {"NaN": np.nan, "zero": 0, "long": 1.1}[wrong]
     np.save(tmp_path / "out" / "embeddings.npy", rows)
     checked = RUNNERS["embed"].check(task, tmp_path)
-    assert not isinstance(checked, Result)
+    assert not isinstance(checked, ResultFiles)
     assert "length one" in checked.sentence

@@ -21,7 +21,7 @@ REGISTERED = {
         ("(matmul.KIND,", "(letters.KIND, matmul.KIND,"),
     ),
     "src/tidemill/agent/runners/__init__.py": (
-        ("import OUT, Result, Runner\n", f"import OUT, Result, Runner\n{IMPORT}\n"),
+        ("import OUT, ResultFiles, Runner\n", f"import OUT, ResultFiles, Runner\n{IMPORT}\n"),
         ("(MatmulRunner(),", "(LettersRunner(), MatmulRunner(),"),
     ),
 }  # fmt: skip

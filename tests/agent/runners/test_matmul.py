@@ -14,7 +14,7 @@ from tests.worlds.sandboxes.runner_tasks import run, task_of
 from tests.worlds.sandboxes.sandbox_cell import Cell
 from tidemill.agent.inside.dialogue import EXIT_UNABLE, EXIT_UNFIT
 from tidemill.agent.inside.multipliers import ArrayModule
-from tidemill.agent.runners import RUNNERS, Result
+from tidemill.agent.runners import RUNNERS, ResultFiles
 from tidemill.agent.runners.orders import checked_work
 from tidemill.agent.sandboxes.bubblewrap.runtime import python_runtime
 from tidemill.core.jobs.kinds import KINDS
@@ -58,7 +58,7 @@ async def test_a_drawn_product_is_what_its_seed_says(cell: Cell, element: str) -
     m, n, k, seed = 37, 23, 1501, 2**53 - 1
     done = await run(cell, task_of("matmul", {"m": m, "n": n, "k": k, "element": element, "seed": seed}))
     assert done.outcome.succeeded, done.errors
-    assert isinstance(done.checked, Result)
+    assert isinstance(done.checked, ResultFiles)
     left = drawn_rows(seed, LEFT, element, k, range(m))
     right = drawn_rows(seed, RIGHT, element, n, range(k))
     made = matrix(done.files["c.npy"])
@@ -141,7 +141,7 @@ async def test_an_input_that_is_no_such_matrix_fails_with_one_sentence(
     assert done.outcome.exit_code == EXIT_UNFIT
     assert words in done.errors
     assert len(done.errors.splitlines()) == 1
-    assert not isinstance(done.checked, Result)
+    assert not isinstance(done.checked, ResultFiles)
 
 
 @sandboxed
@@ -163,7 +163,7 @@ async def test_numbers_that_are_none_pass_through(cell: Cell, place: Path) -> No
         np.save(out, np.ones((2, 1), dtype=np.float32))
     done = await run(cell, task_of("matmul", {"m": 2, "n": 1, "k": 2, "element": "float32"}, files), files)
     assert done.outcome.succeeded
-    assert isinstance(done.checked, Result)
+    assert isinstance(done.checked, ResultFiles)
     assert np.isnan(matrix(done.files["c.npy"])).all()
 
 
@@ -179,7 +179,7 @@ def test_a_result_that_is_not_the_one_file_is_refused(tmp_path: Path, wrong: str
     (out := work / "out").mkdir(parents=True)
     file = out / "c.npy"
     file.write_bytes(whole)
-    assert isinstance(RUNNERS["matmul"].check(task, work), Result)
+    assert isinstance(RUNNERS["matmul"].check(task, work), ResultFiles)
     match wrong:
         case "missing":
             file.unlink()
@@ -197,5 +197,5 @@ def test_a_result_that_is_not_the_one_file_is_refused(tmp_path: Path, wrong: str
             out.rename(tmp_path / "out")
             out.symlink_to(tmp_path / "out")
     checked = RUNNERS["matmul"].check(task, work)
-    assert not isinstance(checked, Result)
+    assert not isinstance(checked, ResultFiles)
     assert checked.sentence.endswith(".")

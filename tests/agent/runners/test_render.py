@@ -16,11 +16,11 @@ from tests.worlds.sandboxes.sandbox_cell import Cell
 from tests.worlds.sandboxes.scenes import SCENE, colour, vector
 from tests.worlds.sandboxes.tracer_model import model_pixel
 from tidemill.agent.inside.render import pixels
-from tidemill.agent.inside.tracer import Scene
-from tidemill.agent.runners import RUNNERS, Result
+from tidemill.agent.inside.tracer import TracedScene
+from tidemill.agent.runners import RUNNERS, ResultFiles
 from tidemill.core.bounded_json import json_bytes
 from tidemill.core.jobs.kinds import KINDS
-from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.pictures import pixels_of, png_of
 
 sandboxed = pytest.mark.needs("bubblewrap", "python3")
@@ -32,14 +32,14 @@ ORDER: dict[str, Any] = {"scene": SCENE, "width": WIDTH, "height": HEIGHT, "samp
 def work_of(parameters: dict[str, Any]) -> dict[str, Any]:
     """The work as the program in the sandbox is told it."""
     read = KINDS["render"].read(parameters)
-    assert not isinstance(read, Objection), read.sentence
+    assert not isinstance(read, TaskObjection), read.sentence
     told: dict[str, Any] = json.loads(json_bytes(read))
     return told
 
 
 def picture(work: dict[str, Any], x: int = 0, y: int = 0, width: int = WIDTH, height: int = HEIGHT) -> np.ndarray:
     places = np.arange(width * height)
-    made = pixels(work, Scene(work["scene"]), x + places % width, y + places // width)
+    made = pixels(work, TracedScene(work["scene"]), x + places % width, y + places // width)
     return np.frombuffer(made, dtype=np.uint8).reshape(height, width, 3)
 
 
@@ -47,7 +47,7 @@ def test_the_scene_on_the_page_can_be_rendered() -> None:
     page = (Path(__file__).parents[3] / "docs/how-to/order-a-job.md").read_text("utf-8")
     scene = yaml.safe_load(page[page.index("camera:") : page.index("```", page.index("camera:"))])
     read = KINDS["render"].read({"scene": scene, "width": 8, "height": 8, "samples": 1})
-    assert not isinstance(read, Objection), read
+    assert not isinstance(read, TaskObjection), read
 
 
 def test_every_pixel_is_the_one_of_plain_arithmetic() -> None:
@@ -83,7 +83,7 @@ SCENES = st.fixed_dictionaries(
 @settings(max_examples=40, deadline=None)
 def test_any_scene_is_what_plain_arithmetic_makes_of_it(scene: dict[str, Any], seed: int, bounces: int) -> None:
     parameters = {"scene": scene, "width": 5, "height": 4, "samples": 2, "bounces": bounces, "seed": seed}
-    if not isinstance(KINDS["render"].read(parameters), Objection):
+    if not isinstance(KINDS["render"].read(parameters), TaskObjection):
         work = work_of(parameters)
         expected = [list(model_pixel(work, column, row)) for row in range(4) for column in range(5)]
         assert picture(work, width=5, height=4).reshape(-1, 3).tolist() == expected
@@ -135,7 +135,7 @@ async def test_tiles_made_in_sandboxes_fit_together(cell: Cell) -> None:
         tile = {"x": x, "y": 3, "width": width, "height": 9}
         done = await run(cell, task_of("render", {**ORDER, "tile": tile}))
         assert done.outcome.succeeded, done.errors
-        assert isinstance(done.checked, Result)
+        assert isinstance(done.checked, ResultFiles)
         found = pixels_of(done.files["picture.png"], width, 9)
         assert found is not None
         halves.append(np.frombuffer(found, dtype=np.uint8).reshape(9, width, 3))
@@ -149,7 +149,7 @@ def test_a_picture_of_another_size_is_refused(tmp_path: Path, wrong: str) -> Non
     file = tmp_path / "out" / "picture.png"
     right = png_of(WIDTH, HEIGHT, bytes(3 * WIDTH * HEIGHT))
     file.write_bytes(right)
-    assert isinstance(RUNNERS["render"].check(task, tmp_path), Result)
+    assert isinstance(RUNNERS["render"].check(task, tmp_path), ResultFiles)
     turned = png_of(HEIGHT, WIDTH, bytes(3 * WIDTH * HEIGHT))
     file.write_bytes({"turned": turned, "short": right[:-1], "no picture": bytes(len(right))}[wrong])
-    assert not isinstance(RUNNERS["render"].check(task, tmp_path), Result)
+    assert not isinstance(RUNNERS["render"].check(task, tmp_path), ResultFiles)

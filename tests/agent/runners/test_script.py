@@ -12,7 +12,7 @@ from tests.tidy.source import ROOT
 from tests.worlds.sandboxes.runner_tasks import Done, run, task_of
 from tests.worlds.sandboxes.sandbox_cell import Cell
 from tidemill.agent.inside.dialogue import EXIT_UNFIT
-from tidemill.agent.runners import RUNNERS, Result
+from tidemill.agent.runners import RUNNERS, ResultFiles
 
 pytestmark = pytest.mark.needs("bubblewrap", "python3")
 
@@ -122,7 +122,7 @@ async def test_what_is_no_file_of_its_own_is_no_result(cell: Cell, trick: str) -
     done = await ran(cell, f"import os\n{program}\n")
     assert done.outcome.succeeded, done.errors
     if trick.startswith("out"):
-        assert not isinstance(done.checked, Result)
+        assert not isinstance(done.checked, ResultFiles)
     else:
         assert done.files == ({"x": b"mine"} if trick == "hard link" else {})
 
@@ -130,7 +130,7 @@ async def test_what_is_no_file_of_its_own_is_no_result(cell: Cell, trick: str) -
 async def test_more_than_was_ordered_is_no_result(cell: Cell) -> None:
     done = await ran(cell, "open('out/x', 'wb').write(bytes(2**20 + 1))\n", disk_mib=1)
     assert done.outcome.succeeded, done.errors
-    assert not isinstance(done.checked, Result)
+    assert not isinstance(done.checked, ResultFiles)
     assert done.checked is not None
     assert "1,048,577 bytes, and may have 1,048,576" in done.checked.sentence
 
@@ -143,7 +143,7 @@ async def test_a_program_of_the_largest_size_is_run(cell: Cell) -> None:
 
 def test_no_directory_is_an_empty_result(tmp_path: Path) -> None:
     task = task_of("script", {"program": "pass", "seconds": 1})
-    assert RUNNERS["script"].check(task, tmp_path) == Result((), 0)
+    assert RUNNERS["script"].check(task, tmp_path) == ResultFiles((), 0)
 
 
 def test_a_file_that_the_task_closed_is_the_tasks_own_fault(place: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from tests.worlds.sandboxes.sandbox_cell import PYTHON, Cell, groups, opened_cell, processes, shown
 from tidemill.agent.sandboxes.bubblewrap.sandbox import open_bubblewrap
 from tidemill.agent.sandboxes.interface import SandboxFault
-from tidemill.core.jobs.sandboxes import Ability, Ending
+from tidemill.core.jobs.sandboxes import Ability, RunEnding
 
 pytestmark = pytest.mark.needs("bubblewrap", "python3")
 
@@ -36,7 +36,7 @@ while True: time.sleep(1)
 async def test_nothing_stays_after_the_deadline(cell: Cell) -> None:
     began = time.monotonic()
     ran = await cell.run(cell.order(PYTHON, "-c", STAY, seconds=0.5))
-    assert ran.outcome.ending is Ending.DEADLINE
+    assert ran.outcome.ending is RunEnding.DEADLINE
     assert ran.outcome.signal == signal.SIGKILL
     assert time.monotonic() - began < 6
 
@@ -44,12 +44,12 @@ async def test_nothing_stays_after_the_deadline(cell: Cell) -> None:
 async def test_a_task_that_listens_may_end_in_order_at_its_deadline(cell: Cell) -> None:
     program = "import signal, sys, time\nsignal.signal(15, lambda *_: (print('bye'), sys.exit(0)))\ntime.sleep(20)"
     ran = await cell.run(cell.order(PYTHON, "-c", program, seconds=0.5))
-    assert (ran.outcome.ending, ran.outcome.exit_code, ran.out) == (Ending.DEADLINE, 0, "bye\n")
+    assert (ran.outcome.ending, ran.outcome.exit_code, ran.out) == (RunEnding.DEADLINE, 0, "bye\n")
 
 
 async def test_what_runs_on_behind_an_ended_program_ends_with_it(cell: Cell) -> None:
     ran = await cell.run(cell.order("/bin/sh", "-c", "setsid sleep 30 & exit 7"))
-    assert (ran.outcome.ending, ran.outcome.exit_code) == (Ending.DONE, 7)
+    assert (ran.outcome.ending, ran.outcome.exit_code) == (RunEnding.DONE, 7)
 
 
 async def test_a_caller_that_is_cancelled_leaves_nothing(cell: Cell) -> None:
@@ -75,13 +75,13 @@ async def test_a_run_cancelled_while_it_starts_leaves_nothing(cell: Cell, after_
 
 async def test_a_command_that_is_not_there_is_the_tasks_own_fault(cell: Cell) -> None:
     ran = await cell.run(cell.order("/no/such/program"))
-    assert ran.outcome.ending is Ending.NOT_STARTED
+    assert ran.outcome.ending is RunEnding.NOT_STARTED
     assert "No such file" in ran.errors
 
 
 async def test_an_input_that_is_not_there_is_said(cell: Cell, place: Path) -> None:
     ran = await cell.run(cell.order("/usr/bin/true", inputs=(shown(place / "nowhere", "/input"),)))
-    assert ran.outcome.ending is Ending.NOT_STARTED
+    assert ran.outcome.ending is RunEnding.NOT_STARTED
     assert "nowhere" in ran.errors
 
 
@@ -113,7 +113,7 @@ async def _bomb(runs: Path) -> int:
     program = "import time\ncount = 0\ntry:\n    while count < 50:\n        if os.fork() == 0: time.sleep(9)\n"
     ran = await cell.python(program + "        count += 1\nexcept OSError: print(count)")
     hog = await cell.python("hog = [bytearray(b'x' * 2**20) for _ in range(300)]\nprint('ESCAPED')")
-    held = hog.outcome.ending is Ending.MEMORY if Ability.MEMORY in able else "ESCAPED" in hog.out
+    held = hog.outcome.ending is RunEnding.MEMORY if Ability.MEMORY in able else "ESCAPED" in hog.out
     left = cell.left_behind()
     cell.sandbox.close()
     return 0 if ran.out == "15\n" and Ability.UNPRIVILEGED not in able and held and left == [] else 1

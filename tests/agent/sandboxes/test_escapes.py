@@ -20,7 +20,7 @@ from tests.worlds.sandboxes.podman import podman_service
 from tests.worlds.sandboxes.sandbox_cell import PYTHON, Cell, containers, opened_cell, opened_engine_cell, shown
 from tidemill.agent.sandboxes.bubblewrap.seccomp import CHECKED, PROCESSORS, REFUSED, this_machine
 from tidemill.agent.sandboxes.outputs import open_output, regular_files
-from tidemill.core.jobs.sandboxes import MIB, Ability, Ending
+from tidemill.core.jobs.sandboxes import MIB, Ability, RunEnding
 
 pytestmark = [pytest.mark.needs("root", "python3"), pytest.mark.asyncio(loop_scope="module")]
 
@@ -166,35 +166,35 @@ TAKES = {
         "import time\ncount = 0\ntry:\n    while count < 200:\n"
         "        if os.fork() == 0: time.sleep(30); os._exit(0)\n        count += 1\n"
         "except OSError: print('held', count)\nsys.stdout.flush(); os._exit(0)",
-        Ending.DONE,
+        RunEnding.DONE,
     ),
-    "memory": ("hog = [bytearray(b'x' * 2**20) for _ in range(300)]", Ending.MEMORY),
+    "memory": ("hog = [bytearray(b'x' * 2**20) for _ in range(300)]", RunEnding.MEMORY),
     "memory of children": (
         "import time\nfor _ in range(8):\n    if os.fork() == 0: hog = b'x' * 2**20 * 30; time.sleep(20)\n"
         "time.sleep(20)",
-        Ending.MEMORY,
+        RunEnding.MEMORY,
     ),
-    "shared memory": ("fill('/dev/shm')", Ending.DONE),
-    "temporary files": ("fill('/tmp')", Ending.DONE),
+    "shared memory": ("fill('/dev/shm')", RunEnding.DONE),
+    "temporary files": ("fill('/tmp')", RunEnding.DONE),
     "other temporary files": (
         "for one in ('/run', '/var/tmp'): os.path.isdir(one) and fill(one)\nprint('held')",
-        Ending.DONE,
+        RunEnding.DONE,
     ),
     "one huge file": (
         "attempt('huge', lambda: os.truncate(os.open('x', os.O_CREAT | os.O_RDWR), 2**40)); print('held')",
-        Ending.DONE,
+        RunEnding.DONE,
     ),
     "disk": (
         "import time\nfor n in range(5): open(str(n), 'wb').write(b'x' * 2**20 * 7)\ntime.sleep(20)",
-        Ending.DISK,
+        RunEnding.DISK,
     ),
     "disk by deleted files": (
         "import time\nkept = []\nfor n in range(5):\n"
         "    kept.append(open('x', 'wb', 0)); kept[-1].write(b'x' * 2**20 * 7)\n    os.unlink('x')\ntime.sleep(20)",
-        Ending.DISK,
+        RunEnding.DISK,
     ),
-    "entries": ("for n in range(5000): os.mknod(str(n))", Ending.DISK),
-    "log": ("while True: os.write(1, b'x' * 65536); os.write(2, b'y' * 65536)", Ending.OUTPUT),
+    "entries": ("for n in range(5000): os.mknod(str(n))", RunEnding.DISK),
+    "log": ("while True: os.write(1, b'x' * 65536); os.write(2, b'y' * 65536)", RunEnding.OUTPUT),
 }
 FILL = """
 def fill(place):
@@ -210,13 +210,13 @@ def fill(place):
 @pytest.mark.parametrize("what", TAKES)
 async def test_it_does_not_take_all(jail: Jail, what: str) -> None:
     program, ending = TAKES[what]
-    if Ability.MEMORY not in jail.cell.sandbox.enforced.abilities and ending is Ending.MEMORY:
+    if Ability.MEMORY not in jail.cell.sandbox.enforced.abilities and ending is RunEnding.MEMORY:
         pytest.skip(Ability.MEMORY.value)
-    memory = SMALL_MEMORY if ending is Ending.MEMORY else 256 * MIB
+    memory = SMALL_MEMORY if ending is RunEnding.MEMORY else 256 * MIB
     ran = await jail.cell.python(FILL + program, memory_bytes=memory)
     assert ran.outcome.ending is ending, (ran.outcome, ran.errors)
     assert "ESCAPED" not in ran.out
-    assert ending is not Ending.DONE or "held" in ran.out
+    assert ending is not RunEnding.DONE or "held" in ran.out
     assert len(ran.out) + len(ran.errors) <= 64 * 1024
 
 
@@ -233,7 +233,7 @@ STAYS = {
 async def test_it_does_not_stay_after_its_deadline(jail: Jail, how: str) -> None:
     program = f"import os, signal, time\n{STAYS[how]}while True: time.sleep(1)"
     ran = await jail.cell.run(jail.cell.order(PYTHON, "-c", program, seconds=0.5))
-    assert ran.outcome.ending is Ending.DEADLINE
+    assert ran.outcome.ending is RunEnding.DEADLINE
 
 
 TRAPS = """
@@ -269,7 +269,7 @@ async def test_a_zip_bomb_among_its_inputs_unpacks_under_its_own_limits(jail: Ja
     bomb.chmod(0o644)
     program = "import zipfile, time; zipfile.ZipFile('/input.zip').extractall('.'); time.sleep(20)"
     order = jail.cell.order(PYTHON, "-c", program, inputs=(shown(bomb, "/input.zip"),))
-    assert (await jail.cell.run(order)).outcome.ending is Ending.DISK
+    assert (await jail.cell.run(order)).outcome.ending is RunEnding.DISK
 
 
 async def test_it_is_nobody_and_can_become_nobody_else(jail: Jail) -> None:

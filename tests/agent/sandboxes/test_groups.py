@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.agent.sandboxes.cgroups import ABANDONED_S, ASIDE, PREFIX, Parents, remove_abandoned, usable_parents
+from tidemill.agent.sandboxes.cgroups import ABANDONED_S, ASIDE, PREFIX, ParentGroups, remove_abandoned, usable_parents
 
 pytestmark = pytest.mark.needs("root")
 
 
 @pytest.fixture
-def parents() -> Iterator[Parents]:
+def parents() -> Iterator[ParentGroups]:
     """A parent of the test's own: beside those of other agents on this machine, their groups would be found old."""
     found = usable_parents(f"trial-{secrets.token_hex(4)}")
     if not found.places:
@@ -26,12 +26,12 @@ def parents() -> Iterator[Parents]:
     controller, place = next(iter(found.places.items()))
     own = place / f"test-{secrets.token_hex(6)}"
     own.mkdir()
-    yield Parents({controller: own}, found.unified)
+    yield ParentGroups({controller: own}, found.unified)
     own.rmdir()
 
 
 @pytest.fixture
-def group(parents: Parents) -> Iterator[Path]:
+def group(parents: ParentGroups) -> Iterator[Path]:
     [parent] = parents.places.values()
     made = parent / f"{PREFIX}{secrets.token_hex(6)}-1"
     made.mkdir()
@@ -40,14 +40,14 @@ def group(parents: Parents) -> Iterator[Path]:
         made.rmdir()
 
 
-def test_an_old_group_without_a_process_is_removed(parents: Parents, group: Path) -> None:
+def test_an_old_group_without_a_process_is_removed(parents: ParentGroups, group: Path) -> None:
     assert remove_abandoned(parents, group.stat().st_mtime + ABANDONED_S - 1) == 0
     assert group.exists(), "a seat may be about to take it"
     assert remove_abandoned(parents, group.stat().st_mtime + ABANDONED_S + 1) == 1
     assert not group.exists()
 
 
-def test_a_group_with_a_process_stays_however_old_it_is(parents: Parents, group: Path) -> None:
+def test_a_group_with_a_process_stays_however_old_it_is(parents: ParentGroups, group: Path) -> None:
     sleeping = subprocess.Popen(["/usr/bin/sleep", "60"])
     try:
         (group / "cgroup.procs").write_text(str(sleeping.pid))

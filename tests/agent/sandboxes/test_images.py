@@ -24,16 +24,16 @@ from tidemill.agent.sandboxes.bubblewrap.seats import mark
 from tidemill.agent.sandboxes.engine import keeper
 from tidemill.agent.sandboxes.engine.api import EngineFault, tell_apart
 from tidemill.agent.sandboxes.engine.archives import unfit_image
-from tidemill.agent.sandboxes.engine.container import Setting, creation
+from tidemill.agent.sandboxes.engine.container import ContainerSetting, creation
 from tidemill.agent.sandboxes.engine.sandbox import open_engine
-from tidemill.agent.sandboxes.interface import Stream
+from tidemill.agent.sandboxes.interface import OutputStream
 from tidemill.core.jobs.image_names import full_name
-from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.kinds.task import read_task
 from tidemill.core.jobs.quotes import tasks_of
-from tidemill.core.jobs.quotes.order import understand
-from tidemill.core.jobs.quotes.tasks import divided
-from tidemill.core.jobs.sandboxes import MIB, CannotHold, Command, Ending, Granted, Image, Order
+from tidemill.core.jobs.quotes.order import parse_order
+from tidemill.core.jobs.quotes.tasks import divide
+from tidemill.core.jobs.sandboxes import MIB, Command, Image, RunEnding, RunGrants, RunSpecification, SandboxRefusal
 from tidemill.core.settings.sections.work import ContainersSettings
 
 BUSYBOX = Path("/usr/bin/busybox")
@@ -67,8 +67,8 @@ async def engine(service: Path) -> AsyncIterator[Cell]:
             yield cell
 
 
-def run_of(image: Image, *arguments: str) -> Order:
-    return Order(f"image-{time.monotonic_ns()}", Command(arguments), SMALL, image=image)
+def run_of(image: Image, *arguments: str) -> RunSpecification:
+    return RunSpecification(f"image-{time.monotonic_ns()}", Command(arguments), SMALL, image=image)
 
 
 async def _until_fewer(work: Path, count: int, fewer: asyncio.Event) -> None:
@@ -90,7 +90,7 @@ class TestInAnEngine:
 
     async def test_an_image_that_nobody_has_is_the_tasks_own_fault(self, engine: Cell) -> None:
         ran = await engine.run(run_of(Image("localhost:1/nobody/has:this"), "/bin/true"))
-        assert ran.outcome.ending is Ending.NOT_STARTED
+        assert ran.outcome.ending is RunEnding.NOT_STARTED
         assert "could not be fetched" in ran.errors
 
     async def test_a_bomb_is_not_unpacked(self, engine: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,8 +98,8 @@ class TestInAnEngine:
         bomb = tmp_path / "bomb.tar.gz"
         bomb.write_bytes(gzip.compress(tarball(tmp_path / "bomb.tar", {"zeros": bytes(64 * MIB)}).read_bytes()))
         ran = await engine.run(run_of(Image(tarball=PurePosixPath(bomb)), "/bin/true"))
-        assert ran.outcome.ending is Ending.NOT_STARTED
-        assert CannotHold.IMAGE_UNFIT.sentence in ran.errors
+        assert ran.outcome.ending is RunEnding.NOT_STARTED
+        assert SandboxRefusal.IMAGE_UNFIT.sentence in ran.errors
 
     async def test_a_cancelled_caller_leaves_no_container(self, engine: Cell, service: Path) -> None:
         running = asyncio.create_task(engine.run(engine.order("/usr/bin/sleep", "30")))
@@ -139,16 +139,16 @@ class TestInAnEngine:
         await asyncio.sleep(0.5)
         os.kill(first, signal.SIGKILL)
         ended = (await running).outcome
-        assert (ended.ending, ended.signal) == (Ending.KILLED, signal.SIGKILL)
+        assert (ended.ending, ended.signal) == (RunEnding.KILLED, signal.SIGKILL)
 
     async def test_a_process_killed_for_memory_is_told_if_the_program_ends_at_once(self, engine: Cell) -> None:
         """Unless the engine is quicker than we are, and removes the group in which it was counted."""
         hog = "tail /dev/zero & wait $!; exit 3"
         for _ in range(5):
             ran = await engine.run(engine.order("/bin/sh", "-c", hog, memory_bytes=16 * MIB))
-            if ran.outcome.ending is Ending.MEMORY:
+            if ran.outcome.ending is RunEnding.MEMORY:
                 return
-            assert (ran.outcome.ending, ran.outcome.exit_code) == (Ending.DONE, 3)
+            assert (ran.outcome.ending, ran.outcome.exit_code) == (RunEnding.DONE, 3)
         pytest.fail("the engine was never slower")
 
     async def test_where_the_kernel_does_not_tell_a_program_that_ends_as_if_killed_blames_nobody(
@@ -156,7 +156,7 @@ class TestInAnEngine:
     ) -> None:
         monkeypatch.setattr("tidemill.agent.sandboxes.engine.sandbox.wait_status", lambda _: None)
         ran = await engine.run(engine.order("/bin/sh", "-c", "sleep 0.5; exit 137"))
-        assert ran.outcome.ending is Ending.DONE
+        assert ran.outcome.ending is RunEnding.DONE
         assert not ran.outcome.succeeded
 
     async def test_a_cancelled_run_ends(self, engine: Cell, service: Path) -> None:
@@ -165,7 +165,7 @@ class TestInAnEngine:
         while not containers(service):
             await asyncio.sleep(0.05)
         assert engine.sandbox.cancel(order.name)
-        assert (await running).outcome.ending is Ending.CANCELLED
+        assert (await running).outcome.ending is RunEnding.CANCELLED
         assert not engine.sandbox.cancel(order.name)
 
     async def test_the_keeper_removes_what_a_killed_agent_left(self, service: Path) -> None:
@@ -233,7 +233,7 @@ def test_a_bomb_is_looked_through_in_little_time_and_memory(tmp_path: Path) -> N
         with open("/dev/zero", "rb") as zeros:
             archive.addfile(entry, zeros)
     began = time.process_time()
-    assert unfit_image(bomb, 64 * MIB, 10) is CannotHold.IMAGE_UNFIT
+    assert unfit_image(bomb, 64 * MIB, 10) is SandboxRefusal.IMAGE_UNFIT
     assert time.process_time() - began < 1
 
 
@@ -247,7 +247,7 @@ def test_a_header_without_end_takes_no_memory(tmp_path: Path, kind: bytes) -> No
         file.write(entry.tobuf(tarfile.GNU_FORMAT) + bytes(16 * MIB))
     tracemalloc.start()
     try:
-        assert unfit_image(bomb, 1024 * MIB, 10) is CannotHold.IMAGE_UNFIT
+        assert unfit_image(bomb, 1024 * MIB, 10) is SandboxRefusal.IMAGE_UNFIT
         assert tracemalloc.get_traced_memory()[1] < 4 * MIB
     finally:
         tracemalloc.stop()
@@ -262,17 +262,19 @@ def test_a_list_of_holes_without_end_takes_no_memory(tmp_path: Path) -> None:
         file.write(entry.tobuf(tarfile.PAX_FORMAT) + b"1" * 16 * MIB)
     tracemalloc.start()
     try:
-        assert unfit_image(bomb, 1024 * MIB, 10) is CannotHold.IMAGE_UNFIT
+        assert unfit_image(bomb, 1024 * MIB, 10) is SandboxRefusal.IMAGE_UNFIT
         assert tracemalloc.get_traced_memory()[1] < 4 * MIB
     finally:
         tracemalloc.stop()
 
 
-SETTING = Setting("mark", Path("/place/work"), 1_900_000_000, "image", ("/data", "/work"), None, is_podman=False)
+SETTING = ContainerSetting(
+    "mark", Path("/place/work"), 1_900_000_000, "image", ("/data", "/work"), None, is_podman=False
+)
 
 
 def test_what_an_engine_is_told_leaves_nothing_to_the_image() -> None:
-    order = Order("run", Command(("/bin/sh", "-c", "true"), {"A": "b"}), SMALL, image=Image("busybox:1"))
+    order = RunSpecification("run", Command(("/bin/sh", "-c", "true"), {"A": "b"}), SMALL, image=Image("busybox:1"))
     body = creation(order, SETTING)
     held = body["HostConfig"]
     assert isinstance(held, dict)
@@ -288,14 +290,14 @@ def test_a_container_gets_the_shared_memory_that_its_order_asks_for_or_else_the_
 ) -> None:
     """From the order to what the engine is told; the size travels with the task."""
     body = {"kind": "container", "parameters": {"image": "busybox:1", "command": ["true"], "seconds": 9, **asked}}
-    order = understand(body)
-    assert not isinstance(order, Objection)
-    parts = divided(order, ())
-    assert not isinstance(parts, Objection)
+    order = parse_order(body)
+    assert not isinstance(order, TaskObjection)
+    parts = divide(order, ())
+    assert not isinstance(parts, TaskObjection)
     made = tasks_of(order, parts, [1], 60, bytes(32), ContainersSettings())
-    assert not isinstance(made, Objection)
+    assert not isinstance(made, TaskObjection)
     task = read_task(made[0].body)
-    assert not isinstance(task, Objection)
+    assert not isinstance(task, TaskObjection)
     run = ContainerRunner().order(task, "run", {}, PythonRuntime("python", (), {}))
     held = creation(run, SETTING)["HostConfig"]
     assert isinstance(held, dict)
@@ -303,20 +305,22 @@ def test_a_container_gets_the_shared_memory_that_its_order_asks_for_or_else_the_
 
 
 def test_gpus_are_asked_for_as_each_engine_wants() -> None:
-    order = Order("run", Command(("x",)), SMALL, granted=Granted(gpus=("0", "GPU-0123abcd-ef")), image=Image("x"))
+    order = RunSpecification(
+        "run", Command(("x",)), SMALL, granted=RunGrants(gpus=("0", "GPU-0123abcd-ef")), image=Image("x")
+    )
     docker = creation(order, SETTING)["HostConfig"]
     assert isinstance(docker, dict)
     assert docker["DeviceRequests"] == [
         {"Driver": "nvidia", "DeviceIDs": ["0", "GPU-0123abcd-ef"], "Capabilities": [["gpu", "compute", "utility"]]}
     ]
-    podman = creation(order, Setting("m", Path("/w"), 1, "i", (), None, is_podman=True))["HostConfig"]
+    podman = creation(order, ContainerSetting("m", Path("/w"), 1, "i", (), None, is_podman=True))["HostConfig"]
     assert isinstance(podman, dict)
     assert [device["PathOnHost"] for device in podman["Devices"]] == [
         "nvidia.com/gpu=0",
         "nvidia.com/gpu=GPU-0123abcd-ef",
     ]
     with pytest.raises(ValueError, match="UUID"):
-        Granted(gpus=("all",))
+        RunGrants(gpus=("all",))
 
 
 @pytest.mark.parametrize(
@@ -344,14 +348,14 @@ def test_a_name_that_is_none_is_no_image(wrong: str) -> None:
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 100])
 async def test_output_is_told_apart_however_it_is_cut(size: int) -> None:
     frames = b"\1\0\0\0\0\0\0\5hello" + b"\2\0\0\0\0\0\0\0" + b"\2\0\0\0\0\0\0\3err" + b"\1\0\0\0\0\0\0\1!"
-    heard = dict.fromkeys(Stream, b"")
+    heard = dict.fromkeys(OutputStream, b"")
 
     async def chunks() -> AsyncIterator[bytes]:
         for start in range(0, len(frames), size):
             yield frames[start : start + size]
 
-    def hear(stream: Stream, chunk: bytes) -> None:
+    def hear(stream: OutputStream, chunk: bytes) -> None:
         heard[stream] += chunk
 
     await tell_apart(chunks(), hear)
-    assert heard == {Stream.OUTPUT: b"hello!", Stream.ERRORS: b"err"}
+    assert heard == {OutputStream.OUTPUT: b"hello!", OutputStream.ERRORS: b"err"}

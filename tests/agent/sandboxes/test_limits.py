@@ -3,7 +3,7 @@
 import pytest
 
 from tests.worlds.sandboxes.sandbox_cell import Cell
-from tidemill.core.jobs.sandboxes import MIB, Ability, Ending
+from tidemill.core.jobs.sandboxes import MIB, Ability, RunEnding
 
 pytestmark = pytest.mark.needs("bubblewrap", "python3")
 
@@ -44,7 +44,7 @@ async def test_threads_count_as_well(cell: Cell) -> None:
 async def test_memory_ends_the_run(cell: Cell) -> None:
     skip_unless(cell, Ability.MEMORY)
     ran = await cell.python("hog = [bytearray(b'x' * 2**20) for _ in range(300)]\nprint('ESCAPED')")
-    assert ran.outcome.ending is Ending.MEMORY
+    assert ran.outcome.ending is RunEnding.MEMORY
     assert "ESCAPED" not in ran.out
 
 
@@ -61,7 +61,7 @@ async def test_memory_by_a_side_door_is_memory(cell: Cell, way: str) -> None:
         "    ctypes.memset(ctypes.c_void_p(place), 1, 2**23)\n",
     }[way]
     ran = await cell.python(program + "print('ESCAPED')")
-    assert ran.outcome.ending is Ending.MEMORY, ran.errors
+    assert ran.outcome.ending is RunEnding.MEMORY, ran.errors
     assert "ESCAPED" not in ran.out
 
 
@@ -111,7 +111,7 @@ async def test_a_full_disk_ends_the_run(cell: Cell, way: str) -> None:
         "quick": "for n in range(5): open(str(n), 'wb').write(b'x' * 2**20 * 7)",
     }[way]
     ran = await cell.python("import time\n" + program, memory_bytes=256 * MIB)
-    assert ran.outcome.ending is Ending.DISK, ran.errors
+    assert ran.outcome.ending is RunEnding.DISK, ran.errors
 
 
 @pytest.mark.parametrize("way", ["many", "deep"])
@@ -121,12 +121,12 @@ async def test_too_many_files_and_too_deep_a_tree_end_the_run_and_are_removed(ce
         "deep": "for n in range(1900): os.mkdir('d' * 200); os.chdir('d' * 200)\nos.chmod('.', 0)",
     }[way]
     ran = await cell.python(program)
-    assert ran.outcome.ending is Ending.DISK, ran.errors
+    assert ran.outcome.ending is RunEnding.DISK, ran.errors
 
 
 async def test_output_is_cut_and_ends_the_run(cell: Cell) -> None:
     ran = await cell.python("while True: os.write(1, b'x' * 65536); os.write(2, b'y' * 65536)")
-    assert ran.outcome.ending is Ending.OUTPUT
+    assert ran.outcome.ending is RunEnding.OUTPUT
     assert len(ran.out) + len(ran.errors) == 64 * 1024
 
 

@@ -19,7 +19,7 @@ from tests.worlds.sandboxes.sandbox_cell import SMALL, Cell, opened_engine_cell
 from tidemill.agent.sandboxes.engine import keeper
 from tidemill.agent.sandboxes.engine.images import FETCHING
 from tidemill.agent.sandboxes.interface import SandboxFault
-from tidemill.core.jobs.sandboxes import Command, Ending, Image, Order
+from tidemill.core.jobs.sandboxes import Command, Image, RunEnding, RunSpecification
 
 pytestmark = pytest.mark.needs("root", "podman", "runc", "busybox")
 BUSYBOX = Path("/usr/bin/busybox")
@@ -39,9 +39,9 @@ def registry_and_engine() -> Iterator[tuple[Registry, Path]]:
             yield registry, service
 
 
-def run_of(reference: str, **more: Any) -> Order:
+def run_of(reference: str, **more: Any) -> RunSpecification:
     command = Command(("/bin/busybox", "ls", "/bin"))
-    return Order(f"image-{time.monotonic_ns()}", command, replace(SMALL, **more), image=Image(reference))
+    return RunSpecification(f"image-{time.monotonic_ns()}", command, replace(SMALL, **more), image=Image(reference))
 
 
 def names(service: Path) -> list[str]:
@@ -88,13 +88,13 @@ async def _a_registry_that_never_answers_holds_nobody(cell: Cell, registry: Regi
     assert ran.out == "busybox\n", ran.errors
     assert not slow.done(), "others do not wait for it"
     late = await slow
-    assert (late.outcome.ending, time.monotonic() - began < 15) == (Ending.NOT_STARTED, True)
+    assert (late.outcome.ending, time.monotonic() - began < 15) == (RunEnding.NOT_STARTED, True)
     assert "deadline" in late.errors
 
 
 async def _an_image_that_leaves_too_little_disk_is_given_up(cell: Cell, registry: Registry) -> None:
     ran = await cell.run(run_of(f"{registry.name}/slow/mill:2"))
-    assert ran.outcome.ending is Ending.NOT_STARTED
+    assert ran.outcome.ending is RunEnding.NOT_STARTED
     assert "too little disk" in ran.errors
 
 

@@ -13,7 +13,16 @@ from tidemill.agent.sandboxes.bubblewrap.sandbox import open_bubblewrap
 from tidemill.agent.sandboxes.choice import choose, reasons
 from tidemill.agent.sandboxes.exits import wait_status
 from tidemill.agent.sandboxes.interface import SandboxFault
-from tidemill.core.jobs.sandboxes import Ability, CannotHold, Command, Ending, Image, Limits, Order, Outcome
+from tidemill.core.jobs.sandboxes import (
+    Ability,
+    Command,
+    Image,
+    RunEnding,
+    RunLimits,
+    RunOutcome,
+    RunSpecification,
+    SandboxRefusal,
+)
 
 pytestmark = pytest.mark.needs("bubblewrap", "python3")
 
@@ -50,7 +59,7 @@ async def test_a_launcher_that_somebody_ended_takes_its_runs_with_it_and_is_repl
         await asyncio.sleep(0.02)
     await asyncio.sleep(0.2)
     os.kill(launchers(cell.place)[0], signal.SIGKILL)
-    assert (await running).outcome.ending is Ending.KILLED
+    assert (await running).outcome.ending is RunEnding.KILLED
     assert (await cell.run(cell.order("/usr/bin/true"))).outcome.succeeded
 
 
@@ -92,19 +101,19 @@ async def test_a_run_that_somebody_ended_from_outside_says_so(cell: Cell) -> Non
         while len(found := processes(cell.place)) > 2:  # the program itself looks like the sandbox until it begins
             await asyncio.sleep(0.02)
         os.kill(sorted(found)[which], signal.SIGKILL)
-        assert (await running).outcome == Outcome(Ending.KILLED, signal=9)
+        assert (await running).outcome == RunOutcome(RunEnding.KILLED, signal=9)
 
 
 @pytest.mark.parametrize(
     ("end", "expected"),
     [
-        ("exit 137", Outcome(Ending.DONE, exit_code=137)),
-        ("exit 192", Outcome(Ending.DONE, exit_code=192)),
-        ("kill -9 $$", Outcome(Ending.DONE, signal=9)),
-        ("sleep 9 & exit 143", Outcome(Ending.DONE, exit_code=143)),
+        ("exit 137", RunOutcome(RunEnding.DONE, exit_code=137)),
+        ("exit 192", RunOutcome(RunEnding.DONE, exit_code=192)),
+        ("kill -9 $$", RunOutcome(RunEnding.DONE, signal=9)),
+        ("sleep 9 & exit 143", RunOutcome(RunEnding.DONE, exit_code=143)),
     ],
 )
-async def test_a_chosen_number_is_not_taken_for_a_signal(cell: Cell, end: str, expected: Outcome) -> None:
+async def test_a_chosen_number_is_not_taken_for_a_signal(cell: Cell, end: str, expected: RunOutcome) -> None:
     if not kernel_tells():
         pytest.skip("this kernel does not tell how a process of others ended")
     assert (await cell.run(cell.order("/bin/sh", "-c", f"sleep 1; {end}"))).outcome == expected
@@ -117,7 +126,7 @@ async def test_many_runs_at_once_each_have_their_own(cell: Cell) -> None:
 
 
 async def test_a_name_can_be_used_again_at_once_and_not_twice_at_the_same_time(cell: Cell) -> None:
-    order = Order("again", Command(("/bin/sh", "-c", "touch here; sleep 0.1")), Limits(seconds=9))
+    order = RunSpecification("again", Command(("/bin/sh", "-c", "touch here; sleep 0.1")), RunLimits(seconds=9))
     for _ in range(5):
         assert (await cell.run(order)).outcome.succeeded
     first = asyncio.create_task(cell.run(order))
@@ -157,15 +166,15 @@ async def test_our_own_python_works_inside_wherever_it_is_installed(cell: Cell, 
 async def test_the_first_sandbox_that_holds_a_task_to_all_demands_is_chosen(cell: Cell) -> None:
     able = cell.sandbox.enforced.abilities
     assert choose([cell.sandbox], able, needs_image=False) is cell.sandbox
-    assert choose([], frozenset(), needs_image=False) is CannotHold.NO_SANDBOX
-    assert choose([cell.sandbox], frozenset(), needs_image=True) is CannotHold.NO_IMAGES
+    assert choose([], frozenset(), needs_image=False) is SandboxRefusal.NO_SANDBOX
+    assert choose([cell.sandbox], frozenset(), needs_image=True) is SandboxRefusal.NO_IMAGES
     more = able | {Ability.DISK_QUOTA}
-    assert choose([cell.sandbox], more, needs_image=False) is CannotHold.DEMANDS_UNMET
+    assert choose([cell.sandbox], more, needs_image=False) is SandboxRefusal.DEMANDS_UNMET
     assert len(reasons([cell.sandbox, cell.sandbox], more)) == 1
 
 
 async def test_bubblewrap_says_that_it_runs_no_images(cell: Cell) -> None:
-    order = Order("image", Command(("true",)), Limits(seconds=1), image=Image("busybox"))
+    order = RunSpecification("image", Command(("true",)), RunLimits(seconds=1), image=Image("busybox"))
     with pytest.raises(SandboxFault, match="engine"):
         await cell.run(order)
 

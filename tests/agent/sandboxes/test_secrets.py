@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.worlds.sandboxes.sandbox_cell import Cell, shown
-from tidemill.core.jobs.sandboxes import Ending
+from tidemill.core.jobs.sandboxes import RunEnding
 
 pytestmark = pytest.mark.needs("bubblewrap", "python3")
 
@@ -45,7 +45,7 @@ async def test_it_sees_no_other_task(cell: Cell) -> None:
         "print(sorted(map(int, seen)) == [1, os.getpid()], os.listdir('/work'))"
     )
     cell.sandbox.cancel(other.name)
-    assert (await running).outcome.ending is Ending.CANCELLED
+    assert (await running).outcome.ending is RunEnding.CANCELLED
     assert ran.out == "path ENOENT\nTrue []\n"
 
 

@@ -7,19 +7,19 @@ import pytest
 from tidemill.core.jobs.sandboxes import (
     Ability,
     Command,
-    Ending,
-    Enforced,
-    Limits,
+    Enforcement,
     Mount,
-    Order,
-    Outcome,
+    RunEnding,
+    RunLimits,
+    RunOutcome,
+    RunSpecification,
     outcome,
     unmet,
 )
 
 
 def test_what_cannot_be_enforced_is_said_with_the_reason() -> None:
-    enforced = Enforced(frozenset({Ability.TIME}), {Ability.MEMORY: "Give the agent control groups."})
+    enforced = Enforcement(frozenset({Ability.TIME}), {Ability.MEMORY: "Give the agent control groups."})
     assert unmet(frozenset({Ability.TIME}), enforced) == ()
     assert unmet(frozenset({Ability.TIME, Ability.CPU, Ability.MEMORY}), enforced) == (
         "Memory of all its processes together cannot be limited. Give the agent control groups.",
@@ -30,15 +30,15 @@ def test_what_cannot_be_enforced_is_said_with_the_reason() -> None:
 @pytest.mark.parametrize(
     ("ending", "status", "expected"),
     [
-        (Ending.DONE, 0, Outcome(Ending.DONE, exit_code=0)),
-        (Ending.DONE, 128, Outcome(Ending.DONE, exit_code=128)),
-        (Ending.DONE, 137, Outcome(Ending.DONE, signal=9)),
-        (Ending.DONE, 255, Outcome(Ending.DONE, exit_code=255)),
-        (Ending.DONE, None, Outcome(Ending.NOT_STARTED)),
-        (Ending.DEADLINE, None, Outcome(Ending.DEADLINE)),
+        (RunEnding.DONE, 0, RunOutcome(RunEnding.DONE, exit_code=0)),
+        (RunEnding.DONE, 128, RunOutcome(RunEnding.DONE, exit_code=128)),
+        (RunEnding.DONE, 137, RunOutcome(RunEnding.DONE, signal=9)),
+        (RunEnding.DONE, 255, RunOutcome(RunEnding.DONE, exit_code=255)),
+        (RunEnding.DONE, None, RunOutcome(RunEnding.NOT_STARTED)),
+        (RunEnding.DEADLINE, None, RunOutcome(RunEnding.DEADLINE)),
     ],
 )
-def test_an_outcome_is_read_from_a_shells_status(ending: Ending, status: int | None, expected: Outcome) -> None:
+def test_an_outcome_is_read_from_a_shells_status(ending: RunEnding, status: int | None, expected: RunOutcome) -> None:
     assert outcome(ending, status) == expected
     assert expected.succeeded == (status == 0)
 
@@ -46,13 +46,13 @@ def test_an_outcome_is_read_from_a_shells_status(ending: Ending, status: int | N
 @pytest.mark.parametrize("name", ["", "..", "a/b", "-a", "A", "a" * 65, "a\n"])
 def test_a_name_that_could_be_a_path_is_no_name(name: str) -> None:
     with pytest.raises(ValueError, match="name"):
-        Order(name, Command(("true",)), Limits(seconds=1))
+        RunSpecification(name, Command(("true",)), RunLimits(seconds=1))
 
 
 @pytest.mark.parametrize("wrong", [{"seconds": 0}, {"seconds": 1, "pids": -1}])
 def test_a_limit_is_above_zero(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="limit"):
-        Limits(**wrong)
+        RunLimits(**wrong)
 
 
 def test_no_option_can_be_smuggled_in_by_a_zero_byte_or_a_relative_path() -> None:

@@ -22,12 +22,12 @@ from tests.worlds.agents.attempt_tasks import (
 )
 from tests.worlds.agents.pool_end import PoolEnd
 from tests.worlds.sandboxes.sandbox_cell import processes
-from tidemill.agent.work.attempts import Attempts
+from tidemill.agent.work.attempts import AttemptDirectories
 from tidemill.core.clock import Instant
-from tidemill.core.jobs.receipts import Outcome, Receipt
+from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
 from tidemill.core.jobs.results import public_key
 from tidemill.core.jobs.sandboxes import Ability
-from tidemill.wire.messages import Cancel, Offer, Receipts
+from tidemill.wire.messages import Assignment, Cancel, ReceiptsMessage
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
@@ -55,7 +55,7 @@ async def test_a_script_is_run_and_its_result_delivered(pool: PoolEnd, running: 
     pool.order([offer(1)])
     await until(lambda: has_receipt(pool, 1), "its receipt arrives")
     receipt = receipt_of(pool, 1)
-    assert receipt.outcome is Outcome.DONE, receipt.reason
+    assert receipt.outcome is AttemptOutcome.DONE, receipt.reason
     assert files_of(receipt) == {"hello.txt": b"hello"}
     assert receipt.numeric_class.startswith("device; ")
     assert receipt.started_at <= receipt.finished_at
@@ -86,7 +86,7 @@ async def test_a_task_that_fails_says_how(pool: PoolEnd, running: OwnersMachine)
     pool.order([offer(n, one, deadline_s=3 if "sleep" in one else 60) for n, one in enumerate(programs)])
     await until(lambda: all(has_receipt(pool, n) for n in range(len(programs))), "all receipts arrive")
     found = [receipt_of(pool, n) for n in range(len(programs))]
-    assert all(one.outcome is Outcome.FAILED and not one.inline for one in found)
+    assert all(one.outcome is AttemptOutcome.FAILED and not one.inline for one in found)
     assert [one.exit_code for one in found[:2]] == [1, 137]
     assert "It said: I give up." in found[0].reason
     assert "deadline" in found[2].reason
@@ -109,7 +109,7 @@ async def test_what_cannot_be_met_is_declined_with_a_sentence(
 ) -> None:
     plain = offer(1)
     fields = {name: getattr(plain, name) for name in plain.__struct_fields__}
-    pool.order([Offer(**{**fields, **changed})])
+    pool.order([Assignment(**{**fields, **changed})])
     await until(lambda: bool(declined(pool, 1)), "it is declined")
     assert words in declined(pool, 1)[0]
 
@@ -193,7 +193,7 @@ async def test_draining_finishes_what_runs(pool: PoolEnd, running: OwnersMachine
     await until(lambda: running.shown()["work"]["running"] == 1, "it runs")
     await running.do("drain")
     await until(lambda: has_receipt(pool, 1), "it is finished")
-    assert receipt_of(pool, 1).outcome is Outcome.DONE
+    assert receipt_of(pool, 1).outcome is AttemptOutcome.DONE
     pool.order([offer(2)])
     await until(lambda: bool(declined(pool, 2)), "no more is taken")
 
@@ -210,8 +210,8 @@ async def test_an_attempt_under_a_newer_lease_takes_the_older_ones_place(pool: P
 async def test_many_small_tasks_share_signatures(pool: PoolEnd, running: OwnersMachine) -> None:
     pool.order([offer(number) for number in range(40)])
     await until(lambda: len(receipts(pool.node)) == 40, "all receipts arrive", 60)
-    assert all(one.outcome is Outcome.DONE for one in receipts(pool.node))
-    batches = [one for one in pool.node.reports if isinstance(one, Receipts)]
+    assert all(one.outcome is AttemptOutcome.DONE for one in receipts(pool.node))
+    batches = [one for one in pool.node.reports if isinstance(one, ReceiptsMessage)]
     assert len(batches) < 40
 
 
@@ -234,11 +234,11 @@ async def test_what_an_earlier_run_finished_is_handed_over_and_not_done_again_wh
         device_ms=1,
         numeric_class="device",
         proof=b"",
-        outcome=Outcome.FAILED,
+        outcome=AttemptOutcome.FAILED,
         exit_code=1,
         reason="It failed.",
     )
-    Attempts(machine.home / "attempts").take(asked, Instant(2**50)).keep(finished)
+    AttemptDirectories(machine.home / "attempts").take(asked, Instant(2**50)).keep(finished)
     await machine.start("run")
     await until(lambda: has_receipt(pool, 1), "its receipt arrives")
     pool.order([asked, offer(2)])

@@ -17,23 +17,23 @@ from tests.worlds.agents.shelf import ShelfOfArtefacts
 from tests.worlds.sealed_results import opened_whole
 from tidemill.agent.home.home import Home, prepare
 from tidemill.agent.home.identity import new_membership
-from tidemill.agent.standing import LinkStanding, LinkState, Standing
-from tidemill.agent.work.attempts import Attempts
-from tidemill.agent.work.work import Work
+from tidemill.agent.standing import AgentStanding, LinkStanding, LinkState
+from tidemill.agent.work.attempts import AttemptDirectories
+from tidemill.agent.work.work import WorkInHand
 from tidemill.agent.work.workshop import Workshop
-from tidemill.agent.work.workshop_opening import opened_workshop
+from tidemill.agent.work.workshop_opening import open_workshop
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.jobs.archives import read_archive
 from tidemill.core.jobs.kinds.task import Input
-from tidemill.core.jobs.receipts import Outcome, Receipt, read_batch
+from tidemill.core.jobs.receipts import AttemptOutcome, Receipt, read_batch
 from tidemill.core.jobs.results import opened_envelope, public_key
 from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine
 from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.host.clocks import wall
-from tidemill.link.dialled.reports import Reporting
+from tidemill.link.dialled.reports import Reporter
 from tidemill.link.dialled.spool import Spool
-from tidemill.wire.messages import Accepted, Cancel, Declined, Offer, Receipts
+from tidemill.wire.messages import AcceptedMessage, Assignment, Cancel, DeclinedMessage, ReceiptsMessage
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
@@ -52,15 +52,15 @@ class Shop:
     home: Home
     workshop: Workshop
     shelf: ShelfOfArtefacts
-    standing: Standing
-    reporting: Reporting
-    work: Work
+    standing: AgentStanding
+    reporting: Reporter
+    work: WorkInHand
 
     async def receipts(self) -> list[Receipt]:
         key = self.standing.membership.identity.key
         found: list[Receipt] = []
         for report in await self.reports():
-            if isinstance(report, Receipts):
+            if isinstance(report, ReceiptsMessage):
                 batch = read_batch(report.batch, report.signature, key, NODE)
                 assert isinstance(batch, tuple)
                 found += batch
@@ -71,11 +71,11 @@ class Shop:
         return [report for _, report in await spool.read(spool.first_number - 1, 10**8)]
 
     async def declined(self) -> list[str]:
-        return [one.reason for one in await self.reports() if isinstance(one, Declined)]
+        return [one.reason for one in await self.reports() if isinstance(one, DeclinedMessage)]
 
-    async def take(self, one: Offer) -> None:
+    async def take(self, one: Assignment) -> None:
         answer = await self.work.offered(one)
-        assert isinstance(answer, Accepted), answer
+        assert isinstance(answer, AcceptedMessage), answer
 
     async def ends(self) -> None:
         """Until nothing is in hand, nor waits to be taken up again."""
@@ -91,11 +91,11 @@ async def working(home: Home, shelf: ShelfOfArtefacts) -> AsyncIterator[Shop]:
     prepare(home)
     spool = await Spool.open(home.spool, 10**8)
     membership = replace(new_membership(bytes(32), "0" * 64, ["http://127.0.0.1:1"]), node_id=NODE)
-    standing = Standing(membership, HeatLimits(85, 80), LinkStanding(LinkState.CALLING, "", wall()), wall())
+    standing = AgentStanding(membership, HeatLimits(85, 80), LinkStanding(LinkState.CALLING, "", wall()), wall())
     standing.machine = MACHINE
-    reporting = Reporting(spool)
-    async with opened_workshop(home) as workshop:
-        work = Work(workshop, Attempts(home.attempts), (shelf, shelf), standing, reporting)
+    reporting = Reporter(spool)
+    async with open_workshop(home) as workshop:
+        work = WorkInHand(workshop, AttemptDirectories(home.attempts), (shelf, shelf), standing, reporting)
         task = asyncio.create_task(work.run())
         try:
             yield Shop(home, workshop, shelf, standing, reporting, work)
@@ -152,7 +152,7 @@ async def test_a_task_reads_its_inputs_and_nothing_can_change_them(shop: Shop) -
     await shop.take(offer(1, program, inputs=[Input("numbers", digest, len(content))]))
     await shop.ends()
     (receipt,) = await shop.receipts()
-    assert receipt.outcome is Outcome.DONE, receipt.reason
+    assert receipt.outcome is AttemptOutcome.DONE, receipt.reason
     assert digest.text.encode() in receipt.inline
     assert (shop.shelf.place / digest.text).read_bytes() == content
 
@@ -236,13 +236,13 @@ async def test_one_that_waits_is_called_off_or_given_back_at_its_deadline(shop: 
     await shop.ends()
 
 
-def replace_share(cores: float) -> Callable[[Offer], Offer]:
+def replace_share(cores: float) -> Callable[[Assignment], Assignment]:
     """The same offer for so many cores."""
 
-    def changed(one: Offer) -> Offer:
+    def changed(one: Assignment) -> Assignment:
         task = one.task.replace(b'"cpu_share":0.1', b'"cpu_share":%g' % cores)
         assert task != one.task
-        return Offer(one.attempt_id, one.lease, one.deadline_ms, task, one.task_id)
+        return Assignment(one.attempt_id, one.lease, one.deadline_ms, task, one.task_id)
 
     return changed
 
@@ -312,9 +312,9 @@ async def test_an_attempt_that_cannot_be_read_harms_nobody(home: Home, shelf: Sh
 async def test_a_pool_cannot_make_a_node_wait_with_more_than_its_queue_holds(shop: Shop) -> None:
     cores = replace_share(2.0)
     answers = [await shop.work.offered(cores(offer(number, FOREVER))) for number in range(270)]
-    kept = [one for one in answers if isinstance(one, Accepted)]
+    kept = [one for one in answers if isinstance(one, AcceptedMessage)]
     assert 256 <= len(kept) <= 258
-    assert all("no more" in one.reason for one in answers if isinstance(one, Declined))
+    assert all("no more" in one.reason for one in answers if isinstance(one, DeclinedMessage))
     for one in kept:
         await shop.work.cancelled(Cancel(one.attempt_id, one.lease, "Never mind."))
     await shop.ends()

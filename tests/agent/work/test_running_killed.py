@@ -11,8 +11,8 @@ from tests.worlds.agents.agent_machine import OwnersMachine, left_in, until
 from tests.worlds.agents.attempt_tasks import declined, files_of, offer, receipts
 from tests.worlds.agents.pool_end import PoolEnd
 from tests.worlds.sandboxes.sandbox_cell import groups_of_runs, processes
-from tidemill.core.jobs.receipts import Outcome, Receipt
-from tidemill.wire.messages import Offer
+from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
+from tidemill.wire.messages import Assignment
 
 PROGRAM = """
 import os, subprocess, time
@@ -23,7 +23,7 @@ open("out/token", "wb").write(os.urandom(16))
 """Whoever runs it twice has two results: delivering both would be seen. Its children stay if nobody ends them."""
 
 
-def unanswered(pool: PoolEnd, offers: list[Offer]) -> list[Offer]:
+def unanswered(pool: PoolEnd, offers: list[Assignment]) -> list[Assignment]:
     """What a pool offers again on a new link: whatever it has no receipt of, nor was declined."""
     known = {one.attempt_id.bytes for one in receipts(pool.node)}
     return [one for number, one in enumerate(offers) if one.attempt_id not in known and not declined(pool, number)]
@@ -59,7 +59,7 @@ async def test_agents_killed_at_random_moments_leave_nothing_and_deliver_once(
 ) -> None:
     seed = random.SystemRandom().randrange(2**32)
     dice = random.Random(seed)
-    offers: list[Offer] = []
+    offers: list[Assignment] = []
     pool.offers = lambda: unanswered(pool, offers)
     for _ in range(lives):
         for _ in range(dice.choice([0, 1, 1, 2])):
@@ -77,7 +77,7 @@ async def test_agents_killed_at_random_moments_leave_nothing_and_deliver_once(
     found = by_attempt(pool)
     twice = [key.hex() for key, different in found.items() if len(different) > 1]
     assert not twice, f"seed {seed}: these attempts have results that differ: {twice}"
-    assert all(one.outcome is Outcome.DONE for different in found.values() for one in different), f"seed {seed}"
+    assert all(one.outcome is AttemptOutcome.DONE for different in found.values() for one in different), f"seed {seed}"
     assert all(len(files_of(one)["token"]) == 16 for different in found.values() for one in different)
     assert len(found) >= lives // 4, f"seed {seed}: little was finished"
     ended = [number for number in range(len(offers)) if declined(pool, number)]

@@ -18,7 +18,7 @@ from tests.worlds.pools.people import MANY, People, Person, bearer, code_of, peo
 from tests.worlds.pools.pool import Running, pool_in, until
 from tidemill.control.app import create_api
 from tidemill.control.http.guard import GuardedRoute
-from tidemill.core.accounts.permissions import RULES, Rule, Whose
+from tidemill.core.accounts.permissions import RULES, ObjectScope, RouteRule
 from tidemill.core.accounts.roles import Role, Scope
 from tidemill.core.clock import Instant
 from tidemill.core.signatures import Identity
@@ -173,32 +173,32 @@ ROWS = {
 }
 
 _EVERYBODY, _OPERATOR = frozenset(Role), frozenset({Role.OPERATOR})
-SAYS: dict[Row, Rule] = {
-    Row.UNGUARDED: Rule(None, Whose.NOBODYS, None, fresh=False, before_set_up=True, unguarded=True),
-    Row.ALWAYS_OPEN: Rule(None, Whose.NOBODYS, None, fresh=False, before_set_up=True, unguarded=False),
-    Row.OPEN: Rule(None, Whose.NOBODYS, None, fresh=False, before_set_up=False, unguarded=False),
-    Row.EVENTS: Rule(None, Whose.OWN, Scope.EVENTS_READ, fresh=False, before_set_up=False, unguarded=False),
-    Row.OWN: Rule(_EVERYBODY, Whose.OWN, None, fresh=False, before_set_up=False, unguarded=False),
-    Row.OWN_FRESH: Rule(_EVERYBODY, Whose.OWN, None, fresh=True, before_set_up=False, unguarded=False),
-    Row.OWN_PROVIDER: Rule(frozenset({Role.PROVIDER}), Whose.OWN, None, fresh=False),
-    Row.OWN_READ: Rule(_EVERYBODY, Whose.OWN, Scope.ACCOUNT_READ, fresh=False),
-    Row.TOKENS_READ: Rule(_EVERYBODY, Whose.OWN, Scope.NODES_READ, fresh=False),
-    Row.TOKENS_WRITE: Rule(_EVERYBODY, Whose.OWN, Scope.NODES_WRITE, fresh=False),
-    Row.NODES_READ: Rule(_EVERYBODY, Whose.OWN_OR_ALL, Scope.NODES_READ, fresh=False),
-    Row.NODES_WRITE: Rule(_EVERYBODY, Whose.OWN_OR_ALL, Scope.NODES_WRITE, fresh=False),
-    Row.ARTEFACTS_READ: Rule(_EVERYBODY, Whose.OWN_OR_ALL, Scope.ARTEFACTS_READ, fresh=False),
-    Row.ARTEFACTS_WRITE: Rule(_EVERYBODY, Whose.OWN_OR_ALL, Scope.ARTEFACTS_WRITE, fresh=False),
-    Row.UPLOADS: Rule(_EVERYBODY, Whose.OWN, Scope.ARTEFACTS_WRITE, fresh=False, nodes=True),
-    Row.ONLY_NODES: Rule(frozenset(), Whose.NOBODYS, None, fresh=False, nodes=True),
-    Row.MODELS_READ: Rule(_EVERYBODY, Whose.ALL, Scope.ARTEFACTS_READ, fresh=False),
-    Row.JOBS_READ: Rule(_EVERYBODY, Whose.OWN_OR_ALL, Scope.JOBS_READ, fresh=False),
-    Row.JOBS_WRITE: Rule(_EVERYBODY, Whose.OWN_OR_ALL, Scope.JOBS_WRITE, fresh=False),
-    Row.JOBS_ORDER: Rule(_EVERYBODY, Whose.OWN, Scope.JOBS_WRITE, fresh=False),
-    Row.MARKET_READ: Rule(_EVERYBODY, Whose.ALL, Scope.JOBS_READ, fresh=False),
-    Row.POOL_READ: Rule(_OPERATOR, Whose.ALL, Scope.POOL_READ, fresh=False),
-    Row.POOL_WRITE: Rule(_OPERATOR, Whose.ALL, Scope.POOL_WRITE, fresh=False),
-    Row.POOL_IN_PERSON: Rule(_OPERATOR, Whose.ALL, None, fresh=False),
-    Row.POOL_FRESH: Rule(_OPERATOR, Whose.ALL, None, fresh=True),
+SAYS: dict[Row, RouteRule] = {
+    Row.UNGUARDED: RouteRule(None, ObjectScope.NOBODYS, None, fresh=False, before_set_up=True, unguarded=True),
+    Row.ALWAYS_OPEN: RouteRule(None, ObjectScope.NOBODYS, None, fresh=False, before_set_up=True, unguarded=False),
+    Row.OPEN: RouteRule(None, ObjectScope.NOBODYS, None, fresh=False, before_set_up=False, unguarded=False),
+    Row.EVENTS: RouteRule(None, ObjectScope.OWN, Scope.EVENTS_READ, fresh=False, before_set_up=False, unguarded=False),
+    Row.OWN: RouteRule(_EVERYBODY, ObjectScope.OWN, None, fresh=False, before_set_up=False, unguarded=False),
+    Row.OWN_FRESH: RouteRule(_EVERYBODY, ObjectScope.OWN, None, fresh=True, before_set_up=False, unguarded=False),
+    Row.OWN_PROVIDER: RouteRule(frozenset({Role.PROVIDER}), ObjectScope.OWN, None, fresh=False),
+    Row.OWN_READ: RouteRule(_EVERYBODY, ObjectScope.OWN, Scope.ACCOUNT_READ, fresh=False),
+    Row.TOKENS_READ: RouteRule(_EVERYBODY, ObjectScope.OWN, Scope.NODES_READ, fresh=False),
+    Row.TOKENS_WRITE: RouteRule(_EVERYBODY, ObjectScope.OWN, Scope.NODES_WRITE, fresh=False),
+    Row.NODES_READ: RouteRule(_EVERYBODY, ObjectScope.OWN_OR_ALL, Scope.NODES_READ, fresh=False),
+    Row.NODES_WRITE: RouteRule(_EVERYBODY, ObjectScope.OWN_OR_ALL, Scope.NODES_WRITE, fresh=False),
+    Row.ARTEFACTS_READ: RouteRule(_EVERYBODY, ObjectScope.OWN_OR_ALL, Scope.ARTEFACTS_READ, fresh=False),
+    Row.ARTEFACTS_WRITE: RouteRule(_EVERYBODY, ObjectScope.OWN_OR_ALL, Scope.ARTEFACTS_WRITE, fresh=False),
+    Row.UPLOADS: RouteRule(_EVERYBODY, ObjectScope.OWN, Scope.ARTEFACTS_WRITE, fresh=False, nodes=True),
+    Row.ONLY_NODES: RouteRule(frozenset(), ObjectScope.NOBODYS, None, fresh=False, nodes=True),
+    Row.MODELS_READ: RouteRule(_EVERYBODY, ObjectScope.ALL, Scope.ARTEFACTS_READ, fresh=False),
+    Row.JOBS_READ: RouteRule(_EVERYBODY, ObjectScope.OWN_OR_ALL, Scope.JOBS_READ, fresh=False),
+    Row.JOBS_WRITE: RouteRule(_EVERYBODY, ObjectScope.OWN_OR_ALL, Scope.JOBS_WRITE, fresh=False),
+    Row.JOBS_ORDER: RouteRule(_EVERYBODY, ObjectScope.OWN, Scope.JOBS_WRITE, fresh=False),
+    Row.MARKET_READ: RouteRule(_EVERYBODY, ObjectScope.ALL, Scope.JOBS_READ, fresh=False),
+    Row.POOL_READ: RouteRule(_OPERATOR, ObjectScope.ALL, Scope.POOL_READ, fresh=False),
+    Row.POOL_WRITE: RouteRule(_OPERATOR, ObjectScope.ALL, Scope.POOL_WRITE, fresh=False),
+    Row.POOL_IN_PERSON: RouteRule(_OPERATOR, ObjectScope.ALL, None, fresh=False),
+    Row.POOL_FRESH: RouteRule(_OPERATOR, ObjectScope.ALL, None, fresh=True),
 }
 """The same rows in the product's own form."""
 

@@ -21,7 +21,7 @@ from tidemill.core.artefacts.uploads import Upload
 from tidemill.core.clock import DAY, HOUR, Instant
 from tidemill.core.ids import Ids
 from tidemill.store.artefacts import artefact_grants, artefacts, uploads
-from tidemill.store.artefacts.artefacts import Deleting, Wanted
+from tidemill.store.artefacts.artefacts import ArtefactFilter, Deletion
 from tidemill.store.artefacts.uploads import SizeRules
 from tidemill.store.database import Database
 
@@ -75,7 +75,7 @@ class Storage:
 
     async def deleted(self, artefact_id: UUID) -> None:
         async with self.parts.database.transaction() as transaction:
-            deleting = Deleting(AccountCaller(self.owner), "owner")
+            deleting = Deletion(AccountCaller(self.owner), "owner")
             gone = await artefacts.delete(transaction, artefact_id, deleting, self.parts.ids, self.now)
             assert isinstance(gone, Artefact)
 
@@ -174,11 +174,13 @@ async def test_what_a_deleted_account_kept_is_deleted_unless_a_task_needs_it(sto
         )
     await duty.perform(storage.now)
     async with storage.parts.database.connection() as connection:
-        assert [one.id for one in await artefacts.listed(connection, Wanted(storage.owner), None, 10)] == [needed]
+        assert [one.id for one in await artefacts.listed(connection, ArtefactFilter(storage.owner), None, 10)] == [
+            needed
+        ]
         await artefacts.release(connection, [task_id])
     await duty.perform(storage.now)
     async with storage.parts.database.connection() as connection:
-        assert await artefacts.listed(connection, Wanted(storage.owner), None, 10) == []
+        assert await artefacts.listed(connection, ArtefactFilter(storage.owner), None, 10) == []
 
 
 async def test_grants_that_are_over_go(storage: Storage) -> None:

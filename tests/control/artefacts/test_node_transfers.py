@@ -16,7 +16,7 @@ from tests.worlds.places import reachable_directory
 from tests.worlds.pools.people import Machine, people_of
 from tests.worlds.pools.pool import pool_in
 from tidemill.agent.artefacts.cache import Cache
-from tidemill.agent.artefacts.transfers import PATIENCE, Patience, TransferFault, Transfers
+from tidemill.agent.artefacts.transfers import PATIENCE, TransferFault, TransferPatience, Transfers
 from tidemill.core.artefacts.artefact import Digest, Purpose
 from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.clock import DAY, Instant
@@ -25,7 +25,7 @@ from tidemill.core.pace import Backoff
 
 CONTENT = random.Random(4).randbytes(5_000_003)
 DIGEST = Digest(sha256(CONTENT).hexdigest())
-HASTY = Patience(Backoff(first_s=0.05, most_s=0.5), PATIENCE.give_up_s)
+HASTY = TransferPatience(Backoff(first_s=0.05, most_s=0.5), PATIENCE.give_up_s)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ async def transfers_of(
         nonlocal written
         written += 1
         expires_at = Instant(until + (wrong_us if written == 1 else 0))
-        return passes.written(machine.identity, machine.pool_fingerprint, machine.id, expires_at)
+        return passes.write_pass(machine.identity, machine.pool_fingerprint, machine.id, expires_at)
 
     trust = ssl.create_default_context()
     one = Transfers(lambda: urls, trust, write_pass, place / "notes", random.Random(5), HASTY)

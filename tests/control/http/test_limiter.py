@@ -22,7 +22,7 @@ from tidemill.core.ids import Ids
 from tidemill.core.limits import Limit, available
 from tidemill.store.accounts import quotas
 from tidemill.store.address import DatabaseUrls
-from tidemill.store.database import Database, Limits, connect
+from tidemill.store.database import Database, DatabaseLimits, connect
 from tidemill.store.embedded import EmbeddedServer
 
 NOW = Instant(1_800_000_000 * SECOND)
@@ -59,7 +59,7 @@ async def asked(limiter: Limiter, limit: Limit, times: int, key: str = "me") -> 
 
 async def in_the_database(database: Database, limit: Limit, now: Instant, key: str = "me") -> int:
     async with database.connection() as connection:
-        (granted,) = await quotas.lease(connection, [quotas.Ask(limit.key(key), limit, 0)], now)
+        (granted,) = await quotas.lease(connection, [quotas.BucketTokens(limit.key(key), limit, 0)], now)
     return available(granted.full_at, limit, now)
 
 
@@ -243,7 +243,7 @@ async def test_names_that_no_database_can_store_harm_nobody(limiter: Limiter) ->
 
 
 async def test_an_unreachable_database_lets_nobody_in_without_a_lease(clock: HandClock) -> None:
-    nowhere = await Database.open("postgresql://u:p@/none?host=/nonexistent", Limits(2, 1, 1), "test")
+    nowhere = await Database.open("postgresql://u:p@/none?host=/nonexistent", DatabaseLimits(2, 1, 1), "test")
     limiter = Limiter(nowhere, clock)
     answers = await asyncio.gather(*(limiter.allowed("me", LOGIN) for _ in range(3)), return_exceptions=True)
     assert [type(answer) for answer in answers] == [DatabaseFault] * 3

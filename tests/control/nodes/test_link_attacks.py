@@ -20,14 +20,14 @@ from tests.worlds.pools.people import MANY, People, Person, people_of
 from tests.worlds.pools.pool import Running, pool_in, until
 from tidemill.core.accounts.roles import Role
 from tidemill.core.clock import Instant
-from tidemill.core.nodes.join_tokens import Shown, read
+from tidemill.core.nodes.join_tokens import JoinTokenParts, read_token
 from tidemill.core.notices.mail import LetterKind
 from tidemill.core.signatures import SEED_BYTES, Identity
 from tidemill.wire import handshake
-from tidemill.wire.handshake import Applicant
-from tidemill.wire.link import AgentLink, Closed, Joined, LinkEvent, Ordered, TurnedAway
+from tidemill.wire.handshake import CallingAgent
+from tidemill.wire.link import AgentLink, Closed, Instructed, Joined, LinkEvent, TurnedAway
 from tidemill.wire.link_frames import agent_end
-from tidemill.wire.messages import Challenge, Hello, Order, Set, encoded
+from tidemill.wire.messages import Challenge, Hello, Instruction, Wish, encode
 
 NOW = Instant(1)
 
@@ -41,14 +41,14 @@ class Door:
     owner: Person
     refused: set[str] = field(default_factory=set)
 
-    def token(self, uses: int = 1) -> Shown:
-        shown = read(join_token(self.running, self.people, self.owner, uses))
-        assert isinstance(shown, Shown)
+    def token(self, uses: int = 1) -> JoinTokenParts:
+        shown = read_token(join_token(self.running, self.people, self.owner, uses))
+        assert isinstance(shown, JoinTokenParts)
         return shown
 
-    def newcomer(self, token: Shown, agent: str = "tidemill/0.1.0") -> Applicant:
+    def newcomer(self, token: JoinTokenParts, agent: str = "tidemill/0.1.0") -> CallingAgent:
         identity = Identity(secrets.token_bytes(SEED_BYTES))
-        return Applicant(identity, token.fingerprint, agent, secrets.token_bytes(16), join_token=token.secret_part)
+        return CallingAgent(identity, token.fingerprint, agent, secrets.token_bytes(16), join_token=token.secret_part)
 
     def told(self, kind: str, **body: Any) -> list[dict[str, Any]]:
         """The events of a kind with these fields."""
@@ -69,7 +69,7 @@ class Call:
 
     def __init__(self, connection: socket.socket, link: AgentLink, url: str) -> None:
         self.outcome: Joined | TurnedAway | Closed | None = None
-        self.orders: list[Order] = []
+        self.orders: list[Instruction] = []
         self.closed: str | None = None
         self._connection = connection
         self._framed = agent_end(link, url)
@@ -94,12 +94,12 @@ class Call:
             self.closed = self.closed or event.code
         if isinstance(event, Joined | TurnedAway | Closed):
             self.outcome = self.outcome or event
-        elif isinstance(event, Ordered):
+        elif isinstance(event, Instructed):
             self.orders.extend(event.orders)
 
 
 @contextmanager
-def calling(door: Door, applicant: Applicant, link_class: type[AgentLink] = AgentLink) -> Iterator[Call]:
+def calling(door: Door, applicant: CallingAgent, link_class: type[AgentLink] = AgentLink) -> Iterator[Call]:
     """Dial, and talk until it is clear whether the pool lets us in."""
     link = link_class(applicant, secrets.token_bytes(32), None, NOW)
     with socket.create_connection(("127.0.0.1", door.running.port), timeout=20) as connection:
@@ -109,7 +109,7 @@ def calling(door: Door, applicant: Applicant, link_class: type[AgentLink] = Agen
         yield call
 
 
-def refused(door: Door, applicant: Applicant, link_class: type[AgentLink] = AgentLink) -> str:
+def refused(door: Door, applicant: CallingAgent, link_class: type[AgentLink] = AgentLink) -> str:
     """Why the pool does not let an agent in; there must be an event about it."""
     with calling(door, applicant, link_class) as call:
         assert isinstance(call.outcome, TurnedAway | Closed), call.outcome
@@ -166,7 +166,7 @@ class Replaying(AgentLink):
 
     def _answer(self, challenge: Challenge) -> None:
         super()._answer(challenge)
-        self._queue[-1] = encoded(Recording.said)
+        self._queue[-1] = encode(Recording.said)
 
 
 def test_a_hello_that_was_heard_before_is_worth_nothing(door: Door) -> None:
@@ -202,13 +202,13 @@ class Ancient(AgentLink):
 
     def _answer(self, challenge: Challenge) -> None:
         super()._answer(challenge)
-        self._queue[-1] = encoded(handshake.hello(self._applicant, challenge, 0, self.nonce, 0))
+        self._queue[-1] = encode(handshake.hello(self._applicant, challenge, 0, self.nonce, 0))
 
 
 def test_an_old_link_is_refused_and_an_old_agent_gets_no_work(door: Door) -> None:
     assert refused(door, door.newcomer(door.token()), Ancient) == "version"
     with calling(door, door.newcomer(door.token(), "tidemill/0.0.1")) as old:
-        said = {order.kind: json.loads(order.body) for order in old.orders if isinstance(order, Set)}
+        said = {order.kind: json.loads(order.body) for order in old.orders if isinstance(order, Wish)}
         assert said["versions"] == {"accepted": False, "oldest": "0.1"}, "it is let in to deliver what it finished"
     door.until_told("node.version_refused", node_id=str(UUID(bytes=old.node_id)), agent="tidemill/0.0.1")
 

@@ -17,7 +17,7 @@ from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.nodes.health.alerts import LASTS_US
 from tidemill.store.database import Database
 from tidemill.store.nodes import presence
-from tidemill.store.nodes.presence import HeardBeat, Link
+from tidemill.store.nodes.presence import LinkBeat, NodeLink
 from tidemill.store.operations import processes
 from tidemill.store.operations.processes import Process
 
@@ -39,12 +39,12 @@ def later(parts: Parts, seconds: float) -> Instant:
     return parts.clock.at
 
 
-async def beat(parts: Parts, *links: Link) -> None:
+async def beat(parts: Parts, *links: NodeLink) -> None:
     now = parts.clock.now()
     limits = alert_limits(parts.settings)
     async with parts.database.transaction() as transaction:
-        beats = [HeardBeat(link, now, COOL) for link in links]
-        assert not await presence.heard(transaction, parts.process_id, beats, [], limits=limits, ids=IDS, now=now)
+        beats = [LinkBeat(link, now, COOL) for link in links]
+        assert not await presence.note_heard(transaction, parts.process_id, beats, [], limits=limits, ids=IDS, now=now)
 
 
 async def test_copies_of_the_loop_find_the_silent_node_after_five_minutes_and_tell_it_once(parts: Parts) -> None:

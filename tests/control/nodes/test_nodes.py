@@ -18,7 +18,7 @@ from tests.worlds.pools.desk import Desk
 from tests.worlds.pools.people import MANY, People, Person, bearer, code_of, people_of
 from tests.worlds.pools.pool import TRUST, Running, pool_in, until
 from tidemill.core.accounts.roles import Role, Scope
-from tidemill.core.nodes.join_tokens import Shown, read
+from tidemill.core.nodes.join_tokens import JoinTokenParts, read_token
 from tidemill.core.notices.mail import LetterKind
 
 NOBODY = UUID("0190a000-0000-7000-8000-000000000000")
@@ -62,10 +62,10 @@ def test_a_token_is_shown_once_and_carries_the_pools_fingerprint(town: Town) -> 
     _, shown = town.owner()
     made = town.ask("POST", "/join-tokens", shown, json={"name": "rack 7", "uses": 3, "labels": ["rack=7"]})
     assert made.status_code == 201, made.text
-    token = read(made.json()["token"])
-    assert isinstance(token, Shown)
-    other = read(town.ask("POST", "/join-tokens", shown, json={"name": "rack 8"}).json()["token"])
-    assert isinstance(other, Shown)
+    token = read_token(made.json()["token"])
+    assert isinstance(token, JoinTokenParts)
+    other = read_token(town.ask("POST", "/join-tokens", shown, json={"name": "rack 8"}).json()["token"])
+    assert isinstance(other, JoinTokenParts)
     assert other.fingerprint == token.fingerprint
     listed = town.ask("GET", "/join-tokens", shown)
     assert token.secret_part not in listed.text
@@ -283,7 +283,7 @@ def test_commands_make_and_revoke_tokens(town: Town, desk: Desk) -> None:
     person = town.people.person(Role.PROVIDER)
     desk.keep(person, town.people.session(person))
     made = desk.run("nodes", "tokens", "make", "rack 7", "--uses", "5", "--lifetime", "2h", "--label", "rack=7")
-    assert isinstance(read(made.stdout), Shown), made.stderr
+    assert isinstance(read_token(made.stdout), JoinTokenParts), made.stderr
     assert (made.stdout.strip() in made.stderr, f"tidemill agent join {desk.url}" in made.stderr) == (False, True)
     (listed,) = desk.json("nodes", "tokens", "list")
     assert (listed["uses_max"], listed["labels"]) == (5, ["rack=7"])

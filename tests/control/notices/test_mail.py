@@ -19,7 +19,7 @@ from tidemill.core.ids import Ids
 from tidemill.core.notices.mail import Letter, LetterKind
 from tidemill.core.settings import build
 from tidemill.store.clock import read_clock
-from tidemill.store.database import Database, Limits, connect
+from tidemill.store.database import Database, DatabaseLimits, connect
 from tidemill.store.embedded import attach
 from tidemill.store.notices import mail
 
@@ -44,7 +44,7 @@ def write(pool: Pool, *recipients: str) -> None:
 async def _write(pool: Pool, recipients: tuple[str, ...]) -> None:
     ids = Ids(secrets.randbits)
     settings = build(toml={}, toml_name="", environment={}, home=pool.home).settings
-    database = await Database.open(attach(pool.home).program, Limits(4, 30, 10), "test")
+    database = await Database.open(attach(pool.home).program, DatabaseLimits(4, 30, 10), "test")
     try:
         async with database.connection() as connection:
             now = await read_clock(connection)

@@ -9,7 +9,7 @@ import pytest
 from tests.worlds.pools.pool import Pool, Running, pool_in
 from tidemill.cli.client.surroundings import operator_name
 from tidemill.core.ids import Ids
-from tidemill.core.settings.critical import ChangeRefusal
+from tidemill.core.settings.critical import SettingChangeRefusal
 from tidemill.store.clock import read_clock
 from tidemill.store.database import connect
 from tidemill.store.embedded import attach
@@ -58,9 +58,9 @@ async def test_a_change_waits_for_a_second_operator_and_then_takes_effect(place:
         assert (waiting["state"], waiting["proposed_by"]) == ("pending", operator_name())
         assert "money.commission" in pool.run("admin", "settings").stdout
         alone = pool.run("admin", "settings", "approve", "money.commission", "--reason", "I want it")
-        assert (alone.returncode, alone.stderr) == (1, ChangeRefusal.ANOTHER_OPERATOR_NEEDED.sentence + "\n")
+        assert (alone.returncode, alone.stderr) == (1, SettingChangeRefusal.ANOTHER_OPERATOR_NEEDED.sentence + "\n")
         unknown = pool.run("admin", "settings", "reject", "stake.small", "--reason", "x")
-        assert (unknown.returncode, unknown.stderr) == (1, ChangeRefusal.NO_SUCH_CHANGE.sentence + "\n")
+        assert (unknown.returncode, unknown.stderr) == (1, SettingChangeRefusal.NO_SUCH_CHANGE.sentence + "\n")
         assert pool.run("config", "money.commission", **changed).stdout.split()[5] == "15%"
 
         await approve_as("another operator", place)

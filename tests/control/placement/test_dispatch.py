@@ -22,19 +22,19 @@ from tidemill.artefacts.by_settings import open_store
 from tidemill.artefacts.store import ArtefactStore
 from tidemill.control.jobs.reaping_loop import ReapingLoop
 from tidemill.control.placement.placing_loop import LEASE_US, PlacingLoop
-from tidemill.control.trust.stored_results import HeldResults
+from tidemill.control.trust.stored_results import StoredResults
 from tidemill.control.trust.verifying_loop import VerifyingLoop
 from tidemill.core.clock import SECOND
 from tidemill.core.ledger import AccountKind, LedgerAccount
 from tidemill.core.settings.sections.artefacts import ArtefactsSettings
-from tidemill.link.held.registry import HeardReports, Held
+from tidemill.link.held.registry import LinkGeneration, ReportsArrival
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.check import checks
 from tidemill.store.database import Database
-from tidemill.store.jobs.leases import Offered
+from tidemill.store.jobs.leases import AttemptAssignment
 from tidemill.store.ledger import adjustments
 from tidemill.store.operations import duties
-from tidemill.wire.messages import Accepted, Declined, LogLines, Reports
+from tidemill.wire.messages import AcceptedMessage, DeclinedMessage, LogLines, Reports
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ async def artefacts(tmp_path: Path) -> AsyncIterator[ArtefactStore]:
 
 
 def verifying(world: World, artefacts: ArtefactStore) -> VerifyingLoop:
-    return VerifyingLoop(world.parts, HeldResults(artefacts, VERIFICATION), secrets.token_bytes)
+    return VerifyingLoop(world.parts, StoredResults(artefacts, VERIFICATION), secrets.token_bytes)
 
 
 async def open_work(world: World) -> tuple[object, object]:
@@ -111,7 +111,7 @@ async def test_what_another_node_signed_is_no_receipt_and_harms_nobody(world: Wo
     assert event.subject == f"node:{thief.id}"
     assert event.body["severe"]
     moved = signed_by(thief, world.receipt(offer)._replace(node_id=thief.id))
-    await world.say(thief, moved, Declined(offer.attempt_id.bytes, offer.lease, "not mine"))
+    await world.say(thief, moved, DeclinedMessage(offer.attempt_id.bytes, offer.lease, "not mine"))
     await world.say(honest, stolen)
     assert (await world.earned(honest) > 0, await world.earned(thief)) == (True, 0)
 
@@ -200,7 +200,7 @@ async def test_who_declines_is_not_asked_again_at_once(world: World) -> None:
     node = await world.node()
     await world.job(1)
     [offer] = await world.place()
-    await world.say(node, Declined(offer.attempt_id.bytes, offer.lease, "The queue is full."))
+    await world.say(node, DeclinedMessage(offer.attempt_id.bytes, offer.lease, "The queue is full."))
     assert await open_work(world) == (1, 0)
     assert await world.place() == []
     world.later(60)
@@ -211,7 +211,9 @@ async def test_no_reason_of_a_node_fails_a_batch(world: World) -> None:
     node = await world.node()
     await world.job(1)
     [offer] = await world.place()
-    await world.say(node, Declined(offer.attempt_id.bytes, offer.lease, 'zero \0, "quoted", back\\slash, line\nline'))
+    await world.say(
+        node, DeclinedMessage(offer.attempt_id.bytes, offer.lease, 'zero \0, "quoted", back\\slash, line\nline')
+    )
     assert await open_work(world) == (1, 0)
 
 
@@ -230,7 +232,7 @@ async def test_what_is_accepted_is_written_only_when_it_lasts(world: World) -> N
     node = await world.node()
     await world.job(1)
     [offer] = await world.place()
-    await world.say(node, Accepted(offer.attempt_id.bytes, offer.lease))
+    await world.say(node, AcceptedMessage(offer.attempt_id.bytes, offer.lease))
     reaping = ReapingLoop(world.parts, world.receiving)
     await reaping.tick(world.now)
     assert await world.value("SELECT state FROM lease") == "offered"
@@ -256,11 +258,11 @@ async def test_batches_that_are_decided_at_once_wait_for_each_other_and_never_in
     assert await world.value("SELECT count(*) FROM attempt WHERE state = 'judged' AND paid_uc > 0") == counted
 
 
-def heard(world: World, node: Node, offers: Sequence[Offered]) -> HeardReports:
+def heard(world: World, node: Node, offers: Sequence[AttemptAssignment]) -> ReportsArrival:
     """What a node delivers, in this order."""
     receipts = [world.receipt(one) for one in offers]
     node.sent += 1
-    return HeardReports(Held(node.id, node.generation), Reports(node.sent, [signed_by(node, *receipts)]))
+    return ReportsArrival(LinkGeneration(node.id, node.generation), Reports(node.sent, [signed_by(node, *receipts)]))
 
 
 async def test_a_late_node_loses_its_task_to_another(world: World) -> None:
@@ -329,11 +331,11 @@ async def test_who_is_late_and_who_has_the_task_now_may_speak_at_once_and_one_of
     await too_late(world)
     other = await world.node()
     [again] = await world.place()
-    declined = Declined(again.attempt_id.bytes, again.lease, "It is busy.")
+    declined = DeclinedMessage(again.attempt_id.bytes, again.lease, "It is busy.")
     said = signed_by(other, world.receipt(again)) if says == "delivers" else declined
     heard = ((late, signed_by(late, world.receipt(offer))), (other, said))
     await world.registry.reported(
-        [HeardReports(Held(node.id, node.generation), Reports(1, [one])) for node, one in heard]
+        [ReportsArrival(LinkGeneration(node.id, node.generation), Reports(1, [one])) for node, one in heard]
     )
     await verifying(world, artefacts).tick(world.now)
     winner, loser = (other, late) if says == "delivers" else (late, other)

@@ -10,15 +10,15 @@ import pytest
 
 from tests.worlds.agents.link_ends import Agent, MemoryRegistry, served, soon
 from tests.worlds.databases.dispatch_world import Node, World, make_world
-from tidemill.control.placement.offering_loop import OfferingLoop
+from tidemill.control.placement.offering_loop import AssignmentLoop
 from tidemill.core.jobs.attempt import Happening
 from tidemill.link.held.server import Links
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import Database, connect
 from tidemill.store.jobs import leases
-from tidemill.store.jobs.outcomes import Said
-from tidemill.wire.link import Ordered
-from tidemill.wire.messages import Cancel, Offer
+from tidemill.store.jobs.outcomes import AttemptHappening
+from tidemill.wire.link import Instructed
+from tidemill.wire.messages import Assignment, Cancel
 
 T = TypeVar("T")
 
@@ -31,13 +31,13 @@ async def world(database: Database, tmp_path: Path) -> AsyncIterator[World]:
 
 
 def orders(agent: Agent, kind: type[T]) -> list[T]:
-    heard = [order for event in agent.events if isinstance(event, Ordered) for order in event.orders]
+    heard = [order for event in agent.events if isinstance(event, Instructed) for order in event.orders]
     return [order for order in heard if isinstance(order, kind)]
 
 
 def offered(agent: Agent) -> list[UUID]:
     """The attempts that an agent has heard of."""
-    return [UUID(bytes=order.attempt_id) for order in orders(agent, Offer)]
+    return [UUID(bytes=order.attempt_id) for order in orders(agent, Assignment)]
 
 
 async def placed_on(world: World, node: Node, tasks: int) -> list[UUID]:
@@ -51,8 +51,8 @@ async def placed_on(world: World, node: Node, tasks: int) -> list[UUID]:
     return [one.attempt_id for one in await world.place() if one.attempt_id not in before]
 
 
-def offering(world: World, links: Links) -> OfferingLoop:
-    return OfferingLoop(world.parts, links)
+def offering(world: World, links: Links) -> AssignmentLoop:
+    return AssignmentLoop(world.parts, links)
 
 
 async def test_an_offer_is_told_also_where_the_database_takes_the_nodes_link_for_lost(world: World) -> None:
@@ -110,7 +110,7 @@ async def test_what_a_node_is_to_stop_is_not_lost_when_offers_cannot_be_read(wor
         loop = offering(world, pool.links)
         await loop.tick(world.now)
         [stopped] = await placed_on(world, node, 1)
-        said = Said(stopped, 1, node.id, (Happening.CALLED_OFF,))
+        said = AttemptHappening(stopped, 1, node.id, (Happening.CALLED_OFF,))
         async with world.parts.database.transaction() as transaction:
             await leases.call_off(transaction, [said], "Nobody wants it.", world.now)
         await owner.execute("ALTER TABLE task RENAME TO away")

@@ -10,7 +10,7 @@ from tests.worlds.databases.dispatch_world import World, make_world
 from tidemill.control.placement import queue_front
 from tidemill.control.placement.queue_front import QueueFront
 from tidemill.store.database import Database
-from tidemill.wire.messages import Declined
+from tidemill.wire.messages import DeclinedMessage
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ async def test_a_placer_that_remembers_the_queue_does_not_ask_who_declined_until
     await world.job(1)
     await loop.tick(world.later(1))
     [offer] = await world.offers()
-    await world.say(node, Declined(offer.attempt_id.bytes, offer.lease, "The queue is full."))
+    await world.say(node, DeclinedMessage(offer.attempt_id.bytes, offer.lease, "The queue is full."))
     await loop.tick(world.later(0.3))
     assert await world.offers() == []
     await loop.tick(world.later(60))

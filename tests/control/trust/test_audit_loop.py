@@ -14,25 +14,25 @@ from tests.worlds.databases.node_rows import told
 from tidemill.artefacts.by_settings import open_store
 from tidemill.artefacts.store import ArtefactStore
 from tidemill.control.jobs.reaping_loop import ReapingLoop
-from tidemill.control.trust.stored_results import HeldResults
+from tidemill.control.trust.stored_results import StoredResults
 from tidemill.control.trust.verifying_loop import LEASE_US, VerifyingLoop
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.jobs import archives
 from tidemill.core.jobs.job import JobHappening
 from tidemill.core.jobs.kinds.task import Task, task_bytes
-from tidemill.core.jobs.receipts import Outcome, Receipt
-from tidemill.core.jobs.sandboxes import MIB, Limits
+from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
+from tidemill.core.jobs.sandboxes import MIB, RunLimits
 from tidemill.core.ledger import AccountKind, LedgerAccount
 from tidemill.core.settings.sections.artefacts import ArtefactsSettings
 from tidemill.store.database import Database
 from tidemill.store.jobs import job_closures, job_views
-from tidemill.store.jobs.job_views import Result, Used
-from tidemill.store.jobs.leases import Offered
+from tidemill.store.jobs.job_views import AttemptUse, TaskResult
+from tidemill.store.jobs.leases import AttemptAssignment
 from tidemill.store.query import Query
-from tidemill.wire.messages import Declined, LogLines
+from tidemill.wire.messages import DeclinedMessage, LogLines
 
-SCRIPT = task_bytes(Task("script", {"program": "print(1)", "seconds": 5}, Limits(seconds=10)))
+SCRIPT = task_bytes(Task("script", {"program": "print(1)", "seconds": 5}, RunLimits(seconds=10)))
 HERE, ELSEWHERE = "device; this processor", "device; another processor"
 RIGHT, WRONG = b"the right answer", b"a wrong answer"
 WAIT_S = 86_400
@@ -48,11 +48,11 @@ async def world(database: Database, tmp_path: Path) -> AsyncIterator[World]:
 @pytest.fixture
 async def loop(world: World, tmp_path: Path) -> AsyncIterator[VerifyingLoop]:
     opened: ArtefactStore = open_store(ArtefactsSettings(), tmp_path)
-    yield VerifyingLoop(world.parts, HeldResults(opened, VERIFICATION), secrets.token_bytes)
+    yield VerifyingLoop(world.parts, StoredResults(opened, VERIFICATION), secrets.token_bytes)
     await opened.close()
 
 
-def receipt(world: World, offer: Offered, answer: bytes, numeric_class: str = HERE) -> Receipt:
+def receipt(world: World, offer: AttemptAssignment, answer: bytes, numeric_class: str = HERE) -> Receipt:
     result = archives.archive({PurePosixPath("answer.txt"): answer})
     return Receipt(
         task_id=offer.task_id,
@@ -68,28 +68,28 @@ def receipt(world: World, offer: Offered, answer: bytes, numeric_class: str = HE
         device_ms=100,
         numeric_class=numeric_class,
         proof=b"",
-        outcome=Outcome.DONE,
+        outcome=AttemptOutcome.DONE,
         exit_code=0,
         reason="",
     )
 
 
-def crash(world: World, offer: Offered, reason: str) -> Receipt:
+def crash(world: World, offer: AttemptAssignment, reason: str) -> Receipt:
     done = receipt(world, offer, RIGHT)
-    return done._replace(result_sha256=b"", inline=b"", outcome=Outcome.FAILED, exit_code=1, reason=reason)
+    return done._replace(result_sha256=b"", inline=b"", outcome=AttemptOutcome.FAILED, exit_code=1, reason=reason)
 
 
-async def says(world: World, offer: Offered, answer: bytes, numeric_class: str = HERE) -> None:
+async def says(world: World, offer: AttemptAssignment, answer: bytes, numeric_class: str = HERE) -> None:
     node = world.nodes[offer.node_id]
     await world.say(node, signed_by(node, receipt(world, offer, answer, numeric_class)))
 
 
-async def crashes(world: World, offer: Offered, reason: str = "The program ended with exit code 1.") -> None:
+async def crashes(world: World, offer: AttemptAssignment, reason: str = "The program ended with exit code 1.") -> None:
     node = world.nodes[offer.node_id]
     await world.say(node, signed_by(node, crash(world, offer, reason)))
 
 
-async def delivered(world: World, answer: bytes, numeric_class: str = HERE) -> tuple[UUID, Node, Offered]:
+async def delivered(world: World, answer: bytes, numeric_class: str = HERE) -> tuple[UUID, Node, AttemptAssignment]:
     """A job of one script, whose result an owner's node has delivered."""
     node = await world.node()
     job_id = await world.job(1, expected=False, body=SCRIPT)
@@ -99,7 +99,7 @@ async def delivered(world: World, answer: bytes, numeric_class: str = HERE) -> t
     return job_id, node, offer
 
 
-async def audit(world: World, loop: VerifyingLoop) -> Offered:
+async def audit(world: World, loop: VerifyingLoop) -> AttemptAssignment:
     """The second execution, as a house node is offered it."""
     await loop.tick(world.now)
     [offer] = await world.place()
@@ -117,12 +117,12 @@ async def refunded(world: World) -> bool:
     return (held, spent) == (0, 0)
 
 
-async def used(world: World, job_id: UUID) -> list[Used]:
+async def used(world: World, job_id: UUID) -> list[AttemptUse]:
     async with world.parts.database.connection() as connection:
-        return list(await job_views.used(connection, job_id, None, 100))
+        return list(await job_views.attempt_uses(connection, job_id, None, 100))
 
 
-async def only_result(world: World, job_id: UUID) -> Result:
+async def only_result(world: World, job_id: UUID) -> TaskResult:
     async with world.parts.database.connection() as connection:
         [result] = await job_views.results(connection, job_id, -1, 10)
         return result
@@ -230,7 +230,7 @@ async def test_a_house_node_that_vanishes_or_declines_is_no_verdict(world: World
     job_id, node, _ = await delivered(world, RIGHT)
     house = await world.node(house=True)
     again = await audit(world, loop)
-    await world.say(house, Declined(again.attempt_id.bytes, again.lease, "too hot"))
+    await world.say(house, DeclinedMessage(again.attempt_id.bytes, again.lease, "too hot"))
     world.later(31)
     [again] = await world.place()
     async with world.parts.database.transaction() as transaction:
@@ -382,7 +382,9 @@ async def test_many_who_verify_at_once_begin_one_audit_and_pay_once(world: World
 async def test_what_the_house_uploads_for_an_audit_takes_no_room_of_the_customers(
     world: World, loop: VerifyingLoop
 ) -> None:
-    large = Task("script", {"program": "print(1)", "seconds": 5, "disk_mib": 900}, Limits(seconds=10, disk_bytes=MIB))
+    large = Task(
+        "script", {"program": "print(1)", "seconds": 5, "disk_mib": 900}, RunLimits(seconds=10, disk_bytes=MIB)
+    )
     await world.node()
     await world.job(1, expected=False, body=task_bytes(large))
     [offer] = await world.place()

@@ -16,23 +16,23 @@ from tests.worlds.sealed_results import opened_whole
 from tidemill.artefacts.by_settings import open_store
 from tidemill.artefacts.store import ArtefactStore
 from tidemill.control.jobs.job_views import ResultView, job_view, result_views
-from tidemill.control.trust.stored_results import HeldResults
+from tidemill.control.trust.stored_results import StoredResults
 from tidemill.control.trust.verifying_loop import VerifyingLoop
 from tidemill.core.artefacts.artefact import Artefact, Digest, Purpose
 from tidemill.core.artefacts.refusals import ArtefactRefusal
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.ids import Ids
 from tidemill.core.jobs import archives
-from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.kinds.task import Task, read_task, task_bytes
-from tidemill.core.jobs.private_results import NOTHING, bound_of
-from tidemill.core.jobs.receipts import Outcome, Receipt
-from tidemill.core.jobs.results import PIECE_BYTES, Bound, ReaderKey, envelope, opened_envelope, seal
-from tidemill.core.jobs.sandboxes import Limits
+from tidemill.core.jobs.private_results import NOTHING, binding_of
+from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
+from tidemill.core.jobs.results import PIECE_BYTES, ReaderKey, ResultBinding, envelope, opened_envelope, seal
+from tidemill.core.jobs.sandboxes import RunLimits
 from tidemill.core.settings.sections.artefacts import ArtefactsSettings
 from tidemill.store.database import Database
 from tidemill.store.jobs import job_views
-from tidemill.store.jobs.leases import Offered
+from tidemill.store.jobs.leases import AttemptAssignment
 
 CUSTOMER, STRANGER = ReaderKey(b"c" * 32), ReaderKey(b"s" * 32)
 READERS = (VERIFICATION.public, CUSTOMER.public)
@@ -43,12 +43,12 @@ HERE = "device; this processor"
 
 def private(body: bytes) -> bytes:
     task = read_task(body)
-    assert not isinstance(task, Objection)
+    assert not isinstance(task, TaskObjection)
     return task_bytes(replace(task, seal_to=READERS))
 
 
 PRODUCT = private(body_of(0))
-SCRIPT = private(task_bytes(Task("script", {"program": "print(1)", "seconds": 5}, Limits(seconds=10))))
+SCRIPT = private(task_bytes(Task("script", {"program": "print(1)", "seconds": 5}, RunLimits(seconds=10))))
 RIGHT = archives.archive({PurePosixPath("answer.txt"): b"the right answer"})
 WRONG = archives.archive({PurePosixPath("answer.txt"): b"a wrong answer"})
 
@@ -69,21 +69,23 @@ async def artefacts(tmp_path: Path) -> AsyncIterator[ArtefactStore]:
 
 @pytest.fixture
 def loop(world: World, artefacts: ArtefactStore) -> VerifyingLoop:
-    return VerifyingLoop(world.parts, HeldResults(artefacts, VERIFICATION), secrets.token_bytes)
+    return VerifyingLoop(world.parts, StoredResults(artefacts, VERIFICATION), secrets.token_bytes)
 
 
-def receipt(at: Instant, offer: Offered, plain: bytes, readers: Sequence[bytes] = READERS) -> Receipt:
+def receipt(at: Instant, offer: AttemptAssignment, plain: bytes, readers: Sequence[bytes] = READERS) -> Receipt:
     """What an honest node signs, unless it is told to seal to others."""
     open_one = Receipt(
         *(offer.task_id, offer.attempt_id, offer.node_id, offer.lease, hashlib.sha256(plain).digest(), None, b"", ()),
-        *(Instant(at - SECOND // 10), at, 100, HERE, b"", Outcome.DONE, 0, ""),
+        *(Instant(at - SECOND // 10), at, 100, HERE, b"", AttemptOutcome.DONE, 0, ""),
     )
-    bound = bound_of(open_one)
+    bound = binding_of(open_one)
     sealed = b"".join(seal([plain], KEY, bound))
     return open_one._replace(inline=sealed, envelopes=tuple(envelope(KEY, one, bound) for one in readers))
 
 
-async def offered(world: World, body: bytes = PRODUCT, *, expected: bool = False) -> tuple[UUID, Node, Offered]:
+async def offered(
+    world: World, body: bytes = PRODUCT, *, expected: bool = False
+) -> tuple[UUID, Node, AttemptAssignment]:
     """A private job of one task, and who is asked to carry it out: anybody."""
     node = await world.node()
     job_id = await world.job(1, expected=expected, body=body, asked=ASKED)
@@ -112,7 +114,7 @@ def opened_by(key: ReaderKey, view: ResultView) -> list[object]:
     assert view.attempt_id
     assert view.lease
     assert view.inline
-    bound = Bound(view.task_id, view.attempt_id, view.lease)
+    bound = ResultBinding(view.task_id, view.attempt_id, view.lease)
     keys = [opened_envelope(base64.b64decode(one), key.private, bound) for one in view.envelopes]
     return [opened_whole(base64.b64decode(view.inline), one, bound) if isinstance(one, bytes) else None for one in keys]
 
@@ -200,7 +202,7 @@ async def test_whatever_a_node_puts_into_the_customers_envelope_the_customer_can
 ) -> None:
     job_id, node, offer = await offered(world)
     honest = receipt(world.now, offer, result_of(0))
-    other_key = envelope(bytes(32), CUSTOMER.public, bound_of(honest))
+    other_key = envelope(bytes(32), CUSTOMER.public, binding_of(honest))
     await world.say(node, signed_by(node, honest._replace(envelopes=(honest.envelopes[0], other_key))))
     await loop.tick(world.now)
     assert await world.earned(node) > 0, "the pool cannot look into it, and the customer loses nothing by it"
@@ -265,8 +267,8 @@ async def test_a_large_private_result_is_opened_in_pieces_and_only_as_much_is_ke
     plain = secrets.token_bytes(3 * PIECE_BYTES + 7)
     task = read_task(PRODUCT)
     assert isinstance(task, Task)
-    at, results = Instant(SECOND), HeldResults(artefacts, VERIFICATION)
-    inline = receipt(at, Offered(1, UUID(int=1), UUID(int=2), UUID(int=3), 1, at, PRODUCT), plain)
+    at, results = Instant(SECOND), StoredResults(artefacts, VERIFICATION)
+    inline = receipt(at, AttemptAssignment(1, UUID(int=1), UUID(int=2), UUID(int=3), 1, at, PRODUCT), plain)
     large = inline._replace(artefact=await uploaded(artefacts, inline.inline), inline=b"")
     whole = await results.find(task, large, is_uploaded=True, most_bytes=len(plain))
     assert (whole.is_as_signed, whole.content) == (True, plain)

@@ -16,19 +16,19 @@ from tidemill.core.accounts.keys import (
     NETWORKS_MAX,
     ApiKey,
     KeyRefusal,
-    checked_key,
     key_prefix,
     key_sha256,
     looks_like_key,
     parse_networks,
-    usable,
-    written,
+    refused_key,
+    refused_key_use,
+    write_key,
 )
 from tidemill.core.accounts.known_passwords import KNOWN_PASSWORDS
-from tidemill.core.accounts.kyc import DECISIONS, SUBMISSIONS, Kyc, KycRefusal, moved
+from tidemill.core.accounts.kyc import DECISIONS, SUBMISSIONS, Kyc, KycRefusal, next_kyc
 from tidemill.core.accounts.lockout import Failures, LockRules, locked_until
 from tidemill.core.accounts.passwords import PASSWORD_MAX, PasswordRefusal, checked_password, normal_password
-from tidemill.core.accounts.permissions import RULES, PermissionRefusal, Rule, Whose, refused
+from tidemill.core.accounts.permissions import RULES, ObjectScope, PermissionRefusal, RouteRule, why_forbidden
 from tidemill.core.accounts.roles import HOME_OPERATOR, STRANGER, Caller, Credential, Role, Scope
 from tidemill.core.accounts.second_factor import (
     is_time_code,
@@ -41,11 +41,11 @@ from tidemill.core.accounts.second_factor import (
 )
 from tidemill.core.accounts.sessions import (
     Binding,
-    Device,
-    Ended,
     Session,
+    SessionEnd,
+    SessionOrigin,
     SessionRules,
-    over,
+    end_of,
     refresh_outcome,
 )
 from tidemill.core.clock import DAY, HOUR, SECOND, Instant
@@ -188,29 +188,29 @@ def a_key(**changed: object) -> ApiKey:
 def test_a_key_is_used_from_its_networks_only(allowed: IpAddress, caller: IpAddress, prefix: int) -> None:
     network = ip_network(f"{allowed}/{prefix}", strict=False)
     inside = (getattr(caller, "ipv4_mapped", None) or caller) in network
-    refusal = usable(a_key(networks=(str(network),)), str(caller), NOW)
+    refusal = refused_key_use(a_key(networks=(str(network),)), str(caller), NOW)
     assert refusal is (None if inside else KeyRefusal.KEY_NOT_FROM_HERE)
 
 
 @pytest.mark.parametrize("caller", ["", "testclient", "192.0.2.7, 198.51.100.1", "192.0.2.7/24", "unix:"])
 def test_a_key_with_networks_is_not_used_from_nowhere(caller: str) -> None:
-    assert usable(a_key(networks=("0.0.0.0/0", "::/0")), caller, NOW) is KeyRefusal.KEY_NOT_FROM_HERE
+    assert refused_key_use(a_key(networks=("0.0.0.0/0", "::/0")), caller, NOW) is KeyRefusal.KEY_NOT_FROM_HERE
 
 
 def test_an_address_inside_an_address_is_looked_at() -> None:
-    assert usable(a_key(networks=("192.0.2.0/24",)), "::ffff:192.0.2.7", NOW) is None
-    assert usable(a_key(networks=("::/0",)), "::ffff:192.0.2.7", NOW) is KeyRefusal.KEY_NOT_FROM_HERE
+    assert refused_key_use(a_key(networks=("192.0.2.0/24",)), "::ffff:192.0.2.7", NOW) is None
+    assert refused_key_use(a_key(networks=("::/0",)), "::ffff:192.0.2.7", NOW) is KeyRefusal.KEY_NOT_FROM_HERE
 
 
 def test_a_key_ends_at_its_instant_and_not_before() -> None:
     for name in ("expires_at", "revoked_at"):
-        assert usable(a_key(**{name: NOW}), "192.0.2.7", NOW) is KeyRefusal.KEY_UNKNOWN
-        assert usable(a_key(**{name: Instant(NOW + 1)}), "192.0.2.7", NOW) is None
+        assert refused_key_use(a_key(**{name: NOW}), "192.0.2.7", NOW) is KeyRefusal.KEY_UNKNOWN
+        assert refused_key_use(a_key(**{name: Instant(NOW + 1)}), "192.0.2.7", NOW) is None
 
 
 @given(st.binary(min_size=40, max_size=40))
 def test_a_key_looks_like_one_and_is_known_by_its_hash(entropy: bytes) -> None:
-    key = written(entropy)
+    key = write_key(entropy)
     assert looks_like_key(key)
     assert len(key) == 67
     assert key.startswith(key_prefix(key))
@@ -248,13 +248,13 @@ def test_a_key_is_made_only_for_what_its_account_may(changed: dict[str, object],
         "held": frozenset({Role.CUSTOMER}),
         "now": NOW,
     }
-    assert checked_key(**{**wanted, **changed}) is refusal  # type: ignore[arg-type]
+    assert refused_key(**{**wanted, **changed}) is refusal  # type: ignore[arg-type]
 
 
 def test_verification_moves_along_its_tables_only() -> None:
     ways = list(itertools.product(Kyc, Kyc))
-    asked = {way for way in ways if not isinstance(moved(*way, SUBMISSIONS), KycRefusal)}
-    decided = {way for way in ways if not isinstance(moved(*way, DECISIONS), KycRefusal)}
+    asked = {way for way in ways if not isinstance(next_kyc(*way, SUBMISSIONS), KycRefusal)}
+    decided = {way for way in ways if not isinstance(next_kyc(*way, DECISIONS), KycRefusal)}
     assert asked == {(Kyc.NONE, Kyc.SUBMITTED), (Kyc.REJECTED, Kyc.SUBMITTED)}
     assert decided == {
         (Kyc.SUBMITTED, Kyc.VERIFIED),
@@ -269,7 +269,7 @@ def test_nobody_verifies_themselves() -> None:
 
 
 RULES_AT_THE_DOOR = SessionRules(idle_us=DAY, lifetime_us=7 * DAY, remembered_us=30 * DAY, binding=Binding.WARN)
-HOME = Device("192.0.2.7", "a browser")
+HOME = SessionOrigin("192.0.2.7", "a browser")
 
 
 def a_session(**changed: object) -> Session:
@@ -293,17 +293,19 @@ def a_session(**changed: object) -> Session:
     ("changed", "after_us", "ended"),
     [
         ({}, DAY - 1, None),
-        ({}, DAY, Ended.IDLE),
+        ({}, DAY, SessionEnd.IDLE),
         ({"remember": True}, DAY, None),
         ({"seen_at": Instant(NOW + 6 * DAY)}, 7 * DAY - 1, None),
-        ({"seen_at": Instant(NOW + 6 * DAY - 1)}, 7 * DAY - 1, Ended.IDLE),
+        ({"seen_at": Instant(NOW + 6 * DAY - 1)}, 7 * DAY - 1, SessionEnd.IDLE),
         ({"seen_at": Instant(NOW + 7 * DAY)}, 7 * DAY - 1, None),
-        ({"seen_at": Instant(NOW + 7 * DAY)}, 7 * DAY, Ended.EXPIRED),
-        ({"remember": True}, 7 * DAY, Ended.EXPIRED),
+        ({"seen_at": Instant(NOW + 7 * DAY)}, 7 * DAY, SessionEnd.EXPIRED),
+        ({"remember": True}, 7 * DAY, SessionEnd.EXPIRED),
     ],
 )
-def test_a_session_is_over_when_idle_or_old(changed: dict[str, object], after_us: int, ended: Ended | None) -> None:
-    assert over(a_session(**changed), RULES_AT_THE_DOOR, Instant(NOW + after_us)) is ended
+def test_a_session_is_over_when_idle_or_old(
+    changed: dict[str, object], after_us: int, ended: SessionEnd | None
+) -> None:
+    assert end_of(a_session(**changed), RULES_AT_THE_DOOR, Instant(NOW + after_us)) is ended
 
 
 def test_how_long_a_session_lasts_is_chosen_when_it_begins() -> None:
@@ -311,8 +313,8 @@ def test_how_long_a_session_lasts_is_chosen_when_it_begins() -> None:
     assert RULES_AT_THE_DOOR.expires_at(NOW, remember=True) == NOW + 30 * DAY
 
 
-AWAY = Device("198.51.100.1", "a browser")
-NEXT_DOOR = Device("192.0.2.200", "a browser")
+AWAY = SessionOrigin("198.51.100.1", "a browser")
+NEXT_DOOR = SessionOrigin("192.0.2.200", "a browser")
 
 
 @pytest.mark.parametrize(
@@ -320,16 +322,16 @@ NEXT_DOOR = Device("192.0.2.200", "a browser")
     [
         (Binding.STRICT, HOME, False, None),
         (Binding.STRICT, NEXT_DOOR, False, None),
-        (Binding.STRICT, AWAY, False, Ended.MOVED),
-        (Binding.STRICT, replace(HOME, user_agent="another"), False, Ended.MOVED),
+        (Binding.STRICT, AWAY, False, SessionEnd.MOVED),
+        (Binding.STRICT, replace(HOME, user_agent="another"), False, SessionEnd.MOVED),
         (Binding.WARN, AWAY, False, None),
         (Binding.OFF, AWAY, False, None),
-        (Binding.OFF, HOME, True, Ended.REUSED),
-        (Binding.STRICT, AWAY, True, Ended.REUSED),
+        (Binding.OFF, HOME, True, SessionEnd.REUSED),
+        (Binding.STRICT, AWAY, True, SessionEnd.REUSED),
     ],
 )
 def test_a_refresh_goes_on_or_ends_the_session(
-    binding: Binding, device: Device, used_before: bool, ended: Ended | None
+    binding: Binding, device: SessionOrigin, used_before: bool, ended: SessionEnd | None
 ) -> None:
     rules = replace(RULES_AT_THE_DOOR, binding=binding)
     assert refresh_outcome(a_session(), rules, device, used_before=used_before, now=NOW) is ended
@@ -346,7 +348,7 @@ def test_a_refresh_goes_on_or_ends_the_session(
     ],
 )
 def test_the_network_of_a_device_is_its_neighbourhood(address: str, network: str) -> None:
-    assert Device(address, "").network == network
+    assert SessionOrigin(address, "").network == network
 
 
 @given(
@@ -426,7 +428,7 @@ CALLERS = st.builds(
 @given(CALLERS, st.sampled_from(sorted(RULES)))
 def test_nobody_without_two_factors_or_a_key_does_what_takes_an_operator(caller: Caller, route: str) -> None:
     rule = RULES[route]
-    let_in = refused(rule, caller, NOW, 600 * SECOND) is None
+    let_in = why_forbidden(rule, caller, NOW, 600 * SECOND) is None
     if let_in and rule.roles == frozenset({Role.OPERATOR}):
         assert Role.OPERATOR in caller.roles
         assert caller.second_factor or caller.credential is Credential.KEY
@@ -439,21 +441,21 @@ def test_nobody_without_two_factors_or_a_key_does_what_takes_an_operator(caller:
 
 @given(CALLERS, st.sampled_from(sorted(RULES)), st.sampled_from(Scope))
 def test_fewer_scopes_never_open_a_door(caller: Caller, route: str, scope: Scope) -> None:
-    if caller.scopes is not None and refused(RULES[route], caller, NOW, HOUR) is not None:
+    if caller.scopes is not None and why_forbidden(RULES[route], caller, NOW, HOUR) is not None:
         narrower = replace(caller, scopes=caller.scopes - {scope})
-        assert refused(RULES[route], narrower, NOW, HOUR) is not None
+        assert why_forbidden(RULES[route], narrower, NOW, HOUR) is not None
 
 
 @pytest.mark.parametrize("route", sorted(RULES))
 def test_strangers_reach_only_what_says_so(route: str) -> None:
     rule = RULES[route]
-    assert (refused(rule, STRANGER, NOW, HOUR) is None) == (rule.roles is None)
-    home = refused(rule, HOME_OPERATOR, NOW, HOUR)
-    assert (home is None) == (rule.roles is None or rule.whose in (Whose.ALL, Whose.OWN_OR_ALL))
+    assert (why_forbidden(rule, STRANGER, NOW, HOUR) is None) == (rule.roles is None)
+    home = why_forbidden(rule, HOME_OPERATOR, NOW, HOUR)
+    assert (home is None) == (rule.roles is None or rule.whose in (ObjectScope.ALL, ObjectScope.OWN_OR_ALL))
 
 
 def test_a_password_is_fresh_to_the_last_microsecond() -> None:
-    rule = Rule(frozenset(Role), Whose.OWN, fresh=True)
+    rule = RouteRule(frozenset(Role), ObjectScope.OWN, fresh=True)
     caller = Caller(
         name="ann",
         credential=Credential.SESSION,
@@ -461,5 +463,5 @@ def test_a_password_is_fresh_to_the_last_microsecond() -> None:
         roles=frozenset({Role.CUSTOMER}),
         fresh_at=Instant(NOW - HOUR),
     )
-    assert refused(rule, caller, NOW, HOUR) is None
-    assert refused(rule, caller, Instant(NOW + 1), HOUR) is PermissionRefusal.FRESH_LOGIN_NEEDED
+    assert why_forbidden(rule, caller, NOW, HOUR) is None
+    assert why_forbidden(rule, caller, Instant(NOW + 1), HOUR) is PermissionRefusal.FRESH_LOGIN_NEEDED

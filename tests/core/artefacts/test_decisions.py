@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.core.artefacts.access import AccountCaller, Need, NodeCaller, refused_deleting, refused_reading
+from tidemill.core.artefacts.access import AccountCaller, NodeCaller, NodeNeed, refused_deleting, refused_reading
 from tidemill.core.artefacts.artefact import Artefact, Digest, Purpose, checked_name, checked_range, read_digest
 from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
-from tidemill.core.artefacts.retention import SMALLEST_BYTES, Content, OverQuota, Room, deletable, refused_room
+from tidemill.core.artefacts.retention import SMALLEST_BYTES, Content, OverQuota, StorageRoom, deletable, refused_room
 from tidemill.core.artefacts.uploads import (
     Checksum,
     Upload,
@@ -87,7 +87,7 @@ def test_nothing_has_a_range_as_well() -> None:
 
 
 def test_a_quota_counts_what_is_kept_and_what_is_under_way() -> None:
-    room = Room(used_bytes=50_000, reserved_bytes=30_000, quota_bytes=100_000)
+    room = StorageRoom(used_bytes=50_000, reserved_bytes=30_000, quota_bytes=100_000)
     assert room.free_bytes == 20_000
     assert refused_room(room, 20_000, 100_000) is None
     over = refused_room(room, 20_001, 100_000)
@@ -98,7 +98,7 @@ def test_a_quota_counts_what_is_kept_and_what_is_under_way() -> None:
 
 
 def test_what_was_deleted_makes_room_at_once_but_for_one_quota_only() -> None:
-    room = Room(used_bytes=0, reserved_bytes=0, quota_bytes=100_000, leaving_bytes=100_000)
+    room = StorageRoom(used_bytes=0, reserved_bytes=0, quota_bytes=100_000, leaving_bytes=100_000)
     assert refused_room(room, 100_000, 100_000) is None
     over = refused_room(replace(room, leaving_bytes=100_001), 100_000, 100_000)
     assert isinstance(over, OverQuota)
@@ -108,18 +108,18 @@ def test_what_was_deleted_makes_room_at_once_but_for_one_quota_only() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, SMALLEST_BYTES])
 def test_the_smallest_artefact_counts_what_it_costs(size: int) -> None:
-    assert refused_room(Room(0, 0, SMALLEST_BYTES), size, 10_000) is None
-    assert isinstance(refused_room(Room(0, 1, SMALLEST_BYTES), size, 10_000), OverQuota)
+    assert refused_room(StorageRoom(0, 0, SMALLEST_BYTES), size, 10_000) is None
+    assert isinstance(refused_room(StorageRoom(0, 1, SMALLEST_BYTES), size, 10_000), OverQuota)
 
 
 def test_a_quota_that_was_lowered_below_what_is_kept_lets_nothing_in() -> None:
-    room = Room(used_bytes=50, reserved_bytes=0, quota_bytes=10)
+    room = StorageRoom(used_bytes=50, reserved_bytes=0, quota_bytes=10)
     assert room.free_bytes == 0
     assert isinstance(refused_room(room, 0, 1_000), OverQuota)
 
 
 def test_a_length_that_cannot_be_is_refused_before_the_quota_is_looked_at() -> None:
-    room = Room(0, 0, 10**30)
+    room = StorageRoom(0, 0, 10**30)
     assert refused_room(room, -1, 100) is UploadRefusal.UPLOAD_LENGTH_MALFORMED
     assert refused_room(room, 101, 100) is ArtefactRefusal.ARTEFACT_TOO_LARGE
     assert refused_room(room, 100, 100) is None
@@ -135,7 +135,7 @@ def test_only_what_nothing_refers_to_for_long_enough_is_deleted() -> None:
 
 
 def test_an_artefact_is_read_by_its_owner_an_operator_and_a_node_that_needs_it_now() -> None:
-    needs = [Need(NODE, Instant(NOW + 1)), Need(OTHER_NODE, NOW)]
+    needs = [NodeNeed(NODE, Instant(NOW + 1)), NodeNeed(OTHER_NODE, NOW)]
     assert refused_reading(ARTEFACT, AccountCaller(OWNER), [], NOW) is None
     assert refused_reading(ARTEFACT, AccountCaller(STRANGER, is_operator=True), [], NOW) is None
     assert refused_reading(ARTEFACT, NodeCaller(NODE), needs, NOW) is None
@@ -145,7 +145,7 @@ def test_an_artefact_is_read_by_its_owner_an_operator_and_a_node_that_needs_it_n
     "caller", [AccountCaller(STRANGER), AccountCaller(NODE), NodeCaller(OTHER_NODE), NodeCaller(OWNER)]
 )
 def test_to_everybody_else_an_artefact_does_not_exist(caller: AccountCaller | NodeCaller) -> None:
-    needs = [Need(NODE, Instant(NOW + 1)), Need(OTHER_NODE, NOW)]
+    needs = [NodeNeed(NODE, Instant(NOW + 1)), NodeNeed(OTHER_NODE, NOW)]
     assert refused_reading(ARTEFACT, caller, needs, NOW) is ArtefactRefusal.UNKNOWN_ARTEFACT
     assert refused_deleting(ARTEFACT, caller, 0) is ArtefactRefusal.UNKNOWN_ARTEFACT
 

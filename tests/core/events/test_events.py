@@ -6,7 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.core.clock import Instant
-from tidemill.core.events.log import KINDS, LOG_START, Cursor, ProcessLost, Reader, Recorded, SwitchThrown, may_read
+from tidemill.core.events.log import (
+    KINDS,
+    LOG_START,
+    Cursor,
+    EventReader,
+    ProcessLost,
+    RecordedEvent,
+    SwitchThrown,
+    may_read,
+)
 
 numbers = st.integers(0, 2**63 - 1)
 cursors = st.builds(Cursor, numbers, numbers, numbers)
@@ -37,17 +46,17 @@ def test_the_place_behind_a_transaction_is_behind_all_its_events(
     assert behind > LOG_START
 
 
-def recorded(*, public: bool, accounts: tuple[UUID, ...]) -> Recorded:
-    return Recorded(LOG_START, uuid4(), Instant(0), "kind", "pool", {}, public, accounts)
+def recorded(*, public: bool, accounts: tuple[UUID, ...]) -> RecordedEvent:
+    return RecordedEvent(LOG_START, uuid4(), Instant(0), "kind", "pool", {}, public, accounts)
 
 
 def test_who_may_read_an_event() -> None:
     mine, other = uuid4(), uuid4()
     stranger, owner, foreigner, operator = (
-        Reader(),
-        Reader(account_id=mine),
-        Reader(account_id=other),
-        Reader(operator=True),
+        EventReader(),
+        EventReader(account_id=mine),
+        EventReader(account_id=other),
+        EventReader(operator=True),
     )
     table = [
         (recorded(public=True, accounts=()), {stranger, owner, foreigner, operator}),

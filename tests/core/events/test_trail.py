@@ -13,24 +13,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.core.clock import Instant
-from tidemill.core.events.log import KINDS, Cursor, HeadPublished, PoolRestored, Recorded
-from tidemill.core.events.trail import NO_ACTS, Act, Damage, Flaw, Head, Verification, chained, digest
-from tidemill.core.events.trail_lines import act_of, head_line, head_of, line_of
+from tidemill.core.events.log import KINDS, Cursor, PoolRestored, RecordedEvent, TrailTipPublished
+from tidemill.core.events.trail import NO_ACTS, Act, Damage, Flaw, TrailTip, TrailVerifier, chain_events, digest
+from tidemill.core.events.trail_lines import act_of, line_of, tip_line, tip_of
 
 COUNT = 12
 
 
-def event(number: int, kind: str = "test.done", **body: object) -> Recorded:
+def event(number: int, kind: str = "test.done", **body: object) -> RecordedEvent:
     cursor = Cursor(1, 700 + number, number)
-    return Recorded(cursor, UUID(int=number), Instant(number * 1000), kind, f"thing:{number}", body, False, ())
+    return RecordedEvent(cursor, UUID(int=number), Instant(number * 1000), kind, f"thing:{number}", body, False, ())
 
 
 def trail(count: int = COUNT, restored: Sequence[int] = ()) -> list[Act]:
     kinds = dict.fromkeys(restored, PoolRestored.kind)
-    return list(chained(NO_ACTS, [event(n, kinds.get(n, "test.done"), by="ann") for n in range(1, count + 1)]))
+    return list(chain_events(NO_ACTS, [event(n, kinds.get(n, "test.done"), by="ann") for n in range(1, count + 1)]))
 
 
-def rehashed(acts: Iterable[Act], head: Head = NO_ACTS) -> list[Act]:
+def rehashed(acts: Iterable[Act], head: TrailTip = NO_ACTS) -> list[Act]:
     """The same acts, chained anew: numbers, links and hashes agree with each other."""
     made: list[Act] = []
     for act in acts:
@@ -41,9 +41,9 @@ def rehashed(acts: Iterable[Act], head: Head = NO_ACTS) -> list[Act]:
 
 
 def first_flaw(
-    acts: Iterable[Act], *, demanded: Sequence[Head] = (), expected: Sequence[Head] = (), partial: bool = False
+    acts: Iterable[Act], *, demanded: Sequence[TrailTip] = (), expected: Sequence[TrailTip] = (), partial: bool = False
 ) -> Flaw | None:
-    verification = Verification(demanded=demanded, expected=expected, partial=partial)
+    verification = TrailVerifier(demanded=demanded, expected=expected, partial=partial)
     return next((flaw for act in acts if (flaw := verification.take(act))), None) or verification.finish()
 
 
@@ -55,9 +55,9 @@ def test_a_whole_trail_has_no_flaw_whatever_heads_of_it_were_kept() -> None:
 
 def test_a_trail_may_be_continued_in_any_steps() -> None:
     events = [event(number) for number in range(1, 8)]
-    whole = list(chained(NO_ACTS, events))
-    parts = list(chained(NO_ACTS, events[:3]))
-    parts += chained(parts[-1].head, events[3:])
+    whole = list(chain_events(NO_ACTS, events))
+    parts = list(chain_events(NO_ACTS, events[:3]))
+    parts += chain_events(parts[-1].head, events[3:])
     assert parts == whole
 
 
@@ -138,7 +138,7 @@ def test_acts_that_were_given_other_numbers_show(shift: int) -> None:
 
 def test_a_forged_act_shows_at_the_first_true_one_behind_it() -> None:
     acts = trail()
-    (forged,) = chained(acts[4].head, [replace(event(5), cursor=Cursor(1, 705, 6), body={"by": "mallory"})])
+    (forged,) = chain_events(acts[4].head, [replace(event(5), cursor=Cursor(1, 705, 6), body={"by": "mallory"})])
     flaw = first_flaw([*acts[:5], forged, *(replace(act, number=act.number + 1) for act in acts[5:])])
     assert flaw
     assert (flaw.damage, flaw.number) == (Damage.REORDERED, 7)
@@ -173,7 +173,7 @@ def test_no_single_change_goes_unnoticed(place: int, other: int, text: str) -> N
 
 
 def test_a_line_break_cannot_move_words_from_one_field_to_another() -> None:
-    (act,) = chained(NO_ACTS, [replace(event(1), subject="a\nb")])
+    (act,) = chain_events(NO_ACTS, [replace(event(1), subject="a\nb")])
     assert first_flaw([act]) is None
     for kind, subject in [("test.done\na", "b"), ("test.done", "a")]:
         moved = replace(act, kind=kind, subject=subject, body=act.body if subject == "b" else f"b\n{act.body}")
@@ -183,9 +183,9 @@ def test_a_line_break_cannot_move_words_from_one_field_to_another() -> None:
 
 def test_heads_from_before_a_restore_are_lost_and_not_missed_unless_demanded() -> None:
     old_life, new_life = trail(), trail(8)[:5]
-    new_life += chained(new_life[-1].head, [event(20, PoolRestored.kind, source="b.dump"), event(21)])
+    new_life += chain_events(new_life[-1].head, [event(20, PoolRestored.kind, source="b.dump"), event(21)])
     heads = [old_life[3].head, old_life[6].head, old_life[11].head, new_life[-1].head]
-    verification = Verification(expected=heads)
+    verification = TrailVerifier(expected=heads)
     assert [verification.take(act) for act in new_life] == [None] * 7
     assert verification.finish() is None
     assert verification.lost == [heads[1], heads[2]]
@@ -220,7 +220,7 @@ def test_a_part_of_a_trail_is_checked_from_where_it_begins() -> None:
 
 @given(st.text(max_size=30), st.dictionaries(st.text(max_size=5), st.text(max_size=9) | st.integers() | st.booleans()))
 def test_a_line_reads_back_to_its_act_and_is_printable(subject: str, body: dict[str, object]) -> None:
-    (act,) = chained(NO_ACTS, [replace(event(1), subject=subject, body=body)])
+    (act,) = chain_events(NO_ACTS, [replace(event(1), subject=subject, body=body)])
     line = line_of(act)
     assert line.isascii()
     assert line.isprintable()
@@ -260,18 +260,18 @@ def test_what_is_no_line_at_all_is_no_act(line: str) -> None:
 
 def test_heads_are_read_as_they_are_written_and_nothing_else_is() -> None:
     head = trail(3)[-1].head
-    assert head_of(head_line(head)) == head
-    assert head_of(str(head)) == replace(head, at=None)
+    assert tip_of(tip_line(head)) == head
+    assert tip_of(str(head)) == replace(head, at=None)
     sha = head.sha256.hex()
     wrong = ["", "3", f"0:{sha}", f"-3:{sha}", f"٣:{sha}", f"3:{sha[:-1]}", f"3:{sha}0", f"3 {sha} soon"]
     for text in [*wrong, f"3 {sha} 2026-01-01T00:00:00", f"3:{sha.upper()}", f"{'9' * 20}:{sha}", f"3 {sha} 1 2"]:
-        assert head_of(text) is None, text
+        assert tip_of(text) is None, text
 
 
 def test_the_program_in_the_how_to_verifies_an_export(tmp_path: Path) -> None:
     page = (Path(__file__).parents[3] / "docs" / "how-to" / "verify-the-audit-trail.md").read_text("utf-8")
     program = page.partition("```python\n")[2].partition("```")[0]
-    acts = chained(NO_ACTS, [replace(event(number), subject="ünï\ncode\x7f") for number in (1, 2, 3)])
+    acts = chain_events(NO_ACTS, [replace(event(number), subject="ünï\ncode\x7f") for number in (1, 2, 3)])
     file = tmp_path / "trail.jsonl"
     for exported, code in ((acts, 0), ([acts[0], replace(acts[1], kind="test.undone"), acts[2]], 1)):
         file.write_text("".join(f"{line_of(act)}\n" for act in exported))
@@ -292,4 +292,4 @@ def test_what_security_depends_on_is_audited_and_a_published_head_is_not() -> No
         "ledger.adjustment_settled",
         "ledger.archived",
     }
-    assert not HeadPublished.audited, "else publishing would move the head, and never come to rest"
+    assert not TrailTipPublished.audited, "else publishing would move the head, and never come to rest"

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from tests.worlds.sandboxes.scenes import SCENE
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.jobs.kinds import KINDS, work_of
-from tidemill.core.jobs.kinds.kind import Check, Form, KindRefusal, NumericClass, Objection
+from tidemill.core.jobs.kinds.kind import CheckMethod, FileForm, KindRefusal, NumericClass, TaskObjection
 from tidemill.core.jobs.kinds.needs import Needs, limits_of
 from tidemill.core.jobs.kinds.task import TASK_MAX_BYTES, Input, Priority, Task, read_task, task_bytes
-from tidemill.core.jobs.sandboxes import MIB, Ability, Limits
+from tidemill.core.jobs.sandboxes import MIB, Ability, RunLimits
 from tidemill.core.settings.sections.work import ContainersSettings
 
 ELSEWHERE = ("169.254.169.254/x", "localhost/x", "localhost:5000/x", "nas.lan/x", "ghcr.io:8080/x", "10.0.0.1:80/x/y")
@@ -26,7 +26,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "render": {"scene": SCENE, "width": 320, "height": 200, "samples": 4},
 }
 DIGEST = Digest("ab" * 32)
-LIMITS = Limits(seconds=60.5, cpu_share=0.5)
+LIMITS = RunLimits(seconds=60.5, cpu_share=0.5)
 HOSTILE: tuple[Any, ...] = (
     *(None, True, False, -1, 0, 2**16 + 1, 2**53, 2**64, -(2**70), 10**400, 0.5, float("inf")),
     *("", "\0", "int8 ", "\ud800", "x" * 100_000, "../../etc/passwd", "9" * 5000),
@@ -40,11 +40,11 @@ CONTAINERS = ContainersSettings()
 def test_every_kind_reads_its_own_parameters_and_says_what_follows(name: str) -> None:
     kind = KINDS[name]
     work = kind.read(GOOD[name])
-    assert not isinstance(work, Objection)
+    assert not isinstance(work, TaskObjection)
     assert kind.needs(work).operations > 0
     assert limits_of(kind.needs(work), 60, CONTAINERS).memory_bytes >= kind.needs(work).memory_mib * MIB
     assert all(output.most_bytes > 0 for output in kind.outputs(work))
-    assert kind.check(work) in Check
+    assert kind.check(work) in CheckMethod
     assert kind.numeric_class(work) in NumericClass
 
 
@@ -55,7 +55,7 @@ def test_every_kind_has_an_example() -> None:
 def test_stake_is_at_risk_only_where_the_code_is_ours() -> None:
     assert [name for name, kind in KINDS.items() if kind.ours] == ["matmul", "embed", "render"]
     assert all(
-        output.exact_bytes is not None or output.form is Form.FILES
+        output.exact_bytes is not None or output.form is FileForm.FILES
         for name, kind in KINDS.items()
         for output in kind.outputs(kind.read(GOOD[name]))
     )
@@ -69,7 +69,7 @@ def test_a_field_of_any_other_shape_is_a_sentence(name: str) -> None:
             _answers({**GOOD[name], field: hostile}, name)
     for field in [*GOOD[name], "", "\0", "__class__", "m" * 10_000]:
         read = KINDS[name].read({**GOOD[name], f"{field}x": 1})
-        assert isinstance(read, Objection)
+        assert isinstance(read, TaskObjection)
         assert "not known" in read.sentence
         assert f"{field}x" not in read.sentence or not field
 
@@ -119,7 +119,7 @@ def test_no_parameters_break_a_kind(name: str, value: Any, which: int) -> None:
 )  # fmt: skip
 def test_what_is_wrong_is_named(name: str, change: dict[str, Any], words: str) -> None:
     read = KINDS[name].read({**GOOD[name], **change})
-    assert isinstance(read, Objection)
+    assert isinstance(read, TaskObjection)
     assert words in read.sentence
     assert read.sentence.endswith(".")
 
@@ -127,7 +127,7 @@ def test_what_is_wrong_is_named(name: str, change: dict[str, Any], words: str) -
 def test_inputs_are_those_that_the_kind_needs() -> None:
     given_matrices = {key: value for key, value in GOOD["matmul"].items() if key != "seed"}
     a, b = Input("a", DIGEST, 128 + 64 * 16), Input("b", DIGEST, 128 + 16 * 32)
-    assert not isinstance(_work("matmul", given_matrices, a, b), Objection)
+    assert not isinstance(_work("matmul", given_matrices, a, b), TaskObjection)
     for inputs, words in (
         ((a,), "The input b is missing."),
         ((a, b, b), "Two inputs have the same name."),
@@ -135,14 +135,14 @@ def test_inputs_are_those_that_the_kind_needs() -> None:
         ((Input("a", DIGEST, 10_000), b), "The input a has more than 5,120 bytes."),
     ):
         refused = _work("matmul", given_matrices, *inputs)
-        assert isinstance(refused, Objection)
+        assert isinstance(refused, TaskObjection)
         assert refused.refusal is KindRefusal.INPUTS_WRONG
         assert words in refused.sentence
-    assert isinstance(_work("matmul", GOOD["matmul"], a), Objection)
-    assert not isinstance(_work("script", GOOD["script"], a, b), Objection)
-    assert isinstance(_work("script", {"seconds": 1}, a), Objection)
+    assert isinstance(_work("matmul", GOOD["matmul"], a), TaskObjection)
+    assert not isinstance(_work("script", GOOD["script"], a, b), TaskObjection)
+    assert isinstance(_work("script", {"seconds": 1}, a), TaskObjection)
     unknown = _work("mine", {})
-    assert isinstance(unknown, Objection)
+    assert isinstance(unknown, TaskObjection)
     assert unknown.refusal is KindRefusal.KIND_UNKNOWN
 
 
@@ -151,7 +151,7 @@ def test_more_of_a_matrix_never_needs_less(m: int, n: int, k: int, element: str)
     kind = KINDS["matmul"]
     small, large = ({"m": m // d + 1, "n": n // d + 1, "k": k // d + 1, "element": element} for d in (3, 2))
     works = [kind.read(one) for one in (small, large)]
-    if not any(isinstance(work, Objection) for work in works):
+    if not any(isinstance(work, TaskObjection) for work in works):
         less, more = (kind.needs(work) for work in works)
         assert less.operations <= more.operations
         assert less.memory_mib <= more.memory_mib
@@ -162,7 +162,7 @@ def test_a_container_has_as_much_shared_memory_as_it_asks_for_or_else_as_the_poo
     asked = {"image": "alpine:3", "command": ["true"], "seconds": 9}
     for more, shared_mib in (({}, 8192), ({"shared_memory_mib": 256}, 256)):
         work = KINDS["container"].read({**asked, **more})
-        assert not isinstance(work, Objection)
+        assert not isinstance(work, TaskObjection)
         assert limits_of(KINDS["container"].needs(work), 9, CONTAINERS).shared_memory_bytes == shared_mib * MIB
 
 
@@ -176,7 +176,7 @@ TASKS = st.builds(
     Task,
     kind=st.text("abcdefgh", min_size=1, max_size=20),
     parameters=st.dictionaries(st.text(max_size=5), st.integers(-9, 9) | st.text(max_size=9) | st.none(), max_size=5),
-    limits=st.builds(Limits, seconds=st.floats(0.001, 1e6), cpu_share=st.floats(0.01, 64), pids=st.integers(1, 999)),
+    limits=st.builds(RunLimits, seconds=st.floats(0.001, 1e6), cpu_share=st.floats(0.01, 64), pids=st.integers(1, 999)),
     inputs=st.lists(st.builds(Input, st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,9}\Z"), st.just(DIGEST),
                               st.integers(0, 2**53)), max_size=4).map(tuple),
     demands=st.frozensets(st.sampled_from(Ability)),
@@ -207,9 +207,9 @@ def test_what_a_newer_pool_adds_to_a_task_is_skipped() -> None:
 def test_a_task_with_a_field_of_another_shape_is_refused(field: str) -> None:
     body = json.loads(task_bytes(_task("matmul", GOOD["matmul"])))
     for hostile in (None, -1, 2**60, "x" * 70, [1], [{}], [["a"]], True):
-        assert isinstance(read_task(json.dumps({**body, field: hostile}).encode()), Objection), hostile
+        assert isinstance(read_task(json.dumps({**body, field: hostile}).encode()), TaskObjection), hostile
     del body[field]
-    assert isinstance(read_task(json.dumps(body).encode()), Objection)
+    assert isinstance(read_task(json.dumps(body).encode()), TaskObjection)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_a_task_with_a_field_of_another_shape_is_refused(field: str) -> None:
 )
 def test_names_digests_keys_and_demands_are_checked(change: dict[str, Any]) -> None:
     body = json.loads(task_bytes(_task("matmul", GOOD["matmul"])))
-    assert isinstance(read_task(json.dumps({**body, **change}).encode()), Objection)
+    assert isinstance(read_task(json.dumps({**body, **change}).encode()), TaskObjection)
 
 
 @pytest.mark.parametrize("value", [0, -1, True, "1", None, 1e400, 2**60, [1], 0.5])
@@ -237,7 +237,7 @@ def test_a_limit_that_is_no_limit_is_refused(value: Any) -> None:
     body = json.loads(task_bytes(_task("matmul", GOOD["matmul"])))
     for name in ("memory_bytes", "pids"):
         changed = {**body, "limits": {**body["limits"], name: value}}
-        assert isinstance(read_task(json.dumps(changed).encode()), Objection)
+        assert isinstance(read_task(json.dumps(changed).encode()), TaskObjection)
 
 
 @pytest.mark.parametrize(
@@ -246,19 +246,19 @@ def test_a_limit_that_is_no_limit_is_refused(value: Any) -> None:
     ids=lambda body: repr(body[:8]),
 )
 def test_bytes_that_are_no_task_are_refused(body: bytes) -> None:
-    assert isinstance(read_task(body), Objection)
+    assert isinstance(read_task(body), TaskObjection)
 
 
 def test_a_task_ends_at_its_size() -> None:
     task = _task("script", {"seconds": 1, "program": "x" * TASK_MAX_BYTES})
     refused = read_task(task_bytes(task))
-    assert isinstance(refused, Objection)
+    assert isinstance(refused, TaskObjection)
     assert "65,536 bytes" in refused.sentence
 
 
 def _answers(parameters: dict[str, Any], name: str) -> None:
     read = KINDS[name].read(parameters)
-    if isinstance(read, Objection):
+    if isinstance(read, TaskObjection):
         assert len(read.sentence) < 500
         assert read.sentence.endswith(".")
     else:

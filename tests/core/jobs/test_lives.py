@@ -11,11 +11,11 @@ from tidemill.core.jobs import attempt as attempts
 from tidemill.core.jobs import job as jobs
 from tidemill.core.jobs import task as tasks
 from tidemill.core.jobs.attempt import AT_WORK, OVER, AttemptState, Happening
-from tidemill.core.jobs.job import Closing, Ends, JobEffect, JobHappening, JobLife, JobState
-from tidemill.core.jobs.task import Attempt, Blame, Crash, Effect, Patience, TaskLife, TaskState
+from tidemill.core.jobs.job import ClosingReason, EndCounts, JobEffect, JobHappening, JobLife, JobState
+from tidemill.core.jobs.task import Attempt, Blame, Crash, RetryLimits, TaskEffect, TaskLife, TaskState
 
 FIRST, SECOND = UUID(int=1), UUID(int=2)
-PATIENCE = Patience(failures_max=3, tries_max=6)
+PATIENCE = RetryLimits(failures_max=3, tries_max=6)
 
 
 def held(state: TaskState = TaskState.COMPUTING, failures: int = 0, tries: int = 1) -> TaskLife:
@@ -82,7 +82,7 @@ def test_what_was_delivered_twice_is_not_judged_for_that() -> None:
 def test_a_task_is_given_up_and_its_money_given_back_after_three_failures() -> None:
     step = tasks.step(held(failures=2), Attempt(FIRST, AttemptState.RUNNING), Happening.CRASHED, PATIENCE)
     assert step is not None
-    assert (step.task.state, step.effects) == (TaskState.FAILED, (Effect.GIVE_BACK,))
+    assert (step.task.state, step.effects) == (TaskState.FAILED, (TaskEffect.GIVE_BACK,))
 
 
 def test_a_task_that_every_node_loses_is_given_up_in_the_end() -> None:
@@ -96,7 +96,7 @@ def test_a_late_result_takes_the_task_back_from_the_attempt_that_has_it_now() ->
     step = tasks.step(task, Attempt(FIRST, AttemptState.LOST), Happening.DELIVERED, PATIENCE)
     assert step is not None
     assert (step.task.state, step.task.holder) == (TaskState.PROOF_SUBMITTED, FIRST)
-    assert (step.effects, step.called_off) == ((Effect.CALL_OFF,), SECOND)
+    assert (step.effects, step.called_off) == ((TaskEffect.CALL_OFF,), SECOND)
 
 
 @pytest.mark.parametrize("state", [TaskState.PROOF_SUBMITTED, TaskState.VERIFYING, *sorted(tasks.ENDED)])
@@ -111,14 +111,14 @@ def test_a_cancelled_job_still_judges_and_pays_what_was_delivered() -> None:
     step = tasks.step(held(TaskState.VERIFYING), delivered, Happening.PASSED, PATIENCE, wanted=False)
     assert step is not None
     assert step.task.state is TaskState.COMPLETED
-    assert Effect.PAY in step.effects
+    assert TaskEffect.PAY in step.effects
 
 
 def test_a_wrong_result_of_a_cancelled_job_is_not_tried_again() -> None:
     delivered = Attempt(FIRST, AttemptState.SUBMITTED)
     step = tasks.step(held(TaskState.VERIFYING), delivered, Happening.FAILED, PATIENCE, wanted=False)
     assert step is not None
-    assert (step.task.state, step.effects) == (TaskState.CANCELLED, (Effect.GIVE_BACK,))
+    assert (step.task.state, step.effects) == (TaskState.CANCELLED, (TaskEffect.GIVE_BACK,))
 
 
 class Played:
@@ -127,7 +127,7 @@ class Played:
     def __init__(self) -> None:
         self.task = TaskLife()
         self.attempts: dict[UUID, AttemptState] = {}
-        self.effects: list[Effect] = []
+        self.effects: list[TaskEffect] = []
         self.wanted = True
 
     def place(self) -> None:
@@ -153,7 +153,7 @@ class Played:
         if cancelled := tasks.cancel(self.task):
             self.task, effects = cancelled
             self.effects += effects
-            if Effect.CALL_OFF in effects:
+            if TaskEffect.CALL_OFF in effects:
                 assert holder
                 self.call_off(holder)
 
@@ -164,10 +164,10 @@ class Played:
 
     def check(self) -> None:
         at_work = [one for one, state in self.attempts.items() if state in AT_WORK]
-        settled = self.effects.count(Effect.PAY) + self.effects.count(Effect.GIVE_BACK)
+        settled = self.effects.count(TaskEffect.PAY) + self.effects.count(TaskEffect.GIVE_BACK)
         assert settled == (self.task.state in tasks.ENDED), "a task is paid or given back once, when it ends"
         assert len(at_work) <= 1, "at most one node works on a task"
-        assert (Effect.PAY in self.effects) == (self.task.state is TaskState.COMPLETED)
+        assert (TaskEffect.PAY in self.effects) == (self.task.state is TaskState.COMPLETED)
         assert self.task.tries == len(self.attempts) <= PATIENCE.tries_max
         if self.task.state in (TaskState.ASSIGNED, TaskState.COMPUTING):
             assert at_work == [self.task.holder]
@@ -197,25 +197,25 @@ def test_no_order_of_happenings_pays_twice_or_leaves_something_reserved(moves: l
 
 def test_a_job_ends_when_its_last_task_does_and_gives_back_what_is_left() -> None:
     job = JobLife(JobState.RUNNING, tasks=3)
-    first = jobs.count(job, Ends(completed=2))
+    first = jobs.count_ends(job, EndCounts(completed=2))
     assert (first.job.state, first.effects) == (JobState.RUNNING, ())
-    last = jobs.count(first.job, Ends(completed=1))
+    last = jobs.count_ends(first.job, EndCounts(completed=1))
     assert (last.job.state, last.effects) == (JobState.COMPLETED, (JobEffect.RELEASE,))
 
 
 @pytest.mark.parametrize(
     ("closing", "ends", "state"),
     [
-        (None, Ends(2, 1, 0), JobState.FAILED),
-        (Closing.CALLED_OFF, Ends(1, 0, 2), JobState.CANCELLED),
-        (Closing.OUT_OF_TIME, Ends(1, 0, 2), JobState.EXPIRED),
-        (Closing.OUT_OF_BUDGET, Ends(1, 0, 2), JobState.CANCELLED),
-        (Closing.CALLED_OFF, Ends(3, 0, 0), JobState.COMPLETED),
+        (None, EndCounts(2, 1, 0), JobState.FAILED),
+        (ClosingReason.CALLED_OFF, EndCounts(1, 0, 2), JobState.CANCELLED),
+        (ClosingReason.OUT_OF_TIME, EndCounts(1, 0, 2), JobState.EXPIRED),
+        (ClosingReason.OUT_OF_BUDGET, EndCounts(1, 0, 2), JobState.CANCELLED),
+        (ClosingReason.CALLED_OFF, EndCounts(3, 0, 0), JobState.COMPLETED),
     ],
 )
-def test_how_a_job_ended_says_why(closing: Closing | None, ends: Ends, state: JobState) -> None:
+def test_how_a_job_ended_says_why(closing: ClosingReason | None, ends: EndCounts, state: JobState) -> None:
     job = JobLife(JobState.RUNNING, tasks=3, closing=closing)
-    assert jobs.count(job, ends).job.state is state
+    assert jobs.count_ends(job, ends).job.state is state
 
 
 def test_a_job_is_confirmed_once() -> None:

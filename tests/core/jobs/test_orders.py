@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.core.jobs.kinds.kind import KindRefusal, Objection
-from tidemill.core.jobs.quotes import Order, understand
+from tidemill.core.jobs.kinds.kind import KindRefusal, TaskObjection
+from tidemill.core.jobs.quotes import Order, parse_order
 from tidemill.core.jobs.quotes.quantities import BYTES, COUNT, LARGEST, MEBIBYTES, PLAIN, Range, amount, range_of
-from tidemill.core.jobs.quotes.tasks import divided
+from tidemill.core.jobs.quotes.tasks import divide
 
 MATMUL: dict[str, Any] = {"kind": "matmul", "parameters": {"m": 8, "n": 8, "k": 8, "element": "int8", "seed": 1}}
 SCENE = {"camera": {"at": {"x": 0, "y": 0, "z": 0}, "towards": {"x": 0, "y": 0, "z": 1000}}}
@@ -23,7 +23,7 @@ ANYTHING = st.recursive(
 
 
 def understood(body: dict[str, Any], most: int = 1_000) -> Order:
-    order = understand(body, most)
+    order = parse_order(body, most)
     assert isinstance(order, Order), order
     return order
 
@@ -82,8 +82,8 @@ def test_nothing_that_is_read_is_larger_than_we_count(raw: object) -> None:
     st.dictionaries(st.sampled_from(["kind", "type", "tasks", "inputs", "max_budget", "memory", "expected"]), ANYTHING)
 )
 def test_whatever_is_sent_is_an_order_or_an_objection(body: dict[str, Any]) -> None:
-    assert isinstance(understand(body), Order | Objection)
-    assert isinstance(understand({**MATMUL, **body, "kind": "matmul"}), Order | Objection)
+    assert isinstance(parse_order(body), Order | TaskObjection)
+    assert isinstance(parse_order({**MATMUL, **body, "kind": "matmul"}), Order | TaskObjection)
 
 
 def test_an_order_says_what_it_may_cost_and_when_it_must_be_done() -> None:
@@ -94,21 +94,21 @@ def test_an_order_says_what_it_may_cost_and_when_it_must_be_done() -> None:
 
 
 def test_memory_that_is_too_little_for_the_work_is_refused() -> None:
-    objection = understand({**MATMUL, "memory": "..64MiB"})
-    assert isinstance(objection, Objection)
+    objection = parse_order({**MATMUL, "memory": "..64MiB"})
+    assert isinstance(objection, TaskObjection)
     assert objection.refusal is KindRefusal.WORK_TOO_LARGE
 
 
 def test_a_seeded_product_that_is_asked_for_several_times_has_the_next_seed_each_time() -> None:
-    parts = divided(understood({**MATMUL, "tasks": 3}), ())
-    assert not isinstance(parts, Objection)
+    parts = divide(understood({**MATMUL, "tasks": 3}), ())
+    assert not isinstance(parts, TaskObjection)
     assert [part.task.parameters["seed"] for part in parts] == [1, 2, 3]
 
 
 def test_texts_are_divided_so_that_each_is_embedded_once_and_every_task_fits_an_offer() -> None:
     texts = [f"{number} " + "word " * (number * 7 % 900) for number in range(400)]
-    parts = divided(understood({"kind": "embed", "parameters": {"texts": texts}, "tasks": "1..100"}), ())
-    assert not isinstance(parts, Objection)
+    parts = divide(understood({"kind": "embed", "parameters": {"texts": texts}, "tasks": "1..100"}), ())
+    assert not isinstance(parts, TaskObjection)
     assert [text for part in parts for text in part.task.parameters["texts"]] == texts  # type: ignore[attr-defined]
     assert max(sum(map(len, part.task.parameters["texts"])) for part in parts) < 50_000  # type: ignore[call-overload]
 
@@ -116,12 +116,12 @@ def test_texts_are_divided_so_that_each_is_embedded_once_and_every_task_fits_an_
 @given(st.integers(1, 3000), st.integers(1, 3000), st.integers(1, 64))
 def test_bands_of_a_picture_are_together_the_whole_picture(width: int, height: int, tasks: int) -> None:
     asked = {"kind": "render", "parameters": {"scene": SCENE, "width": width, "height": height}, "tasks": f"..{tasks}"}
-    order = understand(asked)
-    if isinstance(order, Objection):
+    order = parse_order(asked)
+    if isinstance(order, TaskObjection):
         assert width * height > 16 * 1024 * 1024 // 2
         return
-    parts = divided(order, ())
-    assert not isinstance(parts, Objection)
+    parts = divide(order, ())
+    assert not isinstance(parts, TaskObjection)
     tiles: list[Any] = [part.task.parameters["tile"] for part in parts]
     assert [tile["y"] for tile in tiles] == [0, *(tile["y"] + tile["height"] for tile in tiles[:-1])]
     assert tiles[-1]["y"] + tiles[-1]["height"] == height
@@ -130,27 +130,27 @@ def test_bands_of_a_picture_are_together_the_whole_picture(width: int, height: i
 
 def test_a_picture_that_is_larger_than_a_task_is_divided() -> None:
     parameters = {"scene": SCENE, "width": 32_768, "height": 32_768}
-    parts = divided(understood({"kind": "render", "parameters": parameters}), ())
-    assert not isinstance(parts, Objection)
+    parts = divide(understood({"kind": "render", "parameters": parameters}), ())
+    assert not isinstance(parts, TaskObjection)
     assert len(parts) > 60
 
 
 def test_a_program_that_is_run_several_times_finds_its_number() -> None:
     script = {"seconds": 5, "program": "pass", "arguments": ["{task}", "of {tasks}"]}
-    parts = divided(understood({"kind": "script", "parameters": script, "tasks": 3}), ())
-    assert not isinstance(parts, Objection)
+    parts = divide(understood({"kind": "script", "parameters": script, "tasks": 3}), ())
+    assert not isinstance(parts, TaskObjection)
     assert [part.task.parameters["arguments"] for part in parts] == [["0", "of 3"], ["1", "of 3"], ["2", "of 3"]]
 
 
 def test_a_job_has_no_more_tasks_than_the_pool_allows() -> None:
-    assert isinstance(understand({**MATMUL, "tasks": 1_001}), Objection)
+    assert isinstance(parse_order({**MATMUL, "tasks": 1_001}), TaskObjection)
     assert understood({**MATMUL, "tasks": 1_000}).tasks == (1_000, 1_000)
     many = {"kind": "render", "parameters": {"scene": SCENE, "width": 32_768, "height": 32_768}}
-    assert isinstance(understand(many, 5), Objection)
+    assert isinstance(parse_order(many, 5), TaskObjection)
 
 
 def test_expected_results_are_one_for_each_task() -> None:
     one = "ab" * 32
-    assert isinstance(divided(understood({**MATMUL, "tasks": 2, "expected": [one]}), ()), Objection)
-    parts = divided(understood({**MATMUL, "expected": one}), ())
-    assert not isinstance(parts, Objection)
+    assert isinstance(divide(understood({**MATMUL, "tasks": 2, "expected": [one]}), ()), TaskObjection)
+    parts = divide(understood({**MATMUL, "expected": one}), ())
+    assert not isinstance(parts, TaskObjection)

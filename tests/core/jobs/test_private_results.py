@@ -10,15 +10,15 @@ from uuid import UUID
 import pytest
 
 from tidemill.cli.jobs.private_results import key_file, made_private, opener_of, own_key
-from tidemill.cli.terminal.output import Declined
+from tidemill.cli.terminal.output import CommandRefused
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import Instant
-from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.kinds.task import Task, read_task
-from tidemill.core.jobs.private_results import NOTHING, bound_of, envelope_for, held_in
-from tidemill.core.jobs.quotes import Order, tasks_of, understand
-from tidemill.core.jobs.quotes.tasks import divided
-from tidemill.core.jobs.receipts import Outcome, Receipt
+from tidemill.core.jobs.private_results import NOTHING, binding_of, envelope_for, unseal_result
+from tidemill.core.jobs.quotes import Order, parse_order, tasks_of
+from tidemill.core.jobs.quotes.tasks import divide
+from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
 from tidemill.core.jobs.results import PIECE_BYTES, ReaderKey, ResultRefusal, envelope, opened_envelope, seal
 from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.core.trust.checks.receipt_checks import DELIVERED, judged_at_once
@@ -28,9 +28,9 @@ KEY, PLAIN = b"k" * 32, b"a result" * PIECE_BYTES
 MATMUL: dict[str, Any] = {"kind": "matmul", "parameters": {"m": 8, "n": 8, "k": 8, "element": "int8", "seed": 1}}
 OPEN = Receipt(
     *(UUID(int=1), UUID(int=2), UUID(int=3), 4, hashlib.sha256(PLAIN).digest(), None, PLAIN, ()),
-    *(Instant(1), Instant(2), 1, "exact", b"", Outcome.DONE, 0, ""),
+    *(Instant(1), Instant(2), 1, "exact", b"", AttemptOutcome.DONE, 0, ""),
 )
-BOUND = bound_of(OPEN)
+BOUND = binding_of(OPEN)
 SEALED = b"".join(seal([PLAIN], KEY, BOUND))
 PRIVATE = OPEN._replace(inline=SEALED, envelopes=tuple(envelope(KEY, one.public, BOUND) for one in (POOL, CUSTOMER)))
 
@@ -41,15 +41,15 @@ def text_of(key: bytes) -> str:
 
 @pytest.mark.parametrize("step", [999, PIECE_BYTES, len(SEALED)])
 def test_the_pool_opens_what_was_sealed_to_it_however_it_comes(step: int) -> None:
-    held = held_in(PRIVATE, (SEALED[at : at + step] for at in range(0, len(SEALED), step)), POOL, len(PLAIN))
+    held = unseal_result(PRIVATE, (SEALED[at : at + step] for at in range(0, len(SEALED), step)), POOL, len(PLAIN))
     assert (held.is_as_signed, held.content) == (True, PLAIN)
 
 
 @pytest.mark.parametrize("most", [0, 1, PIECE_BYTES, len(PLAIN) - 1])
 def test_of_a_result_that_is_too_large_nothing_is_kept_and_all_is_checked(most: int) -> None:
-    held = held_in(PRIVATE, [SEALED], POOL, most)
+    held = unseal_result(PRIVATE, [SEALED], POOL, most)
     assert (held.is_as_signed, held.content) == (True, None)
-    assert held_in(PRIVATE._replace(result_sha256=bytes(32)), [SEALED], POOL, most) == NOTHING
+    assert unseal_result(PRIVATE._replace(result_sha256=bytes(32)), [SEALED], POOL, most) == NOTHING
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_of_a_result_that_is_too_large_nothing_is_kept_and_all_is_checked(most: 
     ],
 )
 def test_what_does_not_open_as_it_was_signed_is_no_result(receipt: Receipt, sealed: bytes) -> None:
-    assert held_in(receipt, [sealed], POOL, len(PLAIN)) == NOTHING
+    assert unseal_result(receipt, [sealed], POOL, len(PLAIN)) == NOTHING
 
 
 def test_the_pool_makes_an_envelope_for_the_customer_from_its_own() -> None:
@@ -119,8 +119,8 @@ def test_only_an_open_result_in_its_receipt_passes_at_once(expected: bytes | Non
     ],
 )
 def test_what_is_no_public_key_is_told_in_a_sentence(key: object) -> None:
-    refused = understand({**MATMUL, "result_key": key})
-    assert isinstance(refused, Objection)
+    refused = parse_order({**MATMUL, "result_key": key})
+    assert isinstance(refused, TaskObjection)
     assert "X25519" in refused.sentence
 
 
@@ -130,12 +130,12 @@ def test_every_task_of_a_private_order_is_sealed_to_the_pool_and_its_customer() 
         ({**MATMUL, "tasks": 3}, ()),
         ({**MATMUL, "tasks": 3, "result_key": None}, ()),
     ):
-        order = understand(body)
+        order = parse_order(body)
         assert isinstance(order, Order)
-        parts = divided(order, ())
-        assert not isinstance(parts, Objection)
+        parts = divide(order, ())
+        assert not isinstance(parts, TaskObjection)
         made = tasks_of(order, parts, [1] * len(parts), 60, POOL.public, ContainersSettings())
-        assert not isinstance(made, Objection)
+        assert not isinstance(made, TaskObjection)
         tasks = [read_task(one.body) for one in made]
         assert [task.seal_to for task in tasks if isinstance(task, Task)] == [readers] * 3
 
@@ -164,8 +164,8 @@ def test_a_customers_key_is_made_once_for_its_owner_alone(config: Path) -> None:
     body = made_private(MATMUL)
     assert body["result_key"] == made_private(MATMUL)["result_key"] == text_of(own_key().public)
     assert stat.S_IMODE(key_file().stat().st_mode) == 0o600
-    assert isinstance(understand(body), Order)
-    with pytest.raises(Declined, match="already"):
+    assert isinstance(parse_order(body), Order)
+    with pytest.raises(CommandRefused, match="already"):
         made_private(body)
 
 
@@ -178,16 +178,16 @@ def test_a_result_opens_with_the_customers_key_whichever_envelope_is_good(config
 def test_a_result_that_is_cut_or_not_the_signed_one_is_refused(config: Path) -> None:
     result = told(envelope(KEY, own_key().public, BOUND))
     for sealed, sha256 in ((SEALED[:-1], result["sha256"]), (SEALED, "0" * 64)):
-        with pytest.raises(Declined, match=r"[Ff]etch it again"):
+        with pytest.raises(CommandRefused, match=r"[Ff]etch it again"):
             b"".join(opener_of({**result, "sha256": sha256}).pieces([sealed]))
 
 
 def test_without_the_right_key_it_is_said_what_is_missing(config: Path) -> None:
-    with pytest.raises(Declined, match=r"result\.key"):
+    with pytest.raises(CommandRefused, match=r"result\.key"):
         opener_of(told(PRIVATE.envelopes[1]))
     assert not key_file().exists(), "a new key would open nothing"
     own_key()
-    with pytest.raises(Declined, match="does not open with this private key"):
+    with pytest.raises(CommandRefused, match="does not open with this private key"):
         opener_of(told(*PRIVATE.envelopes))
 
 
@@ -205,5 +205,5 @@ def test_a_key_file_that_is_not_as_it_was_made_is_refused(config: Path, harm: st
         case _:
             file.unlink()
             file.mkdir()
-    with pytest.raises(Declined, match=r"result\.key"):
+    with pytest.raises(CommandRefused, match=r"result\.key"):
         own_key()

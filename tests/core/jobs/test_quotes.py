@@ -11,32 +11,32 @@ from hypothesis import strategies as st
 from tests.core.jobs.test_orders import MATMUL, SCENE, understood
 from tidemill.core.clock import Instant
 from tidemill.core.jobs.kinds import KINDS
-from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.kinds.task import Task, read_task
 from tidemill.core.jobs.quotes import Quote, quote, tasks_of
-from tidemill.core.jobs.quotes.quote import Rules, dearness, from_shown, shown, size_of
-from tidemill.core.jobs.quotes.tasks import Part, divided
+from tidemill.core.jobs.quotes.quote import QuoteRules, dearness, quote_from_json, quote_json, size_of
+from tidemill.core.jobs.quotes.tasks import OrderPart, divide
 from tidemill.core.placement import supply as markets
-from tidemill.core.placement.supply import ForSale, Market
+from tidemill.core.placement.supply import Supply, SupplyNode
 from tidemill.core.settings.sections.work import ContainersSettings
-from tidemill.core.settlement.rewards import MarketPlan, cost_max_uc, due
+from tidemill.core.settlement.rewards import RewardPlan, attempt_pay, cost_max_uc
 
-RULES = Rules(MarketPlan(), valid_us=900_000_000, deadline_factor=2)
+RULES = QuoteRules(RewardPlan(), valid_us=900_000_000, deadline_factor=2)
 NOW = Instant(1_000_000)
-EMPTY = Market([], 200_000)
+EMPTY = Supply([], 200_000)
 TEXTS = {"kind": "embed", "parameters": {"texts": [f"text {number}" * (number + 1) for number in range(60)]}}
 
 
-def node(number: int, price_uc: int = 100_000, speed: float = 5e10, **changed: Any) -> ForSale:
+def node(number: int, price_uc: int = 100_000, speed: float = 5e10, **changed: Any) -> SupplyNode:
     fields = {"memory_mib": 64_000, "cores": 16, "kinds": frozenset(KINDS)} | changed
-    return ForSale(UUID(int=number), UUID(int=1000 + number), price_uc, speed, **fields)
+    return SupplyNode(UUID(int=number), UUID(int=1000 + number), price_uc, speed, **fields)
 
 
-def priced(body: dict[str, Any], *nodes: ForSale, customer: UUID | None = None) -> tuple[Quote, list[Part]]:
+def priced(body: dict[str, Any], *nodes: SupplyNode, customer: UUID | None = None) -> tuple[Quote, list[OrderPart]]:
     order = understood(body)
-    parts = divided(order, ()) if order.has_runner else []
-    assert not isinstance(parts, Objection)
-    return quote(order, parts, Market(list(nodes), 200_000), RULES, customer, NOW), list(parts)
+    parts = divide(order, ()) if order.has_runner else []
+    assert not isinstance(parts, TaskObjection)
+    return quote(order, parts, Supply(list(nodes), 200_000), RULES, customer, NOW), list(parts)
 
 
 NODES = st.lists(
@@ -49,7 +49,7 @@ NODES = st.lists(
 
 @given(NODES, st.sampled_from([{**MATMUL, "tasks": 3}, TEXTS]))
 def test_no_task_costs_more_than_its_most_on_any_node_that_the_quote_covers(
-    nodes: list[ForSale], body: dict[str, Any]
+    nodes: list[SupplyNode], body: dict[str, Any]
 ) -> None:
     made, parts = priced(body, *nodes)
     largest = max((part.needs for part in parts), key=lambda needs: needs.operations)
@@ -58,17 +58,17 @@ def test_no_task_costs_more_than_its_most_on_any_node_that_the_quote_covers(
         for part, most_uc in zip(parts, made.costs_max_uc, strict=True):
             terms = markets.terms(part.needs, covered)
             assert cost_max_uc(RULES.plan, terms.hourly_uc, terms.quoted_ms) <= most_uc
-            assert due(RULES.plan, terms.hourly_uc, terms.quoted_ms, 10**12).cost_uc <= most_uc
+            assert attempt_pay(RULES.plan, terms.hourly_uc, terms.quoted_ms, 10**12).cost_uc <= most_uc
 
 
 @given(NODES)
-def test_a_quote_adds_up_and_has_two_ends(nodes: list[ForSale]) -> None:
+def test_a_quote_adds_up_and_has_two_ends(nodes: list[SupplyNode]) -> None:
     made, _ = priced(TEXTS, *nodes)
     assert 0 < made.low_uc <= made.high_uc == sum(made.costs_max_uc)
     assert sum(line.low_uc for line in made.lines) == made.low_uc
     assert sum(line.high_uc for line in made.lines) == made.high_uc
     assert made.hours_low <= made.hours_high
-    assert from_shown(shown(made)) == made
+    assert quote_from_json(quote_json(made)) == made
     assert made.expires_at == NOW + RULES.valid_us
 
 
@@ -116,9 +116,9 @@ def test_prices_are_told_in_the_pools_own_name_for_its_credit() -> None:
     rules = replace(RULES, currency="token")
     for body in (MATMUL, {"type": "ml_training", "framework": "pytorch", "dataset_size": "1GB", "model_params": "1B"}):
         order = understood(body)
-        parts = divided(order, ()) if order.has_runner else ()
-        assert not isinstance(parts, Objection)
-        told = " ".join(quote(order, parts, Market([node(1)], 100_000), rules, None, NOW).reasoning)
+        parts = divide(order, ()) if order.has_runner else ()
+        assert not isinstance(parts, TaskObjection)
+        told = " ".join(quote(order, parts, Supply([node(1)], 100_000), rules, None, NOW).reasoning)
         assert "tokens" in told
         assert "credit" not in told
 
@@ -153,7 +153,7 @@ def test_sizes_go_by_devices(devices: int, size: str) -> None:
 def test_tasks_are_what_nodes_can_read_and_keep_to_their_limits(body: dict[str, Any]) -> None:
     made, parts = priced(body, node(1, devices=2, gpu_memory_mib=24_000, gpu_operations_per_s=1e12))
     new = tasks_of(understood(body), parts, made.costs_max_uc, made.limit_s, bytes(32), ContainersSettings())
-    assert not isinstance(new, Objection)
+    assert not isinstance(new, TaskObjection)
     for one, part in zip(new, parts, strict=True):
         task = read_task(one.body)
         assert isinstance(task, Task)
@@ -174,11 +174,11 @@ def test_a_task_that_does_not_fit_an_offer_is_refused() -> None:
         bytes(32),
         ContainersSettings(),
     )
-    assert isinstance(refused, Objection)
+    assert isinstance(refused, TaskObjection)
 
 
 def test_a_quote_says_when_nobody_could_check_the_results() -> None:
-    def is_warned(body: dict[str, Any], *nodes: ForSale) -> bool:
+    def is_warned(body: dict[str, Any], *nodes: SupplyNode) -> bool:
         return any("No house node" in why for why in priced(body, *nodes)[0].reasoning)
 
     assert is_warned(TEXTS, node(1))

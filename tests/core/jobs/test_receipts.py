@@ -18,19 +18,19 @@ from tidemill.core.jobs.receipts import (
     NUMBER_MAX,
     PROOF_MAX_BYTES,
     PURPOSE,
+    AttemptOutcome,
     Inclusion,
-    Outcome,
     Receipt,
     ReceiptRefusal,
-    batch,
+    batch_bytes,
     inclusion,
     read_batch,
     read_receipt,
     receipt_bytes,
-    signed,
+    sign_batch,
     verify_inclusion,
 )
-from tidemill.core.merkle import Tree, leaf_hash
+from tidemill.core.merkle import MerkleTree, leaf_hash
 from tidemill.core.signatures import Identity
 
 NODE = Identity(b"n" * 32)
@@ -53,14 +53,14 @@ def a_receipt(number: int = 1, **changes: object) -> Receipt:
         device_ms=900,
         numeric_class="exact",
         proof=b"",
-        outcome=Outcome.DONE,
+        outcome=AttemptOutcome.DONE,
         exit_code=0,
         reason="",
     )
     return receipt._replace(**changes)  # type: ignore[arg-type]
 
 
-FAILURE = {"result_sha256": b"", "inline": b"", "envelopes": (), "outcome": Outcome.FAILED, "exit_code": -9}
+FAILURE = {"result_sha256": b"", "inline": b"", "envelopes": (), "outcome": AttemptOutcome.FAILED, "exit_code": -9}
 
 texts = st.text(max_size=60).filter(str.isprintable).filter(lambda text: len(text.encode(errors="replace")) < 250)
 numbers = st.integers(0, NUMBER_MAX)
@@ -86,7 +86,7 @@ def receipts(draw: st.DrawFn) -> Receipt:
         device_ms=draw(numbers),
         numeric_class=draw(texts),
         proof=draw(st.binary(max_size=300)),
-        outcome=Outcome.DONE if is_done else Outcome.FAILED,
+        outcome=AttemptOutcome.DONE if is_done else AttemptOutcome.FAILED,
         exit_code=draw(st.integers(-(2**31), 2**31 - 1)),
         reason=draw(texts),
     )
@@ -95,8 +95,8 @@ def receipts(draw: st.DrawFn) -> Receipt:
 @settings(deadline=None)
 @given(st.lists(receipts(), min_size=1, max_size=12, unique_by=lambda receipt: receipt.attempt_id))
 def test_what_was_sent_is_what_is_read(sent: list[Receipt]) -> None:
-    made = batch(sent)
-    assert read_batch(made, signed(NODE, made), NODE.key, NODE_ID) == tuple(sent)
+    made = batch_bytes(sent)
+    assert read_batch(made, sign_batch(NODE, made), NODE.key, NODE_ID) == tuple(sent)
     assert [read_receipt(receipt_bytes(receipt)) for receipt in sent] == sent
 
 
@@ -114,8 +114,8 @@ def test_bytes_that_can_be_read_are_those_that_would_be_written(receipt: Receipt
 
 
 def test_every_flipped_bit_of_a_batch_and_its_signature_is_refused() -> None:
-    made = batch([a_receipt(1), a_receipt(2, **FAILURE, reason="no memory"), a_receipt(3)])
-    signature = signed(NODE, made)
+    made = batch_bytes([a_receipt(1), a_receipt(2, **FAILURE, reason="no memory"), a_receipt(3)])
+    signature = sign_batch(NODE, made)
     for place in range(8 * len(made)):
         wrong = bytearray(made)
         wrong[place // 8] ^= 1 << place % 8
@@ -137,25 +137,25 @@ def test_every_flipped_bit_of_a_batch_and_its_signature_is_refused() -> None:
 )
 def test_receipts_that_are_moved_taken_out_repeated_or_added_are_not_what_was_signed(changed: list[Receipt]) -> None:
     """A tree of three leaves has the root of one of four whose last is repeated: the count is signed, too."""
-    signature = signed(NODE, batch([a_receipt(1), a_receipt(2), a_receipt(3)]))
-    assert read_batch(batch(changed), signature, NODE.key, NODE_ID) is ReceiptRefusal.RECEIPTS_FORGED
+    signature = sign_batch(NODE, batch_bytes([a_receipt(1), a_receipt(2), a_receipt(3)]))
+    assert read_batch(batch_bytes(changed), signature, NODE.key, NODE_ID) is ReceiptRefusal.RECEIPTS_FORGED
 
 
 def test_a_receipt_of_another_node_is_refused_even_if_it_is_signed() -> None:
-    made = batch([a_receipt(1), a_receipt(2, node_id=UUID(int=8))])
-    assert read_batch(made, signed(NODE, made), NODE.key, NODE_ID) is ReceiptRefusal.RECEIPT_MOVED
-    made = batch([a_receipt(1)])
-    assert read_batch(made, signed(NODE, made), NODE.key, UUID(int=8)) is ReceiptRefusal.RECEIPT_MOVED
-    assert read_batch(made, signed(STRANGER, made), NODE.key, NODE_ID) is ReceiptRefusal.RECEIPTS_FORGED
+    made = batch_bytes([a_receipt(1), a_receipt(2, node_id=UUID(int=8))])
+    assert read_batch(made, sign_batch(NODE, made), NODE.key, NODE_ID) is ReceiptRefusal.RECEIPT_MOVED
+    made = batch_bytes([a_receipt(1)])
+    assert read_batch(made, sign_batch(NODE, made), NODE.key, UUID(int=8)) is ReceiptRefusal.RECEIPT_MOVED
+    assert read_batch(made, sign_batch(STRANGER, made), NODE.key, NODE_ID) is ReceiptRefusal.RECEIPTS_FORGED
 
 
 def test_an_attempt_has_one_receipt() -> None:
-    made = batch([a_receipt(1), a_receipt(1, exit_code=1)])
-    assert read_batch(made, signed(NODE, made), NODE.key, NODE_ID) is ReceiptRefusal.RECEIPT_TWICE
+    made = batch_bytes([a_receipt(1), a_receipt(1, exit_code=1)])
+    assert read_batch(made, sign_batch(NODE, made), NODE.key, NODE_ID) is ReceiptRefusal.RECEIPT_TWICE
 
 
 def test_a_signature_for_another_purpose_is_none() -> None:
-    made = batch([a_receipt()])
+    made = batch_bytes([a_receipt()])
     other = NODE.sign("tidemill node pass", leaf_hash(receipt_bytes(a_receipt())), (1).to_bytes(4, "big"))
     assert read_batch(made, other, NODE.key, NODE_ID) is ReceiptRefusal.RECEIPTS_FORGED
 
@@ -166,7 +166,7 @@ def test_a_signature_for_another_purpose_is_none() -> None:
         {"result_sha256": b""},
         {"result_sha256": b"short"},
         {"artefact": Digest("a" * 64)},
-        {"outcome": Outcome.FAILED},
+        {"outcome": AttemptOutcome.FAILED},
         {"inline": bytes(INLINE_MAX_BYTES + 1)},
         {"proof": bytes(PROOF_MAX_BYTES + 1)},
         {"envelopes": (b"",) * (ENVELOPES_MAX + 1)},
@@ -202,25 +202,25 @@ def test_signed_rubbish_is_refused_too() -> None:
 
 def test_a_batch_is_at_most_as_large_as_a_message_takes() -> None:
     full = [a_receipt(number, inline=bytes(INLINE_MAX_BYTES)) for number in range(6)]
-    assert len(batch(full)) <= BATCH_MAX_BYTES
+    assert len(batch_bytes(full)) <= BATCH_MAX_BYTES
     with pytest.raises(AssertionError):
-        batch([*full, a_receipt(7, inline=bytes(INLINE_MAX_BYTES))])
+        batch_bytes([*full, a_receipt(7, inline=bytes(INLINE_MAX_BYTES))])
     with pytest.raises(AssertionError):
-        batch([])
+        batch_bytes([])
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 8, 100])
 def test_each_receipt_can_be_shown_alone(count: int) -> None:
     sent = [a_receipt(number) for number in range(count)]
-    made = batch(sent)
-    signature = signed(NODE, made)
+    made = batch_bytes(sent)
+    signature = sign_batch(NODE, made)
     for place in range(count):
         assert verify_inclusion(inclusion(made, place), signature, NODE.key) == sent[place]
 
 
 def test_what_is_shown_alone_cannot_be_another_or_stand_elsewhere() -> None:
-    made = batch([a_receipt(number) for number in range(5)])
-    signature, shown = signed(NODE, made), inclusion(made, 3)
+    made = batch_bytes([a_receipt(number) for number in range(5)])
+    signature, shown = sign_batch(NODE, made), inclusion(made, 3)
     forged = receipt_bytes(a_receipt(9))
     wrong = [
         dataclasses.replace(shown, receipt=forged),
@@ -232,14 +232,14 @@ def test_what_is_shown_alone_cannot_be_another_or_stand_elsewhere() -> None:
         dataclasses.replace(shown, path=shown.path + bytes(32)),
         dataclasses.replace(shown, root=bytes(32)),
         Inclusion(forged, 0, 1, leaf_hash(forged), b""),
-        Inclusion(forged, 0, 5, Tree([leaf_hash(forged)] * 5).root, Tree([leaf_hash(forged)] * 5).path(0)),
+        Inclusion(forged, 0, 5, MerkleTree([leaf_hash(forged)] * 5).root, MerkleTree([leaf_hash(forged)] * 5).path(0)),
     ]
     assert not [one for one in wrong if isinstance(verify_inclusion(one, signature, NODE.key), Receipt)]
     assert verify_inclusion(shown, signature, STRANGER.key) is ReceiptRefusal.RECEIPTS_FORGED
 
 
 def test_an_inner_node_of_the_tree_cannot_be_shown_as_a_receipt() -> None:
-    made = batch([a_receipt(1), a_receipt(2)])
+    made = batch_bytes([a_receipt(1), a_receipt(2)])
     pair = leaf_hash(receipt_bytes(a_receipt(1))) + leaf_hash(receipt_bytes(a_receipt(2)))
     shown = Inclusion(pair, 0, 1, inclusion(made, 0).root, b"")
-    assert isinstance(verify_inclusion(shown, signed(NODE, made), NODE.key), ReceiptRefusal)
+    assert isinstance(verify_inclusion(shown, sign_batch(NODE, made), NODE.key), ReceiptRefusal)

@@ -11,10 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.worlds.sealed_results import opened_whole
-from tidemill.core.jobs.archives import ResultFilesRefusal, archive, archived_bytes, fits, head, in_order, read_archive
+from tidemill.core.jobs.archives import (
+    ResultFilesRefusal,
+    archive,
+    archived_bytes,
+    file_header,
+    fits,
+    in_order,
+    read_archive,
+)
 from tidemill.core.jobs.results import (
     PIECE_BYTES,
-    Bound,
+    ResultBinding,
     ResultRefusal,
     envelope,
     is_reader,
@@ -26,7 +34,7 @@ from tidemill.core.jobs.results import (
 )
 
 KEY = bytes(range(32))
-BOUND = Bound(UUID(int=1), UUID(int=2), 3)
+BOUND = ResultBinding(UUID(int=1), UUID(int=2), 3)
 OTHERS = [replace(BOUND, task_id=UUID(int=9)), replace(BOUND, attempt_id=UUID(int=9)), replace(BOUND, lease=4)]
 SIZES = [0, 1, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 3 * PIECE_BYTES]
 
@@ -51,7 +59,7 @@ def test_any_tar_reads_an_archive(files: dict[PurePosixPath, bytes]) -> None:
 
 
 def test_a_file_above_8_gib_has_a_size_that_tar_reads() -> None:
-    member = tarfile.TarInfo.frombuf(head(PurePosixPath("weights"), 20 * 1024**3), "utf-8", "strict")
+    member = tarfile.TarInfo.frombuf(file_header(PurePosixPath("weights"), 20 * 1024**3), "utf-8", "strict")
     assert member.size == 20 * 1024**3
 
 
@@ -102,7 +110,7 @@ def test_a_cut_longer_changed_or_mixed_result_does_not_open(size: int) -> None:
 
 
 @pytest.mark.parametrize("other", OTHERS)
-def test_neither_a_result_nor_its_key_opens_for_another_attempt(other: Bound) -> None:
+def test_neither_a_result_nor_its_key_opens_for_another_attempt(other: ResultBinding) -> None:
     private = b"p" * 32
     sealed = b"".join(seal([b"result"], KEY, BOUND))
     assert opened_whole(sealed, KEY, other) is ResultRefusal.RESULT_DOES_NOT_OPEN

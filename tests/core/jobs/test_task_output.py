@@ -3,10 +3,18 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.core.jobs.task_output import AT_ONCE, HEAD_CHARACTERS, HEAD_LINES, LINE_MAX, TAIL_LINES, TaskOutput, Told
+from tidemill.core.jobs.task_output import (
+    AT_ONCE,
+    HEAD_CHARACTERS,
+    HEAD_LINES,
+    LINE_MAX,
+    TAIL_LINES,
+    OutputLines,
+    TaskOutput,
+)
 
 
-def lines_of(told: list[Told]) -> dict[int, str]:
+def lines_of(told: list[OutputLines]) -> dict[int, str]:
     return {one.first + place: line for one in told for place, line in enumerate(one.lines)}
 
 
@@ -15,9 +23,9 @@ def test_lines_are_told_as_they_come_however_they_are_cut() -> None:
     output.said("stdout", b"one\ntw")
     output.said("stderr", b"other\n")
     output.said("stdout", b"o\nthr")
-    assert output.due() == [Told(0, ("one", "other", "two"))]
+    assert output.due() == [OutputLines(0, ("one", "other", "two"))]
     assert output.due() == []
-    assert output.rest() == [Told(3, ("thr",))]
+    assert output.rest() == [OutputLines(3, ("thr",))]
 
 
 @given(st.lists(st.binary(max_size=300), max_size=20))

@@ -13,33 +13,41 @@ import pytest
 from tidemill.agent.machine.bench import Bench
 from tidemill.core.bounded_json import Malformed
 from tidemill.core.clock import SECOND
-from tidemill.core.merkle import Tree, drawn_places, leaf_hash, shows
-from tidemill.core.nodes.challenge.judgement import memory_holds, speed_holds
+from tidemill.core.merkle import MerkleTree, drawn_places, is_leaf_of, leaf_hash
+from tidemill.core.nodes.challenge.judgement import is_memory_shown, is_speed_shown
 from tidemill.core.nodes.challenge.memory import ancestors, hardened, pages_of
 from tidemill.core.nodes.challenge.messages import (
     BODY_MAX_BYTES,
     PAGES_DRAWN,
-    Answer,
+    AnswerStep,
+    ChallengeAnswer,
+    ChallengePart,
     DeviceDraw,
+    DeviceOpenings,
+    DevicePair,
     DeviceTask,
     LinkRate,
-    Pair,
-    Part,
-    Shown,
-    Step,
     answer_bytes,
     answer_of,
     as_text,
-    order_bytes,
-    order_of,
+    instruction_bytes,
+    instruction_of,
     page_opening_bytes,
     row_opening_bytes,
 )
 from tidemill.core.nodes.challenge.multiplication import left_rows, right_matrix, right_times, row_digests
-from tidemill.core.nodes.challenge.sizes import Asked, AskedDevice, ask_order, asked, asked_mib, device_draw, draw_order
-from tidemill.core.nodes.challenge.states import STATES, Happening, State, after
+from tidemill.core.nodes.challenge.sizes import (
+    ChallengedDevice,
+    ChallengePlan,
+    ask_instruction,
+    challenge_mib,
+    device_draw,
+    draw_instruction,
+    plan_challenge,
+)
+from tidemill.core.nodes.challenge.states import STATES, ChallengeHappening, ChallengeState, after
 from tidemill.core.nodes.challenge.tasks import SIDE_MAX, MemoryTask, SpeedTask
-from tidemill.core.nodes.challenge.verdict import ChallengeRefusal, Held, figures, findings, nvlink_ppm
+from tidemill.core.nodes.challenge.verdict import ChallengeRefusal, DeviceCheck, figures, nvlink_ppm, unsupported_claims
 from tidemill.core.nodes.machine.hardware import Device, DeviceKind, DeviceLink, LinkKind, Machine
 from tidemill.core.settings.sections.challenge import ChallengeSettings
 from tidemill.core.settings.sections.money import NvlinkSettings
@@ -59,10 +67,10 @@ def bench(task: DeviceTask = TASK) -> Bench:
     return made
 
 
-def shown(made: Bench, draw: DeviceDraw, task: DeviceTask = TASK) -> Shown:
-    return Shown(
-        made.trees[Part.SPEED].root,
-        made.trees[Part.MEMORY].root,
+def shown(made: Bench, draw: DeviceDraw, task: DeviceTask = TASK) -> DeviceOpenings:
+    return DeviceOpenings(
+        made.trees[ChallengePart.SPEED].root,
+        made.trees[ChallengePart.MEMORY].root,
         {place: made.shown_page(task.memory, place) for place in draw.pages},
         {place: made.shown_row(task.speed, place) for place in draw.rows},
     )
@@ -84,8 +92,8 @@ def draw() -> DeviceDraw:
 
 def test_an_honest_device_passes(honest: Bench, draw: DeviceDraw) -> None:
     said = shown(honest, draw)
-    assert memory_holds(TASK, draw, said)
-    assert speed_holds(TASK, draw, said, random_for())
+    assert is_memory_shown(TASK, draw, said)
+    assert is_speed_shown(TASK, draw, said, random_for())
 
 
 def test_hardening_needs_every_round() -> None:
@@ -97,9 +105,9 @@ def test_hardening_needs_every_round() -> None:
 
 def test_pages_of_the_first_step_are_checked_against_the_seed(honest: Bench) -> None:
     first = DeviceDraw(0, (0, 31, 32), ())
-    assert memory_holds(TASK, first, shown(honest, first))
+    assert is_memory_shown(TASK, first, shown(honest, first))
     other = replace(TASK, memory=replace(TASK.memory, seed=7))
-    assert not memory_holds(other, first, shown(honest, first))
+    assert not is_memory_shown(other, first, shown(honest, first))
 
 
 @pytest.mark.parametrize("field", ["seed", "rounds"])
@@ -108,29 +116,29 @@ def test_the_memory_of_another_task_does_not_hold(honest: Bench, draw: DeviceDra
     memory = replace(TASK.memory, **{field: getattr(TASK.memory, field) + 1})
     later = DeviceDraw(0, tuple(place for place in draw.pages if place >= 32), ())
     other = bench(replace(TASK, memory=memory))
-    assert not memory_holds(TASK, later, shown(other, later, replace(TASK, memory=memory)))
+    assert not is_memory_shown(TASK, later, shown(other, later, replace(TASK, memory=memory)))
 
 
 def test_the_product_of_another_task_does_not_hold(honest: Bench, draw: DeviceDraw) -> None:
     task = replace(TASK, speed=replace(TASK.speed, seed=6))
-    assert not speed_holds(task, draw, shown(honest, draw), random_for())
+    assert not is_speed_shown(task, draw, shown(honest, draw), random_for())
 
 
 def test_a_page_or_a_row_that_was_not_opened_fails(honest: Bench, draw: DeviceDraw) -> None:
     said = shown(honest, draw)
     fewer_pages = {place: said.pages[place] for place in draw.pages[1:]}
     fewer_rows = {place: said.rows[place] for place in draw.rows[1:]}
-    assert not memory_holds(TASK, draw, replace(said, pages=fewer_pages))
-    assert not speed_holds(TASK, draw, replace(said, rows=fewer_rows), random_for())
+    assert not is_memory_shown(TASK, draw, replace(said, pages=fewer_pages))
+    assert not is_speed_shown(TASK, draw, replace(said, rows=fewer_rows), random_for())
 
 
 def test_every_changed_bit_of_an_opening_is_noticed(honest: Bench) -> None:
     one = DeviceDraw(0, (700,), (300,))
     said = shown(honest, one)
     for at in range(0, len(said.pages[700]), 97):
-        assert not memory_holds(TASK, one, replace(said, pages={700: flipped(said.pages[700], at)})), at
+        assert not is_memory_shown(TASK, one, replace(said, pages={700: flipped(said.pages[700], at)})), at
     for at in range(0, len(said.rows[300]), 97):
-        assert not speed_holds(TASK, one, replace(said, rows={300: flipped(said.rows[300], at)}), random_for()), at
+        assert not is_speed_shown(TASK, one, replace(said, rows={300: flipped(said.rows[300], at)}), random_for()), at
 
 
 def flipped(content: bytes, at: int) -> bytes:
@@ -140,34 +148,34 @@ def flipped(content: bytes, at: int) -> bytes:
 def test_a_commitment_that_was_changed_after_the_draw_fails(honest: Bench, draw: DeviceDraw) -> None:
     """Honest openings against a root that was said before anything was computed."""
     said = shown(honest, draw)
-    assert not memory_holds(TASK, draw, replace(said, memory_root=bytes(32)))
-    assert not speed_holds(TASK, draw, replace(said, speed_root=bytes(32)), random_for())
+    assert not is_memory_shown(TASK, draw, replace(said, memory_root=bytes(32)))
+    assert not is_speed_shown(TASK, draw, replace(said, speed_root=bytes(32)), random_for())
 
 
 def test_openings_of_other_places_than_the_drawn_ones_fail(honest: Bench, draw: DeviceDraw) -> None:
     said = shown(honest, draw)
     turned = dict(zip(said.pages, [*list(said.pages.values())[1:], next(iter(said.pages.values()))], strict=True))
-    assert not memory_holds(TASK, draw, replace(said, pages=turned))
+    assert not is_memory_shown(TASK, draw, replace(said, pages=turned))
 
 
 def test_memory_filled_with_anything_else_fails(draw: DeviceDraw) -> None:
     cheat = bench()
     cheat.pages = np.random.default_rng(1).integers(0, 2**63, cheat.pages.shape).astype(np.uint64)
-    cheat.trees[Part.MEMORY] = tree_of(cheat)
-    assert not memory_holds(TASK, draw, shown(cheat, draw))
+    cheat.trees[ChallengePart.MEMORY] = tree_of(cheat)
+    assert not is_memory_shown(TASK, draw, shown(cheat, draw))
 
 
-def tree_of(made: Bench) -> Tree:
-    return Tree(leaf_hash(page.tobytes()) for page in made.pages)
+def tree_of(made: Bench) -> MerkleTree:
+    return MerkleTree(leaf_hash(page.tobytes()) for page in made.pages)
 
 
 def test_a_tenth_of_wrong_pages_is_found_nine_times_in_ten() -> None:
     cheat = bench()
     wrong = np.random.default_rng(2).permutation(TASK.memory.pages)[: TASK.memory.pages // 10]
     cheat.pages[wrong] ^= np.uint64(1)
-    cheat.trees[Part.MEMORY] = tree_of(cheat)
+    cheat.trees[ChallengePart.MEMORY] = tree_of(cheat)
     draws = [device_draw(TASK, bytes([number])) for number in range(60)]
-    found = sum(not memory_holds(TASK, one, shown(cheat, one)) for one in draws)
+    found = sum(not is_memory_shown(TASK, one, shown(cheat, one)) for one in draws)
     assert found >= 54
 
 
@@ -241,9 +249,9 @@ def test_the_cheap_way_to_a_vector_shows_no_rows(honest: Bench) -> None:
     cheat = bench()
     cheat.digests = secrets.token_bytes(len(cheat.digests))
     leaves = [cheat.digests[at : at + 512] for at in range(0, len(cheat.digests), 512)]
-    cheat.trees[Part.SPEED] = Tree(map(leaf_hash, leaves))
+    cheat.trees[ChallengePart.SPEED] = MerkleTree(map(leaf_hash, leaves))
     draw = device_draw(TASK, secrets.token_bytes(32))
-    assert not speed_holds(TASK, draw, shown(cheat, draw), random_for())
+    assert not is_speed_shown(TASK, draw, shown(cheat, draw), random_for())
 
 
 def test_a_faster_way_that_is_wrong_is_found() -> None:
@@ -259,11 +267,11 @@ def test_a_faster_way_that_is_wrong_is_found() -> None:
         digests[number * 256 : (number + 1) * 256] = row_digests(wrong, np)
         cheat.digests = digests.tobytes()
         leaves = [cheat.digests[at : at + 512] for at in range(0, len(cheat.digests), 512)]
-        cheat.trees[Part.SPEED] = Tree(map(leaf_hash, leaves))
+        cheat.trees[ChallengePart.SPEED] = MerkleTree(map(leaf_hash, leaves))
         row = wrong[9].tobytes() + cheat.shown_row(TASK.speed, place)[1024:]
         one = DeviceDraw(0, (), (place,))
-        said = Shown(cheat.trees[Part.SPEED].root, b"", {}, {place: row})
-        assert not speed_holds(TASK, one, said, random_for())
+        said = DeviceOpenings(cheat.trees[ChallengePart.SPEED].root, b"", {}, {place: row})
+        assert not is_speed_shown(TASK, one, said, random_for())
 
 
 def test_rows_are_exact_at_the_largest_size() -> None:
@@ -287,15 +295,15 @@ def test_the_left_matrices_have_nothing_in_common() -> None:
 
 def test_a_leaf_is_shown_only_at_its_place_and_by_a_path_of_the_right_length() -> None:
     leaves = [bytes([number]) for number in range(13)]
-    tree = Tree(map(leaf_hash, leaves))
+    tree = MerkleTree(map(leaf_hash, leaves))
     for place, leaf in enumerate(leaves):
-        assert shows(tree.root, 13, place, leaf, tree.path(place))
-        assert not shows(tree.root, 13, (place + 1) % 13, leaf, tree.path(place))
-        assert not shows(tree.root, 13, place, b"x", tree.path(place))
-        assert not shows(tree.root, 13, place, leaf, tree.path(place)[:-32])
-        assert not shows(tree.root, 13, place + 16, leaf, tree.path(place))
+        assert is_leaf_of(tree.root, 13, place, leaf, tree.path(place))
+        assert not is_leaf_of(tree.root, 13, (place + 1) % 13, leaf, tree.path(place))
+        assert not is_leaf_of(tree.root, 13, place, b"x", tree.path(place))
+        assert not is_leaf_of(tree.root, 13, place, leaf, tree.path(place)[:-32])
+        assert not is_leaf_of(tree.root, 13, place + 16, leaf, tree.path(place))
     inner = leaf_hash(leaves[0]) + leaf_hash(leaves[1])
-    assert not shows(tree.root, 7, 0, inner, tree.path(0)[32:])
+    assert not is_leaf_of(tree.root, 7, 0, inner, tree.path(0)[32:])
 
 
 def test_drawn_places_are_different_and_follow_from_the_draw() -> None:
@@ -312,10 +320,10 @@ def machine(*devices: Device, links: tuple[DeviceLink, ...] = ()) -> Machine:
 
 
 def test_a_cpu_is_asked_for_little_and_a_gpu_for_nearly_all() -> None:
-    assert asked_mib(CPU, SETTINGS) == 1024
-    assert asked_mib(replace(CPU, memory_mib=1000), SETTINGS) == 250
-    assert asked_mib(GPU, SETTINGS) == int(24_576 * 0.8)
-    wanted = asked(machine(GPU), {}, b"seed", SETTINGS)
+    assert challenge_mib(CPU, SETTINGS) == 1024
+    assert challenge_mib(replace(CPU, memory_mib=1000), SETTINGS) == 250
+    assert challenge_mib(GPU, SETTINGS) == int(24_576 * 0.8)
+    wanted = plan_challenge(machine(GPU), {}, b"seed", SETTINGS)
     task = wanted.devices[0].task
     assert 20_000 < task.memory.rounds < 60_000
     assert task.memory.mib == pytest.approx(24_576 * 0.8, rel=0.01)
@@ -323,25 +331,31 @@ def test_a_cpu_is_asked_for_little_and_a_gpu_for_nearly_all() -> None:
 
 
 def test_a_failing_device_is_asked_for_nothing_and_every_seed_is_another() -> None:
-    wanted = asked(machine(GPU, replace(GPU, index=1, failing="lost"), replace(GPU, index=2)), {}, b"seed", SETTINGS)
+    wanted = plan_challenge(
+        machine(GPU, replace(GPU, index=1, failing="lost"), replace(GPU, index=2)), {}, b"seed", SETTINGS
+    )
     assert list(wanted.tasks) == [0, 2]
     seeds = {seed for task in wanted.tasks.values() for seed in (task.speed.seed, task.memory.seed)}
     assert len(seeds) == 4
-    assert seeds.isdisjoint(task.speed.seed for task in asked(machine(GPU), {}, b"other", SETTINGS).tasks.values())
+    assert seeds.isdisjoint(
+        task.speed.seed for task in plan_challenge(machine(GPU), {}, b"other", SETTINGS).tasks.values()
+    )
 
 
 def test_an_order_for_the_largest_machine_fits_and_is_read_back() -> None:
     devices = [replace(GPU, index=index, uuid=f"GPU-{index}") for index in range(64)]
     links = tuple(DeviceLink(0, index, LinkKind.NVLINK, 4) for index in range(1, 64))
-    wanted = asked(machine(*devices, links=links), {}, b"seed", SETTINGS)
-    for order in (ask_order(CHALLENGE, wanted, 600), draw_order(CHALLENGE, wanted, b"draw", 600)):
-        assert order_of(order_bytes(order)) == order
+    wanted = plan_challenge(machine(*devices, links=links), {}, b"seed", SETTINGS)
+    for order in (ask_instruction(CHALLENGE, wanted, 600), draw_instruction(CHALLENGE, wanted, b"draw", 600)):
+        assert instruction_of(instruction_bytes(order)) == order
 
 
 def test_the_largest_openings_fit_into_a_report() -> None:
     memory, speed = MemoryTask(0, 2**16, 2**16, 1), SpeedTask(0, SIDE_MAX, 1_000_000)
     for size in (page_opening_bytes(memory, memory.pages - 1), row_opening_bytes(speed)):
-        answer = Answer(CHALLENGE.hex, 63, Step.OPENING, Part.MEMORY, 2**48, as_text(bytes(size)))
+        answer = ChallengeAnswer(
+            CHALLENGE.hex, 63, AnswerStep.OPENING, ChallengePart.MEMORY, 2**48, as_text(bytes(size))
+        )
         body = answer_bytes(answer)
         assert len(body) <= BODY_MAX_BYTES
         assert answer_of(body) == answer
@@ -366,54 +380,57 @@ def test_a_malformed_answer_is_read_as_one(body: bytes) -> None:
 
 def test_an_answer_fits_only_what_was_asked_and_drawn(draw: DeviceDraw) -> None:
     root = as_text(bytes(32))
-    commitment = Answer(CHALLENGE.hex, 0, Step.COMMITMENT, Part.MEMORY, shown=root)
+    commitment = ChallengeAnswer(CHALLENGE.hex, 0, AnswerStep.COMMITMENT, ChallengePart.MEMORY, shown=root)
     assert commitment.fits(TASK, None)
     assert not replace(commitment, shown=as_text(bytes(31))).fits(TASK, None)
     assert not replace(commitment, shown="not base64!").fits(TASK, None)
     assert not replace(commitment, place=1).fits(TASK, None)
     place = max(draw.pages)
     content = as_text(bytes(page_opening_bytes(TASK.memory, place)))
-    opening = Answer(CHALLENGE.hex, 0, Step.OPENING, Part.MEMORY, place, content)
+    opening = ChallengeAnswer(CHALLENGE.hex, 0, AnswerStep.OPENING, ChallengePart.MEMORY, place, content)
     assert opening.fits(TASK, draw)
     assert not opening.fits(TASK, None)
-    assert not replace(opening, part=Part.SPEED).fits(TASK, draw)
+    assert not replace(opening, part=ChallengePart.SPEED).fits(TASK, draw)
     undrawn = next(other for other in range(2048) if other not in draw.pages)
     assert not replace(opening, place=undrawn).fits(TASK, draw)
     assert replace(opening, challenge="z" * 32).challenge_id is None
 
 
 def test_words_that_cannot_be_shown_are_shortened() -> None:
-    body = answer_bytes(Answer(CHALLENGE.hex, 0, Step.CANNOT, words="out\nof\x00memory" + "x" * 1000))
+    body = answer_bytes(ChallengeAnswer(CHALLENGE.hex, 0, AnswerStep.CANNOT, words="out\nof\x00memory" + "x" * 1000))
     read = answer_of(body)
-    assert isinstance(read, Answer)
+    assert isinstance(read, ChallengeAnswer)
     assert read.words.startswith("outofmemoryx")
 
 
-def asked_gpu(**changes: int) -> AskedDevice:
-    device = asked(machine(GPU), {}, b"seed", SETTINGS).devices[0]
+def asked_gpu(**changes: int) -> ChallengedDevice:
+    device = plan_challenge(machine(GPU), {}, b"seed", SETTINGS).devices[0]
     return replace(device, **changes)
 
 
-def judged(device: AskedDevice, held: Held) -> tuple[int, list[ChallengeRefusal], str]:
-    of_devices = figures(Asked((device,)), {0: held}, (), NvlinkSettings())
-    found = findings(of_devices, {0: held}, SETTINGS)
+def judged(device: ChallengedDevice, held: DeviceCheck) -> tuple[int, list[ChallengeRefusal], str]:
+    of_devices = figures(ChallengePlan((device,)), {0: held}, (), NvlinkSettings())
+    found = unsupported_claims(of_devices, {0: held}, SETTINGS)
     return of_devices[0].measured_ops_per_s, [one.refusal for one in found], " ".join(one.sentence for one in found)
 
 
-def seconds_for(device: AskedDevice, speed: float) -> int:
+def seconds_for(device: ChallengedDevice, speed: float) -> int:
     return int(device.task.speed.operations / speed * SECOND)
 
 
 def test_a_card_as_fast_as_it_claims_passes_and_counts_no_more_than_the_catalogue() -> None:
     device = asked_gpu()
-    assert judged(device, Held(True, True, seconds_for(device, 20e12)))[:2] == (pytest.approx(20e12, rel=1e-3), [])
-    assert judged(device, Held(True, True, seconds_for(device, 500e12)))[0] == device.catalogue_ops_per_s
-    assert judged(device, Held(True, True, 0))[0] == device.catalogue_ops_per_s
+    assert judged(device, DeviceCheck(True, True, seconds_for(device, 20e12)))[:2] == (
+        pytest.approx(20e12, rel=1e-3),
+        [],
+    )
+    assert judged(device, DeviceCheck(True, True, seconds_for(device, 500e12)))[0] == device.catalogue_ops_per_s
+    assert judged(device, DeviceCheck(True, True, 0))[0] == device.catalogue_ops_per_s
 
 
 def test_a_slow_card_is_refused_with_its_figures() -> None:
     device = asked_gpu()
-    _, refusals, sentence = judged(device, Held(True, True, seconds_for(device, 3e12)))
+    _, refusals, sentence = judged(device, DeviceCheck(True, True, seconds_for(device, 3e12)))
     assert refusals == [ChallengeRefusal.SPEED_BELOW_CATALOGUE]
     assert "3,000.0 billion" in sentence
     assert "20%" in sentence
@@ -422,19 +439,21 @@ def test_a_slow_card_is_refused_with_its_figures() -> None:
 def test_one_card_shown_as_eight_is_too_slow() -> None:
     """All of an owner's devices work at once, so a card that does the work of eight has an eighth of its speed."""
     device = asked_gpu()
-    eighth = Held(True, True, seconds_for(device, 0.9 * device.catalogue_ops_per_s / 8))
+    eighth = DeviceCheck(True, True, seconds_for(device, 0.9 * device.catalogue_ops_per_s / 8))
     assert judged(device, eighth)[1] == [ChallengeRefusal.SPEED_BELOW_CATALOGUE]
 
 
 def test_a_device_much_slower_than_before_is_refused() -> None:
     device = asked_gpu(catalogue_ops_per_s=0, earlier_ops_per_s=10**12)
-    assert judged(device, Held(True, True, seconds_for(device, 0.2e12)))[1] == [ChallengeRefusal.SPEED_BELOW_EARLIER]
-    assert judged(device, Held(True, True, seconds_for(device, 0.3e12)))[1] == []
+    assert judged(device, DeviceCheck(True, True, seconds_for(device, 0.2e12)))[1] == [
+        ChallengeRefusal.SPEED_BELOW_EARLIER
+    ]
+    assert judged(device, DeviceCheck(True, True, seconds_for(device, 0.3e12)))[1] == []
 
 
 def test_what_did_not_hold_is_said_and_counts_nothing() -> None:
     device = asked_gpu()
-    speed, refusals, sentence = judged(device, Held(False, False, 1))
+    speed, refusals, sentence = judged(device, DeviceCheck(False, False, 1))
     assert speed == 0
     assert refusals == [ChallengeRefusal.MEMORY_NOT_SHOWN, ChallengeRefusal.PRODUCT_WRONG]
     assert "24,576 MiB" in sentence
@@ -454,16 +473,18 @@ def test_what_did_not_hold_is_said_and_counts_nothing() -> None:
 def test_links_are_worth_what_they_carry(mb_per_s: int | None, ppm: int) -> None:
     devices = (asked_gpu(nvlink_gb_per_s=112), asked_gpu(nvlink_gb_per_s=112))
     rates = [] if mb_per_s is None else [LinkRate(0, 1, mb_per_s)]
-    assert nvlink_ppm(Asked(devices, (Pair(0, 1),)), devices[0], rates, NvlinkSettings()) == ppm
-    assert nvlink_ppm(Asked(devices), devices[0], rates, NvlinkSettings()) == 1_000_000, "nobody claimed that link"
+    assert nvlink_ppm(ChallengePlan(devices, (DevicePair(0, 1),)), devices[0], rates, NvlinkSettings()) == ppm
+    assert nvlink_ppm(ChallengePlan(devices), devices[0], rates, NvlinkSettings()) == 1_000_000, (
+        "nobody claimed that link"
+    )
 
 
 def test_what_is_over_stays_over_and_every_state_is_reached() -> None:
-    over = {State.PASSED, State.FAILED, State.EXPIRED, State.CANNOT}
+    over = {ChallengeState.PASSED, ChallengeState.FAILED, ChallengeState.EXPIRED, ChallengeState.CANNOT}
     assert not [pair for pair in STATES if pair[0] in over]
-    assert set(STATES.values()) | {State.ASKED} == set(State)
-    assert after(State.ASKED, Happening.OPENED_ALL) is None
-    assert after(State.PASSED, Happening.DISPROVED) is None
+    assert set(STATES.values()) | {ChallengeState.ASKED} == set(ChallengeState)
+    assert after(ChallengeState.ASKED, ChallengeHappening.OPENED_ALL) is None
+    assert after(ChallengeState.PASSED, ChallengeHappening.DISPROVED) is None
 
 
 def test_a_measured_speed_is_that_of_the_machine() -> None:

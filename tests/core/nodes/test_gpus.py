@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.core.nodes.machine.gpu_models import AMD, NVIDIA, Gpu, Memory
-from tidemill.core.nodes.machine.gpus import CATALOGUE, key, memory_fits, models_named, recognised
+from tidemill.core.nodes.machine.gpu_models import AMD, NVIDIA, GpuType, MemoryKind
+from tidemill.core.nodes.machine.gpus import CATALOGUE, key, memory_fits, recognised, types_named
 
 REPORTED = [
     ("NVIDIA GeForce RTX 3090", 24_576, False, "GeForce RTX 3090"),
@@ -79,7 +79,7 @@ def test_any_name_at_all_has_an_answer(name: str, memory_mib: int) -> None:
 
 
 def test_a_name_with_two_sizes_is_the_one_whose_memory_is_nearest() -> None:
-    assert [gpu.memory_mib for gpu in models_named("GeForce RTX 3060")] == [8_192, 12_288]
+    assert [gpu.memory_mib for gpu in types_named("GeForce RTX 3060")] == [8_192, 12_288]
     assert _cores("GeForce RTX 3080", 10_010) == 8_704
     assert _cores("GeForce RTX 3080", 12_053) == 8_960
 
@@ -102,7 +102,7 @@ def test_memory_that_a_model_cannot_have_does_not_fit(name: str, memory_mib: int
 
 
 @pytest.mark.parametrize("gpu", CATALOGUE, ids=lambda gpu: f"{gpu.name}-{gpu.memory_mib}")
-def test_every_row_can_be(gpu: Gpu) -> None:
+def test_every_row_can_be(gpu: GpuType) -> None:
     assert 3_072 <= gpu.memory_mib <= 300_000
     assert gpu.memory_mib % 1_024 == 0
     assert gpu.cores % 64 == 0
@@ -110,12 +110,12 @@ def test_every_row_can_be(gpu: Gpu) -> None:
     assert 0.85 <= two_a_cycle_ghz <= (3.2 if gpu in NVIDIA else 6.4), "newer cores by AMD do four operations a cycle"
     assert gpu.fp32_tflops / 70 <= gpu.fp16_tflops <= gpu.fp32_tflops * 30
     assert 128 <= gpu.memory_gb_per_s <= 8_192
-    assert gpu.memory_gb_per_s >= (500 if gpu.memory is Memory.HBM else 0)
-    assert gpu.memory is Memory.HBM or gpu.memory_gb_per_s < 2_000
+    assert gpu.memory_gb_per_s >= (500 if gpu.memory is MemoryKind.HBM else 0)
+    assert gpu.memory is MemoryKind.HBM or gpu.memory_gb_per_s < 2_000
 
 
 @pytest.mark.parametrize("gpu", [gpu for gpu in CATALOGUE if gpu.nvlink], ids=lambda gpu: gpu.name)
-def test_every_nvlink_can_be(gpu: Gpu) -> None:
+def test_every_nvlink_can_be(gpu: GpuType) -> None:
     assert gpu.nvlink
     most_gb_per_s = {1: 160, 2: 300, 3: 600, 4: 900, 5: 1_800}
     assert 50 <= gpu.nvlink.gb_per_s <= most_gb_per_s[gpu.nvlink.generation]

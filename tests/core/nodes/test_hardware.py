@@ -15,12 +15,12 @@ from tidemill.core.nodes.machine.hardware import (
     Device,
     DeviceKind,
     DeviceLink,
-    Engine,
+    EngineVersion,
+    HardwareObjection,
     HardwareRefusal,
     LinkKind,
     Machine,
     Network,
-    Objection,
     Pcie,
     facts_of,
     machine_of,
@@ -77,7 +77,7 @@ machines = st.builds(
     disk_mib=st.integers(0, 2**53),
     devices=st.lists(devices, max_size=4).map(tuple),
     links=st.lists(links, max_size=4).map(tuple),
-    engines=st.lists(st.builds(Engine, texts, texts), max_size=3).map(tuple),
+    engines=st.lists(st.builds(EngineVersion, texts, texts), max_size=3).map(tuple),
     network=st.builds(Network, st.none() | mib, st.none() | mib, st.none() | st.integers(0, 1000), st.none() | texts),
 )
 
@@ -140,7 +140,7 @@ def test_what_does_not_fit_is_refused_with_its_place(path: tuple[str | int, ...]
         place = place[step]
     place[path[-1]] = value
     refused = machine_of(json.dumps(told).encode())
-    assert isinstance(refused, Objection)
+    assert isinstance(refused, HardwareObjection)
     assert refused.refusal is HardwareRefusal.FACTS_MALFORMED
     assert refused.sentence.startswith(said)
 
@@ -164,13 +164,13 @@ def test_what_does_not_fit_is_refused_with_its_place(path: tuple[str | int, ...]
 )
 def test_a_body_that_is_no_machine_is_refused(body: bytes) -> None:
     refused = machine_of(body)
-    assert isinstance(refused, Objection)
+    assert isinstance(refused, HardwareObjection)
     assert refused.refusal is HardwareRefusal.FACTS_MALFORMED
 
 
 @given(st.binary(max_size=300))
 def test_any_bytes_at_all_are_read_or_refused(body: bytes) -> None:
-    assert isinstance(machine_of(body), Objection | Machine)
+    assert isinstance(machine_of(body), HardwareObjection | Machine)
 
 
 @pytest.mark.parametrize(
@@ -245,5 +245,5 @@ def test_a_machine_that_can_be_meets_no_objection(one: Machine) -> None:
 def test_a_claim_that_cannot_be_is_refused_with_both_figures(
     one: Machine, refusal: HardwareRefusal, figures: str
 ) -> None:
-    assert objections(one) == (Objection(refusal, figures),)
+    assert objections(one) == (HardwareObjection(refusal, figures),)
     assert objections(one)[0].sentence == f"{figures} {refusal.sentence}"

@@ -12,32 +12,32 @@ from tidemill.core.accounts.roles import Role
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.nodes.admission import (
     CLONE_TOLD_EVERY_US,
+    AdmissionDecision,
+    AdmissionRecords,
     AdmissionRefusal,
+    Admit,
     Applicant,
     DoorRules,
-    Found,
-    LetIn,
+    NodeAtDoor,
     Owner,
     Register,
-    Standing,
-    TurnedAway,
-    Verdict,
+    TurnAway,
     decide,
 )
 from tidemill.core.nodes.join_tokens import (
     LIFETIME_MAX_S,
     USES_MAX,
     JoinToken,
+    JoinTokenParts,
     JoinTokenRefusal,
-    Shown,
-    checked_token,
     letter_due,
-    may_join,
-    read,
+    read_token,
+    refused_join,
+    refused_token,
     sha256,
-    written,
+    write_token,
 )
-from tidemill.core.nodes.life import Life, LifeRefusal
+from tidemill.core.nodes.life import LifeRefusal, NodeLife
 from tidemill.core.nodes.versions import is_accepted, is_version
 from tidemill.core.refusals import Refusal
 from tidemill.core.signatures import fingerprint
@@ -55,8 +55,8 @@ def token(number: int = 5, **changed: object) -> JoinToken:
     return replace(made, **changed)  # type: ignore[arg-type]
 
 
-def node(**changed: object) -> Standing:
-    made = Standing(UUID(int=9), ANN, KEY, Life.ACTIVE, None, None, RUN, False, None)
+def node(**changed: object) -> NodeAtDoor:
+    made = NodeAtDoor(UUID(int=9), ANN, KEY, NodeLife.ACTIVE, None, None, RUN, False, None)
     return replace(made, **changed)  # type: ignore[arg-type]
 
 
@@ -64,9 +64,9 @@ def owner(account_id: UUID = ANN, **changed: object) -> Owner:
     return replace(Owner(account_id, frozenset({Role.PROVIDER}), False), **changed)  # type: ignore[arg-type]
 
 
-def found(nodes: tuple[Standing, ...] = (), tokens: tuple[JoinToken, ...] = (), *owners: Owner) -> Found:
+def found(nodes: tuple[NodeAtDoor, ...] = (), tokens: tuple[JoinToken, ...] = (), *owners: Owner) -> AdmissionRecords:
     people = owners or (owner(ANN), owner(BEN))
-    return Found(
+    return AdmissionRecords(
         {one.key: one for one in nodes},
         frozenset(one.id for one in nodes),
         {hash_of(one): one for one in tokens},
@@ -82,27 +82,27 @@ def newcomer(one: JoinToken, key: bytes = KEY, instance: UUID = RUN) -> Applican
     return Applicant(key, instance, "tidemill/0.3", "198.51.100.7", None, hash_of(one))
 
 
-def known(one: Standing, instance: UUID = RUN, **changed: object) -> Applicant:
+def known(one: NodeAtDoor, instance: UUID = RUN, **changed: object) -> Applicant:
     made = Applicant(one.key, instance, "tidemill/0.3", "198.51.100.7", one.id)
     return replace(made, **changed)  # type: ignore[arg-type]
 
 
-def alone(applicant: Applicant, known_to_us: Found) -> Verdict:
+def alone(applicant: Applicant, known_to_us: AdmissionRecords) -> AdmissionDecision:
     (verdict,) = decide([applicant], known_to_us, RULES, NOW)
     return verdict
 
 
-def refusal(applicant: Applicant, known_to_us: Found) -> Refusal:
+def refusal(applicant: Applicant, known_to_us: AdmissionRecords) -> Refusal:
     verdict = alone(applicant, known_to_us)
-    assert isinstance(verdict, TurnedAway)
+    assert isinstance(verdict, TurnAway)
     return verdict.refusal
 
 
 @given(st.uuids(), st.binary(min_size=32, max_size=32))
 def test_a_token_reads_back_and_its_machine_sends_all_but_the_fingerprint(token_id: UUID, secret: bytes) -> None:
-    text = written(token_id, secret, PRINT)
-    shown = read(f"  {text}\n")
-    assert isinstance(shown, Shown)
+    text = write_token(token_id, secret, PRINT)
+    shown = read_token(f"  {text}\n")
+    assert isinstance(shown, JoinTokenParts)
     assert shown.fingerprint == PRINT
     assert PRINT not in shown.secret_part
     assert text == f"tidemill-join-1.{shown.secret_part}.{PRINT}"
@@ -110,14 +110,14 @@ def test_a_token_reads_back_and_its_machine_sends_all_but_the_fingerprint(token_
 
 @given(st.text(max_size=200))
 def test_no_text_breaks_the_reader(text: str) -> None:
-    assert read(text) is JoinTokenRefusal.JOIN_TOKEN_MALFORMED
+    assert read_token(text) is JoinTokenRefusal.JOIN_TOKEN_MALFORMED
     assert len(sha256(text)) == 32
 
 
 def test_a_token_that_lost_a_letter_or_grew_is_none() -> None:
-    text = written(ANN, secrets.token_bytes(32), PRINT)
+    text = write_token(ANN, secrets.token_bytes(32), PRINT)
     for broken in (text[:-1], text[1:], text + "0", text.replace(".", "", 1), text.upper(), text + "\n" + text):
-        assert read(broken) is JoinTokenRefusal.JOIN_TOKEN_MALFORMED
+        assert read_token(broken) is JoinTokenRefusal.JOIN_TOKEN_MALFORMED
 
 
 @pytest.mark.parametrize(
@@ -138,15 +138,15 @@ def test_a_token_that_lost_a_letter_or_grew_is_none() -> None:
 )
 def test_a_token_is_bounded(changed: dict[str, object], due: JoinTokenRefusal | None) -> None:
     asked: dict[str, object] = {"name": "rack 7", "uses": 1, "lifetime_s": 3600, **changed}
-    assert checked_token(**asked) is due  # type: ignore[arg-type]
+    assert refused_token(**asked) is due  # type: ignore[arg-type]
 
 
 def test_only_who_provides_joins_machines_and_only_operators_those_of_the_house() -> None:
-    assert may_join(frozenset({Role.PROVIDER}), house=False) is None
-    assert may_join(frozenset({Role.DATA_CENTRE}), house=False) is None
-    assert may_join(frozenset({Role.OPERATOR}), house=True) is None
-    assert may_join(frozenset({Role.CUSTOMER}), house=False) is JoinTokenRefusal.JOIN_TOKEN_NOT_PROVIDER
-    assert may_join(frozenset({Role.PROVIDER}), house=True) is JoinTokenRefusal.JOIN_TOKEN_NOT_HOUSE
+    assert refused_join(frozenset({Role.PROVIDER}), house=False) is None
+    assert refused_join(frozenset({Role.DATA_CENTRE}), house=False) is None
+    assert refused_join(frozenset({Role.OPERATOR}), house=True) is None
+    assert refused_join(frozenset({Role.CUSTOMER}), house=False) is JoinTokenRefusal.JOIN_TOKEN_NOT_PROVIDER
+    assert refused_join(frozenset({Role.PROVIDER}), house=True) is JoinTokenRefusal.JOIN_TOKEN_NOT_HOUSE
 
 
 def test_a_letter_is_due_at_once_and_then_once_an_hour() -> None:
@@ -200,7 +200,7 @@ def test_a_token_of_a_blocked_owner_or_of_one_who_lost_the_role_lets_nobody_in()
 def test_a_newcomer_whose_welcome_was_lost_gets_its_node_again_though_the_token_is_spent() -> None:
     for spent in (token(uses=1), token(expires_at=NOW), token(revoked_at=NOW), token(number=6)):
         verdict = alone(newcomer(spent), found((node(),), (spent,)))
-        assert isinstance(verdict, LetIn)
+        assert isinstance(verdict, Admit)
         assert verdict.node.id == node().id
 
 
@@ -210,11 +210,11 @@ def test_a_key_of_one_owner_cannot_be_joined_for_another() -> None:
 
 
 def test_the_key_of_a_removed_node_never_comes_back_whoever_brings_it() -> None:
-    removed = node(life=Life.DEREGISTERED)
+    removed = node(life=NodeLife.DEREGISTERED)
     for good in (token(), token(account_id=BEN)):
         assert refusal(newcomer(good), found((removed,), (good,))) is LifeRefusal.NODE_REMOVED
     verdict = alone(known(removed), found((removed,)))
-    assert isinstance(verdict, TurnedAway)
+    assert isinstance(verdict, TurnAway)
     assert (verdict.refusal, verdict.retry_ms) == (LifeRefusal.NODE_REMOVED, None)
 
 
@@ -227,7 +227,7 @@ def test_a_node_is_known_by_its_key_and_not_by_its_name() -> None:
 
 
 def test_a_blocked_owners_node_comes_in_to_deliver_what_it_finished() -> None:
-    assert isinstance(alone(known(node()), found((node(),), (), owner(blocked=True))), LetIn)
+    assert isinstance(alone(known(node()), found((node(),), (), owner(blocked=True))), Admit)
 
 
 @pytest.mark.parametrize(
@@ -245,8 +245,8 @@ def test_a_clone_is_another_run_while_the_first_is_heard(
 ) -> None:
     here = node(held=held, heard_at=Instant(NOW - silent_s * SECOND))
     verdict = alone(known(here, instance), found((here,)))
-    assert isinstance(verdict, TurnedAway) == is_clone
-    if isinstance(verdict, TurnedAway):
+    assert isinstance(verdict, TurnAway) == is_clone
+    if isinstance(verdict, TurnAway):
         assert (verdict.refusal, verdict.retry_ms) == (AdmissionRefusal.IDENTITY_IN_USE, 30_000)
 
 
@@ -254,7 +254,7 @@ def test_a_clone_is_told_of_once_in_a_while() -> None:
     for since_us, told in ((0, False), (CLONE_TOLD_EVERY_US, True)):
         here = node(held=True, heard_at=NOW, cloned_at=Instant(NOW - since_us))
         verdict = alone(known(here, OTHER_RUN), found((here,)))
-        assert isinstance(verdict, TurnedAway)
+        assert isinstance(verdict, TurnAway)
         assert (verdict.cloned is not None) == told
 
 
@@ -262,8 +262,8 @@ def test_of_one_key_one_call_of_a_batch_is_answered() -> None:
     here = node()
     callers = [known(here, OTHER_RUN), known(here, RUN), known(here, OTHER_RUN), known(here, RUN)]
     verdicts = decide(callers, found((here,)), RULES, NOW)
-    assert isinstance(verdicts[3], LetIn), "the run that has the link, and of it the newest call"
-    refusals = [verdict.refusal for verdict in verdicts[:3] if isinstance(verdict, TurnedAway)]
+    assert isinstance(verdicts[3], Admit), "the run that has the link, and of it the newest call"
+    refusals = [verdict.refusal for verdict in verdicts[:3] if isinstance(verdict, TurnAway)]
     assert refusals == [
         AdmissionRefusal.IDENTITY_IN_USE,
         AdmissionRefusal.NEWER_HELLO,
@@ -274,14 +274,14 @@ def test_of_one_key_one_call_of_a_batch_is_answered() -> None:
 def test_two_newcomers_with_one_key_are_one_node_and_one_use() -> None:
     good = token(uses_max=2)
     verdicts = decide([newcomer(good), newcomer(good)], found(tokens=(good,)), RULES, NOW)
-    assert [type(verdict) for verdict in verdicts] == [TurnedAway, Register]
+    assert [type(verdict) for verdict in verdicts] == [TurnAway, Register]
 
 
 def test_an_old_agent_is_let_in_without_work_and_told_once_for_each_version() -> None:
     old = known(node(), agent="tidemill/0.2.9")
-    assert alone(old, found((node(),))) == LetIn(node(), version_accepted=False, tell_version=True)
+    assert alone(old, found((node(),))) == Admit(node(), version_accepted=False, tell_version=True)
     told = node(refused_agent="tidemill/0.2.9")
-    assert alone(old, found((told,))) == LetIn(told, version_accepted=False, tell_version=False)
+    assert alone(old, found((told,))) == Admit(told, version_accepted=False, tell_version=False)
 
 
 @pytest.mark.parametrize(

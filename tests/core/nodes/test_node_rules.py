@@ -7,15 +7,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tidemill.core.clock import DAY, SECOND, Instant, as_datetime, as_instant
-from tidemill.core.nodes.reasons import IN_HAND, InHand, Why
+from tidemill.core.nodes.reasons import IN_HAND, BegunWork, NoWorkCause
 from tidemill.core.nodes.rules.rules import (
     UNSEEN_US,
     HeatLimits,
-    Idle,
-    Reading,
-    Rules,
+    IdleRule,
+    MachineReading,
+    NodeRules,
     Senses,
-    Work,
+    WorkMode,
     heat_limits,
     objections,
     sense,
@@ -24,7 +24,7 @@ from tidemill.core.nodes.rules.windows import OFFSET_MAX_S, Window, closes_at, i
 from tidemill.core.settings.sections.work import NodesSettings
 
 POOL = HeatLimits(pause_above_c=85, resume_at_c=80)
-COOL = Reading(temperature_c=60, power_w=200, others_pct=0)
+COOL = MachineReading(temperature_c=60, power_w=200, others_pct=0)
 NIGHT = Window(22 * 60, 8 * 60)
 WEEKEND_NIGHT = Window(22 * 60, 8 * 60, (5, 6))
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC)
@@ -161,7 +161,7 @@ def test_times_of_the_day_are_read_strictly(text: object, expected: int | None) 
 def test_heat_pauses_at_the_pools_limit_and_goes_on_only_when_it_is_gone() -> None:
     temperatures = [84, 85, 85.5, 84, 81, 80.1, 80, 84, 85, 86]
     hot = [False, False, True, True, True, True, False, False, False, True]
-    assert _heat(Rules(), temperatures) == hot
+    assert _heat(NodeRules(), temperatures) == hot
 
 
 def test_the_settings_have_the_limits_of_the_pool() -> None:
@@ -170,23 +170,25 @@ def test_the_settings_have_the_limits_of_the_pool() -> None:
 
 
 def test_an_owner_may_be_stricter_about_heat_than_the_pool_and_never_laxer() -> None:
-    assert heat_limits(Rules(temperature_limit_c=70), POOL) == HeatLimits(70, 65)
-    assert heat_limits(Rules(temperature_limit_c=100), POOL) == POOL
-    assert _heat(Rules(temperature_limit_c=70), [70, 71, 66, 65]) == [False, True, True, False]
+    assert heat_limits(NodeRules(temperature_limit_c=70), POOL) == HeatLimits(70, 65)
+    assert heat_limits(NodeRules(temperature_limit_c=100), POOL) == POOL
+    assert _heat(NodeRules(temperature_limit_c=70), [70, 71, 66, 65]) == [False, True, True, False]
 
 
 def test_a_sensor_that_falls_silent_leaves_a_hot_device_hot_and_a_cool_one_cool() -> None:
-    assert _heat(Rules(), [90, None, None, 80, None]) == [True, True, True, False, False]
-    assert _heat(Rules(), [None, 60]) == [False, False]
+    assert _heat(NodeRules(), [90, None, None, 80, None]) == [True, True, True, False, False]
+    assert _heat(NodeRules(), [None, 60]) == [False, False]
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(-50, 200)), max_size=40), st.integers(30, 120))
 def test_a_node_is_hot_exactly_from_above_the_one_limit_down_to_the_other(
     temperatures: list[float | None], owner_limit: int
 ) -> None:
-    limits = heat_limits(Rules(temperature_limit_c=owner_limit), POOL)
+    limits = heat_limits(NodeRules(temperature_limit_c=owner_limit), POOL)
     assert limits.pause_above_c <= POOL.pause_above_c
-    for hot, temperature in zip(_heat(Rules(temperature_limit_c=owner_limit), temperatures), temperatures, strict=True):
+    for hot, temperature in zip(
+        _heat(NodeRules(temperature_limit_c=owner_limit), temperatures), temperatures, strict=True
+    ):
         if temperature is not None and temperature > limits.pause_above_c:
             assert hot
         if temperature is not None and temperature <= limits.resume_at_c:
@@ -194,35 +196,35 @@ def test_a_node_is_hot_exactly_from_above_the_one_limit_down_to_the_other(
 
 
 def test_power_above_the_owners_limit_pauses_until_it_is_a_tenth_below() -> None:
-    rules = Rules(power_limit_w=300)
+    rules = NodeRules(power_limit_w=300)
     senses: Senses | None = None
     found = []
     for power in (300, 301, 280, 271, None, 270, 290):
-        senses = sense(senses, Reading(60, power, 0), rules, POOL, at(0, 0))
+        senses = sense(senses, MachineReading(60, power, 0), rules, POOL, at(0, 0))
         found.append(senses.hungry)
     assert found == [False, True, True, True, True, False, False]
-    assert not sense(senses, Reading(60, 5_000, 0), Rules(), POOL, at(0, 0)).hungry, "no limit, no pause"
+    assert not sense(senses, MachineReading(60, 5_000, 0), NodeRules(), POOL, at(0, 0)).hungry, "no limit, no pause"
 
 
-def _heat(rules: Rules, temperatures: list[float | None] | list[float]) -> list[bool]:
+def _heat(rules: NodeRules, temperatures: list[float | None] | list[float]) -> list[bool]:
     senses: Senses | None = None
     found = []
     for second, temperature in enumerate(temperatures):
-        senses = sense(senses, Reading(temperature, None, 0), rules, POOL, Instant(second * SECOND))
+        senses = sense(senses, MachineReading(temperature, None, 0), rules, POOL, Instant(second * SECOND))
         found.append(senses.hot)
     return found
 
 
-IDLE = Rules(only_when_idle=Idle(below_pct=10, for_s=300))
+IDLE = NodeRules(only_when_idle=IdleRule(below_pct=10, for_s=300))
 
 
-def _idle_for(steps: list[tuple[int, float | None]], rules: Rules = IDLE) -> bool:
+def _idle_for(steps: list[tuple[int, float | None]], rules: NodeRules = IDLE) -> bool:
     """Whether a node may work after readings of others' use, each so many seconds after the one before."""
     senses: Senses | None = None
     now = at(0, 12)
     for after_s, others_pct in steps:
         now = Instant(now + after_s * SECOND)
-        senses = sense(senses, Reading(60, 100, others_pct), rules, POOL, now)
+        senses = sense(senses, MachineReading(60, 100, others_pct), rules, POOL, now)
     assert senses
     return not list(objections(rules, senses, POOL, now, 0))
 
@@ -269,40 +271,42 @@ def test_whatever_the_clock_does_being_idle_never_counts_time_that_nobody_saw(
     for step_us, others_pct in steps:
         now = Instant(now + step_us)
         seen_us += step_us if 0 <= step_us <= UNSEEN_US else 0
-        senses = sense(senses, Reading(None, None, others_pct), IDLE, POOL, now)
+        senses = sense(senses, MachineReading(None, None, others_pct), IDLE, POOL, now)
         assert senses.idle_since is None or 0 <= now - senses.idle_since <= seen_us
 
 
 def test_every_no_explains_itself() -> None:
-    rules = Rules(
+    rules = NodeRules(
         windows=(NIGHT,),
-        only_when_idle=Idle(10, 300),
+        only_when_idle=IdleRule(10, 300),
         power_limit_w=250,
         temperature_limit_c=70,
-        work=Work.PAUSE,
+        work=WorkMode.PAUSE,
     )
     now = at(0, 12)
-    senses = sense(None, Reading(91, 320, 44), rules, POOL, now)
+    senses = sense(None, MachineReading(91, 320, 44), rules, POOL, now)
     found = list(objections(rules, senses, POOL, now, 3600))
     assert {reason.why: reason.sentence for reason in found} == {
-        Why.TOO_HOT: "The hottest device is 91 °C; work goes on at 65 °C, after it was above 70 °C. "
+        NoWorkCause.TOO_HOT: "The hottest device is 91 °C; work goes on at 65 °C, after it was above 70 °C. "
         "Look at its fans and the air around it.",
-        Why.TOO_MUCH_POWER: "A device draws 320 W; work goes on at 225 W, after it was above your limit of 250 W.",
-        Why.PAUSED: "Its owner has paused this node: resume it when it may work again.",
-        Why.OUTSIDE_WINDOW: "This node works only 22:00–08:00, by its own clock, next on Monday at 22:00.",
-        Why.NOT_IDLE: "Others use 44 % of this machine, and it works only when others have used less than 10 % of it "
+        NoWorkCause.TOO_MUCH_POWER: "A device draws 320 W; work goes on at 225 W, after it was above your limit "
+        "of 250 W.",
+        NoWorkCause.PAUSED: "Its owner has paused this node: resume it when it may work again.",
+        NoWorkCause.OUTSIDE_WINDOW: "This node works only 22:00–08:00, by its own clock, next on Monday at 22:00.",
+        NoWorkCause.NOT_IDLE: "Others use 44 % of this machine, and it works only when others have used less than 10 % "
+        "of it "
         "for 300 s.",
     }
-    assert [reason.until for reason in found if reason.why is Why.OUTSIDE_WINDOW] == [at(0, 21)]
+    assert [reason.until for reason in found if reason.why is NoWorkCause.OUTSIDE_WINDOW] == [at(0, 21)]
 
 
 def test_drain_is_no_pause_and_windows_of_single_days_are_named() -> None:
-    rules = Rules(windows=(WEEKEND_NIGHT, Window(0, 60, (2,))), work=Work.DRAIN)
+    rules = NodeRules(windows=(WEEKEND_NIGHT, Window(0, 60, (2,))), work=WorkMode.DRAIN)
     draining, outside = objections(rules, None, POOL, at(0, 12), 0)
-    assert (draining.why, draining.in_hand) == (Why.DRAINING, InHand.FINISH)
+    assert (draining.why, draining.in_hand) == (NoWorkCause.DRAINING, BegunWork.FINISH)
     assert "Saturday, Sunday 22:00–08:00 and Wednesday 00:00–01:00" in outside.sentence
     assert outside.sentence.endswith("next on Wednesday at 00:00.")
-    assert outside.in_hand is InHand.FINISH
+    assert outside.in_hand is BegunWork.FINISH
 
 
 def test_a_sentence_about_waiting_says_how_long() -> None:
@@ -311,17 +315,17 @@ def test_a_sentence_about_waiting_says_how_long() -> None:
     [reason] = objections(IDLE, senses, POOL, later, 0)
     assert "for 200 s more" in reason.sentence
     assert reason.until == at(0, 0, 5)
-    [unknown] = objections(IDLE, sense(None, Reading(1, 1, None), IDLE, POOL, later), POOL, later, 0)
+    [unknown] = objections(IDLE, sense(None, MachineReading(1, 1, None), IDLE, POOL, later), POOL, later, 0)
     assert "cannot be told" in unknown.sentence
 
 
 def test_no_price_is_below_the_minimum() -> None:
-    assert Rules().asked_uc is None
-    assert Rules(price_uc=5).asked_uc == 5
-    assert Rules(price_uc=5, minimum_price_uc=3).asked_uc == 5
-    assert Rules(price_uc=2, minimum_price_uc=3).asked_uc == 3
-    assert Rules(minimum_price_uc=3).asked_uc == 3
+    assert NodeRules().asked_uc is None
+    assert NodeRules(price_uc=5).asked_uc == 5
+    assert NodeRules(price_uc=5, minimum_price_uc=3).asked_uc == 5
+    assert NodeRules(price_uc=2, minimum_price_uc=3).asked_uc == 3
+    assert NodeRules(minimum_price_uc=3).asked_uc == 3
 
 
 def test_every_reason_says_what_becomes_of_work_in_hand() -> None:
-    assert set(IN_HAND) == set(Why)
+    assert set(IN_HAND) == set(NoWorkCause)

@@ -8,7 +8,7 @@ import pytest
 
 from tidemill.cli.nodes.node_events import NODE_KINDS, sentence
 from tidemill.cli.nodes.rule_words import wish, written
-from tidemill.cli.terminal.output import Declined
+from tidemill.cli.terminal.output import CommandRefused
 from tidemill.core.clock import Instant
 from tidemill.core.events.log import KINDS, Event
 from tidemill.core.jobs.task_events import ReceiptsRefused, TimesDoubted
@@ -35,7 +35,7 @@ from tidemill.core.nodes.health.events import (
     NodeOnline,
     NodeReportsDropped,
 )
-from tidemill.core.nodes.rules.rule_book import Place, RuleBook, change, shown
+from tidemill.core.nodes.rules.rule_book import RuleBook, RuleOrigin, book_json, change
 
 OWNER, NODE, TOKEN = UUID(int=1), UUID(int=2), UUID(int=3)
 ANNA = f"account:{OWNER}"
@@ -107,9 +107,9 @@ def test_an_event_of_another_version_is_shown_with_what_it_has() -> None:
     ],
 )
 def test_a_rule_is_shown_as_it_is_typed(rule: str) -> None:
-    book = change(RuleBook(), dict([wish(rule)]), by="anna", place=Place.NODE, now=Instant(1))
+    book = change(RuleBook(), dict([wish(rule)]), by="anna", place=RuleOrigin.NODE, now=Instant(1))
     assert isinstance(book, RuleBook), book
-    ((name, entry),) = shown(book).items()
+    ((name, entry),) = book_json(book).items()
     assert f"{name}={written(name, entry['value'])}" == rule
 
 
@@ -120,7 +120,7 @@ def test_rules_can_be_typed_as_json_and_taken_away() -> None:
 
 @pytest.mark.parametrize("typed", ["price", "windows=22-8pm", "only_when_idle=soon", "labels=[", "windows=[" * 9_999])
 def test_what_is_no_rule_is_declined(typed: str) -> None:
-    with pytest.raises(Declined):
+    with pytest.raises(CommandRefused):
         wish(typed)
 
 

@@ -12,18 +12,18 @@ from tidemill.core.money import MoneyRefusal
 from tidemill.core.nodes.rules.rule_book import (
     AT_MAX,
     BOOK_BYTES_MAX,
-    Entry,
-    Place,
     RuleBook,
+    RuleEntry,
+    RuleOrigin,
     RulesRefusal,
+    book_json,
     change,
     from_json,
     merge,
     rules_of,
-    shown,
     to_json,
 )
-from tidemill.core.nodes.rules.rules import Idle, Rules, Work
+from tidemill.core.nodes.rules.rules import IdleRule, NodeRules, WorkMode
 from tidemill.core.nodes.rules.windows import Window
 
 NOW = Instant(1_800_000_000 * SECOND)
@@ -41,7 +41,7 @@ EVERYTHING = {
 }
 
 
-def changed(book: RuleBook, place: Place = Place.NODE, now: Instant = NOW, **wishes: object) -> RuleBook:
+def changed(book: RuleBook, place: RuleOrigin = RuleOrigin.NODE, now: Instant = NOW, **wishes: object) -> RuleBook:
     after = change(book, wishes, by="anna", place=place, now=now)
     assert isinstance(after, RuleBook)
     return after
@@ -70,10 +70,12 @@ wishes = st.fixed_dictionaries(
         "temperature_limit_c": st.one_of(st.none(), st.integers(30, 120)),
         "labels": st.one_of(st.none(), st.lists(st.sampled_from(["a=1", "b=", "c.d/e-f=x y"]), unique=True)),
         "region": st.one_of(st.none(), st.sampled_from(["Oslo", "São Paulo"])),
-        "work": st.one_of(st.none(), st.sampled_from(list(Work)).map(str)),
+        "work": st.one_of(st.none(), st.sampled_from(list(WorkMode)).map(str)),
     },
 )
-acts = st.tuples(wishes, st.sampled_from(["anna", "boris"]), st.sampled_from(Place), st.integers(0, 5).map(Instant))
+acts = st.tuples(
+    wishes, st.sampled_from(["anna", "boris"]), st.sampled_from(RuleOrigin), st.integers(0, 5).map(Instant)
+)
 
 
 @st.composite
@@ -87,55 +89,55 @@ def books(draw: st.DrawFn) -> RuleBook:
 
 
 def test_rules_are_read_from_what_people_write() -> None:
-    assert rules_of(changed(EMPTY, **EVERYTHING)) == Rules(
+    assert rules_of(changed(EMPTY, **EVERYTHING)) == NodeRules(
         price_uc=1_250_000,
         minimum_price_uc=500_000,
         windows=(Window(22 * 60, 8 * 60), Window(9 * 60 + 30, 0, (0, 6))),
-        only_when_idle=Idle(10, 300),
+        only_when_idle=IdleRule(10, 300),
         power_limit_w=250,
         temperature_limit_c=75,
         labels=("hall=north", "rack=7"),
         region="Frankfurt am Main",
-        work=Work.DRAIN,
+        work=WorkMode.DRAIN,
     )
-    assert rules_of(EMPTY) == Rules()
+    assert rules_of(EMPTY) == NodeRules()
 
 
 def test_a_rule_is_taken_away_by_none_and_that_is_remembered() -> None:
     book = changed(changed(EMPTY, **EVERYTHING), **dict.fromkeys(EVERYTHING))
-    assert rules_of(book) == Rules()
-    assert rules_of(merge(book, changed(EMPTY, **EVERYTHING))) == Rules(), "the older word does not come back"
+    assert rules_of(book) == NodeRules()
+    assert rules_of(merge(book, changed(EMPTY, **EVERYTHING))) == NodeRules(), "the older word does not come back"
 
 
 def test_each_rule_is_weighed_by_itself_and_says_who_set_it() -> None:
-    on_node = changed(EMPTY, Place.NODE, Instant(10), price=1, work="pause")
-    in_pool = changed(EMPTY, Place.POOL, Instant(20), price=2)
+    on_node = changed(EMPTY, RuleOrigin.NODE, Instant(10), price=1, work="pause")
+    in_pool = changed(EMPTY, RuleOrigin.POOL, Instant(20), price=2)
     both = merge(on_node, in_pool)
-    assert rules_of(both) == Rules(price_uc=2_000_000, work=Work.PAUSE)
-    assert shown(both) == {
+    assert rules_of(both) == NodeRules(price_uc=2_000_000, work=WorkMode.PAUSE)
+    assert book_json(both) == {
         "price": {"value": "2", "by": "anna", "place": "pool", "at": 20},
         "work": {"value": "pause", "by": "anna", "place": "node", "at": 10},
     }
 
 
 def test_of_one_instant_the_pools_word_counts() -> None:
-    on_node, in_pool = changed(EMPTY, Place.NODE, price=1), changed(EMPTY, Place.POOL, price=2)
-    assert rules_of(merge(on_node, in_pool)) == rules_of(merge(in_pool, on_node)) == Rules(price_uc=2_000_000)
+    on_node, in_pool = changed(EMPTY, RuleOrigin.NODE, price=1), changed(EMPTY, RuleOrigin.POOL, price=2)
+    assert rules_of(merge(on_node, in_pool)) == rules_of(merge(in_pool, on_node)) == NodeRules(price_uc=2_000_000)
 
 
 def test_a_change_wins_over_what_it_was_made_upon_also_when_the_clock_went_back() -> None:
-    ahead = changed(EMPTY, Place.NODE, Instant(NOW + 10**15), work="pause")
-    resumed = changed(ahead, Place.POOL, NOW, work="run")
-    assert rules_of(merge(ahead, resumed)).work is Work.RUN
-    again = changed(resumed, Place.NODE, Instant(0), work="drain")
-    assert rules_of(merge(merge(resumed, again), ahead)).work is Work.DRAIN
+    ahead = changed(EMPTY, RuleOrigin.NODE, Instant(NOW + 10**15), work="pause")
+    resumed = changed(ahead, RuleOrigin.POOL, NOW, work="run")
+    assert rules_of(merge(ahead, resumed)).work is WorkMode.RUN
+    again = changed(resumed, RuleOrigin.NODE, Instant(0), work="drain")
+    assert rules_of(merge(merge(resumed, again), ahead)).work is WorkMode.DRAIN
 
 
 def test_an_entry_from_the_end_of_time_can_still_be_overruled_by_the_pool() -> None:
-    last = RuleBook({"work": Entry(Work.PAUSE, "mallory", Place.NODE, Instant(AT_MAX))})
-    resumed = changed(last, Place.POOL, NOW, work="run")
+    last = RuleBook({"work": RuleEntry(WorkMode.PAUSE, "mallory", RuleOrigin.NODE, Instant(AT_MAX))})
+    resumed = changed(last, RuleOrigin.POOL, NOW, work="run")
     assert resumed.entries["work"].at == AT_MAX
-    assert rules_of(merge(last, resumed)).work is Work.RUN
+    assert rules_of(merge(last, resumed)).work is WorkMode.RUN
     assert from_json(to_json(resumed)) == resumed
 
 
@@ -158,7 +160,7 @@ def test_a_book_is_read_as_it_was_written(book: RuleBook) -> None:
 
 @given(books(), wishes, st.integers(0, 10).map(Instant))
 def test_a_change_always_takes_effect_and_leaves_the_rest(book: RuleBook, wish: dict[str, Any], now: Instant) -> None:
-    after = change(book, wish, by="eve", place=Place.NODE, now=now)
+    after = change(book, wish, by="eve", place=RuleOrigin.NODE, now=now)
     assert isinstance(after, RuleBook)
     assert merge(book, after) == after
     assert {name: entry for name, entry in after.entries.items() if name not in wish} == {
@@ -217,7 +219,7 @@ def test_a_change_always_takes_effect_and_leaves_the_rest(book: RuleBook, wish: 
     ],
 )
 def test_what_is_no_rule_is_refused_and_nothing_is_changed(name: str, wish: object, refusal: object) -> None:
-    assert change(EMPTY, {"price": 1, name: wish}, by="anna", place=Place.POOL, now=NOW) is refusal
+    assert change(EMPTY, {"price": 1, name: wish}, by="anna", place=RuleOrigin.POOL, now=NOW) is refusal
 
 
 def _book(**fields: object) -> bytes:
@@ -270,6 +272,6 @@ def test_a_book_with_one_wrong_rule_is_refused_with_that() -> None:
 )
 def test_whatever_json_is_sent_as_a_rule_is_taken_or_refused(value: object) -> None:
     for name in EVERYTHING:
-        after = change(EMPTY, {name: value}, by="anna", place=Place.POOL, now=NOW)
+        after = change(EMPTY, {name: value}, by="anna", place=RuleOrigin.POOL, now=NOW)
         assert isinstance(after, RuleBook | RulesRefusal | MoneyRefusal)
     assert isinstance(from_json(json.dumps(value).encode()), RuleBook | RulesRefusal | MoneyRefusal)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.notices.test_mail_texts import AT, EACH, EVIL, sample
-from tidemill.control.notices.smtp import Reply, compose
+from tidemill.control.notices.smtp import SmtpReply, compose
 from tidemill.core.accounts.account import Language
 from tidemill.core.accounts.addresses import Address, parse_address
 from tidemill.core.faults import SettingsFault
@@ -68,7 +68,7 @@ def test_a_letter_goes_to_its_recipient_whatever_the_address_and_the_pools_name(
 
 @pytest.mark.parametrize(("code", "accepted"), [(250, True), (251, True), (354, False), (450, False), (0, False)])
 def test_only_a_clear_yes_is_a_yes(code: int, accepted: bool) -> None:
-    assert Reply(code, "said").accepted is accepted
+    assert SmtpReply(code, "said").accepted is accepted
 
 
 def settings(**mail: object) -> Settings:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tidemill.core.accounts.account import Language
 from tidemill.core.clock import HOUR, SECOND, Instant
 from tidemill.core.notices.mail import Letter, LetterKind, Masthead, RetryRules, is_final, is_too_late, next_try, render
-from tidemill.core.notices.mail.letters import PARAMETERS, TEXT_MAX, Form, is_own_path, is_understood
+from tidemill.core.notices.mail.letters import PARAMETERS, TEXT_MAX, ParameterForm, is_own_path, is_understood
 from tidemill.core.notices.mail.texts import WORDINGS
 from tidemill.core.notices.mail.wording import Template
 from tidemill.core.pace import Backoff
@@ -21,11 +21,11 @@ from tidemill.core.pace import Backoff
 AT = Instant(1_794_796_320 * SECOND)  # 16 November 2026, 02:32 UTC
 MASTHEAD = Masthead("The <Mill> & Co", "https://pool.example")
 SAMPLES = {
-    Form.LINK: "/account/confirm?token=abc&again=1",
-    Form.CODE: "7K2M-94QX",
-    Form.TEXT: "Firefox on Linux",
-    Form.NUMBER: 3,
-    Form.TIME: AT,
+    ParameterForm.LINK: "/account/confirm?token=abc&again=1",
+    ParameterForm.CODE: "7K2M-94QX",
+    ParameterForm.TEXT: "Firefox on Linux",
+    ParameterForm.NUMBER: 3,
+    ParameterForm.TIME: AT,
 }
 EACH = list(product(LetterKind, Language))
 
@@ -77,7 +77,10 @@ def test_every_language_says_the_same_in_the_same_order(kind: LetterKind, langua
 def test_every_letter_shows_all_it_was_given(kind: LetterKind, language: Language) -> None:
     rendered = render(sample(kind, language), MASTHEAD)
     for name, form in PARAMETERS[kind].items():
-        shown = {Form.LINK: "https://pool.example/account/confirm?token=abc&again=1", Form.TIME: "02:32"}
+        shown = {
+            ParameterForm.LINK: "https://pool.example/account/confirm?token=abc&again=1",
+            ParameterForm.TIME: "02:32",
+        }
         assert str(shown.get(form, SAMPLES[form])) in rendered.text, name
     assert "{" not in rendered.subject + rendered.text
     assert "\n" not in rendered.subject
@@ -168,13 +171,15 @@ EVIL = [
 @pytest.mark.parametrize("evil", EVIL)
 @pytest.mark.parametrize(("kind", "language"), EACH)
 def test_nothing_that_comes_in_becomes_markup_or_a_line(kind: LetterKind, language: Language, evil: str) -> None:
-    changed = {name: evil for name, form in PARAMETERS[kind].items() if form in (Form.TEXT, Form.CODE)}
+    changed = {
+        name: evil for name, form in PARAMETERS[kind].items() if form in (ParameterForm.TEXT, ParameterForm.CODE)
+    }
     rendered = render(sample(kind, language, **changed), MASTHEAD)
     tags = Tags(rendered.html)
     assert {tag for tag, _ in tags.found} <= ALLOWED
     assert not [name for _, attributes in tags.found for name in attributes if name.startswith("on") or name == "src"]
     links = [attributes["href"] for tag, attributes in tags.found if tag == "a"]
-    assert links == [f"https://pool.example{SAMPLES[Form.LINK]}"] * ("link" in PARAMETERS[kind])
+    assert links == [f"https://pool.example{SAMPLES[ParameterForm.LINK]}"] * ("link" in PARAMETERS[kind])
     assert len(rendered.subject.splitlines()) == 1
     assert not [line for line in rendered.text.splitlines() if line.startswith("Bcc:")]
     if changed:

@@ -8,21 +8,27 @@ from tests.worlds.databases.dispatch_world import body_of
 from tidemill.control.placement.placement_policies import placement_policies
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.placement.candidate import Candidate
-from tidemill.core.placement.considerations import BEST_MAX, OTHERS_MAX, Nowhere, Weighed, Weighing
-from tidemill.core.placement.explanations import FORGET_AFTER_US, SAMPLE_EVERY_US, SHARED_MAX, Explaining
-from tidemill.core.placement.placer import WEIGHED_MAX, Placer, Want
-from tidemill.core.placement.queued_task import asked
+from tidemill.core.placement.considerations import (
+    BEST_MAX,
+    OTHERS_MAX,
+    CandidateComparison,
+    ConsideredCandidate,
+    WaitReasons,
+)
+from tidemill.core.placement.explanations import FORGET_AFTER_US, SAMPLE_EVERY_US, SHARED_MAX, ExplanationMemory
+from tidemill.core.placement.placer import WEIGHED_MAX, Placer, QueuedTask
+from tidemill.core.placement.queued_task import read_demand
 from tidemill.core.placement.seller import Seller
 from tidemill.core.placement.sentences import NO_NODES, objection, why_lost, why_placed, why_waiting
 from tidemill.core.settings import Settings
-from tidemill.core.settlement.rewards import MarketPlan
+from tidemill.core.settlement.rewards import RewardPlan
 
 NOW = Instant(1_000_000 * SECOND)
 FIRST, SECOND_BEST, THIRD = UUID(int=1), UUID(int=2), UUID(int=3)
 
 
 def placer(nodes: int) -> Placer:
-    made = Placer(placement_policies(Settings(home=Path("/nowhere"))), MarketPlan(), "value")
+    made = Placer(placement_policies(Settings(home=Path("/nowhere"))), RewardPlan(), "value")
     made.refill(
         Seller(
             Candidate(UUID(int=n), UUID(int=n), (), 10**6, 10**6, 10**6, price_uc=10**6, kinds=frozenset({"matmul"})),
@@ -35,14 +41,22 @@ def placer(nodes: int) -> Placer:
     return made
 
 
-def wants(count: int, job: int = 1, tries: int = 0) -> list[Want]:
+def wants(count: int, job: int = 1, tries: int = 0) -> list[QueuedTask]:
     return [
-        Want(UUID(int=job * 10_000 + n), UUID(int=job), UUID(int=999_999), asked(body_of(1)), 10**12, NOW, tries=tries)
+        QueuedTask(
+            UUID(int=job * 10_000 + n),
+            UUID(int=job),
+            UUID(int=999_999),
+            read_demand(body_of(1)),
+            10**12,
+            NOW,
+            tries=tries,
+        )
         for n in range(count)
     ]
 
 
-def explained(explaining: Explaining, asked: list[Want], now: Instant = NOW) -> list[int]:
+def explained(explaining: ExplanationMemory, asked: list[QueuedTask], now: Instant = NOW) -> list[int]:
     """How many tasks each explanation of a batch is of."""
     decided = placer(50).decide(asked, now, explaining.choose(asked, now))
     if decided.weighed:
@@ -53,14 +67,14 @@ def explained(explaining: Explaining, asked: list[Want], now: Instant = NOW) -> 
 
 
 def test_a_job_is_explained_once_and_then_by_samples() -> None:
-    explaining = Explaining()
+    explaining = ExplanationMemory()
     assert explained(explaining, wants(1_000)) == [SHARED_MAX]
     assert explained(explaining, wants(1_000), Instant(NOW + SAMPLE_EVERY_US - 1)) == []
     assert explained(explaining, wants(1_000), Instant(NOW + SAMPLE_EVERY_US)) == [SHARED_MAX]
 
 
 def test_all_that_is_placed_again_is_explained_in_parts() -> None:
-    explaining = Explaining()
+    explaining = ExplanationMemory()
     explained(explaining, wants(1))
     again = explained(explaining, wants(2 * SHARED_MAX + 1, tries=1), Instant(NOW + 1))
     assert again == [SHARED_MAX, SHARED_MAX, 1]
@@ -68,7 +82,7 @@ def test_all_that_is_placed_again_is_explained_in_parts() -> None:
 
 def test_no_batch_is_explained_without_bound() -> None:
     many = [one for job in range(1, 201) for one in wants(1, job)]
-    assert len(explained(Explaining(), many)) == WEIGHED_MAX
+    assert len(explained(ExplanationMemory(), many)) == WEIGHED_MAX
 
 
 def test_weighing_changes_no_decision() -> None:
@@ -80,7 +94,7 @@ def test_weighing_changes_no_decision() -> None:
 
 def test_who_waits_no_more_is_forgotten() -> None:
     """A customer a minute orders something that nobody can do, and calls it off."""
-    explaining, nobody = Explaining(), placer(0)
+    explaining, nobody = ExplanationMemory(), placer(0)
     told = 0
     for minute in range(200):
         now = Instant(NOW + minute * 60 * SECOND)
@@ -92,21 +106,21 @@ def test_who_waits_no_more_is_forgotten() -> None:
 
 
 def test_what_waits_is_told_in_a_sentence() -> None:
-    assert why_waiting(Nowhere({}, 0, 0, 0)) == NO_NODES
-    busy = why_waiting(Nowhere({"processor_busy": 2}, 2, 2, 1))
+    assert why_waiting(WaitReasons({}, 0, 0, 0)) == NO_NODES
+    busy = why_waiting(WaitReasons({"processor_busy": 2}, 2, 2, 1))
     assert busy == "It waits for room: of 2 nodes that may get work, 1 could have it and has too little free."
-    never = why_waiting(Nowhere({"too_dear": 1, "own_node": 3}, 9_000, 2_000, 0))
+    never = why_waiting(WaitReasons({"too_dear": 1, "own_node": 3}, 9_000, 2_000, 0))
     assert never.startswith("No node can have it, of 2000 nodes that were looked at. (3) It belongs to the customer")
     assert objection("of_a_later_version") == "of_a_later_version"
 
 
 def test_who_won_and_who_lost_are_told_in_sentences() -> None:
     candidates = (
-        Weighed(FIRST, (), {"price": 0.5}),
-        Weighed(SECOND_BEST, (), {"price": 0.25}),
-        Weighed(THIRD, ("excluded",), {}),
+        ConsideredCandidate(FIRST, (), {"price": 0.5}),
+        ConsideredCandidate(SECOND_BEST, (), {"price": 0.25}),
+        ConsideredCandidate(THIRD, ("excluded",), {}),
     )
-    weighing = Weighing(candidates, 3, "value", lower_wins=False)
+    weighing = CandidateComparison(candidates, 3, "value", lower_wins=False)
     assert "its score was 0.500, and that of the next 0.250" in why_placed(weighing, FIRST)
     assert "together with alike tasks" in why_placed(weighing, SECOND_BEST)
     assert "not among the few" in why_placed(weighing, UUID(int=9))

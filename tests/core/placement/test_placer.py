@@ -15,15 +15,15 @@ from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.jobs.kinds.needs import Needs, limits_of
 from tidemill.core.jobs.kinds.task import Input, Task, task_bytes
-from tidemill.core.jobs.sandboxes import MIB, Limits
+from tidemill.core.jobs.sandboxes import MIB, RunLimits
 from tidemill.core.placement.candidate import Candidate
-from tidemill.core.placement.placer import HOLDERS_MAX, Placer, Want
+from tidemill.core.placement.placer import HOLDERS_MAX, Placer, QueuedTask
 from tidemill.core.placement.prices import Prices
-from tidemill.core.placement.queued_task import asked
+from tidemill.core.placement.queued_task import read_demand
 from tidemill.core.placement.seller import Seller
 from tidemill.core.settings import Settings
 from tidemill.core.settings.sections.work import ContainersSettings
-from tidemill.core.settlement.rewards import MarketPlan, cost_max_uc
+from tidemill.core.settlement.rewards import RewardPlan, cost_max_uc
 
 NOW = Instant(1_000_000 * SECOND)
 PLENTY_UC = 10**12
@@ -38,19 +38,19 @@ def seller(number: int, price_uc: int = 10**6, speed: float = 1e10, **facts: obj
 
 
 def placer_of(*sellers: Seller, newcomers_share: float = 0.0) -> Placer:
-    placer = Placer(POLICIES, MarketPlan(), "value", newcomers_share)
+    placer = Placer(POLICIES, RewardPlan(), "value", newcomers_share)
     placer.refill(sellers)
     return placer
 
 
-def want(number: int, customer: int = 10**6, body: bytes = body_of(1), cost_max_uc: int = PLENTY_UC) -> Want:
-    return Want(UUID(int=number), UUID(int=1), UUID(int=customer), asked(body), cost_max_uc, NOW)
+def want(number: int, customer: int = 10**6, body: bytes = body_of(1), cost_max_uc: int = PLENTY_UC) -> QueuedTask:
+    return QueuedTask(UUID(int=number), UUID(int=1), UUID(int=customer), read_demand(body), cost_max_uc, NOW)
 
 
 def cost_uc(one: Seller, body: bytes) -> int:
-    known = asked(body)
+    known = read_demand(body)
     assert known
-    return cost_max_uc(MarketPlan(), one.hourly_uc(known), one.quoted_ms(known))
+    return cost_max_uc(RewardPlan(), one.hourly_uc(known), one.quoted_ms(known))
 
 
 @given(
@@ -68,11 +68,11 @@ def test_who_is_too_dear_is_found_exactly_for_all_nodes_at_once(
     offers: list[tuple[int, float]], side: int, of: int, off_uc: int
 ) -> None:
     sellers = [seller(number, price, speed) for number, (price, speed) in enumerate(offers, start=1)]
-    known = asked(body_of(1, side))
+    known = read_demand(body_of(1, side))
     assert known
     limit_uc = cost_uc(sellers[of % len(sellers)], body_of(1, side)) + off_uc
     dear = {one.node_id for one in sellers if cost_uc(one, body_of(1, side)) > limit_uc}
-    assert Prices(sellers, MarketPlan()).too_dear(known, limit_uc) == dear
+    assert Prices(sellers, RewardPlan()).too_dear(known, limit_uc) == dear
 
 
 def test_thousands_of_dear_nodes_do_not_hide_a_cheap_one_nor_take_long() -> None:
@@ -188,12 +188,12 @@ def test_the_memory_of_gpus_is_limited_for_all_of_them_together_and_asked_for_of
 
 
 def large_body(extra: int) -> bytes:
-    limits = Limits(seconds=10.0, memory_bytes=(ROOM + 1 + extra) * MIB, disk_bytes=MIB, file_bytes=MIB)
+    limits = RunLimits(seconds=10.0, memory_bytes=(ROOM + 1 + extra) * MIB, disk_bytes=MIB, file_bytes=MIB)
     return task_bytes(Task("matmul", {"m": 8, "n": 8, "k": 8, "element": "int8", "seed": 1}, limits))
 
 
 def input_body(digest: Digest) -> bytes:
     parameters = {"m": 8, "n": 8, "k": 8, "element": "int8"}
-    limits = Limits(seconds=10.0, memory_bytes=100 * MIB, disk_bytes=MIB, file_bytes=MIB)
+    limits = RunLimits(seconds=10.0, memory_bytes=100 * MIB, disk_bytes=MIB, file_bytes=MIB)
     inputs = (Input("a", digest, 200), Input("b", digest, 200))
     return task_bytes(Task("matmul", parameters, limits, inputs=inputs))

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.worlds.candidates import NOW, ask, candidates, node, pool_of, requests, uuid
-from tidemill.core.placement.candidate import Candidate, Device
-from tidemill.core.placement.demand import Request, Wanted
+from tidemill.core.placement.candidate import Candidate, CandidateDevice
+from tidemill.core.placement.demand import Demand, NeededArtefact
 from tidemill.core.placement.index import ranking
 from tidemill.core.placement.index.node import PoolNode
-from tidemill.core.placement.index.pool import Placed, Pool
-from tidemill.core.placement.why_not import WhyNot, objections, suits
+from tidemill.core.placement.index.pool import CandidatePool, Reservation
+from tidemill.core.placement.why_not import PlacementObjection, objections, suits
 
 ALL_NODES = st.tuples(*(candidates(number) for number in range(1, 7)))
 STEPS = st.lists(
@@ -30,15 +30,15 @@ STEPS = st.lists(
 )
 @settings(max_examples=120, deadline=None)
 def test_the_quick_path_and_the_exact_path_give_the_same_answer(
-    nodes: tuple[Candidate, ...], asked: list[Request], steps: list[tuple[str, int]], policy: str, skipped_max: int
+    nodes: tuple[Candidate, ...], asked: list[Demand], steps: list[tuple[str, int]], policy: str, skipped_max: int
 ) -> None:
     with patch.object(ranking, "SKIPPED_MAX", skipped_max):  # who is impatient opens narrow lanes
         _try_both(nodes, asked, steps, policy)
 
 
-def _try_both(nodes: tuple[Candidate, ...], asked: list[Request], steps: list[tuple[str, int]], policy: str) -> None:
+def _try_both(nodes: tuple[Candidate, ...], asked: list[Demand], steps: list[tuple[str, int]], policy: str) -> None:
     quick, exact = pool_of(*nodes), pool_of(*nodes)
-    running: list[tuple[Placed, Placed]] = []
+    running: list[tuple[Reservation, Reservation]] = []
     for step, number in [*(("place", place) for place in range(len(asked))), *steps]:
         one = nodes[number % len(nodes)]
         if step == "place":
@@ -61,7 +61,7 @@ def test_many_nodes_with_busy_processors_do_not_slow_what_asks_for_a_processor_o
     """Good nodes without a processor to spare stand in front of the others for long."""
     quick, exact = (pool_of(*_with_processors(500)) for _ in range(2))
     asked = [ask(devices=0, cpu_milli=1_000 * (1 + number % 3), memory_mib=2_048) for number in range(6_000)]
-    running: list[tuple[Placed, Placed]] = []
+    running: list[tuple[Reservation, Reservation]] = []
     for number, request in enumerate(asked):
         here, there = quick.place(request, NOW), exact.place_exactly(request, NOW)
         assert (here and here[:2]) == (there and there[:2])
@@ -74,7 +74,7 @@ def test_many_nodes_with_busy_processors_do_not_slow_what_asks_for_a_processor_o
 
 
 def test_a_policy_that_is_asked_late_ranks_nodes_as_they_are_when_others_have_gone() -> None:
-    devices = (Device("A100", 81920),) * 2
+    devices = (CandidateDevice("A100", 81920),) * 2
     quick, exact = (pool_of(node(1, devices=devices), node(2, devices=devices, latency_ms=30)) for _ in range(2))
     for pool, place in ((quick, quick.place), (exact, exact.place_exactly)):
         first = place(ask(policy="trusted"), NOW)
@@ -92,7 +92,7 @@ def test_a_policy_that_is_asked_late_ranks_nodes_as_they_are_when_others_have_go
 
 @given(candidates(1), requests())
 @settings(max_examples=200, deadline=None)
-def test_a_node_suits_when_there_is_no_objection(candidate: Candidate, request: Request) -> None:
+def test_a_node_suits_when_there_is_no_objection(candidate: Candidate, request: Demand) -> None:
     one = PoolNode(0, candidate, 1)
     assert suits(one, request, NOW) == (not list(objections(one, request, NOW)))
 
@@ -100,7 +100,7 @@ def test_a_node_suits_when_there_is_no_objection(candidate: Candidate, request: 
 @given(ALL_NODES, st.lists(requests(), max_size=12))
 @settings(max_examples=50, deadline=None)
 def test_what_cannot_be_placed_there_are_objections_to_everywhere(
-    nodes: tuple[Candidate, ...], asked: list[Request]
+    nodes: tuple[Candidate, ...], asked: list[Demand]
 ) -> None:
     for policy in ("value", "packed"):
         pool = pool_of(*nodes)
@@ -113,7 +113,7 @@ def test_what_cannot_be_placed_there_are_objections_to_everywhere(
 
 @given(ALL_NODES, st.lists(requests(), max_size=12))
 @settings(max_examples=50, deadline=None)
-def test_placing_and_releasing_leaves_everything_as_it_was(nodes: tuple[Candidate, ...], asked: list[Request]) -> None:
+def test_placing_and_releasing_leaves_everything_as_it_was(nodes: tuple[Candidate, ...], asked: list[Demand]) -> None:
     """A device that was given twice or given back twice is an assertion in the node."""
     pool = pool_of(*nodes)
     placed = [one for number, request in enumerate(asked) if (one := _placed(pool, request, number))]
@@ -141,7 +141,7 @@ def test_a_release_of_a_node_that_came_anew_changes_nothing() -> None:
     pool = pool_of(node(1))
     placed = pool.place(ask(), NOW)
     assert placed
-    pool.put(node(1, devices=(Device("A100", 81920, free_milli=0),)))
+    pool.put(node(1, devices=(CandidateDevice("A100", 81920, free_milli=0),)))
     assert not pool.release(placed)
     assert pool.place(ask(), NOW) is None
     pool.remove(uuid(1))
@@ -187,7 +187,7 @@ def test_many_nodes_that_do_not_suit_do_not_hide_the_one_that_does(policy: str) 
 
 
 def test_nodes_that_claim_models_without_number_neither_break_nor_slow_the_pool() -> None:
-    pool = pool_of(*(node(number, devices=(Device(f"model {number}", 1),)) for number in range(1, 1000)))
+    pool = pool_of(*(node(number, devices=(CandidateDevice(f"model {number}", 1),)) for number in range(1, 1000)))
     assert all(pool.place(ask(), NOW) for _ in range(999))
     assert pool.place(ask(), NOW) is None
 
@@ -205,7 +205,7 @@ def test_some_placements_are_kept_for_newcomers_and_anybody_takes_them_when_no_n
 @pytest.mark.parametrize("policy", ["value", "packed"])
 def test_a_node_that_holds_the_inputs_is_preferred(policy: str) -> None:
     pool = pool_of(node(1), node(2, cached=frozenset({"model"})))
-    wanted = (Wanted("model", 900), Wanted("text", 100))
+    wanted = (NeededArtefact("model", 900), NeededArtefact("text", 100))
     request = ask(inputs=wanted, policy=policy)
     explained = pool.explain(request, NOW, uuid(2))
     assert explained
@@ -220,7 +220,7 @@ def test_a_node_that_holds_the_inputs_is_preferred(policy: str) -> None:
 
 
 def test_whole_devices_come_from_the_smallest_nvlink_group_that_has_enough() -> None:
-    devices = tuple(Device("A100", 81920, nvlink_group=group) for group in (1, 1, 1, 1, 2, 2))
+    devices = tuple(CandidateDevice("A100", 81920, nvlink_group=group) for group in (1, 1, 1, 1, 2, 2))
     pool = pool_of(node(1, devices=devices))
     pair = pool.place(ask(devices=2, nvlink=True), NOW)
     assert pair
@@ -231,13 +231,17 @@ def test_whole_devices_come_from_the_smallest_nvlink_group_that_has_enough() -> 
 
 
 def test_devices_that_are_not_joined_are_no_nvlink_group() -> None:
-    pool = pool_of(node(1, devices=(Device("A100", 81920),) * 4))
+    pool = pool_of(node(1, devices=(CandidateDevice("A100", 81920),) * 4))
     assert pool.place(ask(devices=2, nvlink=True), NOW) is None
-    assert pool.why_nowhere(ask(devices=2, nvlink=True), NOW) == {WhyNot.NVLINK_MISSING: 1}
+    assert pool.why_nowhere(ask(devices=2, nvlink=True), NOW) == {PlacementObjection.NVLINK_MISSING: 1}
 
 
 def test_a_part_of_a_device_goes_to_the_fullest_that_will_do() -> None:
-    devices = (Device("A100", 81920), Device("A100", 81920, free_milli=400), Device("A100", 81920, free_milli=300))
+    devices = (
+        CandidateDevice("A100", 81920),
+        CandidateDevice("A100", 81920, free_milli=400),
+        CandidateDevice("A100", 81920, free_milli=300),
+    )
     pool = pool_of(node(1, devices=devices))
     assert [placed.devices for _ in range(4) if (placed := pool.place(ask(milli=300), NOW))] == [(2,), (1,), (0,), (0,)]
 
@@ -245,7 +249,7 @@ def test_a_part_of_a_device_goes_to_the_fullest_that_will_do() -> None:
 def test_a_pool_grows_and_a_node_may_get_more_devices_than_any_had() -> None:
     pool = pool_of(*(node(number) for number in range(1, 200)))
     assert pool.place(ask(policy="packed"), NOW)
-    pool.put(node(7, devices=(Device("A100", 81920),) * 16))
+    pool.put(node(7, devices=(CandidateDevice("A100", 81920),) * 16))
     placed = pool.place(ask(devices=16, policy="packed"), NOW)
     assert placed
     assert placed.node_id == uuid(7)
@@ -254,11 +258,11 @@ def test_a_pool_grows_and_a_node_may_get_more_devices_than_any_had() -> None:
 
 
 def test_every_reason_has_a_sentence_of_its_own() -> None:
-    assert len({why.sentence for why in WhyNot}) == len(WhyNot.__members__)
-    assert all(why.sentence.endswith(".") and why.sentence[0].isupper() for why in WhyNot)
+    assert len({why.sentence for why in PlacementObjection}) == len(PlacementObjection.__members__)
+    assert all(why.sentence.endswith(".") and why.sentence[0].isupper() for why in PlacementObjection)
 
 
-def _placed(pool: Pool, request: Request, number: int) -> Placed | None:
+def _placed(pool: CandidatePool, request: Demand, number: int) -> Reservation | None:
     return pool.place(replace(request, policy=("value", "packed")[number % 2]), NOW)
 
 
@@ -267,7 +271,7 @@ def _with_processors(count: int) -> list[Candidate]:
     return [node(number, cpu_milli=8_000, reputation=1000 - number, devices=()) for number in range(1, count + 1)]
 
 
-def _asked_exactly(pool: Pool, asked: list[Request]) -> int:
+def _asked_exactly(pool: CandidatePool, asked: list[Demand]) -> int:
     """How many of these were held against every node, being placed and released one by one."""
     columns, times = pool._columns, 0
     suiting = columns.suiting

@@ -8,22 +8,22 @@ from scipy.optimize import linear_sum_assignment
 
 from tests.worlds.candidates import ask, uuid
 from tidemill.core.clock import HOUR, SECOND, Instant
-from tidemill.core.placement.assignment import assign
-from tidemill.core.placement.demand import Priority
-from tidemill.core.placement.turns import AGEING_US, AtWork, in_turn, level
+from tidemill.core.placement.assignment import place_jointly
+from tidemill.core.placement.demand import PriorityLevel
+from tidemill.core.placement.turns import AGEING_US, DevicesAtWork, in_turn, level
 
 NOW = Instant(100 * HOUR)
 
 
 def test_a_higher_priority_comes_first_and_waiting_makes_up_for_a_lower_one() -> None:
-    high = ask(priority=Priority.HIGH, submitted_at=NOW)
-    low = ask(priority=Priority.LOW, submitted_at=NOW)
-    old = ask(priority=Priority.LOW, submitted_at=Instant(NOW - 3 * AGEING_US))
+    high = ask(priority=PriorityLevel.HIGH, submitted_at=NOW)
+    low = ask(priority=PriorityLevel.LOW, submitted_at=NOW)
+    old = ask(priority=PriorityLevel.LOW, submitted_at=Instant(NOW - 3 * AGEING_US))
     assert in_turn([low, high, old], {}, NOW) == [old, high, low]
 
 
 def test_who_has_nothing_at_work_any_more_is_forgotten() -> None:
-    at_work = AtWork()
+    at_work = DevicesAtWork()
     asked = [ask(customer_id=uuid(number % 7), devices=number % 3) for number in range(100)]
     for one in asked:
         at_work.begin(one)
@@ -34,7 +34,7 @@ def test_who_has_nothing_at_work_any_more_is_forgotten() -> None:
 
 
 def test_a_request_from_the_future_gains_and_loses_nothing() -> None:
-    assert level(ask(submitted_at=Instant(NOW + 50 * HOUR)), NOW) == Priority.NORMAL
+    assert level(ask(submitted_at=Instant(NOW + 50 * HOUR)), NOW) == PriorityLevel.NORMAL
 
 
 def test_a_customer_with_a_thousand_requests_does_not_hold_up_one_with_two() -> None:
@@ -59,7 +59,7 @@ def test_who_was_served_least_is_next_and_large_requests_count_more() -> None:
         st.builds(
             lambda c, p, at: ask(customer_id=uuid(c), priority=p, submitted_at=Instant(at)),
             st.integers(1, 4),
-            st.sampled_from(Priority),
+            st.sampled_from(PriorityLevel),
             st.integers(0, NOW),
         ),
         max_size=20,
@@ -77,7 +77,7 @@ def test_everybody_gets_a_turn_and_nobody_of_a_lower_level_comes_before_a_higher
 def test_an_assignment_is_close_to_the_best_there_is(rows: int, columns: int, seed: int, barred: float) -> None:
     dice = np.random.default_rng(seed)
     values = np.where(dice.random((rows, columns)) < barred, -np.inf, dice.random((rows, columns)) + 0.01)
-    chosen = assign(values)
+    chosen = place_jointly(values)
     given = [(row, column) for row, column in enumerate(chosen.tolist()) if column >= 0]
     assert len({column for _, column in given}) == len(given)
     assert all(np.isfinite(values[pair]) for pair in given)
@@ -87,10 +87,10 @@ def test_an_assignment_is_close_to_the_best_there_is(rows: int, columns: int, se
 
 
 def test_an_assignment_of_many_equal_requests_to_few_nodes_ends() -> None:
-    chosen = assign(np.ones((300, 7)))
+    chosen = place_jointly(np.ones((300, 7)))
     assert sorted(chosen[chosen >= 0].tolist()) == list(range(7))
 
 
 def test_an_assignment_to_nobody_is_nobody() -> None:
-    assert assign(np.full((3, 2), -np.inf)).tolist() == [-1, -1, -1]
-    assert assign(np.zeros((2, 2))).tolist() == [-1, -1]
+    assert place_jointly(np.full((3, 2), -np.inf)).tolist() == [-1, -1, -1]
+    assert place_jointly(np.zeros((2, 2))).tolist() == [-1, -1]

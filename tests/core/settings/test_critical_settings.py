@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from tidemill.core.clock import DAY, HOUR, Instant
 from tidemill.core.events.log import Event
 from tidemill.core.reasons import ReasonRefusal
-from tidemill.core.settings import Scope, Settings, build, catalogue
+from tidemill.core.settings import Settings, SettingScope, build, catalogue
 from tidemill.core.settings.checks import CHECKS
 from tidemill.core.settings.critical import (
     DELAY,
-    Change,
-    ChangeRefusal,
-    ChangeState,
-    Decision,
     SettingAccepted,
+    SettingChange,
+    SettingChangeRefusal,
+    SettingChangeState,
     SettingProposed,
+    SettingsDecision,
     SettingsRemembered,
     SettingWithdrawn,
     allowed,
@@ -38,18 +38,18 @@ COMMISSION, BURN, FUND = "money.commission", "money.burn", "bonus_fund.commissio
 
 
 def started(
-    wanted: dict[str, str], *changes: Change, accepted: dict[str, str] | None = None, now: Instant = NOW
-) -> Decision:
+    wanted: dict[str, str], *changes: SettingChange, accepted: dict[str, str] | None = None, now: Instant = NOW
+) -> SettingsDecision:
     known = DEFAULTS if accepted is None else accepted
     return decide(DEFAULTS | wanted, known, {one.name: one for one in changes}, by="ann", now=now)
 
 
-def told(decision: Decision) -> list[type[Event]]:
+def told(decision: SettingsDecision) -> list[type[Event]]:
     return [type(event) for event in decision.events]
 
 
-def pending(name: str = COMMISSION, value: str = "12%", *, ago: int = HOUR) -> Change:
-    return Change(name, value, "ann", Instant(NOW - ago))
+def pending(name: str = COMMISSION, value: str = "12%", *, ago: int = HOUR) -> SettingChange:
+    return SettingChange(name, value, "ann", Instant(NOW - ago))
 
 
 def test_the_first_start_accepts_what_is_configured() -> None:
@@ -67,13 +67,13 @@ def test_a_setting_that_a_new_version_made_critical_is_accepted_and_the_others_a
 
 def test_nothing_happens_when_nothing_has_changed() -> None:
     decision = started({})
-    assert decision == Decision(DEFAULTS, {}, [], [], [])
+    assert decision == SettingsDecision(DEFAULTS, {}, [], [], [])
 
 
 def test_another_value_waits_and_the_accepted_one_stays_in_force() -> None:
     decision = started({COMMISSION: "12%"})
     assert decision.in_force == DEFAULTS
-    assert decision.waiting == [Change(COMMISSION, "12%", "ann", NOW)]
+    assert decision.waiting == [SettingChange(COMMISSION, "12%", "ann", NOW)]
     assert decision.events == [SettingProposed(COMMISSION, "10%", "12%", "ann")]
 
 
@@ -98,11 +98,13 @@ def test_a_change_that_is_no_longer_configured_is_withdrawn_however_ripe_it_was(
 
 
 def test_another_value_begins_its_own_delay_and_needs_its_own_approval() -> None:
-    approved = replace(pending(ago=2 * DAY), state=ChangeState.APPROVED, decided_by="bob", decided_at=NOW, reason="x")
+    approved = replace(
+        pending(ago=2 * DAY), state=SettingChangeState.APPROVED, decided_by="bob", decided_at=NOW, reason="x"
+    )
     for old in (pending(ago=2 * DAY), approved):
         decision = started({COMMISSION: "50%"}, old)
         assert decision.in_force == DEFAULTS
-        assert decision.waiting == [Change(COMMISSION, "50%", "ann", NOW)]
+        assert decision.waiting == [SettingChange(COMMISSION, "50%", "ann", NOW)]
         assert told(decision) == [SettingProposed, SettingWithdrawn]
 
 
@@ -115,10 +117,10 @@ def test_a_shorter_delay_waits_for_the_delay_that_is_in_force() -> None:
 
 def test_an_approved_change_takes_effect_at_once_and_a_rejected_one_never() -> None:
     approved = settle(pending(), approve=True, reason="agreed", by="bob", now=NOW)
-    assert isinstance(approved, Change)
+    assert isinstance(approved, SettingChange)
     assert started({COMMISSION: "12%"}, approved).in_force[COMMISSION] == "12%"
     rejected = settle(pending(), approve=False, reason="too much", by="bob", now=NOW)
-    assert isinstance(rejected, Change)
+    assert isinstance(rejected, SettingChange)
     for days in (0, 1, 1000):
         decision = started({COMMISSION: "12%"}, rejected, now=Instant(NOW + days * DAY))
         assert (decision.in_force, decision.waiting) == (DEFAULTS, [rejected])
@@ -128,21 +130,23 @@ def test_an_approved_change_takes_effect_at_once_and_a_rejected_one_never() -> N
 
 
 def test_nobody_approves_what_they_brought_in_and_everybody_says_why() -> None:
-    assert settle(pending(), approve=True, reason="me", by="ann", now=NOW) is ChangeRefusal.ANOTHER_OPERATOR_NEEDED
+    assert (
+        settle(pending(), approve=True, reason="me", by="ann", now=NOW) is SettingChangeRefusal.ANOTHER_OPERATOR_NEEDED
+    )
     assert settle(pending(), approve=True, reason=" ", by="bob", now=NOW) is ReasonRefusal.REASON_MISSING
     taken_back = settle(pending(), approve=False, reason="a mistake", by="ann", now=NOW)
-    assert isinstance(taken_back, Change)
-    assert settle(taken_back, approve=True, reason="no", by="bob", now=NOW) is ChangeRefusal.CHANGE_DECIDED
+    assert isinstance(taken_back, SettingChange)
+    assert settle(taken_back, approve=True, reason="no", by="bob", now=NOW) is SettingChangeRefusal.CHANGE_DECIDED
 
 
 def test_changes_that_a_check_ties_together_take_effect_together() -> None:
     wanted = {BURN: "90%", FUND: "5%", COMMISSION: "12%"}
     approved = settle(pending(BURN, "90%"), approve=True, reason="x", by="bob", now=NOW)
-    assert isinstance(approved, Change)
+    assert isinstance(approved, SettingChange)
     decision = started(wanted, approved, pending(FUND, "5%"), pending(ago=DAY))
     assert decision.in_force == DEFAULTS | {COMMISSION: "12%"}, "what is not tied to them need not wait for them"
     both = settle(pending(FUND, "5%"), approve=True, reason="x", by="bob", now=NOW)
-    assert isinstance(both, Change)
+    assert isinstance(both, SettingChange)
     decision = started(wanted, approved, both, pending())
     assert decision.in_force == DEFAULTS | {BURN: "90%", FUND: "5%"}
 
@@ -158,7 +162,7 @@ def test_a_check_speaks_of_critical_settings_only_or_of_none() -> None:
 def test_what_moves_money_or_trust_is_critical_and_belongs_to_the_pool() -> None:
     assert {COMMISSION, BURN, FUND, DELAY} <= critical().keys()
     assert {"money.self_trade_loss", "verification.similarity_pass"} <= critical().keys()
-    assert all(one.scope is Scope.POOL for one in critical().values())
+    assert all(one.scope is SettingScope.POOL for one in critical().values())
     assert len(critical()) < len(catalogue()) / 4, "who must wait for everything learns to get around it"
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.core.faults import SettingsFault
-from tidemill.core.settings import Built, Place, Settings, Source, build, pool_fingerprint, rows
+from tidemill.core.settings import Settings, SettingSource, SourcedSettings, SourceKind, build, pool_fingerprint, rows
 
 HOME = Path("/srv/tidemill")
 SECRET = "hunter2-of-the-tide"
@@ -18,7 +18,7 @@ SECRET = "hunter2-of-the-tide"
 
 def built(
     toml: str = "", environment: Mapping[str, str] | None = None, overrides: Mapping[str, object] | None = None
-) -> Built:
+) -> SourcedSettings:
     return build(
         toml=tomllib.loads(toml),
         toml_name="tidemill.toml",
@@ -44,7 +44,7 @@ def test_without_any_source_everything_has_its_default() -> None:
     assert settings.market.default_hourly_uc == 200_000
     assert settings.money.commission_ppm == 100_000
     assert settings.reputation.start_points == 300
-    assert set(built().sources.values()) == {Source(Place.DEFAULT)}
+    assert set(built().sources.values()) == {SettingSource(SourceKind.DEFAULT)}
 
 
 def test_the_command_line_wins_over_environment_file_and_default() -> None:
@@ -67,7 +67,7 @@ def test_home_has_the_default_that_the_caller_brings() -> None:
     assert built().settings.home == HOME
     moved = built(environment={"TIDEMILL_HOME": "/mnt/pool"})
     assert moved.settings.home == Path("/mnt/pool")
-    assert moved.sources["home"] == Source(Place.ENVIRONMENT, "TIDEMILL_HOME")
+    assert moved.sources["home"] == SettingSource(SourceKind.ENVIRONMENT, "TIDEMILL_HOME")
     assert "/" in problems('home = "pool"')[0]
 
 

@@ -12,8 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemill.core.faults import SettingsFault
-from tidemill.core.settings import Definition, Place, Scope, Source, build, catalogue, reference, rows
-from tidemill.core.settings.kinds.kind import Kind, Unreadable
+from tidemill.core.settings import (
+    Definition,
+    SettingScope,
+    SettingSource,
+    SourceKind,
+    build,
+    catalogue,
+    reference,
+    rows,
+)
+from tidemill.core.settings.kinds.kind import SettingKind, UnreadableValue
 from tidemill.core.settings.kinds.quantities import (
     CREDITS,
     DURATION,
@@ -27,7 +36,7 @@ from tidemill.core.settings.kinds.quantities import (
     SIZE,
 )
 from tidemill.core.settings.kinds.texts import SWITCH
-from tidemill.core.settings.layers import Value, from_command_line, from_environment, from_file, read
+from tidemill.core.settings.layers import SettingValue, from_command_line, from_environment, from_file, read
 from tidemill.core.settings.tree import sections
 
 HOME = Path("/srv/tidemill")
@@ -102,14 +111,14 @@ def test_every_definition_reads_back_from_file_environment_and_command_line(
     table = f"[{definition.section}]\n" if definition.section else ""
     toml = tomllib.loads(f"{table}{key} = {literal(definition, value)}")
     for layer, source in [
-        (from_file(toml, "f.toml"), Source(Place.FILE, "f.toml")),
+        (from_file(toml, "f.toml"), SettingSource(SourceKind.FILE, "f.toml")),
         (
             from_environment({definition.environment_name: text}, ()),
-            Source(Place.ENVIRONMENT, definition.environment_name),
+            SettingSource(SourceKind.ENVIRONMENT, definition.environment_name),
         ),
-        (from_command_line({definition.name: text}), Source(Place.COMMAND_LINE)),
+        (from_command_line({definition.name: text}), SettingSource(SourceKind.COMMAND_LINE)),
     ]:
-        assert read(layer) == ({definition.name: Value(definition, value, source)}, [])
+        assert read(layer) == ({definition.name: SettingValue(definition, value, source)}, [])
 
 
 @pytest.mark.parametrize("definition", catalogue(), ids=names)
@@ -148,7 +157,7 @@ def test_every_definition_is_whole(definition: Definition) -> None:
     assert definition.name.endswith("_s") == (definition.kind is DURATION), "a duration says so in its name"
     assert definition.default is None or definition.kind not in NUMERIC or definition.within_bounds(definition.default)
     # The fingerprint of a pool is made of these, so they are always there and never secret.
-    assert definition.scope is Scope.PROCESS or not (definition.optional or definition.secret)
+    assert definition.scope is SettingScope.PROCESS or not (definition.optional or definition.secret)
 
 
 @pytest.mark.parametrize(
@@ -185,13 +194,13 @@ def test_every_definition_is_whole(definition: Definition) -> None:
         (SHARE, "", None),
     ],
 )
-def test_values_are_read_as_people_write_them(kind: Kind[Any], written: object, inside: object) -> None:
+def test_values_are_read_as_people_write_them(kind: SettingKind[Any], written: object, inside: object) -> None:
     value = kind.read(written)
-    assert isinstance(value, Unreadable) if inside is None else (value, type(value)) == (inside, type(inside))
+    assert isinstance(value, UnreadableValue) if inside is None else (value, type(value)) == (inside, type(inside))
 
 
 @given(value=st.floats(min_value=0, max_value=1e12), kind=st.sampled_from([NUMBER, DURATION, SHARE]))
-def test_a_shown_number_reads_back(value: float, kind: Kind[float]) -> None:
+def test_a_shown_number_reads_back(value: float, kind: SettingKind[float]) -> None:
     assert kind.read(kind.show(value)) == value
 
 
@@ -199,7 +208,7 @@ def test_a_shown_number_reads_back(value: float, kind: Kind[float]) -> None:
     value=st.integers(min_value=0, max_value=10**17),
     kind=st.sampled_from([INTEGER, SHARE_PPM, FACTOR_PPM, CREDITS, POINTS, SIZE, MEMORY]),
 )
-def test_a_shown_integer_reads_back(value: int, kind: Kind[int]) -> None:
+def test_a_shown_integer_reads_back(value: int, kind: SettingKind[int]) -> None:
     assert kind.read(kind.show(value)) == value
 
 

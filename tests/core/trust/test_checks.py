@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.jobs.receipts import Outcome
+from tidemill.core.jobs.receipts import AttemptOutcome
 from tidemill.core.nodes.machine.gpus import recognised
 from tidemill.core.settings.sections.trust import VerificationSettings
 from tidemill.core.trust.checks import exact, images, replay, similarity, timing
-from tidemill.core.trust.checks.exact import Hashed
+from tidemill.core.trust.checks.exact import ResultHash
 from tidemill.core.trust.checks.images import TILE, Picture
 from tidemill.core.trust.checks.replay import Execution
-from tidemill.core.trust.checks.similarity import Measure, Values, judged
-from tidemill.core.trust.checks.timing import Known, Numbers, Told
+from tidemill.core.trust.checks.similarity import Measure, ResultValues, verdict_of
+from tidemill.core.trust.checks.timing import NumberType, ReceiptTimes, TimingEvidence
 from tidemill.core.trust.checks.verdict import Ruling, Verdict, failed, passed, review, together
 
 PASS, REVIEW, FAIL = Ruling.PASS, Ruling.REVIEW, Ruling.FAIL
@@ -39,25 +39,25 @@ def test_several_verdicts_are_as_bad_as_the_worst_of_them_and_keep_all_reasons()
 @pytest.mark.parametrize(
     ("claimed", "other", "ruling"),
     [
-        (Hashed(ONE, "exact"), Hashed(ONE, "exact"), PASS),
-        (Hashed(ONE, "exact"), Hashed(OTHER, "exact"), FAIL),
-        (Hashed(ONE, "rtx 4090, 570"), Hashed(OTHER, "rtx 4090, 570"), FAIL),
-        (Hashed(ONE, "rtx 4090, 570"), Hashed(OTHER, "rtx 3090, 570"), REVIEW),
-        (Hashed(ONE, "rtx 4090, 570"), Hashed(ONE, "rtx 3090, 570"), REVIEW),
-        (Hashed(ONE, "none"), Hashed(OTHER, "none"), REVIEW),
-        (Hashed(ONE, ""), Hashed(OTHER, ""), REVIEW),
-        (Hashed(b"", "exact"), Hashed(OTHER, "exact"), FAIL),
+        (ResultHash(ONE, "exact"), ResultHash(ONE, "exact"), PASS),
+        (ResultHash(ONE, "exact"), ResultHash(OTHER, "exact"), FAIL),
+        (ResultHash(ONE, "rtx 4090, 570"), ResultHash(OTHER, "rtx 4090, 570"), FAIL),
+        (ResultHash(ONE, "rtx 4090, 570"), ResultHash(OTHER, "rtx 3090, 570"), REVIEW),
+        (ResultHash(ONE, "rtx 4090, 570"), ResultHash(ONE, "rtx 3090, 570"), REVIEW),
+        (ResultHash(ONE, "none"), ResultHash(OTHER, "none"), REVIEW),
+        (ResultHash(ONE, ""), ResultHash(OTHER, ""), REVIEW),
+        (ResultHash(b"", "exact"), ResultHash(OTHER, "exact"), FAIL),
     ],
 )
-def test_hashes_are_compared_within_one_numeric_class(claimed: Hashed, other: Hashed, ruling: Ruling) -> None:
+def test_hashes_are_compared_within_one_numeric_class(claimed: ResultHash, other: ResultHash, ruling: Ruling) -> None:
     assert exact.check(claimed, other).ruling is ruling
 
 
-def of(values: Any, measure: Measure = Measure.EMBEDDINGS) -> Values:
-    return Values(measure, np.asarray(values))
+def of(values: Any, measure: Measure = Measure.EMBEDDINGS) -> ResultValues:
+    return ResultValues(measure, np.asarray(values))
 
 
-def alike(claim: Values, evidence: Values, settings: VerificationSettings | None = None) -> Verdict:
+def alike(claim: ResultValues, evidence: ResultValues, settings: VerificationSettings | None = None) -> Verdict:
     return similarity.check(claim, evidence, settings or VerificationSettings())
 
 
@@ -77,7 +77,7 @@ def test_embeddings_are_judged_by_their_worst_row(cosine: float, ruling: Ruling)
     ("value", "ruling"), [(0.95, REVIEW), (0.85, FAIL), (np.nan, FAIL), (0.950001, PASS), (0.850001, REVIEW)]
 )
 def test_the_bounds_themselves_belong_to_the_worse_side(value: float, ruling: Ruling) -> None:
-    assert judged(value, "", VerificationSettings()).ruling is ruling
+    assert verdict_of(value, "", VerificationSettings()).ruling is ruling
 
 
 def test_the_pool_says_what_is_similar_enough() -> None:
@@ -186,7 +186,9 @@ def test_a_picture_of_another_type_fails_though_its_numbers_are_equal() -> None:
     assert images.check(Picture(right.pixels.astype(np.float32)), right).ruling is FAIL  # type: ignore[arg-type]
 
 
-def ran(outcome: Outcome = Outcome.DONE, code: int = 0, of_class: str = "exact", **files: bytes) -> Execution:
+def ran(
+    outcome: AttemptOutcome = AttemptOutcome.DONE, code: int = 0, of_class: str = "exact", **files: bytes
+) -> Execution:
     return Execution(outcome, code, files, of_class)
 
 
@@ -200,10 +202,10 @@ def ran(outcome: Outcome = Outcome.DONE, code: int = 0, of_class: str = "exact",
         (ran(a=ONE, of_class="none"), ran(a=OTHER, of_class="none"), REVIEW),
         (ran(a=ONE, of_class="x"), ran(a=OTHER, of_class="y"), REVIEW),
         (ran(a=ONE, of_class="x"), ran(a=ONE, of_class="y"), PASS),
-        (ran(), ran(Outcome.FAILED, 1), REVIEW),
-        (ran(Outcome.FAILED, 1), ran(), REVIEW),
-        (ran(Outcome.FAILED, 1), ran(Outcome.FAILED, 1), PASS),
-        (ran(Outcome.FAILED, 1), ran(Outcome.FAILED, -9), REVIEW),
+        (ran(), ran(AttemptOutcome.FAILED, 1), REVIEW),
+        (ran(AttemptOutcome.FAILED, 1), ran(), REVIEW),
+        (ran(AttemptOutcome.FAILED, 1), ran(AttemptOutcome.FAILED, 1), PASS),
+        (ran(AttemptOutcome.FAILED, 1), ran(AttemptOutcome.FAILED, -9), REVIEW),
     ],
 )
 def test_an_execution_is_compared_with_another(claimed: Execution, other: Execution, ruling: Ruling) -> None:
@@ -213,10 +215,10 @@ def test_an_execution_is_compared_with_another(claimed: Execution, other: Execut
 GPU = recognised("NVIDIA GeForce RTX 3090", 24_576)
 
 
-def known(**changes: Any) -> Known:
-    made = Known(
+def known(**changes: Any) -> TimingEvidence:
+    made = TimingEvidence(
         operations=1e13,
-        numbers=Numbers.FLOAT32,
+        numbers=NumberType.FLOAT32,
         devices=1,
         gpu=GPU,
         measured_ops_per_s=0,
@@ -226,8 +228,10 @@ def known(**changes: Any) -> Known:
     return dataclasses.replace(made, **changes)
 
 
-def told(took_s: float, device_ms: int | None = None) -> Told:
-    return Told(Instant(0), Instant(int(took_s * SECOND)), int(took_s * 1000) if device_ms is None else device_ms)
+def told(took_s: float, device_ms: int | None = None) -> ReceiptTimes:
+    return ReceiptTimes(
+        Instant(0), Instant(int(took_s * SECOND)), int(took_s * 1000) if device_ms is None else device_ms
+    )
 
 
 @pytest.mark.parametrize(
@@ -247,6 +251,6 @@ def told(took_s: float, device_ms: int | None = None) -> Told:
     ],
 )
 def test_times_that_cannot_be_true_are_looked_at_and_never_fail_alone(
-    claim: Told, evidence: Known, ruling: Ruling
+    claim: ReceiptTimes, evidence: TimingEvidence, ruling: Ruling
 ) -> None:
     assert timing.check(claim, evidence).ruling is ruling

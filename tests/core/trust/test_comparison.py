@@ -13,17 +13,17 @@ from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.jobs import archives
 from tidemill.core.jobs.kinds.task import Task
-from tidemill.core.jobs.receipts import Outcome, Receipt
-from tidemill.core.jobs.sandboxes import Limits
-from tidemill.core.matrices.npy import Layout, header_of
+from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
+from tidemill.core.jobs.sandboxes import RunLimits
+from tidemill.core.matrices.npy import MatrixLayout, header_of
 from tidemill.core.pictures import png_of
 from tidemill.core.settings.sections.trust import VerificationSettings
-from tidemill.core.trust.audits.comparison import Difference, Pair, compared, is_as_signed, is_undetermined
-from tidemill.core.trust.checks.choice import Delivered, Manner, manner_of
-from tidemill.core.trust.checks.plausibility import Device, Times, doubt_about, is_doubtful
+from tidemill.core.trust.audits.comparison import Difference, ExecutionPair, compare, is_as_signed, is_undetermined
+from tidemill.core.trust.checks.choice import CheckManner, ResultFacts, manner_of
+from tidemill.core.trust.checks.plausibility import AttemptTimes, MeasuredSpeeds, doubt_about, is_doubtful
 from tidemill.core.trust.checks.verdict import Ruling, Verdict
 
-LIMITS = Limits(seconds=10)
+LIMITS = RunLimits(seconds=10)
 SCRIPT = Task("script", {"program": "print(1)", "seconds": 5}, LIMITS)
 IMAGE = Task("container", {"image": "busybox", "command": ["true"], "seconds": 5}, LIMITS)
 EMBED = Task("embed", {"texts": ["one", "two", "three"]}, LIMITS)
@@ -49,7 +49,7 @@ def receipt(result: bytes, numeric_class: str = "device; a") -> Receipt:
         device_ms=1_000,
         numeric_class=numeric_class,
         proof=b"",
-        outcome=Outcome.DONE,
+        outcome=AttemptOutcome.DONE,
         exit_code=0,
         reason="",
     )
@@ -61,7 +61,9 @@ def files(**named: bytes) -> bytes:
 
 def embeddings(rows: Any, name: str = "embeddings.npy") -> bytes:
     numbers = np.asarray(rows, np.float32)
-    return archives.archive({PurePosixPath(name): header_of(Layout("float32", *numbers.shape)) + numbers.tobytes()})
+    return archives.archive(
+        {PurePosixPath(name): header_of(MatrixLayout("float32", *numbers.shape)) + numbers.tobytes()}
+    )
 
 
 def picture(pixels: bytes, name: str = "picture.png") -> bytes:
@@ -71,8 +73,8 @@ def picture(pixels: bytes, name: str = "picture.png") -> bytes:
 def verdict(
     task: Task, claimed: bytes, repeated: bytes, classes: tuple[str, str] = ("device; a", "device; a")
 ) -> Verdict:
-    pair = Pair(task, receipt(claimed, classes[0]), receipt(repeated, classes[1]), claimed, repeated)
-    return compared(pair, VerificationSettings())
+    pair = ExecutionPair(task, receipt(claimed, classes[0]), receipt(repeated, classes[1]), claimed, repeated)
+    return compare(pair, VerificationSettings())
 
 
 ROWS = np.eye(3, 384)
@@ -132,8 +134,8 @@ def test_a_wrong_row_among_thousands_is_found_wherever_it_is() -> None:
 
 @pytest.mark.parametrize(("task", "ruling"), [(EMBED, REVIEW), (SCRIPT, FAIL), (RENDER, FAIL)])
 def test_what_is_too_large_to_be_read_is_told_apart_by_its_hash(task: Task, ruling: Ruling) -> None:
-    assert compared(Pair(task, receipt(b"1"), receipt(b"2")), VerificationSettings()).ruling is ruling
-    assert compared(Pair(task, receipt(b"1"), receipt(b"1")), VerificationSettings()).ruling is PASS
+    assert compare(ExecutionPair(task, receipt(b"1"), receipt(b"2")), VerificationSettings()).ruling is ruling
+    assert compare(ExecutionPair(task, receipt(b"1"), receipt(b"1")), VerificationSettings()).ruling is PASS
 
 
 def test_a_result_counts_only_as_it_was_signed_and_sent() -> None:
@@ -165,23 +167,23 @@ def test_a_task_of_the_customers_own_code_may_have_no_single_result_and_one_of_o
 @pytest.mark.parametrize(
     ("task", "is_expected", "by_house", "manner"),
     [
-        (SCRIPT, True, False, Manner.EXPECTED),
-        (SCRIPT, False, True, Manner.TRUSTED),
-        (SCRIPT, False, False, Manner.REPEATED),
-        (matmul(64), False, False, Manner.PROVED),
-        (matmul(40_000, "float32"), False, False, Manner.REPEATED),
-        (EMBED, False, False, Manner.REPEATED),
-        (RENDER, False, False, Manner.REPEATED),
+        (SCRIPT, True, False, CheckManner.EXPECTED),
+        (SCRIPT, False, True, CheckManner.TRUSTED),
+        (SCRIPT, False, False, CheckManner.REPEATED),
+        (matmul(64), False, False, CheckManner.PROVED),
+        (matmul(40_000, "float32"), False, False, CheckManner.REPEATED),
+        (EMBED, False, False, CheckManner.REPEATED),
+        (RENDER, False, False, CheckManner.REPEATED),
     ],
 )
 def test_each_result_is_checked_in_the_cheapest_way_that_is_enough(
-    task: Task, is_expected: bool, by_house: bool, manner: Manner
+    task: Task, is_expected: bool, by_house: bool, manner: CheckManner
 ) -> None:
-    assert manner_of(Delivered(task, is_expected, by_house)) is manner
+    assert manner_of(ResultFacts(task, is_expected, by_house)) is manner
 
 
-TEN_SECONDS = Times(Instant(0), Instant(10 * SECOND))
-SLOW = Device(cpu_ops_per_s=10**9)
+TEN_SECONDS = AttemptTimes(Instant(0), Instant(10 * SECOND))
+SLOW = MeasuredSpeeds(cpu_ops_per_s=10**9)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +205,7 @@ def test_a_receipt_is_doubted_only_where_its_times_cannot_be_true(
 
 
 def test_of_a_device_that_nobody_measured_no_time_is_too_short() -> None:
-    assert doubt_about(receipt(b"1"), matmul(30_000), Device(), TEN_SECONDS) == ""
+    assert doubt_about(receipt(b"1"), matmul(30_000), MeasuredSpeeds(), TEN_SECONDS) == ""
 
 
 def test_the_first_look_lets_nothing_pass_that_the_second_would_find() -> None:

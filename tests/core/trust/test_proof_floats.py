@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.core.trust.test_proofs import SECRET, a_statement
 from tidemill.core.trust.checks import products
-from tidemill.core.trust.checks.products import Factors, Multiplied
+from tidemill.core.trust.checks.products import ClaimedProduct, Factors
 from tidemill.core.trust.checks.verdict import Ruling
-from tidemill.core.trust.proofs.floats import ROWS, SUSPECTS_MAX, VECTORS, Findings, Precision, examine, signs
+from tidemill.core.trust.proofs.floats import ROWS, SUSPECTS_MAX, VECTORS, Examination, Precision, examine, signs
 
 DRAW = hashlib.sha256(b"a draw").digest()
 F32 = Precision.FLOAT32
@@ -38,7 +38,7 @@ def truncated(values: Any, bits: int) -> Any:
     return (values.view(np.uint32) & np.uint32(2**32 - 2**bits)).view(np.float32)
 
 
-def looked(left: Any, right: Any, claimed: Any, precision: Precision = F32, draw: bytes = DRAW) -> Findings:
+def looked(left: Any, right: Any, claimed: Any, precision: Precision = F32, draw: bytes = DRAW) -> Examination:
     return examine(left, right, claimed, precision, draw)
 
 
@@ -204,7 +204,7 @@ def test_the_check_passes_fails_and_reviews() -> None:
 
     def ruled(claimed: Any, left: Any = left, right: Any = right) -> Ruling:
         evidence = Factors(left, right, SECRET, F32)
-        return products.check(Multiplied(a_statement(left, right, claimed), claimed), evidence).ruling
+        return products.check(ClaimedProduct(a_statement(left, right, claimed), claimed), evidence).ruling
 
     assert ruled(left @ right) is Ruling.PASS
     assert ruled((left @ right) + np.float32(1)) is Ruling.FAIL

@@ -10,12 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemill.core.matrices.npy import Layout, header_of
+from tidemill.core.matrices.npy import MatrixLayout, header_of
 from tidemill.core.trust.checks import products
-from tidemill.core.trust.checks.products import Factors, Multiplied
+from tidemill.core.trust.checks.products import ClaimedProduct, Factors
 from tidemill.core.trust.checks.verdict import Ruling
 from tidemill.core.trust.proofs.freivalds import MODULUS
-from tidemill.core.trust.proofs.integers import drawn_vectors, each_agrees, holds, is_equal, is_possible, is_recomputed
+from tidemill.core.trust.proofs.integers import (
+    drawn_vectors,
+    each_agrees,
+    is_equal,
+    is_possible,
+    is_recomputed,
+    is_right,
+)
 from tidemill.core.trust.proofs.statement import Statement, challenge, is_about, matrix_digest, statement_bytes
 
 SECRET = b"known to the pool alone"
@@ -58,7 +65,7 @@ def test_a_right_product_holds_whatever_its_size_and_the_draw(
     left, right, product = factors(m, k, n, seed)
     assert agrees(left, right, product, draw, vectors)
     assert is_equal(left, right, product)
-    assert holds(left, right, product, draw)
+    assert is_right(left, right, product, draw)
 
 
 @settings(deadline=None, max_examples=200)
@@ -70,15 +77,15 @@ def test_any_changed_entry_is_found(m: int, k: int, n: int, seed: int, draw: byt
     product[row, column] = other
     assert not agrees(left, right, product, draw)
     assert not is_equal(left, right, product)
-    assert not holds(left, right, product, draw)
+    assert not is_right(left, right, product, draw)
 
 
 def test_a_product_too_large_to_be_multiplied_again_is_checked_by_a_draw() -> None:
     left, right, product = factors(190, 180, 170, 5)
     assert not is_recomputed(190, 180, 170)
-    assert holds(left, right, product, DRAW)
+    assert is_right(left, right, product, DRAW)
     product[189, 169] -= 1
-    assert not holds(left, right, product, DRAW)
+    assert not is_right(left, right, product, DRAW)
 
 
 def test_the_largest_sums_there_are_hold_and_one_more_does_not() -> None:
@@ -96,23 +103,23 @@ def test_an_entry_that_is_off_by_the_modulus_is_refused_by_its_size() -> None:
     left, right, product = factors(8, 8, 8, 6)
     wrong = product.astype(np.int64)
     wrong[3, 3] += MODULUS
-    assert not holds(left, right, wrong, DRAW)
+    assert not is_right(left, right, wrong, DRAW)
     assert not agrees(left, right, wrong, DRAW)
     shifted = product.astype(np.int64)
     shifted[3, 3] += 2**32
-    assert not holds(left, right, shifted, DRAW)
+    assert not is_right(left, right, shifted, DRAW)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64, np.uint32, np.int16, ">i4"])
 def test_a_product_of_another_type_is_none_even_if_its_numbers_are_right(kind: Any) -> None:
     left, right, product = factors(4, 5, 6, 7)
-    assert not holds(left, right, np.abs(product).astype(kind), DRAW)
+    assert not is_right(left, right, np.abs(product).astype(kind), DRAW)
 
 
 def test_a_product_of_another_shape_is_none() -> None:
     left, right, product = factors(4, 5, 6, 8)
     for wrong in (product[:3], product[:, :5], product.T, product[:0], product.reshape(6, 4)):
-        assert not holds(left, right, wrong, DRAW)
+        assert not is_right(left, right, wrong, DRAW)
     assert not is_possible(left[:, :4], right, product)
 
 
@@ -182,7 +189,7 @@ def test_every_part_of_a_statement_changes_the_draw() -> None:
 
 def test_a_matrix_is_named_by_the_file_that_holds_it() -> None:
     left, _, product = factors(2, 3, 4, 14)
-    assert matrix_digest(left) == hashlib.sha256(header_of(Layout("int8", 2, 3)) + left.tobytes()).digest()
+    assert matrix_digest(left) == hashlib.sha256(header_of(MatrixLayout("int8", 2, 3)) + left.tobytes()).digest()
     assert matrix_digest(np.asfortranarray(product)) == matrix_digest(product)
     assert matrix_digest(left.reshape(3, 2)) != matrix_digest(left)
 
@@ -191,19 +198,19 @@ def test_a_check_takes_only_what_was_committed_to() -> None:
     left, right, product = factors(5, 6, 7, 15)
     of = a_statement(left, right, product)
     evidence = Factors(left, right, SECRET)
-    assert products.check(Multiplied(of, product), evidence).ruling is Ruling.PASS
+    assert products.check(ClaimedProduct(of, product), evidence).ruling is Ruling.PASS
     wrong = product.copy()
     wrong[0, 0] += 1
     other_left = left.copy()
     other_left[0, 0] ^= 1
     tries = [
-        (Multiplied(of, wrong), evidence),
-        (Multiplied(a_statement(left, right, wrong), wrong), evidence),
-        (Multiplied(of, product.astype(np.int64)), evidence),
-        (Multiplied(of, product.T), evidence),
-        (Multiplied(of, product), Factors(other_left, right, SECRET)),
-        (Multiplied(a_statement(other_left, right, product), product), evidence),
-        (Multiplied(dataclasses.replace(of, m=6), product), evidence),
+        (ClaimedProduct(of, wrong), evidence),
+        (ClaimedProduct(a_statement(left, right, wrong), wrong), evidence),
+        (ClaimedProduct(of, product.astype(np.int64)), evidence),
+        (ClaimedProduct(of, product.T), evidence),
+        (ClaimedProduct(of, product), Factors(other_left, right, SECRET)),
+        (ClaimedProduct(a_statement(other_left, right, product), product), evidence),
+        (ClaimedProduct(dataclasses.replace(of, m=6), product), evidence),
     ]
     assert {products.check(claim, one).ruling for claim, one in tries} == {Ruling.FAIL}
     assert not is_about(of, left, right, product.astype(np.float64))

@@ -13,7 +13,7 @@ from tests.core.trust.test_proofs import a_statement, factors
 from tidemill.core.trust.proofs import sumcheck
 from tidemill.core.trust.proofs.field import (
     ELEMENT_BYTES,
-    Element,
+    FieldElement,
     all_times,
     element_bytes,
     minus,
@@ -26,7 +26,7 @@ from tidemill.core.trust.proofs.field import (
 from tidemill.core.trust.proofs.freivalds import MODULUS
 from tidemill.core.trust.proofs.refusals import ProofRefusal
 from tidemill.core.trust.proofs.statement import Statement
-from tidemill.core.trust.proofs.sumcheck import Values, prove, refused, replay
+from tidemill.core.trust.proofs.sumcheck import ProofValues, prove, refused_proof, replay
 
 residues = st.integers(0, MODULUS - 1) | st.sampled_from([0, 1, 2**31 - 1, 2**31, 2**60, MODULUS - 1])
 elements = st.tuples(residues, residues)
@@ -34,18 +34,18 @@ sides = st.integers(1, 20)
 
 
 @given(st.lists(st.tuples(elements, elements), min_size=1, max_size=20))
-def test_many_are_multiplied_and_added_as_one_is(pairs: list[tuple[Element, Element]]) -> None:
+def test_many_are_multiplied_and_added_as_one_is(pairs: list[tuple[FieldElement, FieldElement]]) -> None:
     ones, others = (np.array(column, dtype=np.int64).T for column in zip(*pairs, strict=True))
     made = all_times(ones, others)
     assert [tuple(element) for element in made.T.tolist()] == [times(one, other) for one, other in pairs]
-    total: Element = (0, 0)
+    total: FieldElement = (0, 0)
     for one, other in pairs:
         total = plus(total, times(one, other))
     assert summed(made) == total
 
 
 @given(elements, elements, elements)
-def test_it_is_a_field(one: Element, other: Element, third: Element) -> None:
+def test_it_is_a_field(one: FieldElement, other: FieldElement, third: FieldElement) -> None:
     assert times(one, plus(other, third)) == plus(times(one, other), times(one, third))
     assert times(times(one, other), third) == times(one, times(other, third))
     assert minus(plus(one, other), other) == one
@@ -55,7 +55,7 @@ def test_it_is_a_field(one: Element, other: Element, third: Element) -> None:
 
 
 @given(elements)
-def test_an_element_has_one_encoding(element: Element) -> None:
+def test_an_element_has_one_encoding(element: FieldElement) -> None:
     encoded = element_bytes(element)
     assert read_element(encoded) == element
     assert read_element((element[0] + MODULUS).to_bytes(8, "big") + encoded[8:]) is None
@@ -76,8 +76,8 @@ def test_an_honest_proof_convinces_whatever_the_sizes(m: int, k: int, n: int, se
     left, right, product = factors(m, k, n, seed)
     of = a_statement(left, right, product)
     proof = prove(of, left, right)
-    assert isinstance(replay(of, proof), Values)
-    assert refused(of, proof, left, right, product) is None
+    assert isinstance(replay(of, proof), ProofValues)
+    assert refused_proof(of, proof, left, right, product) is None
 
 
 @settings(deadline=None, max_examples=60)
@@ -86,10 +86,10 @@ def test_one_wrong_entry_cannot_be_proved(m: int, k: int, n: int, seed: int, dat
     left, right, product = factors(m, k, n, seed)
     product[data.draw(st.integers(0, m - 1)), data.draw(st.integers(0, n - 1))] += data.draw(st.sampled_from([-1, 1]))
     of = a_statement(left, right, product)
-    assert refused(of, prove(of, left, right), left, right, product) is ProofRefusal.PROOF_WRONG
+    assert refused_proof(of, prove(of, left, right), left, right, product) is ProofRefusal.PROOF_WRONG
     for forged in forgeries(of, left, right, product):
-        assert isinstance(replay(of, forged), Values), "it agrees with itself, as anybody can make it"
-        assert refused(of, forged, left, right, product) is ProofRefusal.PROOF_WRONG
+        assert isinstance(replay(of, forged), ProofValues), "it agrees with itself, as anybody can make it"
+        assert refused_proof(of, forged, left, right, product) is ProofRefusal.PROOF_WRONG
 
 
 def forgeries(of: Statement, left: Any, right: Any, product: Any) -> list[bytes]:
@@ -169,7 +169,7 @@ def test_a_true_proof_convinces_nobody_of_other_matrices() -> None:
     other = left.copy()
     other[0, 0] ^= 1
     for matrices in ((other, right, product), (left, right.T.copy(), product), (left, right, product.astype(np.int64))):
-        assert refused(of, proof, *matrices) is ProofRefusal.PROOF_OF_OTHER_MATRICES
+        assert refused_proof(of, proof, *matrices) is ProofRefusal.PROOF_OF_OTHER_MATRICES
 
 
 def test_a_product_that_is_right_modulo_the_field_only_is_refused() -> None:
@@ -177,7 +177,7 @@ def test_a_product_that_is_right_modulo_the_field_only_is_refused() -> None:
     left, right, product = factors(3, 4, 5, 4)
     floats = product.astype(np.float32)
     of = a_statement(left, right, floats)
-    assert refused(of, prove(of, left, right), left, right, floats) is ProofRefusal.PROOF_WRONG
+    assert refused_proof(of, prove(of, left, right), left, right, floats) is ProofRefusal.PROOF_WRONG
 
 
 def test_grinding_does_not_help() -> None:
@@ -194,4 +194,4 @@ def test_a_prover_who_tries_many_products_finds_none_that_a_draw_lets_pass() -> 
     for change in range(1, 60):
         product[change % 4, change // 4 % 4] += change
         of = a_statement(left, right, product)
-        assert refused(of, prove(of, left, right), left, right, product) is ProofRefusal.PROOF_WRONG
+        assert refused_proof(of, prove(of, left, right), left, right, product) is ProofRefusal.PROOF_WRONG

@@ -14,21 +14,21 @@ import pytest
 from tests.worlds.databases.keyrings import keyring_of
 from tidemill.core.accounts.account import AccountStateRefusal, Language
 from tidemill.core.accounts.addresses import Address
-from tidemill.core.accounts.keys import KEYS_MAX, ApiKey, KeyRefusal, written
+from tidemill.core.accounts.keys import KEYS_MAX, ApiKey, KeyRefusal, write_key
 from tidemill.core.accounts.kyc import Kyc, KycRefusal
 from tidemill.core.accounts.roles import Role, Scope
 from tidemill.core.accounts.second_factor import SECRET_BYTES, recovery_code, secret_text
-from tidemill.core.accounts.sessions import Binding, Device, Ended, Session, SessionRefusal, SessionRules
+from tidemill.core.accounts.sessions import Binding, Session, SessionEnd, SessionOrigin, SessionRefusal, SessionRules
 from tidemill.core.clock import DAY, HOUR, SECOND, Instant
 from tidemill.core.ids import Ids
 from tidemill.core.refusals import Refusal
 from tidemill.store.accounts import accounts, api_keys, logins, mailed_tokens, second_factors, sessions
-from tidemill.store.accounts.accounts import Newcomer
-from tidemill.store.accounts.logins import Result
-from tidemill.store.accounts.mailed_tokens import TRIES_MAX, MailedToken, Purpose
+from tidemill.store.accounts.accounts import NewAccount
+from tidemill.store.accounts.logins import LoginResult
+from tidemill.store.accounts.mailed_tokens import TRIES_MAX, MailedToken, MailedTokenPurpose
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import read_clock
-from tidemill.store.database import Database, Limits
+from tidemill.store.database import Database, DatabaseLimits
 from tidemill.store.operations import pool
 from tidemill.store.operations.keyring import Keyring
 from tidemill.store.query import Connection
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 AT_ONCE = 20
 RULES = SessionRules(idle_us=DAY, lifetime_us=7 * DAY, remembered_us=30 * DAY, binding=Binding.WARN)
-HERE = Device("192.0.2.7", "a browser")
+HERE = SessionOrigin("192.0.2.7", "a browser")
 
 
 @dataclass
@@ -63,14 +63,16 @@ class Stage:
             return await work(transaction)
 
     async def account(self, *roles: Role, address: str = "ann@example.com") -> UUID:
-        newcomer = Newcomer(
+        newcomer = NewAccount(
             Address(address), "a hash", frozenset(roles) or frozenset({Role.CUSTOMER}), Language.ENGLISH
         )
         made = await self.once(lambda transaction: accounts.make(transaction, newcomer, self.ids, self.now))
         assert isinstance(made, UUID), made
         return made
 
-    async def letter(self, purpose: Purpose, account_id: UUID | None, address: str = "ann@example.com") -> str:
+    async def letter(
+        self, purpose: MailedTokenPurpose, account_id: UUID | None, address: str = "ann@example.com"
+    ) -> str:
         """A letter whose code is 12345678; answers its link."""
         link, token = secrets.token_urlsafe(32), MailedToken(self.ids.new(self.now), purpose, Address(address))
         if account_id is None:
@@ -112,7 +114,7 @@ class Stage:
 
 @pytest.fixture
 async def stage(urls: DatabaseUrls, ids: Ids) -> AsyncIterator[Stage]:
-    database = await Database.open(urls.program, Limits(AT_ONCE, statement_s=30, lock_s=20), "test")
+    database = await Database.open(urls.program, DatabaseLimits(AT_ONCE, statement_s=30, lock_s=20), "test")
     async with database.connection() as connection:
         now = await read_clock(connection)
     yield Stage(database, await keyring_of(database, ids, now), ids, now)
@@ -120,22 +122,22 @@ async def stage(urls: DatabaseUrls, ids: Ids) -> AsyncIterator[Stage]:
 
 
 def new_secret() -> str:
-    return written(secrets.token_bytes(40))
+    return write_key(secrets.token_bytes(40))
 
 
 async def test_one_link_confirms_once_however_many_follow_it_at_once(stage: Stage) -> None:
-    link = await stage.letter(Purpose.REGISTER, None)
+    link = await stage.letter(MailedTokenPurpose.REGISTER, None)
     used = await stage.each(
-        lambda transaction, _: mailed_tokens.use_link(transaction, link, [Purpose.REGISTER], stage.now)
+        lambda transaction, _: mailed_tokens.use_link(transaction, link, [MailedTokenPurpose.REGISTER], stage.now)
     )
     assert Counter(token is not None for token in used) == {True: 1, False: AT_ONCE - 1}
 
 
 async def test_one_right_code_is_used_once_however_many_type_it_at_once(stage: Stage) -> None:
-    await stage.letter(Purpose.REGISTER, None)
+    await stage.letter(MailedTokenPurpose.REGISTER, None)
     used = await stage.each(
         lambda transaction, _: mailed_tokens.use_code(
-            transaction, Address("Ann@example.com"), "12345678", [Purpose.REGISTER], stage.keyring, stage.now
+            transaction, Address("Ann@example.com"), "12345678", [MailedTokenPurpose.REGISTER], stage.keyring, stage.now
         )
     )
     assert sum(token is not None for token in used) == 1
@@ -143,8 +145,8 @@ async def test_one_right_code_is_used_once_however_many_type_it_at_once(stage: S
 
 async def test_wrong_codes_typed_at_once_count_and_end_the_code_but_not_the_link(stage: Stage) -> None:
     account_id = await stage.account()
-    link = await stage.letter(Purpose.RESET, account_id)
-    address, purposes = Address("ann@example.com"), [Purpose.RESET]
+    link = await stage.letter(MailedTokenPurpose.RESET, account_id)
+    address, purposes = Address("ann@example.com"), [MailedTokenPurpose.RESET]
 
     async def typed(transaction: Connection, code: str) -> MailedToken | None:
         return await mailed_tokens.use_code(transaction, address, code, purposes, stage.keyring, stage.now)
@@ -159,9 +161,12 @@ async def test_wrong_codes_typed_at_once_count_and_end_the_code_but_not_the_link
 
 
 async def test_a_letter_proves_only_what_it_was_written_for_and_only_in_time(stage: Stage) -> None:
-    link = await stage.letter(Purpose.RESET, await stage.account())
+    link = await stage.letter(MailedTokenPurpose.RESET, await stage.account())
     later = Instant(stage.now + HOUR)
-    for purposes, now in (([Purpose.REGISTER, Purpose.NEW_ADDRESS], stage.now), ([Purpose.RESET], later)):
+    for purposes, now in (
+        ([MailedTokenPurpose.REGISTER, MailedTokenPurpose.NEW_ADDRESS], stage.now),
+        ([MailedTokenPurpose.RESET], later),
+    ):
         found = await stage.once(
             lambda transaction, p=purposes, at=now: mailed_tokens.use_link(transaction, link, p, at)  # type: ignore[misc]
         )
@@ -169,7 +174,7 @@ async def test_a_letter_proves_only_what_it_was_written_for_and_only_in_time(sta
 
 
 async def test_two_registrations_of_one_address_confirmed_at_once_make_one_account(stage: Stage) -> None:
-    newcomer = Newcomer(Address("ann@example.com"), "h", frozenset({Role.CUSTOMER}), Language.ENGLISH)
+    newcomer = NewAccount(Address("ann@example.com"), "h", frozenset({Role.CUSTOMER}), Language.ENGLISH)
     cased = replace(newcomer, address=Address("ANN@example.com"))
     made = await stage.each(
         lambda transaction, number: accounts.make(transaction, cased if number % 2 else newcomer, stage.ids, stage.now)
@@ -241,7 +246,7 @@ async def test_of_refreshes_with_one_token_at_once_one_goes_on_and_the_family_en
     async with stage.database.connection() as connection:
         found = await sessions.holder(connection, session.id)
     assert found is not None
-    assert found.session.ended_why == Ended.REUSED
+    assert found.session.ended_why == SessionEnd.REUSED
     for number in range(AT_ONCE):
         refused = await stage.once(lambda transaction, n=number: refresh(transaction, f"next-{n}", "more"))  # type: ignore[misc]
         assert isinstance(refused, SessionRefusal)
@@ -253,7 +258,7 @@ async def test_a_session_that_ends_while_it_is_refreshed_stays_ended(stage: Stag
 
     async def work(transaction: Connection, number: int) -> object:
         if number % 2:
-            return await sessions.end(transaction, account_id, Ended.LOGGED_OUT, ids=stage.ids, now=stage.now)
+            return await sessions.end(transaction, account_id, SessionEnd.LOGGED_OUT, ids=stage.ids, now=stage.now)
         return await sessions.rotate(
             transaction, "token-0", f"next-{number}", HERE, rules=RULES, ids=stage.ids, now=stage.now
         )
@@ -282,7 +287,7 @@ async def test_operators_who_remove_each_other_at_once_leave_one(stage: Stage, w
     results = await stage.each(remove)
     assert AccountStateRefusal.LAST_OPERATOR in results
     async with stage.database.connection() as connection:
-        left = await accounts.listed(connection, accounts.Wanted(role=Role.OPERATOR, blocked=False), None, 10)
+        left = await accounts.listed(connection, accounts.AccountFilter(role=Role.OPERATOR, blocked=False), None, 10)
     assert len(left) == 1
 
 
@@ -369,13 +374,13 @@ async def test_the_set_up_link_makes_one_operator_however_many_use_it_at_once(st
 
     async def use(transaction: Connection, number: int) -> UUID | AccountStateRefusal:
         address = Address(f"first-{number}@example.com")
-        newcomer = Newcomer(address, "h", frozenset({Role.OPERATOR}), Language.ENGLISH)
+        newcomer = NewAccount(address, "h", frozenset({Role.OPERATOR}), Language.ENGLISH)
         return await pool.set_up(transaction, "the link", newcomer, stage.ids, stage.now)
 
     made = await stage.each(use)
     assert Counter(made)[AccountStateRefusal.SET_UP_ALREADY] == AT_ONCE - 1
     async with stage.database.connection() as connection:
-        assert len(await accounts.listed(connection, accounts.Wanted(), None, 100)) == 1
+        assert len(await accounts.listed(connection, accounts.AccountFilter(), None, 100)) == 1
         assert not await pool.new_set_up_link(connection, "another link")
 
 
@@ -386,7 +391,7 @@ async def test_a_demonstration_and_a_set_up_at_once_are_one_of_them(stage: Stage
         if number % 2:
             return await pool.demonstrate(transaction, stage.now)
         address = Address(f"first-{number}@example.com")
-        newcomer = Newcomer(address, "h", frozenset({Role.OPERATOR}), Language.ENGLISH)
+        newcomer = NewAccount(address, "h", frozenset({Role.OPERATOR}), Language.ENGLISH)
         return isinstance(await pool.set_up(transaction, "the link", newcomer, stage.ids, stage.now), UUID)
 
     assert sum(await stage.each(use)) == 1
@@ -408,26 +413,26 @@ async def test_a_request_to_be_verified_and_its_decision_follow_the_table_at_onc
 
 async def test_failures_count_for_one_network_and_a_success_there_begins_anew(stage: Stage) -> None:
     account_id, address = await stage.account(), Address("ann@example.com")
-    there = Device("198.51.100.9", "another browser")
+    there = SessionOrigin("198.51.100.9", "another browser")
     since = Instant(stage.now - HOUR)
 
-    async def tried(device: Device, result: Result, after_s: int) -> None:
+    async def tried(device: SessionOrigin, result: LoginResult, after_s: int) -> None:
         at = Instant(stage.now + after_s * SECOND)
         await stage.once(
             lambda transaction: logins.record(transaction, address, account_id, device, result, ids=stage.ids, now=at)
         )
 
-    async def counted(device: Device, whose: UUID | None = account_id) -> tuple[int, int, bool]:
+    async def counted(device: SessionOrigin, whose: UUID | None = account_id) -> tuple[int, int, bool]:
         async with stage.database.connection() as connection:
             failures, known = await logins.failures(connection, address, whose, device, since)
         return failures.here, failures.everywhere, known
 
     for second in (1, 2, 3):
-        await tried(there, Result.FAILED, second)
-    await tried(HERE, Result.CODE_WRONG, 4)
+        await tried(there, LoginResult.FAILED, second)
+    await tried(HERE, LoginResult.CODE_WRONG, 4)
     assert await counted(HERE) == (1, 4, False)
     assert await counted(there) == (3, 4, False)
-    await tried(HERE, Result.OK, 5)
+    await tried(HERE, LoginResult.OK, 5)
     assert await counted(HERE) == (0, 4, True)
     assert await counted(there) == (3, 4, False), "the owner's success does not help the stranger"
     assert await counted(there, None) == (3, 4, False), "an address without an account is counted alike"

@@ -17,11 +17,11 @@ from tidemill.core.artefacts.retention import SMALLEST_BYTES, OverQuota
 from tidemill.core.artefacts.uploads import UPLOADS_MAX, Upload
 from tidemill.core.clock import HOUR, SECOND, Instant
 from tidemill.core.events.log import LOG_START
-from tidemill.core.models.model import Model, ModelRefusal, WantedModel
+from tidemill.core.models.model import Model, ModelDescription, ModelRefusal
 from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.refusals import Refusal
 from tidemill.store.artefacts import artefact_grants, artefacts, uploads
-from tidemill.store.artefacts.artefacts import Deleting, Wanted
+from tidemill.store.artefacts.artefacts import ArtefactFilter, Deletion
 from tidemill.store.artefacts.uploads import BeginRefusal, SizeRules
 from tidemill.store.database import Database
 from tidemill.store.events import events
@@ -29,7 +29,7 @@ from tidemill.store.models import models
 
 MIB = 1024 * 1024
 RULES = SizeRules(size_max_bytes=100 * MIB, quota_bytes=10 * MIB)
-WANTED = WantedModel("tiny-1.0", "https://example.com/tiny", "Apache-2.0", 500, 0)
+WANTED = ModelDescription("tiny-1.0", "https://example.com/tiny", "Apache-2.0", 500, 0)
 
 
 def digest_of(content: bytes) -> Digest:
@@ -60,7 +60,7 @@ async def made(database: Database, owner: UUID, now: Instant, content: bytes, **
 
 async def delete(database: Database, artefact_id: UUID, owner: UUID, now: Instant) -> Artefact | Refusal:
     async with database.transaction() as transaction:
-        deleting = Deleting(AccountCaller(owner), f"account:{owner}")
+        deleting = Deletion(AccountCaller(owner), f"account:{owner}")
         return await artefacts.delete(transaction, artefact_id, deleting, IDS, now)
 
 
@@ -267,15 +267,15 @@ async def test_another_accounts_artefact_is_a_missing_one(database: Database, ow
     assert await delete(database, artefact_id, other, now) is ArtefactRefusal.UNKNOWN_ARTEFACT
     assert await delete(database, IDS.new(now), other, now) is ArtefactRefusal.UNKNOWN_ARTEFACT
     async with database.connection() as connection:
-        assert await artefacts.listed(connection, Wanted(other), None, 10) == []
-        assert [one.id for one in await artefacts.listed(connection, Wanted(owner), None, 10)] == [artefact_id]
+        assert await artefacts.listed(connection, ArtefactFilter(other), None, 10) == []
+        assert [one.id for one in await artefacts.listed(connection, ArtefactFilter(owner), None, 10)] == [artefact_id]
 
 
 async def test_an_operator_says_why_and_it_is_audited(database: Database, owner: UUID, now: Instant) -> None:
     artefact_id = await made(database, owner, now, b"mine")
     caller = AccountCaller(await an_owner(database, now), is_operator=True)
     async with database.transaction() as transaction:
-        silent = Deleting(caller, "account:op")
+        silent = Deletion(caller, "account:op")
         assert await artefacts.delete(transaction, artefact_id, silent, IDS, now) is ReasonRefusal.REASON_MISSING
         told = replace(silent, reason="copyright")
         assert isinstance(await artefacts.delete(transaction, artefact_id, told, IDS, now), Artefact)
@@ -352,7 +352,7 @@ async def test_a_node_uploads_one_result_for_an_attempt_and_it_is_the_customers(
     again = replace(result, id=IDS.new(now))
     assert await begin_result(database, again, attempt, now) is UploadRefusal.UPLOAD_NOT_GRANTED
     async with database.connection() as connection:
-        (kept,) = await artefacts.listed(connection, Wanted(owner), None, 10)
+        (kept,) = await artefacts.listed(connection, ArtefactFilter(owner), None, 10)
     assert (kept.attempt_id, kept.purpose, kept.size_bytes) == (attempt, Purpose.RESULT, 20 * MIB)
     await expect_sums(database)
 

@@ -17,7 +17,7 @@ from tests.worlds.databases.embedded_server import ask, postmaster_pid, running
 from tests.worlds.places import reachable_directory
 from tidemill.core.faults import DatabaseFault
 from tidemill.store.embedded import EmbeddedServer, attach, binaries, tool
-from tidemill.store.embedded.account import server_account
+from tidemill.store.embedded.account import find_system_user
 
 pytest_plugins = ("tests.worlds.databases.embedded_homes",)
 
@@ -94,7 +94,7 @@ def test_pools_that_start_at_once_get_the_same_system_user(missing_user: str) ->
 
 
 def _system_user_as_found(name: str) -> int:
-    return server_account(name, lambda _: None).uid
+    return find_system_user(name, lambda _: None).uid
 
 
 @pytest.mark.needs("root")

@@ -19,7 +19,7 @@ from tests.worlds.places import processes_in
 from tidemill.core.faults import DatabaseFault, NotRunning, WrongVersion
 from tidemill.store.address import tool_arguments
 from tidemill.store.embedded import EmbeddedServer, attach, tool
-from tidemill.store.embedded.layout import Layout
+from tidemill.store.embedded.layout import ServerLayout
 
 pytest_plugins = ("tests.worlds.databases.embedded_homes",)
 
@@ -153,7 +153,7 @@ async def test_a_socket_directory_that_someone_else_prepared_is_refused(made_hom
     (made_home / "postgres").rename(home / "postgres")
     async with running(home):
         place = Path((data_of(home) / "postmaster.pid").read_text().splitlines()[4])
-        assert place.name == Layout.of(home).cluster_name
+        assert place.name == ServerLayout.of(home).cluster_name
         assert stat.S_IMODE(os.stat(place).st_mode) == 0o700
     assert place.name not in os.listdir(place.parent)
     with _trap(place, trap, made_home), pytest.raises(DatabaseFault, match="mode 0700"):

@@ -10,7 +10,7 @@ import pytest
 from tests.worlds.databases.event_history import judge
 from tests.worlds.forks import Forked, module
 from tidemill.core.clock import Instant
-from tidemill.core.events.log import LOG_START, Cursor, PoolRestored, Recorded, SwitchThrown
+from tidemill.core.events.log import LOG_START, Cursor, PoolRestored, RecordedEvent, SwitchThrown
 from tidemill.core.ids import Ids
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import read_clock
@@ -30,8 +30,8 @@ async def append(database: Database, ids: Ids, *reasons: str) -> None:
         await events.append(transaction, [SwitchThrown("all", True, reason, "ann") for reason in reasons], ids, now)
 
 
-async def read_all(database: Database, after: Cursor = LOG_START, limit: int = 1000) -> list[Recorded]:
-    found: list[Recorded] = []
+async def read_all(database: Database, after: Cursor = LOG_START, limit: int = 1000) -> list[RecordedEvent]:
+    found: list[RecordedEvent] = []
     while True:
         async with database.connection() as connection:
             batch = await events.read(connection, after, limit)
@@ -41,7 +41,7 @@ async def read_all(database: Database, after: Cursor = LOG_START, limit: int = 1
         after = batch[-1].cursor
 
 
-def reasons(found: Iterable[Recorded]) -> list[str]:
+def reasons(found: Iterable[RecordedEvent]) -> list[str]:
     return [event.body["reason"] for event in found if event.kind == SwitchThrown.kind]
 
 
@@ -58,9 +58,9 @@ async def killed_after(writer: Forked, output: Path, commits: int) -> None:
     assert await writer.wait() == -9
 
 
-async def restless_reader(database: Database, random: Random, done: asyncio.Event) -> list[Recorded]:
+async def restless_reader(database: Database, random: Random, done: asyncio.Event) -> list[RecordedEvent]:
     """Reads in odd sizes, sleeps at odd times, and forgets everything but its cursor in between."""
-    found: list[Recorded] = []
+    found: list[RecordedEvent] = []
     cursor = str(LOG_START)
     while True:
         finished = done.is_set()

@@ -14,16 +14,16 @@ from tests.control.test_loops import parts_of
 from tests.store.events.test_events import start_writer
 from tests.worlds.databases.embedded_server import running
 from tests.worlds.forks import Forked, module
-from tidemill.control.events.loops import HeadDuty, TrailLoop
+from tidemill.control.events.loops import TipDuty, TrailLoop
 from tidemill.core.clock import DAY, HOUR, Instant
-from tidemill.core.events.log import LOG_START, HeadPublished, PoolCreated, PoolRestored, SwitchThrown
-from tidemill.core.events.trail import NO_ACTS, Act, Damage, Flaw, Head, Verification, chained, digest
+from tidemill.core.events.log import LOG_START, PoolCreated, PoolRestored, SwitchThrown, TrailTipPublished
+from tidemill.core.events.trail import NO_ACTS, Act, Damage, Flaw, TrailTip, TrailVerifier, chain_events, digest
 from tidemill.core.faults import DatabaseFault, Fault
 from tidemill.core.ids import Ids
 from tidemill.store.address import DatabaseUrls, replace_database, role_of
 from tidemill.store.check import checks
 from tidemill.store.clock import read_clock
-from tidemill.store.database import Database, Limits, connect
+from tidemill.store.database import Database, DatabaseLimits, connect
 from tidemill.store.embedded import EmbeddedServer
 from tidemill.store.events import events, heads_file, trail
 from tidemill.store.migrate import migrate
@@ -45,10 +45,10 @@ async def whole_trail(database: Database) -> list[Act]:
         return [act async for act in trail.acts(connection)]
 
 
-async def verified(database: Database, *heads: Head) -> Flaw | None:
+async def verified(database: Database, *heads: TrailTip) -> Flaw | None:
     """What `tidemill audit verify` does with the pool's own trail."""
     async with database.connection() as connection:
-        verification = Verification(expected=[*await trail.published_heads(connection), *heads])
+        verification = TrailVerifier(expected=[*await trail.published_tips(connection), *heads])
         async for act in trail.acts(connection):
             if flaw := verification.take(act):
                 return flaw
@@ -147,8 +147,8 @@ async def test_a_right_to_change_the_trail_is_noticed_by_the_check(urls: Databas
 
 async def test_only_what_continues_the_chain_can_be_inserted(database: Database, acts: list[Act]) -> None:
     last = acts[-1]
-    (good,) = chained(last.head, [await unheard_event(database)])
-    again = chained(acts[-3].head, [await unheard_event(database)])[0]
+    (good,) = chain_events(last.head, [await unheard_event(database)])
+    again = chain_events(acts[-3].head, [await unheard_event(database)])[0]
     wrong = [
         replace(good, body='{"by":"mallory"}'),
         _sealed(replace(good, number=good.number + 1)),
@@ -171,7 +171,7 @@ def _sealed(act: Act) -> Act:
     return replace(act, sha256=digest(act))
 
 
-async def unheard_event(database: Database) -> events.Recorded:
+async def unheard_event(database: Database) -> events.RecordedEvent:
     await append(database, "unheard")
     async with database.connection() as connection:
         return list(await events.read(connection, LOG_START, 1000))[-1]
@@ -237,7 +237,7 @@ async def test_a_tail_that_was_cut_with_its_events_is_found_out_by_what_was_publ
     database: Database, superuser: Connection, acts: list[Act]
 ) -> None:
     async with database.transaction() as transaction:
-        assert await trail.publish_head(transaction, IDS, await read_clock(transaction)) == acts[-1].head
+        assert await trail.publish_tip(transaction, IDS, await read_clock(transaction)) == acts[-1].head
     await superuser.execute("DELETE FROM event WHERE id IN (SELECT event_id FROM audit_trail WHERE number > 15)")
     await superuser.execute("DELETE FROM audit_trail WHERE number > 15")
     flaw = await verified(database)
@@ -404,7 +404,7 @@ async def test_ten_thousand_events_are_chained_by_a_loop_among_many_that_are_not
     async with database.transaction() as transaction:
         now = await read_clock(transaction)
         for _ in range(10):
-            noise = [HeadPublished(1, "x", 1)] * 500
+            noise = [TrailTipPublished(1, "x", 1)] * 500
             await events.append(transaction, [SwitchThrown("all", True, "many", "ann")] * 1000, IDS, now)
             await events.append(transaction, noise, IDS, now)
     parts = await parts_of(database, IDS, tmp_path)
@@ -414,7 +414,7 @@ async def test_ten_thousand_events_are_chained_by_a_loop_among_many_that_are_not
         ticks += 1
     assert ticks == 10
     async with database.connection() as connection:
-        verification = Verification()
+        verification = TrailVerifier()
         async for act in trail.acts(connection):
             assert verification.take(act) is None
         assert verification.head.number == 10_001
@@ -430,7 +430,7 @@ async def test_ten_thousand_events_are_chained_by_a_loop_among_many_that_are_not
 
 async def test_heads_are_published_when_they_have_moved(database: Database, acts: list[Act], tmp_path: Path) -> None:
     parts = await parts_of(database, IDS, tmp_path)
-    duty = HeadDuty(parts)
+    duty = TipDuty(parts)
     now = parts.clock.now()
     file = tmp_path / heads_file.NAME
     assert (await duty.tick(now)).applied == 1
@@ -439,28 +439,33 @@ async def test_heads_are_published_when_they_have_moved(database: Database, acts
     await TrailLoop(parts).tick(now)
     assert (await duty.tick(Instant(now + 2 * HOUR - 1))).applied == 0, "it is not due"
     assert (await duty.tick(Instant(now + 2 * HOUR))).applied == 1
-    heads, strange = heads_file.read_heads(file.read_text().splitlines())
+    heads, strange = heads_file.read_tips(file.read_text().splitlines())
     async with database.connection() as connection:
-        assert list(await trail.published_heads(connection)) == heads
+        assert list(await trail.published_tips(connection)) == heads
         last = list(await events.read(connection, LOG_START, 1000))[-1]
-    assert (last.kind, last.public, [head.number for head in heads], strange) == (HeadPublished.kind, True, [21, 22], 0)
+    assert (last.kind, last.public, [head.number for head in heads], strange) == (
+        TrailTipPublished.kind,
+        True,
+        [21, 22],
+        0,
+    )
     assert await verified(database, *heads) is None
     await parts.poster.close()
 
 
 async def test_a_torn_line_spoils_no_other_head(tmp_path: Path, acts: list[Act]) -> None:
     file = tmp_path / heads_file.NAME
-    assert heads_file.add_head(tmp_path, acts[0].head)
+    assert heads_file.add_tip(tmp_path, acts[0].head)
     file.write_text(file.read_text() + "2 abc")
-    assert heads_file.add_head(tmp_path, acts[2].head)
-    assert not heads_file.add_head(tmp_path, acts[2].head)
-    assert heads_file.read_heads(file.read_text().splitlines()) == ([acts[0].head, acts[2].head], 1)
+    assert heads_file.add_tip(tmp_path, acts[2].head)
+    assert not heads_file.add_tip(tmp_path, acts[2].head)
+    assert heads_file.read_tips(file.read_text().splitlines()) == ([acts[0].head, acts[2].head], 1)
 
 
 async def test_a_home_that_cannot_be_written_is_a_fault(tmp_path: Path, acts: list[Act]) -> None:
     (tmp_path / heads_file.NAME).mkdir()
     with pytest.raises(Fault, match="audit-heads"):
-        heads_file.add_head(tmp_path, acts[0].head)
+        heads_file.add_tip(tmp_path, acts[0].head)
 
 
 async def test_acts_can_be_paged_by_kind_and_subject_and_time(database: Database, acts: list[Act]) -> None:
@@ -478,7 +483,7 @@ async def test_acts_can_be_paged_by_kind_and_subject_and_time(database: Database
 async def test_a_restored_pool_goes_on_with_its_trail_and_says_that_acts_are_gone(place: Path) -> None:
     async with running(place) as server:
         await migrate(server.urls, IDS, "1.0")
-        database = await Database.open(server.urls.program, Limits(5, statement_s=30, lock_s=10), "test")
+        database = await Database.open(server.urls.program, DatabaseLimits(5, statement_s=30, lock_s=10), "test")
         await append(database, "kept", "kept, too")
         await trail.continue_trail(database, 100)
         await append(database, "kept and not chained yet")
@@ -489,13 +494,13 @@ async def test_a_restored_pool_goes_on_with_its_trail_and_says_that_acts_are_gon
         await database.close()
         await restore(server.superuser_url, server.urls, place / "a.dump", IDS, "1.0")
         assert [check for check in await checks(server.urls) if not check.ok] == []
-        database = await Database.open(server.urls.program, Limits(5, statement_s=30, lock_s=10), "test")
+        database = await Database.open(server.urls.program, DatabaseLimits(5, statement_s=30, lock_s=10), "test")
         await append(database, "new life")
         await trail.continue_trail(database, 100)
         kinds = [act.kind for act in await whole_trail(database)]
         assert kinds == [PoolCreated.kind, *[SwitchThrown.kind] * 3, PoolRestored.kind, SwitchThrown.kind]
         assert await verified(database, lost) is None
-        verification = Verification(demanded=[lost])
+        verification = TrailVerifier(demanded=[lost])
         flaws = [flaw for act in await whole_trail(database) if (flaw := verification.take(act))]
         assert [flaw.damage for flaw in flaws] == [Damage.REWRITTEN], "whoever kept that head is told that it is gone"
         with pytest.raises(DatabaseFault):

@@ -13,19 +13,19 @@ from tidemill.core.ids import Ids
 from tidemill.core.jobs.attempt import AttemptState, Happening
 from tidemill.core.jobs.job import JobHappening, JobState
 from tidemill.core.jobs.refusals import JobRefusal
-from tidemill.core.jobs.task import Blame, Patience
+from tidemill.core.jobs.task import Blame, RetryLimits
 from tidemill.core.ledger import AccountKind, LedgerAccount, PostingRefusal, Transfer
-from tidemill.core.settlement.rewards import MarketPlan
+from tidemill.core.settlement.rewards import RewardPlan
 from tidemill.store.database import Database
 from tidemill.store.jobs import job_closures, jobs, leases, outcomes, tasks
-from tidemill.store.jobs.jobs import Draft, Plan
-from tidemill.store.jobs.outcomes import Applied, Said, Terms
-from tidemill.store.jobs.tasks import NewTask, Placement
+from tidemill.store.jobs.jobs import Draft, JobPlan
+from tidemill.store.jobs.outcomes import AttemptHappening, BatchOutcome, WorkTerms
+from tidemill.store.jobs.tasks import NewLease, NewTask
 from tidemill.store.ledger import books, ledger
 
 IDS = Ids(secrets.randbits)
 """Its own: ids only grow, and other tests go into the future."""
-TERMS = Terms(Patience(), MarketPlan())
+TERMS = WorkTerms(RetryLimits(), RewardPlan())
 DELIVERED_AND_RIGHT = (Happening.DELIVERED, Happening.PASSED)
 PROCESS = UUID(int=7)
 HOURLY_UC = 3_600_000_000
@@ -53,12 +53,12 @@ class Pool:
             assert await jobs.confirm(transaction, job_id, self.plan(count), IDS, self.now) is None
         return job_id
 
-    def plan(self, count: int) -> Plan:
+    def plan(self, count: int) -> JobPlan:
         later = Instant(self.now + 3_600 * SECOND)
         new = [NewTask(IDS.new(self.now), b"{}", COST_UC) for _ in range(count)]
-        return Plan(new, COST_UC * count, rank=1, deadline_at=later, hold_until=later)
+        return JobPlan(new, COST_UC * count, rank=1, deadline_at=later, hold_until=later)
 
-    async def place(self, limit: int = 100) -> list[Placement]:
+    async def place(self, limit: int = 100) -> list[NewLease]:
         async with self.database.transaction() as transaction:
             waiting = await tasks.waiting(transaction, await tasks.front(transaction, limit))
         wanted = [self.placement(one.rank, one.task_id, number) for number, one in enumerate(waiting)]
@@ -66,13 +66,13 @@ class Pool:
             placed = await tasks.place(transaction, wanted, self.now)
         return [one for one in wanted if one.attempt_id in placed]
 
-    def placement(self, rank: int, task_id: UUID, number: int) -> Placement:
+    def placement(self, rank: int, task_id: UUID, number: int) -> NewLease:
         node_id = self.nodes[number % len(self.nodes)]
         deadline = Instant(self.now + 60 * SECOND)
         owner_id = self.whose[node_id]
-        return Placement(rank, task_id, IDS.new(self.now), node_id, owner_id, HOURLY_UC, QUOTED_MS, deadline)
+        return NewLease(rank, task_id, IDS.new(self.now), node_id, owner_id, HOURLY_UC, QUOTED_MS, deadline)
 
-    async def apply(self, said: list[Said]) -> Applied:
+    async def apply(self, said: list[AttemptHappening]) -> BatchOutcome:
         async with self.database.transaction() as transaction:
             return await outcomes.apply(transaction, said, TERMS, IDS, self.now)
 
@@ -107,8 +107,8 @@ async def pool(database: Database) -> Pool:
     return made
 
 
-def said(one: Placement, *happenings: Happening, used_ms: int = QUOTED_MS) -> Said:
-    return Said(one.attempt_id, 1, one.node_id, happenings, "because", "pass", used_ms)
+def said(one: NewLease, *happenings: Happening, used_ms: int = QUOTED_MS) -> AttemptHappening:
+    return AttemptHappening(one.attempt_id, 1, one.node_id, happenings, "because", "pass", used_ms)
 
 
 async def test_a_job_is_placed_judged_and_paid_and_the_rest_of_its_hold_goes_back(pool: Pool) -> None:
@@ -160,8 +160,8 @@ async def test_a_node_cannot_speak_for_another_or_for_an_older_lease(pool: Pool)
     await pool.job(1)
     [one] = await pool.place()
     other = next(node for node in pool.nodes if node != one.node_id)
-    assert (await pool.apply([Said(one.attempt_id, 1, other, DELIVERED_AND_RIGHT)])).attempts == {}
-    assert (await pool.apply([Said(one.attempt_id, 2, one.node_id, DELIVERED_AND_RIGHT)])).attempts == {}
+    assert (await pool.apply([AttemptHappening(one.attempt_id, 1, other, DELIVERED_AND_RIGHT)])).attempts == {}
+    assert (await pool.apply([AttemptHappening(one.attempt_id, 2, one.node_id, DELIVERED_AND_RIGHT)])).attempts == {}
 
 
 async def test_a_task_whose_node_is_lost_waits_for_another(pool: Pool) -> None:
@@ -178,7 +178,7 @@ async def test_three_failures_end_a_task_and_give_the_money_back(pool: Pool) -> 
     blames = []
     for lease in (1, 2, 3):
         [one] = await pool.place()
-        crashed = Said(one.attempt_id, lease, one.node_id, (Happening.CRASHED,), "exit code 1")
+        crashed = AttemptHappening(one.attempt_id, lease, one.node_id, (Happening.CRASHED,), "exit code 1")
         blames += (await pool.apply([crashed])).blames
     assert [blame for _, blame in blames] == [Blame.CRASHED] * 3
     assert await pool.state(job_id) is JobState.FAILED
@@ -189,9 +189,9 @@ async def test_a_result_that_waits_for_its_verdict_keeps_its_lease(pool: Pool) -
     await pool.job(1)
     [one] = await pool.place()
     batch_id = IDS.new(pool.now)
-    brought = Said(one.attempt_id, 1, one.node_id, (Happening.DELIVERED,), batch_id=batch_id, place=3)
+    brought = AttemptHappening(one.attempt_id, 1, one.node_id, (Happening.DELIVERED,), batch_id=batch_id, place=3)
     assert (await pool.apply([brought])).attempts == {one.attempt_id: AttemptState.SUBMITTED}
-    judged = Said(one.attempt_id, 1, one.node_id, (Happening.PASSED,), "right", "pass", QUOTED_MS)
+    judged = AttemptHappening(one.attempt_id, 1, one.node_id, (Happening.PASSED,), "right", "pass", QUOTED_MS)
     assert (await pool.apply([judged])).attempts == {one.attempt_id: AttemptState.JUDGED}
     async with pool.database.connection() as connection:
         row = await connection.fetchrow("SELECT batch_id, place FROM attempt")
@@ -230,7 +230,9 @@ async def test_an_expired_quote_is_not_confirmed(pool: Pool) -> None:
 async def test_a_job_that_is_called_off_pays_what_was_delivered_and_stops_the_rest(pool: Pool) -> None:
     job_id = await pool.job(4)
     first, second = await pool.place(limit=2)
-    await pool.apply([Said(first.attempt_id, 1, first.node_id, (Happening.DELIVERED,), batch_id=IDS.new(pool.now))])
+    await pool.apply(
+        [AttemptHappening(first.attempt_id, 1, first.node_id, (Happening.DELIVERED,), batch_id=IDS.new(pool.now))]
+    )
     async with pool.database.transaction() as transaction:
         assert await job_closures.close(transaction, job_id, JobHappening.CALLED_OFF) is None
         assert await job_closures.close(transaction, job_id, JobHappening.CALLED_OFF) is JobRefusal.JOB_OVER
@@ -238,9 +240,9 @@ async def test_a_job_that_is_called_off_pays_what_was_delivered_and_stops_the_re
         swept = await job_closures.sweep(transaction, 100, TERMS.plan, IDS, pool.now)
     assert swept.attempts == {second.attempt_id: AttemptState.CANCELLED}
     async with pool.database.connection() as connection:
-        [told] = await leases.called_off(connection, PROCESS)
+        [told] = await leases.take_call_offs(connection, PROCESS)
         assert (told.attempt_id, told.node_id, told.lease) == (second.attempt_id, second.node_id, 1)
-        assert await leases.called_off(connection, PROCESS) == []
+        assert await leases.take_call_offs(connection, PROCESS) == []
     assert await pool.state(job_id) is JobState.QUEUED
     judged = await pool.apply([said(first, Happening.PASSED)])
     assert judged.jobs_ended == {job_id: JobState.CANCELLED}
@@ -255,7 +257,7 @@ async def test_jobs_called_off_while_their_tasks_are_placed_judged_and_put_back_
             for one in await pool.place(limit=3):
                 what = secrets.choice([DELIVERED_AND_RIGHT, (Happening.NODE_LOST,), (Happening.CRASHED,)])
                 lease = await pool.database_lease(one.attempt_id)
-                await pool.apply([Said(one.attempt_id, lease, one.node_id, what, used_ms=QUOTED_MS)])
+                await pool.apply([AttemptHappening(one.attempt_id, lease, one.node_id, what, used_ms=QUOTED_MS)])
 
     async def call_off() -> None:
         for job_id in made:
@@ -280,9 +282,9 @@ async def listen(pool: Pool, listened_s: int) -> None:
         await connection.execute("UPDATE listening SET listened_us = listened_us + $1", listened_s * SECOND)
 
 
-async def given_up(pool: Pool) -> list[Said]:
+async def given_up(pool: Pool) -> list[AttemptHappening]:
     async with pool.database.connection() as connection:
-        return await leases.given_up(connection, 100)
+        return await leases.lost_attempts(connection, 100)
 
 
 async def test_an_attempt_is_late_only_by_time_in_which_we_listened(pool: Pool) -> None:
@@ -311,11 +313,11 @@ async def test_offers_are_found_by_number_and_whole_for_who_is_newly_linked(pool
     await pool.job(8)
     placed = await pool.place()
     async with pool.database.transaction() as transaction:
-        every = await leases.behind(transaction, 0, 100)
+        every = await leases.placed_behind(transaction, 0, 100)
         assert [one.attempt_id for one in every] == [one.attempt_id for one in placed]
-        assert await leases.behind(transaction, every[2].number, 2) == every[3:5]
-        assert await leases.behind(transaction, every[-1].number, 100) == []
+        assert await leases.placed_behind(transaction, every[2].number, 2) == every[3:5]
+        assert await leases.placed_behind(transaction, every[-1].number, 100) == []
         again = await leases.of_nodes(transaction, [pool.nodes[0], UUID(int=8)])
         assert [one.node_id for one in again] == [pool.nodes[0]] * 2
-        told = await leases.offers(transaction, [one.attempt_id for one in reversed(again)])
+        told = await leases.assignments(transaction, [one.attempt_id for one in reversed(again)])
         assert [one.number for one in told] == sorted(one.number for one in again)

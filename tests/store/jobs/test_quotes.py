@@ -14,17 +14,17 @@ from tidemill.control.jobs.attempt_reports import work_terms
 from tidemill.control.placement.placing_loop import selling_terms
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.jobs.job import JobState
-from tidemill.core.jobs.kinds.kind import Objection
-from tidemill.core.jobs.quotes import Order, Quote, quote, tasks_of, understand
-from tidemill.core.jobs.quotes.quote import rules_of, shown
-from tidemill.core.jobs.quotes.tasks import divided
+from tidemill.core.jobs.kinds.kind import TaskObjection
+from tidemill.core.jobs.quotes import Order, Quote, parse_order, quote, tasks_of
+from tidemill.core.jobs.quotes.quote import quote_json, rules_of
+from tidemill.core.jobs.quotes.tasks import divide
 from tidemill.core.jobs.refusals import JobRefusal
-from tidemill.core.placement.supply import Market
+from tidemill.core.placement.supply import Supply
 from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.store.database import Database
 from tidemill.store.jobs import job_changes, job_closures, job_views, jobs
-from tidemill.store.jobs.job_changes import More
-from tidemill.store.jobs.jobs import Draft, Plan
+from tidemill.store.jobs.job_changes import JobExtension
+from tidemill.store.jobs.jobs import Draft, JobPlan
 from tidemill.store.jobs.tasks import NewTask
 from tidemill.store.placement import supply
 
@@ -42,32 +42,32 @@ class Shop:
 
     world: World
 
-    async def look(self) -> Market:
+    async def look(self) -> Supply:
         parts = self.world.parts
         return await supply.read(parts.database, selling_terms(parts.settings), "0.1", self.world.now)
 
     async def quoted(self, body: dict[str, Any] = ASKED) -> tuple[UUID, Quote, list[NewTask]]:
         """A job with its price, and the tasks that it would be made of."""
-        order, world, now = understand(body), self.world, self.world.now
+        order, world, now = parse_order(body), self.world, self.world.now
         assert isinstance(order, Order), order
-        parts = divided(order, ())
-        assert not isinstance(parts, Objection)
+        parts = divide(order, ())
+        assert not isinstance(parts, TaskObjection)
         settings = world.parts.settings
         rules = rules_of(work_terms(settings).plan, settings.money, settings.market, settings.jobs)
         made = quote(order, parts, await self.look(), rules, world.customer, now)
         found = tasks_of(order, parts, made.costs_max_uc, made.limit_s, bytes(32), ContainersSettings())
-        assert not isinstance(found, Objection)
+        assert not isinstance(found, TaskObjection)
         job_id = world.parts.ids.new(now)
         async with world.parts.database.transaction() as transaction:
             await jobs.make(transaction, Draft(job_id, world.customer, order.kind, body), now)
-            await jobs.set_quote(transaction, job_id, shown(made), made.expires_at)
+            await jobs.set_quote(transaction, job_id, quote_json(made), made.expires_at)
         new = [NewTask(world.parts.ids.new(now), one.body, one.cost_max_uc, one.expected) for one in found]
         return job_id, made, new
 
     async def confirmed(self, body: dict[str, Any] = ASKED) -> tuple[UUID, Quote]:
         job_id, made, new = await self.quoted(body)
         later = Instant(self.world.now + DAY)
-        plan = Plan(new, made.high_uc, rank=1, deadline_at=later, hold_until=Instant(later + 30 * DAY))
+        plan = JobPlan(new, made.high_uc, rank=1, deadline_at=later, hold_until=Instant(later + 30 * DAY))
         async with self.world.parts.database.transaction() as transaction:
             assert await jobs.confirm(transaction, job_id, plan, self.world.parts.ids, self.world.now) is None
         return job_id, made
@@ -78,7 +78,7 @@ class Shop:
         assert found
         return found
 
-    async def extend(self, job_id: UUID, more: More, owner: UUID | None = None) -> JobRefusal | None:
+    async def extend(self, job_id: UUID, more: JobExtension, owner: UUID | None = None) -> JobRefusal | None:
         async with self.world.parts.database.transaction() as transaction:
             return await job_changes.extend(transaction, job_id, owner, more, self.world.parts.ids, self.world.now)
 
@@ -127,11 +127,11 @@ async def test_a_customer_sees_who_worked_and_gets_every_result(shop: Shop) -> N
     job_id, _ = await shop.confirmed()
     offers = await shop.world.place()
     async with shop.world.parts.database.connection() as connection:
-        at_work = await job_views.used(connection, job_id, None, 10)
+        at_work = await job_views.attempt_uses(connection, job_id, None, 10)
     assert {(one.node_id, one.state, one.ended_at) for one in at_work} == {(node.id, "offered", None)}
     await shop.world.deliver(*offers)
     async with shop.world.parts.database.connection() as connection:
-        used = await job_views.used(connection, job_id, None, 10)
+        used = await job_views.attempt_uses(connection, job_id, None, 10)
         results = await job_views.results(connection, job_id, -1, 10)
         rest = await job_views.results(connection, job_id, 0, 10)
     assert sorted(one.task for one in used) == [0, 1, 2]
@@ -165,7 +165,7 @@ async def test_nobody_changes_a_job_that_is_not_theirs(shop: Shop) -> None:
     job_id, _ = await shop.confirmed()
     stranger = UUID(int=5)
     assert await shop.call_off(job_id, stranger) is JobRefusal.UNKNOWN_JOB
-    assert await shop.extend(job_id, More(time_us=1), stranger) is JobRefusal.UNKNOWN_JOB
+    assert await shop.extend(job_id, JobExtension(time_us=1), stranger) is JobRefusal.UNKNOWN_JOB
     async with shop.world.parts.database.connection() as connection:
         assert await job_views.get(connection, job_id, stranger) is None
         assert await job_views.listed(connection, stranger, None, None, 10) == []
@@ -175,19 +175,19 @@ async def test_a_deadline_moves_only_as_far_as_money_is_held(shop: Shop) -> None
     job_id, _ = await shop.confirmed()
     before = (await shop.job(job_id)).deadline_at
     assert before
-    assert await shop.extend(job_id, More(time_us=DAY, margin_us=7 * DAY)) is None
+    assert await shop.extend(job_id, JobExtension(time_us=DAY, margin_us=7 * DAY)) is None
     assert (await shop.job(job_id)).deadline_at == before + DAY
-    assert await shop.extend(job_id, More(time_us=25 * DAY, margin_us=7 * DAY)) is JobRefusal.DEADLINE_TOO_FAR
-    assert await shop.extend(job_id, More(budget_uc=10**9)) is JobRefusal.BUDGET_HELD
+    assert await shop.extend(job_id, JobExtension(time_us=25 * DAY, margin_us=7 * DAY)) is JobRefusal.DEADLINE_TOO_FAR
+    assert await shop.extend(job_id, JobExtension(budget_uc=10**9)) is JobRefusal.BUDGET_HELD
     [event] = await told(shop.world.parts.database, "job.extended")
     assert event.body["deadline_at_us"] == before + DAY
 
 
 async def test_a_job_that_was_never_confirmed_is_called_off_at_once(shop: Shop) -> None:
     job_id, _, _ = await shop.quoted()
-    assert await shop.extend(job_id, More(time_us=SECOND)) is JobRefusal.JOB_NOT_CONFIRMED
-    assert await shop.extend(job_id, More(budget_uc=7)) is None
-    assert await shop.extend(job_id, More(budget_uc=7)) is JobRefusal.BUDGET_NOT_LARGER
+    assert await shop.extend(job_id, JobExtension(time_us=SECOND)) is JobRefusal.JOB_NOT_CONFIRMED
+    assert await shop.extend(job_id, JobExtension(budget_uc=7)) is None
+    assert await shop.extend(job_id, JobExtension(budget_uc=7)) is JobRefusal.BUDGET_NOT_LARGER
     assert await shop.call_off(job_id) is None
     assert (await shop.job(job_id)).state is JobState.CANCELLED
     [event] = await told(shop.world.parts.database, "job.ended")
@@ -213,7 +213,7 @@ async def test_jobs_are_listed_newest_first_and_counted_in_the_queue(shop: Shop)
         found = await job_views.listed(connection, shop.world.customer, None, None, 10)
         behind = await job_views.listed(connection, None, None, found[0].id, 10)
         only = await job_views.listed(connection, None, JobState.QUEUED, None, 10)
-        queue = await job_views.queue(connection)
+        queue = await job_views.queue_state(connection)
     assert [job.id for job in found] == [quoted, waiting]
     assert [job.id for job in behind] == [job.id for job in only] == [waiting]
     assert (found[1].waiting, queue.waiting, queue.jobs) == (3, {0: 0, 1: 3, 2: 0}, 1)

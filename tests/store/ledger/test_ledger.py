@@ -99,8 +99,8 @@ async def same_reading(database: Database, model: Model) -> None:
         assert [check for check in await books.check_books(connection) if not check.ok] == []
 
 
-async def whole_statement(connection: Connection, account_id: UUID) -> list[books.Line]:
-    lines: list[books.Line] = []
+async def whole_statement(connection: Connection, account_id: UUID) -> list[books.StatementLine]:
+    lines: list[books.StatementLine] = []
     while page := await books.statement(connection, account_id, lines[-1].number if lines else None, 37):
         lines += page
     return lines
@@ -242,7 +242,7 @@ async def test_the_database_refuses_a_release_of_nothing(database: Database, now
 
 async def write_wrongly(database: Database, now: Instant, entry: Entry) -> None:
     """Write an entry down that should have been refused: the database does not take it."""
-    decision = ledger.Decision([POSTED], [entry], [], {WORLD.id})
+    decision = ledger.PostingDecision([POSTED], [entry], [], {WORLD.id})
     with pytest.raises(asyncpg.IntegrityConstraintViolationError):
         async with database.transaction() as transaction:
             await ledger.write(transaction, await ledger.lock(transaction), decision, Ids(secrets.randbits), now)
@@ -253,7 +253,7 @@ async def write_wrongly(database: Database, now: Instant, entry: Entry) -> None:
 
 async def test_a_decision_on_older_books_is_not_written(database: Database, now: Instant) -> None:
     entry, ids = transfer(now, OPENED, OTHER, 100), Ids(secrets.randbits)
-    decision = ledger.Decision([POSTED], [entry], [], set())
+    decision = ledger.PostingDecision([POSTED], [entry], [], set())
     async with database.transaction() as transaction:
         number = await ledger.lock(transaction)
     assert await post(database, now, transfer(now, OPENED, OTHER, 1)) == [None]
@@ -261,7 +261,7 @@ async def test_a_decision_on_older_books_is_not_written(database: Database, now:
         assert await ledger.write(connection, number, decision, ids, now) is None
     async with database.transaction() as transaction:
         number = await ledger.lock(transaction)
-        known = ledger.Decision(
+        known = ledger.PostingDecision(
             [POSTED], [transfer(now, WORLD, OTHER, 1), await first_posted(transaction)], [], {WORLD.id}
         )
         assert await ledger.write(transaction, number, known, ids, now) is None

@@ -17,7 +17,15 @@ from tidemill.control.nodes.challenge_loop import ChallengeLoop
 from tidemill.control.parts import Parts
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.ids import Ids
-from tidemill.core.nodes.challenge.messages import Answer, Order, Part, Step, answer_bytes, as_text, order_of
+from tidemill.core.nodes.challenge.messages import (
+    AnswerStep,
+    ChallengeAnswer,
+    ChallengeInstruction,
+    ChallengePart,
+    answer_bytes,
+    as_text,
+    instruction_of,
+)
 from tidemill.core.nodes.challenge.verdict import LATE_MAX, ChallengeRefusal
 from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine, facts_of
 from tidemill.core.settings.sections.challenge import ChallengeSettings
@@ -84,44 +92,44 @@ class Node:
 
     def __init__(self, pool: Pool, node_id: UUID) -> None:
         self.pool, self.id = pool, node_id
-        self.tasks: Order | None = None
+        self.tasks: ChallengeInstruction | None = None
         self.benches: dict[int, Bench] = {}
 
-    async def order(self) -> Order | None:
+    async def order(self) -> ChallengeInstruction | None:
         async with self.pool.database.connection() as connection:
-            bodies = await challenges.orders_for(connection, [self.id], RULES, self.pool.now)
+            bodies = await challenges.instructions_for(connection, [self.id], RULES, self.pool.now)
         if self.id not in bodies:
             return None
-        order = order_of(bodies[self.id])
-        assert isinstance(order, Order)
+        order = instruction_of(bodies[self.id])
+        assert isinstance(order, ChallengeInstruction)
         return order
 
-    def commitments(self, order: Order) -> list[Answer]:
+    def commitments(self, order: ChallengeInstruction) -> list[ChallengeAnswer]:
         self.tasks = order
         answers = []
         for task in order.tasks:
             bench = self.benches[task.index] = Bench(replace(CPU, index=task.index), 0, Event())
-            roots = {Part.SPEED: bench.multiply(task.speed), Part.MEMORY: bench.fill(task.memory)}
+            roots = {ChallengePart.SPEED: bench.multiply(task.speed), ChallengePart.MEMORY: bench.fill(task.memory)}
             answers += [
-                Answer(order.challenge, task.index, Step.COMMITMENT, part, shown=as_text(root))
+                ChallengeAnswer(order.challenge, task.index, AnswerStep.COMMITMENT, part, shown=as_text(root))
                 for part, root in roots.items()
             ]
         return answers
 
-    def openings(self, order: Order) -> list[Answer]:
+    def openings(self, order: ChallengeInstruction) -> list[ChallengeAnswer]:
         assert self.tasks
         answers = []
         for draw, task in zip(order.draws, self.tasks.tasks, strict=True):
             bench = self.benches[draw.index]
-            shown = [(Part.SPEED, place, bench.shown_row(task.speed, place)) for place in draw.rows]
-            shown += [(Part.MEMORY, place, bench.shown_page(task.memory, place)) for place in draw.pages]
+            shown = [(ChallengePart.SPEED, place, bench.shown_row(task.speed, place)) for place in draw.rows]
+            shown += [(ChallengePart.MEMORY, place, bench.shown_page(task.memory, place)) for place in draw.pages]
             answers += [
-                Answer(order.challenge, draw.index, Step.OPENING, part, place, as_text(content))
+                ChallengeAnswer(order.challenge, draw.index, AnswerStep.OPENING, part, place, as_text(content))
                 for part, place, content in shown
             ]
         return answers
 
-    async def say(self, *answers: Answer | bytes, by: "Node | None" = None) -> list[ChallengeRefusal | None]:
+    async def say(self, *answers: ChallengeAnswer | bytes, by: "Node | None" = None) -> list[ChallengeRefusal | None]:
         said = [((by or self).id, one if isinstance(one, bytes) else answer_bytes(one)) for one in answers]
         async with self.pool.database.transaction() as transaction:
             return await challenges.apply_answers(transaction, said, self.pool.now)
@@ -421,7 +429,7 @@ async def test_openings_before_the_draw_and_of_other_places_count_nothing(pool: 
     await pool.tick()
     order = await node.order()
     assert order
-    early = Answer(order.challenge, 0, Step.OPENING, Part.MEMORY, 5, as_text(bytes(100)))
+    early = ChallengeAnswer(order.challenge, 0, AnswerStep.OPENING, ChallengePart.MEMORY, 5, as_text(bytes(100)))
     assert await node.say(early) == [ChallengeRefusal.CHALLENGE_ANSWER_STRAY]
     await node.commit()
     await pool.tick()
@@ -454,7 +462,9 @@ async def test_a_node_that_cannot_is_refused_with_its_own_words(pool: Pool, owne
     await pool.tick()
     order = await node.order()
     assert order
-    assert await node.say(Answer(order.challenge, 0, Step.CANNOT, words="It has no CuPy: install it.")) == [None]
+    assert await node.say(
+        ChallengeAnswer(order.challenge, 0, AnswerStep.CANNOT, words="It has no CuPy: install it.")
+    ) == [None]
     await pool.tick()
     await pool.tick()
     assert await pool.state(node) == "cannot"
@@ -514,17 +524,17 @@ async def test_who_lost_the_lease_changes_nothing(pool: Pool, owner_id: UUID) ->
     await node.open()
     ids, database = pool.parts.ids, pool.database
     leased = await challenge_verdicts.lease(database, ids, lease_us=SECOND, limit=4, now=pool.now)
-    case = await challenge_verdicts.case_of(database, leased.token, leased.ids[0], pool.now)
+    case = await challenge_verdicts.challenge_in_hand(database, leased.token, leased.ids[0], pool.now)
     assert case
     await pool.pass_time(2)
     await pool.tick()
     assert await pool.state(node) == "passed"
-    stale = challenge_verdicts.Conclusion(challenge_verdicts.State.FAILED, 0)
+    stale = challenge_verdicts.Conclusion(challenge_verdicts.ChallengeState.FAILED, 0)
     async with database.transaction() as transaction:
         assert not await challenge_verdicts.apply(
             transaction, case, stale, enough_stake=True, due_at=pool.now, ids=ids, now=pool.now
         )
-    assert await challenge_verdicts.case_of(database, leased.token, leased.ids[0], pool.now) is None
+    assert await challenge_verdicts.challenge_in_hand(database, leased.token, leased.ids[0], pool.now) is None
 
 
 async def test_without_enough_stake_a_pass_makes_no_node_active(pool: Pool, owner_id: UUID) -> None:
@@ -535,9 +545,9 @@ async def test_without_enough_stake_a_pass_makes_no_node_active(pool: Pool, owne
     await node.open()
     ids, database = pool.parts.ids, pool.database
     leased = await challenge_verdicts.lease(database, ids, lease_us=SECOND, limit=4, now=pool.now)
-    case = await challenge_verdicts.case_of(database, leased.token, leased.ids[0], pool.now)
+    case = await challenge_verdicts.challenge_in_hand(database, leased.token, leased.ids[0], pool.now)
     assert case
-    passed_anyway = challenge_verdicts.Conclusion(challenge_verdicts.State.PASSED, 0)
+    passed_anyway = challenge_verdicts.Conclusion(challenge_verdicts.ChallengeState.PASSED, 0)
     async with database.transaction() as transaction:
         assert await challenge_verdicts.apply(
             transaction, case, passed_anyway, enough_stake=False, due_at=pool.now, ids=ids, now=pool.now

@@ -15,15 +15,15 @@ from tests.store.nodes.test_challenges import HERE, Pool, passed
 from tests.worlds.databases.node_rows import COOL, IDS, LIMITS, an_owner, nodes_of, told
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.ids import Ids
-from tidemill.core.nodes.challenge.messages import Answer, LinkRate, Part, Step
+from tidemill.core.nodes.challenge.messages import AnswerStep, ChallengeAnswer, ChallengePart, LinkRate
 from tidemill.core.nodes.challenge.verdict import LATE_MAX, ChallengeRefusal
 from tidemill.core.nodes.health.telemetry import PastBeat
-from tidemill.core.nodes.machine.hardware import FACTS_MAX_BYTES, Device, DeviceKind, Engine, Machine, facts_of
+from tidemill.core.nodes.machine.hardware import FACTS_MAX_BYTES, Device, DeviceKind, EngineVersion, Machine, facts_of
 from tidemill.core.nodes.reports import Fact
 from tidemill.store.database import Database
 from tidemill.store.nodes import node_alerts, node_reports, node_views, presence
-from tidemill.store.nodes.node_reports import Reported
-from tidemill.store.nodes.presence import HeardBeat, Link
+from tidemill.store.nodes.node_reports import ReportBatch
+from tidemill.store.nodes.presence import LinkBeat, NodeLink
 
 
 @pytest.fixture
@@ -42,10 +42,12 @@ async def test_answers_that_nobody_counts_are_kept_once_each(pool: Pool, owner_i
     await pool.tick()
     order = await node.order()
     assert order
-    links = Answer(order.challenge, 0, Step.LINKS, links=(LinkRate(0, 1, 5),) * 256)
+    links = ChallengeAnswer(order.challenge, 0, AnswerStep.LINKS, links=(LinkRate(0, 1, 5),) * 256)
     floods = [replace(links, place=place) for place in range(1, 200)]
-    floods += [replace(links, part=Part.MEMORY), replace(links, shown="AAAA" * 10_000)]
-    floods += [Answer(order.challenge, 0, Step.CANNOT, place=place, words="No.") for place in range(1, 200)]
+    floods += [replace(links, part=ChallengePart.MEMORY), replace(links, shown="AAAA" * 10_000)]
+    floods += [
+        ChallengeAnswer(order.challenge, 0, AnswerStep.CANNOT, place=place, words="No.") for place in range(1, 200)
+    ]
     assert set(await node.say(*floods)) == {ChallengeRefusal.CHALLENGE_ANSWER_MALFORMED}
     assert await node.say(links, links) == [None, None]
     assert (await pool.row("SELECT count(*) AS n FROM challenge_answer"))["n"] == 1
@@ -54,11 +56,15 @@ async def test_answers_that_nobody_counts_are_kept_once_each(pool: Pool, owner_i
 async def test_a_machine_that_says_as_much_as_it_may_is_challenged_all_the_same(pool: Pool, owner_id: UUID) -> None:
     node = await pool.node(owner_id)
     devices = [Device(n, DeviceKind.NVIDIA, "😀" * 60, f"{n:02}" + "😀" * 90, 1, "😀" * 80) for n in range(64)]
-    big = Machine("Linux", "6", "x86_64", "A CPU", 8, 64_000, 10**6, tuple(devices), engines=(Engine("x" * 100),) * 8)
+    big = Machine(
+        "Linux", "6", "x86_64", "A CPU", 8, 64_000, 10**6, tuple(devices), engines=(EngineVersion("x" * 100),) * 8
+    )
     assert FACTS_MAX_BYTES - 600 < len(facts_of(big)) <= FACTS_MAX_BYTES
     body = facts_of(big).replace(b',"links":[]', b"").replace(b',"network":{}', b"")
     async with pool.database.transaction() as transaction:
-        await node_reports.apply(transaction, [Reported(Link(node.id, 1), 1, [Fact("machine", body)])], IDS, pool.now)
+        await node_reports.apply(
+            transaction, [ReportBatch(NodeLink(node.id, 1), 1, [Fact("machine", body)])], IDS, pool.now
+        )
     await pool.tick()
     assert await node.order()
 
@@ -80,7 +86,7 @@ async def test_beats_that_are_told_later_are_bounded_whatever_is_told(pool: Pool
     async def tell(first: int, ats: list[int]) -> int:
         past = [PastBeat(Instant(at), COOL) for at in ats]
         async with pool.database.transaction() as transaction:
-            await node_reports.apply(transaction, [Reported(Link(node.id, 1), first, past)], IDS, pool.now)
+            await node_reports.apply(transaction, [ReportBatch(NodeLink(node.id, 1), first, past)], IDS, pool.now)
         kept: int = (await pool.row("SELECT count(*) AS n FROM telemetry"))["n"]
         return kept
 
@@ -93,12 +99,12 @@ async def test_beats_that_are_told_later_are_bounded_whatever_is_told(pool: Pool
 
 async def test_a_node_that_beats_without_end_is_kept_as_often_as_others(pool: Pool, owner_id: UUID) -> None:
     node = await pool.node(owner_id)
-    link = Link(node.id, 1)
+    link = NodeLink(node.id, 1)
     for _ in range(100):
         await pool.pass_time(0.5)
         async with pool.database.transaction() as transaction:
-            beats = [HeardBeat(link, pool.now, COOL)]
-            await presence.heard(transaction, HERE, beats, [], limits=LIMITS, ids=IDS, now=pool.now)
+            beats = [LinkBeat(link, pool.now, COOL)]
+            await presence.note_heard(transaction, HERE, beats, [], limits=LIMITS, ids=IDS, now=pool.now)
     assert (await pool.row("SELECT count(*) AS n FROM telemetry"))["n"] in (5, 6)
     assert (await pool.row("SELECT beat_at FROM presence WHERE node_id = $1", node.id))["beat_at"] == pool.now
 
@@ -153,7 +159,7 @@ async def test_what_was_shown_of_one_device_does_not_stand_for_another(pool: Poo
     await passed(pool, node)
     claim = Machine("Linux", "6", "x86_64", "A CPU", 8, 64_000, 10**6, (Device(0, DeviceKind.AMD, "X", "u", 9, "d"),))
     async with pool.database.transaction() as transaction:
-        said = [Reported(Link(node.id, 1), 1, [Fact("machine", facts_of(claim))])]
+        said = [ReportBatch(NodeLink(node.id, 1), 1, [Fact("machine", facts_of(claim))])]
         await node_reports.apply(transaction, said, IDS, pool.now)
         assert not (await node_views.readings(transaction, [node.id]))[node.id].challenge_passed
 

@@ -10,8 +10,8 @@ from tidemill.core.clock import SECOND, Instant
 from tidemill.core.nodes.health.silence import HealthRules
 from tidemill.store.database import Database
 from tidemill.store.nodes import node_alerts, node_health, presence
-from tidemill.store.nodes.node_health import Ticked
-from tidemill.store.nodes.presence import HeardBeat, Link
+from tidemill.store.nodes.node_health import HealthTick
+from tidemill.store.nodes.presence import LinkBeat, NodeLink
 from tidemill.store.operations import processes
 from tidemill.store.operations.processes import Process
 
@@ -26,16 +26,18 @@ class Days:
         self.database = database
         self.now = now
 
-    async def tick(self) -> Ticked:
+    async def tick(self) -> HealthTick:
         async with self.database.transaction() as transaction:
             return await node_health.tick(transaction, RULES, 1_000, IDS, self.now)
 
-    async def beat(self, *links: Link, process_id: UUID = HERE) -> None:
-        beats = [HeardBeat(link, self.now, COOL) for link in links]
+    async def beat(self, *links: NodeLink, process_id: UUID = HERE) -> None:
+        beats = [LinkBeat(link, self.now, COOL) for link in links]
         async with self.database.transaction() as transaction:
-            assert not await presence.heard(transaction, process_id, beats, [], limits=LIMITS, ids=IDS, now=self.now)
+            assert not await presence.note_heard(
+                transaction, process_id, beats, [], limits=LIMITS, ids=IDS, now=self.now
+            )
 
-    async def pass_(self, seconds: int, *beating: Link, process_id: UUID = HERE) -> list[UUID]:
+    async def pass_(self, seconds: int, *beating: NodeLink, process_id: UUID = HERE) -> list[UUID]:
         """Let time pass, with a tick every 5 s and a beat of these every 30. Answers who went offline."""
         offline: list[UUID] = []
         for second in range(5, seconds + 1, 5):

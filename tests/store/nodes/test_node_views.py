@@ -7,17 +7,17 @@ import pytest
 
 from tests.worlds.databases.node_rows import COOL, IDS, LIMITS, an_owner, nodes_of, now_of
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.events.log import Reader
+from tidemill.core.events.log import EventReader
 from tidemill.core.nodes.events import LinkRefused, NodeRenamed
 from tidemill.core.nodes.health.telemetry import Beat, DeviceBeat
 from tidemill.core.nodes.life import Condition
-from tidemill.core.nodes.no_work import NodeView, why_no_work
-from tidemill.core.nodes.reasons import Why
+from tidemill.core.nodes.no_work import NodeSituation, why_no_work
+from tidemill.core.nodes.reasons import NoWorkCause
 from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.store.database import Database
 from tidemill.store.events import events
 from tidemill.store.nodes import node_views, nodes, presence
-from tidemill.store.nodes.presence import HeardBeat, Link
+from tidemill.store.nodes.presence import LinkBeat, NodeLink
 
 HERE = UUID(int=7)
 HEAT = HeatLimits(85, 80)
@@ -28,7 +28,7 @@ async def now(database: Database) -> Instant:
     return await now_of(database)
 
 
-async def view_of(database: Database, link: Link, oldest: str = "0.1") -> NodeView:
+async def view_of(database: Database, link: NodeLink, oldest: str = "0.1") -> NodeSituation:
     async with database.connection() as connection:
         node = await nodes.get(connection, link.node_id, None)
         assert node
@@ -36,21 +36,21 @@ async def view_of(database: Database, link: Link, oldest: str = "0.1") -> NodeVi
         return (await node_views.views(connection, [node], devices, HEAT, oldest))[node.id]
 
 
-async def reasons(database: Database, link: Link, now: Instant, oldest: str = "0.1") -> set[Why]:
+async def reasons(database: Database, link: NodeLink, now: Instant, oldest: str = "0.1") -> set[NoWorkCause]:
     return {reason.why for reason in why_no_work(await view_of(database, link, oldest), HEAT, now)}
 
 
-async def hear(database: Database, link: Link, beat: Beat, now: Instant) -> None:
+async def hear(database: Database, link: NodeLink, beat: Beat, now: Instant) -> None:
     async with database.transaction() as transaction:
-        heard = [HeardBeat(link, now, beat)]
-        await presence.heard(transaction, HERE, heard, [], limits=LIMITS, ids=IDS, now=now)
+        heard = [LinkBeat(link, now, beat)]
+        await presence.note_heard(transaction, HERE, heard, [], limits=LIMITS, ids=IDS, now=now)
 
 
 def at(temperature_c: int, utilisation_pct: int = 0) -> Beat:
     return replace(COOL, devices=(DeviceBeat(utilisation_pct, 100, temperature_c, 60),))
 
 
-async def set_up(database: Database, link: Link, now: Instant, **rules: object) -> None:
+async def set_up(database: Database, link: NodeLink, now: Instant, **rules: object) -> None:
     """A sound device, a passed challenge, and these rules."""
     async with database.transaction() as transaction:
         await transaction.execute(
@@ -70,7 +70,9 @@ async def set_up(database: Database, link: Link, now: Instant, **rules: object) 
 
 async def test_a_sound_node_has_no_reason_to_get_no_work(database: Database, now: Instant) -> None:
     (link,) = await nodes_of(database, await an_owner(database, now), 1, HERE, now)
-    assert await reasons(database, link, now) == {Why.CHALLENGE_MISSING, Why.FAILING_DEVICE}, "it has no device yet"
+    assert await reasons(database, link, now) == {NoWorkCause.CHALLENGE_MISSING, NoWorkCause.FAILING_DEVICE}, (
+        "it has no device yet"
+    )
     await set_up(database, link, now)
     await hear(database, link, COOL, now)
     assert await reasons(database, link, now) == set()
@@ -84,12 +86,12 @@ async def test_every_reason_that_was_heard_of_is_said(database: Database, now: I
         await connection.execute("UPDATE device SET failing = 'Xid 79.' WHERE node_id = $1", link.node_id)
         await connection.execute("UPDATE presence SET offline_since = $2 WHERE node_id = $1", link.node_id, now)
     assert await reasons(database, link, now, oldest="9.9") == {
-        Why.OFFLINE,
-        Why.VERSION_NOT_ACCEPTED,
-        Why.FAILING_DEVICE,
-        Why.TOO_HOT,
-        Why.TOO_MUCH_POWER,
-        Why.DRAINING,
+        NoWorkCause.OFFLINE,
+        NoWorkCause.VERSION_NOT_ACCEPTED,
+        NoWorkCause.FAILING_DEVICE,
+        NoWorkCause.TOO_HOT,
+        NoWorkCause.TOO_MUCH_POWER,
+        NoWorkCause.DRAINING,
     }
     assert Condition.DEGRADED in (await view_of(database, link)).conditions
 
@@ -99,7 +101,7 @@ async def test_a_node_that_was_hot_stays_so_until_it_has_cooled(database: Databa
     await set_up(database, link, now)
     for temperature_c, is_hot in ((82, False), (86, True), (82, True), (80, False)):
         await hear(database, link, at(temperature_c), now)
-        assert (Why.TOO_HOT in await reasons(database, link, now)) is is_hot
+        assert (NoWorkCause.TOO_HOT in await reasons(database, link, now)) is is_hot
 
 
 async def test_whether_a_machine_is_idle_is_left_to_it_unless_its_beat_shows_that_it_is_not(
@@ -110,7 +112,7 @@ async def test_whether_a_machine_is_idle_is_left_to_it_unless_its_beat_shows_tha
     await hear(database, link, at(40, 5), now)
     assert await reasons(database, link, now) == set()
     await hear(database, link, at(40, 50), now)
-    assert await reasons(database, link, now) == {Why.NOT_IDLE}
+    assert await reasons(database, link, now) == {NoWorkCause.NOT_IDLE}
 
 
 async def test_what_a_node_proved_before_it_was_offline_counts_no_more(database: Database, now: Instant) -> None:
@@ -119,7 +121,7 @@ async def test_what_a_node_proved_before_it_was_offline_counts_no_more(database:
     async with database.connection() as connection:
         await connection.execute("UPDATE presence SET offline_since = $2 WHERE node_id = $1", link.node_id, now)
     await hear(database, link, COOL, Instant(now + SECOND))
-    assert await reasons(database, link, now) == {Why.CHALLENGE_MISSING}
+    assert await reasons(database, link, now) == {NoWorkCause.CHALLENGE_MISSING}
 
 
 async def test_why_a_challenge_was_not_passed_is_said_with_its_figures(database: Database, now: Instant) -> None:
@@ -129,7 +131,7 @@ async def test_why_a_challenge_was_not_passed_is_said_with_its_figures(database:
     async with database.connection() as connection:
         await connection.execute("UPDATE node_challenge SET passed_at = NULL, refused = $1", words)
     (reason,) = why_no_work(await view_of(database, link), HEAT, now)
-    assert (reason.why, words in reason.sentence) == (Why.CHALLENGE_MISSING, True), reason.sentence
+    assert (reason.why, words in reason.sentence) == (NoWorkCause.CHALLENGE_MISSING, True), reason.sentence
 
 
 async def test_history_is_read_backwards_by_whom_it_concerns(database: Database, now: Instant) -> None:
@@ -142,12 +144,12 @@ async def test_history_is_read_backwards_by_whom_it_concerns(database: Database,
             await events.append(transaction, [*told, refused], IDS, now)
 
     async with database.connection() as connection:
-        mine = Reader(account_id=owner)
+        mine = EventReader(account_id=owner)
         first = await node_views.history(connection, link.node_id, mine, None, 3)
         rest = await node_views.history(connection, link.node_id, mine, first[-1].cursor, 3)
         assert [event.body["name"] for event in (*first, *rest)] == [f"name {number}" for number in (4, 3, 2, 1, 0)]
-        assert len(await node_views.history(connection, link.node_id, Reader(operator=True), None, 100)) == 10
-        for stranger in (Reader(), Reader(account_id=UUID(int=9))):
+        assert len(await node_views.history(connection, link.node_id, EventReader(operator=True), None, 100)) == 10
+        for stranger in (EventReader(), EventReader(account_id=UUID(int=9))):
             assert not await node_views.history(connection, link.node_id, stranger, None, 100)
 
 

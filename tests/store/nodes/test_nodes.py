@@ -15,24 +15,24 @@ from tidemill.core.accounts.roles import Role
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.events.log import LOG_START
 from tidemill.core.ids import Ids
-from tidemill.core.nodes.admission import JOINED_A_DAY_MAX, AdmissionRefusal, Applicant, DoorRules, TurnedAway
+from tidemill.core.nodes.admission import JOINED_A_DAY_MAX, AdmissionRefusal, Applicant, DoorRules, TurnAway
 from tidemill.core.nodes.join_tokens import OPEN_MAX, JoinToken, JoinTokenRefusal, sha256
-from tidemill.core.nodes.life import Life, LifeRefusal
+from tidemill.core.nodes.life import LifeRefusal, NodeLife
 from tidemill.core.nodes.node import Node, NodeRefusal
 from tidemill.core.nodes.reports import EVENT_EVERY_US, EVENTS_SAVED
 from tidemill.core.nodes.rules.rule_book import rules_of
-from tidemill.core.nodes.rules.rules import Work
+from tidemill.core.nodes.rules.rules import WorkMode
 from tidemill.core.notices.mail import LetterKind
 from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.refusals import Refusal
 from tidemill.store.accounts import accounts
-from tidemill.store.accounts.accounts import Newcomer
+from tidemill.store.accounts.accounts import NewAccount
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database
 from tidemill.store.events import events
 from tidemill.store.nodes import admission, join_tokens, node_orders, nodes
-from tidemill.store.nodes.admission import Admitted, Answer, Door
-from tidemill.store.nodes.nodes import Wanted
+from tidemill.store.nodes.admission import AdmissionAnswer, AdmissionDesk, NodeAdmission
+from tidemill.store.nodes.nodes import NodeFilter
 from tidemill.store.notices import mail
 from tidemill.store.operations.processes import Process, register, stop
 
@@ -46,11 +46,11 @@ class Registry:
 
     database: Database
     ids: Ids
-    door: Door
+    door: AdmissionDesk
     now: Instant
 
     async def person(self, *roles: Role) -> UUID:
-        newcomer = Newcomer(
+        newcomer = NewAccount(
             Address(f"{secrets.token_hex(6)}@people.example"),
             "x",
             frozenset(roles or {Role.PROVIDER}),
@@ -72,20 +72,20 @@ class Registry:
         assert isinstance(made, JoinToken), made
         return secret
 
-    async def admit(self, *applicants: Applicant, door: Door | None = None) -> list[Answer]:
+    async def admit(self, *applicants: Applicant, door: AdmissionDesk | None = None) -> list[AdmissionAnswer]:
         async with self.database.transaction() as transaction:
             return await admission.admit(transaction, applicants, door or self.door, self.now)
 
-    async def joined(self, account_id: UUID, **changed: object) -> tuple[Admitted, Applicant]:
+    async def joined(self, account_id: UUID, **changed: object) -> tuple[NodeAdmission, Applicant]:
         """A node that has just joined, and how its agent calls from then on."""
         applicant = newcomer(await self.token(account_id, **changed))
         (answer,) = await self.admit(applicant)
-        assert isinstance(answer, Admitted), answer
+        assert isinstance(answer, NodeAdmission), answer
         return answer, replace(applicant, node_id=answer.node_id, token_sha256=None)
 
     async def refused(self, applicant: Applicant) -> Refusal:
         (answer,) = await self.admit(applicant)
-        assert isinstance(answer, TurnedAway), answer
+        assert isinstance(answer, TurnAway), answer
         return answer.refusal
 
     async def node(self, node_id: UUID) -> Node:
@@ -121,9 +121,9 @@ class Registry:
         async with self.database.connection() as connection:
             return [row["uses"] for row in await connection.fetch("SELECT uses FROM join_token ORDER BY id")]
 
-    async def untold(self) -> list[node_orders.Untold]:
+    async def untold(self) -> list[node_orders.PendingInstruction]:
         async with self.database.connection() as connection:
-            return await node_orders.untold(connection, self.door.process_id)
+            return await node_orders.pending_instructions(connection, self.door.process_id)
 
 
 def newcomer(secret: str, key: bytes | None = None) -> Applicant:
@@ -137,7 +137,7 @@ async def registry(database: Database, ids: Ids) -> Registry:
     async with database.connection() as connection:
         now = await read_clock(connection)
     keyring = await keyring_of(database, ids, now)
-    return Registry(database, ids, Door(await _process(database, ids, now), RULES, keyring, ids), now)
+    return Registry(database, ids, AdmissionDesk(await _process(database, ids, now), RULES, keyring, ids), now)
 
 
 async def _process(database: Database, ids: Ids, now: Instant) -> UUID:
@@ -166,11 +166,11 @@ async def test_a_machine_joins_is_told_of_and_comes_back(registry: Registry) -> 
     first, caller = await registry.joined(ann)
     node = await registry.node(first.node_id)
     assert (first.generation, first.received, first.version_accepted) == (1, 0, True)
-    assert (node.life, node.name, node.account_id) == (Life.REGISTERED, f"node-{node.id.hex[-6:]}", ann)
+    assert (node.life, node.name, node.account_id) == (NodeLife.REGISTERED, f"node-{node.id.hex[-6:]}", ann)
     (told,) = await registry.told("node.joined")
     assert (told["accounts"], told["address"]) == ((ann,), "198.51.100.7")
     (second,) = await registry.admit(caller)
-    assert isinstance(second, Admitted)
+    assert isinstance(second, NodeAdmission)
     assert (second.node_id, second.generation) == (first.node_id, 2)
     assert await registry.uses() == [1]
 
@@ -181,8 +181,8 @@ async def test_a_newcomer_whose_welcome_was_lost_gets_its_node_again_and_costs_o
     applicant = newcomer(secret)
     (first,) = await registry.admit(applicant)
     (again,) = await registry.admit(replace(applicant))
-    assert isinstance(first, Admitted)
-    assert isinstance(again, Admitted)
+    assert isinstance(first, NodeAdmission)
+    assert isinstance(again, NodeAdmission)
     assert (again.node_id, again.generation) == (first.node_id, 2)
     assert await registry.uses() == [1]
     assert await registry.refused(newcomer(secret)) is JoinTokenRefusal.JOIN_TOKEN_USED_UP
@@ -191,7 +191,7 @@ async def test_a_newcomer_whose_welcome_was_lost_gets_its_node_again_and_costs_o
 async def test_the_last_use_of_a_token_is_one_node_though_many_processes_let_in_at_once(registry: Registry) -> None:
     secret = await registry.token(await registry.person(), uses_max=3)
     answers = await asyncio.gather(*(registry.admit(newcomer(secret), newcomer(secret)) for _ in range(8)))
-    admitted = [answer for batch in answers for answer in batch if isinstance(answer, Admitted)]
+    admitted = [answer for batch in answers for answer in batch if isinstance(answer, NodeAdmission)]
     assert (len(admitted), await registry.uses()) == (3, [3])
     assert len(await registry.told("node.joined")) == 3
 
@@ -202,8 +202,8 @@ async def test_one_key_that_joins_twice_at_once_is_one_node(registry: Registry) 
     key = secrets.token_bytes(32)
     callers = [newcomer(await registry.token(owner), key) for owner in (ann, ben)]
     answers = [batch[0] for batch in await asyncio.gather(*map(registry.admit, callers))]
-    (admitted,) = [answer for answer in answers if isinstance(answer, Admitted)]
-    (away,) = [answer for answer in answers if isinstance(answer, TurnedAway)]
+    (admitted,) = [answer for answer in answers if isinstance(answer, NodeAdmission)]
+    (away,) = [answer for answer in answers if isinstance(answer, TurnAway)]
     assert away.refusal in (AdmissionRefusal.JOINED_AT_ONCE, AdmissionRefusal.NODE_KEY_TAKEN)
     assert sorted(await registry.uses()) == [0, 1]
     other = ben if (await registry.node(admitted.node_id)).account_id == ann else ann
@@ -267,7 +267,7 @@ async def test_a_node_that_is_removed_while_it_calls_is_out_or_will_be_closed(re
         first, caller = await registry.joined(ann)
         (answer,), _ = await asyncio.gather(registry.admit(caller), registry.remove(first.node_id, ann))
         to_close = {order.node_id for order in await registry.untold() if order.close}
-        assert isinstance(answer, TurnedAway) or first.node_id in to_close
+        assert isinstance(answer, TurnAway) or first.node_id in to_close
 
 
 async def test_anothers_node_is_a_missing_node(registry: Registry) -> None:
@@ -282,7 +282,7 @@ async def test_anothers_node_is_a_missing_node(registry: Registry) -> None:
             await nodes.remove(transaction, first.node_id, "mine", **by),  # type: ignore[arg-type]
         ]
     assert answers == [NodeRefusal.UNKNOWN_NODE] * 3
-    assert (await registry.node(first.node_id)).life is Life.REGISTERED
+    assert (await registry.node(first.node_id)).life is NodeLife.REGISTERED
 
 
 async def test_an_operator_says_why_and_an_owner_need_not(registry: Registry) -> None:
@@ -300,11 +300,11 @@ async def test_a_blocked_account_keeps_its_links_and_brings_no_new_machine(regis
     await registry.block(ann)
     assert await registry.untold() == []
     (answer,) = await registry.admit(caller)
-    assert isinstance(answer, Admitted), "what it has finished is delivered"
+    assert isinstance(answer, NodeAdmission), "what it has finished is delivered"
     assert await registry.refused(newcomer(secret)) is AdmissionRefusal.NODE_OWNER_BLOCKED
     await registry.block(ann, blocked=False)
     (answer,) = await registry.admit(newcomer(secret))
-    assert isinstance(answer, Admitted)
+    assert isinstance(answer, NodeAdmission)
 
 
 async def test_an_account_with_nodes_is_not_deleted_and_one_without_joins_nobody(registry: Registry) -> None:
@@ -326,14 +326,14 @@ async def test_a_clone_is_turned_away_and_told_of_once(registry: Registry) -> No
     clone = replace(caller, instance=UUID(int=7), address="203.0.113.9")
     for _ in range(3):
         (answer,) = await registry.admit(clone)
-        assert isinstance(answer, TurnedAway)
+        assert isinstance(answer, TurnAway)
         assert (answer.refusal, answer.node_id) == (AdmissionRefusal.IDENTITY_IN_USE, first.node_id)
         assert answer.retry_ms == 30_000
     (told,) = await registry.told("node.cloned")
     assert (told["accounts"], told["address"]) == ((ann,), "203.0.113.9")
     registry.now = Instant(registry.now + 61 * SECOND)
     (late,) = await registry.admit(clone)
-    assert isinstance(late, Admitted), "a machine that was silent for two beats has made room"
+    assert isinstance(late, NodeAdmission), "a machine that was silent for two beats has made room"
 
 
 async def test_another_run_is_no_clone_once_the_process_that_held_the_link_is_gone(registry: Registry) -> None:
@@ -341,7 +341,7 @@ async def test_another_run_is_no_clone_once_the_process_that_held_the_link_is_go
     await stop(registry.database, registry.door.process_id, registry.ids, registry.now)
     other = replace(registry.door, process_id=await _process(registry.database, registry.ids, registry.now))
     (answer,) = await registry.admit(replace(caller, instance=UUID(int=7)), door=other)
-    assert isinstance(answer, Admitted)
+    assert isinstance(answer, NodeAdmission)
     assert answer.generation == 2
 
 
@@ -350,7 +350,7 @@ async def test_an_old_agent_comes_in_and_is_told_of_once_for_each_version(regist
     strict = replace(registry.door, rules=DoorRules(30 * SECOND, "0.2"))
     for agent in (AGENT, AGENT, "tidemill/0.1.5", "tidemill/0.2"):
         (answer,) = await registry.admit(replace(caller, agent=agent), door=strict)
-        assert isinstance(answer, Admitted)
+        assert isinstance(answer, NodeAdmission)
         assert answer.version_accepted is (agent == "tidemill/0.2")
     told = await registry.told("node.version_refused")
     assert [(event["agent"], event["oldest"]) for event in told] == [(AGENT, "0.2"), ("tidemill/0.1.5", "0.2")]
@@ -362,7 +362,7 @@ async def test_an_agent_that_calls_itself_something_else_each_time_fills_no_log(
     strict = replace(registry.door, rules=DoorRules(30 * SECOND, "1.0"))
     for number in range(EVENTS_SAVED + 5):
         (answer,) = await registry.admit(replace(caller, agent=f"tidemill/0.{number}"), door=strict)
-        assert isinstance(answer, Admitted)
+        assert isinstance(answer, NodeAdmission)
         assert not answer.version_accepted
     assert len(await registry.told("node.version_refused")) == EVENTS_SAVED
     registry.now = Instant(registry.now + EVENT_EVERY_US)
@@ -385,12 +385,12 @@ async def test_an_account_cannot_join_machines_without_end(registry: Registry) -
             registry.now,
         )
     answers = await registry.admit(*(newcomer(secret) for _ in range(4)), newcomer(await registry.token(ben)), caller)
-    refusals = [answer.refusal if isinstance(answer, TurnedAway) else None for answer in answers]
+    refusals = [answer.refusal if isinstance(answer, TurnAway) else None for answer in answers]
     full = AdmissionRefusal.TOO_MANY_JOINED
     assert refusals == [None, None, full, full, None, None]
     registry.now = Instant(registry.now + 2 * DAY)
     (tomorrow,) = await registry.admit(newcomer(await registry.token(ann)))
-    assert isinstance(tomorrow, Admitted)
+    assert isinstance(tomorrow, NodeAdmission)
 
 
 async def test_nonsense_of_one_caller_costs_only_that_caller(registry: Registry) -> None:
@@ -404,14 +404,14 @@ async def test_nonsense_of_one_caller_costs_only_that_caller(registry: Registry)
         Applicant(secrets.token_bytes(32), UUID(int=1), "", "", None, None),
     ]
     *answers, last = await registry.admit(*nonsense, caller)
-    assert [answer.refusal for answer in answers if isinstance(answer, TurnedAway)] == [
+    assert [answer.refusal for answer in answers if isinstance(answer, TurnAway)] == [
         AdmissionRefusal.AGENT_MALFORMED,
         AdmissionRefusal.AGENT_MALFORMED,
         AdmissionRefusal.NODE_UNKNOWN,
         AdmissionRefusal.NODE_KEY_WRONG,
         JoinTokenRefusal.JOIN_TOKEN_UNKNOWN,
     ]
-    assert isinstance(last, Admitted)
+    assert isinstance(last, NodeAdmission)
 
 
 async def test_an_owner_gets_one_letter_an_hour_for_a_token(registry: Registry) -> None:
@@ -452,13 +452,13 @@ async def test_rules_are_changed_whole_and_told_until_the_holder_has_told_them(r
     assert await registry.untold() == []
     changed = await change(work="drain")
     assert isinstance(changed, Node)
-    assert rules_of(changed.book).work is Work.DRAIN
+    assert rules_of(changed.book).work is WorkMode.DRAIN
     (order,) = await registry.untold()
     assert b'"drain"' in order.rules
     assert order.close is None
     await change(price="1.5")
     async with registry.database.connection() as connection:
-        await node_orders.told(connection, [order])
+        await node_orders.mark_told(connection, [order])
     (left,) = await registry.untold()
     assert left.wishes == order.wishes + 1
     await registry.admit(caller)
@@ -525,16 +525,16 @@ async def test_a_list_goes_on_where_the_page_before_it_ended(registry: Registry)
     made = [(await registry.joined(owner))[0].node_id for owner in (ann, ann, ben, ann)]
     await registry.remove(made[0], ann)
 
-    async def page(wanted: Wanted, after: UUID | None, limit: int) -> Sequence[UUID]:
+    async def page(wanted: NodeFilter, after: UUID | None, limit: int) -> Sequence[UUID]:
         async with registry.database.connection() as connection:
             return [node.id for node in await nodes.listed(connection, wanted, after, limit)]
 
-    assert await page(Wanted(), None, 2) == [made[3], made[2]]
-    assert await page(Wanted(), made[2], 2) == [made[1]]
-    assert await page(Wanted(ann), None, 9) == [made[3], made[1]]
-    assert await page(Wanted(ann, removed=True), None, 9) == [made[0]]
-    assert await page(Wanted(ann, admission.node_name(made[3])), None, 9) == [made[3]]
-    assert await page(Wanted(ben, admission.node_name(made[3])), None, 9) == []
+    assert await page(NodeFilter(), None, 2) == [made[3], made[2]]
+    assert await page(NodeFilter(), made[2], 2) == [made[1]]
+    assert await page(NodeFilter(ann), None, 9) == [made[3], made[1]]
+    assert await page(NodeFilter(ann, removed=True), None, 9) == [made[0]]
+    assert await page(NodeFilter(ann, admission.node_name(made[3])), None, 9) == [made[3]]
+    assert await page(NodeFilter(ben, admission.node_name(made[3])), None, 9) == []
 
 
 async def test_batches_of_many_processes_wait_for_each_other_and_never_for_ever(registry: Registry) -> None:
@@ -548,4 +548,4 @@ async def test_batches_of_many_processes_wait_for_each_other_and_never_for_ever(
             for _ in range(6)
         ]
         answers = await asyncio.gather(*(registry.admit(*batch) for batch in batches))
-        assert all(isinstance(answer, Admitted) for batch in answers for answer in batch)
+        assert all(isinstance(answer, NodeAdmission) for batch in answers for answer in batch)

@@ -15,7 +15,7 @@ from tidemill.store import partitions
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import Database
 from tidemill.store.nodes import node_alerts, node_views, presence, telemetry
-from tidemill.store.nodes.presence import HeardBeat, Link, Superseded
+from tidemill.store.nodes.presence import LinkBeat, NodeLink, SupersededLink
 from tidemill.store.nodes.telemetry import NodeBeat
 from tidemill.store.operations import processes
 from tidemill.store.operations.processes import Process
@@ -25,10 +25,10 @@ HOT = replace(COOL, devices=(DeviceBeat(99, 100, 91, 300), DeviceBeat(5, 0, None
 
 
 async def hear(
-    database: Database, now: Instant, *beats: HeardBeat, links: tuple[Link, ...] = (), process_id: UUID = HERE
-) -> list[Superseded]:
+    database: Database, now: Instant, *beats: LinkBeat, links: tuple[NodeLink, ...] = (), process_id: UUID = HERE
+) -> list[SupersededLink]:
     async with database.transaction() as transaction:
-        return list(await presence.heard(transaction, process_id, beats, links, limits=LIMITS, ids=IDS, now=now))
+        return list(await presence.note_heard(transaction, process_id, beats, links, limits=LIMITS, ids=IDS, now=now))
 
 
 async def row_of(database: Database, node_id: UUID) -> asyncpg.Record:
@@ -53,7 +53,7 @@ async def test_beats_are_kept_and_read_back_as_they_were(database: Database, now
     odd = Beat(100, 2**31, 2**53, None, tuple(DeviceBeat(i, 2**31, -100, 2**31) for i in range(64)))
     none = Beat(0, 0, 2**53, 0, ())
     later = Instant(now + SECOND)
-    assert not await hear(database, later, HeardBeat(first, now, odd), HeardBeat(second, later, none))
+    assert not await hear(database, later, LinkBeat(first, now, odd), LinkBeat(second, later, none))
     assert await beats_of(database, first.node_id) == [odd]
     async with database.connection() as connection:
         found = await node_views.readings(connection, [first.node_id, second.node_id])
@@ -64,7 +64,7 @@ async def test_beats_are_kept_and_read_back_as_they_were(database: Database, now
 
 async def test_a_link_without_a_beat_is_alive_and_keeps_the_last_beat(database: Database, now: Instant) -> None:
     (link,) = await nodes_of(database, await an_owner(database, now), 1, HERE, now)
-    await hear(database, now, HeardBeat(link, now, COOL))
+    await hear(database, now, LinkBeat(link, now, COOL))
     later = Instant(now + 9 * SECOND)
     assert not await hear(database, later, links=(link,))
     row = await row_of(database, link.node_id)
@@ -78,35 +78,35 @@ async def test_what_comes_from_an_old_link_changes_nothing(database: Database, n
     new = await relinked(database, old, elsewhere, now)
     before = await row_of(database, old.node_id)
     later = Instant(now + SECOND)
-    assert await hear(database, later, HeardBeat(old, later, HOT), links=(old,)) == [Superseded(old, removed=False)]
+    assert await hear(database, later, LinkBeat(old, later, HOT), links=(old,)) == [SupersededLink(old, removed=False)]
     async with database.connection() as connection:
-        await presence.gone(connection, HERE, [old])
+        await presence.note_gone(connection, HERE, [old])
     assert await row_of(database, old.node_id) == before
     assert await beats_of(database, old.node_id) == []
     assert not await told(database, "node.alert_raised")
-    assert not await hear(database, later, HeardBeat(new, later, COOL), process_id=elsewhere)
+    assert not await hear(database, later, LinkBeat(new, later, COOL), process_id=elsewhere)
 
 
 async def test_both_links_of_a_node_in_one_process_are_told_apart(database: Database, now: Instant) -> None:
     (old,) = await nodes_of(database, await an_owner(database, now), 1, HERE, now)
     new = await relinked(database, old, HERE, now)
-    beats = (HeardBeat(old, now, HOT), HeardBeat(new, now, COOL))
-    assert await hear(database, now, *beats, links=(old, new)) == [Superseded(old, removed=False)]
+    beats = (LinkBeat(old, now, HOT), LinkBeat(new, now, COOL))
+    assert await hear(database, now, *beats, links=(old, new)) == [SupersededLink(old, removed=False)]
     assert await beats_of(database, old.node_id) == [COOL]
 
 
 async def test_a_removed_node_is_told_so_and_leaves_no_trace(database: Database, now: Instant) -> None:
     (link,) = await nodes_of(database, await an_owner(database, now), 1, HERE, now)
     await remove(database, link.node_id, now)
-    assert await hear(database, now, HeardBeat(link, now, HOT)) == [Superseded(link, removed=True)]
+    assert await hear(database, now, LinkBeat(link, now, HOT)) == [SupersededLink(link, removed=True)]
     assert await beats_of(database, link.node_id) == []
 
 
 async def test_a_node_that_never_was_is_superseded_and_fails_nobody(database: Database, now: Instant) -> None:
     (link,) = await nodes_of(database, await an_owner(database, now), 1, HERE, now)
-    strange = Link(UUID(int=1), 1)
-    assert await hear(database, now, HeardBeat(strange, now, COOL), HeardBeat(link, now, COOL)) == [
-        Superseded(strange, removed=False)
+    strange = NodeLink(UUID(int=1), 1)
+    assert await hear(database, now, LinkBeat(strange, now, COOL), LinkBeat(link, now, COOL)) == [
+        SupersededLink(strange, removed=False)
     ]
     assert await beats_of(database, link.node_id) == [COOL]
 
@@ -114,9 +114,9 @@ async def test_a_node_that_never_was_is_superseded_and_fails_nobody(database: Da
 async def test_a_link_that_is_over_is_freed_for_others(database: Database, now: Instant) -> None:
     (link,) = await nodes_of(database, await an_owner(database, now), 1, HERE, now)
     async with database.connection() as connection:
-        await presence.gone(connection, UUID(int=8), [link])
+        await presence.note_gone(connection, UUID(int=8), [link])
         assert (await row_of(database, link.node_id))["process_id"] == HERE, "another process says nothing about it"
-        await presence.gone(connection, HERE, [link])
+        await presence.note_gone(connection, HERE, [link])
     assert (await row_of(database, link.node_id))["process_id"] is None
 
 
@@ -133,7 +133,7 @@ async def test_a_lost_process_holds_no_links_and_takes_them_back_when_it_returns
     assert (await row_of(database, link.node_id))["process_id"] is None
     await processes.seen(database, HERE, IDS, now)
     later = Instant(now + SECOND)
-    assert not await hear(database, later, HeardBeat(link, later, COOL))
+    assert not await hear(database, later, LinkBeat(link, later, COOL))
     row = await row_of(database, link.node_id)
     assert (row["process_id"], row["linked_at"], row["offline_since"]) == (HERE, later, None)
 
@@ -142,14 +142,14 @@ async def test_a_hot_device_is_told_once_and_cleared_when_it_has_been_cool(datab
     (link,) = await nodes_of(database, await an_owner(database, now), 1, HERE, now)
     for second in range(0, 280, 20):
         at = Instant(now + second * SECOND)
-        await hear(database, at, HeardBeat(link, at, HOT if second % 40 == 0 else COOL))
+        await hear(database, at, LinkBeat(link, at, HOT if second % 40 == 0 else COOL))
     assert len(await told(database, "node.alert_raised")) == 1, "a device that flickers is told once"
     assert not await told(database, "node.alert_cleared")
     async with database.connection() as connection:
         (open_,) = (await node_alerts.of_nodes(connection, [link.node_id]))[link.node_id]
     assert "91 °C" in open_.alert.sentence
     at = Instant(now + 301 * SECOND)
-    await hear(database, at, HeardBeat(link, at, COOL))
+    await hear(database, at, LinkBeat(link, at, COOL))
     (cleared,) = await told(database, "node.alert_cleared")
     assert cleared.subject == f"node:{link.node_id}"
 
@@ -161,7 +161,7 @@ async def test_processes_that_write_the_same_nodes_at_once_never_block_each_othe
 
     async def storm(order: int) -> None:
         for _ in range(5):
-            await hear(database, now, *(HeardBeat(link, now, COOL) for link in links[::order]), links=tuple(links))
+            await hear(database, now, *(LinkBeat(link, now, COOL) for link in links[::order]), links=tuple(links))
 
     await asyncio.wait_for(asyncio.gather(*(storm(order) for order in (1, -1, 2, -2))), 30)
 
@@ -169,7 +169,7 @@ async def test_processes_that_write_the_same_nodes_at_once_never_block_each_othe
 async def test_a_second_of_five_thousand_nodes_costs_little(database: Database, now: Instant) -> None:
     """A budget of a few milliseconds of our own CPU, measured generously: the machine is shared."""
     links = await nodes_of(database, await an_owner(database, now), 5_000, HERE, now)
-    batches = [[HeardBeat(link, now, COOL) for link in links[start : start + 170]] for start in range(0, 1_700, 170)]
+    batches = [[LinkBeat(link, now, COOL) for link in links[start : start + 170]] for start in range(0, 1_700, 170)]
     await hear(database, now, *batches[0])
     began = time.process_time()
     for batch in batches:
@@ -181,7 +181,7 @@ async def test_beats_are_read_newest_first_page_by_page(database: Database, now:
     (link,) = await nodes_of(database, await an_owner(database, now), 1, HERE, now)
     ats = [Instant(now + number * 30 * SECOND) for number in range(5)]
     for number, at in enumerate(ats):
-        await hear(database, at, HeardBeat(link, at, replace(COOL, cpu_pct=number)))
+        await hear(database, at, LinkBeat(link, at, replace(COOL, cpu_pct=number)))
     async with database.connection() as connection:
         found = await telemetry.recent(connection, link.node_id, None, 2)
         older = await telemetry.recent(connection, link.node_id, found[-1].at, 2)
@@ -190,7 +190,7 @@ async def test_beats_are_read_newest_first_page_by_page(database: Database, now:
 
 async def test_old_days_are_dropped_and_never_come_back(database: Database, now: Instant) -> None:
     (link,) = await nodes_of(database, await an_owner(database, now), 1, HERE, now)
-    await hear(database, now, HeardBeat(link, now, COOL))
+    await hear(database, now, LinkBeat(link, now, COOL))
     async with database.connection() as connection:
         assert len(await telemetry.forget(connection, now)) == 1, "yesterday"
         assert not await telemetry.forget(connection, now)
@@ -228,4 +228,4 @@ async def test_days_are_made_while_somebody_reads_and_writes(
         with pytest.raises(asyncpg.LockNotAvailableError):
             await telemetry.forget(other, now)
         async with asyncio.timeout(30):
-            assert not await hear(database, now, HeardBeat(link, now, COOL))
+            assert not await hear(database, now, LinkBeat(link, now, COOL))

@@ -19,7 +19,7 @@ from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, connect
 from tidemill.store.events import events
 from tidemill.store.notices import mail
-from tidemill.store.notices.mail import GivenUp, Later, StoredLetter
+from tidemill.store.notices.mail import FailedLetter, PostponedLetter, StoredLetter
 from tidemill.store.operations.keyring import Keyring
 
 LEASE = 60 * SECOND
@@ -68,7 +68,7 @@ async def found(database: Database, letter_id: UUID) -> StoredLetter:
     return letter
 
 
-async def leased(database: Database, ids: Ids, now: Instant, limit: int = 10) -> mail.Batch:
+async def leased(database: Database, ids: Ids, now: Instant, limit: int = 10) -> mail.LetterBatch:
     return await mail.lease(database, ids, lease_us=LEASE, limit=limit, now=now)
 
 
@@ -123,9 +123,9 @@ async def test_a_copy_that_slept_through_its_lease_changes_nothing(
     later = Instant(now + LEASE)
     awake = await leased(database, ids, later)
     [letter] = awake.letters
-    failed = GivenUp(letter.id, letter.kind, 1, "no", FailureCause.REJECTED)
+    failed = FailedLetter(letter.id, letter.kind, 1, "no", FailureCause.REJECTED)
     assert not await mail.mark_sent(database, slept.token, letter.id, later)
-    assert await mail.postpone(database, slept.token, [Later(letter.id, 1, later, "no")]) == 0
+    assert await mail.postpone(database, slept.token, [PostponedLetter(letter.id, 1, later, "no")]) == 0
     assert await mail.give_up(database, slept.token, [failed], ids, later) == 0
     assert (await found(database, letter.id)).state == "waiting"
     assert await mail.mark_sent(database, awake.token, letter.id, later)
@@ -152,7 +152,7 @@ async def test_a_sent_letter_is_emptied_at_once(database: Database, ids: Ids, no
 async def test_a_letter_waits_for_its_next_try(database: Database, ids: Ids, now: Instant, write: Write) -> None:
     await write(to("ann@example.org"))
     batch = await leased(database, ids, now)
-    again = Later(batch.letters[0].id, 1, Instant(now + HOUR), "450 busy")
+    again = PostponedLetter(batch.letters[0].id, 1, Instant(now + HOUR), "450 busy")
     assert await mail.postpone(database, batch.token, [again]) == 1
     assert not (await leased(database, ids, Instant(now + HOUR - 1))).letters
     [letter] = (await leased(database, ids, Instant(now + HOUR))).letters
@@ -164,7 +164,9 @@ async def test_a_failure_is_told_once_and_without_the_address(
 ) -> None:
     await write(to("ann@example.org"))
     batch = await leased(database, ids, now)
-    failed = GivenUp(batch.letters[0].id, "confirm_address", 1, "550 ann@example.org unknown", FailureCause.REJECTED)
+    failed = FailedLetter(
+        batch.letters[0].id, "confirm_address", 1, "550 ann@example.org unknown", FailureCause.REJECTED
+    )
     assert [await mail.give_up(database, batch.token, [failed], ids, now) for _ in range(2)] == [1, 0]
     async with database.connection() as connection:
         told = [event for event in await events.read(connection, LOG_START, 100) if event.kind == "mail.failed"]
@@ -255,12 +257,14 @@ async def test_only_what_was_not_sent_and_is_still_whole_can_be_tried_again(
     both = await asyncio.gather(*(retried(database, letter.id, now) for _ in range(2)))
     assert set(both) == {None, LetterRefusal.LETTER_UNDER_WAY}
     batch = await leased(database, ids, now)
-    await mail.give_up(database, batch.token, [GivenUp(letter.id, "x", 1, "550", FailureCause.REJECTED)], ids, now)
+    await mail.give_up(database, batch.token, [FailedLetter(letter.id, "x", 1, "550", FailureCause.REJECTED)], ids, now)
     later = Instant(now + 8 * DAY)
     assert await retried(database, letter.id, later) is None
     batch = await leased(database, ids, later)
     assert (batch.letters[0].tries, batch.letters[0].tried_since) == (0, later)
-    await mail.give_up(database, batch.token, [GivenUp(letter.id, "x", 1, "550", FailureCause.REJECTED)], ids, later)
+    await mail.give_up(
+        database, batch.token, [FailedLetter(letter.id, "x", 1, "550", FailureCause.REJECTED)], ids, later
+    )
     assert await mail.empty(database, later, 10) == 1
     assert await retried(database, letter.id, later) is LetterRefusal.LETTER_EMPTIED
 

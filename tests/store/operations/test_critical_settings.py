@@ -8,17 +8,17 @@ import asyncpg
 import pytest
 
 from tidemill.core.clock import Instant
-from tidemill.core.events.log import LOG_START, Recorded
+from tidemill.core.events.log import LOG_START, RecordedEvent
 from tidemill.core.ids import Ids
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings import Settings, build, pool_fingerprint
-from tidemill.core.settings.critical import Change, ChangeRefusal, ChangeState
+from tidemill.core.settings.critical import SettingChange, SettingChangeRefusal, SettingChangeState
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, connect
 from tidemill.store.events import events
 from tidemill.store.operations import critical_settings
-from tidemill.store.operations.critical_settings import InForce, in_force
+from tidemill.store.operations.critical_settings import SettingsInForce, in_force
 
 IDS = Ids(secrets.randbits)
 
@@ -28,11 +28,11 @@ def configured(**values: str) -> Settings:
     return build(toml={}, toml_name="", environment=environment, home=Path("/srv/tidemill")).settings
 
 
-async def start(urls: DatabaseUrls, by: str = "ann", **values: str) -> InForce:
+async def start(urls: DatabaseUrls, by: str = "ann", **values: str) -> SettingsInForce:
     return await in_force(urls.owner, configured(**values), by, IDS)
 
 
-async def settle(database: Database, name: str, *, by: str, approve: bool = True) -> Change | Refusal:
+async def settle(database: Database, name: str, *, by: str, approve: bool = True) -> SettingChange | Refusal:
     async with database.transaction() as transaction:
         now = await read_clock(transaction)
         return await critical_settings.settle_change(
@@ -40,12 +40,12 @@ async def settle(database: Database, name: str, *, by: str, approve: bool = True
         )
 
 
-async def told(database: Database) -> list[Recorded]:
+async def told(database: Database) -> list[RecordedEvent]:
     async with database.connection() as connection:
         return [one for one in await events.read(connection, LOG_START, 100) if one.kind.startswith("settings.")]
 
 
-async def changes(database: Database) -> list[Change]:
+async def changes(database: Database) -> list[SettingChange]:
     async with database.connection() as connection:
         return list(await critical_settings.waiting(connection))
 
@@ -81,12 +81,12 @@ async def test_a_change_waits_for_its_delay_and_every_start_agrees_on_that(
 async def test_a_second_operator_ends_the_wait(urls: DatabaseUrls, database: Database) -> None:
     await start(urls)
     await start(urls, money_commission="15%")
-    assert await settle(database, "money.commission", by="ann") is ChangeRefusal.ANOTHER_OPERATOR_NEEDED
-    assert await settle(database, "money.burn", by="bob") is ChangeRefusal.NO_SUCH_CHANGE
+    assert await settle(database, "money.commission", by="ann") is SettingChangeRefusal.ANOTHER_OPERATOR_NEEDED
+    assert await settle(database, "money.burn", by="bob") is SettingChangeRefusal.NO_SUCH_CHANGE
     approved = await settle(database, "money.commission", by="bob")
-    assert isinstance(approved, Change)
-    assert approved.state is ChangeState.APPROVED
-    assert await settle(database, "money.commission", by="carl") is ChangeRefusal.CHANGE_DECIDED
+    assert isinstance(approved, SettingChange)
+    assert approved.state is SettingChangeState.APPROVED
+    assert await settle(database, "money.commission", by="carl") is SettingChangeRefusal.CHANGE_DECIDED
     assert (await start(urls, money_commission="15%")).settings.money.commission_ppm == 150_000
     decided, accepted = (await told(database))[-2:]
     assert decided.body == {
@@ -104,12 +104,12 @@ async def test_a_rejected_change_never_takes_effect_and_may_be_proposed_anew(
 ) -> None:
     await start(urls)
     await start(urls, money_commission="15%")
-    assert isinstance(await settle(database, "money.commission", by="ann", approve=False), Change)
+    assert isinstance(await settle(database, "money.commission", by="ann", approve=False), SettingChange)
     await long_ago(urls)
     assert (await start(urls, money_commission="15%")).settings == configured()
     assert (await start(urls)).waiting == []
     (again,) = (await start(urls, money_commission="15%")).waiting
-    assert again.state is ChangeState.PENDING
+    assert again.state is SettingChangeState.PENDING
 
 
 async def test_a_change_that_was_exchanged_while_an_operator_looked_is_not_approved(
@@ -127,7 +127,7 @@ async def test_a_change_that_was_exchanged_while_an_operator_looked_is_not_appro
         )  # fmt: skip
     assert row is None
     (waiting,) = await changes(database)
-    assert (waiting.value, waiting.state) == ("95%", ChangeState.PENDING)
+    assert (waiting.value, waiting.state) == ("95%", SettingChangeState.PENDING)
 
 
 async def test_approval_is_for_the_value_that_was_shown(urls: DatabaseUrls, database: Database) -> None:
@@ -136,7 +136,7 @@ async def test_approval_is_for_the_value_that_was_shown(urls: DatabaseUrls, data
     await settle(database, "money.commission", by="bob")
     assert (await start(urls, money_commission="95%")).settings.money.commission_ppm == 100_000
     (waiting,) = await changes(database)
-    assert (waiting.value, waiting.state, waiting.decided_by) == ("95%", ChangeState.PENDING, None)
+    assert (waiting.value, waiting.state, waiting.decided_by) == ("95%", SettingChangeState.PENDING, None)
 
 
 async def test_processes_that_start_at_once_propose_once(urls: DatabaseUrls, database: Database) -> None:

@@ -18,7 +18,7 @@ import pytest
 from tests.worlds.databases.keyrings import keyring_of
 from tests.worlds.forks import module
 from tidemill.control.operations.master_key import key_file, master_keys, open_keyring
-from tidemill.control.operations.rotation import Rotation, Step
+from tidemill.control.operations.rotation import Rotation, RotationStep
 from tidemill.core.clock import DAY, Instant
 from tidemill.core.events.log import LOG_START
 from tidemill.core.faults import AlreadyRunning, DatabaseFault, SecretsFault, SettingsFault
@@ -28,7 +28,7 @@ from tidemill.core.operations.sealing import sealed_by
 from tidemill.core.settings import Settings, build, rows
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import read_clock
-from tidemill.store.database import Database, Limits
+from tidemill.store.database import Database, DatabaseLimits
 from tidemill.store.events import events
 from tidemill.store.operations.keyring import SEALED, Keyring, SealedColumn, data_keys
 from tidemill.store.operations.processes import Process, register
@@ -51,7 +51,7 @@ FIRST, SECOND = MasterKey(b"1" * 32), MasterKey(b"2" * 32)
 @pytest.fixture
 async def owner(urls: DatabaseUrls) -> AsyncIterator[Database]:
     """The database as the owner of the schema, with one table of secrets."""
-    opened = await Database.open(urls.owner, Limits(connections=6, statement_s=30, lock_s=10), "test")
+    opened = await Database.open(urls.owner, DatabaseLimits(connections=6, statement_s=30, lock_s=10), "test")
     async with opened.connection() as connection:
         await connection.execute(CREATE)
     try:
@@ -104,7 +104,7 @@ def rotation(database: Database, settings: Settings, ids: Ids, now: Instant) -> 
     return Rotation(database, settings, ids, now, by="anna", columns=[VAULT], patience_s=0)
 
 
-async def whole(one: Rotation) -> list[Step]:
+async def whole(one: Rotation) -> list[RotationStep]:
     return [step async for step in one.steps()]
 
 
@@ -233,7 +233,7 @@ async def test_a_rotation_changes_every_key_and_keeps_every_secret(
     await fill(database, keyring, range(1200))
     (old,) = keyring.masters
     one = rotation(owner, settings, ids, now)
-    assert await whole(one) == list(Step)
+    assert await whole(one) == list(RotationStep)
     assert (one.resealed, one.deleted, one.still_needed, one.unreadable) == (1200, 1, 0, [])
     after = await open_keyring(database, settings, ids, now)
     assert await keys_in(database) == [(after.current.id, one.master_id)]
@@ -248,9 +248,9 @@ async def test_a_rotation_changes_every_key_and_keeps_every_secret(
     assert [event.body for event in told] == [{"master_key": new.id, "by": "anna"}]
 
 
-@pytest.mark.parametrize("last", list(Step))
+@pytest.mark.parametrize("last", list(RotationStep))
 async def test_a_rotation_that_dies_after_a_step_leaves_a_working_pool_and_is_completed_by_the_next(
-    owner: Database, database: Database, ids: Ids, now: Instant, tmp_path: Path, last: Step
+    owner: Database, database: Database, ids: Ids, now: Instant, tmp_path: Path, last: RotationStep
 ) -> None:
     settings = settings_of(tmp_path)
     running = await open_keyring(database, settings, ids, now)
@@ -266,7 +266,7 @@ async def test_a_rotation_that_dies_after_a_step_leaves_a_working_pool_and_is_co
     await expect(database, running, range(700))
     await fill(database, running, range(700, 710))
     await fill(database, started, range(710, 720))
-    assert (await whole(rotation(owner, settings, ids, now)))[-1] is Step.DONE
+    assert (await whole(rotation(owner, settings, ids, now)))[-1] is RotationStep.DONE
     after = await open_keyring(database, settings, ids, now)
     await expect(database, after, range(720))
     assert await keys_in(database) == [(after.current.id, after.masters[0].id)]
@@ -312,7 +312,7 @@ async def test_processes_go_on_sealing_through_rotations(
         for keyring in processes:
             group.create_task(seal_and_open(keyring))
         for _ in range(4):
-            assert (await whole(rotation(owner, settings, ids, now)))[-1] is Step.DONE
+            assert (await whole(rotation(owner, settings, ids, now)))[-1] is RotationStep.DONE
         stopping = True
     await expect(database, await open_keyring(database, settings, ids, now), range(written))
     assert written > 20
@@ -365,7 +365,7 @@ async def test_a_change_made_during_a_rotation_wins(
         rotating = asyncio.create_task(whole(rotation(owner, settings, ids, now)))
         await asyncio.sleep(0.5)
         assert not rotating.done()
-    assert (await rotating)[-1] is Step.DONE
+    assert (await rotating)[-1] is RotationStep.DONE
     after = await open_keyring(database, settings, ids, now)
     async with database.connection() as connection:
         sealed = await connection.fetchval("SELECT secret FROM vault WHERE id = $1", UUID(int=3))

@@ -12,7 +12,7 @@ from tidemill.core.ids import Ids
 from tidemill.core.operations.master_keys import MasterKey
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import read_clock
-from tidemill.store.database import Database, Limits
+from tidemill.store.database import Database, DatabaseLimits
 from tidemill.store.operations.keyring import Keyring
 from tidemill.store.operations.pool_secrets import load_identity, load_verification_key
 from tidemill.store.operations.rotation import renew_data_key, reseal
@@ -42,7 +42,7 @@ async def test_a_pool_has_one_secret_however_many_ask_first_and_it_survives_new_
     master = MasterKey(secrets.token_bytes(32))
     keyring = await keyring_of(database, ids, now, master)
     [found] = set(await asyncio.gather(*(load(database, keyring, ids, now) for _ in range(8))))
-    owner = await Database.open(urls.owner, Limits(connections=2, statement_s=30, lock_s=10), "owner")
+    owner = await Database.open(urls.owner, DatabaseLimits(connections=2, statement_s=30, lock_s=10), "owner")
     await renew_data_key(owner, keyring, "test", ids, now)
     async with owner.connection() as connection:
         assert (await reseal(connection, keyring)).count >= 1

@@ -15,11 +15,11 @@ from tidemill.store.clock import read_clock
 from tidemill.store.database import Database
 from tidemill.store.events import events
 from tidemill.store.operations import answers, duties, processes, switches
-from tidemill.store.operations.answers import Answer, AnswerRefusal, Scope
+from tidemill.store.operations.answers import AnswerRefusal, AnswerScope, HttpAnswer
 from tidemill.store.operations.processes import Process
 
 HOUR = 3600 * SECOND
-SCOPE = Scope("operator", "POST /x", "key-1", b"body")
+SCOPE = AnswerScope("operator", "POST /x", "key-1", b"body")
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ async def now(database: Database) -> Instant:
         return await read_clock(connection)
 
 
-async def take(database: Database, holder: UUID, now: Instant) -> duties.Held | None:
+async def take(database: Database, holder: UUID, now: Instant) -> duties.DutyLease | None:
     return await duties.take(database, "sweep", holder, every_us=HOUR, lease_us=30 * SECOND, now=now)
 
 
@@ -43,7 +43,7 @@ async def test_a_duty_is_due_again_a_period_after_it_was_done(database: Database
     assert held
     assert await duties.finish(database, held, done_at=now)
     assert await take(database, me, Instant(now + HOUR - 1)) is None
-    assert await take(database, me, Instant(now + HOUR)) == duties.Held("sweep", held.token + 1)
+    assert await take(database, me, Instant(now + HOUR)) == duties.DutyLease("sweep", held.token + 1)
 
 
 async def test_a_holder_who_slept_cannot_finish_or_extend(database: Database, ids: Ids, now: Instant) -> None:
@@ -119,21 +119,23 @@ async def test_a_switch_thrown_by_many_at_once_is_told_once(database: Database, 
     assert [switch for switch, state in states.items() if state.stopped] == [Switch.PAYOUTS]
 
 
-async def answer(database: Database, scope: Scope, now: Instant, effects: list[str]) -> Answer | AnswerRefusal:
+async def answer(
+    database: Database, scope: AnswerScope, now: Instant, effects: list[str]
+) -> HttpAnswer | AnswerRefusal:
     async with database.transaction() as transaction:
-        given = await answers.claim(transaction, scope, now)
+        given = await answers.take_scope(transaction, scope, now)
         if given is not None:
             return given
         await asyncio.sleep(0.05)
         effects.append(scope.key)
-        await answers.keep(transaction, scope, Answer(201, b"%d" % len(effects)))
-        return Answer(201, b"%d" % len(effects))
+        await answers.keep(transaction, scope, HttpAnswer(201, b"%d" % len(effects)))
+        return HttpAnswer(201, b"%d" % len(effects))
 
 
 async def test_the_same_request_at_the_same_time_has_one_effect(database: Database, now: Instant) -> None:
     effects: list[str] = []
     given = await asyncio.gather(*(answer(database, SCOPE, now, effects) for _ in range(6)))
-    assert given == [Answer(201, b"1")] * 6
+    assert given == [HttpAnswer(201, b"1")] * 6
     assert effects == ["key-1"]
 
 
@@ -156,10 +158,10 @@ async def test_a_key_with_another_body_is_refused(database: Database, now: Insta
 async def test_a_failed_effect_leaves_the_key_free(database: Database, now: Instant) -> None:
     with pytest.raises(ZeroDivisionError):
         async with database.transaction() as transaction:
-            await answers.claim(transaction, SCOPE, now)
+            await answers.take_scope(transaction, SCOPE, now)
             raise ZeroDivisionError
     effects: list[str] = []
-    assert await answer(database, SCOPE, now, effects) == Answer(201, b"1")
+    assert await answer(database, SCOPE, now, effects) == HttpAnswer(201, b"1")
 
 
 async def test_old_answers_are_forgotten_in_batches(database: Database, now: Instant) -> None:

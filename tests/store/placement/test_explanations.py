@@ -11,8 +11,8 @@ from tidemill.core.clock import SECOND
 from tidemill.core.placement.explanations import LOOK_EVERY_US, SHARED_MAX, TELL_EVERY_US
 from tidemill.store.database import Database
 from tidemill.store.placement import explanations
-from tidemill.store.placement.explanations import Kept, WaitingTask
-from tidemill.wire.messages import Declined
+from tidemill.store.placement.explanations import StoredExplanation, WaitExplanation
+from tidemill.wire.messages import DeclinedMessage
 
 
 @pytest.fixture
@@ -22,12 +22,12 @@ async def world(database: Database, tmp_path: Path) -> AsyncIterator[World]:
     await made.parts.poster.close()
 
 
-async def kept_of(world: World, node_id: UUID) -> list[Kept]:
+async def kept_of(world: World, node_id: UUID) -> list[StoredExplanation]:
     async with world.parts.database.connection() as connection:
         return list(await explanations.of_node(connection, node_id, None, 100))
 
 
-async def waiting(world: World, job_id: UUID) -> list[WaitingTask]:
+async def waiting(world: World, job_id: UUID) -> list[WaitExplanation]:
     async with world.parts.database.connection() as connection:
         return list(await explanations.waiting(connection, job_id, 100))
 
@@ -67,7 +67,7 @@ async def test_a_node_that_is_gone_is_named_as_excluded_all_the_same(world: Worl
     gone = await world.node(price_uc=1)
     await world.job(1)
     [offer] = await world.place()
-    await world.say(gone, Declined(offer.attempt_id.bytes, offer.lease, "no"))
+    await world.say(gone, DeclinedMessage(offer.attempt_id.bytes, offer.lease, "no"))
     async with world.parts.database.transaction() as transaction:
         await transaction.execute("UPDATE presence SET process_id = NULL, linked_at = NULL WHERE node_id = $1", gone.id)
     await world.node()

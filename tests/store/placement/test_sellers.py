@@ -11,7 +11,7 @@ from tidemill.control.placement.placing_loop import selling_terms
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import DAY, SECOND
 from tidemill.core.jobs.kinds.task import Input, Task, task_bytes
-from tidemill.core.jobs.sandboxes import MIB, Limits
+from tidemill.core.jobs.sandboxes import MIB, RunLimits
 from tidemill.store.database import Database
 from tidemill.store.jobs import leases
 from tidemill.store.placement import sellers
@@ -88,7 +88,7 @@ async def test_a_task_goes_to_the_node_that_says_it_has_the_inputs(world: World)
     digest = Digest("ab" * 32)
     async with world.parts.database.transaction() as transaction:
         await transaction.execute("INSERT INTO node_cache (node_id, digest) VALUES ($1, $2)", nodes[4].id, digest.text)
-    limits = Limits(seconds=10.0, memory_bytes=100 * MIB, disk_bytes=MIB, file_bytes=MIB)
+    limits = RunLimits(seconds=10.0, memory_bytes=100 * MIB, disk_bytes=MIB, file_bytes=MIB)
     inputs = (Input("a", digest, 200), Input("b", digest, 200))
     parameters = {"m": 8, "n": 8, "k": 8, "element": "int8"}
     await world.job(1, body=task_bytes(Task("matmul", parameters, limits, inputs=inputs)))

@@ -13,9 +13,16 @@ from tidemill.core.jobs.kinds.needs import limits_of
 from tidemill.core.jobs.kinds.script import KIND, Script
 from tidemill.core.jobs.kinds.task import Input, Task, task_bytes
 from tidemill.core.jobs.receipts import Receipt, read_batch
-from tidemill.core.jobs.results import Bound, opened_envelope
+from tidemill.core.jobs.results import ResultBinding, opened_envelope
 from tidemill.core.settings.sections.work import ContainersSettings
-from tidemill.wire.messages import Accepted, Declined, LogLines, Offer, Progress, Receipts
+from tidemill.wire.messages import (
+    AcceptedMessage,
+    Assignment,
+    DeclinedMessage,
+    LogLines,
+    ProgressMessage,
+    ReceiptsMessage,
+)
 
 POOL_KEY, CUSTOMER_KEY = b"p" * 32, b"c" * 32
 HELLO = "open('out/hello.txt', 'w').write('hello')"
@@ -37,21 +44,21 @@ def script_task(program: str, *, inputs: Sequence[Input] = (), seconds: int = 60
     return replace(Task("script", parameters, limits, tuple(inputs)), **fields)  # type: ignore[arg-type]
 
 
-def offer(number: int, program: str = HELLO, *, lease: int = 1, deadline_s: float = 60, **fields: object) -> Offer:
+def offer(number: int, program: str = HELLO, *, lease: int = 1, deadline_s: float = 60, **fields: object) -> Assignment:
     task = script_task(program, **fields)  # type: ignore[arg-type]
     task_id = UUID(int=number + 10**6).bytes
-    return Offer(attempt_id(number), lease, int(deadline_s * 1_000), task_bytes(task), task_id)
+    return Assignment(attempt_id(number), lease, int(deadline_s * 1_000), task_bytes(task), task_id)
 
 
-def bound_of(receipt: Receipt) -> Bound:
-    return Bound(receipt.task_id, receipt.attempt_id, receipt.lease)
+def bound_of(receipt: Receipt) -> ResultBinding:
+    return ResultBinding(receipt.task_id, receipt.attempt_id, receipt.lease)
 
 
 def receipts(node: Node) -> list[Receipt]:
     """Every receipt that arrived, as the pool reads it."""
     found: list[Receipt] = []
     for report in node.reports:
-        if isinstance(report, Receipts):
+        if isinstance(report, ReceiptsMessage):
             batch = read_batch(report.batch, report.signature, node.key, node.node_id)
             assert isinstance(batch, tuple), batch
             found += batch
@@ -82,12 +89,14 @@ def files_of(receipt: Receipt, private_key: bytes | None = None) -> dict[str, by
 
 def declined(pool: PoolEnd, number: int) -> list[str]:
     return [
-        one.reason for one in pool.node.reports if isinstance(one, Declined) and one.attempt_id == attempt_id(number)
+        one.reason
+        for one in pool.node.reports
+        if isinstance(one, DeclinedMessage) and one.attempt_id == attempt_id(number)
     ]
 
 
 def accepted(pool: PoolEnd, number: int) -> int:
-    return sum(isinstance(one, Accepted) and one.attempt_id == attempt_id(number) for one in pool.node.reports)
+    return sum(isinstance(one, AcceptedMessage) and one.attempt_id == attempt_id(number) for one in pool.node.reports)
 
 
 def lines(pool: PoolEnd, number: int) -> dict[int, str]:
@@ -97,5 +106,7 @@ def lines(pool: PoolEnd, number: int) -> dict[int, str]:
 
 def progress(pool: PoolEnd, number: int) -> list[int]:
     return [
-        one.share_ppm for one in pool.node.reports if isinstance(one, Progress) and one.attempt_id == attempt_id(number)
+        one.share_ppm
+        for one in pool.node.reports
+        if isinstance(one, ProgressMessage) and one.attempt_id == attempt_id(number)
     ]

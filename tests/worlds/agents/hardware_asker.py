@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tidemill.agent.machine import Hardware, Patience, beat_of
+from tidemill.agent.machine import DriverPatience, Hardware, beat_of
 from tidemill.core.nodes.machine.hardware import Machine, MachineState, facts_of, machine_of, objections
 
 
@@ -51,7 +51,7 @@ async def turn(turns: list[int]) -> None:
 
 
 async def main(home: Path) -> None:
-    hardware = Hardware(home, Patience(detection_s=float(sys.argv[2]), state_s=float(sys.argv[3])))
+    hardware = Hardware(home, DriverPatience(detection_s=float(sys.argv[2]), state_s=float(sys.argv[3])))
     memory: dict[str, Any] = {}
     turns = [0]
     turning = asyncio.create_task(turn(turns))

@@ -14,28 +14,28 @@ from tidemill.core.clock import Instant
 from tidemill.core.faults import Fault
 from tidemill.core.signatures import Identity, fingerprint
 from tidemill.link.held.registry import (
-    Admitted,
-    Caller,
-    HeardBeat,
-    HeardReports,
-    Held,
-    Outcome,
-    Received,
-    Superseded,
-    TurnedAway,
+    Acknowledgement,
+    AdmissionDenial,
+    AdmissionGrant,
+    AgentCall,
+    BeatArrival,
+    LinkGeneration,
+    ReportsAnswer,
+    ReportsArrival,
+    Supersession,
 )
 from tidemill.link.held.rules import LinkRules
 from tidemill.link.held.server import Links
 from tidemill.wire.channels import ChannelEnded, ChannelReceived
-from tidemill.wire.handshake import Applicant
+from tidemill.wire.handshake import CallingAgent
 from tidemill.wire.link import AgentLink, Closed, Joined, LinkEvent
 from tidemill.wire.link import TurnedAway as SentAway
 from tidemill.wire.link_frames import agent_end
-from tidemill.wire.messages import Beat, Facts, Report, Set
+from tidemill.wire.messages import BeatMessage, Facts, Report, Wish
 
 POOL = Identity(bytes(range(32)))
 RULES = LinkRules(beat_ms=30_000)
-BEAT = Beat(1, 5, 1000, 50_000, None, [])
+BEAT = BeatMessage(1, 5, 1000, 50_000, None, [])
 PATIENCE_S = 40
 
 
@@ -66,11 +66,11 @@ class MemoryRegistry:
     received: dict[UUID, int] = field(default_factory=lambda: defaultdict(int))
     reports: dict[UUID, list[Report]] = field(default_factory=lambda: defaultdict(list))
     batches: list[int] = field(default_factory=list)
-    beats: list[HeardBeat] = field(default_factory=list)
-    alive: list[Held] = field(default_factory=list)
-    ended: list[Held] = field(default_factory=list)
+    beats: list[BeatArrival] = field(default_factory=list)
+    alive: list[LinkGeneration] = field(default_factory=list)
+    ended: list[LinkGeneration] = field(default_factory=list)
     refusals: list[tuple[str, str, UUID | None]] = field(default_factory=list)
-    orders: Sequence[Set] = ()
+    orders: Sequence[Wish] = ()
     removed: set[UUID] = field(default_factory=set)
     broken: bool = False
     held_back: set[UUID] = field(default_factory=set)
@@ -80,22 +80,22 @@ class MemoryRegistry:
     def __post_init__(self) -> None:
         self.gate.set()
 
-    async def admit(self, callers: Sequence[Caller]) -> Sequence[Admitted | TurnedAway]:
+    async def admit(self, callers: Sequence[AgentCall]) -> Sequence[AdmissionGrant | AdmissionDenial]:
         self.batches.append(len(callers))
         await self._answering()
         return [self._admit(caller) for caller in callers]
 
-    async def heard(self, beats: Sequence[HeardBeat], links: Sequence[Held]) -> Sequence[Superseded]:
+    async def heard(self, beats: Sequence[BeatArrival], links: Sequence[LinkGeneration]) -> Sequence[Supersession]:
         await self._answering()
         self.beats += beats
         self.alive += links
         return [
-            Superseded(held, "superseded", "Another link is newer.")
+            Supersession(held, "superseded", "Another link is newer.")
             for held in links
             if self.generations[held.node_id] != held.generation
         ]
 
-    async def reported(self, heard: Sequence[HeardReports]) -> Sequence[Outcome]:
+    async def reported(self, heard: Sequence[ReportsArrival]) -> Sequence[ReportsAnswer]:
         nodes = {one.held.node_id for one in heard}
         assert not nodes & self.deciding, "the order of a node's reports is kept by one batch at a time"
         self.deciding |= nodes
@@ -107,29 +107,29 @@ class MemoryRegistry:
         finally:
             self.deciding -= nodes
 
-    async def gone(self, links: Sequence[Held]) -> None:
+    async def gone(self, links: Sequence[LinkGeneration]) -> None:
         await self._answering()
         self.ended += links
 
     def refused(self, code: str, sentence: str, address: str, node_id: UUID | None) -> None:
         self.refusals.append((code, address, node_id))
 
-    def _admit(self, caller: Caller) -> Admitted | TurnedAway:
+    def _admit(self, caller: AgentCall) -> AdmissionGrant | AdmissionDenial:
         if caller.hello.join_token == "bad":
-            return TurnedAway("token_unknown", "This join token is not known.")
+            return AdmissionDenial("token_unknown", "This join token is not known.")
         node_id = self.nodes.setdefault(caller.hello.key, UUID(bytes=secrets.token_bytes(16)))
         if node_id in self.removed:
-            return TurnedAway("node_removed", "This node was removed.")
+            return AdmissionDenial("node_removed", "This node was removed.")
         self.generations[node_id] += 1
-        return Admitted(Held(node_id, self.generations[node_id]), self.received[node_id], self.orders)
+        return AdmissionGrant(LinkGeneration(node_id, self.generations[node_id]), self.received[node_id], self.orders)
 
-    def _receive(self, heard: HeardReports) -> Outcome:
+    def _receive(self, heard: ReportsArrival) -> ReportsAnswer:
         held = heard.held
         if held.generation != self.generations[held.node_id]:
-            return Superseded(held, "superseded", "Another link is newer.")
+            return Supersession(held, "superseded", "Another link is newer.")
         items, self.received[held.node_id] = fresh(heard.reports, self.received[held.node_id])
         self.reports[held.node_id] += items
-        return Received(held, self.received[held.node_id])
+        return Acknowledgement(held, self.received[held.node_id])
 
     async def _answering(self) -> None:
         await self.gate.wait()
@@ -189,7 +189,7 @@ class Agent(asyncio.Protocol):
             self.link.report(report)
         self.flush()
 
-    def beat(self, beat: Beat = BEAT) -> None:
+    def beat(self, beat: BeatMessage = BEAT) -> None:
         self.link.beat(beat)
         self.flush()
 
@@ -244,7 +244,7 @@ class Served:
         self, identity: Identity | None = None, tls: ssl.SSLContext | None = None, **changes: object
     ) -> Agent:
         """Dial; the handshake goes on by itself."""
-        applicant = Applicant(
+        applicant = CallingAgent(
             identity or Identity(secrets.token_bytes(32)), fingerprint(POOL.key), "tidemill/0.1.0", bytes(16)
         )
         applicant = replace(applicant, **changes)  # type: ignore[arg-type]

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
 from tests.worlds.receiving import fresh
-from tidemill.core.nodes.join_tokens import written
+from tidemill.core.nodes.join_tokens import write_token
 from tidemill.core.signatures import Identity, fingerprint
 from tidemill.host.clocks import steady
 from tidemill.wire.channels import ChannelEnded, ChannelOpened, ChannelReceived
-from tidemill.wire.link import Beaten, Closed, Greeted, LinkEvent, PoolLink, Reported, State
-from tidemill.wire.link_frames import Framed, pool_end
-from tidemill.wire.messages import Beat, Facts, Hello, Order, Refused, Report, Set
+from tidemill.wire.link import Beaten, Closed, Greeted, LinkEvent, LinkPhase, PoolLink, Reported
+from tidemill.wire.link_frames import FramedLink, pool_end
+from tidemill.wire.messages import BeatMessage, Facts, Hello, Instruction, RefusedMessage, Report, Wish
 
 BEAT_MS = 1_000
 """Links last three beats without a word: long enough for a machine that is busy with other tests."""
@@ -34,7 +34,7 @@ class Node:
     generation: int = 0
     received: int = 0
     reports: list[Report] = field(default_factory=list)
-    beats: list[Beat] = field(default_factory=list)
+    beats: list[BeatMessage] = field(default_factory=list)
 
     def facts(self, kind: str) -> list[bytes]:
         return [one.body for one in self.reports if isinstance(one, Facts) and one.kind == kind]
@@ -48,10 +48,10 @@ class PoolEnd:
         self.nodes: dict[bytes, Node] = {}
         self.hellos: list[Hello] = []
         self.goodbyes: list[str] = []
-        self.greeting: list[Order] = [Set("rules", b"{}"), Set("versions", b'{"accepted":true,"oldest":"0.1"}')]
-        self.offers: Callable[[], Iterable[Order]] = tuple
+        self.greeting: list[Instruction] = [Wish("rules", b"{}"), Wish("versions", b'{"accepted":true,"oldest":"0.1"}')]
+        self.offers: Callable[[], Iterable[Instruction]] = tuple
         """What a node is offered on a new link, by what is known when it comes: its last link may still have told."""
-        self.refusal: Refused | None = None
+        self.refusal: RefusedMessage | None = None
         self.loses_welcomes = 0
         self.loses_acknowledgements = False
         self.removes_leavers = False
@@ -67,7 +67,7 @@ class PoolEnd:
 
     @property
     def token(self) -> str:
-        return written(uuid4(), secrets.token_bytes(32), fingerprint(self.identity.key))
+        return write_token(uuid4(), secrets.token_bytes(32), fingerprint(self.identity.key))
 
     @property
     def node(self) -> Node:
@@ -92,7 +92,7 @@ class PoolEnd:
         for link in list(self.links):
             link.transport.abort()
 
-    def order(self, orders: Sequence[Order]) -> None:
+    def order(self, orders: Sequence[Instruction]) -> None:
         for link in self.links:
             if link.node:
                 link.link.order(orders)
@@ -103,12 +103,12 @@ class PoolEnd:
             link.link.close(code, sentence)
             link.flush()
 
-    def admit(self, hello: Hello) -> Node | Refused:
+    def admit(self, hello: Hello) -> Node | RefusedMessage:
         self.hellos.append(hello)
         if self.refusal:
             return self.refusal
         if hello.key not in self.nodes and hello.join_token is None:
-            return Refused("node_unknown", "The pool does not know this node.")
+            return RefusedMessage("node_unknown", "The pool does not know this node.")
         return self.nodes.setdefault(hello.key, Node(uuid4(), hello.key))
 
 
@@ -116,7 +116,7 @@ class _PoolSide(asyncio.Protocol):
     def __init__(self, pool: PoolEnd) -> None:
         self.pool = pool
         self.link = PoolLink(pool.identity, secrets.token_bytes(32), steady())
-        self.framed: Framed = pool_end(self.link)
+        self.framed: FramedLink = pool_end(self.link)
         self.node: Node | None = None
         self.speed: dict[int, dict[str, int]] = {}
 
@@ -141,7 +141,7 @@ class _PoolSide(asyncio.Protocol):
             if not pieces:
                 break
             self.transport.writelines(pieces)
-        if self.link.state is State.CLOSED or self.framed.is_over:
+        if self.link.state is LinkPhase.CLOSED or self.framed.is_over:
             self.transport.close()
 
     def _understand(self, event: LinkEvent) -> None:
@@ -174,7 +174,7 @@ class _PoolSide(asyncio.Protocol):
 
     def _greet(self, hello: Hello) -> None:
         node = self.pool.admit(hello)
-        if isinstance(node, Refused):
+        if isinstance(node, RefusedMessage):
             self.link.refuse(node.code, node.sentence, node.retry_ms)
         elif self.pool.loses_welcomes:
             self.pool.loses_welcomes -= 1

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from tidemill.artefacts.local import LocalStore
 from tidemill.artefacts.s3 import S3Store
-from tidemill.artefacts.s3_bucket import Place
+from tidemill.artefacts.s3_bucket import BucketAddress
 from tidemill.artefacts.s3_upload import PART_BYTES
 from tidemill.artefacts.store import ArtefactStore
 from tidemill.core.artefacts.artefact import Digest
@@ -37,7 +37,7 @@ async def opened(root: Path, keep_free_bytes: int = 0) -> AsyncIterator[LocalSto
 
 
 @asynccontextmanager
-async def in_bucket(place: Place, part_bytes: int | None = None) -> AsyncIterator[S3Store]:
+async def in_bucket(place: BucketAddress, part_bytes: int | None = None) -> AsyncIterator[S3Store]:
     store = S3Store(place, 2, part_bytes or PART_BYTES)
     try:
         yield store

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import httpx2
 
-from tidemill.artefacts.s3_bucket import Place
-from tidemill.artefacts.s3_signing import Credentials, signed_headers
+from tidemill.artefacts.s3_bucket import BucketAddress
+from tidemill.artefacts.s3_signing import S3Credentials, signed_headers
 from tidemill.core.clock import Instant
 
-CREDENTIALS = Credentials("pool", "a-secret-of-tests", "us-east-1")
+CREDENTIALS = S3Credentials("pool", "a-secret-of-tests", "us-east-1")
 BUCKET = "artefacts"
 _CONFIGURATION = """{"identities": [{"name": "pool",
  "credentials": [{"accessKey": "pool", "secretKey": "a-secret-of-tests"}],
@@ -51,8 +51,8 @@ def s3_server(directory: Path) -> Iterator[str]:
         process.wait()
 
 
-def place_in(endpoint: str, prefix: str) -> Place:
-    return Place(endpoint, BUCKET, prefix, CREDENTIALS)
+def place_in(endpoint: str, prefix: str) -> BucketAddress:
+    return BucketAddress(endpoint, BUCKET, prefix, CREDENTIALS)
 
 
 def _make_bucket(endpoint: str, process: "subprocess.Popen[bytes]", log: Path, within_s: float = 60.0) -> None:

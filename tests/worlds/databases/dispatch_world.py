@@ -13,7 +13,7 @@ import numpy as np
 from tests.control.test_loops import parts_of
 from tests.worlds.clocks import HandClock
 from tests.worlds.databases.node_rows import an_owner
-from tidemill.control.jobs.attempt_reports import Receiving
+from tidemill.control.jobs.attempt_reports import AttemptReportIntake
 from tidemill.control.nodes.node_registry import LinkRefusals, NodeRegistry
 from tidemill.control.parts import Parts
 from tidemill.control.placement.placing_loop import PlacingLoop
@@ -24,19 +24,19 @@ from tidemill.core.jobs.kinds import matmul
 from tidemill.core.jobs.kinds.matmul import Element, Matmul
 from tidemill.core.jobs.kinds.needs import limits_of
 from tidemill.core.jobs.kinds.task import Task, task_bytes
-from tidemill.core.jobs.receipts import Outcome as Done
-from tidemill.core.jobs.receipts import Receipt, batch, signed
+from tidemill.core.jobs.receipts import AttemptOutcome as Done
+from tidemill.core.jobs.receipts import Receipt, batch_bytes, sign_batch
 from tidemill.core.jobs.results import ReaderKey
 from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
-from tidemill.core.matrices.npy import Layout, header_of
+from tidemill.core.matrices.npy import MatrixLayout, header_of
 from tidemill.core.matrices.seeded_matrices import LEFT, RIGHT, drawn_rows
 from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.core.signatures import Identity
-from tidemill.link.held.registry import HeardReports, Held, Outcome
+from tidemill.link.held.registry import LinkGeneration, ReportsAnswer, ReportsArrival
 from tidemill.store.database import Database
 from tidemill.store.jobs import jobs, leases
-from tidemill.store.jobs.jobs import Draft, Plan
-from tidemill.store.jobs.leases import Offered
+from tidemill.store.jobs.jobs import Draft, JobPlan
+from tidemill.store.jobs.leases import AttemptAssignment
 from tidemill.store.jobs.tasks import NewTask
 from tidemill.store.ledger import books, ledger
 from tidemill.store.nodes import nodes
@@ -67,7 +67,7 @@ class World:
     nodes: dict[UUID, Node] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.receiving = Receiving(self.parts)
+        self.receiving = AttemptReportIntake(self.parts)
         self.registry = NodeRegistry(self.parts, LinkRefusals(), self.receiving)
 
     @property
@@ -92,7 +92,7 @@ class World:
             )
             for seed in range(count)
         ]
-        plan = Plan(new, cost_max_uc * count, rank=1, deadline_at=later, hold_until=later)
+        plan = JobPlan(new, cost_max_uc * count, rank=1, deadline_at=later, hold_until=later)
         async with self.parts.database.transaction() as transaction:
             await jobs.make(transaction, Draft(job_id, self.customer, "matmul", asked or {}), now)
             await jobs.set_quote(transaction, job_id, {}, Instant(now + 60 * SECOND))
@@ -136,31 +136,31 @@ class World:
     def placing(self) -> PlacingLoop:
         return PlacingLoop(self.parts)
 
-    async def place(self) -> list[Offered]:
+    async def place(self) -> list[AttemptAssignment]:
         """Place what waits, and answer what nodes are offered."""
         await self.placing().tick(self.later(1))
         return await self.offers()
 
-    async def offers(self) -> list[Offered]:
+    async def offers(self) -> list[AttemptAssignment]:
         async with self.parts.database.transaction() as transaction:
-            every = await leases.behind(transaction, 0, 10_000)
-            return await leases.offers(transaction, [one.attempt_id for one in every])
+            every = await leases.placed_behind(transaction, 0, 10_000)
+            return await leases.assignments(transaction, [one.attempt_id for one in every])
 
-    async def say(self, node: Node, *reports: messages.Report) -> list[Outcome]:
+    async def say(self, node: Node, *reports: messages.Report) -> list[ReportsAnswer]:
         """What a node reports on its link."""
-        heard = HeardReports(Held(node.id, node.generation), messages.Reports(node.sent + 1, list(reports)))
+        heard = ReportsArrival(LinkGeneration(node.id, node.generation), messages.Reports(node.sent + 1, list(reports)))
         answers = await self.registry.reported([heard])
         node.sent += len(reports)
         return list(answers)
 
-    async def deliver(self, *offers: Offered) -> None:
+    async def deliver(self, *offers: AttemptAssignment) -> None:
         """Each node delivers what it was offered, and all of it is right."""
         for node_id in sorted({one.node_id for one in offers}):
             node = self.nodes[node_id]
             receipts = [self.receipt(one) for one in offers if one.node_id == node_id]
             await self.say(node, signed_by(node, *receipts))
 
-    def receipt(self, offer: Offered, *, sha256: bytes | None = None, reason: str | None = None) -> Receipt:
+    def receipt(self, offer: AttemptAssignment, *, sha256: bytes | None = None, reason: str | None = None) -> Receipt:
         seed = json.loads(offer.body)["parameters"]["seed"]
         done = reason is None
         return Receipt(
@@ -225,7 +225,7 @@ def result_of(seed: int, side: int = SIDE) -> bytes:
     """The archive that an honest node delivers."""
     left = drawn_rows(seed, LEFT, "int8", side, range(side)).astype(np.int32)
     right = drawn_rows(seed, RIGHT, "int8", side, range(side)).astype(np.int32)
-    body = header_of(Layout("int32", side, side)) + np.ascontiguousarray(left @ right).tobytes()
+    body = header_of(MatrixLayout("int32", side, side)) + np.ascontiguousarray(left @ right).tobytes()
     return archives.archive({PurePosixPath("c.npy"): body})
 
 
@@ -233,6 +233,6 @@ def result_sha256(seed: int) -> bytes:
     return hashlib.sha256(result_of(seed)).digest()
 
 
-def signed_by(node: Node, *receipts: Receipt) -> messages.Receipts:
-    sent = batch(receipts)
-    return messages.Receipts(sent, signed(node.identity, sent))
+def signed_by(node: Node, *receipts: Receipt) -> messages.ReceiptsMessage:
+    sent = batch_bytes(receipts)
+    return messages.ReceiptsMessage(sent, sign_batch(node.identity, sent))

@@ -14,7 +14,7 @@ from tidemill.core.events.log import SwitchThrown
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
 from tidemill.store.clock import read_clock
-from tidemill.store.database import Database, Limits
+from tidemill.store.database import Database, DatabaseLimits
 from tidemill.store.events import events
 
 CONNECTIONS = 4
@@ -25,7 +25,7 @@ class Abandoned(Exception):
 
 
 async def write(url: str, name: str, seed: str, transactions: int) -> None:
-    database = await Database.open(url, Limits(CONNECTIONS, statement_s=30, lock_s=10), name)
+    database = await Database.open(url, DatabaseLimits(CONNECTIONS, statement_s=30, lock_s=10), name)
     ids = Ids(secrets.randbits)
     async with database.connection() as connection:
         now = await read_clock(connection)

@@ -13,13 +13,13 @@ from tidemill.control.operations.rotation import Rotation
 from tidemill.core.ids import Ids
 from tidemill.core.settings import build
 from tidemill.store.clock import read_clock
-from tidemill.store.database import Database, Limits
+from tidemill.store.database import Database, DatabaseLimits
 from tidemill.store.operations.keyring import SealedColumn
 
 
 async def rotate(owner_url: str, home: Path, column: SealedColumn) -> None:
     settings = build(toml={}, toml_name="", environment={}, home=home).settings
-    database = await Database.open(owner_url, Limits(connections=3, statement_s=30, lock_s=10), "rotator")
+    database = await Database.open(owner_url, DatabaseLimits(connections=3, statement_s=30, lock_s=10), "rotator")
     while True:
         async with database.connection() as connection:
             now = await read_clock(connection)

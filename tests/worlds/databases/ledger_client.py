@@ -17,7 +17,7 @@ from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
 from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
 from tidemill.store.clock import DatabaseClock
-from tidemill.store.database import Database, Limits
+from tidemill.store.database import Database, DatabaseLimits
 from tidemill.store.embedded import attach
 from tidemill.store.ledger.poster import Poster
 
@@ -27,7 +27,7 @@ CUSTOMERS = [LedgerAccount(AccountKind.CUSTOMER, UUID(int=number)) for number in
 
 
 async def run(home: Path, name: str) -> None:
-    database = await Database.open(attach(home).program, Limits(4, statement_s=10, lock_s=10), name)
+    database = await Database.open(attach(home).program, DatabaseLimits(4, statement_s=10, lock_s=10), name)
     clock = await DatabaseClock.begin(database, ClockRules(SECOND, SECOND, SECOND))
     ids = Ids(secrets.randbits)
     poster = Poster(database, clock, ids)

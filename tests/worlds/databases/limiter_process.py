@@ -12,7 +12,7 @@ from tidemill.control.http.limiter import Limiter
 from tidemill.core.clock import SECOND, ClockRules
 from tidemill.core.limits import Limit
 from tidemill.store.clock import DatabaseClock
-from tidemill.store.database import Database, Limits
+from tidemill.store.database import Database, DatabaseLimits
 
 CALLERS = 20
 KEY = "shared"
@@ -45,7 +45,7 @@ class Callers:
 
 
 async def run(url: str, limit: Limit, seconds: float) -> None:
-    database = await Database.open(url, Limits(4, statement_s=10, lock_s=10), "limiter")
+    database = await Database.open(url, DatabaseLimits(4, statement_s=10, lock_s=10), "limiter")
     clock = await DatabaseClock.begin(database, ClockRules(SECOND, SECOND, SECOND))
     limiter = Limiter(database, clock)
     callers = Callers(limiter, limit)

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.events.log import LOG_START, Recorded
+from tidemill.core.events.log import LOG_START, RecordedEvent
 from tidemill.core.ids import Ids
 from tidemill.core.nodes.health.alerts import AlertLimits
 from tidemill.core.nodes.health.telemetry import Beat, DeviceBeat
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database
 from tidemill.store.events import events
-from tidemill.store.nodes.presence import Link
+from tidemill.store.nodes.presence import NodeLink
 
 IDS = Ids(secrets.randbits)
 LIMITS = AlertLimits(hot_above_c=85, cool_at_c=80, slow_above_ms=10_000, disk_low_mib=10_240)
@@ -46,7 +46,7 @@ async def an_owner(database: Database, now: Instant) -> UUID:
 
 async def nodes_of(
     database: Database, owner_id: UUID, count: int, process_id: UUID | None, now: Instant
-) -> Sequence[Link]:
+) -> Sequence[NodeLink]:
     """So many nodes that were heard now, each with a link of the process if there is one."""
     node_ids = [IDS.new(now) for _ in range(count)]
     async with database.transaction() as connection:
@@ -66,7 +66,7 @@ async def nodes_of(
             process_id,
             now,
         )
-    return [Link(node_id, 1) for node_id in node_ids]
+    return [NodeLink(node_id, 1) for node_id in node_ids]
 
 
 async def remove(database: Database, node_id: UUID, now: Instant) -> None:
@@ -76,7 +76,7 @@ async def remove(database: Database, node_id: UUID, now: Instant) -> None:
         )
 
 
-async def relinked(database: Database, link: Link, process_id: UUID, now: Instant) -> Link:
+async def relinked(database: Database, link: NodeLink, process_id: UUID, now: Instant) -> NodeLink:
     """The node is back over another link, of this process."""
     async with database.connection() as connection:
         await connection.execute(
@@ -86,10 +86,10 @@ async def relinked(database: Database, link: Link, process_id: UUID, now: Instan
             process_id,
             now,
         )
-    return Link(link.node_id, link.generation + 1)
+    return NodeLink(link.node_id, link.generation + 1)
 
 
-async def told(database: Database, *kinds: str) -> Sequence[Recorded]:
+async def told(database: Database, *kinds: str) -> Sequence[RecordedEvent]:
     """The events of these kinds that were appended, in their order."""
     async with database.connection() as connection:
         return [event for event in await events.read(connection, LOG_START, 10_000) if event.kind in kinds]

@@ -14,7 +14,7 @@ from tests.worlds.forks import Waited, begun, ended
 from tests.worlds.pools.people import People, Person
 from tests.worlds.pools.pool import READY_S, TIDEMILL, Running, until
 from tidemill.agent.home.status_file import read_status
-from tidemill.agent.link.speed import Speed, keep_speed
+from tidemill.agent.link.speed import LineSpeed, write_speed
 from tidemill.host.clocks import wall
 
 LIGHT: Mapping[str, str] = {"TIDEMILL_CHALLENGE_CPU_MEMORY_MIB": "1MiB", "TIDEMILL_CHALLENGE_SPEED_S": "10ms"}
@@ -49,7 +49,7 @@ class Machine:
 
     def start(self) -> None:
         """Run it. Its line counts as measured, which would keep every machine of a test busy at the same time."""
-        keep_speed(self.home / "speed.json", Speed(10**9, 10**9, 1, wall()))
+        write_speed(self.home / "speed.json", LineSpeed(10**9, 10**9, 1, wall()))
         with (self.home.parent / f"said-{self.home.name}.txt").open("a") as said:
             if not self.inside:
                 self.process = begun("agent", "run", environment=self._environment(), said=said.fileno())

@@ -22,7 +22,7 @@ from tests.worlds.pools.pool import Pool, Running, free_port, pool_in, until
 from tests.worlds.pools.wire_agents import Door
 from tests.worlds.pools.work_pools import QUICK, activate, door_of
 from tidemill.core.faults import DatabaseFault
-from tidemill.store.embedded.layout import Layout
+from tidemill.store.embedded.layout import ServerLayout
 
 CROWDS = 5
 EACH = 4
@@ -216,7 +216,7 @@ class Chaos:
 
     def _postmaster(self) -> psutil.Process:
         try:
-            return psutil.Process(int((Layout.of(self.home).data / "postmaster.pid").read_text().split()[0]))
+            return psutil.Process(int((ServerLayout.of(self.home).data / "postmaster.pid").read_text().split()[0]))
         except (OSError, ValueError, IndexError):
             raise psutil.NoSuchProcess(0) from None
 

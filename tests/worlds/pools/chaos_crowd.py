@@ -13,8 +13,8 @@ from random import Random
 from uuid import UUID
 
 from tests.worlds.pools.wire_agents import Crowd, Door, WireAgent
-from tidemill.core.jobs.receipts import batch
-from tidemill.wire.messages import Cancel, Offer, Receipts
+from tidemill.core.jobs.receipts import batch_bytes
+from tidemill.wire.messages import Assignment, Cancel, ReceiptsMessage
 
 LATE_S = (1.0, 6.0)
 SOON_S = (0.0, 0.3)
@@ -51,7 +51,7 @@ class Company:
         self._random = random
         self._known: set[bytes] = set()
         self._off: set[bytes] = set()
-        self._acts: tuple[tuple[int, Callable[[WireAgent, Offer], None]], ...] = (
+        self._acts: tuple[tuple[int, Callable[[WireAgent, Assignment], None]], ...] = (
             (42, self._right),
             (22, self._slow),
             (8, self._decline),
@@ -66,7 +66,7 @@ class Company:
             (2, self._stolen),
         )
 
-    def offered(self, agent: WireAgent, offer: Offer) -> None:
+    def offered(self, agent: WireAgent, offer: Assignment) -> None:
         mood = Mood(self._mood.read_text())
         if mood is Mood.STILL or offer.attempt_id in self._known:
             return
@@ -81,59 +81,59 @@ class Company:
         if self._random.random() < OBEYS:
             self._off.add(stop.attempt_id)
 
-    def _right(self, agent: WireAgent, offer: Offer) -> None:
+    def _right(self, agent: WireAgent, offer: Assignment) -> None:
         self._deliver_later(agent, offer, SOON_S)
 
-    def _slow(self, agent: WireAgent, offer: Offer) -> None:
+    def _slow(self, agent: WireAgent, offer: Assignment) -> None:
         agent.accept(offer)
         agent.progress(offer)
         self._deliver_later(agent, offer, LATE_S)
 
-    def _decline(self, agent: WireAgent, offer: Offer) -> None:
+    def _decline(self, agent: WireAgent, offer: Assignment) -> None:
         agent.decline(offer)
 
-    def _break_its_word(self, agent: WireAgent, offer: Offer) -> None:
+    def _break_its_word(self, agent: WireAgent, offer: Assignment) -> None:
         agent.accept(offer)
         self._later(SOON_S, lambda: agent.accept(offer))
         self._later(LATE_S, lambda: agent.decline(offer))
 
-    def _wrong(self, agent: WireAgent, offer: Offer) -> None:
+    def _wrong(self, agent: WireAgent, offer: Assignment) -> None:
         self._later(SOON_S, lambda: agent.deliver(agent.receipt(offer, wrong=True)))
         self._deliver_later(agent, offer, LATE_S)
 
-    def _fail(self, agent: WireAgent, offer: Offer) -> None:
+    def _fail(self, agent: WireAgent, offer: Assignment) -> None:
         agent.deliver(agent.receipt(offer, failure=f"Machine {agent.number} fell over."))
 
-    def _twice(self, agent: WireAgent, offer: Offer) -> None:
+    def _twice(self, agent: WireAgent, offer: Assignment) -> None:
         for within_s in (SOON_S, SOON_S, LATE_S):
             self._deliver_later(agent, offer, within_s)
 
-    def _vanish(self, agent: WireAgent, offer: Offer) -> None:
+    def _vanish(self, agent: WireAgent, offer: Assignment) -> None:
         agent.accept(offer)
 
-    def _forge(self, agent: WireAgent, offer: Offer) -> None:
-        agent.report(Receipts(batch([agent.receipt(offer)]), bytes(64)))
+    def _forge(self, agent: WireAgent, offer: Assignment) -> None:
+        agent.report(ReceiptsMessage(batch_bytes([agent.receipt(offer)]), bytes(64)))
         self._deliver_later(agent, offer, SOON_S)
 
-    def _moved(self, agent: WireAgent, offer: Offer) -> None:
+    def _moved(self, agent: WireAgent, offer: Assignment) -> None:
         agent.deliver(agent.receipt(offer)._replace(node_id=UUID(int=7)))
         self._deliver_later(agent, offer, SOON_S)
 
-    def _older(self, agent: WireAgent, offer: Offer) -> None:
+    def _older(self, agent: WireAgent, offer: Assignment) -> None:
         agent.deliver(agent.receipt(offer, lease=offer.lease + 1))
         self._deliver_later(agent, offer, SOON_S)
 
-    def _stolen(self, agent: WireAgent, offer: Offer) -> None:
+    def _stolen(self, agent: WireAgent, offer: Assignment) -> None:
         """Another node says that the work is its own."""
         thief = self._random.choice([one for one in agent.crowd.agents if one is not agent])
         if thief.has_joined:
             thief.deliver(thief.receipt(offer)._replace(node_id=thief.node_id))
         self._deliver_later(agent, offer, SOON_S)
 
-    def _deliver_later(self, agent: WireAgent, offer: Offer, within_s: tuple[float, float]) -> None:
+    def _deliver_later(self, agent: WireAgent, offer: Assignment, within_s: tuple[float, float]) -> None:
         self._later(within_s, lambda: self._deliver(agent, offer))
 
-    def _deliver(self, agent: WireAgent, offer: Offer) -> None:
+    def _deliver(self, agent: WireAgent, offer: Assignment) -> None:
         if offer.attempt_id not in self._off:
             agent.deliver(agent.receipt(offer))
 

@@ -10,7 +10,7 @@ from tests.worlds.forks import ended
 from tests.worlds.pools.people import PASSWORD, OpenSession, Person
 from tests.worlds.pools.pool import TIDEMILL, clean_environment
 from tests.worlds.pools.terminal import Terminal, at_terminal
-from tidemill.cli.client.credentials import Credentials, StoredTokens
+from tidemill.cli.client.credentials import CredentialsFile, StoredTokens
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Desk:
             access_token=session.access_token,
             refresh_token=session.refresh_token,
         )
-        credentials = Credentials(self.config / "tidemill" / "credentials", tokens.url)
+        credentials = CredentialsFile(self.config / "tidemill" / "credentials", tokens.url)
         with credentials.locked():
             credentials.write(tokens)
 

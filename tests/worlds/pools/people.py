@@ -27,10 +27,10 @@ from tidemill.control.operations.master_key import open_keyring
 from tidemill.core.accounts.account import Language
 from tidemill.core.accounts.addresses import Address
 from tidemill.core.accounts.keys import SECRET_BYTES as KEY_BYTES
-from tidemill.core.accounts.keys import ApiKey, written
+from tidemill.core.accounts.keys import ApiKey, write_key
 from tidemill.core.accounts.roles import Role, Scope
 from tidemill.core.accounts.second_factor import SECRET_BYTES, recovery_code, secret_text
-from tidemill.core.accounts.sessions import Device, Session
+from tidemill.core.accounts.sessions import Session, SessionOrigin
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.ids import Ids
 from tidemill.core.nodes import passes
@@ -41,13 +41,13 @@ from tidemill.core.refusals import Refusal
 from tidemill.core.settings import build
 from tidemill.core.signatures import Identity, fingerprint
 from tidemill.store.accounts import accounts, api_keys, second_factors, sessions, signing_keys
-from tidemill.store.accounts.accounts import Newcomer
+from tidemill.store.accounts.accounts import NewAccount
 from tidemill.store.accounts.signing_keys import SigningKey
 from tidemill.store.clock import read_clock
-from tidemill.store.database import Database, Limits
+from tidemill.store.database import Database, DatabaseLimits
 from tidemill.store.embedded import attach
 from tidemill.store.nodes import admission, join_tokens
-from tidemill.store.nodes.admission import Admitted, Door
+from tidemill.store.nodes.admission import AdmissionDesk, NodeAdmission
 from tidemill.store.notices import mail
 from tidemill.store.operations.keyring import Keyring
 from tidemill.store.operations.pool_secrets import load_identity
@@ -126,7 +126,7 @@ class Machine:
     def shown(self, lasting_s: float = 300) -> dict[str, str]:
         """A new pass, as it goes into a request."""
         until = Instant(time.time_ns() // 1000 + int(lasting_s * SECOND))
-        return {"Authorization": f"Node {passes.written(self.identity, self.pool_fingerprint, self.id, until)}"}
+        return {"Authorization": f"Node {passes.write_pass(self.identity, self.pool_fingerprint, self.id, until)}"}
 
 
 class People:
@@ -206,7 +206,7 @@ class People:
     async def _person(self, address: str, roles: frozenset[Role], second_factor: bool) -> Person:
         async with self.database.transaction() as transaction:
             now = await self.now(transaction)
-            newcomer = Newcomer(Address(address), password_hash(), roles, Language.ENGLISH)
+            newcomer = NewAccount(Address(address), password_hash(), roles, Language.ENGLISH)
             account_id = await accounts.make(transaction, newcomer, self.ids, now)
             assert isinstance(account_id, UUID), account_id
             person = Person(account_id, address)
@@ -234,7 +234,7 @@ class People:
                 seen_at=began,
                 fresh_at=began,
                 expires_at=Instant(began + 7 * DAY),
-                device=Device("127.0.0.1", "a test"),
+                device=SessionOrigin("127.0.0.1", "a test"),
                 remember=False,
                 second_factor=second_factor,
                 ended_at=None,
@@ -248,7 +248,7 @@ class People:
     async def _key(self, person: Person, role: Role, scopes: frozenset[Scope], changed: dict[str, Any]) -> Key:
         async with self.database.transaction() as transaction:
             now = await self.now(transaction)
-            key_id, secret = self.ids.new(now), written(secrets.token_bytes(KEY_BYTES))
+            key_id, secret = self.ids.new(now), write_key(secrets.token_bytes(KEY_BYTES))
             key = ApiKey(key_id, person.id, "a test's key", role, scopes, now, key_id)
             made = await api_keys.make(transaction, replace(key, **changed), secret, self.ids, now)
             assert isinstance(made, ApiKey), made
@@ -280,10 +280,10 @@ class People:
             token = JoinToken(self.ids.new(now), person.id, "rack", False, ("rack=7",), 1, 0, now, until)
             await join_tokens.make(transaction, token, sha256(secret), by="test", ids=self.ids, now=now)
             rules = DoorRules(beat_us=30 * SECOND, oldest_agent="0.1")
-            door = Door(self.ids.new(now), rules, self.keyring, self.ids)
+            door = AdmissionDesk(self.ids.new(now), rules, self.keyring, self.ids)
             caller = Applicant(key, self.ids.new(now), "tidemill/0.1", "198.51.100.7", None, sha256(secret))
             (answer,) = await admission.admit(transaction, [caller], door, now)
-            assert isinstance(answer, Admitted), answer
+            assert isinstance(answer, NodeAdmission), answer
             return answer.node_id
 
     async def _letters(self, address: str) -> list[Letter]:
@@ -310,7 +310,7 @@ def people_of(running: Running) -> Iterator[People]:
 
 async def _opened(running: Running) -> tuple[Database, Keyring]:
     settings = build(toml={}, toml_name="", environment={}, home=running.home).settings
-    database = await Database.open(attach(running.home).program, Limits(20, 30, 10), "test")
+    database = await Database.open(attach(running.home).program, DatabaseLimits(20, 30, 10), "test")
     async with database.connection() as connection:
         now = await read_clock(connection)
     return database, await open_keyring(database, settings, Ids(secrets.randbits), now)

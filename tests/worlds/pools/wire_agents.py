@@ -19,21 +19,21 @@ from uuid import UUID
 
 from tests.worlds.databases.dispatch_world import result_of
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.jobs.receipts import INLINE_MAX_BYTES, Outcome, Receipt, batch, signed
-from tidemill.core.nodes.machine.abilities import Carries, carries_bytes
+from tidemill.core.jobs.receipts import INLINE_MAX_BYTES, AttemptOutcome, Receipt, batch_bytes, sign_batch
+from tidemill.core.nodes.machine.abilities import NodeAbilities, abilities_bytes
 from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine, facts_of
 from tidemill.core.signatures import Identity
 from tidemill.wire import messages
-from tidemill.wire.handshake import Applicant
-from tidemill.wire.link import AgentLink, Closed, Joined, LinkEvent, Ordered, Safe, State, TurnedAway
+from tidemill.wire.handshake import CallingAgent
+from tidemill.wire.link import AgentLink, Closed, Instructed, Joined, LinkEvent, LinkPhase, Safe, TurnedAway
 from tidemill.wire.link_frames import agent_end
-from tidemill.wire.messages import Beat, Cancel, DeviceBeat, Facts, Offer, Report
+from tidemill.wire.messages import Assignment, BeatMessage, Cancel, DeviceBeatMessage, Facts, Report
 
 CORES = 4
 MEMORY_MIB = 32_000
 TICK_S = 0.25
 FRAME = 64 * 1024
-CARRIES = carries_bytes(Carries(("matmul",), ()))
+CARRIES = abilities_bytes(NodeAbilities(("matmul",), ()))
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Crowd:
     door: Door
     numbers: Sequence[int]
     random: Random
-    offered: Callable[["WireAgent", Offer], None]
+    offered: Callable[["WireAgent", Assignment], None]
     called_off: Callable[["WireAgent", Cancel], None] = lambda *_: None
     agents: "list[WireAgent]" = field(default_factory=list)
     away: "set[WireAgent]" = field(default_factory=set)
@@ -120,7 +120,7 @@ class WireAgent(asyncio.Protocol):
 
     @property
     def is_linked(self) -> bool:
-        return self.link is not None and self.link.state is State.OPEN
+        return self.link is not None and self.link.state is LinkPhase.OPEN
 
     def report(self, *reports: Report) -> None:
         """Say something, now or as soon as there is a link again."""
@@ -131,21 +131,21 @@ class WireAgent(asyncio.Protocol):
                 self.link.report(one)
             self.flush()
 
-    def accept(self, offer: Offer) -> None:
-        self.report(messages.Accepted(offer.attempt_id, offer.lease))
+    def accept(self, offer: Assignment) -> None:
+        self.report(messages.AcceptedMessage(offer.attempt_id, offer.lease))
 
-    def decline(self, offer: Offer, reason: str = "It is not a good day.") -> None:
-        self.report(messages.Declined(offer.attempt_id, offer.lease, reason))
+    def decline(self, offer: Assignment, reason: str = "It is not a good day.") -> None:
+        self.report(messages.DeclinedMessage(offer.attempt_id, offer.lease, reason))
 
-    def progress(self, offer: Offer) -> None:
-        self.report(messages.Progress(offer.attempt_id, offer.lease, 500_000))
+    def progress(self, offer: Assignment) -> None:
+        self.report(messages.ProgressMessage(offer.attempt_id, offer.lease, 500_000))
 
     def deliver(self, *receipts: Receipt) -> None:
-        sent = batch(receipts)
-        self.report(messages.Receipts(sent, signed(self.identity, sent)))
+        sent = batch_bytes(receipts)
+        self.report(messages.ReceiptsMessage(sent, sign_batch(self.identity, sent)))
 
     def receipt(
-        self, offer: Offer, *, wrong: bool = False, failure: str | None = None, lease: int | None = None
+        self, offer: Assignment, *, wrong: bool = False, failure: str | None = None, lease: int | None = None
     ) -> Receipt:
         """What an honest node signs of this offer, unless something else is asked for. Of a large result the hash."""
         asked = json.loads(offer.task)["parameters"]
@@ -165,7 +165,7 @@ class WireAgent(asyncio.Protocol):
             device_ms=10,
             numeric_class="exact",
             proof=b"",
-            outcome=Outcome.DONE if failure is None else Outcome.FAILED,
+            outcome=AttemptOutcome.DONE if failure is None else AttemptOutcome.FAILED,
             exit_code=0 if failure is None else 1,
             reason=failure or "",
         )
@@ -176,7 +176,7 @@ class WireAgent(asyncio.Protocol):
         await asyncio.sleep(wait_s)
         door = self.crowd.door
         token = door.token if self._node_id is None else None
-        applicant = Applicant(self.identity, door.known_by, "tidemill/0.1.0", self._instance, self._node_id, token)
+        applicant = CallingAgent(self.identity, door.known_by, "tidemill/0.1.0", self._instance, self._node_id, token)
         made = None if self._safe is None else self._safe + len(self._spool)
         self.link = AgentLink(applicant, secrets.token_bytes(32), made, _now())
         port = self.crowd.random.choice(door.ports)
@@ -192,7 +192,7 @@ class WireAgent(asyncio.Protocol):
             return
         if self.is_linked:
             self._beats += 1
-            self.link.beat(Beat(self._beats, 20, 1_000, 500_000, 1, [DeviceBeat(10, 100, 50, 60)]))
+            self.link.beat(BeatMessage(self._beats, 20, 1_000, 500_000, 1, [DeviceBeatMessage(10, 100, 50, 60)]))
         for event in self.link.tick(_now()):
             self._meant(event)
         self.flush()
@@ -230,9 +230,9 @@ class WireAgent(asyncio.Protocol):
                 self._joined(node_id, received)
             case Safe(received):
                 self._forget(received)
-            case Ordered(orders):
+            case Instructed(orders):
                 for order in orders:
-                    if isinstance(order, Offer):
+                    if isinstance(order, Assignment):
                         self.crowd.offered(self, order)
                     elif isinstance(order, Cancel):
                         self.crowd.called_off(self, order)

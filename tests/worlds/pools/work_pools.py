@@ -17,7 +17,7 @@ from tests.worlds.pools.wire_agents import Crowd, Door, WireAgent
 from tidemill.core.accounts.roles import Role
 from tidemill.store.database import connect
 from tidemill.store.embedded import attach
-from tidemill.wire.messages import Cancel, Offer
+from tidemill.wire.messages import Assignment, Cancel
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ class Hands:
 
     crowd: Crowd
     loop: asyncio.AbstractEventLoop
-    offers: list[tuple[WireAgent, Offer]] = field(default_factory=list)
+    offers: list[tuple[WireAgent, Assignment]] = field(default_factory=list)
     stops: list[tuple[WireAgent, Cancel]] = field(default_factory=list)
 
     def do(self, act: Callable[[], T]) -> T:
@@ -80,10 +80,12 @@ class Hands:
 
         return asyncio.run_coroutine_threadsafe(acting(), self.loop).result(10)
 
-    def offer(self, seed: int, *, but: Sequence[WireAgent] = (), within_s: float = READY_S) -> tuple[WireAgent, Offer]:
+    def offer(
+        self, seed: int, *, but: Sequence[WireAgent] = (), within_s: float = READY_S
+    ) -> tuple[WireAgent, Assignment]:
         """Who is offered the product of this seed, other than those."""
         wanted = b'"seed":%d}' % seed
-        found: list[tuple[WireAgent, Offer]] = []
+        found: list[tuple[WireAgent, Assignment]] = []
 
         def is_offered() -> bool:
             found[:] = [(who, one) for who, one in self.offers if wanted in one.task and who not in but]
@@ -92,10 +94,10 @@ class Hands:
         until(is_offered, f"seed {seed} is offered", within_s)
         return found[-1]
 
-    def is_stopped(self, who: WireAgent, offer: Offer) -> bool:
+    def is_stopped(self, who: WireAgent, offer: Assignment) -> bool:
         return any((agent, stop.attempt_id) == (who, offer.attempt_id) for agent, stop in self.stops)
 
-    def deliver(self, who: WireAgent, offer: Offer) -> None:
+    def deliver(self, who: WireAgent, offer: Assignment) -> None:
         self.do(lambda: who.deliver(who.receipt(offer)))
 
 
@@ -120,5 +122,5 @@ def hands(home: Path, door: Door, numbers: Sequence[int]) -> Iterator[Hands]:
         loop.close()
 
 
-def attempt_of(offer: Offer) -> UUID:
+def attempt_of(offer: Assignment) -> UUID:
     return UUID(bytes=offer.attempt_id)

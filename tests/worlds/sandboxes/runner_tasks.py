@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from tests.worlds.sandboxes.sandbox_cell import Cell
-from tidemill.agent.runners import OUT, RUNNERS, Result, Runner
+from tidemill.agent.runners import OUT, RUNNERS, ResultFiles, Runner
 from tidemill.agent.sandboxes.bubblewrap.runtime import python_runtime
-from tidemill.agent.sandboxes.interface import Stream, Told
+from tidemill.agent.sandboxes.interface import OutputStream, RunListener
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.jobs.kinds import KINDS
-from tidemill.core.jobs.kinds.kind import Kind, Objection
+from tidemill.core.jobs.kinds.kind import TaskKind, TaskObjection
 from tidemill.core.jobs.kinds.needs import limits_of
 from tidemill.core.jobs.kinds.task import Input, Task, read_task, task_bytes
-from tidemill.core.jobs.sandboxes import Ending, Outcome
+from tidemill.core.jobs.sandboxes import RunEnding, RunOutcome
 from tidemill.core.settings.sections.work import ContainersSettings
 
 
@@ -23,29 +23,29 @@ from tidemill.core.settings.sections.work import ContainersSettings
 class Done:
     """How a run ended, what it said, what its runner thought of the result, and the result itself."""
 
-    outcome: Outcome = field(default_factory=lambda: Outcome(Ending.NOT_STARTED))
-    checked: Result | Objection | None = None
+    outcome: RunOutcome = field(default_factory=lambda: RunOutcome(RunEnding.NOT_STARTED))
+    checked: ResultFiles | TaskObjection | None = None
     files: dict[str, bytes] = field(default_factory=dict)
-    said: dict[Stream, bytearray] = field(default_factory=dict)
+    said: dict[OutputStream, bytearray] = field(default_factory=dict)
 
     @property
     def errors(self) -> str:
-        return self.said[Stream.ERRORS].decode(errors="replace")
+        return self.said[OutputStream.ERRORS].decode(errors="replace")
 
     @property
     def out(self) -> str:
-        return self.said[Stream.OUTPUT].decode(errors="replace")
+        return self.said[OutputStream.OUTPUT].decode(errors="replace")
 
 
 def task_of(
     kind: str,
     parameters: Mapping[str, object],
     files: Mapping[str, Path] | None = None,
-    kinds: Mapping[str, Kind[Any]] = KINDS,
+    kinds: Mapping[str, TaskKind[Any]] = KINDS,
 ) -> Task:
     """A task with the limits that its kind asks for, as it comes out of an offer."""
     work = kinds[kind].read(parameters)
-    assert not isinstance(work, Objection), work.sentence
+    assert not isinstance(work, TaskObjection), work.sentence
     inputs = tuple(
         Input(name, Digest(sha256(path.read_bytes()).hexdigest()), path.stat().st_size)
         for name, path in (files or {}).items()
@@ -62,15 +62,15 @@ async def run(
 ) -> Done:
     """Carry a task out in the sandbox."""
     cell.runs += 1
-    runner, said = runners[task.kind], {stream: bytearray() for stream in Stream}
+    runner, said = runners[task.kind], {stream: bytearray() for stream in OutputStream}
     done = Done(said=said)
 
     async def collected(work: Path) -> None:
         done.checked = runner.check(task, work)
-        if isinstance(done.checked, Result):
+        if isinstance(done.checked, ResultFiles):
             done.files = {str(path): (work / OUT / path).read_bytes() for path in done.checked.files}
 
     order = runner.order(task, f"{cell.token}-{cell.runs}", files or {}, python_runtime())
-    told = Told(lambda stream, chunk: said[stream].extend(chunk), collected=collected)
+    told = RunListener(lambda stream, chunk: said[stream].extend(chunk), collected=collected)
     done.outcome = await cell.sandbox.run(order, told)
     return done

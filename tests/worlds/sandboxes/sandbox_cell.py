@@ -14,13 +14,13 @@ from tidemill.agent.sandboxes.bubblewrap.seats import mark
 from tidemill.agent.sandboxes.cgroups import PREFIX
 from tidemill.agent.sandboxes.engine import keeper
 from tidemill.agent.sandboxes.engine.sandbox import CALLS_FILE, open_engine
-from tidemill.agent.sandboxes.interface import Sandbox, Stream, Told, nothing
+from tidemill.agent.sandboxes.interface import OutputStream, RunListener, Sandbox, nothing
 from tidemill.agent.sandboxes.run_directories import AHEAD, STAGE
-from tidemill.core.jobs.sandboxes import MIB, Command, Granted, Limits, Mount, Order, Outcome
+from tidemill.core.jobs.sandboxes import MIB, Command, Mount, RunGrants, RunLimits, RunOutcome, RunSpecification
 
 PYTHON = "/usr/bin/python3"
 LAUNCHER = os.fsencode(launcher.__file__)
-SMALL = Limits(
+SMALL = RunLimits(
     seconds=20,
     memory_bytes=96 * MIB,
     shared_memory_bytes=4 * MIB,
@@ -52,16 +52,16 @@ def call(number, *arguments):
 
 @dataclass
 class Ran:
-    outcome: Outcome
-    said: dict[Stream, bytearray] = field(default_factory=dict)
+    outcome: RunOutcome
+    said: dict[OutputStream, bytearray] = field(default_factory=dict)
 
     @property
     def out(self) -> str:
-        return self.said[Stream.OUTPUT].decode(errors="replace")
+        return self.said[OutputStream.OUTPUT].decode(errors="replace")
 
     @property
     def errors(self) -> str:
-        return self.said[Stream.ERRORS].decode(errors="replace")
+        return self.said[OutputStream.ERRORS].decode(errors="replace")
 
 
 @dataclass
@@ -71,15 +71,15 @@ class Cell:
     token: str
     runs: int = 0
 
-    def order(self, *arguments: str, **more: Any) -> Order:
+    def order(self, *arguments: str, **more: Any) -> RunSpecification:
         self.runs += 1
         command = Command(arguments, more.pop("environment", {}))
-        inputs, granted = more.pop("inputs", ()), more.pop("granted", Granted())
-        return Order(f"{self.token}-{self.runs}", command, replace(SMALL, **more), inputs, granted)
+        inputs, granted = more.pop("inputs", ()), more.pop("granted", RunGrants())
+        return RunSpecification(f"{self.token}-{self.runs}", command, replace(SMALL, **more), inputs, granted)
 
-    async def run(self, order: Order, prepared: Any = nothing, collected: Any = nothing) -> Ran:
-        said: dict[Stream, bytearray] = {stream: bytearray() for stream in Stream}
-        told = Told(lambda stream, chunk: said[stream].extend(chunk), prepared, collected)
+    async def run(self, order: RunSpecification, prepared: Any = nothing, collected: Any = nothing) -> Ran:
+        said: dict[OutputStream, bytearray] = {stream: bytearray() for stream in OutputStream}
+        told = RunListener(lambda stream, chunk: said[stream].extend(chunk), prepared, collected)
         ended = await self.sandbox.run(order, told)
         await self.sandbox.settled()
         return Ran(ended, said)

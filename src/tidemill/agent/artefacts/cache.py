@@ -39,7 +39,7 @@ _Stamp = tuple[int, int, int, int]
 """Inode, size and times of a file; the last of them nobody can set."""
 
 
-class Source(Protocol):
+class ArtefactSource(Protocol):
     """Where artefacts come from."""
 
     async def download(self, digest: Digest, size_bytes: int, into: int) -> None:
@@ -65,7 +65,9 @@ class _Kept:
 class Cache:
     """A directory with artefacts, the least recently used first."""
 
-    def __init__(self, place: Path, limit_bytes: int, source: Source, keep_free_bytes: int = KEEP_FREE_BYTES) -> None:
+    def __init__(
+        self, place: Path, limit_bytes: int, source: ArtefactSource, keep_free_bytes: int = KEEP_FREE_BYTES
+    ) -> None:
         self._place = place
         self._limit_bytes = limit_bytes
         self._source = source
@@ -75,7 +77,7 @@ class Cache:
 
     @classmethod
     async def open(
-        cls, place: Path, limit_bytes: int, source: Source, keep_free_bytes: int = KEEP_FREE_BYTES
+        cls, place: Path, limit_bytes: int, source: ArtefactSource, keep_free_bytes: int = KEEP_FREE_BYTES
     ) -> "Cache":
         """With what an earlier process left there. What is not ours is removed, or the place is refused."""
         cache = cls(place, limit_bytes, source, keep_free_bytes)

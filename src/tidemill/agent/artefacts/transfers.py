@@ -19,10 +19,10 @@ import httpx2
 import structlog
 
 from tidemill.agent.artefacts.upload_notes import UploadNotes
-from tidemill.agent.link.pool_requests import Passing, PoolRequests, RefusedForGood
+from tidemill.agent.link.pool_requests import FinalRefusal, NodeHttpClient, PassingFailure
 from tidemill.core.artefacts.artefact import Digest, Purpose
-from tidemill.core.artefacts.metadata import read_number, written_metadata
-from tidemill.core.artefacts.ranges import tag
+from tidemill.core.artefacts.metadata import read_number, write_metadata
+from tidemill.core.artefacts.ranges import etag
 from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import Fault
@@ -48,7 +48,7 @@ _PASSING = frozenset({404, 408, 409, 410, 413, 422, 423, 425, 429, 460})
 
 
 @dataclass(frozen=True)
-class Patience:
+class TransferPatience:
     """How long to wait between tries, and for how long to go on when nothing moves."""
 
     pause: Backoff
@@ -61,7 +61,7 @@ class TransferFault(Fault):
     code = "transfer_failed"
 
 
-PATIENCE = Patience(Backoff(first_s=1, most_s=300), give_up_s=6 * 3600.0)
+PATIENCE = TransferPatience(Backoff(first_s=1, most_s=300), give_up_s=6 * 3600.0)
 
 
 class Transfers:
@@ -74,9 +74,9 @@ class Transfers:
         write_pass: Callable[[Instant], str],
         notes: Path,
         dice: Random,
-        patience: Patience = PATIENCE,
+        patience: TransferPatience = PATIENCE,
     ) -> None:
-        self._pool = PoolRequests(urls, trust, write_pass)
+        self._pool = NodeHttpClient(urls, trust, write_pass)
         self._notes = UploadNotes(notes)
         self._dice = dice
         self._patience = patience
@@ -119,9 +119,9 @@ class Transfers:
         while True:
             try:
                 done = await once()
-            except RefusedForGood as refused:
+            except FinalRefusal as refused:
                 return refused.refusal
-            except Passing as passing:
+            except PassingFailure as passing:
                 cause, wait_s = str(passing), passing.retry_s
                 wrong += isinstance(passing, _Wrong)
                 if wrong >= _WRONG_MAX:
@@ -140,7 +140,7 @@ class Transfers:
             await asyncio.sleep(pause_s)
 
     async def _fetch(self, digest: Digest, size_bytes: int, into: int, at: int) -> None:
-        told = {"Range": f"bytes={at}-", "If-Range": tag(digest)} if at else {}
+        told = {"Range": f"bytes={at}-", "If-Range": etag(digest)} if at else {}
         async with self._pool.streamed("GET", f"{_BY_DIGEST}/{digest}/content", told) as answer:
             if answer.status_code == 416:
                 os.ftruncate(into, 0)
@@ -154,7 +154,7 @@ class Transfers:
             await _receive(answer, into, at, size_bytes)
 
 
-class _Wrong(Passing):
+class _Wrong(PassingFailure):
     """Not what it should be. Another try may bring better, but not many will."""
 
 
@@ -168,13 +168,13 @@ class _Outgoing:
 
     @property
     def metadata(self) -> str:
-        return written_metadata(purpose=self.purpose, sha256=self.digest.text, attempt=str(self.attempt_id))
+        return write_metadata(purpose=self.purpose, sha256=self.digest.text, attempt=str(self.attempt_id))
 
 
 class _Upload:
     """One result on its way."""
 
-    def __init__(self, pool: PoolRequests, notes: UploadNotes, outgoing: _Outgoing) -> None:
+    def __init__(self, pool: NodeHttpClient, notes: UploadNotes, outgoing: _Outgoing) -> None:
         self.stands_at = 0
         self._pool = pool
         self._notes = notes
@@ -197,7 +197,7 @@ class _Upload:
         self._pool.expect(answer, {201}, passing=frozenset({408, 409, 423, 425, 429}))
         location = httpx2.URL(answer.headers.get("location", "")).path
         if not location.startswith(f"{UPLOADS}/"):
-            raise Passing("The pool did not say where the upload is.")
+            raise PassingFailure("The pool did not say where the upload is.")
         self._location = location
         self._notes.write(self._what.attempt_id, self._what.digest, location)
         return _artefact(answer) or await self._send()
@@ -226,11 +226,11 @@ class _Upload:
             self._notes.forget(self._what.attempt_id)
             self._wrong += answer.status_code == 422
         if self._wrong >= _WRONG_MAX:
-            raise RefusedForGood(UploadRefusal.UPLOAD_DIGEST_WRONG)
+            raise FinalRefusal(UploadRefusal.UPLOAD_DIGEST_WRONG)
         self._pool.expect(answer, expected, passing=_PASSING)
         offset = read_number(answer.headers.get("upload-offset"))
         if offset is None or offset > self._what.size_bytes:
-            raise Passing("The pool did not say where the upload stands.")
+            raise PassingFailure("The pool did not say where the upload stands.")
         self.stands_at = offset
         return _artefact(answer)
 
@@ -239,7 +239,7 @@ def _artefact(answer: httpx2.Response) -> UUID | None:
     try:
         return UUID(answer.headers[_ARTEFACT]) if _ARTEFACT in answer.headers else None
     except ValueError:
-        raise Passing("The pool did not say which artefact the upload has become.") from None
+        raise PassingFailure("The pool did not say which artefact the upload has become.") from None
 
 
 def _first_byte(answer: httpx2.Response, at: int, size_bytes: int) -> int | None:
@@ -267,7 +267,7 @@ async def _receive(answer: httpx2.Response, into: int, at: int, size_bytes: int)
                 gathered.clear()
             if (steady() - pace_at) / SECOND > _PACE_S:
                 if at + len(gathered) - pace_from < _PACE_BYTES:
-                    raise Passing("The pool sends next to nothing.")
+                    raise PassingFailure("The pool sends next to nothing.")
                 pace_at, pace_from = steady(), at + len(gathered)
     finally:
         _write(into, bytes(gathered), at)

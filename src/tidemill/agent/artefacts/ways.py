@@ -11,24 +11,24 @@ from tidemill.agent.artefacts.cache import Cache
 from tidemill.agent.artefacts.transfers import Transfers
 from tidemill.agent.home.home import Home
 from tidemill.agent.home.identity import Membership
-from tidemill.agent.standing import Standing
+from tidemill.agent.standing import AgentStanding
 from tidemill.core.clock import Instant
 from tidemill.core.nodes import passes
 from tidemill.core.nodes.machine.cache_report import CACHE, cached_bytes
-from tidemill.link.dialled.reports import Reporting
+from tidemill.link.dialled.reports import Reporter
 
 _TELL_CACHE_EVERY_S = 30.0
 
 
-class ArtefactWays:
+class ArtefactAccess:
     """Open before an agent runs; whose node it is, its standing says when it does."""
 
     def __init__(self, notes: Path, trust: ssl.SSLContext, dice: Random) -> None:
         self.transfers = Transfers(lambda: self._membership.urls, trust, self._write_pass, notes, dice)
         self.cache: Cache | None = None
-        self._standing: Standing | None = None
+        self._standing: AgentStanding | None = None
 
-    def __call__(self, standing: Standing) -> tuple[Cache, Transfers]:
+    def __call__(self, standing: AgentStanding) -> tuple[Cache, Transfers]:
         assert self.cache is not None
         self._standing = standing
         return self.cache, self.transfers
@@ -41,15 +41,15 @@ class ArtefactWays:
     def _write_pass(self, until: Instant) -> str:
         member = self._membership
         assert member.node_id is not None, "work comes to registered nodes"
-        return passes.written(member.identity, member.pool_fingerprint, member.node_id, until)
+        return passes.write_pass(member.identity, member.pool_fingerprint, member.node_id, until)
 
 
 @asynccontextmanager
-async def opened_ways(
-    home: Home, limit_bytes: int, trust: ssl.SSLContext, dice: Random, reporting: Reporting
-) -> AsyncIterator[ArtefactWays]:
+async def open_artefact_access(
+    home: Home, limit_bytes: int, trust: ssl.SSLContext, dice: Random, reporting: Reporter
+) -> AsyncIterator[ArtefactAccess]:
     """With what an earlier process left in the home. While it is open, the pool is told what is in the cache."""
-    ways = ArtefactWays(home.uploads, trust, dice)
+    ways = ArtefactAccess(home.uploads, trust, dice)
     try:
         ways.cache = await Cache.open(home.cache, limit_bytes, ways.transfers)
         telling = asyncio.create_task(telling_cache(ways.cache, reporting))
@@ -64,7 +64,7 @@ async def opened_ways(
         await ways.transfers.close()
 
 
-async def telling_cache(cache: Cache, reporting: Reporting, every_s: float = _TELL_CACHE_EVERY_S) -> None:
+async def telling_cache(cache: Cache, reporting: Reporter, every_s: float = _TELL_CACHE_EVERY_S) -> None:
     """Tell the pool what is in this machine's cache, when that has changed and not too often. Never ends."""
     while True:
         await reporting.tell(CACHE, cached_bytes(cache.held()))

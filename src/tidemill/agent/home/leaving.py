@@ -19,25 +19,25 @@ _FILE_MAX = 4_096
 
 
 @dataclass(frozen=True)
-class Leave:
+class LeaveWish:
     """The owner removes this node. With `force` the pool need not know."""
 
     reason: str
     force: bool
 
 
-def wish_to_leave(home: Home, leave: Leave) -> None:
+def write_leave_wish(home: Home, leave: LeaveWish) -> None:
     try:
         replace_private_file(home.leave, json.dumps({"reason": leave.reason, "force": leave.force}) + "\n")
     except OSError as error:
         raise AgentFault(f"{home.leave} cannot be written ({error.strerror}): run this as the agent's user.") from None
 
 
-def wanted_leave(home: Home) -> Leave | None:
+def read_leave_wish(home: Home) -> LeaveWish | None:
     """What the owner wishes, if they wish to leave."""
     try:
         wish = json.loads(home.leave.read_bytes()[:_FILE_MAX])
-        return Leave(str(wish["reason"])[:REASON_MAX], wish["force"] is True)
+        return LeaveWish(str(wish["reason"])[:REASON_MAX], wish["force"] is True)
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from tidemill.core.clock import Instant
 from tidemill.core.faults import AgentFault
-from tidemill.core.nodes.rules.rule_book import BOOK_BYTES_MAX, Place, RuleBook, change, from_json, merge, to_json
+from tidemill.core.nodes.rules.rule_book import BOOK_BYTES_MAX, RuleBook, RuleOrigin, change, from_json, merge, to_json
 from tidemill.core.refusals import Refusal
 from tidemill.host.locks import lock_now
 from tidemill.host.private_files import replace_private_file
@@ -52,7 +52,7 @@ class RulesFile:
 
     def change(self, wishes: Mapping[str, object], *, by: str, now: Instant) -> RuleBook | Refusal:
         """Set rules here, all of them or none."""
-        return self._changed(lambda book: change(book, wishes, by=by, place=Place.NODE, now=now))
+        return self._changed(lambda book: change(book, wishes, by=by, place=RuleOrigin.NODE, now=now))
 
     def merge(self, theirs: RuleBook) -> RuleBook:
         """Take over what is newer elsewhere. Answers what holds now."""

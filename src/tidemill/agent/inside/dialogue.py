@@ -17,15 +17,15 @@ EXIT_UNABLE = 69
 STEP_PPM = 10_000
 
 
-class Unfit(Exception):
+class UnfitInput(Exception):
     """An input is not what the task needs; the text says what is wrong. The same on every machine."""
 
 
-class Unable(Exception):
+class MachineUnable(Exception):
     """This machine cannot do it; the text says why. Another one may."""
 
 
-class Progress:
+class ProgressMeter:
     """Says how far the work is."""
 
     def __init__(self) -> None:
@@ -38,13 +38,13 @@ class Progress:
             say(f"tidemill-progress {ppm}")
 
 
-def carry_out(program: Callable[[dict[str, Any], Progress], None]) -> None:
+def carry_out(program: Callable[[dict[str, Any], ProgressMeter], None]) -> None:
     """Run a program to its end."""
     with in_sentences():
-        program(told(), Progress())
+        program(read_work(), ProgressMeter())
 
 
-def told() -> Any:
+def read_work() -> Any:
     """What the program is asked to do. Its directory for results is there from now on."""
     os.makedirs("out", exist_ok=True)
     return json.loads(sys.argv[1])
@@ -55,9 +55,9 @@ def in_sentences() -> Iterator[None]:
     """What fails within becomes a sentence and an exit code."""
     try:
         yield
-    except Unfit as unfit:
+    except UnfitInput as unfit:
         _leave(str(unfit), EXIT_UNFIT)
-    except Unable as unable:
+    except MachineUnable as unable:
         _leave(str(unable), EXIT_UNABLE)
     except MemoryError:
         _leave("There is not enough memory for this task.", EXIT_UNABLE)

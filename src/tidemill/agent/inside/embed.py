@@ -8,23 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from tidemill.agent.inside.dialogue import Progress, Unfit, carry_out
+from tidemill.agent.inside.dialogue import ProgressMeter, UnfitInput, carry_out
 from tidemill.agent.inside.minilm import WIDTH, MiniLm
-from tidemill.agent.inside.tokens import Tokens
-from tidemill.core.matrices.npy import Layout, header_of
+from tidemill.agent.inside.tokens import Vocabulary
+from tidemill.core.matrices.npy import MatrixLayout, header_of
 
 WINDOW = 2048
 TOKENS_AT_ONCE = 4096
 
 
-def embed(told: dict[str, Any], progress: Progress) -> None:
+def embed(told: dict[str, Any], progress: ProgressMeter) -> None:
     count = told["work"].get("count") or len(told["work"]["texts"])
     model = MiniLm(told["weights"])
     with open(told["vocabulary"], encoding="utf-8", newline="\n") as file:
-        tokens = Tokens(file.read().split("\n"))
+        tokens = Vocabulary(file.read().split("\n"))
     waiting = texts(told, count)
     with open("out/embeddings.npy", "wb") as out:
-        out.write(header_of(Layout("float32", count, WIDTH)))
+        out.write(header_of(MatrixLayout("float32", count, WIDTH)))
         for first in range(0, count, WINDOW):
             numbers = [tokens.numbers(text, told["tokens_max"]) for text in islice(waiting, WINDOW)]
             rows = np.empty((len(numbers), WIDTH), dtype="<f4")
@@ -43,7 +43,7 @@ def texts(told: dict[str, Any], count: int) -> Iterator[str]:
         for number in range(count):
             yield _text(file.readline(6 * told["text_max_bytes"] + 64), number, told["text_max_bytes"])
         if file.read(1):
-            raise Unfit(f"The input texts has more than the {count:,} texts that the task says.")
+            raise UnfitInput(f"The input texts has more than the {count:,} texts that the task says.")
 
 
 def _text(line: bytes, number: int, most_bytes: int) -> str:
@@ -53,7 +53,7 @@ def _text(line: bytes, number: int, most_bytes: int) -> str:
     except (ValueError, RecursionError):
         fits = False
     if not fits:
-        raise Unfit(f"Line {number + 1:,} of the input texts must be a JSON text of at most {most_bytes:,} bytes.")
+        raise UnfitInput(f"Line {number + 1:,} of the input texts must be a JSON text of at most {most_bytes:,} bytes.")
     return str(text)
 
 

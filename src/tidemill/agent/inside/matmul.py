@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from tidemill.agent.inside.dialogue import Progress, Unfit, carry_out
+from tidemill.agent.inside.dialogue import ProgressMeter, UnfitInput, carry_out
 from tidemill.agent.inside.multipliers import multiplier
-from tidemill.core.matrices.npy import HEADER_MAX_BYTES, Layout, Unreadable, header_of, read_layout
+from tidemill.core.matrices.npy import HEADER_MAX_BYTES, MatrixLayout, UnreadableFile, header_of, read_layout
 from tidemill.core.matrices.products import RESULTS, blocks, product_rows, slabs
 from tidemill.core.matrices.seeded_matrices import LEFT, RIGHT, drawn_rows
 
 
-def matmul(told: dict[str, Any], progress: Progress) -> None:
+def matmul(told: dict[str, Any], progress: ProgressMeter) -> None:
     work = told["work"]
     m, n, k, element = work["m"], work["n"], work["k"], work["element"]
     left = _rows(told, "a", LEFT, (m, k))
@@ -21,7 +21,7 @@ def matmul(told: dict[str, Any], progress: Progress) -> None:
     on = multiplier(work["devices"])
     rights = [on.held(_whole(right, block, n)) for block in blocks(element, k)]
     with open("out/c.npy", "wb") as out:
-        out.write(header_of(Layout(RESULTS[element], m, n)))
+        out.write(header_of(MatrixLayout(RESULTS[element], m, n)))
         for rows in slabs(m, max(n, k)):
             made = product_rows(left(rows), rights, element, on.multiply)
             out.write(made.astype(np.dtype(made.dtype).newbyteorder("<"), copy=False).data)
@@ -41,11 +41,11 @@ def _mapped(name: str, path: str, element: str, shape: tuple[int, int]) -> Any:
     """The matrix in a file of strangers, read when it is used. Its header must say this type and this shape."""
     with open(path, "rb") as file:
         layout = read_layout(file.read(HEADER_MAX_BYTES), os.fstat(file.fileno()).st_size)
-    if isinstance(layout, Unreadable):
-        raise Unfit(f"The input {name} cannot be used. {layout.sentence}")
+    if isinstance(layout, UnreadableFile):
+        raise UnfitInput(f"The input {name} cannot be used. {layout.sentence}")
     if (layout.element, layout.rows, layout.columns) != (element, *shape):
         held = f"{layout.rows:,} × {layout.columns:,} of {layout.element}"
-        raise Unfit(f"The input {name} is {held}; the task says {shape[0]:,} × {shape[1]:,} of {element}.")
+        raise UnfitInput(f"The input {name} is {held}; the task says {shape[0]:,} × {shape[1]:,} of {element}.")
     stored = np.dtype(element).newbyteorder("<")
     return np.memmap(path, dtype=stored, mode="r", offset=layout.begins_at, shape=shape)
 

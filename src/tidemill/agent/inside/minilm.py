@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tidemill.agent.inside.dialogue import Unable
-from tidemill.core.matrices.npy import Unreadable
+from tidemill.agent.inside.dialogue import MachineUnable
+from tidemill.core.matrices.npy import UnreadableFile
 from tidemill.core.matrices.safetensors import HEADER_MAX_BYTES, LENGTH_BYTES, read_tensors
 
 LAYERS, HEADS, WIDTH = 6, 12, 384
@@ -32,8 +32,8 @@ class MiniLm:
         with open(path, "rb") as file:
             size_bytes = os.fstat(file.fileno()).st_size
             tensors = read_tensors(file.read(LENGTH_BYTES + HEADER_MAX_BYTES), size_bytes)
-        if isinstance(tensors, Unreadable):
-            raise Unable(f"The model on this machine is damaged. {tensors.sentence}")
+        if isinstance(tensors, UnreadableFile):
+            raise MachineUnable(f"The model on this machine is damaged. {tensors.sentence}")
         held = np.memmap(path, dtype=np.uint8, mode="r")
         self._weights = {
             name: held[tensor.begins_at : tensor.ends_at].view("<f4").reshape(tensor.shape)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tidemill.agent.inside.dialogue import Unable
+from tidemill.agent.inside.dialogue import MachineUnable
 
 MISSING = (
     "This agent has neither CuPy nor torch, without which it cannot use a GPU: install the one that fits the driver."
@@ -61,7 +61,7 @@ def multiplier(devices: int) -> Multiplier:
     try:
         torch = importlib.import_module("torch")
     except ImportError:
-        raise Unable(MISSING) from None
+        raise MachineUnable(MISSING) from None
     if not torch.cuda.is_available():
-        raise Unable("torch finds no GPU in the sandbox: install the build of torch that fits the driver.")
+        raise MachineUnable("torch finds no GPU in the sandbox: install the build of torch that fits the driver.")
     return Torch(torch, "cuda")

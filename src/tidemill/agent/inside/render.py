@@ -4,17 +4,17 @@ from typing import Any
 
 import numpy as np
 
-from tidemill.agent.inside.dialogue import Progress, carry_out
-from tidemill.agent.inside.tracer import Dice, Scene, Vectors, camera_rays, light_along
+from tidemill.agent.inside.dialogue import ProgressMeter, carry_out
+from tidemill.agent.inside.tracer import Dice, TracedScene, Vectors, camera_rays, light_along
 from tidemill.core.pictures import png_of
 
 PIXELS_AT_ONCE = 16_384
 
 
-def render(told: dict[str, Any], progress: Progress) -> None:
+def render(told: dict[str, Any], progress: ProgressMeter) -> None:
     work = told["work"]
     tile = work.get("tile") or {"x": 0, "y": 0, "width": work["width"], "height": work["height"]}
-    scene, count = Scene(work["scene"]), tile["width"] * tile["height"]
+    scene, count = TracedScene(work["scene"]), tile["width"] * tile["height"]
     parts = []
     for first in range(0, count, PIXELS_AT_ONCE):
         places = np.arange(first, min(first + PIXELS_AT_ONCE, count))
@@ -25,7 +25,7 @@ def render(told: dict[str, Any], progress: Progress) -> None:
         out.write(png_of(tile["width"], tile["height"], b"".join(parts)))
 
 
-def pixels(work: dict[str, Any], scene: Scene, columns: Any, rows: Any) -> bytes:
+def pixels(work: dict[str, Any], scene: TracedScene, columns: Any, rows: Any) -> bytes:
     """Three bytes for each of these places of the whole picture."""
     size = (work["width"], work["height"])
     totals: Vectors = (0.0, 0.0, 0.0)

@@ -5,7 +5,7 @@ import sys
 from types import CodeType, ModuleType
 from typing import Any
 
-from tidemill.agent.inside.dialogue import Unfit, in_sentences, told
+from tidemill.agent.inside.dialogue import UnfitInput, in_sentences, read_work
 
 
 def compiled(asked: dict[str, Any]) -> CodeType:
@@ -13,7 +13,9 @@ def compiled(asked: dict[str, Any]) -> CodeType:
     try:
         return compile(_text(asked), "program.py", "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as wrong:
-        raise Unfit(f"The program is not Python {sys.version_info.major}.{sys.version_info.minor}: {wrong}") from None
+        raise UnfitInput(
+            f"The program is not Python {sys.version_info.major}.{sys.version_info.minor}: {wrong}"
+        ) from None
 
 
 def run(program: CodeType, arguments: list[str]) -> None:
@@ -33,6 +35,6 @@ def _text(asked: dict[str, Any]) -> bytes:
 
 if __name__ == "__main__":
     with in_sentences():
-        asked = told()
+        asked = read_work()
         program = compiled(asked)
     run(program, asked["work"]["arguments"])

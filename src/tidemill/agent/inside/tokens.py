@@ -24,7 +24,7 @@ _UNREAD = {"Cc", "Cf", "Co"}
 """Signs that are not shown are dropped. One that no standard knows yet is a word that the model does not know."""
 
 
-class Tokens:
+class Vocabulary:
     """The vocabulary, one piece a line; a piece that goes on inside a word begins with ##."""
 
     def __init__(self, lines: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tidemill.core.matrices.seeded_matrices import mixed
+from tidemill.core.matrices.seeded_matrices import mix
 
 NEAR = 1e-6
 FAR = 1e30
@@ -47,7 +47,7 @@ class Hits:
     normals: Vectors
 
 
-class Scene:
+class TracedScene:
     """A scene as the kind `render` describes it, in floating-point numbers."""
 
     def __init__(self, scene: dict[str, Any]) -> None:
@@ -94,15 +94,15 @@ class Dice:
 
     def draw(self, bounce: int, slot: int) -> Any:
         """From 0 up to, not including, 1; in steps of 2^−53."""
-        keys = mixed(self.pixels * np.uint64(_GOLDEN) + np.uint64((self.seed * _ODD) % 2**64))
+        keys = mix(self.pixels * np.uint64(_GOLDEN) + np.uint64((self.seed * _ODD) % 2**64))
         count = ((self.sample * 32 + bounce) * _SLOTS + slot + 1) * _ODD % 2**64
-        return (mixed(keys + np.uint64(count)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return (mix(keys + np.uint64(count)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
     def of(self, chosen: Any) -> "Dice":
         return Dice(self.seed, self.pixels[chosen], self.sample)
 
 
-def camera_rays(scene: Scene, columns: Any, rows: Any, size: tuple[int, int], dice: Dice) -> Rays:
+def camera_rays(scene: TracedScene, columns: Any, rows: Any, size: tuple[int, int], dice: Dice) -> Rays:
     """One ray a pixel, through a random place within it."""
     width, height = size
     at = _vector(scene.camera["at"])
@@ -116,7 +116,7 @@ def camera_rays(scene: Scene, columns: Any, rows: Any, size: tuple[int, int], di
     return Rays(tuple(np.full(x.shape, one) for one in at), _unit(towards))
 
 
-def light_along(scene: Scene, rays: Rays, dice: Dice, bounces: int) -> Vectors:
+def light_along(scene: TracedScene, rays: Rays, dice: Dice, bounces: int) -> Vectors:
     """The light that comes along each ray: red, green and blue."""
     seen = tuple(np.zeros(rays.origins[0].shape) for _ in range(3))
     shares = tuple(np.ones(rays.origins[0].shape) for _ in range(3))
@@ -140,7 +140,7 @@ def light_along(scene: Scene, rays: Rays, dice: Dice, bounces: int) -> Vectors:
     return seen
 
 
-def _lit(scene: Scene, places: Vectors, normals: Vectors) -> Vectors:
+def _lit(scene: TracedScene, places: Vectors, normals: Vectors) -> Vectors:
     """What the lights that can be seen from these places give them."""
     total = tuple(np.zeros(places[0].shape) for _ in range(3))
     for at, colour in scene.lights:

@@ -13,16 +13,26 @@ import structlog
 from tidemill.agent.home.rules_file import RulesFile
 from tidemill.agent.machine.prover import KIND as CHALLENGE
 from tidemill.agent.machine.prover import Prover
-from tidemill.agent.standing import Standing
-from tidemill.agent.work.runner import Runner
+from tidemill.agent.standing import AgentStanding
+from tidemill.agent.work.runner import AssignmentTaker
 from tidemill.core.faults import Fault
 from tidemill.core.jobs.receipts import read_batch
 from tidemill.core.nodes.pool_urls import URLS_MAX, is_as_safe, is_pool_url
 from tidemill.core.nodes.rules.rule_book import RuleBook, RulesRefusal, from_json, leaps, to_json
 from tidemill.core.refusals import Refusal
 from tidemill.host.clocks import wall
-from tidemill.link.dialled.reports import OfferKey, Reporting
-from tidemill.wire.messages import Accepted, Cancel, Declined, Facts, Offer, Order, Receipts, Report, Set
+from tidemill.link.dialled.reports import AssignmentKey, Reporter
+from tidemill.wire.messages import (
+    AcceptedMessage,
+    Assignment,
+    Cancel,
+    DeclinedMessage,
+    Facts,
+    Instruction,
+    ReceiptsMessage,
+    Report,
+    Wish,
+)
 
 log = structlog.get_logger()
 
@@ -33,15 +43,15 @@ RULES = "rules"
 _THEIR_RULES = "the pool's rules"
 
 
-class Orders:
+class InstructionFollower:
     """Obeys orders, one after the other."""
 
     def __init__(
         self,
-        standing: Standing,
-        reporting: Reporting,
+        standing: AgentStanding,
+        reporting: Reporter,
         rules: RulesFile,
-        runner: Runner,
+        runner: AssignmentTaker,
         prover: Prover,
         *,
         changed: Callable[[], None],
@@ -70,37 +80,39 @@ class Orders:
                 after = number
                 self._reporting.answered.note(self._answers(report))
 
-    def _answers(self, report: Report) -> Iterator[OfferKey]:
+    def _answers(self, report: Report) -> Iterator[AssignmentKey]:
         """The attempts and leases that a report of ours answers the offer of."""
         membership = self._standing.membership
-        if isinstance(report, Accepted | Declined):
+        if isinstance(report, AcceptedMessage | DeclinedMessage):
             yield report.attempt_id, report.lease
-        elif isinstance(report, Receipts) and membership.node_id:
+        elif isinstance(report, ReceiptsMessage) and membership.node_id:
             found = read_batch(report.batch, report.signature, membership.identity.key, membership.node_id)
             if not isinstance(found, Refusal):
                 yield from ((one.attempt_id.bytes, one.lease) for one in found)
 
-    async def obey(self, order: Order) -> None:
+    async def obey(self, order: Instruction) -> None:
         match order:
-            case Offer():
+            case Assignment():
                 await self._answer(order)
             case Cancel():
                 await self._runner.cancelled(order)
-            case Set():
+            case Wish():
                 if wish := self._wishes.get(order.kind):
                     await wish(order.body)
 
-    async def _answer(self, offer: Offer) -> None:
+    async def _answer(self, offer: Assignment) -> None:
         """Say yes or no, once, however often the offer is made."""
         key = (offer.attempt_id, offer.lease)
         if key not in self._reporting.answered and await self._reporting.report(await self._answer_to(offer)):
             self._reporting.answered.note([key])
 
-    async def _answer_to(self, offer: Offer) -> Accepted | Declined:
+    async def _answer_to(self, offer: Assignment) -> AcceptedMessage | DeclinedMessage:
         if reasons := self._standing.reasons(wall()):
-            return Declined(offer.attempt_id, offer.lease, reasons[0].sentence[:500])
+            return DeclinedMessage(offer.attempt_id, offer.lease, reasons[0].sentence[:500])
         if not self._reporting.spool.has_room:
-            return Declined(offer.attempt_id, offer.lease, "Too much waits on this machine for the pool to receive it.")
+            return DeclinedMessage(
+                offer.attempt_id, offer.lease, "Too much waits on this machine for the pool to receive it."
+            )
         return await self._runner.offered(offer)
 
     async def _take_rules(self, body: bytes) -> None:

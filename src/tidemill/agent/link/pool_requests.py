@@ -29,7 +29,7 @@ _PROBLEM = "tidemill.problem"
 _KNOWN: Mapping[str, Refusal] = {refusal.code: refusal for kind in (ArtefactRefusal, UploadRefusal) for refusal in kind}
 
 
-class Passing(Exception):
+class PassingFailure(Exception):
     """It did not work now and may work later, at the earliest after so many seconds if the pool said so."""
 
     def __init__(self, sentence: str, retry_s: float | None = None) -> None:
@@ -37,7 +37,7 @@ class Passing(Exception):
         self.retry_s = retry_s
 
 
-class RefusedForGood(Exception):
+class FinalRefusal(Exception):
     """The pool said no, and will say so again."""
 
     def __init__(self, refusal: Refusal) -> None:
@@ -45,7 +45,7 @@ class RefusedForGood(Exception):
         self.refusal = refusal
 
 
-class PoolRequests:
+class NodeHttpClient:
     """A client of one pool. `write_pass` writes a pass that is good until an instant of the pool's time."""
 
     def __init__(
@@ -77,7 +77,7 @@ class PoolRequests:
     async def streamed(
         self, method: str, path: str, headers: Mapping[str, str], content: AsyncIterable[bytes] | None = None
     ) -> AsyncIterator[httpx2.Response]:
-        """An answer; the body of a good one is still to be read. What the network does wrong is `Passing`."""
+        """An answer; the body of a good one is still to be read. What the network does wrong is `PassingFailure`."""
         urls = self._urls()
         url = urls[self._turn % len(urls)]
         told = {**headers, "Accept-Encoding": "identity", "Authorization": f"Node {self._current_pass()}"}
@@ -88,7 +88,9 @@ class PoolRequests:
                 yield answer
         except httpx2.TransportError as error:
             self.turn()
-            raise Passing(f"{url} cannot be used ({type(error).__name__} {error}).".replace(" )", ")")) from error
+            raise PassingFailure(
+                f"{url} cannot be used ({type(error).__name__} {error}).".replace(" )", ")")
+            ) from error
 
     def expect(self, answer: httpx2.Response, good: Collection[int], passing: Collection[int] = frozenset()) -> None:
         """Raise what an answer means that is not good."""
@@ -98,15 +100,15 @@ class PoolRequests:
         code, sentence = _problem(answer)
         if status == 401:
             self._learn_time(answer)
-            raise Passing(f"The pool did not take our pass: {sentence}")
+            raise PassingFailure(f"The pool did not take our pass: {sentence}")
         if status in passing or status in (408, 425, 429) or status >= 500:
             if status >= 500:
                 self.turn()
-            raise Passing(f"The pool answered {status}: {sentence}", _retry_s(answer))
+            raise PassingFailure(f"The pool answered {status}: {sentence}", _retry_s(answer))
         if refusal := _KNOWN.get(code):
-            raise RefusedForGood(refusal)
+            raise FinalRefusal(refusal)
         self.turn()
-        raise Passing(f"The pool answered {status}, which we do not understand: {sentence}")
+        raise PassingFailure(f"The pool answered {status}, which we do not understand: {sentence}")
 
     def _current_pass(self) -> str:
         now = Instant(steady() + self._ahead_us)

@@ -12,15 +12,15 @@ from random import Random
 import structlog
 
 from tidemill.agent.machine import Hardware, beat_of
-from tidemill.agent.standing import Standing, in_hand, reading_of
-from tidemill.agent.work.runner import Runner
+from tidemill.agent.standing import AgentStanding, in_hand, reading_of
+from tidemill.agent.work.runner import AssignmentTaker
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import Fault
 from tidemill.core.nodes.rules.rule_book import rules_of
 from tidemill.core.nodes.rules.rules import sense
 from tidemill.host.clocks import steady, utc_offset_s, wall
-from tidemill.link.dialled.reports import Reporting, as_json
-from tidemill.link.dialled.session import Session
+from tidemill.link.dialled.reports import Reporter, as_json
+from tidemill.link.dialled.session import LinkSession
 
 log = structlog.get_logger()
 
@@ -32,10 +32,10 @@ class Pulse:
 
     def __init__(
         self,
-        standing: Standing,
-        reporting: Reporting,
+        standing: AgentStanding,
+        reporting: Reporter,
         hardware: Hardware,
-        runner: Runner,
+        runner: AssignmentTaker,
         dice: Random,
         look_again: Callable[[], None],
     ) -> None:
@@ -46,13 +46,13 @@ class Pulse:
         self._runner = runner
         self._dice = dice
         self._look_again = look_again
-        self._session: Session | None = None
+        self._session: LinkSession | None = None
         self._every_s = _FIRST_BEAT_S
         self._due = steady()
         self._rescheduled = asyncio.Event()
         self._number = 0
 
-    def linked(self, session: Session) -> None:
+    def linked(self, session: LinkSession) -> None:
         """Beat on this link from now on, in its rhythm."""
         self._session = session
         self._every_s = session.beat_s

@@ -12,7 +12,7 @@ from pathlib import Path
 from tidemill.core.clock import SECOND, Instant
 from tidemill.host.clocks import steady
 from tidemill.host.private_files import replace_private_file
-from tidemill.link.dialled.streams import Stream, StreamBroken, Streams
+from tidemill.link.dialled.streams import DialledStream, DialledStreams, StreamBroken
 
 PURPOSE = "speed"
 _STEPS_BYTES = (256 * 1024, 2 * 1024 * 1024, 16 * 1024 * 1024)
@@ -25,7 +25,7 @@ _FILE_MAX = 1_000
 
 
 @dataclass(frozen=True)
-class Speed:
+class LineSpeed:
     """Bits a second each way, the time of a round trip, and when the machine's own clock said that was."""
 
     down_bps: int
@@ -34,7 +34,7 @@ class Speed:
     at: Instant
 
 
-async def measured(streams: Streams, round_trip_us: int, now: Instant) -> Speed | None:
+async def measure_line(streams: DialledStreams, round_trip_us: int, now: Instant) -> LineSpeed | None:
     """The speed of a link's line; nothing if the pool does not serve this or the link was lost."""
     found = None
     try:
@@ -51,7 +51,7 @@ async def measured(streams: Streams, round_trip_us: int, now: Instant) -> Speed 
     return found
 
 
-def kept_speed(file: Path) -> Speed | None:
+def read_speed(file: Path) -> LineSpeed | None:
     """What was measured last; nothing if it was never, or the file is not ours."""
     try:
         kept = json.loads(file.read_bytes()[:_FILE_MAX])
@@ -61,14 +61,16 @@ def kept_speed(file: Path) -> Speed | None:
     if not all(type(number) is int and number >= 0 for number in numbers):
         return None
     down_bps, up_bps, latency_ms, at = numbers
-    return Speed(min(down_bps, _MOST_BPS), min(up_bps, _MOST_BPS), min(latency_ms, _MOST_MS), Instant(at))
+    return LineSpeed(min(down_bps, _MOST_BPS), min(up_bps, _MOST_BPS), min(latency_ms, _MOST_MS), Instant(at))
 
 
-def keep_speed(file: Path, speed: Speed) -> None:
+def write_speed(file: Path, speed: LineSpeed) -> None:
     replace_private_file(file, json.dumps(asdict(speed)) + "\n")
 
 
-async def _step(streams: Streams, size_bytes: int, round_trip_us: int, now: Instant) -> tuple[Speed, int] | None:
+async def _step(
+    streams: DialledStreams, size_bytes: int, round_trip_us: int, now: Instant
+) -> tuple[LineSpeed, int] | None:
     about = json.dumps({"down_bytes": size_bytes, "up_bytes": size_bytes}).encode()
     if (stream := streams.open(PURPOSE, about)) is None:
         return None
@@ -78,7 +80,9 @@ async def _step(streams: Streams, size_bytes: int, round_trip_us: int, now: Inst
         streams.close(stream)
 
 
-async def _timed(stream: Stream, size_bytes: int, round_trip_us: int, now: Instant) -> tuple[Speed, int] | None:
+async def _timed(
+    stream: DialledStream, size_bytes: int, round_trip_us: int, now: Instant
+) -> tuple[LineSpeed, int] | None:
     """The pool sends when it has everything, so its first byte tells when that was."""
     began = steady()
     for _ in range(size_bytes // len(_PIECE)):
@@ -94,7 +98,7 @@ async def _timed(stream: Stream, size_bytes: int, round_trip_us: int, now: Insta
         return None
     up_us, down_us = turned - began - round_trip_us, ended - turned
     latency_ms = min(_MOST_MS, round_trip_us // 1000)
-    speed = Speed(_bps(received - len(first), down_us), _bps(size_bytes, up_us), latency_ms, now)
+    speed = LineSpeed(_bps(received - len(first), down_us), _bps(size_bytes, up_us), latency_ms, now)
     return speed, min(up_us, down_us)
 
 

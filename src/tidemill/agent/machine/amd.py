@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
-from tidemill.agent.machine.driver import Found, failing_device
-from tidemill.agent.machine.driver_calls import Readings, complaint, within, words
+from tidemill.agent.machine.driver import DetectedDevices, failing_device
+from tidemill.agent.machine.driver_calls import DeviceReader, complaint, within, words
 from tidemill.core.nodes.machine.hardware import (
     DEVICES_MAX,
     Device,
@@ -41,17 +41,17 @@ class Amd:
         self._handles: list[Any] = []
         self._devices: list[Device] = []
 
-    def found(self) -> Found:
+    def found(self) -> DetectedDevices:
         """Every device, and the links between them."""
         self._handles, self._devices = [], []
         smi = self._smi or _binding()
         if smi is None:
-            return Found()
+            return DetectedDevices()
         self._smi = smi
         try:
             self._handles = self._begin(smi)[:DEVICES_MAX]
             self._devices = [_device(smi, index, handle) for index, handle in enumerate(self._handles)]
-            return Found(tuple(self._devices), tuple(_links(smi, self._devices, self._handles)))
+            return DetectedDevices(tuple(self._devices), tuple(_links(smi, self._devices, self._handles)))
         except _failures(smi) as error:
             return self._not_begun(smi, error)
 
@@ -71,11 +71,11 @@ class Amd:
         self._begun = True
         return list(smi.amdsmi_get_processor_handles())
 
-    def _not_begun(self, smi: ModuleType, error: Exception) -> Found:
+    def _not_begun(self, smi: ModuleType, error: Exception) -> DetectedDevices:
         if _code(smi, error) in ABSENT:
-            return Found()
+            return DetectedDevices()
         self._devices, self._handles = [failing_device(self.kind, complaint(error))], [None]
-        return Found(tuple(self._devices))
+        return DetectedDevices(tuple(self._devices))
 
 
 def _device(smi: ModuleType, index: int, handle: Any) -> Device:
@@ -128,7 +128,7 @@ def _asked(smi: ModuleType, device: Device, handle: Any) -> DeviceState:
     )
 
 
-def _temperature(smi: ModuleType, handle: Any, readings: Readings) -> int | None:
+def _temperature(smi: ModuleType, handle: Any, readings: DeviceReader) -> int | None:
     """The hottest place, which consumer cards and data-centre cards call by the same name; else the edge."""
     for sensor in (smi.AmdSmiTemperatureType.HOTSPOT, smi.AmdSmiTemperatureType.EDGE):
         now = smi.AmdSmiTemperatureMetric.CURRENT
@@ -175,8 +175,8 @@ def _failures(smi: ModuleType) -> tuple[type[Exception], ...]:
     return (smi.AmdSmiException, ValueError, KeyError, AttributeError, TypeError)
 
 
-def _readings(smi: ModuleType) -> Readings:
-    return Readings(_failures(smi), lambda error: _code(smi, error) in SHRUGS)
+def _readings(smi: ModuleType) -> DeviceReader:
+    return DeviceReader(_failures(smi), lambda error: _code(smi, error) in SHRUGS)
 
 
 def _code(smi: ModuleType, error: Exception) -> str:

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import psutil
 
-from tidemill.core.merkle import Tree, leaf_hash
+from tidemill.core.merkle import MerkleTree, leaf_hash
 from tidemill.core.nodes.challenge.memory import ancestors, filling
-from tidemill.core.nodes.challenge.messages import LEAF_BYTES, Part
+from tidemill.core.nodes.challenge.messages import LEAF_BYTES, ChallengePart
 from tidemill.core.nodes.challenge.multiplication import digests, shown_row
 from tidemill.core.nodes.challenge.tasks import DIGESTS_IN_LEAF, PAGE_BYTES, PAGE_WORDS, MemoryTask, SpeedTask
 from tidemill.core.nodes.machine.hardware import Device, DeviceKind
@@ -33,11 +33,11 @@ _NO_CUPY = "This agent has no CuPy, without which it cannot use a GPU: install t
 _STOPPED = "The challenge was stopped before it was done."
 
 
-class Unable(Exception):
+class DeviceUnable(Exception):
     """A device cannot do what was asked; the text says why, and what to do."""
 
 
-TROUBLE = (Unable, MemoryError, RuntimeError, OSError, ImportError, ValueError)
+TROUBLE = (DeviceUnable, MemoryError, RuntimeError, OSError, ImportError, ValueError)
 """What devices and their libraries raise. Running out of a GPU's memory is a MemoryError too."""
 
 
@@ -50,7 +50,7 @@ class Bench:
     stopped: Event
     digests: bytes = b""
     pages: Any = None
-    trees: dict[Part, Tree] = field(default_factory=dict)
+    trees: dict[ChallengePart, MerkleTree] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.xp = _array_module(self.device)
@@ -66,7 +66,7 @@ class Bench:
         self.digests = b"".join(found)
         leaves = memoryview(self.digests)
         hashes = [leaf_hash(leaves[at : at + LEAF_BYTES]) for at in range(0, len(leaves), LEAF_BYTES)]
-        return self._committed(Part.SPEED, Tree(hashes))
+        return self._committed(ChallengePart.SPEED, MerkleTree(hashes))
 
     def fill(self, task: MemoryTask) -> bytes:
         """Fill the memory and keep it; answers the commitment to its pages."""
@@ -83,14 +83,14 @@ class Bench:
                 )
                 self._go_on()
         self.pages = pages
-        return self._committed(Part.MEMORY, Tree(hashes))
+        return self._committed(ChallengePart.MEMORY, MerkleTree(hashes))
 
     def shown_page(self, task: MemoryTask, place: int) -> bytes:
         """A page, what it was made of, and where each stands in the tree."""
         with self._chosen():
             above = self._page(place - task.width) if place >= task.width else None
             places = [place, *(ancestors(task, place, above) if above is not None else ())]
-            tree = self.trees[Part.MEMORY]
+            tree = self.trees[ChallengePart.MEMORY]
             return b"".join(self._page(at).tobytes() + tree.path(at) for at in places)
 
     def shown_row(self, task: SpeedTask, place: int) -> bytes:
@@ -98,7 +98,7 @@ class Bench:
         leaf = place // DIGESTS_IN_LEAF
         kept = self.digests[leaf * LEAF_BYTES : (leaf + 1) * LEAF_BYTES]
         with self._chosen():
-            return shown_row(task, place, self.xp) + kept + self.trees[Part.SPEED].path(leaf)
+            return shown_row(task, place, self.xp) + kept + self.trees[ChallengePart.SPEED].path(leaf)
 
     def copied_mb_per_s(self, other: "Bench") -> int:
         """How fast bytes go from this device to another one."""
@@ -124,7 +124,7 @@ class Bench:
         chosen: contextlib.AbstractContextManager[Any] = self.xp.cuda.Device(self.ordinal)
         return chosen
 
-    def _committed(self, part: Part, tree: Tree) -> bytes:
+    def _committed(self, part: ChallengePart, tree: MerkleTree) -> bytes:
         self.trees[part] = tree
         return tree.root
 
@@ -133,13 +133,13 @@ class Bench:
 
     def _go_on(self) -> None:
         if self.stopped.is_set():
-            raise Unable(_STOPPED)
+            raise DeviceUnable(_STOPPED)
 
     def _check_room(self, wanted_bytes: int) -> None:
         """An owner's machine has other things to do: of its own memory at most half of what is free is taken."""
         wanted_mib, free_mib = wanted_bytes // 2**20, psutil.virtual_memory().available // 2**20
         if wanted_mib * 2 > free_mib:
-            raise Unable(f"{wanted_mib:,} MiB of memory are asked for and {free_mib:,} MiB are free: free some.")
+            raise DeviceUnable(f"{wanted_mib:,} MiB of memory are asked for and {free_mib:,} MiB are free: free some.")
 
 
 def _array_module(device: Device) -> Any:
@@ -150,7 +150,7 @@ def _array_module(device: Device) -> Any:
     try:
         return importlib.import_module("cupy")
     except ImportError as error:
-        raise Unable(_NO_CUPY) from error
+        raise DeviceUnable(_NO_CUPY) from error
 
 
 def _on_host(array: Any) -> Any:

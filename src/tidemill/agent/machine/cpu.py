@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from tidemill.agent.machine.driver import Found
+from tidemill.agent.machine.driver import DetectedDevices
 from tidemill.agent.machine.driver_calls import within, words
 from tidemill.core.nodes.machine.hardware import Device, DeviceKind, DeviceState
 
@@ -26,17 +26,17 @@ class Cpu:
     name = "The machine"
 
     def __init__(self) -> None:
-        self._busy = Busy()
+        self._busy = CpuUsage()
 
-    def found(self) -> Found:
+    def found(self) -> DetectedDevices:
         kernel = words(f"{platform.system()} {platform.release()}")[:100]
-        return Found((Device(0, DeviceKind.CPU, cpu_model(), "CPU-0", memory_mib(), kernel),))
+        return DetectedDevices((Device(0, DeviceKind.CPU, cpu_model(), "CPU-0", memory_mib(), kernel),))
 
     def states(self) -> Sequence[DeviceState]:
         return [DeviceState(0, self._busy.percent(), memory_used_mib(), temperature_c())]
 
 
-class Busy:
+class CpuUsage:
     """How busy the processor is, counted from one question to the next, whichever thread asks."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from tidemill.core.nodes.machine.hardware import Device, DeviceKind, DeviceLink,
 
 
 @dataclass(frozen=True)
-class Found:
+class DetectedDevices:
     """What a detection found. Devices are numbered within their driver, from 0."""
 
     devices: tuple[Device, ...] = ()
@@ -24,7 +24,7 @@ class Driver(Protocol):
     @property
     def name(self) -> str: ...
 
-    def found(self) -> Found:
+    def found(self) -> DetectedDevices:
         """Every device there is now."""
         ...
 

@@ -23,7 +23,7 @@ class NotAnswering(Fault):
     code = "hardware_not_answering"
 
 
-class Apart:
+class DriverThread:
     """Asks one driver, one question at a time, away from the event loop."""
 
     def __init__(self, name: str) -> None:
@@ -57,7 +57,7 @@ class Apart:
             answer.exception()  # it was seen, also when nobody waits for it any more
 
 
-class Readings:
+class DeviceReader:
     """Reads one device value by value, and keeps the driver's words about the first that failed.
 
     After that the device is asked nothing else: one that is lost answers every question slowly.

@@ -8,7 +8,7 @@ from pathlib import Path
 from tidemill.agent.machine.cpu import cores, cpu_model, memory_mib
 from tidemill.agent.machine.driver_calls import within, words
 from tidemill.agent.sandboxes.bubblewrap.program import VERSION_WITHIN_S, bubblewrap_program, version_of
-from tidemill.core.nodes.machine.hardware import Engine, Machine
+from tidemill.core.nodes.machine.hardware import EngineVersion, Machine
 
 ENGINES = ("docker", "podman")
 """Programs that run containers."""
@@ -38,13 +38,13 @@ def system() -> str:
     return words(told or f"{platform.system()} {platform.version()}")[:100]
 
 
-def engines(within_s: float = VERSION_WITHIN_S) -> Iterator[Engine]:
+def engines(within_s: float = VERSION_WITHIN_S) -> Iterator[EngineVersion]:
     """The engines that are installed. Whether they work is found out by using them."""
     for name in ENGINES:
         if found := shutil.which(name):
-            yield Engine(name, words(version_of(found, within_s)))
+            yield EngineVersion(name, words(version_of(found, within_s)))
     if program := bubblewrap_program():
-        yield Engine("bubblewrap", words(program.version))
+        yield EngineVersion("bubblewrap", words(program.version))
 
 
 def disk_free_mib(home: Path) -> int:

@@ -10,24 +10,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tidemill.agent.machine.amd import Amd
-from tidemill.agent.machine.cpu import Busy, Cpu, memory_used_mib
-from tidemill.agent.machine.driver import Driver, Found, failing_device
-from tidemill.agent.machine.driver_calls import Apart, NotAnswering, complaint
+from tidemill.agent.machine.cpu import Cpu, CpuUsage, memory_used_mib
+from tidemill.agent.machine.driver import DetectedDevices, Driver, failing_device
+from tidemill.agent.machine.driver_calls import DriverThread, NotAnswering, complaint
 from tidemill.agent.machine.host import disk_free_mib, host
 from tidemill.agent.machine.nvidia import Nvidia
 from tidemill.core.nodes.machine.hardware import DEVICES_MAX, LINKS_MAX, DeviceState, Machine, MachineState
-from tidemill.wire.messages import Beat, DeviceBeat
+from tidemill.wire.messages import BeatMessage, DeviceBeatMessage
 
 
 @dataclass(frozen=True)
-class Patience:
+class DriverPatience:
     """How long a driver may take. The first question wakes GPUs that sleep, which takes seconds for each."""
 
     detection_s: float = 60.0
     state_s: float = 5.0
 
 
-PATIENCE = Patience()
+PATIENCE = DriverPatience()
 
 
 class _Part:
@@ -35,8 +35,8 @@ class _Part:
 
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
-        self.found = Found()
-        self._apart = Apart(driver.name)
+        self.found = DetectedDevices()
+        self._apart = DriverThread(driver.name)
         self._silent = False
 
     async def detect(self, within_s: float) -> None:
@@ -56,22 +56,22 @@ class _Part:
         except (NotAnswering, OSError) as failure:
             return [DeviceState(device.index, failing=complaint(failure)) for device in self.found.devices]
 
-    def _as_failing(self, said: str) -> Found:
+    def _as_failing(self, said: str) -> DetectedDevices:
         """What was known of the devices still holds, but for their being well."""
         known = self.found.devices or (failing_device(self.driver.kind, said),)
-        return Found(tuple(replace(device, failing=said) for device in known))
+        return DetectedDevices(tuple(replace(device, failing=said) for device in known))
 
 
 class Hardware:
     """Tells what the machine is (`machine`) and how it is (`state`). Ask for the machine first."""
 
-    def __init__(self, home: Path, patience: Patience = PATIENCE) -> None:
+    def __init__(self, home: Path, patience: DriverPatience = PATIENCE) -> None:
         self._home = home
         self._patience = patience
-        self._host = Apart("The machine")
+        self._host = DriverThread("The machine")
         self._gpus = [_Part(Nvidia()), _Part(Amd())]
         self._cpu = _Part(Cpu())
-        self._busy = Busy()
+        self._busy = CpuUsage()
         self._parts: list[_Part] = []
 
     async def machine(self) -> Machine:
@@ -105,16 +105,16 @@ class Hardware:
             return 0
 
 
-def beat_of(state: MachineState, number: int, round_trip_ms: int | None) -> Beat:
+def beat_of(state: MachineState, number: int, round_trip_ms: int | None) -> BeatMessage:
     """The state as a heartbeat carries it. That a device fails is told by the machine's facts."""
     devices = [
-        DeviceBeat(device.utilisation_pct, device.memory_used_mib, device.temperature_c, device.power_w)
+        DeviceBeatMessage(device.utilisation_pct, device.memory_used_mib, device.temperature_c, device.power_w)
         for device in state.devices
     ]
-    return Beat(number, state.cpu_pct, state.memory_used_mib, state.disk_free_mib, round_trip_ms, devices)
+    return BeatMessage(number, state.cpu_pct, state.memory_used_mib, state.disk_free_mib, round_trip_ms, devices)
 
 
-def _joined(around: Machine, found: Sequence[Found]) -> Machine:
+def _joined(around: Machine, found: Sequence[DetectedDevices]) -> Machine:
     """Devices numbered through, and their links with them."""
     devices, links, first = [], [], 0
     for one in found:

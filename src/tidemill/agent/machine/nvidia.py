@@ -11,8 +11,8 @@ from typing import Any
 
 import pynvml  # type: ignore[import-untyped]
 
-from tidemill.agent.machine.driver import Found, failing_device
-from tidemill.agent.machine.driver_calls import Readings, complaint, within, words
+from tidemill.agent.machine.driver import DetectedDevices, failing_device
+from tidemill.agent.machine.driver_calls import DeviceReader, complaint, within, words
 from tidemill.core.nodes.machine.hardware import (
     DEVICES_MAX,
     Device,
@@ -64,7 +64,7 @@ class Nvidia:
         self._handles: list[Any] = []
         self._devices: list[Device] = []
 
-    def found(self) -> Found:
+    def found(self) -> DetectedDevices:
         """Every device, and the links between them."""
         self._handles, self._devices = [], []
         try:
@@ -74,7 +74,7 @@ class Nvidia:
             return self._not_begun(error)
         for index in range(count):
             self._add(index)
-        return Found(tuple(self._devices), tuple(_links(self._devices, self._handles)))
+        return DetectedDevices(tuple(self._devices), tuple(_links(self._devices, self._handles)))
 
     def states(self) -> Sequence[DeviceState]:
         """How each device of the last detection is."""
@@ -88,11 +88,11 @@ class Nvidia:
         pynvml.nvmlInit()
         self._begun = True
 
-    def _not_begun(self, error: Exception) -> Found:
+    def _not_begun(self, error: Exception) -> DetectedDevices:
         if isinstance(error, pynvml.NVMLError) and error.value in ABSENT:
-            return Found()
+            return DetectedDevices()
         self._devices, self._handles = [failing_device(self.kind, complaint(error))], [None]
-        return Found(tuple(self._devices))
+        return DetectedDevices(tuple(self._devices))
 
     def _add(self, index: int) -> None:
         readings = _readings()
@@ -101,7 +101,7 @@ class Nvidia:
         self._devices.append(_device(index, handle, readings))
 
 
-def _device(index: int, handle: Any, readings: Readings) -> Device:
+def _device(index: int, handle: Any, readings: DeviceReader) -> Device:
     name = readings.must("", pynvml.nvmlDeviceGetName, handle)
     uuid = readings.must("", pynvml.nvmlDeviceGetUUID, handle)
     memory = readings.must(None, pynvml.nvmlDeviceGetMemoryInfo, handle)
@@ -125,7 +125,7 @@ def _device(index: int, handle: Any, readings: Readings) -> Device:
     )
 
 
-def _pcie(handle: Any, readings: Readings) -> Pcie | None:
+def _pcie(handle: Any, readings: DeviceReader) -> Pcie | None:
     generation = readings.may(None, pynvml.nvmlDeviceGetMaxPcieLinkGeneration, handle)
     width = readings.may(None, pynvml.nvmlDeviceGetMaxPcieLinkWidth, handle)
     return Pcie(within(1, generation, 20), within(1, width, 64)) if generation and width else None
@@ -152,7 +152,7 @@ def _state(device: Device, handle: Any) -> DeviceState:
     )
 
 
-def _temperature(handle: Any, readings: Readings) -> int | None:
+def _temperature(handle: Any, readings: DeviceReader) -> int | None:
     """Newer drivers have another function for it than older ones."""
     newer = readings.may(None, pynvml.nvmlDeviceGetTemperatureV, handle, pynvml.NVML_TEMPERATURE_GPU)
     if newer is not None:
@@ -164,7 +164,7 @@ def _temperature(handle: Any, readings: Readings) -> int | None:
 _ECC_KINDS = (pynvml.NVML_MEMORY_ERROR_TYPE_CORRECTED, pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED)
 
 
-def _ecc_errors(handle: Any, readings: Readings, kind: int) -> int | None:
+def _ecc_errors(handle: Any, readings: DeviceReader, kind: int) -> int | None:
     """Since the driver was loaded."""
     errors = readings.may(None, pynvml.nvmlDeviceGetTotalEccErrors, handle, kind, pynvml.NVML_VOLATILE_ECC)
     return None if errors is None else within(0, errors, 2**53)
@@ -207,7 +207,7 @@ def _link(device: Device, other: int, handle: Any, count: int) -> DeviceLink:
     return DeviceLink(device.index, other, LinkKind.NVLINK, count, generation, gb_per_s)
 
 
-def _speed(handle: Any, readings: Readings) -> int | None:
+def _speed(handle: Any, readings: DeviceReader) -> int | None:
     """What one link carries one way, where the driver tells."""
     values = readings.may(None, pynvml.nvmlDeviceGetFieldValues, handle, [pynvml.NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON])
     if values is None or values[0].nvmlReturn != pynvml.NVML_SUCCESS or not values[0].value.uiVal:
@@ -225,8 +225,8 @@ def _bus_text(place: Any) -> str:
     return f"{place.domain:08x}:{place.bus:02x}:{place.device:02x}"
 
 
-def _readings() -> Readings:
-    return Readings(FAILURES, lambda error: isinstance(error, pynvml.NVMLError) and error.value in SHRUGS)
+def _readings() -> DeviceReader:
+    return DeviceReader(FAILURES, lambda error: isinstance(error, pynvml.NVMLError) and error.value in SHRUGS)
 
 
 def _mib(size_bytes: int) -> int:

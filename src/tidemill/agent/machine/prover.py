@@ -15,21 +15,21 @@ from typing import Any, TypeVar
 
 import structlog
 
-from tidemill.agent.machine.bench import TROUBLE, Bench, Unable
+from tidemill.agent.machine.bench import TROUBLE, Bench, DeviceUnable
 from tidemill.core.bounded_json import Malformed
 from tidemill.core.nodes.challenge.messages import (
     CHALLENGE,
-    Answer,
+    AnswerStep,
+    ChallengeAnswer,
+    ChallengeInstruction,
+    ChallengePart,
     DeviceDraw,
+    DevicePair,
     DeviceTask,
     LinkRate,
-    Order,
-    Pair,
-    Part,
-    Step,
     answer_bytes,
     as_text,
-    order_of,
+    instruction_of,
 )
 from tidemill.core.nodes.machine.hardware import DEVICES_MAX, Device
 from tidemill.wire.messages import Facts, Report
@@ -64,7 +64,7 @@ class Prover:
 
     async def take(self, body: bytes) -> None:
         """Begin what an order asks for. One that comes twice is begun once."""
-        order = order_of(body)
+        order = instruction_of(body)
         if isinstance(order, Malformed):
             log.warning("order not understood", kind=KIND, cause=order.sentence)
         elif len({task.index for task in order.tasks}) < len(order.tasks):
@@ -97,58 +97,64 @@ class Prover:
             self._work.benches.clear()  # the timer that ends a challenge holds its work until then
             self._work = None
 
-    async def _prove(self, order: Order, work: _Work) -> None:
+    async def _prove(self, order: ChallengeInstruction, work: _Work) -> None:
         asyncio.get_running_loop().call_later(order.keep_s, self._free_if, work)
         await asyncio.gather(*(self._prove_device(order, work, task) for task in order.tasks))
         if rates := await self._link_rates(order.pairs, work):
-            await self._say(Answer(order.challenge, rates[0].one, Step.LINKS, links=tuple(rates)))
+            await self._say(ChallengeAnswer(order.challenge, rates[0].one, AnswerStep.LINKS, links=tuple(rates)))
 
     def _free_if(self, work: _Work) -> None:
         if self._work is work:
             self._free()
 
-    async def _prove_device(self, order: Order, work: _Work, task: DeviceTask) -> None:
+    async def _prove_device(self, order: ChallengeInstruction, work: _Work, task: DeviceTask) -> None:
         try:
             bench = work.benches[task.index] = await self._in_thread(self._bench, work, task.index)
             root = await self._in_thread(bench.multiply, task.speed)
-            await self._commit(order, task, Part.SPEED, root)
+            await self._commit(order, task, ChallengePart.SPEED, root)
             root = await self._in_thread(bench.fill, task.memory)
-            await self._commit(order, task, Part.MEMORY, root)
+            await self._commit(order, task, ChallengePart.MEMORY, root)
         except TROUBLE as trouble:
             await self._cannot(order, work, task.index, trouble)
 
-    async def _show(self, order: Order, work: _Work) -> None:
+    async def _show(self, order: ChallengeInstruction, work: _Work) -> None:
         await asyncio.gather(*(self._show_device(order, work, draw) for draw in order.draws))
         self._free_if(work)
 
-    async def _show_device(self, order: Order, work: _Work, draw: DeviceDraw) -> None:
+    async def _show_device(self, order: ChallengeInstruction, work: _Work, draw: DeviceDraw) -> None:
         task, bench = work.tasks.get(draw.index), work.benches.get(draw.index)
-        if task is None or bench is None or Part.MEMORY not in bench.trees:
+        if task is None or bench is None or ChallengePart.MEMORY not in bench.trees:
             return
         try:
             for place in draw.rows:
-                await self._open(order, bench, Part.SPEED, place, bench.shown_row, task.speed)
+                await self._open(order, bench, ChallengePart.SPEED, place, bench.shown_row, task.speed)
             for place in draw.pages:
-                await self._open(order, bench, Part.MEMORY, place, bench.shown_page, task.memory)
+                await self._open(order, bench, ChallengePart.MEMORY, place, bench.shown_page, task.memory)
         except TROUBLE as trouble:
             await self._cannot(order, work, draw.index, trouble)
 
     async def _open(
-        self, order: Order, bench: Bench, part: Part, place: int, shown: Callable[[T, int], bytes], task: T
+        self,
+        order: ChallengeInstruction,
+        bench: Bench,
+        part: ChallengePart,
+        place: int,
+        shown: Callable[[T, int], bytes],
+        task: T,
     ) -> None:
         content = as_text(await self._in_thread(shown, task, place))
-        await self._say(Answer(order.challenge, bench.device.index, Step.OPENING, part, place, content))
+        await self._say(ChallengeAnswer(order.challenge, bench.device.index, AnswerStep.OPENING, part, place, content))
 
-    async def _commit(self, order: Order, task: DeviceTask, part: Part, root: bytes) -> None:
-        await self._say(Answer(order.challenge, task.index, Step.COMMITMENT, part, shown=as_text(root)))
+    async def _commit(self, order: ChallengeInstruction, task: DeviceTask, part: ChallengePart, root: bytes) -> None:
+        await self._say(ChallengeAnswer(order.challenge, task.index, AnswerStep.COMMITMENT, part, shown=as_text(root)))
 
-    async def _cannot(self, order: Order, work: _Work, index: int, trouble: Exception) -> None:
+    async def _cannot(self, order: ChallengeInstruction, work: _Work, index: int, trouble: Exception) -> None:
         log.warning("challenge impossible", device=index, cause=str(trouble))
         if not work.stopped.is_set():
             words = str(trouble) or type(trouble).__name__
-            await self._say(Answer(order.challenge, index, Step.CANNOT, words=words))
+            await self._say(ChallengeAnswer(order.challenge, index, AnswerStep.CANNOT, words=words))
 
-    async def _link_rates(self, pairs: Sequence[Pair], work: _Work) -> list[LinkRate]:
+    async def _link_rates(self, pairs: Sequence[DevicePair], work: _Work) -> list[LinkRate]:
         """One pair after the other, when nothing else is going on. What cannot be measured counts as no link."""
         rates = []
         for pair in pairs:
@@ -159,7 +165,7 @@ class Prover:
                     rates.append(LinkRate(pair.one, pair.other, rate))
         return rates
 
-    async def _say(self, answer: Answer) -> None:
+    async def _say(self, answer: ChallengeAnswer) -> None:
         await self._report(Facts(KIND, answer_bytes(answer)))
 
     async def _in_thread(self, call: Callable[..., T], *arguments: Any) -> T:
@@ -169,6 +175,6 @@ class Prover:
         devices = self._devices()
         device = next((one for one in devices if one.index == index), None)
         if device is None:
-            raise Unable(f"There is no device {index} any more: let the agent detect the hardware again.")
+            raise DeviceUnable(f"There is no device {index} any more: let the agent detect the hardware again.")
         ordinal = sum(one.kind is device.kind for one in devices[: devices.index(device)])
         return Bench(device, ordinal, work.stopped)

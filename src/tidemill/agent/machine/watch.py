@@ -11,16 +11,16 @@ from random import Random
 
 import structlog
 
-from tidemill.agent.link.speed import keep_speed, kept_speed, measured
+from tidemill.agent.link.speed import measure_line, read_speed, write_speed
 from tidemill.agent.machine import Hardware
-from tidemill.agent.standing import Standing
+from tidemill.agent.standing import AgentStanding
 from tidemill.core.clock import DAY
 from tidemill.core.faults import Fault
 from tidemill.core.nodes.machine.hardware import Network, facts_of
 from tidemill.core.nodes.rules.rule_book import rules_of
 from tidemill.host.clocks import wall
-from tidemill.link.dialled.reports import Reporting
-from tidemill.link.dialled.session import Session
+from tidemill.link.dialled.reports import Reporter
+from tidemill.link.dialled.session import LinkSession
 
 log = structlog.get_logger()
 
@@ -34,7 +34,7 @@ class MachineWatch:
     """Knows the machine, and sees to it that the pool does."""
 
     def __init__(
-        self, standing: Standing, reporting: Reporting, hardware: Hardware, dice: Random, speed_file: Path
+        self, standing: AgentStanding, reporting: Reporter, hardware: Hardware, dice: Random, speed_file: Path
     ) -> None:
         self.detected = asyncio.Event()
         self._standing = standing
@@ -42,14 +42,14 @@ class MachineWatch:
         self._hardware = hardware
         self._dice = dice
         self._speed_file = speed_file
-        self._session: Session | None = None
+        self._session: LinkSession | None = None
         self._again = asyncio.Event()
-        standing.speed = kept_speed(speed_file)
+        standing.speed = read_speed(speed_file)
 
     def look_again(self) -> None:
         self._again.set()
 
-    def linked(self, session: Session) -> None:
+    def linked(self, session: LinkSession) -> None:
         self._session = session
 
     async def detecting(self) -> None:
@@ -92,15 +92,15 @@ class MachineWatch:
             self._standing.complain("machine", None)
             await self.tell()
 
-    async def _measure(self, session: Session) -> None:
+    async def _measure(self, session: LinkSession) -> None:
         assert session.round_trip_us is not None
-        speed = await measured(session.streams, session.round_trip_us, wall())
+        speed = await measure_line(session.streams, session.round_trip_us, wall())
         if speed is None:
             return
         self._standing.speed = speed
         self._standing.news.set()
         try:
-            await asyncio.to_thread(keep_speed, self._speed_file, speed)
+            await asyncio.to_thread(write_speed, self._speed_file, speed)
         except OSError as error:
             log.warning("speed not kept", cause=str(error))
         await self.tell()

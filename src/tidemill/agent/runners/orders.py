@@ -13,29 +13,29 @@ from typing import Any
 from tidemill.agent.sandboxes.bubblewrap.runtime import PythonRuntime
 from tidemill.core.bounded_json import json_bytes
 from tidemill.core.jobs.kinds import work_of
-from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.kinds.task import Task
-from tidemill.core.jobs.sandboxes import Mount, Order
+from tidemill.core.jobs.sandboxes import Mount, RunSpecification
 
 INPUTS = PurePosixPath("/inputs")
 SAME_EVERYWHERE = {"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
-def program_order(
+def specify_program_run(
     task: Task,
     name: str,
     inputs: Mapping[str, Path],
     python: PythonRuntime,
     program: str,
     more: Mapping[str, object] | None = None,
-) -> Order:
+) -> RunSpecification:
     """The run of one of our programs; `more` is what it is told beside the work and its inputs."""
     places = {one.name: str(INPUTS / one.name) for one in task.inputs}
     told = {"work": json.loads(json_bytes(checked_work(task))), "inputs": places, **(more or {})}
     argument = json.dumps(told, ensure_ascii=False, separators=(",", ":"))
     command = python.module(f"tidemill.agent.inside.{program}", argument, more=environment(task))
-    return Order(name, command, task.limits, (*python.mounts, *input_mounts(task, inputs)))
+    return RunSpecification(name, command, task.limits, (*python.mounts, *input_mounts(task, inputs)))
 
 
 def environment(task: Task) -> dict[str, str]:
@@ -49,5 +49,5 @@ def input_mounts(task: Task, inputs: Mapping[str, Path]) -> tuple[Mount, ...]:
 def checked_work(task: Task) -> Any:
     """The work of a task that was accepted."""
     work = work_of(task)
-    assert not isinstance(work, Objection), "only a task that fits its kind is accepted"
+    assert not isinstance(work, TaskObjection), "only a task that fits its kind is accepted"
     return work

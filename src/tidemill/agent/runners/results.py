@@ -10,15 +10,15 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from tidemill.agent.runners.interface import OUT, Result
+from tidemill.agent.runners.interface import OUT, ResultFiles
 from tidemill.agent.sandboxes.outputs import open_output, regular_files
-from tidemill.core.jobs.kinds.kind import KindRefusal, Objection, Output
+from tidemill.core.jobs.kinds.kind import KindRefusal, OutputFile, TaskObjection
 
-Look = Callable[[BinaryIO], str | None]
+FileCheck = Callable[[BinaryIO], str | None]
 """What is wrong with an open file, in a sentence; None if nothing is."""
 
 
-def one_file(work: Path, output: Output, look: Look) -> Result | Objection:
+def one_file(work: Path, output: OutputFile, look: FileCheck) -> ResultFiles | TaskObjection:
     """The result of a kind that makes one file, which is this one."""
     if _is_directory(work) and (names := sorted(os.listdir(work / OUT))) != [output.name]:
         return _wrong(f"The result must be the file {output.name} alone; there are {len(names):,} entries.")
@@ -31,13 +31,13 @@ def one_file(work: Path, output: Output, look: Look) -> Result | Objection:
         if size_bytes != output.exact_bytes:
             return _wrong(f"{output.name} has {size_bytes:,} bytes, and must have {output.exact_bytes:,}.")
         sentence = look(file)
-    return _wrong(sentence) if sentence else Result((PurePosixPath(output.name),), size_bytes)
+    return _wrong(sentence) if sentence else ResultFiles((PurePosixPath(output.name),), size_bytes)
 
 
-def any_files(work: Path, most_bytes: int, entries_max: int) -> Result | Objection:
+def any_files(work: Path, most_bytes: int, entries_max: int) -> ResultFiles | TaskObjection:
     """The result of a customer's own program: the regular files below `out`, be it none."""
     if not os.path.lexists(work / OUT):
-        return Result((), 0)
+        return ResultFiles((), 0)
     if not _is_directory(work):
         return _wrong(f"{OUT} must be a directory.")
     files = tuple(regular_files(work / OUT, entries_max))
@@ -47,10 +47,10 @@ def any_files(work: Path, most_bytes: int, entries_max: int) -> Result | Objecti
         return _wrong(f"Every file below {OUT} must be readable for its owner.")
     if size_bytes > most_bytes:
         return _wrong(f"The result has {size_bytes:,} bytes, and may have {most_bytes:,}.")
-    return Result(files, size_bytes)
+    return ResultFiles(files, size_bytes)
 
 
-def begins_with(header: bytes) -> Look:
+def begins_with(header: bytes) -> FileCheck:
     """For files whose first bytes are known."""
     return lambda file: None if file.read(len(header)) == header else "The result's header is not what it must be."
 
@@ -70,5 +70,5 @@ def _is_directory(work: Path) -> bool:
         return False
 
 
-def _wrong(figures: str) -> Objection:
-    return Objection(KindRefusal.RESULT_WRONG, figures)
+def _wrong(figures: str) -> TaskObjection:
+    return TaskObjection(KindRefusal.RESULT_WRONG, figures)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidemill.core.jobs.sandboxes import MIB, Ability, Limits
+from tidemill.core.jobs.sandboxes import MIB, Ability, RunLimits
 
 CONTROLLERS = {"memory": Ability.MEMORY, "pids": Ability.PIDS, "cpu": Ability.CPU}
 PREFIX = "tidemill-"
@@ -27,7 +27,7 @@ SUPERVISORS = 2
 
 
 @dataclass(frozen=True)
-class Parents:
+class ParentGroups:
     """The agent's own group for each controller that can be used, and which of them are of the unified kind."""
 
     places: dict[str, Path]
@@ -38,10 +38,10 @@ class Parents:
         return frozenset(CONTROLLERS[name] for name in self.places)
 
 
-class Groups:
+class RunGroups:
     """The groups of one run."""
 
-    def __init__(self, parents: Parents, name: str) -> None:
+    def __init__(self, parents: ParentGroups, name: str) -> None:
         self._unified = parents.unified
         self._of = {controller: place / f"{PREFIX}{name}" for controller, place in parents.places.items()}
         self.places = sorted(set(self._of.values()))
@@ -50,7 +50,7 @@ class Groups:
         for place in self.places:
             place.mkdir()
 
-    def limit(self, limits: Limits) -> None:
+    def limit(self, limits: RunLimits) -> None:
         for controller, place in self._of.items():
             _limit(place, controller, controller in self._unified, limits)
 
@@ -82,7 +82,7 @@ def _oom_kills(place: Path, is_unified: bool) -> int | None:
     return sum(counts) if counts else None
 
 
-def usable_parents(name: str) -> Parents:
+def usable_parents(name: str) -> ParentGroups:
     """Which controllers can be used; `name` is of a group made for the trial and removed at once."""
     places: dict[str, Path] = {}
     unified: set[str] = set()
@@ -92,10 +92,10 @@ def usable_parents(name: str) -> Parents:
                 places[controller] = place
                 unified |= {controller} if is_unified else set()
                 break
-    return Parents(places, frozenset(unified))
+    return ParentGroups(places, frozenset(unified))
 
 
-def remove_abandoned(parents: Parents, now_s: float) -> int:
+def remove_abandoned(parents: ParentGroups, now_s: float) -> int:
     """Remove old groups without a process: of an agent that was killed with its launcher, and whose place is gone.
 
     A seat that waits for a run is a process in its groups, and the kernel removes no group that has one.
@@ -165,7 +165,7 @@ def _tried(place: Path, controller: str, is_unified: bool) -> bool:
     except OSError:
         return False
     try:
-        _limit(place, controller, is_unified, Limits(seconds=1, memory_bytes=64 * MIB))
+        _limit(place, controller, is_unified, RunLimits(seconds=1, memory_bytes=64 * MIB))
     except OSError:
         return False
     finally:
@@ -198,7 +198,7 @@ def step_aside(place: Path) -> None:
     (aside / "cgroup.procs").write_text(str(os.getpid()))
 
 
-def _limit(place: Path, controller: str, is_unified: bool, limits: Limits) -> None:
+def _limit(place: Path, controller: str, is_unified: bool, limits: RunLimits) -> None:
     for name, value in _values(controller, is_unified, limits).items():
         try:
             _write(f"{place}/{name}", value)
@@ -220,7 +220,7 @@ _OPTIONAL = {"memory.memsw.limit_in_bytes", "memory.swap.max", "memory.oom.group
 """Not there where the kernel cannot swap, or is too old to end all processes of a group at once."""
 
 
-def _values(controller: str, is_unified: bool, limits: Limits) -> dict[str, str]:
+def _values(controller: str, is_unified: bool, limits: RunLimits) -> dict[str, str]:
     memory, quota = str(limits.memory_bytes), str(max(1000, int(limits.cpu_share * PERIOD_US)))
     if controller == "pids":
         return {"pids.max": str(limits.pids + SUPERVISORS)}

@@ -14,13 +14,13 @@ from itertools import islice
 from pathlib import Path
 
 from tidemill.agent.sandboxes.outputs import DEPTH_MAX
-from tidemill.core.jobs.sandboxes import MIB, Limits
+from tidemill.core.jobs.sandboxes import MIB, RunLimits
 
 SPARE_BYTES = 512 * MIB
 FEW = 100
 
 
-def too_much_disk(work: Path, pids: list[int], limits: Limits) -> bool:
+def too_much_disk(work: Path, pids: list[int], limits: RunLimits) -> bool:
     """Whether a run has more than it may, or the machine has too little left for anybody."""
     free = os.statvfs(work)
     if free.f_bavail * free.f_frsize < SPARE_BYTES:
@@ -29,12 +29,12 @@ def too_much_disk(work: Path, pids: list[int], limits: Limits) -> bool:
     return seen is None or seen + _deleted_bytes(work, pids) > limits.disk_bytes
 
 
-def surely_little_disk(work: Path, limits: Limits) -> bool:
+def surely_little_disk(work: Path, limits: RunLimits) -> bool:
     """Whether a look at no more than a few entries shows that an ended run took no more than it may."""
     return not too_much_disk(work, [], replace(limits, work_entries=min(FEW, limits.work_entries)))
 
 
-def _tree_bytes(work: Path, limits: Limits) -> int | None:
+def _tree_bytes(work: Path, limits: RunLimits) -> int | None:
     """Bytes on disk below a directory; None once there are too many entries, or too deep.
 
     The task may swap a directory for a link while we look: then it is charged for what is not its own.

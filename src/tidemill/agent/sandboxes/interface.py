@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tidemill.core.faults import Fault
-from tidemill.core.jobs.sandboxes import Enforced, Order, Outcome
+from tidemill.core.jobs.sandboxes import Enforcement, RunOutcome, RunSpecification
 
 
 class SandboxFault(Fault):
@@ -21,7 +21,7 @@ class SandboxFault(Fault):
     code = "sandbox_unusable"
 
 
-class Stream(Enum):
+class OutputStream(Enum):
     OUTPUT = "stdout"
     ERRORS = "stderr"
 
@@ -31,24 +31,24 @@ async def nothing(work: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Told:
+class RunListener:
     """Whom a run tells: `heard` as it prints, `prepared` before it starts, `collected` after its last process ended.
 
     The last two get the work directory. What is in it afterwards was made by the task: see `outputs.py`.
     """
 
-    heard: Callable[[Stream, bytes], None]
+    heard: Callable[[OutputStream, bytes], None]
     prepared: Callable[[Path], Awaitable[None]] = nothing
     collected: Callable[[Path], Awaitable[None]] = nothing
 
 
 class Sandbox(Protocol):
-    enforced: Enforced
+    enforced: Enforcement
     description: str
     """Which program it is, its version and its place, for the machine's owner."""
 
     @abstractmethod
-    async def run(self, order: Order, told: Told) -> Outcome:
+    async def run(self, order: RunSpecification, told: RunListener) -> RunOutcome:
         """Run to the end. Cancelling the caller ends the run at once, too."""
 
     @abstractmethod

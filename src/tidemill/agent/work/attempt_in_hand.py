@@ -4,11 +4,11 @@ import asyncio
 from dataclasses import dataclass, field
 from enum import Enum
 
-from tidemill.agent.work.attempt_progress import Telling
-from tidemill.agent.work.attempts import Attempt
-from tidemill.agent.work.workshop import PRIORITIES, Doable
+from tidemill.agent.work.attempt_progress import AttemptProgress
+from tidemill.agent.work.attempts import AttemptDirectory
+from tidemill.agent.work.workshop import PRIORITIES, FeasibleTask
 from tidemill.core.clock import Instant
-from tidemill.core.nodes.queue import Start, Waiting
+from tidemill.core.nodes.queue import AttemptStart, QueuedAttempt
 
 
 class Stage(Enum):
@@ -26,7 +26,7 @@ OCCUPYING = (Stage.FETCHING, Stage.RUNNING, Stage.SEALING)
 """While it is so far, its share of the machine is its own."""
 
 
-class Unwanted(Enum):
+class StopReason(Enum):
     """Why an attempt is stopped: the pool wants it no more, or this machine cannot go on with it."""
 
     CALLED_OFF = "called off"
@@ -34,17 +34,17 @@ class Unwanted(Enum):
 
 
 @dataclass
-class InHand:
+class AttemptInHand:
     """One attempt. `deadline` and `since` are by the clock that nobody sets. One with a receipt has no `doable`."""
 
-    attempt: Attempt
+    attempt: AttemptDirectory
     since: Instant
     deadline: Instant
-    doable: Doable | None = None
-    telling: Telling | None = None
-    start: Start | None = None
+    doable: FeasibleTask | None = None
+    telling: AttemptProgress | None = None
+    start: AttemptStart | None = None
     stage: Stage = Stage.WAITING
-    unwanted: Unwanted | None = None
+    unwanted: StopReason | None = None
     sentence: str = ""
     seen_to: "asyncio.Task[None] | None" = None
     has_begun: bool = False
@@ -56,19 +56,19 @@ class InHand:
         return self.attempt.offer.lease
 
     @property
-    def waiting(self) -> Waiting:
+    def waiting(self) -> QueuedAttempt:
         """As the queue sees it."""
         assert self.doable is not None
         priority = PRIORITIES[self.doable.task.priority]
-        return Waiting(self.attempt.id, self.doable.share, priority, self.since, self.deadline)
+        return QueuedAttempt(self.attempt.id, self.doable.share, priority, self.since, self.deadline)
 
-    def occupy(self, start: Start) -> None:
+    def occupy(self, start: AttemptStart) -> None:
         self.start = start
         self.stage = Stage.FETCHING
 
-    def stop(self, why: Unwanted, sentence: str = "") -> None:
+    def stop(self, why: StopReason, sentence: str = "") -> None:
         """Let whoever sees to it end it. The first reason counts, unless the pool wants it no more at all."""
-        if self.unwanted is None or why is Unwanted.CALLED_OFF:
+        if self.unwanted is None or why is StopReason.CALLED_OFF:
             self.unwanted, self.sentence = why, sentence
         if self.seen_to is not None and self.has_begun and not self.is_ending:
             self.seen_to.cancel()  # a task that was cancelled before its first step could not clean up

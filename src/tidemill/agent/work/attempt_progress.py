@@ -4,15 +4,15 @@ Progress only grows, and is told at most once a second; printed lines are bounde
 way when there is no room; nothing depends on them.
 """
 
-from tidemill.core.jobs.task_output import TaskOutput, Told
-from tidemill.link.dialled.reports import Reporting
-from tidemill.wire.messages import LogLines, Offer, Progress
+from tidemill.core.jobs.task_output import OutputLines, TaskOutput
+from tidemill.link.dialled.reports import Reporter
+from tidemill.wire.messages import Assignment, LogLines, ProgressMessage
 
 
-class Telling:
+class AttemptProgress:
     """One attempt that runs."""
 
-    def __init__(self, reporting: Reporting, offer: Offer) -> None:
+    def __init__(self, reporting: Reporter, offer: Assignment) -> None:
         self._reporting = reporting
         self._offer = offer
         self._output = TaskOutput()
@@ -34,14 +34,14 @@ class Telling:
         """Call it once a second."""
         if self.share_ppm > self._told_ppm:
             self._told_ppm = self.share_ppm
-            await self._reporting.report(Progress(self._offer.attempt_id, self._offer.lease, self.share_ppm))
+            await self._reporting.report(ProgressMessage(self._offer.attempt_id, self._offer.lease, self.share_ppm))
         await self._tell_lines(self._output.due())
 
     async def tell_rest(self) -> None:
         """It prints no more."""
         await self._tell_lines(self._output.rest())
 
-    async def _tell_lines(self, runs: list[Told]) -> None:
+    async def _tell_lines(self, runs: list[OutputLines]) -> None:
         for told in runs:
             lines = LogLines(self._offer.attempt_id, self._offer.lease, told.first, list(told.lines))
             await self._reporting.report(lines)

@@ -19,39 +19,39 @@ from uuid import UUID
 from tidemill.agent.inside.dialogue import EXIT_UNABLE
 from tidemill.agent.runners import OUT
 from tidemill.agent.sandboxes.bubblewrap.runtime import python_runtime
-from tidemill.agent.sandboxes.interface import Stream, Told
-from tidemill.agent.work.attempt_in_hand import InHand, Stage
-from tidemill.agent.work.device_grants import granted
-from tidemill.agent.work.sealed_results import Recipients, Sealed, seal_files
+from tidemill.agent.sandboxes.interface import OutputStream, RunListener
+from tidemill.agent.work.attempt_in_hand import AttemptInHand, Stage
+from tidemill.agent.work.device_grants import grants_for
+from tidemill.agent.work.sealed_results import ResultRecipients, SealedResult, seal_files
 from tidemill.agent.work.workshop import Inputs
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import Fault
 from tidemill.core.jobs.kinds import KINDS
-from tidemill.core.jobs.kinds.kind import NumericClass, Objection
-from tidemill.core.jobs.receipts import CLASS_MAX_BYTES, REASON_MAX_BYTES, Outcome, Receipt
-from tidemill.core.jobs.results import KEY_BYTES, Bound
-from tidemill.core.jobs.sandboxes import Ending, Order
-from tidemill.core.jobs.sandboxes import Outcome as Ran
+from tidemill.core.jobs.kinds.kind import NumericClass, TaskObjection
+from tidemill.core.jobs.receipts import CLASS_MAX_BYTES, REASON_MAX_BYTES, AttemptOutcome, Receipt
+from tidemill.core.jobs.results import KEY_BYTES, ResultBinding
+from tidemill.core.jobs.sandboxes import RunEnding, RunSpecification
+from tidemill.core.jobs.sandboxes import RunOutcome as Ran
 from tidemill.core.nodes.machine.hardware import Device
 from tidemill.host.clocks import steady, wall
 
 _NO_EXIT_CODE = -1
 
 
-class GivenBack(Exception):
+class AttemptGivenBack(Exception):
     """The attempt was not carried out, for a reason that lies with this machine. The text says which."""
 
 
-class CarryingOut:
+class AttemptRun:
     """One attempt, from its inputs to its receipt."""
 
-    def __init__(self, held: InHand, node_id: UUID, devices: Sequence[Device], processor: str) -> None:
+    def __init__(self, held: AttemptInHand, node_id: UUID, devices: Sequence[Device], processor: str) -> None:
         assert held.doable is not None
         assert held.telling is not None
         self._held, self._doable, self._telling = held, held.doable, held.telling
         self._node_id = node_id
         self._devices, self._processor = devices, processor
-        self._left: Sealed | str = "It left no result."
+        self._left: SealedResult | str = "It left no result."
         self._is_stopped = threading.Event()
 
     async def run(self, inputs: Inputs) -> Receipt:
@@ -59,9 +59,9 @@ class CarryingOut:
         try:
             return await self._run(inputs)
         except Fault as fault:
-            raise GivenBack(str(fault)) from None
+            raise AttemptGivenBack(str(fault)) from None
         except OSError as error:
-            raise GivenBack(f"A file could not be used on this machine: {error.strerror or error}.") from None
+            raise AttemptGivenBack(f"A file could not be used on this machine: {error.strerror or error}.") from None
         finally:
             self._is_stopped.set()
 
@@ -72,7 +72,7 @@ class CarryingOut:
                 async with asyncio.timeout(self._left_s()):
                     files = await self._fetched(inputs, used)
             except TimeoutError:
-                raise GivenBack("The deadline passed while the inputs were fetched.") from None
+                raise AttemptGivenBack("The deadline passed while the inputs were fetched.") from None
             return await self._run_program(self._order(files))
 
     async def _fetched(self, inputs: Inputs, used: AsyncExitStack) -> dict[str, Path]:
@@ -84,7 +84,7 @@ class CarryingOut:
     def _left_s(self) -> float:
         return (self._held.deadline - steady()) / SECOND
 
-    def _order(self, files: dict[str, Path]) -> Order:
+    def _order(self, files: dict[str, Path]) -> RunSpecification:
         """What the sandbox is to do: as the runner says, within the time that is left and on the devices given."""
         left_s = max(0.001, self._left_s())
         doable = self._doable
@@ -92,22 +92,22 @@ class CarryingOut:
         return replace(
             order,
             limits=replace(order.limits, seconds=min(order.limits.seconds, left_s)),
-            granted=granted(self._devices, order.granted.network, doable.sandbox.enforced),
+            granted=grants_for(self._devices, order.granted.network, doable.sandbox.enforced),
         )
 
-    async def _run_program(self, order: Order) -> Receipt:
+    async def _run_program(self, order: RunSpecification) -> Receipt:
         self._held.stage = Stage.RUNNING
         started_at, begun = wall(), steady()
-        ran = await self._doable.sandbox.run(order, Told(heard=self._heard, collected=self._collect))
+        ran = await self._doable.sandbox.run(order, RunListener(heard=self._heard, collected=self._collect))
         took_us = steady() - begun
         await self._telling.tell_rest()
         if ran.exit_code == EXIT_UNABLE and KINDS[self._doable.task.kind].ours:
-            raise GivenBack(self._telling.last_line or "This machine cannot do it.")
-        if ran.ending is Ending.KILLED:
-            raise GivenBack(ran.ending.value)
+            raise AttemptGivenBack(self._telling.last_line or "This machine cannot do it.")
+        if ran.ending is RunEnding.KILLED:
+            raise AttemptGivenBack(ran.ending.value)
         return self._receipt(ran, started_at, took_us)
 
-    def _heard(self, stream: Stream, chunk: bytes) -> None:
+    def _heard(self, stream: OutputStream, chunk: bytes) -> None:
         self._telling.heard(stream.value, chunk)
 
     async def _collect(self, work: Path) -> None:
@@ -115,23 +115,23 @@ class CarryingOut:
         self._held.stage = Stage.SEALING
         self._left = await asyncio.to_thread(self._sealed, work)
 
-    def _sealed(self, work: Path) -> Sealed | str:
+    def _sealed(self, work: Path) -> SealedResult | str:
         checked = self._doable.runner.check(self._doable.task, work)
-        if isinstance(checked, Objection):
+        if isinstance(checked, TaskObjection):
             return checked.sentence
         readers = self._doable.task.seal_to
-        to = Recipients(readers, secrets.token_bytes(KEY_BYTES), self._bound())
+        to = ResultRecipients(readers, secrets.token_bytes(KEY_BYTES), self._bound())
         result = self._held.attempt.result
         sealed = seal_files(work / OUT, checked.files, to, result, lambda: not self._is_stopped.is_set())
-        return sealed if isinstance(sealed, Sealed) else sealed.sentence
+        return sealed if isinstance(sealed, SealedResult) else sealed.sentence
 
-    def _bound(self) -> Bound:
+    def _bound(self) -> ResultBinding:
         offer = self._held.attempt.offer
-        return Bound(UUID(bytes=offer.task_id), self._held.attempt.id, offer.lease)
+        return ResultBinding(UUID(bytes=offer.task_id), self._held.attempt.id, offer.lease)
 
     def _receipt(self, ran: Ran, started_at: Instant, took_us: int) -> Receipt:
         left = self._left
-        sealed = left if ran.succeeded and isinstance(left, Sealed) else None
+        sealed = left if ran.succeeded and isinstance(left, SealedResult) else None
         bound = self._bound()
         return Receipt(
             task_id=bound.task_id,
@@ -147,7 +147,7 @@ class CarryingOut:
             device_ms=took_us // 1_000 * max(1, len(self._devices)),
             numeric_class=self._numeric_class(),
             proof=b"",
-            outcome=Outcome.DONE if sealed else Outcome.FAILED,
+            outcome=AttemptOutcome.DONE if sealed else AttemptOutcome.FAILED,
             exit_code=_exit_code(ran),
             reason="" if sealed else _printable(self._why(ran), REASON_MAX_BYTES),
         )
@@ -166,7 +166,7 @@ class CarryingOut:
         if ran.succeeded:
             assert isinstance(self._left, str)
             return self._left
-        how = ran.ending.value if ran.ending is not Ending.DONE else f"The program ended with {_code_words(ran)}."
+        how = ran.ending.value if ran.ending is not RunEnding.DONE else f"The program ended with {_code_words(ran)}."
         return f"{how} It said: {self._telling.last_line}" if self._telling.last_line else how
 
 

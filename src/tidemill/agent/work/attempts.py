@@ -22,7 +22,7 @@ from tidemill.core.faults import AgentFault
 from tidemill.core.jobs.receipts import Receipt, read_receipt, receipt_bytes
 from tidemill.core.refusals import Refusal
 from tidemill.host.private_files import sync_directory
-from tidemill.wire.messages import UNREADABLE, Offer
+from tidemill.wire.messages import UNREADABLE, Assignment
 
 log = structlog.get_logger()
 
@@ -30,7 +30,7 @@ _ORDER, _BEGUN, _RESULT, _RECEIPT, _DRAFT = "order", "begun", "result", "receipt
 
 
 class _Order(msgspec.Struct, frozen=True, array_like=True):
-    offer: Offer
+    offer: Assignment
     deadline_at: int
 
 
@@ -38,11 +38,11 @@ _decoder: msgspec.msgpack.Decoder[_Order] = msgspec.msgpack.Decoder(_Order)
 
 
 @dataclass(frozen=True)
-class Attempt:
+class AttemptDirectory:
     """One attempt's directory, and the order in it. `deadline_at` is by this machine's wall clock."""
 
     place: Path
-    offer: Offer
+    offer: Assignment
     deadline_at: Instant
 
     @property
@@ -93,15 +93,15 @@ class Attempt:
         shutil.rmtree(self.place, ignore_errors=True)
 
 
-class Attempts:
+class AttemptDirectories:
     """The directory of all attempts."""
 
     def __init__(self, place: Path) -> None:
         self._place = place
 
-    def take(self, offer: Offer, deadline_at: Instant) -> Attempt:
+    def take(self, offer: Assignment, deadline_at: Instant) -> AttemptDirectory:
         """Keep an order, durably: after this it may be accepted."""
-        attempt = Attempt(self._place / _name(offer), offer, deadline_at)
+        attempt = AttemptDirectory(self._place / _name(offer), offer, deadline_at)
         try:
             shutil.rmtree(attempt.place, ignore_errors=True)
             attempt.place.mkdir(mode=0o700, parents=True)
@@ -114,7 +114,7 @@ class Attempts:
             ) from None
         return attempt
 
-    def kept(self) -> list[Attempt]:
+    def kept(self) -> list[AttemptDirectory]:
         """Every attempt that is here, oldest first. What is nobody's is removed."""
         self._place.mkdir(mode=0o700, exist_ok=True)
         found = []
@@ -128,16 +128,18 @@ class Attempts:
         return found
 
 
-def _name(offer: Offer) -> str:
+def _name(offer: Assignment) -> str:
     return f"{offer.attempt_id.hex()}-{offer.lease}"
 
 
-def _read(place: Path) -> Attempt | None:
+def _read(place: Path) -> AttemptDirectory | None:
     try:
         order = _decoder.decode((place / _ORDER).read_bytes())
     except (OSError, *UNREADABLE):
         return None
-    return Attempt(place, order.offer, Instant(order.deadline_at)) if place.name == _name(order.offer) else None
+    return (
+        AttemptDirectory(place, order.offer, Instant(order.deadline_at)) if place.name == _name(order.offer) else None
+    )
 
 
 def _write_durably(place: Path, name: str, content: bytes) -> None:

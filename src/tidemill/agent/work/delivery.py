@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import structlog
 
-from tidemill.core.jobs.receipts import BATCH_MAX_BYTES, Receipt, batch, receipt_bytes, signed
+from tidemill.core.jobs.receipts import BATCH_MAX_BYTES, Receipt, batch_bytes, receipt_bytes, sign_batch
 from tidemill.core.signatures import Identity
-from tidemill.link.dialled.reports import Reporting
-from tidemill.wire.messages import Receipts, Report
+from tidemill.link.dialled.reports import Reporter
+from tidemill.wire.messages import ReceiptsMessage, Report
 
 log = structlog.get_logger()
 
@@ -35,7 +35,7 @@ class _Waiting:
 class Delivery:
     """Takes receipts from any number of attempts at once."""
 
-    def __init__(self, reporting: Reporting, identity: Identity, to_come: Callable[[], int]) -> None:
+    def __init__(self, reporting: Reporter, identity: Identity, to_come: Callable[[], int]) -> None:
         """`to_come` tells how many more attempts will bring a receipt."""
         self._reporting = reporting
         self._identity = identity
@@ -88,16 +88,16 @@ class Delivery:
         return group
 
     async def _keep(self, group: list[_Waiting]) -> None:
-        sent = batch([one.receipt for one in group])
+        sent = batch_bytes([one.receipt for one in group])
         self._reporting.answered.note((one.receipt.attempt_id.bytes, one.receipt.lease) for one in group)
-        await keep_reporting(self._reporting, Receipts(sent, signed(self._identity, sent)))
+        await keep_reporting(self._reporting, ReceiptsMessage(sent, sign_batch(self._identity, sent)))
         for one in group:
             if not one.kept.done():
                 one.kept.set_result(None)
         log.info("receipts kept for the pool", count=len(group))
 
 
-async def keep_reporting(reporting: Reporting, report: Report) -> None:
+async def keep_reporting(reporting: Reporter, report: Report) -> None:
     """Report what the pool must know, and try again until the disk takes it."""
     while not await reporting.report(report):  # noqa: ASYNC110  # nobody says when a disk has room again
         await asyncio.sleep(AGAIN_S)

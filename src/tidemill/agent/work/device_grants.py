@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from tidemill.agent.sandboxes.interface import SandboxFault
-from tidemill.core.jobs.sandboxes import Ability, Enforced, Granted
+from tidemill.core.jobs.sandboxes import Ability, Enforcement, RunGrants
 from tidemill.core.nodes.machine.hardware import Device, DeviceKind
 
 DRIVER = Path("/proc/driver/nvidia/gpus")
@@ -18,23 +18,23 @@ SHARED_FILES = ("/dev/nvidiactl", "/dev/nvidia-uvm")
 _LINE = re.compile(r"^(GPU UUID|Device Minor):\s*(\S+)", re.MULTILINE)
 
 
-def is_given(device: Device) -> bool:
+def is_grantable(device: Device) -> bool:
     """Whether a device can be given to a task. Others are seen and told, and get no work."""
     return device.kind is DeviceKind.NVIDIA and device.failing is None
 
 
-def granted(devices: Sequence[Device], network: bool, enforced: Enforced, driver: Path = DRIVER) -> Granted:
+def grants_for(devices: Sequence[Device], network: bool, enforced: Enforcement, driver: Path = DRIVER) -> RunGrants:
     """What a run is given. A fault if the driver does not say where a device is."""
     if not devices:
-        return Granted(network=network)
+        return RunGrants(network=network)
     if Ability.IMAGE in enforced.abilities:
-        return Granted(network=network, gpus=tuple(device.uuid for device in devices))
+        return RunGrants(network=network, gpus=tuple(device.uuid for device in devices))
     minors = _minors(driver)
     missing = [device.uuid for device in devices if device.uuid not in minors]
     if missing:
         raise SandboxFault(f"The driver does not say where device {missing[0]} is: look at {driver}.")
     files = (*SHARED_FILES, *(f"/dev/nvidia{minors[device.uuid]}" for device in devices))
-    return Granted(network=network, devices=tuple(map(PurePosixPath, files)))
+    return RunGrants(network=network, devices=tuple(map(PurePosixPath, files)))
 
 
 def _minors(driver: Path) -> dict[str, str]:

@@ -8,7 +8,7 @@ import asyncio
 
 import structlog
 
-from tidemill.agent.work.attempt_in_hand import InHand, Stage, Unwanted
+from tidemill.agent.work.attempt_in_hand import AttemptInHand, Stage, StopReason
 from tidemill.agent.work.delivery import Delivery
 from tidemill.agent.work.workshop import Uploads
 from tidemill.core.artefacts.artefact import Digest, Purpose
@@ -24,16 +24,16 @@ UPLOAD_US = 24 * HOUR
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
-async def hand_over(held: InHand, receipt: Receipt, uploads: Uploads, delivery: Delivery) -> None:
+async def hand_over(held: AttemptInHand, receipt: Receipt, uploads: Uploads, delivery: Delivery) -> None:
     """Returns when the receipt is kept for the pool, or the attempt is to be given back."""
     if receipt.artefact is not None and (sentence := await _uploaded(held, receipt.artefact, uploads)):
-        held.unwanted, held.sentence = Unwanted.GIVEN_BACK, sentence
+        held.unwanted, held.sentence = StopReason.GIVEN_BACK, sentence
         return
     held.stage = Stage.REPORTING
     await delivery.deliver(receipt)
 
 
-async def _uploaded(held: InHand, digest: Digest, uploads: Uploads) -> str | None:
+async def _uploaded(held: AttemptInHand, digest: Digest, uploads: Uploads) -> str | None:
     """Why the result is not with the pool; None if it is."""
     held.stage = Stage.UPLOADING
     pause_s, until = FIRST_PAUSE_S, steady() + UPLOAD_US

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from tidemill.core.nodes.reasons import InHand
-from tidemill.wire.messages import Accepted, Cancel, Declined, Offer
+from tidemill.core.nodes.reasons import BegunWork
+from tidemill.wire.messages import AcceptedMessage, Assignment, Cancel, DeclinedMessage
 
 
-class Runner(Protocol):
+class AssignmentTaker(Protocol):
     """Runs what it accepts, and reports by itself."""
 
     @property
@@ -15,7 +15,7 @@ class Runner(Protocol):
         """How much of each device, by its index, the attempts in hand may use."""
         ...
 
-    async def offered(self, offer: Offer) -> Accepted | Declined:
+    async def offered(self, offer: Assignment) -> AcceptedMessage | DeclinedMessage:
         """Take an attempt, or say why not."""
         ...
 
@@ -23,6 +23,6 @@ class Runner(Protocol):
         """Stop an attempt. One that is not in hand is over already."""
         ...
 
-    async def held_back(self, in_hand: InHand) -> None:
+    async def held_back(self, in_hand: BegunWork) -> None:
         """The machine may not work now: finish what is in hand, or stop it at once."""
         ...

@@ -16,13 +16,13 @@ from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.faults import AgentFault
 from tidemill.core.jobs import archives
 from tidemill.core.jobs.archives import ResultFilesRefusal
-from tidemill.core.jobs.results import INLINE_MAX_BYTES, Bound, envelope, seal
+from tidemill.core.jobs.results import INLINE_MAX_BYTES, ResultBinding, envelope, seal
 
 _READ_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Sealed:
+class SealedResult:
     """A result as its receipt tells it: either inline, or an artefact in the file that was written."""
 
     result_sha256: bytes
@@ -32,12 +32,12 @@ class Sealed:
 
 
 @dataclass(frozen=True)
-class Recipients:
+class ResultRecipients:
     """Who can open the result, with which key it is sealed, and to which attempt it belongs. Nobody: not sealed."""
 
     readers: Sequence[bytes]
     key: bytes
-    bound: Bound
+    bound: ResultBinding
 
 
 class SealingStopped(Exception):
@@ -45,8 +45,8 @@ class SealingStopped(Exception):
 
 
 def seal_files(
-    out: Path, files: Sequence[PurePosixPath], to: Recipients, into: Path, is_wanted: Callable[[], bool]
-) -> Sealed | ResultFilesRefusal:
+    out: Path, files: Sequence[PurePosixPath], to: ResultRecipients, into: Path, is_wanted: Callable[[], bool]
+) -> SealedResult | ResultFilesRefusal:
     """Seal the files below a directory. A result that is too large for a receipt is written to `into`."""
     if not all(map(archives.fits, files)):
         return ResultFilesRefusal.FILE_NAME_UNFIT
@@ -57,14 +57,14 @@ def seal_files(
     envelopes = tuple(envelope(to.key, reader, to.bound) for reader in to.readers)
     if archives.archived_bytes(sizes.values()) <= INLINE_MAX_BYTES:
         inline = b"".join(sealed)
-        return Sealed(plain.digest(), inline, None, envelopes)
+        return SealedResult(plain.digest(), inline, None, envelopes)
     digest = _write(sealed, into, is_wanted)
-    return Sealed(plain.digest(), b"", digest, envelopes)
+    return SealedResult(plain.digest(), b"", digest, envelopes)
 
 
 def _archive(out: Path, sizes: dict[PurePosixPath, int]) -> Iterator[bytes]:
     for path in archives.in_order(sizes):
-        yield archives.head(path, sizes[path])
+        yield archives.file_header(path, sizes[path])
         yield from _content(out, path, sizes[path])
         yield archives.padding(sizes[path])
     yield archives.END

@@ -14,24 +14,24 @@ from uuid import UUID
 
 import structlog
 
-from tidemill.agent.standing import Standing
-from tidemill.agent.work.attempt_in_hand import OCCUPYING, InHand, Stage, Unwanted
-from tidemill.agent.work.attempt_progress import Telling
-from tidemill.agent.work.attempt_run import CarryingOut, GivenBack
-from tidemill.agent.work.attempts import Attempt, Attempts
+from tidemill.agent.standing import AgentStanding
+from tidemill.agent.work.attempt_in_hand import OCCUPYING, AttemptInHand, Stage, StopReason
+from tidemill.agent.work.attempt_progress import AttemptProgress
+from tidemill.agent.work.attempt_run import AttemptGivenBack, AttemptRun
+from tidemill.agent.work.attempts import AttemptDirectories, AttemptDirectory
 from tidemill.agent.work.delivery import Delivery, keep_reporting
 from tidemill.agent.work.handover import hand_over
-from tidemill.agent.work.workshop import Doable, Inputs, Uploads, Workshop
+from tidemill.agent.work.workshop import FeasibleTask, Inputs, Uploads, Workshop
 from tidemill.core.clock import Instant
 from tidemill.core.faults import Fault
 from tidemill.core.jobs.receipts import Receipt
 from tidemill.core.nodes.machine.abilities import SANDBOX
 from tidemill.core.nodes.machine.hardware import DeviceKind
-from tidemill.core.nodes.queue import Start, objection, overdue, starts
-from tidemill.core.nodes.reasons import InHand as Begun
+from tidemill.core.nodes.queue import AttemptStart, objection, overdue, starts
+from tidemill.core.nodes.reasons import BegunWork as Begun
 from tidemill.host.clocks import steady, wall
-from tidemill.link.dialled.reports import Reporting
-from tidemill.wire.messages import Accepted, Cancel, Declined, Offer
+from tidemill.link.dialled.reports import Reporter
+from tidemill.wire.messages import AcceptedMessage, Assignment, Cancel, DeclinedMessage
 
 log = structlog.get_logger()
 
@@ -47,16 +47,16 @@ _LATE = "The deadline passed while it waited on this machine."
 _OLD_LEASE = "This attempt is held here under a newer lease."
 
 
-class Work:
-    """Everything in hand. It is what `tidemill.agent.work.runner.Runner` says."""
+class WorkInHand:
+    """Everything in hand. It is what `tidemill.agent.work.runner.AssignmentTaker` says."""
 
     def __init__(
         self,
         workshop: Workshop,
-        attempts: Attempts,
+        attempts: AttemptDirectories,
         ways: tuple[Inputs, Uploads],
-        standing: Standing,
-        reporting: Reporting,
+        standing: AgentStanding,
+        reporting: Reporter,
     ) -> None:
         self._workshop = workshop
         self._attempts = attempts
@@ -64,7 +64,7 @@ class Work:
         self._standing = standing
         self._reporting = reporting
         self._delivery = Delivery(reporting, standing.membership.identity, self._receipts_to_come)
-        self._hands: dict[UUID, InHand] = {}
+        self._hands: dict[UUID, AttemptInHand] = {}
         self._wake, self._restored = asyncio.Event(), asyncio.Event()
         self._group: asyncio.TaskGroup | None = None
 
@@ -105,12 +105,12 @@ class Work:
                     async with asyncio.timeout(TICK_S):  # `wait_for` may miss that it is cancelled
                         await self._wake.wait()
 
-    async def offered(self, offer: Offer) -> Accepted | Declined:
+    async def offered(self, offer: Assignment) -> AcceptedMessage | DeclinedMessage:
         """Take an attempt, or say why not."""
         await self._restored.wait()
         held = self._hands.get(UUID(bytes=offer.attempt_id))
         if held is not None and held.lease == offer.lease:
-            return Accepted(offer.attempt_id, offer.lease)
+            return AcceptedMessage(offer.attempt_id, offer.lease)
         if held is not None and held.lease > offer.lease:
             return _declined(offer, _OLD_LEASE)
         taken = await self._take(offer)
@@ -120,7 +120,7 @@ class Work:
             await self._call_off(held)
             await held.over.wait()
         self._hold(taken)
-        return Accepted(offer.attempt_id, offer.lease)
+        return AcceptedMessage(offer.attempt_id, offer.lease)
 
     async def cancelled(self, cancel: Cancel) -> None:
         """Stop an attempt, wherever it is. One that is not in hand is over already."""
@@ -135,12 +135,12 @@ class Work:
         sentence = reasons[0].sentence if reasons else "This machine may not work now."
         stages = (Stage.WAITING,) if in_hand is Begun.FINISH else (Stage.WAITING, *OCCUPYING)
         for one in self._at(stages):
-            self._stop(one, Unwanted.GIVEN_BACK, sentence)
+            self._stop(one, StopReason.GIVEN_BACK, sentence)
 
-    async def _take(self, offer: Offer) -> InHand | str:
+    async def _take(self, offer: Assignment) -> AttemptInHand | str:
         """Keep an order on the disk, or say why it cannot be met."""
         doable = self._workshop.understood(offer.task, offer.task_id)
-        if not isinstance(doable, Doable):
+        if not isinstance(doable, FeasibleTask):
             return doable
         if (machine := self._standing.machine) is None:
             return _NOT_YET
@@ -153,26 +153,26 @@ class Work:
             return str(fault)
         return self._in_hand(attempt, doable, left_us)
 
-    def _in_hand(self, attempt: Attempt, doable: Doable, left_us: int) -> InHand:
+    def _in_hand(self, attempt: AttemptDirectory, doable: FeasibleTask, left_us: int) -> AttemptInHand:
         now = steady()
-        telling = Telling(self._reporting, attempt.offer)
-        return InHand(attempt, now, Instant(now + left_us), doable, telling)
+        telling = AttemptProgress(self._reporting, attempt.offer)
+        return AttemptInHand(attempt, now, Instant(now + left_us), doable, telling)
 
     async def _restore(self) -> None:
         for attempt in await asyncio.to_thread(self._attempts.kept):
             receipt = await asyncio.to_thread(attempt.receipt)
             if receipt is not None:
-                held = InHand(attempt, steady(), steady(), stage=Stage.UPLOADING)
+                held = AttemptInHand(attempt, steady(), steady(), stage=Stage.UPLOADING)
                 self._hold(held)
                 self._see_to(held, receipt)
             else:
                 await self._restore_unfinished(attempt)
 
-    async def _restore_unfinished(self, attempt: Attempt) -> None:
+    async def _restore_unfinished(self, attempt: AttemptDirectory) -> None:
         """What ran is run once more. A clock that was set back gives nobody more time than the offer did."""
         left_us = min(attempt.deadline_at - wall(), attempt.offer.deadline_ms * MS)
         doable = self._workshop.understood(attempt.offer.task, attempt.offer.task_id)
-        if not isinstance(doable, Doable):
+        if not isinstance(doable, FeasibleTask):
             await self._give_back(attempt, doable)
         elif await asyncio.to_thread(attempt.begun) >= BEGUN_MAX:
             await self._give_back(attempt, _ENDED)
@@ -184,7 +184,7 @@ class Work:
     def _look(self) -> None:
         """Start what can start."""
         for attempt_id in overdue([one.waiting for one in self._at((Stage.WAITING,))], steady()):
-            self._stop(self._hands[attempt_id], Unwanted.GIVEN_BACK, _LATE)
+            self._stop(self._hands[attempt_id], StopReason.GIVEN_BACK, _LATE)
         machine, waiting = self._standing.machine, [one for one in self._at((Stage.WAITING,)) if not one.unwanted]
         if not waiting or machine is None or self._standing.reasons(wall()):
             return
@@ -194,12 +194,12 @@ class Work:
             held.occupy(start)
             self._see_to(held)
 
-    def _see_to(self, held: InHand, receipt: Receipt | None = None) -> None:
+    def _see_to(self, held: AttemptInHand, receipt: Receipt | None = None) -> None:
         assert self._group is not None, "work is seen to while `run` runs"
         held.seen_to = self._group.create_task(self._seeing_to(held, receipt))
         self._standing.news.set()
 
-    async def _seeing_to(self, held: InHand, receipt: Receipt | None) -> None:
+    async def _seeing_to(self, held: AttemptInHand, receipt: Receipt | None) -> None:
         """An attempt from its start to its end. Only the end of the agent leaves it where it is."""
         held.has_begun = True
         try:
@@ -213,7 +213,7 @@ class Work:
             asyncio.current_task().uncancel()  # type: ignore[union-attr]  # this runs in a task
         await self._end(held)
 
-    async def _carry_out(self, held: InHand) -> Receipt | None:
+    async def _carry_out(self, held: AttemptInHand) -> Receipt | None:
         """The receipt, on the disk; or none, and why."""
         node_id = self._standing.membership.node_id
         assert node_id is not None, "offers come to members only"
@@ -221,22 +221,22 @@ class Work:
         assert machine is not None, "what starts has its share of a machine that is known"
         assert start is not None
         devices = [device for device in machine.devices if device.index in start.devices]
-        carrying_out = CarryingOut(held, node_id, devices, f"{machine.cpu} {machine.architecture}")
+        carrying_out = AttemptRun(held, node_id, devices, f"{machine.cpu} {machine.architecture}")
         try:
             receipt = await carrying_out.run(self._inputs)
-        except GivenBack as given_back:
-            held.unwanted, held.sentence = Unwanted.GIVEN_BACK, str(given_back)
+        except AttemptGivenBack as given_back:
+            held.unwanted, held.sentence = StopReason.GIVEN_BACK, str(given_back)
             return None
         await asyncio.to_thread(held.attempt.keep, receipt)
         held.stage = Stage.UPLOADING if receipt.artefact else Stage.REPORTING
         self._changed()
         return receipt
 
-    async def _end(self, held: InHand) -> None:
+    async def _end(self, held: AttemptInHand) -> None:
         """Nothing is left of an attempt that was handed over or called off; one that is given back is declined."""
         held.is_ending = True
         try:
-            if held.unwanted is Unwanted.GIVEN_BACK:
+            if held.unwanted is StopReason.GIVEN_BACK:
                 await self._give_back(held.attempt, held.sentence)
             else:
                 await asyncio.to_thread(held.attempt.remove)
@@ -245,23 +245,23 @@ class Work:
             held.over.set()
             self._changed()
 
-    async def _give_back(self, attempt: Attempt, sentence: str) -> None:
+    async def _give_back(self, attempt: AttemptDirectory, sentence: str) -> None:
         log.info("attempt given back", attempt=str(attempt.id), cause=sentence)
         self._reporting.answered.note([(attempt.offer.attempt_id, attempt.offer.lease)])
         await keep_reporting(self._reporting, _declined(attempt.offer, sentence))
         await asyncio.to_thread(attempt.remove)
 
-    async def _call_off(self, held: InHand) -> None:
+    async def _call_off(self, held: AttemptInHand) -> None:
         """The order goes first: whatever is killed now, it does not come back."""
         await asyncio.to_thread(held.attempt.disown)
-        self._stop(held, Unwanted.CALLED_OFF)
+        self._stop(held, StopReason.CALLED_OFF)
 
-    def _stop(self, held: InHand, why: Unwanted, sentence: str = "") -> None:
+    def _stop(self, held: AttemptInHand, why: StopReason, sentence: str = "") -> None:
         held.stop(why, sentence)
         if held.seen_to is None and not held.is_ending:
             self._see_to(held)
 
-    def _hold(self, held: InHand) -> None:
+    def _hold(self, held: AttemptInHand) -> None:
         self._hands[held.attempt.id] = held
         self._changed()
 
@@ -269,10 +269,10 @@ class Work:
         self._wake.set()
         self._standing.news.set()
 
-    def _at(self, stages: Iterable[Stage]) -> list[InHand]:
+    def _at(self, stages: Iterable[Stage]) -> list[AttemptInHand]:
         return [one for one in self._hands.values() if one.stage in stages]
 
-    def _occupying(self) -> list[Start]:
+    def _occupying(self) -> list[AttemptStart]:
         return [one.start for one in self._at(OCCUPYING) if one.start is not None]
 
     def _receipts_to_come(self) -> int:
@@ -289,5 +289,5 @@ class Work:
             await asyncio.sleep(TICK_S)
 
 
-def _declined(offer: Offer, sentence: str) -> Declined:
-    return Declined(offer.attempt_id, offer.lease, sentence[:REASON_MAX])
+def _declined(offer: Assignment, sentence: str) -> DeclinedMessage:
+    return DeclinedMessage(offer.attempt_id, offer.lease, sentence[:REASON_MAX])

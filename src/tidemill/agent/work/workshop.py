@@ -15,16 +15,16 @@ from uuid import UUID
 from tidemill.agent.runners import RUNNERS, Runner, available
 from tidemill.agent.sandboxes.choice import choose, reasons
 from tidemill.agent.sandboxes.interface import Sandbox
-from tidemill.agent.work.device_grants import is_given
+from tidemill.agent.work.device_grants import is_grantable
 from tidemill.core.artefacts.artefact import Digest, Purpose
 from tidemill.core.jobs.kinds import KINDS, work_of
-from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.kinds.task import Priority, Task, read_task
 from tidemill.core.jobs.results import is_reader
 from tidemill.core.jobs.sandboxes import MIB, Ability
-from tidemill.core.nodes.machine.abilities import Carries, carries_bytes, why_not
+from tidemill.core.nodes.machine.abilities import NodeAbilities, abilities_bytes, missing_ability
 from tidemill.core.nodes.machine.hardware import Machine
-from tidemill.core.nodes.queue import QueueRefusal, Room, Share
+from tidemill.core.nodes.queue import MachineRoom, MachineShare, QueueRefusal
 from tidemill.core.refusals import Refusal
 
 SPARE_MEMORY_MIB = 512
@@ -51,14 +51,14 @@ class Uploads(Protocol):
 
 
 @dataclass(frozen=True)
-class Doable:
+class FeasibleTask:
     """A task that this machine can carry out, and how."""
 
     task: Task
     work: Any
     runner: Runner
     sandbox: Sandbox
-    share: Share
+    share: MachineShare
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,11 @@ class Workshop:
     sandboxes: Sequence[Sandbox]
     faults: Sequence[str] = ()
 
-    def understood(self, body: bytes, task_id: bytes) -> Doable | str:
+    def understood(self, body: bytes, task_id: bytes) -> FeasibleTask | str:
         """The task in an offer, if this machine knows its kind and has a sandbox that holds it; else why not."""
         task = read_task(body)
-        work = task if isinstance(task, Objection) else work_of(task)
-        if isinstance(task, Objection) or isinstance(work, Objection):
+        work = task if isinstance(task, TaskObjection) else work_of(task)
+        if isinstance(task, TaskObjection) or isinstance(work, TaskObjection):
             return str(work.sentence)
         runner = RUNNERS.get(task.kind)
         if refusal := _unfit(task, task_id, runner):
@@ -84,33 +84,33 @@ class Workshop:
         sandbox = choose(self.sandboxes, task.demands, KINDS[task.kind].in_image)
         if isinstance(sandbox, Refusal):
             return " ".join((sandbox.sentence, *self.faults, *reasons(self.sandboxes, task.demands)))
-        return Doable(task, work, runner, sandbox, _share(task))
+        return FeasibleTask(task, work, runner, sandbox, _share(task))
 
-    def room(self, machine: Machine) -> Room:
+    def room(self, machine: Machine) -> MachineRoom:
         """What there is for tasks, all together."""
         free_mib = shutil.disk_usage(self.place).free // MIB
-        return Room(
+        return MachineRoom(
             cores=float(machine.cores),
             memory_mib=max(0, machine.memory_mib - SPARE_MEMORY_MIB),
             disk_mib=max(0, free_mib - SPARE_DISK_MIB),
-            devices={one.index: one.memory_mib for one in machine.devices if is_given(one)},
+            devices={one.index: one.memory_mib for one in machine.devices if is_grantable(one)},
         )
 
     def facts(self, machine: Machine) -> bytes:
         """What the pool is told, as the body of `Facts` of the kind `sandbox`."""
-        return carries_bytes(self.carries(machine))
+        return abilities_bytes(self.carries(machine))
 
-    def carries(self, machine: Machine) -> Carries:
+    def carries(self, machine: Machine) -> NodeAbilities:
         able = self._abilities()
         lacking = [ability for ability in Ability if ability not in able]
         explained = {ability: one.enforced.why_not.get(ability) for one in self.sandboxes for ability in lacking}
         sentences = {one.name: " ".join(filter(None, (one.value, explained.get(one)))) for one in lacking}
         kinds = self._kinds(machine)
         missing = {**{name: why for name, why in kinds.items() if why is not None}, **sentences}
-        return Carries(
+        return NodeAbilities(
             kinds=tuple(name for name, why in kinds.items() if why is None),
             abilities=tuple(sorted(ability.name for ability in able)),
-            why_not=tuple(why_not(what, why) for what, why in missing.items()),
+            why_not=tuple(missing_ability(what, why) for what, why in missing.items()),
         )
 
     def _abilities(self) -> frozenset[Ability]:
@@ -133,10 +133,10 @@ def _unfit(task: Task, task_id: bytes, runner: Runner | None) -> QueueRefusal | 
     return None if all(map(is_reader, task.seal_to)) else QueueRefusal.READER_UNFIT
 
 
-def _share(task: Task) -> Share:
+def _share(task: Task) -> MachineShare:
     limits = task.limits
     inputs_bytes = sum(one.size_bytes for one in task.inputs)
-    return Share(
+    return MachineShare(
         cores=limits.cpu_share,
         memory_mib=-(-limits.memory_bytes // MIB),
         disk_mib=-(-(limits.disk_bytes + inputs_bytes) // MIB),

@@ -19,7 +19,7 @@ log = structlog.get_logger()
 
 
 @asynccontextmanager
-async def opened_workshop(home: Home) -> AsyncIterator[Workshop]:
+async def open_workshop(home: Home) -> AsyncIterator[Workshop]:
     """What a killed agent left where tasks run is gone when this is open."""
     sandboxes: list[Sandbox] = []
     faults: list[str] = []

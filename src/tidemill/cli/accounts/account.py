@@ -6,8 +6,15 @@ from uuid import UUID
 import typer
 
 from tidemill.cli.client.credentials import StoredTokens
-from tidemill.cli.client.http_calls import Pool, PoolRefused, moment
-from tidemill.cli.client.signed_in import LoggedIn, SignedIn, keep, logged_in, pool_named, signed_in
+from tidemill.cli.client.http_calls import PoolClient, PoolRefused, moment
+from tidemill.cli.client.signed_in import (
+    PoolCaller,
+    SessionCaller,
+    keep_session,
+    pool_caller,
+    pool_named,
+    session_caller,
+)
 from tidemill.cli.terminal.output import AsJson, print_fields, print_json, print_table, report
 from tidemill.cli.terminal.questions import ask, ask_password, password_from_stdin, with_code
 from tidemill.core.accounts.sessions import SessionRefusal
@@ -44,16 +51,18 @@ def login(
     report(f"You are logged in at {pool.url} as {stored.address}.", fields, as_json=as_json)
 
 
-def log_in(pool: Pool, address: str, password: str, code: str | None = None, *, remember: bool = False) -> LoggedIn:
+def log_in(
+    pool: PoolClient, address: str, password: str, code: str | None = None, *, remember: bool = False
+) -> SessionCaller:
     """Begin a session and keep its tokens; asks for a code if the pool wants one."""
     shown = {"address": address, "password": password, "remember": remember}
     opened = with_code(lambda given: pool.ask("POST", "/auth/login", {**shown, "code": given}), code)
-    return keep(pool, address, opened)
+    return keep_session(pool, address, opened)
 
 
 def logout(as_json: AsJson = False) -> None:
     """End this session and remove its tokens from the disk."""
-    session = logged_in()
+    session = session_caller()
     try:
         _end(session)
     except Fault as fault:
@@ -65,9 +74,9 @@ def logout(as_json: AsJson = False) -> None:
 
 def whoami(as_json: AsJson = False) -> None:
     """Who am I, at which pool, and in which roles?"""
-    caller = signed_in()
+    caller = pool_caller()
     found = caller.ask("GET", "/account")
-    session = _session_fields(caller.stored) if isinstance(caller, LoggedIn) else {}
+    session = _session_fields(caller.stored) if isinstance(caller, SessionCaller) else {}
     if as_json:
         print_json({"pool": caller.pool.url, **found, "session_expires_at": session.get("session_expires_at")})
     else:
@@ -79,7 +88,7 @@ def sessions(context: typer.Context, as_json: AsJson = False) -> None:
     """List the sessions of your account, or do one of these."""
     if context.invoked_subcommand is not None:
         return
-    found = signed_in().ask("GET", "/account/sessions")["items"]
+    found = pool_caller().ask("GET", "/account/sessions")["items"]
     if as_json:
         print_json(found)
     else:
@@ -92,14 +101,14 @@ def end(
     session: Annotated[UUID, typer.Argument(metavar="SESSION", help="The session's id.")], as_json: AsJson = False
 ) -> None:
     """End one session."""
-    logged_in().ask("DELETE", f"/account/sessions/{session}")
+    session_caller().ask("DELETE", f"/account/sessions/{session}")
     report("The session is ended.", {"ended": 1}, as_json=as_json)
 
 
 @sessions_app.command()
 def end_others(as_json: AsJson = False) -> None:
     """End every session but this one."""
-    ended = logged_in().ask("POST", "/account/sessions/end-others")
+    ended = session_caller().ask("POST", "/account/sessions/end-others")
     report(f"{ended['ended']} other sessions are ended.", ended, as_json=as_json)
 
 
@@ -107,7 +116,7 @@ def logins(
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Show at most so many.")] = 50, as_json: AsJson = False
 ) -> None:
     """List the tries to log in to your account, newest first."""
-    found = signed_in().listed("/account/logins", {}, limit)
+    found = pool_caller().listed("/account/logins", {}, limit)
     if as_json:
         print_json(found)
     else:
@@ -115,7 +124,7 @@ def logins(
         print_table(("when", "result", "from", "with"), rows)
 
 
-def _end(session: LoggedIn) -> None:
+def _end(session: SessionCaller) -> None:
     try:
         session.ask("POST", "/auth/logout")
     except PoolRefused as refused:
@@ -128,9 +137,11 @@ def _session_fields(stored: StoredTokens) -> dict[str, str]:
     return {name: getattr(stored, name) for name in names}
 
 
-def _about(caller: SignedIn, found: dict[str, Any]) -> dict[str, str]:
+def _about(caller: PoolCaller, found: dict[str, Any]) -> dict[str, str]:
     account = found["account"]
-    until = f"until {moment(caller.stored.session_expires_at)}" if isinstance(caller, LoggedIn) else "none: an API key"
+    until = (
+        f"until {moment(caller.stored.session_expires_at)}" if isinstance(caller, SessionCaller) else "none: an API key"
+    )
     return {
         "address": account["address"],
         "roles": ", ".join(sorted(account["roles"])),

@@ -11,8 +11,8 @@ from uuid import UUID
 import typer
 
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.client.signed_in import SignedIn, as_operator
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_table, report
+from tidemill.cli.client.signed_in import PoolCaller, operator_caller
+from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table, report
 from tidemill.core.accounts.account import AccountStateRefusal
 from tidemill.core.accounts.kyc import Kyc
 from tidemill.core.accounts.roles import Role
@@ -26,7 +26,7 @@ _ROUTE = "/admin/accounts"
 _COLUMNS = ("account", "address", "roles", "second factor", "verified", "since", "blocked")
 
 
-class Decision(StrEnum):
+class KycChoice(StrEnum):
     """What an operator may decide of who somebody is."""
 
     VERIFIED = Kyc.VERIFIED.value
@@ -44,7 +44,7 @@ def accounts(
 ) -> None:
     """List the pool's accounts, newest first."""
     given = {"address": address, "role": role, "kyc": kyc, "blocked": None if blocked is None else str(blocked).lower()}
-    found = as_operator().listed(
+    found = operator_caller().listed(
         _ROUTE, {name: str(value) for name, value in given.items() if value is not None}, limit
     )
     if as_json:
@@ -78,7 +78,7 @@ def roles(
 
 
 @app.command()
-def kyc(who: Who, decision: Decision, reason: Why, as_json: AsJson = False) -> None:
+def kyc(who: Who, decision: KycChoice, reason: Why, as_json: AsJson = False) -> None:
     """Say that a provider is who they say they are, or is not."""
     _change(who, "kyc", {"reason": reason, "state": decision}, f"is {decision}", as_json=as_json)
 
@@ -90,18 +90,18 @@ def remove_second_factor(who: Who, reason: Why, as_json: AsJson = False) -> None
 
 
 def _change(who: str, what: str, body: dict[str, object], told: str, *, as_json: bool) -> None:
-    operator = as_operator()
+    operator = operator_caller()
     changed = operator.ask("POST", f"{_ROUTE}/{_account_id(operator, who)}/{what}", body)
     report(f"{changed['address']} {told}.", changed, as_json=as_json)
 
 
-def _account_id(operator: SignedIn, who: str) -> str:
+def _account_id(operator: PoolCaller, who: str) -> str:
     try:
         return str(UUID(who))
     except ValueError:
         found = operator.listed(_ROUTE, {"address": who}, 1)
     if not found:
-        raise Declined(AccountStateRefusal.UNKNOWN_PERSON.sentence)
+        raise CommandRefused(AccountStateRefusal.UNKNOWN_PERSON.sentence)
     return str(found[0]["id"])
 
 

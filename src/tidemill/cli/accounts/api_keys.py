@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.client.signed_in import SignedIn, logged_in, signed_in
+from tidemill.cli.client.signed_in import PoolCaller, pool_caller, session_caller
 from tidemill.cli.operations.pool_keys import rotate_pool_keys
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_line, print_table, report
+from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, print_table, report
 from tidemill.core.accounts.keys import key_prefix, looks_like_key
 from tidemill.core.accounts.roles import Role, Scope
 from tidemill.core.settings.kinds.quantities import DURATION
@@ -30,7 +30,7 @@ def keys(context: typer.Context, as_json: AsJson = False) -> None:
     """List your API keys that still work, or do one of these."""
     if context.invoked_subcommand is not None:
         return
-    found = _listed(signed_in())
+    found = _listed(pool_caller())
     if as_json:
         print_json(found)
     else:
@@ -61,7 +61,7 @@ def create(
         "expires_at": None if expires is None else _end(expires).isoformat(),
         "spending_cap": spending_cap,
     }
-    _show(logged_in().ask("POST", _ROUTE, asked), "This is the key.", as_json=as_json)
+    _show(session_caller().ask("POST", _ROUTE, asked), "This is the key.", as_json=as_json)
 
 
 @app.command()
@@ -70,7 +70,7 @@ def revoke(
     as_json: AsJson = False,
 ) -> None:
     """Revoke an API key, at once."""
-    session = logged_in()
+    session = session_caller()
     found = _found(_listed(session), key)
     session.ask("DELETE", f"{_ROUTE}/{found['id']}")
     report(f"{found['prefix']}… ({found['name']}) is revoked.", {"revoked": found["id"]}, as_json=as_json)
@@ -91,13 +91,13 @@ def rotate(
     if key is None:
         rotate_pool_keys(as_json)
         return
-    session = logged_in()
+    session = session_caller()
     found = _found([one for one in _listed(session) if one["revoked_at"] is None], key)
     made = session.ask("POST", f"{_ROUTE}/{found['id']}/rotate")
     _show(made, f"This is the key in the place of {found['prefix']}…, which works on for a while.", as_json=as_json)
 
 
-def _listed(caller: SignedIn) -> list[dict[str, Any]]:
+def _listed(caller: PoolCaller) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = caller.ask("GET", _ROUTE)["items"]
     return items
 
@@ -108,10 +108,10 @@ def _found(listed: list[dict[str, Any]], text: str) -> dict[str, Any]:
     exact = [key for key in listed if shown in (key["id"], key["prefix"])]
     meant = exact or [key for key in listed if key["name"] == text]
     if not meant:
-        raise Declined("You have no such API key: `tidemill keys` lists them.")
+        raise CommandRefused("You have no such API key: `tidemill keys` lists them.")
     if len(meant) > 1:
         beginnings = ", ".join(key["prefix"] for key in meant)
-        raise Declined(f"Several of your keys have this name: say which by its beginning, {beginnings}.")
+        raise CommandRefused(f"Several of your keys have this name: say which by its beginning, {beginnings}.")
     return meant[0]
 
 
@@ -122,7 +122,7 @@ def _end(text: str) -> datetime:
             return datetime.now(UTC) + timedelta(seconds=duration_s)
         end = datetime.fromisoformat(text)
     except (ValueError, OverflowError):
-        raise Declined("Write --expires as 90d or 12h, or as a date such as 2030-01-31.") from None
+        raise CommandRefused("Write --expires as 90d or 12h, or as a date such as 2030-01-31.") from None
     return end if end.tzinfo else end.replace(tzinfo=UTC)
 
 

@@ -10,10 +10,10 @@ import typer
 
 from tidemill.cli.accounts.account import EMAIL_OTHERWISE, Email, Where, log_in
 from tidemill.cli.accounts.second_factor import switch_on
-from tidemill.cli.client.http_calls import Pool, PoolRefused, pool_address
+from tidemill.cli.client.http_calls import PoolClient, PoolRefused, pool_address
 from tidemill.cli.client.signed_in import pool_named
 from tidemill.cli.client.surroundings import URL_VARIABLE
-from tidemill.cli.terminal.output import AsJson, Declined, report
+from tidemill.cli.terminal.output import AsJson, CommandRefused, report
 from tidemill.cli.terminal.questions import ask, ask_new_password, ask_password
 from tidemill.core.accounts.account import AccountStateRefusal
 from tidemill.core.accounts.roles import CHOSEN_FREELY, Role
@@ -54,7 +54,7 @@ def register(
     """Ask for an account. A letter to your address has the code for `tidemill confirm`."""
     roles = role or [Role.CUSTOMER]
     if not CHOSEN_FREELY.issuperset(roles):
-        raise Declined("Take on customer or provider: the other roles are given by an operator.")
+        raise CommandRefused("Take on customer or provider: the other roles are given by an operator.")
     pool, address = pool_named(url), _address(email)
     password = ask_new_password(otherwise=_NEEDS_TERMINAL)
     body = {"address": address, "password": password, "roles": roles}
@@ -100,10 +100,10 @@ def _proof(email: str | None, code: str | None) -> dict[str, str]:
     return {"link": token} if mark else {"address": _address(email), "code": shown}
 
 
-def _from_link(link: str) -> tuple[Pool, str]:
+def _from_link(link: str) -> tuple[PoolClient, str]:
     """The pool that a set-up link leads to, unless another way to it is named, and the token in it."""
     before, _, token = link.strip().partition("#")
     address = before.rstrip("/").removesuffix("/setup")
     if not token or not address:
-        raise Declined("Give the whole link that `tidemill up` printed as `set up`, with what follows the #.")
-    return Pool(pool_address(os.environ.get(URL_VARIABLE) or address)), token
+        raise CommandRefused("Give the whole link that `tidemill up` printed as `set up`, with what follows the #.")
+    return PoolClient(pool_address(os.environ.get(URL_VARIABLE) or address)), token

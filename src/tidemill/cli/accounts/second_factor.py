@@ -6,8 +6,8 @@ import sys
 import typer
 
 from tidemill.cli.client.http_calls import PoolRefused
-from tidemill.cli.client.signed_in import LoggedIn, logged_in
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_line, report
+from tidemill.cli.client.signed_in import SessionCaller, session_caller
+from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, report
 from tidemill.cli.terminal.questions import ask, ask_code
 from tidemill.core.accounts.second_factor import SecondFactorRefusal
 from tidemill.host.standard_error import say
@@ -24,13 +24,13 @@ _BRIGHT_ON_BLACK, _PLAIN = "\x1b[97;40m", "\x1b[0m"
 @app.command()
 def on(as_json: AsJson = False) -> None:
     """Switch it on: scan a QR code, type a first code, and keep ten recovery codes."""
-    switch_on(logged_in(), as_json=as_json)
+    switch_on(session_caller(), as_json=as_json)
 
 
 @app.command()
 def off(as_json: AsJson = False) -> None:
     """Switch it off with one more code. Every session ends, and so do an operator's keys."""
-    session = logged_in()
+    session = session_caller()
     session.ask("POST", f"{_ROUTE}/remove", {"code": ask_code()})
     session.forget()
     report("The second factor is off: log in again with `tidemill login`.", {"second_factor": "off"}, as_json=as_json)
@@ -39,10 +39,10 @@ def off(as_json: AsJson = False) -> None:
 @app.command()
 def codes(as_json: AsJson = False) -> None:
     """Get ten new recovery codes. The old ones are no good any more."""
-    _show_codes(logged_in().ask("POST", f"{_ROUTE}/recovery-codes")["recovery_codes"], as_json=as_json)
+    _show_codes(session_caller().ask("POST", f"{_ROUTE}/recovery-codes")["recovery_codes"], as_json=as_json)
 
 
-def switch_on(session: LoggedIn, *, as_json: bool) -> None:
+def switch_on(session: SessionCaller, *, as_json: bool) -> None:
     """Bring an authenticator to the account, step by step."""
     begun = session.ask("POST", _ROUTE)
     say("Scan this with your authenticator, or type the secret into it:")
@@ -51,7 +51,7 @@ def switch_on(session: LoggedIn, *, as_json: bool) -> None:
     _show_codes(_confirmed(session), as_json=as_json)
 
 
-def _confirmed(session: LoggedIn) -> list[str]:
+def _confirmed(session: SessionCaller) -> list[str]:
     """A slip of the finger must not cost a new secret."""
     for _ in range(_TRIES):
         code = ask("First code of your authenticator", otherwise="Run this at a terminal.")
@@ -63,7 +63,7 @@ def _confirmed(session: LoggedIn) -> list[str]:
             say(str(refused))
         else:
             return confirmed
-    raise Declined("The second factor is still off: check the clock of your device, and begin again.")
+    raise CommandRefused("The second factor is still off: check the clock of your device, and begin again.")
 
 
 def _show_codes(recovery_codes: list[str], *, as_json: bool) -> None:

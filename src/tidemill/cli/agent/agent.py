@@ -17,23 +17,23 @@ import typer
 
 from tidemill.agent.home.home import Home, prepare, running_pid
 from tidemill.agent.home.identity import checked_urls
-from tidemill.agent.home.leaving import REASON_MAX, Leave, forget_everything, wish_to_leave
+from tidemill.agent.home.leaving import REASON_MAX, LeaveWish, forget_everything, write_leave_wish
 from tidemill.agent.home.rules_file import RulesFile
 from tidemill.agent.home.status_file import read_status
 from tidemill.cli.agent import agent_rules, agent_service
 from tidemill.cli.agent.agent_home import agent_settings, own_home
 from tidemill.cli.agent.agent_status import print_status
 from tidemill.cli.client.surroundings import operator_name
-from tidemill.cli.terminal.output import AsJson, Declined, Exit, report
-from tidemill.core.nodes.join_tokens import Shown, read
-from tidemill.core.nodes.rules.rules import Work
+from tidemill.cli.terminal.output import AsJson, CommandRefused, Exit, report
+from tidemill.core.nodes.join_tokens import JoinTokenParts, read_token
+from tidemill.core.nodes.rules.rules import WorkMode
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings import Settings
 from tidemill.host.clocks import wall
 from tidemill.host.standard_error import say
 
 if TYPE_CHECKING:
-    from tidemill.agent.run import Agent, Ending
+    from tidemill.agent.run import Agent, AgentEnd
 
 app = typer.Typer(help="This machine as a node of a pool: join, run, rest, leave.", no_args_is_help=True)
 app.add_typer(agent_rules.app, name="rules")
@@ -57,9 +57,9 @@ def join(
 ) -> None:
     """Join a pool, and go on running as its node."""
     settings = agent_settings(ca)
-    token = read(_token(token_file))
+    token = read_token(_token(token_file))
     if isinstance(token, Refusal):
-        raise Declined(token.sentence)
+        raise CommandRefused(token.sentence)
     _start(settings, own_home(settings), token=token, url=url, once=once)
 
 
@@ -82,24 +82,24 @@ def drain(
     as_json: AsJson = False,
 ) -> None:
     """Finish what this machine has, and take no new work until you resume it."""
-    home = _set_work(Work.DRAIN)
+    home = _set_work(WorkMode.DRAIN)
     if wait:
         _wait_until_idle(home)
-    report("This machine takes no new work until you resume it.", {"work": Work.DRAIN.value}, as_json=as_json)
+    report("This machine takes no new work until you resume it.", {"work": WorkMode.DRAIN.value}, as_json=as_json)
 
 
 @app.command()
 def pause(as_json: AsJson = False) -> None:
     """Stop working at once, until you resume it."""
-    _set_work(Work.PAUSE)
-    report("This machine does not work until you resume it.", {"work": Work.PAUSE.value}, as_json=as_json)
+    _set_work(WorkMode.PAUSE)
+    report("This machine does not work until you resume it.", {"work": WorkMode.PAUSE.value}, as_json=as_json)
 
 
 @app.command()
 def resume(as_json: AsJson = False) -> None:
     """Work again, as the rules allow."""
-    _set_work(Work.RUN)
-    report("This machine takes work again, as its rules allow.", {"work": Work.RUN.value}, as_json=as_json)
+    _set_work(WorkMode.RUN)
+    report("This machine takes work again, as its rules allow.", {"work": WorkMode.RUN.value}, as_json=as_json)
 
 
 @app.command()
@@ -112,13 +112,13 @@ def leave(
     from tidemill.agent.starting import member_of
 
     if len(reason) > REASON_MAX or not reason.isprintable():
-        raise Declined(f"A reason has at most {REASON_MAX} printable characters: shorten it.")
+        raise CommandRefused(f"A reason has at most {REASON_MAX} printable characters: shorten it.")
     settings = agent_settings()
     home = own_home(settings)
     if not force:
         member_of(home)
     prepare(home)
-    wish_to_leave(home, Leave(reason, force))
+    write_leave_wish(home, LeaveWish(reason, force))
     _carry_out_leave(settings, home, force=force)
     forget_everything(home)
     report("This machine has left the pool and forgotten it.", {"left": True}, as_json=as_json)
@@ -148,8 +148,10 @@ def _token(file: Path | None) -> str:
     return sys.stdin.readline(_TOKEN_MAX)
 
 
-def _start(settings: Settings, home: Home, *, token: Shown | None = None, url: str = "", once: bool = False) -> None:
-    from tidemill.agent.run import End
+def _start(
+    settings: Settings, home: Home, *, token: JoinTokenParts | None = None, url: str = "", once: bool = False
+) -> None:
+    from tidemill.agent.run import AgentEndKind
     from tidemill.agent.starting import NotJoined
     from tidemill.serving.logs import configure_logs
 
@@ -157,13 +159,13 @@ def _start(settings: Settings, home: Home, *, token: Shown | None = None, url: s
     try:
         ending = asyncio.run(_run(settings, home, token, url, once=once))
     except NotJoined as fault:
-        raise Declined(str(fault)) from None
+        raise CommandRefused(str(fault)) from None
     say(ending.sentence)
-    if ending.end is not End.STOPPED:
+    if ending.end is not AgentEndKind.STOPPED:
         raise typer.Exit(Exit.FINAL)
 
 
-async def _run(settings: Settings, home: Home, token: Shown | None, url: str, *, once: bool) -> "Ending":
+async def _run(settings: Settings, home: Home, token: JoinTokenParts | None, url: str, *, once: bool) -> "AgentEnd":
     from tidemill.agent import starting
     from tidemill.agent.run import Agent
 
@@ -204,7 +206,7 @@ def _stop_on_signals(agent: "Agent") -> None:
             asyncio.get_running_loop().add_signal_handler(number, stop)
 
 
-def _set_work(work: Work) -> Home:
+def _set_work(work: WorkMode) -> Home:
     home = own_home(agent_settings())
     prepare(home)
     book = RulesFile(home.rules).change({"work": work.value}, by=operator_name(), now=wall())
@@ -218,7 +220,7 @@ def _wait_until_idle(home: Home) -> None:
         found = read_status(home.status, wall())
         if found:
             work = found.fields.get("rules", {}).get("work", {}).get("value")
-            if work == Work.DRAIN.value and found.fields.get("work", {}).get("in_hand") == 0:
+            if work == WorkMode.DRAIN.value and found.fields.get("work", {}).get("in_hand") == 0:
                 return
         time.sleep(_POLL_S)
 
@@ -232,12 +234,12 @@ def _carry_out_leave(settings: Settings, home: Home, *, force: bool) -> None:
     deadline = time.monotonic() + _LEAVE_S
     while running_pid(home) is not None:
         if time.monotonic() > deadline:
-            raise Declined(_untold("The agent that runs here has had no answer of the pool."))
+            raise CommandRefused(_untold("The agent that runs here has had no answer of the pool."))
         time.sleep(_POLL_S)
 
 
 async def _leave_by_ourselves(settings: Settings, home: Home) -> None:
-    from tidemill.agent.run import Agent, End
+    from tidemill.agent.run import Agent, AgentEndKind
     from tidemill.agent.starting import equipped, member_of
 
     membership = member_of(home)
@@ -247,8 +249,8 @@ async def _leave_by_ourselves(settings: Settings, home: Home) -> None:
         late = asyncio.get_running_loop().call_later(_LEAVE_S, agent.stop)
         ending = await agent.run()
         late.cancel()
-        if ending.end is End.STOPPED:
-            raise Declined(_untold(agent.standing.link.sentence or "The pool has not answered."))
+        if ending.end is AgentEndKind.STOPPED:
+            raise CommandRefused(_untold(agent.standing.link.sentence or "The pool has not answered."))
 
 
 def _untold(cause: str) -> str:

@@ -9,13 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from tidemill.agent.home.home import Home, home_of
-from tidemill.cli.client.surroundings import load
-from tidemill.cli.terminal.output import Declined
+from tidemill.cli.client.surroundings import load_configuration
+from tidemill.cli.terminal.output import CommandRefused
 from tidemill.core.settings import Settings
 
 
 def agent_settings(ca: Path | None = None) -> Settings:
-    return load({"agent.ca_file": ca and ca.absolute()}).settings
+    return load_configuration({"agent.ca_file": ca and ca.absolute()}).settings
 
 
 def own_home(settings: Settings) -> Home:
@@ -34,4 +34,6 @@ def _name_of(user: int) -> str:
     try:
         return pwd.getpwuid(user).pw_name
     except KeyError:
-        raise Declined(f"The agent's home belongs to user {user}, whom this system does not know: chown it.") from None
+        raise CommandRefused(
+            f"The agent's home belongs to user {user}, whom this system does not know: chown it."
+        ) from None

@@ -12,9 +12,9 @@ from tidemill.agent.home.rules_file import RulesFile
 from tidemill.cli.agent.agent_home import agent_settings, own_home
 from tidemill.cli.client.surroundings import operator_name
 from tidemill.cli.nodes.rule_words import EXAMPLES, NAMES, wish, written
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_table
+from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table
 from tidemill.core.clock import as_datetime
-from tidemill.core.nodes.rules.rule_book import Entry, Place, RuleBook, shown
+from tidemill.core.nodes.rules.rule_book import RuleBook, RuleEntry, RuleOrigin, book_json
 from tidemill.core.refusals import Refusal
 from tidemill.host.clocks import wall
 from tidemill.host.standard_error import say
@@ -43,14 +43,14 @@ def set_rules(
     wishes = dict(_wish(rule) for rule in rules)
     book = _file().change(wishes, by=operator_name(), now=wall())
     if isinstance(book, Refusal):
-        raise Declined(book.sentence)
+        raise CommandRefused(book.sentence)
     _print(book, as_json=as_json)
 
 
 def _wish(rule: str) -> tuple[str, object]:
     name, value = wish(rule)
     if name == "work":
-        raise Declined("Use `tidemill agent drain`, `pause` or `resume` for this.")
+        raise CommandRefused("Use `tidemill agent drain`, `pause` or `resume` for this.")
     return name, value
 
 
@@ -61,7 +61,7 @@ def _file() -> RulesFile:
 
 
 def _print(book: RuleBook, *, as_json: bool) -> None:
-    values = shown(book)
+    values = book_json(book)
     if as_json:
         print_json(values)
         return
@@ -73,7 +73,7 @@ def _print(book: RuleBook, *, as_json: bool) -> None:
     print_table(("rule", "value", "set", "at (UTC)"), rows)
 
 
-def _origin(entry: Entry) -> tuple[str, str]:
+def _origin(entry: RuleEntry) -> tuple[str, str]:
     """Where a rule was set, and by which user if it was here: those of the pool are accounts, known there."""
-    where = "in the pool" if entry.place is Place.POOL else f"here by {entry.by}"
+    where = "in the pool" if entry.place is RuleOrigin.POOL else f"here by {entry.by}"
     return where, f"{as_datetime(entry.at):%Y-%m-%d %H:%M:%S}"

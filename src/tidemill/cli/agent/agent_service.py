@@ -15,11 +15,11 @@ import typer
 from tidemill.agent.home.home import Home
 from tidemill.agent.home.unit import GPU_GROUPS, SERVICE, UNIT, unit_text
 from tidemill.cli.agent.agent_home import agent_settings, own_home
-from tidemill.cli.terminal.output import AsJson, Declined, Exit, print_json, print_line, report
+from tidemill.cli.terminal.output import AsJson, CommandRefused, Exit, print_json, print_line, report
 from tidemill.core.settings import Settings
 
 if TYPE_CHECKING:
-    from tidemill.agent.doctor import Finding
+    from tidemill.agent.doctor import DoctorCheck
 
 FINAL = (Exit.NO, Exit.USAGE, Exit.SETTINGS, Exit.FINAL)
 """Ends that come back however often the agent is started."""
@@ -38,7 +38,7 @@ def doctor(as_json: AsJson = False) -> None:
     if as_json:
         print_json([{"check": one.name, "ok": one.ok, "detail": one.detail} for one in findings])
     if failed := [one.name for one in findings if not one.ok]:
-        raise Declined(f"{len(failed)} of {len(findings)} checks failed: {', '.join(failed)}.")
+        raise CommandRefused(f"{len(failed)} of {len(findings)} checks failed: {', '.join(failed)}.")
 
 
 def install(user: User = _USER, dry_run: DryRun = False) -> None:
@@ -71,14 +71,14 @@ def uninstall(as_json: AsJson = False) -> None:
     """Stop the service and remove it. The node stays what it is: `tidemill agent leave` removes it from its pool."""
     _need_root("uninstall")
     if not UNIT.exists():
-        raise Declined(f"There is no {UNIT}: nothing was installed here.")
+        raise CommandRefused(f"There is no {UNIT}: nothing was installed here.")
     _systemctl("disable", "--now", SERVICE)
     UNIT.unlink()
     _systemctl("daemon-reload")
     report("The service is gone; the agent's home and its user stay.", {"removed": str(UNIT)}, as_json=as_json)
 
 
-async def _examined(settings: Settings, home: Home, *, as_json: bool) -> "list[Finding]":
+async def _examined(settings: Settings, home: Home, *, as_json: bool) -> "list[DoctorCheck]":
     from tidemill.agent.doctor import examine
 
     findings = []
@@ -91,9 +91,9 @@ async def _examined(settings: Settings, home: Home, *, as_json: bool) -> "list[F
 
 def _need_root(command: str) -> None:
     if os.geteuid() != 0:
-        raise Declined(f"Only root can do this: run `sudo {_program()} agent {command}`.")
+        raise CommandRefused(f"Only root can do this: run `sudo {_program()} agent {command}`.")
     if shutil.which("systemctl") is None:
-        raise Declined("This system has no systemd: let its own supervisor run `tidemill agent run`.")
+        raise CommandRefused("This system has no systemd: let its own supervisor run `tidemill agent run`.")
 
 
 def _program() -> Path:
@@ -128,7 +128,9 @@ def _check_program(program: Path, user: str) -> None:
     except PermissionError:
         tried = None
     if tried is None or tried.returncode:
-        raise Declined(f"The user {user} cannot run {program}: install Tidemill where all may read it, as in /opt.")
+        raise CommandRefused(
+            f"The user {user} cannot run {program}: install Tidemill where all may read it, as in /opt."
+        )
 
 
 def _give(home: Home, user: str) -> None:
@@ -137,7 +139,7 @@ def _give(home: Home, user: str) -> None:
     found = pwd.getpwnam(user)
     home.place.mkdir(mode=0o700, parents=True, exist_ok=True)
     if home.place.is_symlink():
-        raise Declined(f"{home.place} is a symbolic link: set agent.home to the place itself.")
+        raise CommandRefused(f"{home.place} is a symbolic link: set agent.home to the place itself.")
     if home.place.stat().st_uid != 0:
         return
     for path in (home.place, *home.place.iterdir()):
@@ -159,7 +161,7 @@ def _systemctl(*arguments: str) -> None:
 def _done(*command: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise Declined(f"`{' '.join(command)}` failed: {done.stderr.strip() or done.returncode}")
+        raise CommandRefused(f"`{' '.join(command)}` failed: {done.stderr.strip() or done.returncode}")
 
 
 def _installed(program: Path, home: Home, user: str) -> str:

@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tidemill.cli.client.http_calls import PoolRefused
-from tidemill.cli.client.signed_in import SignedIn
-from tidemill.cli.terminal.output import Declined
+from tidemill.cli.client.signed_in import PoolCaller
+from tidemill.cli.terminal.output import CommandRefused
 from tidemill.core.artefacts.refusals import ArtefactRefusal
 from tidemill.core.faults import Fault
 
 _PIECE_BYTES = 1024 * 1024
 
 
-def download(caller: SignedIn, artefact: dict[str, Any], target: Path, told: Callable[[int], None]) -> None:
+def download(caller: PoolCaller, artefact: dict[str, Any], target: Path, told: Callable[[int], None]) -> None:
     """Fetch an artefact's bytes into a file that is not there yet."""
     if target.exists() or target.is_symlink():
-        raise Declined(f"{target} is there already: move it away, or choose another with --output.")
+        raise CommandRefused(f"{target} is there already: move it away, or choose another with --output.")
     part = target.with_name(f"{target.name}.part")
     descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "r+b") as opened:
@@ -35,7 +35,7 @@ def download(caller: SignedIn, artefact: dict[str, Any], target: Path, told: Cal
 
 
 def _fetched(
-    caller: SignedIn, token: str, artefact: dict[str, Any], opened: BinaryIO, told: Callable[[int], None]
+    caller: PoolCaller, token: str, artefact: dict[str, Any], opened: BinaryIO, told: Callable[[int], None]
 ) -> str:
     """The digest of all that is in the file then."""
     opened.seek(0)

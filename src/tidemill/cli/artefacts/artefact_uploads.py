@@ -16,8 +16,8 @@ from typing import BinaryIO
 import platformdirs
 
 from tidemill.cli.client.http_calls import PoolRefused
-from tidemill.cli.client.signed_in import SignedIn
-from tidemill.core.artefacts.metadata import read_number, written_metadata
+from tidemill.cli.client.signed_in import PoolCaller
+from tidemill.core.artefacts.metadata import read_number, write_metadata
 from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.faults import Fault
 from tidemill.host.standard_error import say
@@ -32,12 +32,12 @@ _AGAIN = {UploadRefusal.UPLOAD_BUSY.code, UploadRefusal.UPLOAD_OFFSET_WRONG.code
 _TRIES = 8
 _PAUSE_MAX_S = 30.0
 
-Told = Callable[[int], None]
+ProgressListener = Callable[[int], None]
 """Hears how far something is."""
 
 
 @dataclass(frozen=True)
-class Sending:
+class FileToUpload:
     """A file on its way, as it was hashed."""
 
     file: Path
@@ -48,14 +48,14 @@ class Sending:
 
 
 @dataclass(frozen=True)
-class Standing:
+class UploadState:
     """Where an upload stands; with its artefact if it is finished."""
 
     offset: int
     artefact_id: str | None
 
 
-def hashed(file: Path, told: Told) -> tuple[str, int]:
+def hash_file(file: Path, told: ProgressListener) -> tuple[str, int]:
     """SHA-256 and size of a file."""
     found, size = hashlib.sha256(), 0
     with file.open("rb") as opened:
@@ -66,17 +66,17 @@ def hashed(file: Path, told: Told) -> tuple[str, int]:
     return found.hexdigest(), size
 
 
-class Upload:
+class FileUpload:
     """The upload of one file, begun now or earlier."""
 
-    def __init__(self, caller: SignedIn, sending: Sending, folder: Path | None = None) -> None:
+    def __init__(self, caller: PoolCaller, sending: FileToUpload, folder: Path | None = None) -> None:
         self._caller = caller
         self._sending = sending
         place = folder or platformdirs.user_state_path("tidemill", appauthor=False) / "uploads"
         said = "\n".join((caller.pool.url, sending.digest, sending.name, sending.purpose))
         self._note = place / hashlib.sha256(said.encode()).hexdigest()
 
-    def run(self, told: Told) -> str:
+    def run(self, told: ProgressListener) -> str:
         """Send what is missing. Answers the artefact's id."""
         stands = self._begun_earlier() or self._begin()
         if 0 < stands.offset < self._sending.size_bytes:
@@ -89,7 +89,7 @@ class Upload:
         self._note.unlink(missing_ok=True)
         return stands.artefact_id
 
-    def _begun_earlier(self) -> Standing | None:
+    def _begun_earlier(self) -> UploadState | None:
         if not self._note.exists():
             return None
         try:
@@ -99,12 +99,12 @@ class Upload:
                 raise
         return None
 
-    def _begin(self) -> Standing:
+    def _begin(self) -> UploadState:
         sending = self._sending
         headers = {
             **_TUS,
             "Upload-Length": str(sending.size_bytes),
-            "Upload-Metadata": written_metadata(name=sending.name, purpose=sending.purpose, sha256=sending.digest),
+            "Upload-Metadata": write_metadata(name=sending.name, purpose=sending.purpose, sha256=sending.digest),
         }
         answer = self._exchange("POST", ROUTE, headers)
         self._note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -113,10 +113,10 @@ class Upload:
         draft.replace(self._note)
         return _standing(answer)
 
-    def _look(self) -> Standing:
+    def _look(self) -> UploadState:
         return _standing(self._exchange("HEAD", self._path, _TUS))
 
-    def _advanced(self, opened: BinaryIO, stands: Standing, told: Told) -> Standing:
+    def _advanced(self, opened: BinaryIO, stands: UploadState, told: ProgressListener) -> UploadState:
         """Where it stands after the next part, however often the network fails meanwhile."""
         failed: Exception | None = None
         for attempt in range(_TRIES):
@@ -134,7 +134,7 @@ class Upload:
         assert failed
         raise failed
 
-    def _sent(self, opened: BinaryIO, offset: int, told: Told) -> Standing:
+    def _sent(self, opened: BinaryIO, offset: int, told: ProgressListener) -> UploadState:
         length = min(PART_BYTES, self._sending.size_bytes - offset)
         headers = {
             **_TUS,
@@ -160,14 +160,14 @@ class Upload:
         return f"{ROUTE}/{self._note.read_text('utf-8')}"
 
 
-def _standing(headers: dict[str, str]) -> Standing:
+def _standing(headers: dict[str, str]) -> UploadState:
     offset = read_number(headers.get("upload-offset"))
     if offset is None:
         raise Fault("The pool does not say where the upload stands: update this program, or the pool.")
-    return Standing(offset, headers.get("tidemill-artefact"))
+    return UploadState(offset, headers.get("tidemill-artefact"))
 
 
-def _pieces(opened: BinaryIO, offset: int, length: int, told: Told) -> Iterator[bytes]:
+def _pieces(opened: BinaryIO, offset: int, length: int, told: ProgressListener) -> Iterator[bytes]:
     opened.seek(offset)
     left = length
     while left:

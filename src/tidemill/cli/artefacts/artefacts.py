@@ -14,10 +14,10 @@ from uuid import UUID
 import typer
 
 from tidemill.cli.artefacts.artefact_downloads import download
-from tidemill.cli.artefacts.artefact_uploads import Sending, Upload, hashed
+from tidemill.cli.artefacts.artefact_uploads import FileToUpload, FileUpload, hash_file
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.client.signed_in import as_operator, signed_in
-from tidemill.cli.terminal.output import AsJson, Declined, in_words, print_fields, print_json, print_table, report
+from tidemill.cli.client.signed_in import operator_caller, pool_caller
+from tidemill.cli.terminal.output import AsJson, CommandRefused, in_words, print_fields, print_json, print_table, report
 from tidemill.core.artefacts.artefact import Purpose
 from tidemill.host.standard_error import say
 
@@ -28,7 +28,7 @@ Which = Annotated[UUID, typer.Argument(metavar="ID", help="The artefact's id.")]
 _ROUTE = "/artefacts"
 
 
-class Uploaded(StrEnum):
+class UploadPurpose(StrEnum):
     """What a person uploads."""
 
     INPUT = "input"
@@ -39,11 +39,11 @@ class Uploaded(StrEnum):
 def put(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to upload.")],
     name: Annotated[str, typer.Option(help="What it is called in the pool; the file's own name if not given.")] = "",
-    purpose: Annotated[Uploaded, typer.Option(help="What it is for.")] = Uploaded.INPUT,
+    purpose: Annotated[UploadPurpose, typer.Option(help="What it is for.")] = UploadPurpose.INPUT,
     as_json: AsJson = False,
 ) -> None:
     """Upload a file. Run again after an interruption, it goes on where it was."""
-    found = uploaded(file, name or file.name, purpose)
+    found = upload_file(file, name or file.name, purpose)
     print_artefact(found, as_json=as_json)
 
 
@@ -56,7 +56,7 @@ def list_artefacts(
 ) -> None:
     """List your artefacts, newest first; an operator sees everybody's."""
     wanted = {"purpose": purpose, "owner": owner}
-    found = as_operator().listed(_ROUTE, {name: str(value) for name, value in wanted.items() if value}, limit)
+    found = operator_caller().listed(_ROUTE, {name: str(value) for name, value in wanted.items() if value}, limit)
     if as_json:
         print_json(found)
     elif found:
@@ -68,7 +68,7 @@ def list_artefacts(
 @app.command()
 def show(artefact: Which, as_json: AsJson = False) -> None:
     """Show an artefact, with its SHA-256."""
-    print_artefact(as_operator().ask("GET", f"{_ROUTE}/{artefact}"), as_json=as_json)
+    print_artefact(operator_caller().ask("GET", f"{_ROUTE}/{artefact}"), as_json=as_json)
 
 
 @app.command()
@@ -78,7 +78,7 @@ def get(
     as_json: AsJson = False,
 ) -> None:
     """Download an artefact into a file. Run again after an interruption, it goes on where it was."""
-    caller = as_operator()
+    caller = operator_caller()
     found = caller.ask("GET", f"{_ROUTE}/{artefact}")
     target = output or Path(found["name"])
     with _progress("Downloading", found["size_bytes"]) as told:
@@ -93,20 +93,20 @@ def delete(
     as_json: AsJson = False,
 ) -> None:
     """Delete an artefact that no unfinished work needs. Who gives a reason does it as an operator, where they can."""
-    caller = as_operator() if reason else signed_in()
+    caller = operator_caller() if reason else pool_caller()
     gone = caller.ask("DELETE", f"{_ROUTE}/{artefact}", query={"reason": reason})
     report(f"{gone['name']} is deleted.", gone, as_json=as_json)
 
 
-def uploaded(file: Path, name: str, purpose: Uploaded) -> dict[str, Any]:
+def upload_file(file: Path, name: str, purpose: UploadPurpose) -> dict[str, Any]:
     """Upload a file and answer the artefact that it has become."""
     if not file.is_file():
-        raise Declined(f"{file} is no file: give one that can be read.")
-    caller = signed_in()
+        raise CommandRefused(f"{file} is no file: give one that can be read.")
+    caller = pool_caller()
     with _progress("Hashing", file.stat().st_size) as told:
-        digest, size_bytes = hashed(file, told)
+        digest, size_bytes = hash_file(file, told)
     with _progress("Uploading", size_bytes) as told:
-        artefact_id = Upload(caller, Sending(file, name, purpose.value, size_bytes, digest)).run(told)
+        artefact_id = FileUpload(caller, FileToUpload(file, name, purpose.value, size_bytes, digest)).run(told)
     found: dict[str, Any] = caller.ask("GET", f"{_ROUTE}/{artefact_id}")
     return found
 

@@ -6,9 +6,9 @@ from uuid import UUID
 
 import typer
 
-from tidemill.cli.artefacts.artefacts import Uploaded, uploaded
+from tidemill.cli.artefacts.artefacts import UploadPurpose, upload_file
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.client.signed_in import as_operator
+from tidemill.cli.client.signed_in import operator_caller
 from tidemill.cli.terminal.output import AsJson, in_words, print_fields, print_json, print_table, report
 from tidemill.host.standard_error import say
 
@@ -24,7 +24,7 @@ def list_models(
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Show at most so many.")] = 100, as_json: AsJson = False
 ) -> None:
     """List the models of the pool, by name."""
-    found = as_operator().listed(_ROUTE, {}, limit)
+    found = operator_caller().listed(_ROUTE, {}, limit)
     if as_json:
         print_json(found)
     elif found:
@@ -36,7 +36,7 @@ def list_models(
 @app.command()
 def show(name: Name, as_json: AsJson = False) -> None:
     """Show a model: where it comes from, its licence, its SHA-256, and what it needs."""
-    found = as_operator().ask("GET", f"{_ROUTE}/{name}")
+    found = operator_caller().ask("GET", f"{_ROUTE}/{name}")
     if as_json:
         print_json(found)
     else:
@@ -57,14 +57,14 @@ def add(
     """Add a model to the pool, as an operator. An upload that was interrupted goes on when this is run again."""
     needs = {"memory_mib": memory, "gpu_memory_mib": gpu_memory}
     asked = {"name": name, "source": source, "licence": licence, "artefact_id": _artefact(what), **needs}
-    found = as_operator().ask("POST", _ROUTE, asked)
+    found = operator_caller().ask("POST", _ROUTE, asked)
     report(f"The pool has the model {found['name']} now, with SHA-256 {found['digest']}.", found, as_json=as_json)
 
 
 @app.command()
 def remove(name: Name, as_json: AsJson = False) -> None:
     """Remove a model from the pool, as an operator. Its artefact stays."""
-    found = as_operator().ask("DELETE", f"{_ROUTE}/{name}")
+    found = operator_caller().ask("DELETE", f"{_ROUTE}/{name}")
     report(f"The model {found['name']} is removed; its artefact {found['artefact_id']} stays.", found, as_json=as_json)
 
 
@@ -74,7 +74,7 @@ def _artefact(what: str) -> str:
         return str(UUID(what))
     except ValueError:
         file = Path(what)
-    found: str = uploaded(file, file.name, Uploaded.MODEL)["id"]
+    found: str = upload_file(file, file.name, UploadPurpose.MODEL)["id"]
     return found
 
 

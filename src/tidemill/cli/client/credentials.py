@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import platformdirs
 
-from tidemill.cli.terminal.output import Declined
+from tidemill.cli.terminal.output import CommandRefused
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _FILE_MAX_BYTES = 64 * 1024
@@ -40,7 +40,7 @@ def credentials_folder() -> Path:
     return platformdirs.user_config_path("tidemill", appauthor=False) / "credentials"
 
 
-class Credentials:
+class CredentialsFile:
     """The file of one pool. Who writes or removes it holds its lock."""
 
     def __init__(self, folder: Path, url: str) -> None:
@@ -54,7 +54,7 @@ class Credentials:
         """What is stored; None if nobody is logged in there. A file that others can read is refused."""
         stored = _read(self.file)
         if stored is not None and stored.url != self._url:
-            raise Declined(f"{self.file} is for {stored.url}: remove it, and log in again.")
+            raise CommandRefused(f"{self.file} is for {stored.url}: remove it, and log in again.")
         return stored
 
     @contextmanager
@@ -104,7 +104,7 @@ def _read(file: Path) -> StoredTokens | None:
         try:
             return StoredTokens(**_texts(json.loads(opened.read(_FILE_MAX_BYTES))))
         except (ValueError, TypeError) as error:
-            raise Declined(f"{file} does not hold tokens any more: remove it, and log in again.") from error
+            raise CommandRefused(f"{file} does not hold tokens any more: remove it, and log in again.") from error
 
 
 def _texts(found: object) -> dict[str, str]:
@@ -122,9 +122,9 @@ def _make_private(folder: Path) -> None:
 
 def _refuse_open_to_others(path: Path, found: os.stat_result, mode: str) -> None:
     if found.st_uid != os.geteuid():
-        raise Declined(f"{path} belongs to another user: run this as the user who logged in.")
+        raise CommandRefused(f"{path} belongs to another user: run this as the user who logged in.")
     if stat.S_ISLNK(found.st_mode) or found.st_mode & _OTHERS:
-        raise Declined(
+        raise CommandRefused(
             f"Others can use {path}, and may have seen the tokens in it: run `chmod {mode} {path}`, "
             "then `tidemill logout`, and log in again."
         )

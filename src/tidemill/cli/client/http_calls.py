@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from tidemill.cli.terminal.output import Declined
+from tidemill.cli.terminal.output import CommandRefused
 from tidemill.core.accounts.keys import KeyRefusal
 from tidemill.core.accounts.lockout import LoginRefusal
 from tidemill.core.accounts.permissions import PermissionRefusal
@@ -55,7 +55,7 @@ _SENTENCES: Mapping[str, str] = {
 """What to do, where the pool's own sentence is for programs: it names routes and headers."""
 
 
-class PoolRefused(Declined):
+class PoolRefused(CommandRefused):
     """The pool says no. The code is for us, the sentence for the user."""
 
     def __init__(self, code: str, sentence: str) -> None:
@@ -63,7 +63,7 @@ class PoolRefused(Declined):
         self.code = code
 
 
-class Pool:
+class PoolClient:
     """A pool at its address."""
 
     def __init__(self, url: str) -> None:
@@ -142,7 +142,7 @@ def pool_address(text: str) -> str:
     scheme, host, port = _parts(text)
     scheme = scheme or ("http" if is_loopback(host) else "https")
     if scheme not in _PORTS or (scheme == "http" and not is_loopback(host)):
-        raise Declined(f"Passwords and tokens go to {host} by HTTPS only: write https://{host}.")
+        raise CommandRefused(f"Passwords and tokens go to {host} by HTTPS only: write https://{host}.")
     shown = f"[{host}]" if ":" in host else host
     return f"{scheme}://{shown}" + (f":{port}" if port not in (None, _PORTS[scheme]) else "")
 
@@ -158,10 +158,10 @@ def _parts(text: str) -> tuple[str, str, int | None]:
         parts = urlsplit(text.strip() if "://" in text else f"//{text.strip()}")
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        raise Declined(_WRITTEN) from None
+        raise CommandRefused(_WRITTEN) from None
     alone = not (parts.username or parts.password or parts.path.strip("/") or parts.query or parts.fragment)
     if not alone or not _HOST.fullmatch(host):
-        raise Declined(_WRITTEN)
+        raise CommandRefused(_WRITTEN)
     return parts.scheme, host, port
 
 

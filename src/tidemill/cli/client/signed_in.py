@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NoReturn, TypeVar
 
-from tidemill.cli.client.credentials import Credentials, StoredTokens, credentials_folder, stored_pools
-from tidemill.cli.client.http_calls import Pool, PoolRefused, pool_address
-from tidemill.cli.client.surroundings import KEY_VARIABLE, URL_VARIABLE, load, outside_urls
-from tidemill.cli.terminal.output import Declined
+from tidemill.cli.client.credentials import CredentialsFile, StoredTokens, credentials_folder, stored_pools
+from tidemill.cli.client.http_calls import PoolClient, PoolRefused, pool_address
+from tidemill.cli.client.surroundings import KEY_VARIABLE, URL_VARIABLE, load_configuration, outside_urls
+from tidemill.cli.terminal.output import CommandRefused
 from tidemill.cli.terminal.questions import ask_password, with_code
 from tidemill.core.accounts.keys import looks_like_key
 from tidemill.core.accounts.permissions import PermissionRefusal
@@ -28,10 +28,10 @@ _PAGE_MAX = 500
 _CUSTOMER = "demonstration/customer.key"
 
 
-class SignedIn:
+class PoolCaller:
     """A pool, and who we are there."""
 
-    def __init__(self, pool: Pool, token: str) -> None:
+    def __init__(self, pool: PoolClient, token: str) -> None:
         self.pool = pool
         self._token = token
 
@@ -60,10 +60,10 @@ class SignedIn:
         return items
 
 
-class LoggedIn(SignedIn):
+class SessionCaller(PoolCaller):
     """With the tokens of a session, which are kept in a file."""
 
-    def __init__(self, pool: Pool, credentials: Credentials, stored: StoredTokens) -> None:
+    def __init__(self, pool: PoolClient, credentials: CredentialsFile, stored: StoredTokens) -> None:
         super().__init__(pool, stored.access_token)
         self.stored = stored
         self._credentials = credentials
@@ -100,7 +100,7 @@ class LoggedIn(SignedIn):
         with self._credentials.locked():
             stored = self._credentials.read()
             if stored is None or stored.session_id != self.stored.session_id:
-                raise Declined("You logged out or in again in the meantime: run this once more.")
+                raise CommandRefused("You logged out or in again in the meantime: run this once more.")
             if stored.access_token == self._token:
                 stored = self._changed(stored)
         self._token = stored.access_token
@@ -125,101 +125,103 @@ class LoggedIn(SignedIn):
         )
 
 
-def pool_named(url: str | None) -> Pool:
+def pool_named(url: str | None) -> PoolClient:
     """The pool somebody names, or the environment does, or the one of this machine."""
     named = url or os.environ.get(URL_VARIABLE)
-    return Pool(pool_address(named)) if named else _own_pool()
+    return PoolClient(pool_address(named)) if named else _own_pool()
 
 
-def signed_in() -> SignedIn:
+def pool_caller() -> PoolCaller:
     """With the API key in the environment, or as who is logged in; else as the customer of a demonstration here."""
     key = os.environ.get(KEY_VARIABLE, "").strip()
     if not key:
         pool = _pool_of_login()
         return _session_at(pool) or _demonstrated(pool) or _nobody(pool)
     if not looks_like_key(key):
-        raise Declined(f"{KEY_VARIABLE} does not hold an API key: it begins with tm_ and has 67 letters and digits.")
-    return SignedIn(pool_named(None), key)
+        raise CommandRefused(
+            f"{KEY_VARIABLE} does not hold an API key: it begins with tm_ and has 67 letters and digits."
+        )
+    return PoolCaller(pool_named(None), key)
 
 
-def logged_in() -> LoggedIn:
+def session_caller() -> SessionCaller:
     pool = _pool_of_login()
     return _session_at(pool) or _nobody(pool)
 
 
-def as_operator() -> SignedIn:
-    """As `signed_in`; and whoever can read the home of this machine's pool is its operator without logging in."""
+def operator_caller() -> PoolCaller:
+    """As `pool_caller`; and whoever can read the home of this machine's pool is its operator without logging in."""
     if os.environ.get(KEY_VARIABLE):
-        return signed_in()
+        return pool_caller()
     pool = _pool_of_login()
     return _session_at(pool) or _at_home(pool) or _nobody(pool)
 
 
-def keep(pool: Pool, address: str, opened: Mapping[str, Any]) -> LoggedIn:
+def keep_session(pool: PoolClient, address: str, opened: Mapping[str, Any]) -> SessionCaller:
     """Store a session that has just begun. The one it replaces ends: nobody has its tokens any more."""
     names = ("session_id", "session_expires_at", "access_token", "refresh_token")
     tokens = StoredTokens(url=pool.url, address=address, **{name: opened[name] for name in names})
-    credentials = Credentials(credentials_folder(), pool.url)
+    credentials = CredentialsFile(credentials_folder(), pool.url)
     with credentials.locked():
         replaced = credentials.read()
         credentials.write(tokens)
     if replaced is not None:
         _end_replaced(pool, tokens, replaced)
-    return LoggedIn(pool, credentials, tokens)
+    return SessionCaller(pool, credentials, tokens)
 
 
-def _end_replaced(pool: Pool, tokens: StoredTokens, replaced: StoredTokens) -> None:
+def _end_replaced(pool: PoolClient, tokens: StoredTokens, replaced: StoredTokens) -> None:
     try:
         pool.ask("DELETE", f"/account/sessions/{replaced.session_id}", token=tokens.access_token)
     except PoolRefused:
         return  # it was over, or another account's: then it ends by itself
 
 
-def _nobody(pool: Pool) -> NoReturn:
-    raise Declined(f"You are not logged in at {pool.url}: run `tidemill login`.")
+def _nobody(pool: PoolClient) -> NoReturn:
+    raise CommandRefused(f"You are not logged in at {pool.url}: run `tidemill login`.")
 
 
-def _session_at(pool: Pool) -> LoggedIn | None:
-    credentials = Credentials(credentials_folder(), pool.url)
+def _session_at(pool: PoolClient) -> SessionCaller | None:
+    credentials = CredentialsFile(credentials_folder(), pool.url)
     stored = credentials.read()
-    return None if stored is None else LoggedIn(pool, credentials, stored)
+    return None if stored is None else SessionCaller(pool, credentials, stored)
 
 
-def _at_home(pool: Pool) -> SignedIn | None:
+def _at_home(pool: PoolClient) -> PoolCaller | None:
     """With the token in the pool's home."""
     return _with_secret(pool, "operator.token")
 
 
-def _demonstrated(pool: Pool) -> SignedIn | None:
+def _demonstrated(pool: PoolClient) -> PoolCaller | None:
     """With the key of its customer that a demonstration keeps in its home."""
-    readable = os.access(load().settings.home / _CUSTOMER, os.R_OK)
+    readable = os.access(load_configuration().settings.home / _CUSTOMER, os.R_OK)
     return _with_secret(pool, _CUSTOMER) if readable else None
 
 
-def _with_secret(pool: Pool, name: str) -> SignedIn | None:
+def _with_secret(pool: PoolClient, name: str) -> PoolCaller | None:
     """With a secret in the pool's home, if it is this machine's pool and we may read it."""
-    settings = load().settings
+    settings = load_configuration().settings
     if pool.url not in (own_address(settings), public_url(settings)):
         return None
     if outside_urls(settings) is None and owner_pid(settings.home) is None:
         raise NotRunning("This pool is not running: start it with `tidemill up`.")
     try:
-        return SignedIn(pool, (settings.home / name).read_text("utf-8").strip())
+        return PoolCaller(pool, (settings.home / name).read_text("utf-8").strip())
     except OSError:
         return None
 
 
-def _own_pool() -> Pool:
-    return Pool(pool_address(own_address(load().settings)))
+def _own_pool() -> PoolClient:
+    return PoolClient(pool_address(own_address(load_configuration().settings)))
 
 
-def _pool_of_login() -> Pool:
+def _pool_of_login() -> PoolClient:
     """The pool that is named, or this machine's, or the only one that somebody is logged in to."""
     if os.environ.get(URL_VARIABLE):
         return pool_named(None)
-    own, known = own_address(load().settings), stored_pools(credentials_folder())
+    own, known = own_address(load_configuration().settings), stored_pools(credentials_folder())
     if own in known or not known:
         return _own_pool()
     if len(known) > 1:
-        raise Declined(f"You are logged in to several pools: set {URL_VARIABLE} to one of {', '.join(known)}.")
-    return Pool(known[0])
+        raise CommandRefused(f"You are logged in to several pools: set {URL_VARIABLE} to one of {', '.join(known)}.")
+    return PoolClient(known[0])

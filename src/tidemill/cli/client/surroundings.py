@@ -10,7 +10,7 @@ from pathlib import Path
 import platformdirs
 
 from tidemill.core.faults import NotRunning, SettingsFault
-from tidemill.core.settings import CONFIG_VARIABLE, Built, Settings, build
+from tidemill.core.settings import CONFIG_VARIABLE, Settings, SourcedSettings, build
 from tidemill.host.standard_error import say
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import connect
@@ -24,7 +24,7 @@ KEY_VARIABLE = "TIDEMILL_API_KEY"
 _NOTHING: Mapping[str, object] = {}
 
 
-def load(overrides: Mapping[str, object] = _NOTHING) -> Built:
+def load_configuration(overrides: Mapping[str, object] = _NOTHING) -> SourcedSettings:
     """The settings of this process, from the file, the environment and the flags."""
     home = default_home()
     named = os.environ.get(CONFIG_VARIABLE)

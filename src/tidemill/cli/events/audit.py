@@ -8,11 +8,11 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from tidemill.cli.client.surroundings import connected, database_urls, load
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_line, print_table, report
+from tidemill.cli.client.surroundings import connected, database_urls, load_configuration
+from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, print_table, report
 from tidemill.core.clock import Instant, as_datetime, as_instant
-from tidemill.core.events.trail import NO_ACTS, Act, Damage, Flaw, Head, Verification
-from tidemill.core.events.trail_lines import act_of, head_of, line_of
+from tidemill.core.events.trail import NO_ACTS, Act, Damage, Flaw, TrailTip, TrailVerifier
+from tidemill.core.events.trail_lines import act_of, line_of, tip_of
 from tidemill.host.standard_error import say
 from tidemill.store.events import heads_file, trail
 from tidemill.store.query import Connection
@@ -21,10 +21,10 @@ app = typer.Typer(help="The audit trail: show, verify, export.", no_args_is_help
 
 T = TypeVar("T")
 
-Heads = Annotated[
+Tips = Annotated[
     list[str] | None, typer.Option("--head", metavar="NUMBER:SHA256", help="A head you kept; it must be in the trail.")
 ]
-HeadsFile = Annotated[
+TipsFile = Annotated[
     Path | None, typer.Option("--heads", dir_okay=False, exists=True, help="A file of heads you kept, one a line.")
 ]
 
@@ -32,7 +32,7 @@ HeadsFile = Annotated[
 @app.command("head")
 def show_head(as_json: AsJson = False) -> None:
     """Where the trail ends now. Keep it where nobody who runs the pool can change it."""
-    head = _read(trail.head)
+    head = _read(trail.tip)
     if as_json:
         at = None if head.at is None else as_datetime(head.at).isoformat()
         print_json({"number": head.number, "sha256": head.sha256.hex(), "at": at})
@@ -65,7 +65,7 @@ def export(
 ) -> None:
     """Write the trail as JSON lines, which `tidemill audit verify --file` checks without any database."""
     if file and file.exists():
-        raise Declined(f"{file} is there already: name a file that is not.")
+        raise CommandRefused(f"{file} is there already: name a file that is not.")
     if file is None:
         _read(lambda c: _export(c, since, until, print_line))
         return
@@ -76,8 +76,8 @@ def export(
 
 @app.command()
 def verify(
-    head: Heads = None,
-    heads: HeadsFile = None,
+    head: Tips = None,
+    heads: TipsFile = None,
     file: Annotated[
         Path | None,
         typer.Option(dir_okay=False, exists=True, help="Check an exported file instead of the pool's own trail."),
@@ -93,27 +93,27 @@ def verify(
     if flaw:
         if as_json:
             print_json({"whole": False, "damage": flaw.damage, "number": flaw.number, "detail": flaw.sentence})
-        raise Declined(f"Act {flaw.number}, {flaw.damage}. {flaw.sentence}")
+        raise CommandRefused(f"Act {flaw.number}, {flaw.damage}. {flaw.sentence}")
     fields = {"whole": True, "head": str(verification.head), "lost_heads": [str(one) for one in verification.lost]}
     report(_praise(verification), fields, as_json=as_json)
 
 
-async def _verify_pool(connection: Connection, demanded: Sequence[Head]) -> tuple[Verification, Flaw | None]:
+async def _verify_pool(connection: Connection, demanded: Sequence[TrailTip]) -> tuple[TrailVerifier, Flaw | None]:
     """Heads are read before the trail: what is published in between is in the trail that is read."""
-    kept = load().settings.home / heads_file.NAME
-    expected = [*(await trail.published_heads(connection)), *(_heads(kept, torn=True) if kept.exists() else ())]
-    verification = Verification(demanded=demanded, expected=expected)
+    kept = load_configuration().settings.home / heads_file.NAME
+    expected = [*(await trail.published_tips(connection)), *(_heads(kept, torn=True) if kept.exists() else ())]
+    verification = TrailVerifier(demanded=demanded, expected=expected)
     flaw = await _first_flaw(verification, trail.acts(connection))
     return verification, flaw or await trail.difference(connection)
 
 
-async def _verify_file(file: Path, demanded: Sequence[Head]) -> tuple[Verification, Flaw | None]:
-    verification = Verification(demanded=demanded, partial=True)
+async def _verify_file(file: Path, demanded: Sequence[TrailTip]) -> tuple[TrailVerifier, Flaw | None]:
+    verification = TrailVerifier(demanded=demanded, partial=True)
     with file.open("rb") as lines:
         return verification, await _first_flaw(verification, _acts_in(lines))
 
 
-async def _first_flaw(verification: Verification, acts: "AsyncIterator[Act | Flaw]") -> Flaw | None:
+async def _first_flaw(verification: TrailVerifier, acts: "AsyncIterator[Act | Flaw]") -> Flaw | None:
     async for act in acts:
         if flaw := act if isinstance(act, Flaw) else verification.take(act):
             return flaw
@@ -146,7 +146,7 @@ def _read(question: Callable[[Connection], Awaitable[T]]) -> T:
     """Asked of the database itself, which is started for it if the pool is down."""
 
     async def ask() -> T:
-        async with database_urls(load().settings) as urls, connected(urls.program) as connection:
+        async with database_urls(load_configuration().settings) as urls, connected(urls.program) as connection:
             return await question(connection)
 
     return asyncio.run(ask())
@@ -156,24 +156,24 @@ def _write(write: Callable[[str], object], line: str) -> None:
     write(line + "\n")
 
 
-def _head(text: str) -> Head:
-    head = head_of(text)
+def _head(text: str) -> TrailTip:
+    head = tip_of(text)
     if head is None:
-        raise Declined(f"{text!r} is no head: write it as `tidemill audit head` does, NUMBER:SHA256.")
+        raise CommandRefused(f"{text!r} is no head: write it as `tidemill audit head` does, NUMBER:SHA256.")
     return head
 
 
-def _heads(file: Path, *, torn: bool = False) -> list[Head]:
+def _heads(file: Path, *, torn: bool = False) -> list[TrailTip]:
     """The heads in a file. In a file of our own a line may be torn; in one that somebody made it is a mistake."""
-    heads, strange = heads_file.read_heads(file.read_text("ascii", errors="replace").splitlines())
+    heads, strange = heads_file.read_tips(file.read_text("ascii", errors="replace").splitlines())
     if strange and not torn:
-        raise Declined(f"{strange} lines of {file} are no heads: write one a line, as NUMBER:SHA256.")
+        raise CommandRefused(f"{strange} lines of {file} are no heads: write one a line, as NUMBER:SHA256.")
     if strange:
         say(f"{strange} lines of {file} cannot be read and were left out.")
     return heads
 
 
-def _praise(verification: Verification) -> str:
+def _praise(verification: TrailVerifier) -> str:
     if verification.head == NO_ACTS:
         return "The trail is empty."
     told = f"The trail is whole up to {verification.head}."

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from tidemill.cli.client.surroundings import connected, load, running_urls
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_line
+from tidemill.cli.client.surroundings import connected, load_configuration, running_urls
+from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line
 from tidemill.core.clock import as_datetime
-from tidemill.core.events.log import LOG_START, Cursor, Recorded
+from tidemill.core.events.log import LOG_START, Cursor, RecordedEvent
 from tidemill.core.faults import DatabaseFault, NotRunning
 from tidemill.core.settings import Settings
 from tidemill.store.events import events as log
@@ -31,13 +31,13 @@ def events(
     """Show the pool's events, oldest first."""
     cursor = LOG_START if after == "start" else Cursor.parse(after)
     if cursor is None:
-        raise Declined(f"{after} is not a cursor: leave it out to begin at the start.")
+        raise CommandRefused(f"{after} is not a cursor: leave it out to begin at the start.")
     with suppress(KeyboardInterrupt):
-        asyncio.run(_show(load().settings, cursor, follow, limit, _print_json if as_json else _print))
+        asyncio.run(_show(load_configuration().settings, cursor, follow, limit, _print_json if as_json else _print))
 
 
 async def _show(
-    settings: Settings, after: Cursor, follow: bool, limit: int | None, show: Callable[[Recorded], None]
+    settings: Settings, after: Cursor, follow: bool, limit: int | None, show: Callable[[RecordedEvent], None]
 ) -> None:
     shown = 0
     source = _followed(settings, after) if follow else _read(settings, after)
@@ -48,7 +48,7 @@ async def _show(
             return
 
 
-async def _followed(settings: Settings, after: Cursor) -> AsyncIterator[Recorded]:
+async def _followed(settings: Settings, after: Cursor) -> AsyncIterator[RecordedEvent]:
     """Goes on where it was when the database comes back."""
     quiet_since = asyncio.get_running_loop().time()
     while True:
@@ -63,7 +63,7 @@ async def _followed(settings: Settings, after: Cursor) -> AsyncIterator[Recorded
         await asyncio.sleep(_POLL_S)
 
 
-async def _read(settings: Settings, after: Cursor) -> AsyncIterator[Recorded]:
+async def _read(settings: Settings, after: Cursor) -> AsyncIterator[RecordedEvent]:
     async with connected(running_urls(settings).program) as connection:
         while batch := await _batch(connection, after):
             for event in batch:
@@ -71,11 +71,11 @@ async def _read(settings: Settings, after: Cursor) -> AsyncIterator[Recorded]:
             after = batch[-1].cursor
 
 
-async def _batch(connection: Connection, after: Cursor) -> list[Recorded]:
+async def _batch(connection: Connection, after: Cursor) -> list[RecordedEvent]:
     return list(await log.read(connection, after, _BATCH))
 
 
-def _print_json(event: Recorded) -> None:
+def _print_json(event: RecordedEvent) -> None:
     print_json(
         {
             "cursor": str(event.cursor),
@@ -88,6 +88,6 @@ def _print_json(event: Recorded) -> None:
     )
 
 
-def _print(event: Recorded) -> None:
+def _print(event: RecordedEvent) -> None:
     body = "  ".join(f"{name}={value}" for name, value in event.body.items() if f":{value}" not in event.subject)
     print_line(f"{as_datetime(event.at):%Y-%m-%d %H:%M:%S}  {event.kind:<20}  {event.subject}  {body}")

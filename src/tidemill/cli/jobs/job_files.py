@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
-from tidemill.cli.artefacts.artefacts import Uploaded, uploaded
-from tidemill.cli.terminal.output import Declined
+from tidemill.cli.artefacts.artefacts import UploadPurpose, upload_file
+from tidemill.cli.terminal.output import CommandRefused
 
 FILE_MAX_BYTES = 1024 * 1024
 _PLAIN = (str, int, float, bool, type(None))
@@ -35,17 +35,17 @@ _Loader.yaml_implicit_resolvers = {
 def read_job(file: Path) -> dict[str, Any]:
     """The order in a file."""
     if not file.is_file():
-        raise Declined(f"{file} is no file: give one that can be read.")
+        raise CommandRefused(f"{file} is no file: give one that can be read.")
     with file.open("rb") as opened:
         content = opened.read(FILE_MAX_BYTES + 1)
     if len(content) > FILE_MAX_BYTES:
-        raise Declined(f"{file} has more than {FILE_MAX_BYTES:,} bytes: keep texts and programs as inputs.")
+        raise CommandRefused(f"{file} has more than {FILE_MAX_BYTES:,} bytes: keep texts and programs as inputs.")
     try:
         read = yaml.load(content, _Loader)  # noqa: S506  # a safe loader, made safer
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise Declined(f"{file} cannot be read as YAML: {' '.join(str(error).split())}.") from None
+        raise CommandRefused(f"{file} cannot be read as YAML: {' '.join(str(error).split())}.") from None
     if not isinstance(read, dict) or not _is_plain(read, 0):
-        raise Declined(f"{file} holds no job: write names and values, such as `kind: matmul`.")
+        raise CommandRefused(f"{file} holds no job: write names and values, such as `kind: matmul`.")
     return read
 
 
@@ -61,7 +61,7 @@ def with_inputs(job: dict[str, Any], beside: Path) -> dict[str, Any]:
 def _artefact(one: Any, beside: Path) -> Any:
     if not isinstance(one, str) or not (file := beside / one).is_file():
         return one
-    return uploaded(file, file.name, Uploaded.INPUT)["id"]
+    return upload_file(file, file.name, UploadPurpose.INPUT)["id"]
 
 
 def _is_plain(value: Any, depth: int) -> bool:

@@ -13,10 +13,10 @@ from typing import Any
 import typer
 
 from tidemill.cli.artefacts.artefact_downloads import download
-from tidemill.cli.client.signed_in import SignedIn
+from tidemill.cli.client.signed_in import PoolCaller
 from tidemill.cli.jobs.job_view import progress_of, say_plan, state_of
 from tidemill.cli.jobs.private_results import Opener, opener_of
-from tidemill.cli.terminal.output import Declined
+from tidemill.cli.terminal.output import CommandRefused
 from tidemill.core.jobs.archives import read_archive
 from tidemill.core.jobs.results import PIECE_BYTES
 from tidemill.core.refusals import Refusal
@@ -29,30 +29,30 @@ UNPACKED_MAX_BYTES = 64 * 1024 * 1024
 """A larger archive is left as it is: any tar reads it."""
 
 
-def ordered(caller: SignedIn, body: dict[str, Any]) -> dict[str, Any]:
+def order_job(caller: PoolCaller, body: dict[str, Any]) -> dict[str, Any]:
     """A new job, with its quote."""
     made: dict[str, Any] = caller.ask("POST", ROUTE, body)
     return made
 
 
-def confirmed(caller: SignedIn, job: dict[str, Any]) -> dict[str, Any]:
+def confirm_job(caller: PoolCaller, job: dict[str, Any]) -> dict[str, Any]:
     """Confirm at the price that was shown, and at no other."""
     quote = job["quote"]
     if not quote["can_confirm"]:
-        raise Declined(f"{quote['why_not']} It is kept as job {job['id']}: `tidemill jobs show {job['id']}`.")
+        raise CommandRefused(f"{quote['why_not']} It is kept as job {job['id']}: `tidemill jobs show {job['id']}`.")
     made: dict[str, Any] = caller.ask("POST", f"{ROUTE}/{job['id']}/confirm", {"at_most": quote["high"]})
     return made
 
 
-def asked_and_confirmed(caller: SignedIn, job: dict[str, Any], *, yes: bool) -> dict[str, Any]:
+def ask_and_confirm(caller: PoolCaller, job: dict[str, Any], *, yes: bool) -> dict[str, Any]:
     """Show the plan, ask, and confirm."""
     say_plan(job)
     if job["quote"]["can_confirm"] and not yes:
         _ask(job)
-    return confirmed(caller, job)
+    return confirm_job(caller, job)
 
 
-def until_over(caller: SignedIn, job_id: str) -> dict[str, Any]:
+def wait_until_over(caller: PoolCaller, job_id: str) -> dict[str, Any]:
     """Wait until a job is over, and tell how far it is whenever that has changed. Ctrl-C leaves it running."""
     told = ""
     try:
@@ -66,14 +66,16 @@ def until_over(caller: SignedIn, job_id: str) -> dict[str, Any]:
                 return job
             time.sleep(POLL_S)
     except KeyboardInterrupt:
-        raise Declined(f"The job goes on without you: `tidemill jobs show {job_id}` tells how far it is.") from None
+        raise CommandRefused(
+            f"The job goes on without you: `tidemill jobs show {job_id}` tells how far it is."
+        ) from None
 
 
-def results_of(caller: SignedIn, job_id: str) -> list[dict[str, Any]]:
+def results_of(caller: PoolCaller, job_id: str) -> list[dict[str, Any]]:
     return caller.listed(f"{ROUTE}/{job_id}/result", {}, RESULTS_MAX)
 
 
-def paid_of(caller: SignedIn, job_id: str) -> dict[str, Decimal]:
+def paid_of(caller: PoolCaller, job_id: str) -> dict[str, Decimal]:
     """What each node was paid, by its name."""
     paid: dict[str, Decimal] = {}
     for one in caller.listed(f"{ROUTE}/{job_id}/resources", {}, RESULTS_MAX):
@@ -82,13 +84,13 @@ def paid_of(caller: SignedIn, job_id: str) -> dict[str, Decimal]:
     return paid
 
 
-def kept(caller: SignedIn, results: Sequence[dict[str, Any]], folder: Path) -> list[Path]:
+def keep_results(caller: PoolCaller, results: Sequence[dict[str, Any]], folder: Path) -> list[Path]:
     """Put the results into a folder, those of each task into one of its own. Nothing is written over."""
     folder.mkdir(parents=True, exist_ok=True)
     return [file for result in results for file in _kept(caller, result, folder)]
 
 
-def printed(caller: SignedIn, job_id: str, *, follow: bool) -> Iterator[dict[str, Any]]:
+def output_of(caller: PoolCaller, job_id: str, *, follow: bool) -> Iterator[dict[str, Any]]:
     """What a job has printed; with `follow` until it is over, or until Ctrl-C."""
     after: dict[str, str] = {}
     with suppress(KeyboardInterrupt):
@@ -106,12 +108,12 @@ def printed(caller: SignedIn, job_id: str, *, follow: bool) -> Iterator[dict[str
 
 def _ask(job: dict[str, Any]) -> None:
     if not sys.stdin.isatty():
-        raise Declined(f"Nobody is here to ask: add --yes, or run `tidemill jobs confirm {job['id']} --yes`.")
+        raise CommandRefused(f"Nobody is here to ask: add --yes, or run `tidemill jobs confirm {job['id']} --yes`.")
     if not typer.confirm(f"Confirm, and hold {job['quote']['high']} {job['currency']}s?", err=True):
-        raise Declined(f"Nothing is held. The quote can be confirmed later: `tidemill jobs confirm {job['id']}`.")
+        raise CommandRefused(f"Nothing is held. The quote can be confirmed later: `tidemill jobs confirm {job['id']}`.")
 
 
-def _kept(caller: SignedIn, result: dict[str, Any], folder: Path) -> list[Path]:
+def _kept(caller: PoolCaller, result: dict[str, Any], folder: Path) -> list[Path]:
     name = f"task-{result['task']}"
     if result["artefact_id"]:
         return _fetched(caller, result, folder / f"{name}.tar", folder / name)
@@ -122,7 +124,7 @@ def _kept(caller: SignedIn, result: dict[str, Any], folder: Path) -> list[Path]:
     return _unpacked(plain, folder / name)
 
 
-def _fetched(caller: SignedIn, result: dict[str, Any], archive: Path, into: Path) -> list[Path]:
+def _fetched(caller: PoolCaller, result: dict[str, Any], archive: Path, into: Path) -> list[Path]:
     """A result that was uploaded: its files, or the whole archive if that is large."""
     opener = opener_of(result) if result["envelopes"] else None
     artefact = caller.ask("GET", f"/artefacts/{result['artefact_id']}")
@@ -155,7 +157,7 @@ def _open(sealed: Path, opener: Opener, archive: Path) -> None:
 def _unpacked(archived: bytes, folder: Path) -> list[Path]:
     files = read_archive(archived)
     if isinstance(files, Refusal):
-        raise Declined(files.sentence)
+        raise CommandRefused(files.sentence)
     return [_written(folder / _inside(path), body) for path, body in files.items()]
 
 
@@ -176,5 +178,5 @@ def _written(target: Path, content: bytes) -> Path:
     return target
 
 
-def _is_there(target: Path) -> Declined:
-    return Declined(f"{target} is there already: move it away, or choose another folder with --output.")
+def _is_there(target: Path) -> CommandRefused:
+    return CommandRefused(f"{target} is there already: move it away, or choose another folder with --output.")

@@ -7,14 +7,14 @@ from uuid import UUID
 import typer
 
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.client.signed_in import as_operator, signed_in
+from tidemill.cli.client.signed_in import operator_caller, pool_caller
 from tidemill.cli.jobs import job_following
 from tidemill.cli.jobs.explanation_view import print_why_job
 from tidemill.cli.jobs.job_files import read_job, with_inputs
-from tidemill.cli.jobs.job_following import ROUTE, ordered, results_of, until_over
+from tidemill.cli.jobs.job_following import ROUTE, order_job, results_of, wait_until_over
 from tidemill.cli.jobs.job_view import print_job, print_jobs, print_quote, print_results, say_plan
 from tidemill.cli.jobs.private_results import made_private
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_line, report
+from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, report
 from tidemill.core.jobs.job import JobState
 from tidemill.host.standard_error import say
 
@@ -38,12 +38,12 @@ def submit(
     as_json: AsJson = False,
 ) -> None:
     """Order a job from a file. It is quoted; with --confirm or --yes it is confirmed as well."""
-    body, caller = read_job(file), signed_in()
+    body, caller = read_job(file), pool_caller()
     body = made_private(body) if private else body
-    job = ordered(caller, with_inputs(body, file.parent))
+    job = order_job(caller, with_inputs(body, file.parent))
     if confirm or yes:
-        job = job_following.asked_and_confirmed(caller, job, yes=yes)
-        job = until_over(caller, job["id"]) if wait else job
+        job = job_following.ask_and_confirm(caller, job, yes=yes)
+        job = wait_until_over(caller, job["id"]) if wait else job
     elif not as_json:
         say_plan(job)
         starts = f"Nothing is held yet: `tidemill jobs confirm {job['id']}` starts it."
@@ -57,7 +57,7 @@ def submit(
 @app.command()
 def quote(job: Which, as_json: AsJson = False) -> None:
     """What a job costs, and why. A quote that has expired is made anew."""
-    found = as_operator().ask("GET", f"{ROUTE}/{job}/quote")
+    found = operator_caller().ask("GET", f"{ROUTE}/{job}/quote")
     if as_json:
         print_json(found)
     else:
@@ -67,11 +67,11 @@ def quote(job: Which, as_json: AsJson = False) -> None:
 @app.command()
 def confirm(job: Which, yes: Yes = False, wait: Wait = False, as_json: AsJson = False) -> None:
     """Confirm a quote: its upper end is held, and the job's tasks wait for nodes."""
-    caller = signed_in()
+    caller = pool_caller()
     found = caller.ask("GET", f"{ROUTE}/{job}")
     quoted = {**found, "quote": caller.ask("GET", f"{ROUTE}/{job}/quote")}
-    done = job_following.asked_and_confirmed(caller, quoted, yes=yes)
-    done = until_over(caller, done["id"]) if wait else done
+    done = job_following.ask_and_confirm(caller, quoted, yes=yes)
+    done = wait_until_over(caller, done["id"]) if wait else done
     report(f"The job is {done['state']}: `tidemill jobs show {job}` tells how far it is.", done, as_json=as_json)
 
 
@@ -84,7 +84,7 @@ def list_jobs(
 ) -> None:
     """List your jobs, newest first; an operator sees everybody's."""
     wanted = {name: str(value) for name, value in {"state": state, "owner": owner}.items() if value}
-    found = as_operator().listed(ROUTE, wanted, limit)
+    found = operator_caller().listed(ROUTE, wanted, limit)
     if as_json:
         print_json(found)
     elif found:
@@ -96,7 +96,7 @@ def list_jobs(
 @app.command()
 def show(job: Which, as_json: AsJson = False) -> None:
     """Show a job: where it is, what it waits for, what it costs and what it has cost."""
-    caller = as_operator()
+    caller = operator_caller()
     found = caller.ask("GET", f"{ROUTE}/{job}")
     if as_json:
         print_json(found)
@@ -113,7 +113,7 @@ def why(
     as_json: AsJson = False,
 ) -> None:
     """Why the tasks of a job went where they went, and what those that wait wait for."""
-    found = as_operator().ask("GET", f"{ROUTE}/{job}/explanation", query={"limit": str(limit)})
+    found = operator_caller().ask("GET", f"{ROUTE}/{job}/explanation", query={"limit": str(limit)})
     if as_json:
         print_json(found)
     else:
@@ -127,7 +127,7 @@ def logs(
     as_json: AsJson = False,
 ) -> None:
     """What the tasks of a job print."""
-    for one in job_following.printed(as_operator(), str(job), follow=follow):
+    for one in job_following.output_of(operator_caller(), str(job), follow=follow):
         if as_json:
             print_json(one)
             continue
@@ -138,9 +138,9 @@ def logs(
 @app.command()
 def result(job: Which, output: Folder = None, as_json: AsJson = False) -> None:
     """What came of each task of a job that is over; with --output the files themselves."""
-    caller = as_operator()
+    caller = operator_caller()
     found = results_of(caller, str(job))
-    files = job_following.kept(caller, found, output) if output else []
+    files = job_following.keep_results(caller, found, output) if output else []
     if as_json:
         print_json({"items": found, "files": [str(file) for file in files]})
         return
@@ -152,7 +152,7 @@ def result(job: Which, output: Folder = None, as_json: AsJson = False) -> None:
 @app.command()
 def cancel(job: Which, as_json: AsJson = False) -> None:
     """Call a job off. What was delivered is judged and paid; the rest of what was held goes back."""
-    caller = as_operator()
+    caller = operator_caller()
     caller.ask("POST", f"{ROUTE}/{job}/cancel")
     found = caller.ask("GET", f"{ROUTE}/{job}")
     report(f"The job is called off; {found['held']} {found['currency']}s are still held.", found, as_json=as_json)
@@ -167,8 +167,8 @@ def extend(
 ) -> None:
     """Give a job more time, or a larger budget."""
     if not hours and max_budget is None:
-        raise Declined("Say what to add: --hours, or --max-budget.")
+        raise CommandRefused("Say what to add: --hours, or --max-budget.")
     body: dict[str, object] = {"hours": hours, **({} if max_budget is None else {"max_budget": max_budget})}
-    found = as_operator().ask("POST", f"{ROUTE}/{job}/extend", body)
+    found = operator_caller().ask("POST", f"{ROUTE}/{job}/extend", body)
     told = f"The deadline is {moment(found['deadline_at'])} UTC." if hours else f"The budget is {found['max_budget']}."
     report(told, found, as_json=as_json)

@@ -16,8 +16,8 @@ from typing import Any
 from uuid import UUID
 
 from tidemill.cli.client.credentials import credentials_folder
-from tidemill.cli.terminal.output import Declined
-from tidemill.core.jobs.results import KEY_BYTES, Bound, ReaderKey, ResultRefusal, opened, opened_envelope
+from tidemill.cli.terminal.output import CommandRefused
+from tidemill.core.jobs.results import KEY_BYTES, ReaderKey, ResultBinding, ResultRefusal, opened, opened_envelope
 from tidemill.host.private_files import make_private_file_once
 
 _TEXT = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
@@ -39,7 +39,9 @@ def own_key() -> ReaderKey:
 def made_private(body: dict[str, Any]) -> dict[str, Any]:
     """An order whose results only its customer and the pool's verification can open."""
     if body.get("result_key") is not None:
-        raise Declined("The job names a result_key already: leave --private out, or remove the key from its file.")
+        raise CommandRefused(
+            "The job names a result_key already: leave --private out, or remove the key from its file."
+        )
     return {**body, "result_key": urlsafe_b64encode(own_key().public).decode().rstrip("=")}
 
 
@@ -48,7 +50,7 @@ class Opener:
     """Opens one sealed result."""
 
     key: bytes = field(repr=False)
-    bound: Bound
+    bound: ResultBinding
     sha256: str
 
     def pieces(self, sealed: Iterable[bytes]) -> Iterator[bytes]:
@@ -56,32 +58,32 @@ class Opener:
         plain = hashlib.sha256()
         for piece in opened(sealed, self.key, self.bound):
             if isinstance(piece, ResultRefusal):
-                raise Declined(piece.sentence)
+                raise CommandRefused(piece.sentence)
             plain.update(piece)
             yield piece
         if plain.hexdigest() != self.sha256:
-            raise Declined("This result is not the one whose hash its node signed: fetch it again.")
+            raise CommandRefused("This result is not the one whose hash its node signed: fetch it again.")
 
 
 def opener_of(result: dict[str, Any]) -> Opener:
     """What opens a result, as the pool tells of it; asked for before anything of it is fetched."""
     file = key_file()
     if not file.exists():
-        raise Declined(
+        raise CommandRefused(
             f"This result is sealed, and the key that opens it is not here: put the result.key that the job was "
             f"ordered with to {file}, readable by you alone."
         )
-    bound = Bound(UUID(result["task_id"]), UUID(result["attempt_id"]), result["lease"])
+    bound = ResultBinding(UUID(result["task_id"]), UUID(result["attempt_id"]), result["lease"])
     return Opener(_key_of(result, _read(file), bound), bound, result["sha256"])
 
 
-def _key_of(result: dict[str, Any], key: ReaderKey, bound: Bound) -> bytes:
+def _key_of(result: dict[str, Any], key: ReaderKey, bound: ResultBinding) -> bytes:
     """The last envelope is from the pool, which has opened the result with what is in it."""
     for one in reversed(result["envelopes"]):
         found = opened_envelope(b64decode(one), key.private, bound)
         if isinstance(found, bytes) and len(found) == KEY_BYTES:
             return found
-    raise Declined(ResultRefusal.ENVELOPE_DOES_NOT_OPEN.sentence)
+    raise CommandRefused(ResultRefusal.ENVELOPE_DOES_NOT_OPEN.sentence)
 
 
 def _read(file: Path) -> ReaderKey:
@@ -89,9 +91,11 @@ def _read(file: Path) -> ReaderKey:
         with file.open("rb") as opened_file:
             mode, text = os.fstat(opened_file.fileno()).st_mode, opened_file.read(100).decode("ascii", "replace")
     except OSError as error:
-        raise Declined(f"{file} cannot be read: {error.strerror}.") from None
+        raise CommandRefused(f"{file} cannot be read: {error.strerror}.") from None
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise Declined(f"Others can use {file}, and may have seen the key in it: run `chmod 600 {file}`.")
+        raise CommandRefused(f"Others can use {file}, and may have seen the key in it: run `chmod 600 {file}`.")
     if not _TEXT.fullmatch(text.strip()):
-        raise Declined(f"{file} does not hold a key any more: restore it from a copy; a new one opens no old results.")
+        raise CommandRefused(
+            f"{file} does not hold a key any more: restore it from a copy; a new one opens no old results."
+        )
     return ReaderKey(urlsafe_b64decode(text.strip() + "="))

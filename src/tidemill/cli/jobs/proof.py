@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, report
+from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, report
 
 if TYPE_CHECKING:
     from tidemill.core.refusals import Refusal
@@ -49,7 +49,7 @@ def verify(
     if refusal:
         if as_json:
             print_json(fields)
-        raise Declined(refusal.sentence)
+        raise CommandRefused(refusal.sentence)
     report(_praise(held), fields, as_json=as_json)
 
 
@@ -60,7 +60,7 @@ def _read(file: Path) -> "ProofFile":
     with file.open("rb") as opened:
         held = read_file(opened.read(FILE_MAX_BYTES + 1))
     if isinstance(held, ProofRefusal):
-        raise Declined(held.sentence)
+        raise CommandRefused(held.sentence)
     return held
 
 
@@ -68,7 +68,7 @@ def _refused(held: "ProofFile", left: Path | None, right: Path | None, product: 
     """Why the file proves nothing; None if it proves the product."""
     from tidemill.core.trust.proofs.file import refused_receipt
     from tidemill.core.trust.proofs.refusals import ProofRefusal
-    from tidemill.core.trust.proofs.sumcheck import refused, replay
+    from tidemill.core.trust.proofs.sumcheck import refused_proof, replay
 
     replayed = replay(held.statement, held.proof)
     if isinstance(replayed, ProofRefusal):
@@ -78,7 +78,7 @@ def _refused(held: "ProofFile", left: Path | None, right: Path | None, product: 
     factors = _factors(held.statement, held.seed, left, right)
     if factors is None or product is None:
         return ProofRefusal.PROOF_NEEDS_MATRICES
-    return refused(held.statement, held.proof, factors[0], factors[1], _matrix(product))
+    return refused_proof(held.statement, held.proof, factors[0], factors[1], _matrix(product))
 
 
 def _factors(statement: "Statement", seed: int | None, left: Path | None, right: Path | None) -> Any:
@@ -99,12 +99,12 @@ def _matrix(file: Path) -> Any:
     """A matrix as it lies on the disk; it need not fit into memory."""
     import numpy as np
 
-    from tidemill.core.matrices.npy import HEADER_MAX_BYTES, Unreadable, read_layout
+    from tidemill.core.matrices.npy import HEADER_MAX_BYTES, UnreadableFile, read_layout
 
     with file.open("rb") as opened:
         layout = read_layout(opened.read(HEADER_MAX_BYTES), file.stat().st_size)
-    if isinstance(layout, Unreadable):
-        raise Declined(f"{file}: {layout.sentence}")
+    if isinstance(layout, UnreadableFile):
+        raise CommandRefused(f"{file}: {layout.sentence}")
     element, shape = np.dtype(layout.element).newbyteorder("<"), (layout.rows, layout.columns)
     return np.memmap(file, element, mode="r", offset=layout.begins_at, shape=shape)
 

@@ -10,13 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-from tidemill.cli.artefacts.artefacts import Uploaded, uploaded
-from tidemill.cli.client.signed_in import SignedIn, signed_in
+from tidemill.cli.artefacts.artefacts import UploadPurpose, upload_file
+from tidemill.cli.client.signed_in import PoolCaller, pool_caller
 from tidemill.cli.jobs.job_files import read_job
-from tidemill.cli.jobs.job_following import confirmed, kept, ordered, paid_of, results_of, until_over
+from tidemill.cli.jobs.job_following import confirm_job, keep_results, order_job, paid_of, results_of, wait_until_over
 from tidemill.cli.jobs.job_view import print_results, say_plan
 from tidemill.cli.jobs.private_results import made_private
-from tidemill.cli.terminal.output import AsJson, Declined, Exit, print_json
+from tidemill.cli.terminal.output import AsJson, CommandRefused, Exit, print_json
 from tidemill.core.jobs.kinds.embed import INLINE_MAX, TEXT_MAX_BYTES
 from tidemill.core.jobs.kinds.matmul import SIDE_MAX, Element
 from tidemill.core.jobs.kinds.script import PROGRAM_MAX_BYTES
@@ -36,7 +36,7 @@ BUDGET = "1"
 
 
 @dataclass(frozen=True)
-class Wishes:
+class OrderOptions:
     """What every order may say, and where its result goes."""
 
     max_budget: str
@@ -65,7 +65,7 @@ def matmul(  # noqa: PLR0913  # each is an option of the command
 ) -> None:
     """Multiply two matrices that are drawn from a seed."""
     sizes: dict[str, Any] = {"m": m, "n": n, "k": k, "element": element.value, "seed": seed, "devices": int(gpu)}
-    _run("matmul", sizes, {}, Wishes(max_budget, priority, tasks, private, output, as_json))
+    _run("matmul", sizes, {}, OrderOptions(max_budget, priority, tasks, private, output, as_json))
 
 
 @app.command()
@@ -83,8 +83,8 @@ def embed(  # noqa: PLR0913  # each is an option of the command
     """Embed texts: 384 numbers for each."""
     found = _texts(file) if file else list(texts or ())
     if not found or len(found) > INLINE_MAX:
-        raise Declined(f"Give 1 to {INLINE_MAX} texts; more of them go into a job file, as the input `texts`.")
-    _run("embed", {"texts": found}, {}, Wishes(max_budget, priority, tasks, private, output, as_json))
+        raise CommandRefused(f"Give 1 to {INLINE_MAX} texts; more of them go into a job file, as the input `texts`.")
+    _run("embed", {"texts": found}, {}, OrderOptions(max_budget, priority, tasks, private, output, as_json))
 
 
 @app.command()
@@ -105,8 +105,8 @@ def script(  # noqa: PLR0913  # each is an option of the command
     """Run a Python program. With --tasks each finds its number where {task} stands in its arguments."""
     text = _text(program, PROGRAM_MAX_BYTES)
     asked = {"seconds": seconds, "program": text, "arguments": list(arguments or ()), "memory_mib": memory}
-    given = {file.name: uploaded(file, file.name, Uploaded.INPUT)["id"] for file in inputs or ()}
-    _run("script", asked, given, Wishes(max_budget, priority, tasks, private, output, as_json))
+    given = {file.name: upload_file(file, file.name, UploadPurpose.INPUT)["id"] for file in inputs or ()}
+    _run("script", asked, given, OrderOptions(max_budget, priority, tasks, private, output, as_json))
 
 
 @app.command()
@@ -125,29 +125,29 @@ def render(  # noqa: PLR0913  # each is an option of the command
 ) -> None:
     """Render a picture, in bands that fit together."""
     asked = {"scene": read_job(scene), "width": width, "height": height, "samples": samples}
-    _run("render", asked, {}, Wishes(max_budget, priority, tasks, private, output, as_json))
+    _run("render", asked, {}, OrderOptions(max_budget, priority, tasks, private, output, as_json))
 
 
-def _run(kind: str, parameters: dict[str, Any], inputs: dict[str, str], wishes: Wishes) -> None:
+def _run(kind: str, parameters: dict[str, Any], inputs: dict[str, str], wishes: OrderOptions) -> None:
     body: dict[str, Any] = {"kind": kind, "parameters": parameters, "max_budget": wishes.max_budget}
     body |= {"priority": wishes.priority.value, "inputs": inputs}
     body |= {} if wishes.tasks is None else {"tasks": wishes.tasks}
-    caller = signed_in()
-    job = ordered(caller, made_private(body) if wishes.private else body)
+    caller = pool_caller()
+    job = order_job(caller, made_private(body) if wishes.private else body)
     say_plan(job)
     if job["quote"]["can_confirm"] and not job["quote"]["nodes"]:
-        raise Declined(
+        raise CommandRefused(
             "No node that is online can do this, so nothing is held: `tidemill nodes show` tells of each node why. "
             f"`tidemill jobs confirm {job['id']} --wait` has it wait for one that can."
         )
-    confirmed(caller, job)
-    _tell(caller, until_over(caller, job["id"]), wishes)
+    confirm_job(caller, job)
+    _tell(caller, wait_until_over(caller, job["id"]), wishes)
 
 
-def _tell(caller: SignedIn, job: dict[str, Any], wishes: Wishes) -> None:
+def _tell(caller: PoolCaller, job: dict[str, Any], wishes: OrderOptions) -> None:
     """The result, its verdict and its price."""
     results = results_of(caller, job["id"])
-    files = kept(caller, results, wishes.output) if wishes.output else []
+    files = keep_results(caller, results, wishes.output) if wishes.output else []
     if wishes.as_json:
         print_json({"job": job, "results": results, "files": [str(file) for file in files]})
     else:
@@ -169,10 +169,10 @@ def _texts(file: Path) -> list[str]:
 
 def _text(file: Path, most_bytes: int) -> str:
     if not file.is_file():
-        raise Declined(f"{file} is no file: give one that can be read.")
+        raise CommandRefused(f"{file} is no file: give one that can be read.")
     if file.stat().st_size > most_bytes:
-        raise Declined(f"{file} has more than {most_bytes:,} bytes: upload it, and order with a job file.")
+        raise CommandRefused(f"{file} has more than {most_bytes:,} bytes: upload it, and order with a job file.")
     try:
         return file.read_text("utf-8")
     except UnicodeDecodeError:
-        raise Declined(f"{file} is no text in UTF-8.") from None
+        raise CommandRefused(f"{file} is no text in UTF-8.") from None

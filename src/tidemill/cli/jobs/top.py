@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tidemill.cli.client.signed_in import SignedIn, as_operator
+from tidemill.cli.client.signed_in import PoolCaller, operator_caller
 from tidemill.cli.jobs.job_view import counted, print_jobs
 from tidemill.cli.terminal.output import AsJson, print_json, print_line, print_table
 
@@ -21,7 +21,7 @@ def top(
     as_json: AsJson = False,
 ) -> None:
     """Watch the pool: what is for sale, what waits, and what your jobs do. Ctrl-C leaves."""
-    caller = as_operator()
+    caller = operator_caller()
     with suppress(KeyboardInterrupt):
         while True:
             found = _look(caller)
@@ -34,7 +34,7 @@ def top(
             time.sleep(every)
 
 
-def _look(caller: SignedIn) -> dict[str, Any]:
+def _look(caller: PoolCaller) -> dict[str, Any]:
     market = {name: caller.ask("GET", f"/marketplace/{name}") for name in ("cluster/status", "pricing", "queue")}
     return {**market, "jobs": caller.listed("/marketplace/jobs", {}, _JOBS)}
 

@@ -11,11 +11,18 @@ from uuid import UUID
 
 import typer
 
-from tidemill.cli.client.surroundings import connected, load, running_urls
+from tidemill.cli.client.surroundings import connected, load_configuration, running_urls
 from tidemill.cli.ledger import ledger_adjustments, ledger_archives
-from tidemill.cli.ledger.ledger_accounts import COLUMNS, WRITTEN, Account, account_fields, account_id, account_row
+from tidemill.cli.ledger.ledger_accounts import (
+    COLUMNS,
+    WRITTEN,
+    LedgerAccountArgument,
+    account_fields,
+    account_id,
+    account_row,
+)
 from tidemill.cli.terminal.checks import print_checks
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_table
+from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table
 from tidemill.core.clock import as_datetime, as_instant
 from tidemill.core.ledger import AccountKind
 from tidemill.core.money import credits_of
@@ -23,7 +30,7 @@ from tidemill.core.refusals import Refusal
 from tidemill.core.spreadsheets import harmless
 from tidemill.store.ledger import books
 from tidemill.store.ledger.archive import check_archives
-from tidemill.store.ledger.books import Balance, Line, OpenHold
+from tidemill.store.ledger.books import Balance, OpenHold, StatementLine
 from tidemill.store.query import Connection
 
 app = typer.Typer(
@@ -34,17 +41,17 @@ app.add_typer(ledger_archives.app)
 
 T = TypeVar("T")
 
-Most = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Show at most so many.")]
+RowLimit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Show at most so many.")]
 
 
 @app.command()
 def accounts(
     kind: Annotated[AccountKind | None, typer.Option(help="Only accounts of this kind.")] = None,
-    limit: Most = 500,
+    limit: RowLimit = 500,
     as_json: AsJson = False,
 ) -> None:
     """List the accounts and what is on them."""
-    found, money = _read(lambda c: books.balances(c, kind=kind, limit=limit)), load().settings.money
+    found, money = _read(lambda c: books.balances(c, kind=kind, limit=limit)), load_configuration().settings.money
     if as_json:
         print_json([account_fields(one, money) for one in found])
     else:
@@ -53,17 +60,17 @@ def accounts(
 
 @app.command()
 def show(
-    account: Account,
+    account: LedgerAccountArgument,
     before: Annotated[
         int | None, typer.Option(min=1, max=2**63 - 1, help="Only what was posted before the line of this number.")
     ] = None,
     at: Annotated[datetime | None, typer.Option(help="Also the balance at this time (UTC).")] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
-    limit: Most = 50,
+    limit: RowLimit = 50,
     as_json: AsJson = False,
 ) -> None:
     """Show an account's statement, newest first."""
-    money = load().settings.money
+    money = load_configuration().settings.money
     which = account_id(account, money)
     balance, lines, past_uc = _read(lambda c: _statement(c, which, before, at, limit))
     if as_json:
@@ -81,11 +88,11 @@ def show(
 @app.command()
 def holds(
     account: Annotated[str | None, typer.Option(help=f"Only holds on this account: {WRITTEN}.")] = None,
-    limit: Most = 500,
+    limit: RowLimit = 500,
     as_json: AsJson = False,
 ) -> None:
     """List the holds of which something is left, those that expire soonest first."""
-    which = None if account is None else account_id(account, load().settings.money)
+    which = None if account is None else account_id(account, load_configuration().settings.money)
     found = _read(lambda c: books.open_holds(c, which, limit))
     if as_json:
         print_json([_hold_fields(hold) for hold in found])
@@ -111,7 +118,7 @@ def check(
 
 def _read(look: Callable[[Connection], Awaitable[T]]) -> T:
     async def read() -> T:
-        async with connected(running_urls(load().settings).program) as connection:
+        async with connected(running_urls(load_configuration().settings).program) as connection:
             return await look(connection)
 
     return asyncio.run(read())
@@ -119,25 +126,25 @@ def _read(look: Callable[[Connection], Awaitable[T]]) -> T:
 
 async def _statement(
     connection: Connection, account: UUID, before: int | None, at: datetime | None, limit: int
-) -> tuple[Balance, list[Line], int | None]:
+) -> tuple[Balance, list[StatementLine], int | None]:
     found = await books.balances(connection, ids=[account])
     if not found:
-        raise Declined(f"There is no account {account}: `tidemill ledger accounts` lists them.")
+        raise CommandRefused(f"There is no account {account}: `tidemill ledger accounts` lists them.")
     instant = None if at is None else as_instant(at.replace(tzinfo=UTC))
     past_uc = None if instant is None else await books.balance_at(connection, account, instant)
     if isinstance(past_uc, Refusal):
-        raise Declined(past_uc.sentence)
+        raise CommandRefused(past_uc.sentence)
     return found[0], await books.statement(connection, account, before, limit), past_uc
 
 
-def _print_csv(lines: list[Line]) -> None:
+def _print_csv(lines: list[StatementLine]) -> None:
     writer = csv.writer(sys.stdout, quoting=csv.QUOTE_ALL)
     writer.writerow(("at", "amount", "kind", "cause", "counterpart", "transfer"))
     for line in lines:
         writer.writerow((_line_fields(line) | {"kind": harmless(line.kind), "cause": harmless(line.cause)}).values())
 
 
-def _line_fields(line: Line) -> dict[str, str]:
+def _line_fields(line: StatementLine) -> dict[str, str]:
     return {
         "at": as_datetime(line.at).isoformat(),
         "amount": credits_of(line.amount_uc),
@@ -148,7 +155,7 @@ def _line_fields(line: Line) -> dict[str, str]:
     }
 
 
-def _line_row(line: Line) -> tuple[str, ...]:
+def _line_row(line: StatementLine) -> tuple[str, ...]:
     return f"{as_datetime(line.at):%Y-%m-%d %H:%M:%S}", credits_of(line.amount_uc), line.kind, line.cause, str(line.id)
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import typer
 
-from tidemill.cli.terminal.output import Declined
+from tidemill.cli.terminal.output import CommandRefused
 from tidemill.core.currency import CREDIT, kept_currency, shown_currency
 from tidemill.core.ledger import LedgerAccount, account_named
 from tidemill.core.money import credits_of
@@ -16,7 +16,7 @@ from tidemill.store.ledger.books import Balance
 
 WRITTEN = "its id, or KIND, KIND:OWNER or KIND:NAME, with @CURRENCY if it is not the pool's own"
 
-Account = Annotated[str, typer.Argument(metavar="ACCOUNT", help=f"The account: {WRITTEN}.")]
+LedgerAccountArgument = Annotated[str, typer.Argument(metavar="ACCOUNT", help=f"The account: {WRITTEN}.")]
 
 COLUMNS = ("account", "kind", "of", "posted", "held", "available", "currency", "state")
 
@@ -25,7 +25,7 @@ def read_account(text: str, money: MoneySettings, currency: str = CREDIT) -> Led
     """The account that a command's argument means."""
     account = account_named(text, currency)
     if isinstance(account, Refusal):
-        raise Declined(account.sentence)
+        raise CommandRefused(account.sentence)
     if isinstance(account, LedgerAccount):
         return replace(account, currency=kept_currency(account.currency, money))
     return account

@@ -11,9 +11,16 @@ from uuid import UUID
 
 import typer
 
-from tidemill.cli.client.surroundings import connected, load, operator_name, running_urls
-from tidemill.cli.ledger.ledger_accounts import WRITTEN, Account, account_fields, account_id, account_text, read_account
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_table, report
+from tidemill.cli.client.surroundings import connected, load_configuration, operator_name, running_urls
+from tidemill.cli.ledger.ledger_accounts import (
+    WRITTEN,
+    LedgerAccountArgument,
+    account_fields,
+    account_id,
+    account_text,
+    read_account,
+)
+from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table, report
 from tidemill.core.clock import Instant, as_datetime
 from tidemill.core.currency import CREDIT, kept_currency, shown_currency
 from tidemill.core.ids import Ids
@@ -31,7 +38,7 @@ app = typer.Typer()
 
 T = TypeVar("T")
 
-Effect = Callable[[Connection, Ids, Instant], Awaitable[T | Refusal]]
+LedgerEffect = Callable[[Connection, Ids, Instant], Awaitable[T | Refusal]]
 
 _COLUMNS = ("adjustment", "state", "amount", "currency", "from", "to", "by", "decided", "reason")
 
@@ -53,8 +60,8 @@ def post(
     An account that is given by its kind is opened if it is not open yet."""
     amount_uc = micro_credits(amount)
     if isinstance(amount_uc, Refusal):
-        raise Declined(amount_uc.sentence)
-    money = load().settings.money
+        raise CommandRefused(amount_uc.sentence)
+    money = load_configuration().settings.money
     sides = (read_account(debit, money, currency), read_account(credit, money, currency))
     what = (amount_uc, kept_currency(currency, money), reason)
     proposed = _act(lambda c, ids, now: _propose(c, sides, what, ids, now))
@@ -70,7 +77,7 @@ def adjustments(
 ) -> None:
     """List the adjustments, newest first."""
     found, sides = asyncio.run(_listed(state, limit))
-    money = load().settings.money
+    money = load_configuration().settings.money
     if as_json:
         print_json([_fields(one, money) for one in found])
     else:
@@ -80,7 +87,7 @@ def adjustments(
 @app.command()
 def approve(adjustment: Which, as_json: AsJson = False) -> None:
     """Approve what another operator has proposed, and post it."""
-    settled, money = _settle(adjustment, approve=True), load().settings.money
+    settled, money = _settle(adjustment, approve=True), load_configuration().settings.money
     moved = f"{credits_of(settled.amount_uc)} {shown_currency(settled.currency, money)}"
     told = f"Approved and posted: {moved}, proposed by {settled.proposed_by}."
     report(told, _fields(settled, money), as_json=as_json)
@@ -89,18 +96,18 @@ def approve(adjustment: Which, as_json: AsJson = False) -> None:
 @app.command()
 def reject(adjustment: Which, as_json: AsJson = False) -> None:
     """Reject an adjustment, or take your own back."""
-    fields = _fields(_settle(adjustment, approve=False), load().settings.money)
+    fields = _fields(_settle(adjustment, approve=False), load_configuration().settings.money)
     report("Rejected: it will never be posted.", fields, as_json=as_json)
 
 
 @app.command()
-def freeze(account: Account, reason: Why, as_json: AsJson = False) -> None:
+def freeze(account: LedgerAccountArgument, reason: Why, as_json: AsJson = False) -> None:
     """Freeze an account: nothing moves on it, except what is given back to it."""
     _set_frozen(account, reason, frozen=True, as_json=as_json)
 
 
 @app.command()
-def unfreeze(account: Account, reason: Why, as_json: AsJson = False) -> None:
+def unfreeze(account: LedgerAccountArgument, reason: Why, as_json: AsJson = False) -> None:
     """Let money move on an account again."""
     _set_frozen(account, reason, frozen=False, as_json=as_json)
 
@@ -121,7 +128,7 @@ async def _propose(
 
 async def _listed(state: AdjustmentState | None, limit: int) -> tuple[Sequence[Adjustment], Mapping[UUID, str]]:
     """Adjustments, and what their accounts are called."""
-    async with connected(running_urls(load().settings).program) as connection:
+    async with connected(running_urls(load_configuration().settings).program) as connection:
         found = await store.adjustments(connection, state=state, limit=limit)
         ids = {side for one in found for side in (one.debit_id, one.credit_id)}
         sides = await books.balances(connection, ids=list(ids), limit=len(ids))
@@ -134,7 +141,7 @@ def _settle(adjustment_id: UUID, *, approve: bool) -> Adjustment:
 
 
 def _set_frozen(account: str, reason: str, *, frozen: bool, as_json: bool) -> None:
-    money = load().settings.money
+    money = load_configuration().settings.money
     which, by = account_id(account, money), operator_name()
     changed = _act(
         lambda c, ids, now: store.set_frozen(c, which, frozen=frozen, reason=reason, by=by, ids=ids, now=now)
@@ -143,16 +150,16 @@ def _set_frozen(account: str, reason: str, *, frozen: bool, as_json: bool) -> No
     report(told, account_fields(changed, money), as_json=as_json)
 
 
-def _act(effect: Effect[T]) -> T:
+def _act(effect: LedgerEffect[T]) -> T:
     """One transaction, undone by a refusal, and told to everybody who follows the log."""
 
     async def act() -> T:
-        async with connected(running_urls(load().settings).program) as connection:
+        async with connected(running_urls(load_configuration().settings).program) as connection:
             now = await read_clock(connection)
             async with connection.transaction():
                 done = await effect(connection, Ids(secrets.randbits), now)
                 if isinstance(done, Refusal):
-                    raise Declined(done.sentence)
+                    raise CommandRefused(done.sentence)
             await events.wake(connection)
             return done
 

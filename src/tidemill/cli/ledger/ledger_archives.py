@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from tidemill.cli.client.surroundings import connected, load, running_urls
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_table, report
+from tidemill.cli.client.surroundings import connected, load_configuration, running_urls
+from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table, report
 from tidemill.core.clock import as_datetime
 from tidemill.core.ids import Ids
 from tidemill.core.refusals import Refusal
@@ -32,7 +32,7 @@ def archive(
     Checkpoints stand for it, and its ids stay. Keep the file and a copy: its entries are nowhere else.
     """
     if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", month):
-        raise Declined(f"{month!r} is no month: write it as 2026-03.")
+        raise CommandRefused(f"{month!r} is no month: write it as 2026-03.")
     kept = asyncio.run(_archive(month, to))
     told = f"{kept.entries} entries of {kept.month} are in {to / kept.file}: keep it, and a copy elsewhere."
     report(told, _fields(kept), as_json=as_json)
@@ -49,16 +49,16 @@ def archives(as_json: AsJson = False) -> None:
 
 
 async def _archive(month: str, folder: Path) -> Archive:
-    async with connected(running_urls(load().settings).owner) as owner:
+    async with connected(running_urls(load_configuration().settings).owner) as owner:
         kept = await store.archive_month(owner, month, folder, Ids(secrets.randbits), await read_clock(owner))
         if isinstance(kept, Refusal):
-            raise Declined(kept.sentence)
+            raise CommandRefused(kept.sentence)
         await events.wake(owner)
         return kept
 
 
 async def _archives() -> list[Archive]:
-    async with connected(running_urls(load().settings).program) as connection:
+    async with connected(running_urls(load_configuration().settings).program) as connection:
         return await store.archives(connection)
 
 

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import typer
 
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.client.signed_in import SignedIn, signed_in
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_line, print_table, report
+from tidemill.cli.client.signed_in import PoolCaller, pool_caller
+from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, print_table, report
 from tidemill.core.nodes.join_tokens import LIFETIME_MAX_S, JoinTokenRefusal
 from tidemill.core.nodes.pool_urls import is_loopback
 from tidemill.core.settings.kinds.quantities import DURATION
@@ -26,7 +26,7 @@ _NONE = "No join token is open: `tidemill nodes tokens make NAME` makes one."
 @app.command("list")
 def list_tokens(as_json: AsJson = False) -> None:
     """List your join tokens that are open: more machines can join with them."""
-    found = _listed(signed_in())
+    found = _listed(pool_caller())
     if as_json:
         print_json(found)
     elif found:
@@ -49,11 +49,11 @@ def make(
     """Make a join token. It is printed once and never again."""
     lifetime_s = DURATION.read(lifetime)
     if not isinstance(lifetime_s, float):
-        raise Declined("Write --lifetime as 30m, 12h or 7d.")
+        raise CommandRefused("Write --lifetime as 30m, 12h or 7d.")
     if not 1 <= lifetime_s <= LIFETIME_MAX_S:
-        raise Declined(JoinTokenRefusal.JOIN_TOKEN_LIFETIME_MALFORMED.sentence)
+        raise CommandRefused(JoinTokenRefusal.JOIN_TOKEN_LIFETIME_MALFORMED.sentence)
     asked = {"name": name, "uses": uses, "lifetime_s": int(lifetime_s), "labels": label or [], "house": house}
-    caller = signed_in()
+    caller = pool_caller()
     made = caller.ask("POST", _ROUTE, asked)
     say(_how_to_use(caller.pool.url, uses, lifetime))
     if as_json:
@@ -68,13 +68,13 @@ def revoke(
     as_json: AsJson = False,
 ) -> None:
     """Revoke a join token, at once. Machines that joined with it stay."""
-    caller = signed_in()
+    caller = pool_caller()
     found = _found(_listed(caller), name)
     caller.ask("DELETE", f"{_ROUTE}/{found['id']}")
     report(f"The join token {found['name']} is revoked.", {"revoked": found["id"]}, as_json=as_json)
 
 
-def _listed(caller: SignedIn) -> list[dict[str, Any]]:
+def _listed(caller: PoolCaller) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = caller.ask("GET", _ROUTE)["items"]
     return items
 
@@ -82,9 +82,9 @@ def _listed(caller: SignedIn) -> list[dict[str, Any]]:
 def _found(listed: list[dict[str, Any]], text: str) -> dict[str, Any]:
     meant = [token for token in listed if token["id"] == text] or [token for token in listed if token["name"] == text]
     if not meant:
-        raise Declined("You have no such join token: `tidemill nodes tokens list` lists those that are open.")
+        raise CommandRefused("You have no such join token: `tidemill nodes tokens list` lists those that are open.")
     if len(meant) > 1:
-        raise Declined("Several of your join tokens have this name: say which by its id.")
+        raise CommandRefused("Several of your join tokens have this name: say which by its id.")
     return meant[0]
 
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.client.signed_in import SignedIn
+from tidemill.cli.client.signed_in import PoolCaller
 from tidemill.cli.nodes.node_events import NODE_KINDS, sentence
 from tidemill.cli.terminal.output import print_json, print_line
 
@@ -18,7 +18,7 @@ _POLL_S = 2.0
 _NAMED = 10_000
 
 
-def follow(caller: SignedIn, *, as_json: bool, redraw: Callable[[], None] | None) -> None:
+def follow(caller: PoolCaller, *, as_json: bool, redraw: Callable[[], None] | None) -> None:
     """Until Ctrl-C. With `redraw` the list is drawn at once and after changes, at most once a look."""
     with suppress(KeyboardInterrupt):
         _, after = _news(caller, "recent")
@@ -33,14 +33,14 @@ def follow(caller: SignedIn, *, as_json: bool, redraw: Callable[[], None] | None
                 _print(caller, events, as_json=as_json)
 
 
-def _news(caller: SignedIn, after: str) -> tuple[list[dict[str, Any]], str]:
+def _news(caller: PoolCaller, after: str) -> tuple[list[dict[str, Any]], str]:
     """What happened to nodes behind a cursor, and where that ends."""
     pages = list(_pages(caller, after))
     events = [event for page in pages for event in page["items"] if event["kind"].startswith(NODE_KINDS)]
     return events, pages[-1]["after"]
 
 
-def _pages(caller: SignedIn, after: str) -> Iterator[dict[str, Any]]:
+def _pages(caller: PoolCaller, after: str) -> Iterator[dict[str, Any]]:
     has_more = True
     while has_more:
         page = caller.ask("GET", "/events", query={"after": after, "limit": "500"})
@@ -48,7 +48,7 @@ def _pages(caller: SignedIn, after: str) -> Iterator[dict[str, Any]]:
         yield page
 
 
-def _print(caller: SignedIn, events: list[dict[str, Any]], *, as_json: bool) -> None:
+def _print(caller: PoolCaller, events: list[dict[str, Any]], *, as_json: bool) -> None:
     names = _names(caller) if events and not as_json else {}
     for event in events:
         if as_json:
@@ -58,6 +58,6 @@ def _print(caller: SignedIn, events: list[dict[str, Any]], *, as_json: bool) -> 
             print_line(f"{moment(event['at'])}  {names.get(subject, subject)}  {sentence(event)}")
 
 
-def _names(caller: SignedIn) -> dict[str, str]:
+def _names(caller: PoolCaller) -> dict[str, str]:
     """What each node is called, by its id. One that was removed meanwhile is known by its id alone."""
     return {node["id"]: node["name"] for node in caller.listed("/nodes", {}, _NAMED)}

@@ -10,14 +10,14 @@ from uuid import UUID
 import typer
 
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.client.signed_in import SignedIn, as_operator
+from tidemill.cli.client.signed_in import PoolCaller, operator_caller
 from tidemill.cli.jobs.explanation_view import print_considered
 from tidemill.cli.nodes import join_tokens
 from tidemill.cli.nodes.node_events import sentence
 from tidemill.cli.nodes.node_view import NONE_YET, print_node, print_nodes, rule_rows
 from tidemill.cli.nodes.node_watch import follow
 from tidemill.cli.nodes.rule_words import EXAMPLES, NAMES, wish
-from tidemill.cli.terminal.output import AsJson, Declined, print_fields, print_json, print_line, report
+from tidemill.cli.terminal.output import AsJson, CommandRefused, print_fields, print_json, print_line, report
 from tidemill.host.standard_error import say
 
 app = typer.Typer(
@@ -43,13 +43,13 @@ def list_nodes(
     """List your nodes, newest first; an operator sees everybody's."""
     query = {"removed": str(removed).lower(), **({} if owner is None else {"owner": str(owner)})}
     none = "No node was removed." if removed else NONE_YET
-    print_nodes(as_operator().listed(_ROUTE, query, limit), as_json=as_json, none=none)
+    print_nodes(operator_caller().listed(_ROUTE, query, limit), as_json=as_json, none=none)
 
 
 @app.command()
 def show(node: Which, as_json: AsJson = False) -> None:
     """Show a node: its machine, what was measured of it, its rules, alerts, and why it gets no work."""
-    caller = as_operator()
+    caller = operator_caller()
     found = caller.ask("GET", f"{_ROUTE}/{_meant(caller, node)}")
     if as_json:
         print_json(found)
@@ -64,7 +64,7 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """What happened to a node, newest first; times are UTC."""
-    caller = as_operator()
+    caller = operator_caller()
     found = caller.listed(f"{_ROUTE}/{_meant(caller, node)}/history", {}, limit)
     if as_json:
         print_json(found)
@@ -76,7 +76,7 @@ def history(
 @app.command()
 def why(node: Which, as_json: AsJson = False) -> None:
     """What a node was considered for lately, and why it lost; times are UTC."""
-    caller = as_operator()
+    caller = operator_caller()
     found = caller.ask("GET", f"{_ROUTE}/{_meant(caller, node)}/considered")
     if as_json:
         print_json(found["items"])
@@ -87,7 +87,7 @@ def why(node: Which, as_json: AsJson = False) -> None:
 @app.command()
 def watch(as_json: AsJson = False) -> None:
     """Follow what happens to your nodes, until Ctrl-C. On a terminal their list is drawn anew at each change."""
-    caller = as_operator()
+    caller = operator_caller()
 
     def redraw() -> None:
         sys.stdout.write("\x1b[H\x1b[2J")
@@ -101,7 +101,7 @@ def rename(
     node: Which, name: Annotated[str, typer.Argument(help="What it will be called.")], as_json: AsJson = False
 ) -> None:
     """Give a node another name."""
-    caller = as_operator()
+    caller = operator_caller()
     found = caller.ask("PATCH", f"{_ROUTE}/{_meant(caller, node)}", {"name": name})
     report(f"The node is called {found['name']} now.", found, as_json=as_json)
 
@@ -118,7 +118,7 @@ def rules(
     as_json: AsJson = False,
 ) -> None:
     """Show a node's rules, or change some, all of them or none."""
-    caller = as_operator()
+    caller = operator_caller()
     path = f"{_ROUTE}/{_meant(caller, node)}"
     wishes = dict(wish(change) for change in changes or ())
     found = caller.ask("PUT", f"{path}/rules", wishes) if wishes else caller.ask("GET", path)
@@ -163,25 +163,25 @@ def unsuspend(node: Which, reason: Why, as_json: AsJson = False) -> None:
 @app.command()
 def remove(node: Which, reason: Why = "", as_json: AsJson = False) -> None:
     """Remove a node for good: its link is closed, and the machine can only join anew."""
-    caller = as_operator()
+    caller = operator_caller()
     found = caller.ask("DELETE", f"{_ROUTE}/{_meant(caller, node)}", query={"reason": reason})
     report(f"{found['name']} is removed from the pool.", found, as_json=as_json)
 
 
 def _do(node: str, what: str, done: str, body: dict[str, object] | None = None, *, as_json: bool) -> None:
-    caller = as_operator()
+    caller = operator_caller()
     found = caller.ask("POST", f"{_ROUTE}/{_meant(caller, node)}/{what}", body)
     report(f"{found['name']} {done}.", found, as_json=as_json)
 
 
-def _meant(caller: SignedIn, text: str) -> str:
+def _meant(caller: PoolCaller, text: str) -> str:
     """The id of the one node that is meant. A name may be that of several, and a guess could stop the wrong one."""
     try:
         return str(UUID(text))
     except ValueError:
         found = caller.listed(_ROUTE, {"name": text}, 2)
     if not found:
-        raise Declined("There is no node with this name: `tidemill nodes list` lists them.")
+        raise CommandRefused("There is no node with this name: `tidemill nodes list` lists them.")
     if len(found) > 1:
-        raise Declined("Several nodes have this name: say which by its id, which `tidemill nodes list` shows.")
+        raise CommandRefused("Several nodes have this name: say which by its id, which `tidemill nodes list` shows.")
     return str(found[0]["id"])

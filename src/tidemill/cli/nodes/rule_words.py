@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tidemill.cli.terminal.output import Declined
+from tidemill.cli.terminal.output import CommandRefused
 from tidemill.core.nodes.rules.windows import DAYS
 
 NAMES = "price, minimum_price, windows, only_when_idle, power_limit_w, temperature_limit_c, labels and region"
@@ -23,7 +23,7 @@ def wish(text: str) -> tuple[str, object]:
     """A rule and its new value, as typed; None takes it away."""
     name, equals, value = text.partition("=")
     if not equals:
-        raise Declined(f"A rule is written NAME=VALUE, such as {EXAMPLES}; {text}= takes it away.")
+        raise CommandRefused(f"A rule is written NAME=VALUE, such as {EXAMPLES}; {text}= takes it away.")
     if not value:
         return name, None
     return name, _json(value) if value[0] in "[{" else _READ.get(name, str)(value)
@@ -43,7 +43,7 @@ def _json(value: str) -> object:
     try:
         return json.loads(value)
     except (ValueError, RecursionError):
-        raise Declined(f"{value} is no JSON: write rules such as {EXAMPLES}.") from None
+        raise CommandRefused(f"{value} is no JSON: write rules such as {EXAMPLES}.") from None
 
 
 def _windows(value: str) -> object:
@@ -63,7 +63,7 @@ def _idle(value: str) -> object:
 def _matched(pattern: re.Pattern[str], value: str, form: str) -> Mapping[str, str]:
     match = pattern.fullmatch(value)
     if not match:
-        raise Declined(f"Write {form}.")
+        raise CommandRefused(f"Write {form}.")
     return match.groupdict()
 
 

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from tidemill.cli.client.surroundings import connected, load, operator_name, running_urls
+from tidemill.cli.client.surroundings import connected, load_configuration, operator_name, running_urls
 from tidemill.cli.operations import critical_settings
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_table, report
+from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table, report
 from tidemill.core.clock import as_datetime
 from tidemill.core.ids import Ids
 from tidemill.core.operations.switches import Switch, SwitchState
@@ -49,20 +49,20 @@ def show(as_json: AsJson = False) -> None:
 
 
 async def _throw(switch: Switch, *, stop: bool, reason: str) -> SwitchState:
-    async with connected(running_urls(load().settings).program) as connection:
+    async with connected(running_urls(load_configuration().settings).program) as connection:
         now = await read_clock(connection)
         async with connection.transaction():
             state = await switches.set_switch(
                 connection, switch, stop=stop, reason=reason, by=operator_name(), ids=Ids(secrets.randbits), now=now
             )
         if isinstance(state, Refusal):
-            raise Declined(state.sentence)
+            raise CommandRefused(state.sentence)
         await events.wake(connection)
         return state
 
 
 async def _states() -> Mapping[Switch, SwitchState]:
-    async with connected(running_urls(load().settings).program) as connection:
+    async with connected(running_urls(load_configuration().settings).program) as connection:
         return await switches.states(connection)
 
 

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from tidemill.cli.client.surroundings import load
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_table
-from tidemill.core.settings import Place, rows
+from tidemill.cli.client.surroundings import load_configuration
+from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table
+from tidemill.core.settings import SourceKind, rows
 from tidemill.host.standard_error import say
 
 
@@ -16,14 +16,14 @@ def config(
     as_json: AsJson = False,
 ) -> None:
     """Show the settings in force and where each came from."""
-    known = rows(load())
+    known = rows(load_configuration())
     shown = [
         row
         for row in known
-        if (not names or row.name.startswith(tuple(names))) and not (changed and row.source.place is Place.DEFAULT)
+        if (not names or row.name.startswith(tuple(names))) and not (changed and row.source.place is SourceKind.DEFAULT)
     ]
     if names and not any(row.name.startswith(tuple(names)) for row in known):
-        raise Declined(f"No setting's name begins with {' or '.join(names)}: `tidemill config` lists them all.")
+        raise CommandRefused(f"No setting's name begins with {' or '.join(names)}: `tidemill config` lists them all.")
     if changed and not shown and not as_json:
         say("All of these settings have their defaults.")
     elif as_json:

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from tidemill.cli.client.surroundings import connected, database_urls, load, operator_name
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_table, report
+from tidemill.cli.client.surroundings import connected, database_urls, load_configuration, operator_name
+from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table, report
 from tidemill.core.clock import as_datetime
 from tidemill.core.ids import Ids
 from tidemill.core.refusals import Refusal
-from tidemill.core.settings.critical import Change, allowed, critical_values, takes_effect_at
+from tidemill.core.settings.critical import SettingChange, allowed, critical_values, takes_effect_at
 from tidemill.host.standard_error import say
 from tidemill.store.clock import read_clock
 from tidemill.store.events import events
@@ -55,28 +55,28 @@ def reject(name: Which, reason: Why, as_json: AsJson = False) -> None:
     report(f"{name} stays as it is: {change.value} is rejected.", _fields(change), as_json=as_json)
 
 
-async def _read() -> tuple[Mapping[str, str], Sequence[Change]]:
+async def _read() -> tuple[Mapping[str, str], Sequence[SettingChange]]:
     """The values in force, and the changes that wait."""
-    settings = load().settings
+    settings = load_configuration().settings
     async with database_urls(settings) as urls, connected(urls.program) as connection:
         accepted = allowed(settings, await store.accepted(connection))
         return critical_values(settings) | accepted, await store.waiting(connection)
 
 
-async def _settle(name: str, *, approve: bool, reason: str) -> Change:
-    async with database_urls(load().settings) as urls, connected(urls.program) as connection:
+async def _settle(name: str, *, approve: bool, reason: str) -> SettingChange:
+    async with database_urls(load_configuration().settings) as urls, connected(urls.program) as connection:
         now = await read_clock(connection)
         async with connection.transaction():
             settled = await store.settle_change(
                 connection, name, approve=approve, reason=reason, by=operator_name(), ids=Ids(secrets.randbits), now=now
             )
         if isinstance(settled, Refusal):
-            raise Declined(settled.sentence)
+            raise CommandRefused(settled.sentence)
         await events.wake(connection)
         return settled
 
 
-def _fields(change: Change) -> dict[str, object]:
+def _fields(change: SettingChange) -> dict[str, object]:
     return {
         "name": change.name,
         "value": change.value,
@@ -87,7 +87,7 @@ def _fields(change: Change) -> dict[str, object]:
     }
 
 
-def _times(change: Change, in_force: Mapping[str, str]) -> dict[str, str | None]:
+def _times(change: SettingChange, in_force: Mapping[str, str]) -> dict[str, str | None]:
     after = takes_effect_at(change, in_force)
     return {
         "proposed_at": as_datetime(change.proposed_at).isoformat(timespec="seconds"),
@@ -95,6 +95,6 @@ def _times(change: Change, in_force: Mapping[str, str]) -> dict[str, str | None]
     }
 
 
-def _row(change: Change, in_force: Mapping[str, str]) -> tuple[str, ...]:
+def _row(change: SettingChange, in_force: Mapping[str, str]) -> tuple[str, ...]:
     values = (in_force.get(change.name, ""), change.value, change.state.value, change.proposed_by)
     return change.name, *values, *(at or "never" for at in _times(change, in_force).values())

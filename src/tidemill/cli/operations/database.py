@@ -9,14 +9,21 @@ from typing import Annotated
 import typer
 
 from tidemill import __version__
-from tidemill.cli.client.surroundings import connected, database_urls, load, outside_urls, running_urls, server_of
+from tidemill.cli.client.surroundings import (
+    connected,
+    database_urls,
+    load_configuration,
+    outside_urls,
+    running_urls,
+    server_of,
+)
 from tidemill.cli.terminal.checks import print_checks
-from tidemill.cli.terminal.output import AsJson, Declined, in_words, report
+from tidemill.cli.terminal.output import AsJson, CommandRefused, in_words, report
 from tidemill.core.faults import AlreadyRunning
 from tidemill.core.ids import Ids
 from tidemill.core.operations.backups import backup_name
 from tidemill.store.address import tool_arguments
-from tidemill.store.check import Check, checks
+from tidemill.store.check import DatabaseCheck, checks
 from tidemill.store.clock import read_clock
 from tidemill.store.embedded import owner_pid, tool
 from tidemill.store.embedded.account import clean_environment
@@ -32,7 +39,7 @@ def shell(
     owner: Annotated[bool, typer.Option("--owner", help="As the role that owns the schema.")] = False,
 ) -> None:
     """Open psql on the database of a running pool. What follows `--` goes to psql."""
-    urls = running_urls(load().settings)
+    urls = running_urls(load_configuration().settings)
     url, password = tool_arguments(urls.owner if owner else urls.program)
     terminal = {name: os.environ[name] for name in ("TERM", "HOME", "PAGER", "EDITOR") if name in os.environ}
     program = str(tool("psql"))
@@ -46,9 +53,9 @@ def backup(
 ) -> None:
     """Make a backup now."""
     if file and (file.exists() or not file.name):
-        raise Declined(f"{file} is there already: name a file that is not.")
+        raise CommandRefused(f"{file} is there already: name a file that is not.")
     if file and not file.parent.is_dir():
-        raise Declined(f"There is no directory {file.parent}.")
+        raise CommandRefused(f"There is no directory {file.parent}.")
     made, size_bytes = asyncio.run(_backup(file))
     fields = {"file": str(made), "size_bytes": size_bytes}
     report(f"Backed up to {made} ({in_words(size_bytes)}).", fields, as_json=as_json)
@@ -61,14 +68,14 @@ def restore(
     as_json: AsJson = False,
 ) -> None:
     """Replace the pool's database by a backup. The pool must be stopped; the old database is kept beside it."""
-    settings = load().settings
+    settings = load_configuration().settings
     if outside_urls(settings):
-        raise Declined(
+        raise CommandRefused(
             "This pool uses an outside database server: restore with that server's own tools, "
             "then run `tidemill db mark-restored`."
         )
     if not file.is_file():
-        raise Declined(f"There is no file {file}.")
+        raise CommandRefused(f"There is no file {file}.")
     if pid := owner_pid(settings.home):
         raise AlreadyRunning(f"The pool is running (process {pid}): stop it first with `tidemill down`.")
     if not yes:
@@ -84,7 +91,7 @@ def mark_restored(
     as_json: AsJson = False,
 ) -> None:
     """Take over a database that an outside server's own tools have put back to an earlier state."""
-    asyncio.run(renew(running_urls(load().settings), source, Ids(secrets.randbits), __version__))
+    asyncio.run(renew(running_urls(load_configuration().settings), source, Ids(secrets.randbits), __version__))
     report("A new generation of events has begun.", {"source": source}, as_json=as_json)
 
 
@@ -95,7 +102,7 @@ def check(as_json: AsJson = False) -> None:
 
 
 async def _backup(file: Path | None) -> tuple[Path, int]:
-    settings = load().settings
+    settings = load_configuration().settings
     async with database_urls(settings) as urls:
         async with connected(urls.owner) as connection:
             now = await read_clock(connection)
@@ -104,7 +111,7 @@ async def _backup(file: Path | None) -> tuple[Path, int]:
 
 
 async def _restore(file: Path) -> None:
-    server = server_of(load().settings)
+    server = server_of(load_configuration().settings)
     await server.start()
     try:
         await backups.restore(server.superuser_url, server.urls, file, Ids(secrets.randbits), __version__)
@@ -112,6 +119,6 @@ async def _restore(file: Path) -> None:
         await server.stop()
 
 
-async def _check() -> list[Check]:
-    async with database_urls(load().settings) as urls:
+async def _check() -> list[DatabaseCheck]:
+    async with database_urls(load_configuration().settings) as urls:
         return await checks(urls)

@@ -24,8 +24,8 @@ from tidemill.agent.home.identity import read_membership, update_membership
 from tidemill.agent.home.rules_file import RulesFile
 from tidemill.agent.home.status_file import read_status
 from tidemill.cli.agent.agent_status import sandboxes
-from tidemill.cli.client.http_calls import Pool
-from tidemill.cli.terminal.output import Declined
+from tidemill.cli.client.http_calls import PoolClient
+from tidemill.cli.terminal.output import CommandRefused
 from tidemill.control.operations.demonstration import OPERATOR, OWNERS, key_of
 from tidemill.core.faults import Fault
 from tidemill.core.refusals import Refusal
@@ -105,7 +105,7 @@ class LocalNodes:
 
     def __init__(self, settings: Settings, announce: Callable[..., None], to_try: Mapping[str, str]) -> None:
         self._home = settings.home
-        self._pool = Pool(own_address(settings))
+        self._pool = PoolClient(own_address(settings))
         self._announce = announce
         self._to_try = to_try
         self._nodes = local_nodes(_processors())
@@ -148,7 +148,7 @@ class LocalNodes:
                 for node in wave:
                     await self._join(node)
                 await asyncio.gather(*(self._until_ready(node) for node in wave))
-        except (Fault, Declined, OSError) as error:
+        except (Fault, CommandRefused, OSError) as error:
             self._announce(f"Not all nodes of the demonstration are there. {error}")
 
     async def _return(self, node: LocalNode) -> str | None:

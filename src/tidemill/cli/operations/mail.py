@@ -12,8 +12,8 @@ from uuid import UUID
 
 import typer
 
-from tidemill.cli.client.surroundings import connected, load, running_urls
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_line, print_table, report
+from tidemill.cli.client.surroundings import connected, load_configuration, running_urls
+from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, print_table, report
 from tidemill.core.accounts.account import Language
 from tidemill.core.accounts.addresses import parse_address
 from tidemill.core.clock import Instant, as_datetime
@@ -23,20 +23,20 @@ from tidemill.core.notices.mail import Letter, LetterKind, LetterRefusal
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings import Settings
 from tidemill.store.clock import read_clock
-from tidemill.store.database import Database, Limits
+from tidemill.store.database import Database, DatabaseLimits
 from tidemill.store.notices import mail as store
 from tidemill.store.notices.mail import StoredLetter
 
 if TYPE_CHECKING:
     from email.message import EmailMessage
 
-    from tidemill.control.notices.smtp import Reply
+    from tidemill.control.notices.smtp import SmtpReply
 
 app = typer.Typer(help="The pool's letters: list the newest, read one, try one again, test the SMTP server.")
 
 Which = Annotated[UUID, typer.Argument(metavar="LETTER", help="The letter's id.")]
 
-_LIMITS = Limits(connections=2, statement_s=30, lock_s=10)
+_LIMITS = DatabaseLimits(connections=2, statement_s=30, lock_s=10)
 _COLUMNS = ("letter", "state", "written", "to", "kind", "tries", "what was wrong")
 _SHOWN_HEADERS = ("From", "To", "Subject", "Date", "Message-ID")
 _NO_SENDER = "outbox@localhost.localdomain"
@@ -68,7 +68,7 @@ def show(letter: Which, as_json: AsJson = False) -> None:
         headers = {} if message is None else {name: str(message[name]) for name in _SHOWN_HEADERS}
         print_json({**_fields(stored), "headers": headers, "text": text})
     elif message is None:
-        raise Declined(f"This letter ({stored.kind} to {stored.recipient}) is {stored.state} and was emptied.")
+        raise CommandRefused(f"This letter ({stored.kind} to {stored.recipient}) is {stored.state} and was emptied.")
     else:
         for name in _SHOWN_HEADERS:
             print_line(f"{name}: {message[name]}")
@@ -80,7 +80,7 @@ def retry(letter: Which, as_json: AsJson = False) -> None:
     """Have a letter tried again that has failed, or that lies in the outbox."""
     refusal = asyncio.run(_retry(letter))
     if refusal:
-        raise Declined(refusal.sentence)
+        raise CommandRefused(refusal.sentence)
     report("The letter waits to be sent again.", {"id": str(letter), "state": "waiting"}, as_json=as_json)
 
 
@@ -90,14 +90,14 @@ def send_test(
     as_json: AsJson = False,
 ) -> None:
     """Send a test letter now, and tell what the SMTP server said."""
-    settings = load().settings
+    settings = load_configuration().settings
     if settings.mail.smtp_host is None:
-        raise Declined(
+        raise CommandRefused(
             "No SMTP server is set: name it in mail.smtp_host, and the address to write from in mail.sender."
         )
     recipient = parse_address(address)
     if isinstance(recipient, Refusal):
-        raise Declined(recipient.sentence)
+        raise CommandRefused(recipient.sentence)
     reply = asyncio.run(_test(settings, recipient.text))
     if not reply.accepted:
         raise MailFault(f"{settings.mail.smtp_host} did not take the letter: it said “{reply}”.")
@@ -106,7 +106,7 @@ def send_test(
 
 
 async def _newest(limit: int) -> Sequence[StoredLetter]:
-    async with connected(running_urls(load().settings).program) as connection:
+    async with connected(running_urls(load_configuration().settings).program) as connection:
         return await store.newest(connection, limit)
 
 
@@ -116,13 +116,13 @@ async def _read(letter_id: UUID) -> "tuple[StoredLetter, EmailMessage | None]":
     from tidemill.control.notices.smtp import compose
     from tidemill.control.operations.master_key import open_keyring
 
-    settings = load().settings
+    settings = load_configuration().settings
     async with _database(settings) as database:
         async with database.connection() as connection:
             stored = await store.find(connection, letter_id)
             now = await read_clock(connection)
         if stored is None:
-            raise Declined(LetterRefusal.UNKNOWN_LETTER.sentence)
+            raise CommandRefused(LetterRefusal.UNKNOWN_LETTER.sentence)
         if stored.sealed is None:
             return stored, None
         keyring = await open_keyring(database, settings, Ids(secrets.randbits), now)
@@ -132,13 +132,13 @@ async def _read(letter_id: UUID) -> "tuple[StoredLetter, EmailMessage | None]":
 
 
 async def _retry(letter_id: UUID) -> LetterRefusal | None:
-    async with connected(running_urls(load().settings).program) as connection:
+    async with connected(running_urls(load_configuration().settings).program) as connection:
         now = await read_clock(connection)
         async with connection.transaction():
             return await store.retry(connection, letter_id, now)
 
 
-async def _test(settings: Settings, recipient: str) -> "Reply":
+async def _test(settings: Settings, recipient: str) -> "SmtpReply":
     from tidemill.control.notices.mail_loop import masthead_of
     from tidemill.control.notices.smtp import compose
     from tidemill.control.notices.smtp import connected as post_office

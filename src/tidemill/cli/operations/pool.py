@@ -15,10 +15,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidemill.cli.client.surroundings import default_home, load, operator_name, outside_urls, running_urls, server_of
-from tidemill.cli.terminal.output import AsJson, Declined, Exit, print_fields, print_json, report
+from tidemill.cli.client.surroundings import (
+    default_home,
+    load_configuration,
+    operator_name,
+    outside_urls,
+    running_urls,
+    server_of,
+)
+from tidemill.cli.terminal.output import AsJson, CommandRefused, Exit, print_fields, print_json, report
 from tidemill.core.faults import NotRunning
-from tidemill.core.settings import Place, Settings
+from tidemill.core.settings import Settings, SourceKind
 from tidemill.core.settings.reach import own_address as address
 from tidemill.host.standard_error import say
 from tidemill.store.address import DatabaseUrls
@@ -90,22 +97,22 @@ def _settings(
         "http.tls_key": tls_key and tls_key.absolute(),
         "http.trusted_proxies": behind_proxy,
     }
-    return load(flags).settings
+    return load_configuration(flags).settings
 
 
 def _modest() -> Mapping[str, str]:
     """What suits a demonstration, unless a setting says otherwise: its nodes share one machine, so each shows a little
     of its memory; and whoever tries it at a terminal has no use for a line about every request."""
     wanted = {"challenge.cpu_memory_mib": "64MiB", **({"log.level": "warning"} if sys.stderr.isatty() else {})}
-    sources = load().sources
-    return {name: value for name, value in wanted.items() if sources[name].place is Place.DEFAULT}
+    sources = load_configuration().sources
+    return {name: value for name, value in wanted.items() if sources[name].place is SourceKind.DEFAULT}
 
 
 def down(as_json: AsJson = False) -> None:
     """Stop the pool of this machine, in order."""
-    settings = load().settings
+    settings = load_configuration().settings
     if outside_urls(settings):
-        raise Declined("This pool uses an outside database: stop each of its processes with SIGTERM or Ctrl-C.")
+        raise CommandRefused("This pool uses an outside database: stop each of its processes with SIGTERM or Ctrl-C.")
     pid = owner_pid(settings.home)
     if pid is None:
         if not asyncio.run(stop_orphan(settings.home, report=say)):
@@ -116,7 +123,7 @@ def down(as_json: AsJson = False) -> None:
     deadline = time.monotonic() + _DOWN_S
     while owner_pid(settings.home) == pid:
         if time.monotonic() > deadline:
-            raise Declined(f"The pool (process {pid}) is still draining after {_DOWN_S:.0f} s: run this again.")
+            raise CommandRefused(f"The pool (process {pid}) is still draining after {_DOWN_S:.0f} s: run this again.")
         time.sleep(0.05)
     asyncio.run(stop_orphan(settings.home, report=say))
     report("The pool has stopped.", {"stopped": "pool"}, as_json=as_json)
@@ -124,7 +131,7 @@ def down(as_json: AsJson = False) -> None:
 
 def status(as_json: AsJson = False) -> None:
     """Is the pool running, and is it well?"""
-    settings = load().settings
+    settings = load_configuration().settings
     readiness = _with_sandbox(_readiness(settings), settings)
     if as_json:
         print_json(readiness)
@@ -134,7 +141,7 @@ def status(as_json: AsJson = False) -> None:
         sandbox = {"sandbox": readiness["sandbox"]} if "sandbox" in readiness else {}
         print_fields({**about, **readiness["checks"], **sandbox})
     if not readiness["ready"]:
-        raise Declined("The pool is not ready.")
+        raise CommandRefused("The pool is not ready.")
 
 
 def _readiness(settings: Settings) -> Mapping[str, Any]:

@@ -6,24 +6,24 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from tidemill.cli.client.surroundings import connected, database_urls, load, operator_name
-from tidemill.cli.terminal.output import Declined, report
+from tidemill.cli.client.surroundings import connected, database_urls, load_configuration, operator_name
+from tidemill.cli.terminal.output import CommandRefused, report
 from tidemill.core.ids import Ids
 from tidemill.core.settings import Settings
 from tidemill.host.standard_error import say
 from tidemill.store.clock import read_clock
-from tidemill.store.database import Database, Limits
+from tidemill.store.database import Database, DatabaseLimits
 from tidemill.store.migrate import pending
 
 if TYPE_CHECKING:
     from tidemill.control.operations.rotation import Rotation
 
-_LIMITS = Limits(connections=2, statement_s=600, lock_s=60)
+_LIMITS = DatabaseLimits(connections=2, statement_s=600, lock_s=60)
 
 
 def rotate_pool_keys(as_json: bool) -> None:
     """Change the keys under a pool that is up or down, and tell what was done."""
-    done = asyncio.run(_rotate(load().settings))
+    done = asyncio.run(_rotate(load_configuration().settings))
     fields = {
         "master_key": done.master_id,
         "resealed": done.resealed,
@@ -35,9 +35,11 @@ def rotate_pool_keys(as_json: bool) -> None:
         say(f"The old master key is in {done.set_aside}: backups made before now need it. Save the new one, too.")
     report(f"{done.resealed} secrets are sealed anew; the master key is {done.master_id}.", fields, as_json=as_json)
     if done.unreadable:
-        raise Declined(f"These do not open and were left as they are: {', '.join(done.unreadable)}.")
+        raise CommandRefused(f"These do not open and were left as they are: {', '.join(done.unreadable)}.")
     if done.still_needed:
-        raise Declined("Some secrets were being changed all the time and keep their old data key: run this again.")
+        raise CommandRefused(
+            "Some secrets were being changed all the time and keep their old data key: run this again."
+        )
 
 
 async def _rotate(settings: Settings) -> "Rotation":
@@ -46,7 +48,9 @@ async def _rotate(settings: Settings) -> "Rotation":
     async with database_urls(settings) as urls:
         async with connected(urls.owner) as connection:
             if await pending(connection):
-                raise Declined("This database is not of this version yet: start the pool once with `tidemill up`.")
+                raise CommandRefused(
+                    "This database is not of this version yet: start the pool once with `tidemill up`."
+                )
             now = await read_clock(connection)
         async with _opened(urls.owner) as database:
             rotation = Rotation(database, settings, Ids(secrets.randbits), now, by=operator_name())

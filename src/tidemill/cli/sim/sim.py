@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidemill.cli.sim import sim_economy, sim_export, sim_run
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_table
+from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table
 
 if TYPE_CHECKING:
     from tidemill.core.placement.policies import Policy
-    from tidemill.sim.openb.experiment import Allocated, Cluster
+    from tidemill.sim.openb.experiment import Allocation, Cluster
 
 app = typer.Typer(help="Try the pool's rules in simulated worlds.", no_args_is_help=True)
 app.command("run")(sim_run.run)
@@ -37,12 +37,12 @@ def openb(
     nodes: NodesFile, pods: PodsFile, policy: PolicyName = "packed", seeds: Seeds = 10, as_json: AsJson = False
 ) -> None:
     """Fill a cluster with 1.3 times what it can take, and see how much of its GPUs is handed out."""
-    from tidemill.sim.openb.experiment import Outcome, read_cluster
+    from tidemill.sim.openb.experiment import PolicyOutcome, read_cluster
 
     _policy(policy, read_cluster(nodes, pods), 0)  # an unknown name or file is told before anything is started
     with ProcessPoolExecutor(min(seeds, os.cpu_count() or 1), get_context("spawn")) as processes:
         runs = list(processes.map(_run, [(policy, nodes, pods, seed) for seed in range(seeds)]))
-    outcome = Outcome.of(policy, runs)
+    outcome = PolicyOutcome.of(policy, runs)
     fields = {
         "policy": policy,
         "allocated_pct_at_100": round(outcome.at_100_pct, 3),
@@ -55,7 +55,7 @@ def openb(
         print_table(tuple(fields), [tuple(str(value) for value in fields.values())])
 
 
-def _run(what: tuple[str, Path, Path, int]) -> "Allocated":
+def _run(what: tuple[str, Path, Path, int]) -> "Allocation":
     """One seed, in a process of its own."""
     from tidemill.sim.openb.experiment import inflate, read_cluster
 
@@ -66,7 +66,7 @@ def _run(what: tuple[str, Path, Path, int]) -> "Allocated":
 
 def _policy(name: str, cluster: "Cluster", seed: int) -> "Policy":
     from tidemill.control.placement.placement_policies import placement_policies
-    from tidemill.core.placement.workload import Demand
+    from tidemill.core.placement.workload import Workload
     from tidemill.core.settings.tree import Settings
     from tidemill.sim.openb.rivals import BestFit, GradientDescent, RandomFit
 
@@ -74,9 +74,9 @@ def _policy(name: str, cluster: "Cluster", seed: int) -> "Policy":
     rivals: dict[str, Policy] = {
         "random": RandomFit(Random(-1 - seed)),  # noqa: S311  # another order than that of the pods
         "bestfit": BestFit(),
-        "fgd": GradientDescent(Demand.of(cluster.pods)),
+        "fgd": GradientDescent(Workload.of(cluster.pods)),
     }
     policies = {**ours, **rivals}
     if name not in policies:
-        raise Declined(f"There is no policy called {name}: there are {', '.join(sorted(policies))}.")
+        raise CommandRefused(f"There is no policy called {name}: there are {', '.join(sorted(policies))}.")
     return policies[name]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_line, print_table
+from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, print_table
 from tidemill.host.standard_error import say
 
 if TYPE_CHECKING:
-    from tidemill.sim.economy.tally import Tally
+    from tidemill.sim.economy.tally import EconomyTally
 
 QUICK_NODES = 1500
 QUICK_MONTHS = 2
@@ -37,10 +37,10 @@ def economy(  # noqa: PLR0913, PLR0917  # each is an option of the command
     """Run the rules of trust and money over owners of whom many cheat, and say what it brought them."""
     from tidemill.sim.economy import report
     from tidemill.sim.economy.run import Economy
-    from tidemill.sim.economy.scenario import Scenario
+    from tidemill.sim.economy.scenario import EconomyScenario
     from tidemill.sim.economy.strategies.choice import chosen
 
-    scenario = Scenario(nodes=nodes, months=months, seed=seed, cheaters=cheaters)
+    scenario = EconomyScenario(nodes=nodes, months=months, seed=seed, cheaters=cheaters)
     if quick:
         scenario = replace(scenario, nodes=QUICK_NODES, months=QUICK_MONTHS)
     names = [name.strip() for name in strategies.split(",") if name.strip()]
@@ -54,7 +54,7 @@ def economy(  # noqa: PLR0913, PLR0917  # each is an option of the command
     else:
         _show(tally)
     if not quick and (missed := report.shortcomings(tally)):
-        raise Declined("Not everything holds that must: " + " ".join(missed))
+        raise CommandRefused("Not everything holds that must: " + " ".join(missed))
 
 
 def _progress(steps: int) -> Callable[[int], None]:
@@ -67,7 +67,7 @@ def _progress(steps: int) -> Callable[[int], None]:
     return told
 
 
-def _show(tally: "Tally") -> None:
+def _show(tally: "EconomyTally") -> None:
     head = ("strategy", "profit", "95 % interval", "ahead", "people", "found", "days to finding")
     rows: list[Sequence[str]] = [
         (

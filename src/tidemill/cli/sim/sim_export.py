@@ -9,8 +9,8 @@ from uuid import UUID
 
 import typer
 
-from tidemill.cli.client.surroundings import connected, load, running_urls
-from tidemill.cli.terminal.output import AsJson, Declined, report
+from tidemill.cli.client.surroundings import connected, load_configuration, running_urls
+from tidemill.cli.terminal.output import AsJson, CommandRefused, report
 
 if TYPE_CHECKING:
     from tidemill.core.settings import Settings
@@ -36,14 +36,14 @@ def export(
 
     for one in filter(None, (file, who)):
         if one.exists():
-            raise Declined(f"{one} is there already: name a file that is not.")
+            raise CommandRefused(f"{one} is there already: name a file that is not.")
         if not one.parent.is_dir():
-            raise Declined(f"{one.parent} is no directory: name a file in one that is there.")
+            raise CommandRefused(f"{one.parent} is no directory: name a file in one that is there.")
     if who is not None and who.resolve() == file.resolve():
-        raise Declined("The world and who is who go to two files: who.json is for you alone.")
+        raise CommandRefused("The world and who is who go to two files: who.json is for you alone.")
     members, names = asyncio.run(_read())
     if not members:
-        raise Declined("No node is online: there is nothing to export.")
+        raise CommandRefused("No node is online: there is nothing to export.")
     with file.open("x", encoding="utf-8") as out:
         out.writelines(f"{line}\n" for line in lines_of(World(tuple(members))))
     if who is not None:
@@ -54,7 +54,7 @@ def export(
 
 
 async def _read() -> "tuple[list[Member], dict[UUID, str]]":
-    settings = load().settings
+    settings = load_configuration().settings
     async with connected(running_urls(settings).program) as connection:
         return await members_of(connection, settings)
 

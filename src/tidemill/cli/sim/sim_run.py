@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidemill.cli.terminal.output import AsJson, Declined, print_json, print_table
+from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table
 from tidemill.host.standard_error import say
 
 if TYPE_CHECKING:
-    from tidemill.sim.days.runs import Plan, WhatIf
-    from tidemill.sim.days.tally import Tally
-    from tidemill.sim.days.worlds.sorts import Sort
+    from tidemill.sim.days.runs import RunPlan, WhatIf
+    from tidemill.sim.days.tally import DayTally
+    from tidemill.sim.days.worlds.sorts import TaskType
     from tidemill.sim.days.worlds.world import World
 
 NODES = 2_000
@@ -78,18 +78,18 @@ def run(  # noqa: PLR0913, PLR0917  # each is an option of the command
 ) -> None:
     """Let a pool's time pass under production's rules, and tell how busy, how quick, how fair and how dear it was."""
     from tidemill.sim.days import runs
-    from tidemill.sim.days.worlds.orders import Demand, daily_wave, read_profile
+    from tidemill.sim.days.worlds.orders import OrderVolume, daily_wave, read_profile
 
     if html is not None and (html.is_dir() or not html.parent.is_dir()):
-        raise Declined(f"No report can be written to {html}: name a file in a directory that is there.")
+        raise CommandRefused(f"No report can be written to {html}: name a file in a directory that is there.")
     there, sorts = _world(world, nodes, nodes_list, pods, seed)
-    plan = runs.Plan(
+    plan = runs.RunPlan(
         world=there,
         sorts=sorts,
         policies=_policies(),
         policy=policy,
         profile=read_profile(arrivals, hours) if arrivals else daily_wave(hours),
-        demand=Demand(tasks, hours, fill),
+        demand=OrderVolume(tasks, hours, fill),
         churn=None if no_churn else _churn(churn, fit),
         scenario=_scenario(hours, seed),
     )
@@ -99,17 +99,19 @@ def run(  # noqa: PLR0913, PLR0917  # each is an option of the command
 
 def _world(
     file: Path | None, nodes: int, nodes_list: Path | None, pods: Path | None, seed: int
-) -> "tuple[World, tuple[Sort, ...]]":
+) -> "tuple[World, tuple[TaskType, ...]]":
     """From a file, from a cluster's lists, or made up."""
     from tidemill.sim.days.worlds.sorts import OURS
     from tidemill.sim.days.worlds.synthetic import synthetic
-    from tidemill.sim.days.worlds.traces import read_sorts
+    from tidemill.sim.days.worlds.traces import read_task_types
     from tidemill.sim.days.worlds.world_files import read_world
 
     if (nodes_list is None) != (pods is None) or (file is not None and nodes_list is not None):
-        raise Declined("A world comes from --world, from --nodes-list and --pods together, or is made up: choose one.")
+        raise CommandRefused(
+            "A world comes from --world, from --nodes-list and --pods together, or is made up: choose one."
+        )
     if nodes_list is not None and pods is not None:
-        return read_sorts(nodes_list, pods)
+        return read_task_types(nodes_list, pods)
     return (read_world(file) if file else synthetic(nodes, seed)), OURS
 
 
@@ -122,27 +124,27 @@ def _policies() -> Any:
 
 def _scenario(hours: float, seed: int) -> Any:
     from tidemill.core.settings.tree import Settings
-    from tidemill.sim.days.scenario import Rules, Scenario
+    from tidemill.sim.days.scenario import DayScenario, PoolRules
 
-    return Scenario(Rules.of(Settings(home=Path())), hours, seed)
+    return DayScenario(PoolRules.of(Settings(home=Path())), hours, seed)
 
 
 def _churn(file: Path | None, fit: str) -> Any:
     from tidemill.sim.days.worlds.presence import AT_HOME, read_churn
 
     if (file is None) != (not fit):
-        raise Declined("A fit is taken from a table: name both, --churn and --fit, or neither.")
+        raise CommandRefused("A fit is taken from a table: name both, --churn and --fit, or neither.")
     return AT_HOME if file is None else read_churn(file, fit)
 
 
-def _all(plan: "Plan", what_if: "WhatIf", seeds: int) -> list[list[tuple[str, "Tally", float]]]:
+def _all(plan: "RunPlan", what_if: "WhatIf", seeds: int) -> list[list[tuple[str, "DayTally", float]]]:
     """For each seed the pool as it is, and as it would be; with the seconds each run took."""
     from dataclasses import replace
 
     from tidemill.sim.days.runs import simulate
 
     plans = [("as it is", plan)] + ([(what_if.named, what_if.applied(plan))] if what_if else [])
-    found: list[list[tuple[str, Tally, float]]] = []
+    found: list[list[tuple[str, DayTally, float]]] = []
     with _progress(seeds * len(plans)) as told:
         for number in range(seeds):
             found.append([])
@@ -174,7 +176,9 @@ def _progress(runs: int) -> Iterator[Callable[[str], Callable[[float], None]]]:
         yield began
 
 
-def _told(found: "list[list[tuple[str, Tally, float]]]", plan: "Plan", *, html: Path | None, as_json: bool) -> None:
+def _told(
+    found: "list[list[tuple[str, DayTally, float]]]", plan: "RunPlan", *, html: Path | None, as_json: bool
+) -> None:
     from tidemill.sim.days import report
 
     first = [(name, tally) for name, tally, _ in found[0]]
@@ -189,7 +193,7 @@ def _told(found: "list[list[tuple[str, Tally, float]]]", plan: "Plan", *, html: 
         say(f"{name}, over {len(found)} seeds: {summary}")
 
 
-def _sentence(plan: "Plan", seeds: int) -> str:
+def _sentence(plan: "RunPlan", seeds: int) -> str:
     demand, scenario = plan.demand, plan.scenario
     plots = f" Plots are of the first of {seeds} seeds." if seeds > 1 else ""
     return (
@@ -198,7 +202,7 @@ def _sentence(plan: "Plan", seeds: int) -> str:
     )
 
 
-def _fields(found: "list[list[tuple[str, Tally, float]]]", seed: int) -> dict[str, Any]:
+def _fields(found: "list[list[tuple[str, DayTally, float]]]", seed: int) -> dict[str, Any]:
     """Of every run its figures; beside them what the simulating took, which is never the same twice."""
     runs = [
         {"seed": seed + number, "run": name, **_figures(tally), "seconds": round(took_s, 2)}
@@ -209,7 +213,7 @@ def _fields(found: "list[list[tuple[str, Tally, float]]]", seed: int) -> dict[st
     return {"runs": runs, "over_seeds": _over_seeds(found), "peak_rss_mib": round(peak_mib, 1)}
 
 
-def _over_seeds(found: "list[list[tuple[str, Tally, float]]]") -> dict[str, dict[str, float]]:
+def _over_seeds(found: "list[list[tuple[str, DayTally, float]]]") -> dict[str, dict[str, float]]:
     """The mean of what matters most, and how much it differs by chance."""
     summary: dict[str, dict[str, float]] = {}
     for place, (name, _, _) in enumerate(found[0]):
@@ -228,6 +232,6 @@ def _over_seeds(found: "list[list[tuple[str, Tally, float]]]") -> dict[str, dict
     return summary
 
 
-def _figures(tally: "Tally") -> dict[str, Any]:
+def _figures(tally: "DayTally") -> dict[str, Any]:
     assert tally.shown is not None
     return tally.shown.figures

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from tidemill.cli.terminal.output import Declined, print_json, print_table
-from tidemill.store.check import Check
+from tidemill.cli.terminal.output import CommandRefused, print_json, print_table
+from tidemill.store.check import DatabaseCheck
 
 
-def print_checks(found: Sequence[Check], *, advice: str, as_json: bool) -> None:
+def print_checks(found: Sequence[DatabaseCheck], *, advice: str, as_json: bool) -> None:
     """Every check with its result. `advice` says what to do when one has failed."""
     if as_json:
         print_json([{"check": one.name, "ok": one.ok, "detail": one.detail} for one in found])
@@ -14,4 +14,4 @@ def print_checks(found: Sequence[Check], *, advice: str, as_json: bool) -> None:
         rows = [(one.name, "ok" if one.ok else "FAILED", one.detail) for one in found]
         print_table(("check", "result", "detail"), rows)
     if failed := [one.name for one in found if not one.ok]:
-        raise Declined(f"{len(failed)} of {len(found)} checks failed ({', '.join(failed)}): {advice}")
+        raise CommandRefused(f"{len(failed)} of {len(found)} checks failed ({', '.join(failed)}): {advice}")

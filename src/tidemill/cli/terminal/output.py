@@ -39,12 +39,12 @@ class Exit(IntEnum):
         return made
 
 
-class Declined(Exception):
+class CommandRefused(Exception):
     """The answer is no, and the sentence says why."""
 
 
 _CODES: Sequence[tuple[type[Exception], Exit]] = (
-    (Declined, Exit.NO),
+    (CommandRefused, Exit.NO),
     (SettingsFault, Exit.SETTINGS),
     (NotRunning, Exit.NOT_RUNNING),
     (AlreadyRunning, Exit.NOT_RUNNING),

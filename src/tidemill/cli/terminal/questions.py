@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tidemill.cli.client.http_calls import PoolRefused
-from tidemill.cli.terminal.output import Declined
+from tidemill.cli.terminal.output import CommandRefused
 from tidemill.core.accounts.lockout import LoginRefusal
 
 _TWICE_TRIES = 3
@@ -22,7 +22,7 @@ def ask(question: str, *, otherwise: str) -> str:
     sys.stderr.flush()
     answer = sys.stdin.readline()
     if not answer.strip():
-        raise Declined(f"Nothing was entered. {otherwise}")
+        raise CommandRefused(f"Nothing was entered. {otherwise}")
     return answer.strip()
 
 
@@ -32,7 +32,7 @@ def ask_password(question: str, *, otherwise: str) -> str:
     try:
         return getpass.getpass(f"{question}: ")
     except EOFError:
-        raise Declined(f"Nothing was entered. {otherwise}") from None
+        raise CommandRefused(f"Nothing was entered. {otherwise}") from None
 
 
 def ask_new_password(*, otherwise: str) -> str:
@@ -42,7 +42,7 @@ def ask_new_password(*, otherwise: str) -> str:
         if password == ask_password("The same again", otherwise=otherwise):
             return password
         sys.stderr.write("These are not the same.\n")
-    raise Declined("No password was typed twice in the same way: begin again.")
+    raise CommandRefused("No password was typed twice in the same way: begin again.")
 
 
 def password_from_stdin() -> str:
@@ -50,9 +50,9 @@ def password_from_stdin() -> str:
     try:
         password = sys.stdin.readline().rstrip("\r\n")
     except UnicodeDecodeError:
-        raise Declined("The password on stdin is not UTF-8: send it as such.") from None
+        raise CommandRefused("The password on stdin is not UTF-8: send it as such.") from None
     if not password:
-        raise Declined("There is no password on stdin: send it as the first line.")
+        raise CommandRefused("There is no password on stdin: send it as the first line.")
     return password
 
 
@@ -72,4 +72,4 @@ def with_code(call: Callable[[str | None], Any], code: str | None = None) -> Any
 
 def _need_terminal(question: str, otherwise: str) -> None:
     if not sys.stdin.isatty():
-        raise Declined(f"There is no terminal to ask on ({question.lower()}). {otherwise}")
+        raise CommandRefused(f"There is no terminal to ask on ({question.lower()}). {otherwise}")

@@ -7,17 +7,17 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
 from tidemill.control.accounts import registration
-from tidemill.control.accounts.auth_routes import Accepted, Password
+from tidemill.control.accounts.auth_routes import AcceptanceView, Password
 from tidemill.control.accounts.login import evenly
 from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit
 from tidemill.control.http.guard import GuardedRoute, take_cookies
-from tidemill.control.http.problems import Refused, documented, unless_refused
+from tidemill.control.http.problems import RouteRefused, documented, unless_refused
 from tidemill.control.http.views import API, IN_ORDER, AddressText, Timestamp, View, parsed_address
 from tidemill.control.notices.letters import tell
 from tidemill.core.accounts.account import Account, Language
 from tidemill.core.accounts.kyc import Kyc
 from tidemill.core.accounts.roles import Caller, Role
-from tidemill.core.accounts.sessions import Ended, Session, SessionRefusal
+from tidemill.core.accounts.sessions import Session, SessionEnd, SessionRefusal
 from tidemill.core.notices.mail import LetterKind
 from tidemill.store.accounts import accounts, logins, sessions
 
@@ -57,7 +57,7 @@ class NewLanguage(BaseModel):
     language: Language
 
 
-class ChosenRoles(BaseModel):
+class RoleChoice(BaseModel):
     roles: list[Literal["customer", "provider"]] = Field(max_length=2)
 
 
@@ -76,21 +76,21 @@ class SessionList(BaseModel):
     items: list[SessionView]
 
 
-class AttemptView(View):
+class LoginTryView(View):
     id: UUID
     at: Timestamp
     address: str
     user_agent: str
-    result: logins.Result
+    result: logins.LoginResult
 
 
-class AttemptPage(BaseModel):
-    items: list[AttemptView]
+class LoginTryPage(BaseModel):
+    items: list[LoginTryView]
     has_more: bool
     after: UUID | None
 
 
-class Ending(BaseModel):
+class EndedSessionsView(BaseModel):
     ended: int
 
 
@@ -109,12 +109,12 @@ async def change_password(asked: NewPassword, control: ControlPart, caller: Call
 
 
 @router.post("/address", status_code=202, responses=documented(413, 422))
-async def change_address(asked: NewAddress, control: ControlPart, caller: CallerPart) -> Accepted:
+async def change_address(asked: NewAddress, control: ControlPart, caller: CallerPart) -> AcceptanceView:
     """Move to another e-mail address. It counts once the letter to it is confirmed; the old one is told."""
     address = parsed_address(asked.address)
     async with evenly():
         await registration.change_address(control, caller, address)
-    return Accepted()
+    return AcceptanceView()
 
 
 @router.post("/language", status_code=204, responses=documented(413, 422))
@@ -126,7 +126,7 @@ async def change_language(asked: NewLanguage, control: ControlPart, caller: Call
 
 
 @router.post("/roles", responses=documented(413, 422))
-async def choose_roles(asked: ChosenRoles, control: ControlPart, caller: CallerPart) -> AccountView:
+async def choose_roles(asked: RoleChoice, control: ControlPart, caller: CallerPart) -> AccountView:
     """Choose whether to buy, to provide, or both. Roles given by an operator stay."""
     assert caller.account_id
     roles = frozenset(map(Role, asked.roles))
@@ -158,13 +158,13 @@ async def delete(response: Response, control: ControlPart, caller: CallerPart) -
 @router.get("/logins", responses=documented(422))
 async def list_logins(
     control: ControlPart, caller: CallerPart, most: PageLimit, after: UUID | None = None
-) -> AttemptPage:
+) -> LoginTryPage:
     """The tries to log in to this account, newest first."""
     assert caller.account_id
     async with control.requests.connection() as connection:
         found = await logins.listed(connection, caller.account_id, after, most + 1)
-    items = [AttemptView.model_validate(attempt) for attempt in found[:most]]
-    return AttemptPage(items=items, has_more=len(found) > most, after=items[-1].id if items else None)
+    items = [LoginTryView.model_validate(attempt) for attempt in found[:most]]
+    return LoginTryPage(items=items, has_more=len(found) > most, after=items[-1].id if items else None)
 
 
 @router.get("/sessions", responses=documented())
@@ -177,16 +177,16 @@ async def list_sessions(control: ControlPart, caller: CallerPart) -> SessionList
 
 
 @router.post("/sessions/end-others", responses=documented())
-async def end_other_sessions(control: ControlPart, caller: CallerPart) -> Ending:
+async def end_other_sessions(control: ControlPart, caller: CallerPart) -> EndedSessionsView:
     """End every session but this one."""
-    return Ending(ended=await _end(control, caller, but=caller.session_id))
+    return EndedSessionsView(ended=await _end(control, caller, but=caller.session_id))
 
 
 @router.delete("/sessions/{session_id}", status_code=204, responses=documented(404, 422))
 async def end_session(session_id: UUID, control: ControlPart, caller: CallerPart) -> None:
     """End a session."""
     if not await _end(control, caller, only=session_id):
-        raise Refused(SessionRefusal.UNKNOWN_SESSION)
+        raise RouteRefused(SessionRefusal.UNKNOWN_SESSION)
 
 
 async def own_account(control: Control, caller: Caller) -> Account:
@@ -194,7 +194,7 @@ async def own_account(control: Control, caller: Caller) -> Account:
     async with control.requests.connection() as connection:
         account = await accounts.get(connection, caller.account_id)
     if account is None:
-        raise Refused(SessionRefusal.SESSION_OVER)
+        raise RouteRefused(SessionRefusal.SESSION_OVER)
     return account
 
 
@@ -204,7 +204,7 @@ async def _end(control: Control, caller: Caller, *, only: UUID | None = None, bu
         ended = await sessions.end(
             transaction,
             caller.account_id,
-            Ended.ENDED_BY_OWNER,
+            SessionEnd.ENDED_BY_OWNER,
             only=only,
             but=but,
             ids=control.ids,

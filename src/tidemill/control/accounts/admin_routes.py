@@ -11,7 +11,7 @@ from tidemill.control.accounts.second_factor_routes import take_away
 from tidemill.control.context import CallerPart, ControlPart, PageLimit
 from tidemill.control.http.guard import GuardedRoute
 from tidemill.control.http.problems import documented, unless_refused
-from tidemill.control.http.views import API, AddressText, Reason, parsed_address
+from tidemill.control.http.views import API, AddressText, OperatorReason, parsed_address
 from tidemill.control.notices.letters import tell
 from tidemill.core.accounts.account import Account, AccountStateRefusal
 from tidemill.core.accounts.kyc import Kyc
@@ -20,26 +20,26 @@ from tidemill.core.notices.mail import LetterKind
 from tidemill.core.reasons import checked_reason
 from tidemill.core.refusals import Refusal
 from tidemill.store.accounts import accounts
-from tidemill.store.accounts.accounts import Wanted
+from tidemill.store.accounts.accounts import AccountFilter
 
 router = APIRouter(prefix=f"{API}/admin/accounts", tags=["admin"], route_class=GuardedRoute)
 
 
-class PersonView(AccountView):
+class AdminAccountView(AccountView):
     blocked_reason: str | None
 
 
-class PersonPage(BaseModel):
-    items: list[PersonView]
+class AdminAccountPage(BaseModel):
+    items: list[AdminAccountView]
     has_more: bool
     after: UUID | None
 
 
-class Roles(Reason):
+class RolesDecision(OperatorReason):
     roles: list[Role] = Field(min_length=1, max_length=len(Role))
 
 
-class KycDecision(Reason):
+class KycDecision(OperatorReason):
     state: Literal["verified", "rejected"]
 
 
@@ -48,23 +48,23 @@ async def _filter(
     role: Role | None = None,
     kyc: Kyc | None = None,
     blocked: bool | None = None,
-) -> Wanted:
-    return Wanted(None if address is None else parsed_address(address), role, kyc, blocked)
+) -> AccountFilter:
+    return AccountFilter(None if address is None else parsed_address(address), role, kyc, blocked)
 
 
 @router.get("", responses=documented(422))
 async def list_accounts(
-    control: ControlPart, most: PageLimit, wanted: Annotated[Wanted, Depends(_filter)], after: UUID | None = None
-) -> PersonPage:
+    control: ControlPart, most: PageLimit, wanted: Annotated[AccountFilter, Depends(_filter)], after: UUID | None = None
+) -> AdminAccountPage:
     """The accounts of the pool, newest first."""
     async with control.requests.connection() as connection:
         found = await accounts.listed(connection, wanted, after, most + 1)
-    items = [PersonView.model_validate(account) for account in found[:most]]
-    return PersonPage(items=items, has_more=len(found) > most, after=items[-1].id if items else None)
+    items = [AdminAccountView.model_validate(account) for account in found[:most]]
+    return AdminAccountPage(items=items, has_more=len(found) > most, after=items[-1].id if items else None)
 
 
 @router.get("/{account_id}", responses=documented(404, 422))
-async def show(account_id: UUID, control: ControlPart) -> PersonView:
+async def show(account_id: UUID, control: ControlPart) -> AdminAccountView:
     """One account."""
     async with control.requests.connection() as connection:
         account = await accounts.get(connection, account_id)
@@ -72,7 +72,7 @@ async def show(account_id: UUID, control: ControlPart) -> PersonView:
 
 
 @router.post("/{account_id}/block", responses=documented(404, 409, 413, 422))
-async def block(account_id: UUID, why: Reason, control: ControlPart, caller: CallerPart) -> PersonView:
+async def block(account_id: UUID, why: OperatorReason, control: ControlPart, caller: CallerPart) -> AdminAccountView:
     """Block an account: its sessions end, its keys stop working, it gets no new work and starts none; work in hand is
     finished and paid."""
     now = control.clock.now()
@@ -88,7 +88,7 @@ async def block(account_id: UUID, why: Reason, control: ControlPart, caller: Cal
 
 
 @router.post("/{account_id}/unblock", responses=documented(404, 409, 413, 422))
-async def unblock(account_id: UUID, why: Reason, control: ControlPart, caller: CallerPart) -> PersonView:
+async def unblock(account_id: UUID, why: OperatorReason, control: ControlPart, caller: CallerPart) -> AdminAccountView:
     """Unblock an account."""
     now = control.clock.now()
     async with control.requests.transaction() as transaction:
@@ -102,7 +102,9 @@ async def unblock(account_id: UUID, why: Reason, control: ControlPart, caller: C
 
 
 @router.post("/{account_id}/roles", responses=documented(404, 409, 413, 422))
-async def give_roles(account_id: UUID, asked: Roles, control: ControlPart, caller: CallerPart) -> PersonView:
+async def give_roles(
+    account_id: UUID, asked: RolesDecision, control: ControlPart, caller: CallerPart
+) -> AdminAccountView:
     """Decide which roles an account has."""
     roles, now = frozenset(asked.roles), control.clock.now()
     async with control.requests.transaction() as transaction:
@@ -117,7 +119,9 @@ async def give_roles(account_id: UUID, asked: Roles, control: ControlPart, calle
 
 
 @router.post("/{account_id}/kyc", responses=documented(404, 409, 413, 422))
-async def decide_kyc(account_id: UUID, asked: KycDecision, control: ControlPart, caller: CallerPart) -> PersonView:
+async def decide_kyc(
+    account_id: UUID, asked: KycDecision, control: ControlPart, caller: CallerPart
+) -> AdminAccountView:
     """Verify a provider, or reject them."""
     state, now = Kyc(asked.state), control.clock.now()
     async with control.requests.transaction() as transaction:
@@ -129,7 +133,9 @@ async def decide_kyc(account_id: UUID, asked: KycDecision, control: ControlPart,
 
 
 @router.post("/{account_id}/second-factor/remove", responses=documented(404, 409, 413, 422))
-async def remove_second_factor(account_id: UUID, why: Reason, control: ControlPart, caller: CallerPart) -> PersonView:
+async def remove_second_factor(
+    account_id: UUID, why: OperatorReason, control: ControlPart, caller: CallerPart
+) -> AdminAccountView:
     """For an owner who lost device and recovery codes, and has shown some other way who they are. They are told."""
     reason, now = unless_refused(checked_reason(why.reason)), control.clock.now()
     async with control.requests.transaction() as transaction:
@@ -140,5 +146,5 @@ async def remove_second_factor(account_id: UUID, why: Reason, control: ControlPa
     return view.model_copy(update={"second_factor_on": False})
 
 
-def _view(account: Account | Refusal) -> PersonView:
-    return PersonView.model_validate(unless_refused(account))
+def _view(account: Account | Refusal) -> AdminAccountView:
+    return AdminAccountView.model_validate(unless_refused(account))

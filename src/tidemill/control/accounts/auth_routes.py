@@ -9,18 +9,18 @@ from pydantic import BaseModel, Field, SecretStr
 
 from tidemill.control.accounts import login as logging_in
 from tidemill.control.accounts import registration
-from tidemill.control.accounts.login import Opened, Shown, evenly, limited_by_address
+from tidemill.control.accounts.login import LoginCredentials, OpenSession, evenly, limited_by_address
 from tidemill.control.context import CallerPart, Control, ControlPart, DevicePart
 from tidemill.control.http.guard import REFRESH_COOKIE, GuardedRoute, give_cookies, take_cookies
-from tidemill.control.http.problems import Refused, documented, unless_refused
+from tidemill.control.http.problems import RouteRefused, documented, unless_refused
 from tidemill.control.http.views import API, AddressText, parsed_address
 from tidemill.core.accounts.account import Language
 from tidemill.core.accounts.passwords import PASSWORD_MAX, checked_password
 from tidemill.core.accounts.roles import Role
-from tidemill.core.accounts.sessions import Ended, SessionRefusal
+from tidemill.core.accounts.sessions import SessionEnd, SessionRefusal
 from tidemill.core.clock import SECOND, Instant, as_datetime
 from tidemill.store.accounts import sessions
-from tidemill.store.accounts.accounts import Newcomer
+from tidemill.store.accounts.accounts import NewAccount
 from tidemill.store.operations import pool
 
 router = APIRouter(prefix=f"{API}/auth", tags=["auth"], route_class=GuardedRoute)
@@ -45,7 +45,7 @@ class Registration(BaseModel):
     language: Language = Language.ENGLISH
 
 
-class Proof(BaseModel):
+class MailProofBody(BaseModel):
     """What came by mail: the link's token, or the address and the code."""
 
     link: MailedText = Field(None, description="What follows the # in the link.")
@@ -53,17 +53,17 @@ class Proof(BaseModel):
     code: MailedText = Field(None, description="The code in the letter, together with `address`.")
 
 
-class Confirmation(Proof):
+class AddressConfirmation(MailProofBody):
     password: SecretStr | None = Field(
         None, max_length=PASSWORD_MAX, description="For a registration: the password that was chosen then."
     )
 
 
-class Reset(Proof):
+class PasswordReset(MailProofBody):
     password: Password
 
 
-class Forgotten(BaseModel):
+class ForgottenPassword(BaseModel):
     address: AddressText
     language: Language = Field(Language.ENGLISH, description="For a letter to an address without an account.")
 
@@ -76,7 +76,7 @@ class Login(BaseModel):
     cookies: bool = Field(False, description="For browsers: put the tokens in cookies that scripts cannot read.")
 
 
-class Again(BaseModel):
+class Reauthentication(BaseModel):
     password: SecretStr = Field(max_length=PASSWORD_MAX)
     code: Code | None = None
 
@@ -85,7 +85,7 @@ class Refresh(BaseModel):
     refresh_token: str | None = Field(None, max_length=200, description="Browsers send it as a cookie instead.")
 
 
-class SessionTokens(BaseModel):
+class SessionTokensView(BaseModel):
     """Tokens are left out where cookies hold them."""
 
     session_id: UUID
@@ -95,55 +95,55 @@ class SessionTokens(BaseModel):
     session_expires_at: datetime
 
 
-class Accepted(BaseModel):
+class AcceptanceView(BaseModel):
     detail: str = "If there is something to tell, a letter is on its way."
 
 
-class Checked(BaseModel):
+class CredentialCheckView(BaseModel):
     good: bool
     roles: list[Role]
 
 
-class Made(BaseModel):
+class NewAccountView(BaseModel):
     account_id: UUID
 
 
 @set_up_router.post(f"{API}/setup", status_code=201, responses=documented(409, 413, 422))
-async def set_up(asked: SetUp, control: ControlPart, device: DevicePart) -> Made:
+async def set_up(asked: SetUp, control: ControlPart, device: DevicePart) -> NewAccountView:
     """Make the first operator's account, with the link that `tidemill up` prints. Then log in, add a second factor."""
     await limited_by_address(control, control.limits.door, device)
     address = parsed_address(asked.address)
     checked = unless_refused(checked_password(asked.password.get_secret_value(), address))
-    newcomer = Newcomer(address, await control.passwords.hash(checked), frozenset({Role.OPERATOR}), asked.language)
+    newcomer = NewAccount(address, await control.passwords.hash(checked), frozenset({Role.OPERATOR}), asked.language)
     async with control.requests.transaction() as transaction:
         made = await pool.set_up(transaction, asked.token, newcomer, control.ids, control.clock.now())
-        return Made(account_id=unless_refused(made))
+        return NewAccountView(account_id=unless_refused(made))
 
 
 @router.post("/register", status_code=202, responses=documented(413, 422))
-async def register(asked: Registration, control: ControlPart, device: DevicePart) -> Accepted:
+async def register(asked: Registration, control: ControlPart, device: DevicePart) -> AcceptanceView:
     """Ask for an account. A letter to the address says how to confirm it, or that there is one already."""
     address = parsed_address(asked.address)
     roles = frozenset(map(Role, asked.roles))
     async with evenly():
         await registration.register(control, address, asked.password.get_secret_value(), roles, asked.language, device)
-    return Accepted()
+    return AcceptanceView()
 
 
 @router.post("/confirm", responses=documented(409, 413, 422))
-async def confirm(proof: Confirmation, control: ControlPart, device: DevicePart) -> Made:
+async def confirm(proof: AddressConfirmation, control: ControlPart, device: DevicePart) -> NewAccountView:
     """Prove an address by the link or the code in a letter. Each is good once, for a day."""
     async with evenly():
         password = proof.password.get_secret_value() if proof.password else None
-        return Made(account_id=await registration.confirm(control, _proof(proof), password, device))
+        return NewAccountView(account_id=await registration.confirm(control, _proof(proof), password, device))
 
 
 @router.post("/login", responses=documented(413, 422))
 async def login(
     asked: Login, request: Request, response: Response, control: ControlPart, device: DevicePart
-) -> SessionTokens:
+) -> SessionTokensView:
     """Begin a session. With a second factor, send its `code` too."""
-    shown = Shown(parsed_address(asked.address), asked.password.get_secret_value(), asked.code)
+    shown = LoginCredentials(parsed_address(asked.address), asked.password.get_secret_value(), asked.code)
     async with evenly():
         opened = await logging_in.log_in(control, shown, device, remember=asked.remember)
     return _tokens(control, request, response, opened, cookies=asked.cookies)
@@ -152,36 +152,36 @@ async def login(
 @router.post("/refresh", responses=documented(413, 422))
 async def refresh(
     asked: Refresh, request: Request, response: Response, control: ControlPart, device: DevicePart
-) -> SessionTokens:
+) -> SessionTokensView:
     """Go on with a session. Each refresh token is good once; one that comes back ends its session."""
     cookie = request.cookies.get(REFRESH_COOKIE)
     token = asked.refresh_token or cookie
     if not token:
-        raise Refused(SessionRefusal.TOKEN_UNKNOWN)
-    opened = await logging_in.go_on(control, token, device)
+        raise RouteRefused(SessionRefusal.TOKEN_UNKNOWN)
+    opened = await logging_in.refresh_session(control, token, device)
     return _tokens(control, request, response, opened, cookies=asked.refresh_token is None)
 
 
 @router.post("/forgot", status_code=202, responses=documented(413, 422))
-async def forgot(asked: Forgotten, control: ControlPart, device: DevicePart) -> Accepted:
+async def forgot(asked: ForgottenPassword, control: ControlPart, device: DevicePart) -> AcceptanceView:
     """Ask for a letter that lets one set another password."""
     address = parsed_address(asked.address)
     async with evenly():
         await registration.forgot(control, address, asked.language, device)
-    return Accepted()
+    return AcceptanceView()
 
 
 @router.post("/reset", status_code=204, responses=documented(413, 422))
-async def reset(asked: Reset, control: ControlPart, device: DevicePart) -> None:
+async def reset(asked: PasswordReset, control: ControlPart, device: DevicePart) -> None:
     """Set another password, with the link or the code in a letter. Every session ends; the second factor stays."""
     async with evenly():
         await registration.reset(control, _proof(asked), asked.password.get_secret_value(), device)
 
 
 @router.get("/check", responses=documented())
-async def check(caller: CallerPart) -> Checked:
+async def check(caller: CallerPart) -> CredentialCheckView:
     """Is this token or key good, and what does it act as? Answered from memory most of the time."""
-    return Checked(good=True, roles=sorted(caller.roles))
+    return CredentialCheckView(good=True, roles=sorted(caller.roles))
 
 
 @router.post("/logout", status_code=204, responses=documented())
@@ -192,7 +192,7 @@ async def logout(response: Response, control: ControlPart, caller: CallerPart) -
         await sessions.end(
             transaction,
             caller.account_id,
-            Ended.LOGGED_OUT,
+            SessionEnd.LOGGED_OUT,
             only=caller.session_id,
             ids=control.ids,
             now=control.clock.now(),
@@ -201,18 +201,20 @@ async def logout(response: Response, control: ControlPart, caller: CallerPart) -
 
 
 @router.post("/reauthenticate", status_code=204, responses=documented(413, 422))
-async def reauthenticate(asked: Again, control: ControlPart, caller: CallerPart, device: DevicePart) -> None:
+async def reauthenticate(asked: Reauthentication, control: ControlPart, caller: CallerPart, device: DevicePart) -> None:
     """Type the password again, for what needs a fresh one."""
     async with evenly():
         await logging_in.reauthenticate(control, caller, device, asked.password.get_secret_value(), asked.code)
 
 
-def _proof(proof: Proof) -> registration.Shown:
+def _proof(proof: MailProofBody) -> registration.MailProof:
     address = parsed_address(proof.address) if proof.address is not None else None
-    return registration.Shown(proof.link, address, proof.code)
+    return registration.MailProof(proof.link, address, proof.code)
 
 
-def _tokens(control: Control, request: Request, response: Response, opened: Opened, *, cookies: bool) -> SessionTokens:
+def _tokens(
+    control: Control, request: Request, response: Response, opened: OpenSession, *, cookies: bool
+) -> SessionTokensView:
     now, session = control.clock.now(), opened.session
     access = control.tokens.sign(session, now)
     response.headers["Cache-Control"] = "no-store"
@@ -221,7 +223,7 @@ def _tokens(control: Control, request: Request, response: Response, opened: Open
         give_cookies(
             response, control, access=access, refresh=opened.refresh_token, remember=session.remember, secure=secure
         )
-    return SessionTokens(
+    return SessionTokensView(
         session_id=session.id,
         access_token=None if cookies else access,
         refresh_token=None if cookies else opened.refresh_token,

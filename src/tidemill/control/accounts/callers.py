@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from typing import NamedTuple
 from uuid import UUID
 
-from tidemill.control.accounts.tokens import Tokens
-from tidemill.control.http.problems import Refused, unless_refused
+from tidemill.control.accounts.tokens import AccessTokens
+from tidemill.control.http.problems import RouteRefused, unless_refused
 from tidemill.control.parts import Parts
-from tidemill.core.accounts.keys import KeyRefusal, looks_like_key, usable
+from tidemill.core.accounts.keys import KeyRefusal, looks_like_key, refused_key_use
 from tidemill.core.accounts.lockout import LoginRefusal
 from tidemill.core.accounts.roles import HOME_OPERATOR, Caller, Credential
-from tidemill.core.accounts.sessions import SessionRefusal, SessionRules, over
+from tidemill.core.accounts.sessions import SessionRefusal, SessionRules, end_of
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.nodes import passes
 from tidemill.core.nodes.life import LifeRefusal
@@ -23,7 +23,7 @@ from tidemill.core.nodes.passes import PassRefusal
 from tidemill.core.refusals import Refusal
 from tidemill.store.accounts import api_keys, sessions
 from tidemill.store.accounts.api_keys import KeyHolder
-from tidemill.store.accounts.sessions import Holder
+from tidemill.store.accounts.sessions import SessionHolder
 from tidemill.store.database import Database
 from tidemill.store.nodes import nodes
 
@@ -32,7 +32,7 @@ _REMEMBERED_MAX = 50_000
 _TOKEN_MAX = 4096
 
 
-class Shown(NamedTuple):
+class PresentedCredential(NamedTuple):
     """What a request shows: a token or a key, or a node's pass."""
 
     text: str
@@ -46,7 +46,7 @@ class Callers:
         self,
         parts: Parts,
         database: Database,
-        tokens: Tokens,
+        tokens: AccessTokens,
         rules: SessionRules,
         home_token: str,
         pool_fingerprint: str,
@@ -57,13 +57,13 @@ class Callers:
         self._rules = rules
         self._home_token = home_token.encode()
         self._pool_fingerprint = pool_fingerprint
-        self._remembered: dict[tuple[Shown, str], tuple[Caller, Instant]] = {}
-        self._of_account: dict[UUID, set[tuple[Shown, str]]] = {}
+        self._remembered: dict[tuple[PresentedCredential, str], tuple[Caller, Instant]] = {}
+        self._of_account: dict[UUID, set[tuple[PresentedCredential, str]]] = {}
         self._changes = 0
         self.keys_used: dict[UUID, Instant] = {}
         """When each key was last used; a loop writes it down now and then."""
 
-    def remembered(self, shown: Shown, address: str, now: Instant) -> Caller | None:
+    def remembered(self, shown: PresentedCredential, address: str, now: Instant) -> Caller | None:
         found = self._remembered.get((shown, address))
         if found is None or not now < found[1]:
             return None
@@ -72,16 +72,16 @@ class Callers:
             self.keys_used[caller.key_id] = now
         return caller
 
-    def knew(self, shown: Shown, address: str) -> bool:
+    def knew(self, shown: PresentedCredential, address: str) -> bool:
         """Whether this was good from here before. Then it may be looked up however many strangers share the address."""
         return (shown, address) in self._remembered
 
-    async def find(self, shown: Shown, address: str, now: Instant) -> Caller:
+    async def find(self, shown: PresentedCredential, address: str, now: Instant) -> Caller:
         """The caller who shows this, asked of the database. Refuses what is not known or no longer good."""
         changes = self._changes
         try:
             caller, until, account_id = await self._look_up(shown, address, now)
-        except Refused:
+        except RouteRefused:
             self._remembered.pop((shown, address), None)
             raise
         if changes != self._changes:
@@ -101,7 +101,9 @@ class Callers:
             for shown in self._of_account.pop(account_id, ()):
                 self._remembered.pop(shown, None)
 
-    async def _look_up(self, shown: Shown, address: str, now: Instant) -> tuple[Caller, Instant, UUID | None]:
+    async def _look_up(
+        self, shown: PresentedCredential, address: str, now: Instant
+    ) -> tuple[Caller, Instant, UUID | None]:
         """The caller, until when that is so, and the account whose changes may end it."""
         if shown.is_pass:
             return await self._by_pass(shown.text, now)
@@ -109,7 +111,7 @@ class Callers:
         if hmac.compare_digest(token.encode("utf-8", "replace"), self._home_token):
             return HOME_OPERATOR, Instant(now + _REMEMBER_US), None
         if len(token) > _TOKEN_MAX:
-            raise Refused(SessionRefusal.TOKEN_UNKNOWN)
+            raise RouteRefused(SessionRefusal.TOKEN_UNKNOWN)
         is_key = looks_like_key(token)
         caller, until = await (self._by_key(token, address, now) if is_key else self._by_token(token, now))
         return caller, until, caller.account_id
@@ -128,11 +130,11 @@ class Callers:
     async def _by_token(self, token: str, now: Instant) -> tuple[Caller, Instant]:
         found = await self._tokens.session_of(token, now)
         if found is None:
-            raise Refused(SessionRefusal.TOKEN_UNKNOWN)
+            raise RouteRefused(SessionRefusal.TOKEN_UNKNOWN)
         async with self._database.connection() as connection:
             holder = await sessions.holder(connection, found[0])
         if refusal := self._refused_session(holder, now):
-            raise Refused(refusal)
+            raise RouteRefused(refusal)
         assert holder
         session = holder.session
         caller = Caller(
@@ -150,7 +152,7 @@ class Callers:
         async with self._database.connection() as connection:
             holder = await api_keys.holder(connection, secret)
         if refusal := _refused_key(holder, address, now):
-            raise Refused(refusal)
+            raise RouteRefused(refusal)
         assert holder
         key = holder.key
         self.keys_used[key.id] = now
@@ -167,20 +169,20 @@ class Callers:
 
     async def _by_pass(self, text: str, now: Instant) -> tuple[Caller, Instant, UUID | None]:
         """Whether there is such a node is told only to who has its key."""
-        shown = unless_refused(passes.read(text, now))
+        shown = unless_refused(passes.read_pass(text, now))
         async with self._database.connection() as connection:
             holder = await nodes.holder(connection, shown.node_id)
         if holder is None or not passes.is_of(shown, holder.key, self._pool_fingerprint):
-            raise Refused(PassRefusal.PASS_WRONG)
+            raise RouteRefused(PassRefusal.PASS_WRONG)
         if holder.removed:
-            raise Refused(LifeRefusal.NODE_REMOVED)
+            raise RouteRefused(LifeRefusal.NODE_REMOVED)
         if holder.blocked:
-            raise Refused(LoginRefusal.ACCOUNT_BLOCKED)
+            raise RouteRefused(LoginRefusal.ACCOUNT_BLOCKED)
         caller = Caller(name=f"node:{shown.node_id}", credential=Credential.NODE, node_id=shown.node_id)
         return caller, shown.expires_at, holder.account_id
 
-    def _refused_session(self, holder: Holder | None, now: Instant) -> Refusal | None:
-        if holder is None or holder.session.ended_at is not None or over(holder.session, self._rules, now):
+    def _refused_session(self, holder: SessionHolder | None, now: Instant) -> Refusal | None:
+        if holder is None or holder.session.ended_at is not None or end_of(holder.session, self._rules, now):
             return SessionRefusal.SESSION_OVER
         return LoginRefusal.ACCOUNT_BLOCKED if holder.blocked else None
 
@@ -188,4 +190,4 @@ class Callers:
 def _refused_key(holder: KeyHolder | None, address: str, now: Instant) -> Refusal | None:
     if holder is None:
         return KeyRefusal.KEY_UNKNOWN
-    return usable(holder.key, address, now) or (LoginRefusal.ACCOUNT_BLOCKED if holder.blocked else None)
+    return refused_key_use(holder.key, address, now) or (LoginRefusal.ACCOUNT_BLOCKED if holder.blocked else None)

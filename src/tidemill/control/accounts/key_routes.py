@@ -8,10 +8,10 @@ from uuid import UUID
 from fastapi import APIRouter
 from pydantic import AfterValidator, AwareDatetime, BaseModel, Field
 
-from tidemill.control.accounts.own_account import locked_own
+from tidemill.control.accounts.own_account import locked_caller_account
 from tidemill.control.context import CallerPart, Control, ControlPart
 from tidemill.control.http.exact_numbers import ExactRoute
-from tidemill.control.http.problems import Refused, documented, unless_refused
+from tidemill.control.http.problems import RouteRefused, documented, unless_refused
 from tidemill.control.http.views import API, IN_ORDER, Credits, Timestamp, View
 from tidemill.control.notices.letters import tell
 from tidemill.core.accounts.account import Account
@@ -20,9 +20,9 @@ from tidemill.core.accounts.keys import (
     NETWORKS_MAX,
     SECRET_BYTES,
     ApiKey,
-    checked_key,
     parse_networks,
-    written,
+    refused_key,
+    write_key,
 )
 from tidemill.core.accounts.roles import Caller, Role, Scope
 from tidemill.core.clock import SECOND, Instant, as_instant
@@ -43,7 +43,7 @@ def _within_the_calendar(at: datetime) -> datetime:
         raise ValueError("the calendar ends with the year 9999") from None
 
 
-class KeyRequest(BaseModel):
+class NewKey(BaseModel):
     name: str = Field(max_length=NAME_MAX, examples=["render farm"])
     role: Role = Field(Role.CUSTOMER, description="The role the key acts in; one that the account has.")
     scopes: list[Scope] = Field(min_length=1, max_length=len(Scope))
@@ -90,11 +90,11 @@ async def list_keys(control: ControlPart, caller: CallerPart) -> KeyList:
 
 
 @router.post("", status_code=201, responses=documented(409, 413, 422))
-async def make(asked: KeyRequest, control: ControlPart, caller: CallerPart) -> NewKeyView:
+async def make(asked: NewKey, control: ControlPart, caller: CallerPart) -> NewKeyView:
     """Make an API key. It is shown in this answer and never again."""
-    secret, now = written(secrets.token_bytes(SECRET_BYTES)), control.clock.now()
+    secret, now = write_key(secrets.token_bytes(SECRET_BYTES)), control.clock.now()
     async with control.requests.transaction() as transaction:
-        account = await locked_own(transaction, caller)
+        account = await locked_caller_account(transaction, caller)
         wanted = _wanted(asked, account, caller, control.ids.new(now), now)
         key = await api_keys.make(transaction, wanted, secret, control.ids, now)
         return await _shown(control, transaction, account, key, secret, now)
@@ -103,10 +103,10 @@ async def make(asked: KeyRequest, control: ControlPart, caller: CallerPart) -> N
 @router.post("/{key_id}/rotate", status_code=201, responses=documented(404, 409, 422))
 async def rotate(key_id: UUID, control: ControlPart, caller: CallerPart) -> NewKeyView:
     """Make a key of the same kind in its place. The old one works on for a while, so that nothing stands still."""
-    secret, now = written(secrets.token_bytes(SECRET_BYTES)), control.clock.now()
+    secret, now = write_key(secrets.token_bytes(SECRET_BYTES)), control.clock.now()
     until = Instant(now + int(control.settings.login.key_overlap_s * SECOND))
     async with control.requests.transaction() as transaction:
-        account = await locked_own(transaction, caller)
+        account = await locked_caller_account(transaction, caller)
         key = await api_keys.rotate(transaction, account.id, key_id, secret, old_until=until, ids=control.ids, now=now)
         return await _shown(control, transaction, account, key, secret, now)
 
@@ -118,15 +118,15 @@ async def revoke(key_id: UUID, control: ControlPart, caller: CallerPart) -> None
     async with control.requests.transaction() as transaction:
         refusal = await api_keys.revoke(transaction, caller.account_id, key_id, control.ids, control.clock.now())
         if refusal is not None:
-            raise Refused(refusal)
+            raise RouteRefused(refusal)
 
 
-def _wanted(asked: KeyRequest, account: Account, caller: Caller, key_id: UUID, now: Instant) -> ApiKey:
+def _wanted(asked: NewKey, account: Account, caller: Caller, key_id: UUID, now: Instant) -> ApiKey:
     """Who has shown one factor makes no key that does what takes two."""
     held = account.roles if caller.is_operator else account.roles - {Role.OPERATOR}
     scopes, expires_at = frozenset(asked.scopes), as_instant(asked.expires_at) if asked.expires_at else None
     unless_refused(
-        checked_key(name=asked.name, role=asked.role, scopes=scopes, expires_at=expires_at, held=held, now=now)
+        refused_key(name=asked.name, role=asked.role, scopes=scopes, expires_at=expires_at, held=held, now=now)
     )
     networks = unless_refused(parse_networks(asked.networks))
     cap_uc = None if asked.spending_cap is None else unless_refused(micro_credits(asked.spending_cap))

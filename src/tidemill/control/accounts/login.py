@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tidemill.control.context import Control
-from tidemill.control.http.problems import Refused, unless_refused
+from tidemill.control.http.problems import RouteRefused, unless_refused
 from tidemill.control.http.statuses import RequestRefusal
 from tidemill.control.notices.letters import tell
 from tidemill.core.accounts.account import Account
@@ -19,20 +19,20 @@ from tidemill.core.accounts.addresses import Address
 from tidemill.core.accounts.lockout import Failures, LockRules, LoginRefusal, locked_until
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.accounts.second_factor import SecondFactorRefusal, is_time_code, normal_code
-from tidemill.core.accounts.sessions import Device, Session
+from tidemill.core.accounts.sessions import Session, SessionOrigin
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.limits import Limit, address_key
-from tidemill.core.notices.mail import LetterKind, Value
+from tidemill.core.notices.mail import LetterKind, LetterValue
 from tidemill.core.refusals import Refusal
 from tidemill.store.accounts import accounts, logins, second_factors, sessions
-from tidemill.store.accounts.logins import Result
+from tidemill.store.accounts.logins import LoginResult
 from tidemill.store.query import Connection
 
-_REFUSALS: dict[Result, Refusal] = {
-    Result.FAILED: LoginRefusal.LOGIN_FAILED,
-    Result.CODE_WRONG: LoginRefusal.LOGIN_FAILED,
-    Result.CODE_MISSING: LoginRefusal.SECOND_FACTOR_NEEDED,
-    Result.BLOCKED: LoginRefusal.ACCOUNT_BLOCKED,
+_REFUSALS: dict[LoginResult, Refusal] = {
+    LoginResult.FAILED: LoginRefusal.LOGIN_FAILED,
+    LoginResult.CODE_WRONG: LoginRefusal.LOGIN_FAILED,
+    LoginResult.CODE_MISSING: LoginRefusal.SECOND_FACTOR_NEEDED,
+    LoginResult.BLOCKED: LoginRefusal.ACCOUNT_BLOCKED,
 }
 
 _DOOR = "POST /api/v1/auth/login"
@@ -43,7 +43,7 @@ _EVEN_STEP_S = 0.1
 
 
 @dataclass(frozen=True)
-class Shown:
+class LoginCredentials:
     """What somebody shows at the door."""
 
     address: Address
@@ -52,75 +52,77 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenSession:
     """A session that has just begun or goes on, and the refresh token that is good for it now."""
 
     session: Session
     refresh_token: str
 
 
-async def log_in(control: Control, shown: Shown, device: Device, *, remember: bool) -> Opened:
+async def log_in(control: Control, shown: LoginCredentials, device: SessionOrigin, *, remember: bool) -> OpenSession:
     """Begin a session."""
     found, failures = await _at_the_door(control, shown.address, device)
     right = await control.passwords.verify(found.password_hash if found else None, shown.password)
     now = control.clock.now()
-    opened: Opened | None = None
+    opened: OpenSession | None = None
     async with control.requests.transaction() as transaction:
         account = await _by_now(transaction, found)
         result = await _judge(control, transaction, account, shown, now, right=right)
-        if account and result is Result.OK:
+        if account and result is LoginResult.OK:
             opened = await _open(control, transaction, account, device, now, remember=remember)
-        elif account and result in (Result.FAILED, Result.CODE_WRONG):
+        elif account and result in (LoginResult.FAILED, LoginResult.CODE_WRONG):
             await _warn_of_lock(control, transaction, account, failures, device, now)
         account_id = found.id if found else None
         await logins.record(transaction, shown.address, account_id, device, result, ids=control.ids, now=now)
     if opened is None or account is None:
-        raise Refused(_REFUSALS[result])
+        raise RouteRefused(_REFUSALS[result])
     if control.passwords.outdated(account.password_hash):
         await _rehash(control, account, shown.password)
     return opened
 
 
-async def reauthenticate(control: Control, caller: Caller, device: Device, password: str, code: str | None) -> None:
+async def reauthenticate(
+    control: Control, caller: Caller, device: SessionOrigin, password: str, code: str | None
+) -> None:
     """Show again who one is, inside a session. A wrong password counts as it does at the door."""
     assert caller.account_id
     assert caller.session_id
     async with control.requests.connection() as connection:
         owner = await accounts.get(connection, caller.account_id)
     assert owner, "a caller with a session has an account"
-    shown = Shown(Address(owner.address), password, code)
+    shown = LoginCredentials(Address(owner.address), password, code)
     found, failures = await _at_the_door(control, shown.address, device)
     right = await control.passwords.verify(found.password_hash if found else None, password)
     now = control.clock.now()
     async with control.requests.transaction() as transaction:
         account = await _by_now(transaction, found)
         result = await _judge(control, transaction, account, shown, now, right=right)
-        if account and result is Result.OK:
+        if account and result is LoginResult.OK:
             await sessions.freshen(transaction, caller.session_id, second_factor=account.second_factor_on, now=now)
-        elif account and result in (Result.FAILED, Result.CODE_WRONG):
+        elif account and result in (LoginResult.FAILED, LoginResult.CODE_WRONG):
             await _warn_of_lock(control, transaction, account, failures, device, now)
         await logins.record(transaction, shown.address, owner.id, device, result, ids=control.ids, now=now)
     control.callers.forget([owner.id])
-    if result is not Result.OK:
-        raise Refused(_REFUSALS[result])
+    if result is not LoginResult.OK:
+        raise RouteRefused(_REFUSALS[result])
 
 
-async def show_code(control: Control, account: Account, device: Device, code: str) -> None:
+async def show_code(control: Control, account: Account, device: SessionOrigin, code: str) -> None:
     """Show the second factor once more, inside a session. A wrong code counts as it does at the door."""
     address = Address(account.address)
     _, failures = await _at_the_door(control, address, device)
     now = control.clock.now()
     async with control.requests.transaction() as transaction:
         good = await second_factors.use(transaction, account.id, code, control.keyring, control.ids, now)
-        result = Result.OK if good else Result.CODE_WRONG
+        result = LoginResult.OK if good else LoginResult.CODE_WRONG
         if not good:
             await _warn_of_lock(control, transaction, account, failures, device, now)
         await logins.record(transaction, address, account.id, device, result, ids=control.ids, now=now)
     if not good:
-        raise Refused(SecondFactorRefusal.CODE_WRONG)
+        raise RouteRefused(SecondFactorRefusal.CODE_WRONG)
 
 
-async def go_on(control: Control, refresh_token: str, device: Device) -> Opened:
+async def refresh_session(control: Control, refresh_token: str, device: SessionOrigin) -> OpenSession:
     """Change a refresh token for the next one. One that was used before ends the session."""
     now = control.clock.now()
     following = secrets.token_urlsafe(32)
@@ -128,10 +130,10 @@ async def go_on(control: Control, refresh_token: str, device: Device) -> Opened:
         session = await sessions.rotate(
             transaction, refresh_token, following, device, rules=control.session_rules, ids=control.ids, now=now
         )
-    return Opened(unless_refused(session), following)
+    return OpenSession(unless_refused(session), following)
 
 
-async def limited_by_address(control: Control, limit: Limit, device: Device) -> None:
+async def limited_by_address(control: Control, limit: Limit, device: SessionOrigin) -> None:
     """So many tries a minute from one address, and no more."""
     await limited(control, limit, address_key(device.address))
 
@@ -140,7 +142,7 @@ async def limited(control: Control, limit: Limit, whose: str) -> None:
     """Take one from a limit, or refuse."""
     allowance = await control.limiter.allowed(whose, limit)
     if not allowance.allowed:
-        raise Refused(RequestRefusal.RATE_LIMITED, allowance.retry_after_s)
+        raise RouteRefused(RequestRefusal.RATE_LIMITED, allowance.retry_after_s)
 
 
 @asynccontextmanager
@@ -157,7 +159,7 @@ async def evenly() -> AsyncIterator[None]:
         await asyncio.sleep(_EVEN_STEP_S - (loop.time() - began) % _EVEN_STEP_S)
 
 
-async def _at_the_door(control: Control, address: Address, device: Device) -> tuple[Account | None, Failures]:
+async def _at_the_door(control: Control, address: Address, device: SessionOrigin) -> tuple[Account | None, Failures]:
     """Whose door it is, if it is not locked."""
     await limited_by_address(control, control.limits.login, device)
     now, rules = control.clock.now(), _lock_rules(control)
@@ -168,10 +170,10 @@ async def _at_the_door(control: Control, address: Address, device: Device) -> tu
         failures, known = await logins.failures(transaction, address, account_id, device, since)
         until = locked_until(failures, rules, known_network=known)
         if until is not None:
-            await logins.record(transaction, address, account_id, device, Result.LOCKED, ids=control.ids, now=now)
+            await logins.record(transaction, address, account_id, device, LoginResult.LOCKED, ids=control.ids, now=now)
     if until is not None:
         control.denials.note("stranger", device.address, _DOOR, LoginRefusal.LOGIN_LOCKED)
-        raise Refused(LoginRefusal.LOGIN_LOCKED, max(1, -(-(until - now) // SECOND)))
+        raise RouteRefused(LoginRefusal.LOGIN_LOCKED, max(1, -(-(until - now) // SECOND)))
     return account, failures
 
 
@@ -183,26 +185,32 @@ async def _by_now(transaction: Connection, found: Account | None) -> Account | N
 
 
 async def _judge(
-    control: Control, transaction: Connection, account: Account | None, shown: Shown, now: Instant, *, right: bool
-) -> Result:
+    control: Control,
+    transaction: Connection,
+    account: Account | None,
+    shown: LoginCredentials,
+    now: Instant,
+    *,
+    right: bool,
+) -> LoginResult:
     if account is None or not right:
-        return Result.FAILED
+        return LoginResult.FAILED
     if account.blocked_reason is not None:
-        return Result.BLOCKED
+        return LoginResult.BLOCKED
     if not account.second_factor_on:
-        return Result.OK
+        return LoginResult.OK
     if not shown.code:
-        return Result.CODE_MISSING
+        return LoginResult.CODE_MISSING
     good = await second_factors.use(transaction, account.id, shown.code, control.keyring, control.ids, now)
     if good and not is_time_code(normal_code(shown.code)):
         left = await second_factors.codes_left(transaction, account.id)
         await tell(control, transaction, account, LetterKind.RECOVERY_CODE_USED, now, left=left, at=now)
-    return Result.OK if good else Result.CODE_WRONG
+    return LoginResult.OK if good else LoginResult.CODE_WRONG
 
 
 async def _open(
-    control: Control, transaction: Connection, account: Account, device: Device, now: Instant, *, remember: bool
-) -> Opened:
+    control: Control, transaction: Connection, account: Account, device: SessionOrigin, now: Instant, *, remember: bool
+) -> OpenSession:
     session = Session(
         id=control.ids.new(now),
         account_id=account.id,
@@ -219,18 +227,27 @@ async def _open(
     refresh_token = secrets.token_urlsafe(32)
     await sessions.begin(transaction, session, refresh_token, control.ids, now)
     if await logins.is_new_device(transaction, account.id, device):
-        what: dict[str, Value] = {"device": device.user_agent, "address": device.address, "at": now, "link": "/reset"}
+        what: dict[str, LetterValue] = {
+            "device": device.user_agent,
+            "address": device.address,
+            "at": now,
+            "link": "/reset",
+        }
         await tell(control, transaction, account, LetterKind.NEW_LOGIN, now, **what)
-    return Opened(session, refresh_token)
+    return OpenSession(session, refresh_token)
 
 
 async def _warn_of_lock(
-    control: Control, transaction: Connection, account: Account, failures: Failures, device: Device, now: Instant
+    control: Control, transaction: Connection, account: Account, failures: Failures, device: SessionOrigin, now: Instant
 ) -> None:
     """Tell the owner when this failure locks the door for a network."""
     rules = _lock_rules(control)
     if failures.here + 1 == rules.failures_max:
-        what: dict[str, Value] = {"tries": failures.here + 1, "address": device.address, "until": now + rules.lock_us}
+        what: dict[str, LetterValue] = {
+            "tries": failures.here + 1,
+            "address": device.address,
+            "until": now + rules.lock_us,
+        }
         await tell(control, transaction, account, LetterKind.ACCOUNT_LOCKED, now, **what)
 
 

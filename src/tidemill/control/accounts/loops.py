@@ -1,7 +1,7 @@
 """What accounts need now and then: new signing keys, when keys were last used, and forgetting what is over."""
 
 from tidemill.control.accounts.callers import Callers
-from tidemill.control.accounts.tokens import Tokens
+from tidemill.control.accounts.tokens import AccessTokens
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import DAY, SECOND, Instant
@@ -16,7 +16,7 @@ class SigningKeyLoop(Loop):
 
     name = "signing_keys"
 
-    def __init__(self, parts: Parts, tokens: Tokens) -> None:
+    def __init__(self, parts: Parts, tokens: AccessTokens) -> None:
         super().__init__(parts, every_s=60.0)
         self._tokens = tokens
 

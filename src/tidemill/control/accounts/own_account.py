@@ -1,6 +1,6 @@
 """One's own account inside a transaction, for what lasts longer than a session: passwords, keys, second factors."""
 
-from tidemill.control.http.problems import Refused
+from tidemill.control.http.problems import RouteRefused
 from tidemill.core.accounts.account import Account
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.accounts.sessions import SessionRefusal
@@ -8,7 +8,7 @@ from tidemill.store.accounts import accounts, sessions
 from tidemill.store.query import Connection
 
 
-async def locked_own(transaction: Connection, caller: Caller) -> Account:
+async def locked_caller_account(transaction: Connection, caller: Caller) -> Account:
     """The caller's account, locked. Refused if the session that asks has ended since the guard let it in: whoever is
     thrown out while their request is under way leaves nothing behind to come back with."""
     assert caller.account_id
@@ -16,5 +16,5 @@ async def locked_own(transaction: Connection, caller: Caller) -> Account:
     account = await accounts.locked(transaction, caller.account_id)
     holder = await sessions.holder(transaction, caller.session_id)
     if account is None or holder is None or holder.session.ended_at is not None:
-        raise Refused(SessionRefusal.SESSION_OVER)
+        raise RouteRefused(SessionRefusal.SESSION_OVER)
     return account

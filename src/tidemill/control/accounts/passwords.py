@@ -11,7 +11,7 @@ from typing import TypeVar
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from tidemill.control.http.problems import Refused
+from tidemill.control.http.problems import RouteRefused
 from tidemill.core.accounts.lockout import LoginRefusal
 from tidemill.core.accounts.passwords import PASSWORD_MAX, normal_password
 
@@ -54,7 +54,7 @@ class Passwords:
 
     async def _run(self, work: Callable[[], T]) -> T:
         if self._in_hand >= self._most:
-            raise Refused(LoginRefusal.LOGIN_BUSY)
+            raise RouteRefused(LoginRefusal.LOGIN_BUSY)
         self._in_hand += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, work)

@@ -8,29 +8,29 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tidemill.control.accounts.login import limited, limited_by_address
-from tidemill.control.accounts.own_account import locked_own
+from tidemill.control.accounts.own_account import locked_caller_account
 from tidemill.control.context import Control
-from tidemill.control.http.problems import Refused, unless_refused
+from tidemill.control.http.problems import RouteRefused, unless_refused
 from tidemill.control.notices.letters import ask_for_proof, may_write_to, tell, tell_address
 from tidemill.core.accounts.account import Account, AccountStateRefusal, Language
 from tidemill.core.accounts.addresses import Address
 from tidemill.core.accounts.passwords import checked_password
 from tidemill.core.accounts.roles import Caller, Role
-from tidemill.core.accounts.sessions import Device
+from tidemill.core.accounts.sessions import SessionOrigin
 from tidemill.core.clock import Instant
-from tidemill.core.notices.mail import LetterKind, Value
+from tidemill.core.notices.mail import LetterKind, LetterValue
 from tidemill.store.accounts import accounts, mailed_tokens
-from tidemill.store.accounts.accounts import Newcomer
-from tidemill.store.accounts.mailed_tokens import MailedToken, Purpose
+from tidemill.store.accounts.accounts import NewAccount
+from tidemill.store.accounts.mailed_tokens import MailedToken, MailedTokenPurpose
 from tidemill.store.query import Connection
 
-_CONFIRMABLE = (Purpose.REGISTER, Purpose.NEW_ADDRESS)
+_CONFIRMABLE = (MailedTokenPurpose.REGISTER, MailedTokenPurpose.NEW_ADDRESS)
 _LOGIN_PAGE = "/login"
 _RESET_PAGE = "/reset"
 
 
 @dataclass(frozen=True)
-class Shown:
+class MailProof:
     """What came by mail: the link's token, or an address and the code."""
 
     link: str | None
@@ -39,24 +39,26 @@ class Shown:
 
 
 async def register(
-    control: Control, address: Address, password: str, roles: frozenset[Role], language: Language, device: Device
+    control: Control, address: Address, password: str, roles: frozenset[Role], language: Language, device: SessionOrigin
 ) -> None:
     """Write to the address. The account is made when it is confirmed."""
     await limited_by_address(control, control.limits.door, device)
     checked = _checked(password, address)
     password_hash = await control.passwords.hash(checked)
-    if not await may_write_to(control, address, Purpose.REGISTER):
+    if not await may_write_to(control, address, MailedTokenPurpose.REGISTER):
         return
     now = control.clock.now()
     async with control.requests.transaction() as transaction:
         if account := await accounts.find(transaction, address):
             await tell(control, transaction, account, LetterKind.ADDRESS_TAKEN, now, link=_LOGIN_PAGE)
             return
-        token = MailedToken(control.ids.new(now), Purpose.REGISTER, address, None, password_hash, roles, language)
+        token = MailedToken(
+            control.ids.new(now), MailedTokenPurpose.REGISTER, address, None, password_hash, roles, language
+        )
         await ask_for_proof(control, transaction, token, language, now)
 
 
-async def confirm(control: Control, shown: Shown, password: str | None, device: Device) -> UUID:
+async def confirm(control: Control, shown: MailProof, password: str | None, device: SessionOrigin) -> UUID:
     """An address is proved: make the account it was registered for, or move the account it was given for.
 
     Whoever confirms a registration also has to know its password: else a stranger could register an address, and wait
@@ -66,21 +68,21 @@ async def confirm(control: Control, shown: Shown, password: str | None, device: 
     now = control.clock.now()
     async with control.requests.transaction() as transaction:
         token = await _used(control, transaction, shown, _CONFIRMABLE, now)
-        if token and token.purpose is Purpose.REGISTER:
+        if token and token.purpose is MailedTokenPurpose.REGISTER:
             if not await control.passwords.verify(token.password_hash, password or ""):
-                raise Refused(AccountStateRefusal.REGISTRATION_PASSWORD)  # rolled back: the letter is still good
+                raise RouteRefused(AccountStateRefusal.REGISTRATION_PASSWORD)  # rolled back: the letter is still good
             made = await _make(control, transaction, token, now)
         elif token:
             made = await _move(control, transaction, token, now)
     if token is None:
-        raise Refused(AccountStateRefusal.MAIL_TOKEN_UNKNOWN)
+        raise RouteRefused(AccountStateRefusal.MAIL_TOKEN_UNKNOWN)
     return made
 
 
-async def forgot(control: Control, address: Address, language: Language, device: Device) -> None:
+async def forgot(control: Control, address: Address, language: Language, device: SessionOrigin) -> None:
     """Write to the address how to set another password, or that there is no account."""
     await limited_by_address(control, control.limits.door, device)
-    if not await may_write_to(control, address, Purpose.RESET):
+    if not await may_write_to(control, address, MailedTokenPurpose.RESET):
         return
     now = control.clock.now()
     async with control.requests.transaction() as transaction:
@@ -88,24 +90,24 @@ async def forgot(control: Control, address: Address, language: Language, device:
         if account is None:
             await tell_address(control, transaction, address, language, LetterKind.NO_ACCOUNT, now)
             return
-        token = MailedToken(control.ids.new(now), Purpose.RESET, Address(account.address), account.id)
+        token = MailedToken(control.ids.new(now), MailedTokenPurpose.RESET, Address(account.address), account.id)
         await ask_for_proof(control, transaction, token, account.language, now)
 
 
-async def reset(control: Control, shown: Shown, password: str, device: Device) -> None:
+async def reset(control: Control, shown: MailProof, password: str, device: SessionOrigin) -> None:
     """Set another password for whoever reads the account's mail. The second factor stays as it is."""
     await limited_by_address(control, control.limits.door, device)
     _checked(password, shown.address or Address(""))
     password_hash = await control.passwords.hash(password)
     now = control.clock.now()
     async with control.requests.transaction() as transaction:
-        token = await _used(control, transaction, shown, (Purpose.RESET,), now)
+        token = await _used(control, transaction, shown, (MailedTokenPurpose.RESET,), now)
         if token:
             _checked(password, token.address)
             account = await _still_at(transaction, token)
             await _set_password(control, transaction, account, password_hash, now)
     if token is None:
-        raise Refused(AccountStateRefusal.MAIL_TOKEN_UNKNOWN)
+        raise RouteRefused(AccountStateRefusal.MAIL_TOKEN_UNKNOWN)
 
 
 async def change_password(control: Control, caller: Caller, password: str) -> None:
@@ -114,7 +116,7 @@ async def change_password(control: Control, caller: Caller, password: str) -> No
     password_hash = await control.passwords.hash(password)
     now = control.clock.now()
     async with control.requests.transaction() as transaction:
-        account = await locked_own(transaction, caller)
+        account = await locked_caller_account(transaction, caller)
         _checked(password, Address(account.address))
         await _set_password(control, transaction, account, password_hash, now, but_session=caller.session_id)
 
@@ -122,15 +124,15 @@ async def change_password(control: Control, caller: Caller, password: str) -> No
 async def change_address(control: Control, caller: Caller, address: Address) -> None:
     """Write to the new address. The account moves when it is confirmed. Nobody writes to the whole world this way."""
     await limited(control, control.limits.mail, control.limits.whose(caller))
-    if not await may_write_to(control, address, Purpose.NEW_ADDRESS):
+    if not await may_write_to(control, address, MailedTokenPurpose.NEW_ADDRESS):
         return
     now = control.clock.now()
     async with control.requests.transaction() as transaction:
-        account = await locked_own(transaction, caller)
+        account = await locked_caller_account(transaction, caller)
         if other := await accounts.find(transaction, address):
             await tell(control, transaction, other, LetterKind.ADDRESS_TAKEN, now, link=_LOGIN_PAGE)
             return
-        token = MailedToken(control.ids.new(now), Purpose.NEW_ADDRESS, address, account.id)
+        token = MailedToken(control.ids.new(now), MailedTokenPurpose.NEW_ADDRESS, address, account.id)
         await ask_for_proof(control, transaction, token, account.language, now)
 
 
@@ -139,7 +141,7 @@ def _checked(password: str, address: Address) -> str:
 
 
 async def _used(
-    control: Control, transaction: Connection, shown: Shown, purposes: tuple[Purpose, ...], now: Instant
+    control: Control, transaction: Connection, shown: MailProof, purposes: tuple[MailedTokenPurpose, ...], now: Instant
 ) -> MailedToken | None:
     if shown.link:
         return await mailed_tokens.use_link(transaction, shown.link, purposes, now)
@@ -151,7 +153,7 @@ async def _used(
 async def _make(control: Control, transaction: Connection, token: MailedToken, now: Instant) -> UUID:
     assert token.password_hash
     assert token.language, "a registration has all that an account needs"
-    newcomer = Newcomer(token.address, token.password_hash, token.roles, token.language)
+    newcomer = NewAccount(token.address, token.password_hash, token.roles, token.language)
     return unless_refused(await accounts.make(transaction, newcomer, control.ids, now))
 
 
@@ -159,11 +161,11 @@ async def _move(control: Control, transaction: Connection, token: MailedToken, n
     assert token.account_id, "a new address is some account's"
     account = await accounts.locked(transaction, token.account_id)
     if account is None:
-        raise Refused(AccountStateRefusal.MAIL_TOKEN_UNKNOWN)
+        raise RouteRefused(AccountStateRefusal.MAIL_TOKEN_UNKNOWN)
     refusal = await accounts.set_address(transaction, account.id, token.address, control.ids, now)
     if refusal:
-        raise Refused(refusal)
-    what: dict[str, Value] = {"new_address": token.address.masked, "at": now, "link": _RESET_PAGE}
+        raise RouteRefused(refusal)
+    what: dict[str, LetterValue] = {"new_address": token.address.masked, "at": now, "link": _RESET_PAGE}
     await tell(control, transaction, account, LetterKind.ADDRESS_CHANGED, now, **what)
     return account.id
 
@@ -173,7 +175,7 @@ async def _still_at(transaction: Connection, token: MailedToken) -> Account:
     assert token.account_id, "a reset is about an account"
     account = await accounts.locked(transaction, token.account_id)
     if account is None or account.address != token.address.text:
-        raise Refused(AccountStateRefusal.MAIL_TOKEN_UNKNOWN)
+        raise RouteRefused(AccountStateRefusal.MAIL_TOKEN_UNKNOWN)
     return account
 
 

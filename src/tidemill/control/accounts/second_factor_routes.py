@@ -10,10 +10,10 @@ from pydantic import BaseModel, Field
 from tidemill.control.accounts.account_routes import own_account
 from tidemill.control.accounts.auth_routes import Code
 from tidemill.control.accounts.login import show_code
-from tidemill.control.accounts.own_account import locked_own
+from tidemill.control.accounts.own_account import locked_caller_account
 from tidemill.control.context import CallerPart, Control, ControlPart, DevicePart
 from tidemill.control.http.guard import GuardedRoute
-from tidemill.control.http.problems import Refused, documented
+from tidemill.control.http.problems import RouteRefused, documented
 from tidemill.control.http.views import API
 from tidemill.control.notices.letters import tell
 from tidemill.core.accounts.account import Account
@@ -27,7 +27,7 @@ from tidemill.core.accounts.second_factor import (
     recovery_code,
     secret_text,
 )
-from tidemill.core.accounts.sessions import Ended
+from tidemill.core.accounts.sessions import SessionEnd
 from tidemill.core.clock import Instant
 from tidemill.core.notices.mail import LetterKind
 from tidemill.store.accounts import api_keys, second_factors, sessions
@@ -36,7 +36,7 @@ from tidemill.store.query import Connection
 router = APIRouter(prefix=f"{API}/account/second-factor", tags=["account"], route_class=GuardedRoute)
 
 
-class Beginning(BaseModel):
+class SecondFactorSetUp(BaseModel):
     secret: str = Field(description="For authenticators without a camera.")
     uri: str = Field(description="What the QR code says.")
     qr_svg: str = Field(description="The QR code as a picture.")
@@ -46,43 +46,43 @@ class FirstCode(BaseModel):
     code: Code
 
 
-class RecoveryCodes(BaseModel):
+class RecoveryCodesView(BaseModel):
     recovery_codes: list[str] = Field(description="Shown this once: each lets you in once without your device.")
 
 
 @router.post("", responses=documented(409))
-async def begin(control: ControlPart, caller: CallerPart) -> Beginning:
+async def begin(control: ControlPart, caller: CallerPart) -> SecondFactorSetUp:
     """Get a secret for an authenticator. It counts once a code of it has been shown."""
     account, secret = await own_account(control, caller), secrets.token_bytes(SECRET_BYTES)
     async with control.requests.connection() as connection:
         _raise_if(await second_factors.begin(connection, account.id, secret, control.keyring))
     uri = provisioning_uri(secret, account=account.address, issuer=control.settings.mail.pool_name)
-    return Beginning(secret=secret_text(secret), uri=uri, qr_svg=_qr(uri))
+    return SecondFactorSetUp(secret=secret_text(secret), uri=uri, qr_svg=_qr(uri))
 
 
 @router.post("/confirm", responses=documented(409, 413, 422))
-async def confirm(asked: FirstCode, control: ControlPart, caller: CallerPart) -> RecoveryCodes:
+async def confirm(asked: FirstCode, control: ControlPart, caller: CallerPart) -> RecoveryCodesView:
     """Switch the second factor on with a first code. The recovery codes are shown this once; other sessions end."""
     codes, now = _new_codes(), control.clock.now()
     async with control.requests.transaction() as transaction:
-        account = await locked_own(transaction, caller)
+        account = await locked_caller_account(transaction, caller)
         _raise_if(
             await second_factors.switch_on(
                 transaction, account.id, asked.code, codes, keyring=control.keyring, ids=control.ids, now=now
             )
         )
         await _rely_on(control, transaction, account, caller, now)
-    return RecoveryCodes(recovery_codes=codes)
+    return RecoveryCodesView(recovery_codes=codes)
 
 
 @router.post("/recovery-codes", responses=documented(409))
-async def renew_codes(control: ControlPart, caller: CallerPart) -> RecoveryCodes:
+async def renew_codes(control: ControlPart, caller: CallerPart) -> RecoveryCodesView:
     """Get ten new recovery codes. The old ones are no good any more."""
     codes, now = _new_codes(), control.clock.now()
     async with control.requests.transaction() as transaction:
-        account = await locked_own(transaction, caller)
+        account = await locked_caller_account(transaction, caller)
         _raise_if(await second_factors.renew_codes(transaction, account.id, codes, control.ids, now))
-    return RecoveryCodes(recovery_codes=codes)
+    return RecoveryCodesView(recovery_codes=codes)
 
 
 @router.post("/remove", status_code=204, responses=documented(409, 413, 422))
@@ -90,17 +90,17 @@ async def remove(asked: FirstCode, control: ControlPart, caller: CallerPart, dev
     """Remove the second factor, with one more code of it. Every session ends, and so do an operator's keys."""
     account = await own_account(control, caller)
     if not account.second_factor_on:
-        raise Refused(SecondFactorRefusal.SECOND_FACTOR_OFF)
+        raise RouteRefused(SecondFactorRefusal.SECOND_FACTOR_OFF)
     await show_code(control, account, device, asked.code)
     async with control.requests.transaction() as transaction:
-        account = await locked_own(transaction, caller)
+        account = await locked_caller_account(transaction, caller)
         await take_away(control, transaction, account, caller.name, control.clock.now())
 
 
 async def take_away(control: Control, transaction: Connection, account: Account, by: str, now: Instant) -> None:
     """Remove an account's second factor and tell its owner. What relied on it ends: sessions, operator's keys."""
     _raise_if(await second_factors.remove(transaction, account.id, by=by, ids=control.ids, now=now))
-    await sessions.end(transaction, account.id, Ended.SECOND_FACTOR_CHANGED, ids=control.ids, now=now)
+    await sessions.end(transaction, account.id, SessionEnd.SECOND_FACTOR_CHANGED, ids=control.ids, now=now)
     kept = sorted(account.roles - {Role.OPERATOR})
     await api_keys.revoke_lost_roles(transaction, account.id, kept, control.ids, now)
     await tell(control, transaction, account, LetterKind.SECOND_FACTOR_OFF, now, at=now, link="/reset")
@@ -109,7 +109,7 @@ async def take_away(control: Control, transaction: Connection, account: Account,
 async def _rely_on(control: Control, transaction: Connection, account: Account, caller: Caller, now: Instant) -> None:
     """From now on sessions have shown two factors, or are over."""
     assert caller.session_id
-    why = Ended.SECOND_FACTOR_CHANGED
+    why = SessionEnd.SECOND_FACTOR_CHANGED
     await sessions.end(transaction, account.id, why, but=caller.session_id, ids=control.ids, now=now)
     await sessions.freshen(transaction, caller.session_id, second_factor=True, now=now)
     await tell(control, transaction, account, LetterKind.SECOND_FACTOR_ON, now, at=now)
@@ -127,4 +127,4 @@ def _qr(uri: str) -> str:
 
 def _raise_if(refusal: SecondFactorRefusal | None) -> None:
     if refusal is not None:
-        raise Refused(refusal)
+        raise RouteRefused(refusal)

@@ -21,7 +21,7 @@ _LOOK_US = SECOND
 """A token with an unknown key makes us look for new keys, but not more often than this."""
 
 
-class Tokens:
+class AccessTokens:
     """Signs and reads access tokens."""
 
     def __init__(self, parts: Parts) -> None:

@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from tidemill.artefacts.store import ArtefactStore, Reading
-from tidemill.control.http.problems import Refused, unless_refused
+from tidemill.artefacts.store import ArtefactStore, ContentReader
+from tidemill.control.http.problems import RouteRefused, unless_refused
 from tidemill.core.artefacts.artefact import Digest
-from tidemill.core.artefacts.ranges import asked_range, has_it, tag
+from tidemill.core.artefacts.ranges import asked_range, etag, has_bytes
 from tidemill.core.artefacts.refusals import ArtefactRefusal
 
 
@@ -22,9 +22,9 @@ async def content(request: Request, store: ArtefactStore, digest: Digest, name: 
     """The answer to GET or HEAD of an artefact's bytes."""
     size_bytes = await store.size(digest)
     if size_bytes is None:
-        raise Refused(ArtefactRefusal.UNKNOWN_ARTEFACT)
+        raise RouteRefused(ArtefactRefusal.UNKNOWN_ARTEFACT)
     headers = _headers(digest, name)
-    if has_it(digest, request.headers.get("if-none-match")):
+    if has_bytes(digest, request.headers.get("if-none-match")):
         return Response(status_code=304, headers=headers)
     found = asked_range(digest, size_bytes, request.headers.get("range"), request.headers.get("if-range"))
     if isinstance(found, ArtefactRefusal):
@@ -39,7 +39,7 @@ async def content(request: Request, store: ArtefactStore, digest: Digest, name: 
     return _Streamed(unless_refused(await store.open(digest, first, end)), status, headers)
 
 
-class RangeRefused(Refused):
+class RangeRefused(RouteRefused):
     """No such range; the answer says how much there is."""
 
     def __init__(self, size_bytes: int) -> None:
@@ -49,7 +49,7 @@ class RangeRefused(Refused):
 class _Streamed(Response):
     """Sends while somebody reads. Plain ASGI, so that the file is closed whichever way it ends."""
 
-    def __init__(self, reading: Reading, status: int, headers: Mapping[str, str]) -> None:
+    def __init__(self, reading: ContentReader, status: int, headers: Mapping[str, str]) -> None:
         super().__init__(status_code=status, headers=headers)
         self._reading = reading
 
@@ -80,5 +80,5 @@ def _headers(digest: Digest, name: str) -> dict[str, str]:
         "Content-Security-Policy": "sandbox; default-src 'none'",
         "Cache-Control": "private, no-cache",
         "Accept-Ranges": "bytes",
-        "ETag": tag(digest),
+        "ETag": etag(digest),
     }

@@ -18,7 +18,7 @@ from tidemill.core.artefacts.retention import deletable
 from tidemill.core.clock import HOUR, SECOND, Instant
 from tidemill.core.refusals import Refusal
 from tidemill.store.artefacts import artefact_grants, artefacts, uploads
-from tidemill.store.artefacts.artefacts import Deleting
+from tidemill.store.artefacts.artefacts import Deletion
 from tidemill.store.database import Database
 
 log = structlog.get_logger()
@@ -59,7 +59,7 @@ class ArtefactDuty(Duty):
         async with self.parts.database.connection() as connection:
             found = await artefacts.of_deleted_accounts(connection, self._batch_max)
         for artefact_id, owner_id in found:
-            deleting = Deleting(AccountCaller(owner_id), f"account:{owner_id}")
+            deleting = Deletion(AccountCaller(owner_id), f"account:{owner_id}")
             async with self.parts.database.transaction() as transaction:
                 gone = await artefacts.delete(transaction, artefact_id, deleting, self.parts.ids, now)
             if isinstance(gone, Refusal):

@@ -12,15 +12,15 @@ from pydantic import BaseModel, BeforeValidator
 from tidemill.control.artefacts.downloads import content
 from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit
 from tidemill.control.http.guard import GuardedRoute
-from tidemill.control.http.problems import Refused, documented, unless_refused
+from tidemill.control.http.problems import RouteRefused, documented, unless_refused
 from tidemill.control.http.views import API, Timestamp, View
 from tidemill.core.accounts.roles import Caller
-from tidemill.core.artefacts.access import AccountCaller, Need, refused_node, refused_reading
+from tidemill.core.artefacts.access import AccountCaller, NodeNeed, refused_node, refused_reading
 from tidemill.core.artefacts.artefact import Artefact, Purpose, read_digest
 from tidemill.core.artefacts.refusals import ArtefactRefusal
 from tidemill.core.reasons import REASON_MAX
 from tidemill.store.artefacts import artefact_grants, artefacts
-from tidemill.store.artefacts.artefacts import Deleting, Wanted
+from tidemill.store.artefacts.artefacts import ArtefactFilter, Deletion
 
 router = APIRouter(prefix=f"{API}/artefacts", tags=["artefacts"], route_class=GuardedRoute)
 
@@ -64,14 +64,17 @@ async def _filter(
     owner: Annotated[UUID | None, Query(description="Of which account; for operators.")] = None,
     purpose: Annotated[Purpose | None, Query(description="Only what is for this.")] = None,
     digest: Annotated[str | None, Query(max_length=64, description="Only these bytes.")] = None,
-) -> Wanted:
+) -> ArtefactFilter:
     whose = owner if caller.is_operator else caller.account_id
-    return Wanted(whose, purpose, None if digest is None else unless_refused(read_digest(digest)))
+    return ArtefactFilter(whose, purpose, None if digest is None else unless_refused(read_digest(digest)))
 
 
 @router.get("", responses=documented(422))
 async def list_artefacts(
-    control: ControlPart, most: PageLimit, wanted: Annotated[Wanted, Depends(_filter)], after: UUID | None = None
+    control: ControlPart,
+    most: PageLimit,
+    wanted: Annotated[ArtefactFilter, Depends(_filter)],
+    after: UUID | None = None,
 ) -> ArtefactPage:
     """Your artefacts, newest first; an operator sees everybody's."""
     async with control.requests.connection() as connection:
@@ -120,7 +123,7 @@ async def delete(
     reason: Annotated[str, Query(max_length=REASON_MAX, description="For operators: why, of somebody else's.")] = "",
 ) -> ArtefactView:
     """Delete an artefact that no unfinished work needs."""
-    deleting = Deleting(_asking(caller), caller.name, reason)
+    deleting = Deletion(_asking(caller), caller.name, reason)
     async with control.requests.transaction() as transaction:
         gone = await artefacts.delete(transaction, artefact_id, deleting, control.ids, control.clock.now())
         return ArtefactView.model_validate(unless_refused(gone))
@@ -139,9 +142,9 @@ async def _granted(control: Control, caller: Caller, text: str, request: Request
     assert caller.node_id
     async with control.requests.connection() as connection:
         grants = await artefact_grants.of_digest(connection, caller.node_id, digest)
-    needs = [Need(grant.node_id, grant.until) for grant in grants]
+    needs = [NodeNeed(grant.node_id, grant.until) for grant in grants]
     if refusal := refused_node(caller.node_id, needs, control.clock.now()):
-        raise Refused(refusal)
+        raise RouteRefused(refusal)
     return await content(request, control.artefacts, digest, digest.text)
 
 

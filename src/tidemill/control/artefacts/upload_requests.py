@@ -10,15 +10,15 @@ from uuid import UUID
 from starlette.requests import Request
 
 from tidemill.control.context import Control
-from tidemill.control.http.problems import Refused, unless_refused
+from tidemill.control.http.problems import RouteRefused, unless_refused
 from tidemill.core.accounts.roles import Caller
-from tidemill.core.artefacts.metadata import Described
+from tidemill.core.artefacts.metadata import UploadDescription
 from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.artefacts.retention import OverQuota
 from tidemill.core.artefacts.uploads import Checksum, Upload, expires_at, refused_caller, refused_part
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import Fault
-from tidemill.serving.upload_body import BODY, Body
+from tidemill.serving.upload_body import BODY, UploadBody
 from tidemill.store.artefacts import artefacts, uploads
 from tidemill.store.artefacts.uploads import SizeRules
 
@@ -26,7 +26,7 @@ _TOUCH_PART = 4
 """While bytes come, the time an upload waits is set anew after so small a part of it."""
 
 
-async def begin(control: Control, caller: Caller, described: Described, length_bytes: int) -> Upload:
+async def begin(control: Control, caller: Caller, described: UploadDescription, length_bytes: int) -> Upload:
     """Begin an upload, with its room reserved and its place in storage."""
     now = control.clock.now()
     sender = caller.account_id or caller.node_id
@@ -57,9 +57,9 @@ async def of_caller(control: Control, upload_id: UUID, caller: Caller) -> Upload
         upload = await uploads.get(connection, upload_id)
     sender = caller.account_id or caller.node_id
     if upload is None or sender is None:
-        raise Refused(UploadRefusal.UNKNOWN_UPLOAD)
+        raise RouteRefused(UploadRefusal.UNKNOWN_UPLOAD)
     if refusal := refused_caller(upload, sender, control.clock.now()):
-        raise Refused(refusal)
+        raise RouteRefused(refusal)
     return upload
 
 
@@ -72,7 +72,7 @@ async def standing(control: Control, upload: Upload) -> tuple[int, UUID | None]:
         return offset, None
     try:
         return offset, await finish(control, upload)
-    except Refused as refused:
+    except RouteRefused as refused:
         if refused.refusal is not UploadRefusal.UPLOAD_BUSY:
             raise
         return offset, None
@@ -121,7 +121,7 @@ async def _reserved(control: Control, upload: Upload, attempt_id: UUID | None, n
         if attempt_id is None:
             refusal = await uploads.begin(transaction, upload, rules)
             if isinstance(refusal, OverQuota):
-                raise Refused(refusal.refusal, sentence=refusal.sentence)
+                raise RouteRefused(refusal.refusal, sentence=refusal.sentence)
             unless_refused(refusal)
             return upload
         begun, before = unless_refused(await uploads.begin_result(transaction, upload, attempt_id, now))
@@ -135,14 +135,14 @@ async def _became(control: Control, upload: Upload) -> UUID:
     async with control.requests.connection() as connection:
         found = await uploads.get(connection, upload.id)
     if found is None or found.artefact_id is None:
-        raise Refused(UploadRefusal.UNKNOWN_UPLOAD)
+        raise RouteRefused(UploadRefusal.UNKNOWN_UPLOAD)
     return found.artefact_id
 
 
 async def _chunks(control: Control, upload: Upload, offset: int, request: Request) -> AsyncIterator[memoryview]:
     """What comes. Where the connection breaks it ends early: what came is kept, as if it had been all."""
     touched_at = control.clock.now()
-    body: Body = request.scope["state"][BODY]
+    body: UploadBody = request.scope["state"][BODY]
     async for piece in body.pieces(offset):
         yield piece
         now = control.clock.now()

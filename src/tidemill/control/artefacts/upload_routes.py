@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Header, Request, Response
 from tidemill.control.artefacts import upload_requests
 from tidemill.control.context import CallerPart, ControlPart
 from tidemill.control.http.guard import GuardedRoute
-from tidemill.control.http.problems import Refused, documented, unless_refused
+from tidemill.control.http.problems import RouteRefused, documented, unless_refused
 from tidemill.core.accounts.roles import Credential
 from tidemill.core.artefacts.metadata import read_metadata, read_number
 from tidemill.core.artefacts.refusals import UploadRefusal
@@ -28,7 +28,7 @@ _MEDIA_TYPE = "application/offset+octet-stream"
 
 async def _speaks_tus(tus_resumable: Annotated[str | None, Header(description=VERSION)] = None) -> None:
     if tus_resumable != VERSION:
-        raise Refused(UploadRefusal.TUS_VERSION_WRONG)
+        raise RouteRefused(UploadRefusal.TUS_VERSION_WRONG)
 
 
 async def _named(upload_id: UUID, tus_resumable: Annotated[str | None, Header(description=VERSION)] = None) -> UUID:
@@ -84,7 +84,7 @@ async def begin(
     described = unless_refused(read_metadata(upload_metadata, by_node=by_node))
     length_bytes = read_number(upload_length)
     if length_bytes is None:
-        raise Refused(UploadRefusal.UPLOAD_LENGTH_MALFORMED)
+        raise RouteRefused(UploadRefusal.UPLOAD_LENGTH_MALFORMED)
     brings = _brings_bytes(request)
     upload = await upload_requests.begin(control, caller, described, length_bytes)
     headers = {"Location": f"{UPLOADS}/{upload.id}"}
@@ -119,9 +119,9 @@ async def add(
     """Add bytes where the upload stands. What came is kept, also if the connection breaks."""
     offset = read_number(upload_offset)
     if request.headers.get("content-type") != _MEDIA_TYPE:
-        raise Refused(UploadRefusal.UPLOAD_MEDIA_TYPE_WRONG)
+        raise RouteRefused(UploadRefusal.UPLOAD_MEDIA_TYPE_WRONG)
     if offset is None:
-        raise Refused(UploadRefusal.UPLOAD_OFFSET_MALFORMED)
+        raise RouteRefused(UploadRefusal.UPLOAD_OFFSET_MALFORMED)
     upload = await upload_requests.of_caller(control, upload_id, caller)
     return _answer(204, upload, *await upload_requests.receive(control, upload, offset, request, checksum), {})
 
@@ -137,7 +137,7 @@ def _brings_bytes(request: Request) -> bool:
     if request.headers.get("content-type") == _MEDIA_TYPE:
         return True
     if request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers:
-        raise Refused(UploadRefusal.UPLOAD_MEDIA_TYPE_WRONG)
+        raise RouteRefused(UploadRefusal.UPLOAD_MEDIA_TYPE_WRONG)
     return False
 
 

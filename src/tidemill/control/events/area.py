@@ -3,7 +3,7 @@
 from tidemill.control.area import Area
 from tidemill.control.context import Control
 from tidemill.control.events import routes, trail_routes
-from tidemill.control.events.loops import HeadDuty, TrailLoop
+from tidemill.control.events.loops import TipDuty, TrailLoop
 from tidemill.control.loops.frame import Loop
 
 
@@ -11,7 +11,7 @@ def _loops(control: Control) -> list[Loop]:
     return [
         control.feed,
         TrailLoop(control),
-        HeadDuty(control),
+        TipDuty(control),
     ]
 
 

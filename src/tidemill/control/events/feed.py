@@ -12,7 +12,7 @@ from uuid import UUID
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import Instant
-from tidemill.core.events.log import LOG_START, Cursor, Recorded
+from tidemill.core.events.log import LOG_START, Cursor, RecordedEvent
 from tidemill.store.database import Database
 from tidemill.store.events import events
 
@@ -29,11 +29,11 @@ class EventFeed(Loop):
         self._shown: dict[UUID, str] = {}
         self._keep = parts.settings.events.keep_in_memory
         self._batch_max = parts.settings.events.batch_max
-        self._recent: list[Recorded] = []
+        self._recent: list[RecordedEvent] = []
         self._since = LOG_START
         self._position: Cursor | None = None
         self._arrived = asyncio.Event()
-        self.on_events: Callable[[Sequence[Recorded]], None] = lambda _: None
+        self.on_events: Callable[[Sequence[RecordedEvent]], None] = lambda _: None
         """Called with new events as they arrive."""
 
     async def tick(self, now: Instant) -> Tick:
@@ -55,7 +55,7 @@ class EventFeed(Loop):
         async with self._for_readers.connection() as connection:
             return await events.recent(connection, count)
 
-    async def read(self, after: Cursor, limit: int) -> Sequence[Recorded]:
+    async def read(self, after: Cursor, limit: int) -> Sequence[RecordedEvent]:
         """The events behind a cursor, whoever may see them."""
         if self._position is not None and after >= self._since:
             start = bisect_right(self._recent, after, key=lambda event: event.cursor)
@@ -63,7 +63,7 @@ class EventFeed(Loop):
         async with self._for_readers.connection() as connection:
             return await events.read(connection, after, limit)
 
-    def shown(self, event: Recorded, render: Callable[[Recorded], str]) -> str:
+    def shown(self, event: RecordedEvent, render: Callable[[RecordedEvent], str]) -> str:
         """An event as streams show it, rendered once for all of them."""
         text = self._shown.get(event.id)
         if text is None:
@@ -77,7 +77,7 @@ class EventFeed(Loop):
         """Set when more events arrive. Take it before reading, so that nothing arrives unnoticed in between."""
         return self._arrived
 
-    def _take(self, batch: Sequence[Recorded]) -> None:
+    def _take(self, batch: Sequence[RecordedEvent]) -> None:
         self._recent.extend(batch)
         self._position = batch[-1].cursor
         if len(self._recent) > 2 * self._keep:

@@ -5,7 +5,7 @@ from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import Instant
 from tidemill.store.events import trail
-from tidemill.store.events.heads_file import add_head
+from tidemill.store.events.heads_file import add_tip
 
 
 class TrailLoop(Loop):
@@ -23,7 +23,7 @@ class TrailLoop(Loop):
         return Tick(seen=chained, applied=chained, more=chained == batch_max)
 
 
-class HeadDuty(Duty):
+class TipDuty(Duty):
     """Publishes the head, if it has moved: as an event for everybody, and as a line in the home of one process."""
 
     name = "audit_heads"
@@ -33,5 +33,5 @@ class HeadDuty(Duty):
 
     async def perform(self, now: Instant) -> int:
         async with self.parts.database.transaction() as transaction:
-            head = await trail.publish_head(transaction, self.parts.ids, now)
-        return 0 if head.at is None else add_head(self.parts.settings.home, head)
+            head = await trail.publish_tip(transaction, self.parts.ids, now)
+        return 0 if head.at is None else add_tip(self.parts.settings.home, head)

@@ -15,12 +15,12 @@ from pydantic import BaseModel, BeforeValidator
 from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit, device_of
 from tidemill.control.http.counted_stream import CountedStream
 from tidemill.control.http.guard import GuardedRoute
-from tidemill.control.http.problems import Refused, documented
+from tidemill.control.http.problems import RouteRefused, documented
 from tidemill.control.http.statuses import RequestRefusal
 from tidemill.control.http.views import API, Timestamp, View
 from tidemill.core.accounts.roles import Caller
-from tidemill.core.accounts.sessions import Device
-from tidemill.core.events.log import LOG_START, Cursor, Reader, Recorded, may_read
+from tidemill.core.accounts.sessions import SessionOrigin
+from tidemill.core.events.log import LOG_START, Cursor, EventReader, RecordedEvent, may_read
 from tidemill.core.faults import DatabaseFault
 
 _RECENT = 100
@@ -53,7 +53,7 @@ class EventView(View):
 class _Page:
     """`after` continues behind this page."""
 
-    items: Sequence[Recorded]
+    items: Sequence[RecordedEvent]
     has_more: bool
     after: str
 
@@ -91,14 +91,14 @@ async def events(
     who = control.limits.whose_request(caller, device.address)
     is_full = partial(_is_full, control, who, caller.reader.operator)
     if is_full():  # said before the database is asked; whether it is full is looked at again when it is counted
-        raise Refused(RequestRefusal.TOO_MANY_STREAMS)
+        raise RouteRefused(RequestRefusal.TOO_MANY_STREAMS)
     start = cursor if cursor is not None else await control.feed.newest()
     return CountedStream(control, who, is_full, stream(control, caller, device, start))
 
 
-async def page(control: Control, reader: Reader, after: Cursor, limit: int) -> _Page:
+async def page(control: Control, reader: EventReader, after: Cursor, limit: int) -> _Page:
     """The next events this reader may see. Looks through a bounded number of events."""
-    items: list[Recorded] = []
+    items: list[RecordedEvent] = []
     scanned = 0
     while scanned < _SCAN_MAX:
         batch = await control.feed.read(after, control.settings.events.batch_max)
@@ -114,7 +114,7 @@ async def page(control: Control, reader: Reader, after: Cursor, limit: int) -> _
     return _Page(items, has_more=True, after=str(after))
 
 
-async def stream(control: Control, caller: Caller, device: Device, after: Cursor) -> AsyncIterator[str]:
+async def stream(control: Control, caller: Caller, device: SessionOrigin, after: Cursor) -> AsyncIterator[str]:
     """Server-sent events from a cursor on, until the reader leaves, may no longer read, or we shut down."""
     reader, loop = caller.reader, asyncio.get_running_loop()
     checked_at = loop.time()
@@ -143,7 +143,7 @@ def _is_full(control: Control, who: str, is_operator: bool) -> bool:
     return not is_operator and (of_all >= most or of_theirs >= max(_EACH_MIN, most // 10))
 
 
-async def _still_in(control: Control, caller: Caller, device: Device) -> bool:
+async def _still_in(control: Control, caller: Caller, device: SessionOrigin) -> bool:
     """A session that ended, a key that was revoked or a role that is gone ends the stream; a fault does not."""
     try:
         return await control.callers.still_in(caller, device.address, control.clock.now())
@@ -151,7 +151,7 @@ async def _still_in(control: Control, caller: Caller, device: Device) -> bool:
         return True
 
 
-async def _read_patiently(control: Control, after: Cursor) -> Sequence[Recorded]:
+async def _read_patiently(control: Control, after: Cursor) -> Sequence[RecordedEvent]:
     """A database that is away for a moment ends no stream: there is nothing to read yet."""
     try:
         return await control.feed.read(after, control.settings.events.batch_max)
@@ -179,7 +179,7 @@ async def _parse(control: Control, text: str | None) -> Cursor | None:
         return await control.feed.recent(_RECENT)
     cursor = LOG_START if text == "start" else Cursor.parse(text)
     if cursor is None:
-        raise Refused(RequestRefusal.CURSOR_MALFORMED)
+        raise RouteRefused(RequestRefusal.CURSOR_MALFORMED)
     return cursor
 
 
@@ -191,6 +191,6 @@ def _page_view(found: _Page) -> EventPage:
     )
 
 
-def _as_sse(event: Recorded) -> str:
+def _as_sse(event: RecordedEvent) -> str:
     content = EventView.model_validate(event).model_dump_json()
     return f"id: {event.cursor}\ndata: {content}\n\n"

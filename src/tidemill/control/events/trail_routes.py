@@ -22,10 +22,10 @@ def _hex(sha256: bytes) -> str:
 
 
 Sha256 = Annotated[str, BeforeValidator(_hex)]
-Text = Annotated[str | None, Query(max_length=500, pattern=r"^[^\x00]+$")]
+FilterText = Annotated[str | None, Query(max_length=500, pattern=r"^[^\x00]+$")]
 
 
-class HeadView(View):
+class TrailTipView(View):
     number: int = Field(description="How many acts the trail has.")
     sha256: Sha256 = Field(description="The hash of the last one, which covers all before it.")
     at: Timestamp | None = Field(description="When the last one happened.")
@@ -49,10 +49,10 @@ class ActPage(BaseModel):
 
 
 @router.get("/head", responses=documented())
-async def head(control: ControlPart) -> HeadView:
+async def head(control: ControlPart) -> TrailTipView:
     """Where the audit trail ends now. Keep it: everything up to it can be verified against it."""
     async with control.requests.connection() as connection:
-        return HeadView.model_validate(await trail.head(connection))
+        return TrailTipView.model_validate(await trail.tip(connection))
 
 
 @router.get("", responses=documented(401, 403, 422))
@@ -60,8 +60,8 @@ async def acts(
     control: ControlPart,
     most: PageLimit,
     after: Annotated[int | None, Query(ge=1, le=trail.NUMBER_MAX, description="Go on behind this number.")] = None,
-    kind: Text = None,
-    subject: Text = None,
+    kind: FilterText = None,
+    subject: FilterText = None,
 ) -> ActPage:
     """The acts of the audit trail, newest first."""
     async with control.requests.connection() as connection:

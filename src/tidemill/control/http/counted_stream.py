@@ -11,7 +11,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from tidemill.control.context import Control
-from tidemill.control.http.problems import Refused
+from tidemill.control.http.problems import RouteRefused
 from tidemill.control.http.statuses import RequestRefusal
 
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -27,7 +27,7 @@ class CountedStream(StreamingResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         control = self._control
         if self._is_full():
-            raise Refused(RequestRefusal.TOO_MANY_STREAMS)
+            raise RouteRefused(RequestRefusal.TOO_MANY_STREAMS)
         control.streams[self._who] += 1
         control.metrics.event_readers.set(control.streams.total())
         try:

@@ -2,14 +2,14 @@
 
 from typing import TypeAlias
 
-from tidemill.control.nodes.tallies import Tally, TallyLoop
+from tidemill.control.nodes.tallies import RefusalTally, RefusalTallyLoop
 from tidemill.core.accounts.events import AuthorisationFailed
 from tidemill.core.refusals import Refusal
 
 _Denied: TypeAlias = tuple[str, str, str, str]
 
 
-class Denials(Tally[_Denied]):
+class Denials(RefusalTally[_Denied]):
     def __init__(self) -> None:
         super().__init__(("many callers", "many addresses", "many routes", "many refusals"))
 
@@ -17,7 +17,7 @@ class Denials(Tally[_Denied]):
         self.count((caller, address, route, refusal.code))
 
 
-class DenialLoop(TallyLoop[_Denied]):
+class DenialLoop(RefusalTallyLoop[_Denied]):
     """Writes down which requests were refused."""
 
     name = "denials"

@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
-from tidemill.control.accounts.callers import Shown
+from tidemill.control.accounts.callers import PresentedCredential
 from tidemill.control.context import Control, address_of
-from tidemill.control.http.problems import Refused, documented
+from tidemill.control.http.problems import RouteRefused, documented
 from tidemill.control.http.statuses import RequestRefusal
 from tidemill.core.accounts.account import AccountStateRefusal
-from tidemill.core.accounts.permissions import RULES, Rule, refused
+from tidemill.core.accounts.permissions import RULES, RouteRule, why_forbidden
 from tidemill.core.accounts.roles import STRANGER, Caller, Credential
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.refusals import Refusal
@@ -54,13 +54,13 @@ class GuardedRoute(APIRoute):
         return guarded
 
 
-async def admit(request: Request, rule: Rule) -> None:
+async def admit(request: Request, rule: RouteRule) -> None:
     """Let the request through with its caller known, or refuse it."""
     control: Control = request.app.state.control
     now = control.clock.now()
     shown = _shown(request)
     if request.method not in _SAFE and _is_foreign(request, control):
-        raise Refused(RequestRefusal.FOREIGN_PAGE)
+        raise RouteRefused(RequestRefusal.FOREIGN_PAGE)
     address = address_of(request)
     caller = STRANGER if shown is None else control.callers.remembered(shown, address, now)
     if caller is None:
@@ -70,13 +70,13 @@ async def admit(request: Request, rule: Rule) -> None:
         caller = await _found(request, control, rule, shown, now)
     request.scope["caller"] = caller
     await _limit(request, control, caller, address, now)
-    refusal: Refusal | None = refused(rule, caller, now, control.fresh_us)
+    refusal: Refusal | None = why_forbidden(rule, caller, now, control.fresh_us)
     if refusal is None and not rule.before_set_up and caller.credential is not Credential.HOME:
         refusal = None if await control.is_set_up() else AccountStateRefusal.POOL_NOT_SET_UP
     if refusal is not None:
         if caller is not STRANGER:
             control.denials.note(caller.name, address, f"{request.method} {request.scope['route'].path}", refusal)
-        raise Refused(refusal)
+        raise RouteRefused(refusal)
 
 
 def give_cookies(
@@ -97,15 +97,15 @@ def take_cookies(response: Response) -> None:
     response.delete_cookie(REFRESH_COOKIE, path=_REFRESH_PATH)
 
 
-def _shown(request: Request) -> Shown | None:
+def _shown(request: Request) -> PresentedCredential | None:
     """The token, the key or the pass that a request shows."""
     if authorization := request.headers.get("authorization"):
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() not in ("bearer", "node"):
-            raise Refused(RequestRefusal.TOKEN_WRONG)
-        return Shown(token.strip(), is_pass=scheme.lower() == "node")
+            raise RouteRefused(RequestRefusal.TOKEN_WRONG)
+        return PresentedCredential(token.strip(), is_pass=scheme.lower() == "node")
     cookie = request.cookies.get(ACCESS_COOKIE)
-    return Shown(cookie) if cookie else None
+    return PresentedCredential(cookie) if cookie else None
 
 
 def _is_foreign(request: Request, control: Control) -> bool:
@@ -121,12 +121,14 @@ def _is_foreign(request: Request, control: Control) -> bool:
     return origin not in own
 
 
-async def _found(request: Request, control: Control, rule: Rule, shown: Shown, now: Instant) -> Caller:
+async def _found(
+    request: Request, control: Control, rule: RouteRule, shown: PresentedCredential, now: Instant
+) -> Caller:
     """Whose token it is. A cookie that is no longer good keeps nobody from what is open: browsers send it unasked."""
     address = address_of(request)
     try:
         return await control.callers.find(shown, address, now)
-    except Refused as error:
+    except RouteRefused as error:
         if rule.roles is None and "authorization" not in request.headers:
             return STRANGER
         route = f"{request.method} {request.scope['route'].path}"
@@ -141,4 +143,4 @@ async def _limit(request: Request, control: Control, caller: Caller, address: st
     allowance = control.limiter.take(who, limit, now) or await control.limiter.allowed(who, limit)
     request.scope["allowance"] = allowance
     if not allowance.allowed:
-        raise Refused(RequestRefusal.RATE_LIMITED)
+        raise RouteRefused(RequestRefusal.RATE_LIMITED)

@@ -18,9 +18,9 @@ import structlog
 
 from tidemill.core.clock import SECOND, Clock, Instant
 from tidemill.core.faults import DatabaseFault
-from tidemill.core.limits import Limit, available, due_at, next_lease
+from tidemill.core.limits import Limit, available, due_at, next_token_lease
 from tidemill.store.accounts import quotas
-from tidemill.store.accounts.quotas import Ask, Granted
+from tidemill.store.accounts.quotas import BucketTokens, TokenLease
 from tidemill.store.database import Database, faults
 from tidemill.store.query import Connection
 
@@ -88,7 +88,7 @@ class _Kept:
             return self._allowance(False, _whole_s(due - now), now)
         return None
 
-    def add(self, granted: Granted, wanted: int, now: Instant) -> None:
+    def add(self, granted: TokenLease, wanted: int, now: Instant) -> None:
         """A lease has come. If it emptied the bucket, there is nothing more to be had for a while."""
         self.tokens += granted.tokens
         self.leased, self.leased_at, self.full_at = self.tokens, now, granted.full_at
@@ -98,7 +98,7 @@ class _Kept:
 
     def wanted(self, waiting: int, now: Instant) -> int:
         """How much to lease: for those who wait, and for the time to come."""
-        ahead = next_lease(self.limit, self.leased - self.tokens, now - self.leased_at)
+        ahead = next_token_lease(self.limit, self.leased - self.tokens, now - self.leased_at)
         return min(max(ahead, waiting - self.tokens), self.limit.count)
 
     def give_up(self) -> int:
@@ -212,7 +212,9 @@ class Limiter:
     async def _lease(self, batch: dict[str, _Asked]) -> None:
         now = self._clock.now()
         asks = [
-            Ask(name, asked.limit, asked.wanted) for name, asked in batch.items() if self._still_asks(name, asked, now)
+            BucketTokens(name, asked.limit, asked.wanted)
+            for name, asked in batch.items()
+            if self._still_asks(name, asked, now)
         ]
         if not asks:
             return
@@ -235,7 +237,7 @@ class Limiter:
         asked.wanted = kept.wanted(sum(cost for cost, _ in asked.waiting), now)
         return bool(asked.waiting)
 
-    def _grant(self, granted: Granted, asked: _Asked) -> None:
+    def _grant(self, granted: TokenLease, asked: _Asked) -> None:
         now = self._clock.now()
         kept = self._kept(granted.key)
         if kept is None:
@@ -251,7 +253,7 @@ class Limiter:
         over = {name: kept for name, kept in self._in_hand.items() if not kept.tokens or is_over(kept)}
         for name in over:
             del self._in_hand[name]
-        unused = [Ask(name, kept.limit, kept.give_up()) for name, kept in over.items() if kept.tokens]
+        unused = [BucketTokens(name, kept.limit, kept.give_up()) for name, kept in over.items() if kept.tokens]
         for start in range(0, len(unused), BATCH_MAX):
             async with self._database.connection() as connection:
                 await quotas.give_back(connection, unused[start : start + BATCH_MAX])

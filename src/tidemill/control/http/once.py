@@ -9,31 +9,31 @@ from fastapi import Depends, Header, Request
 from fastapi.responses import Response
 
 from tidemill.control.context import CallerPart, ControlPart
-from tidemill.control.http.problems import Refused
+from tidemill.control.http.problems import RouteRefused
 from tidemill.control.http.statuses import RequestRefusal
 from tidemill.core.clock import Instant
 from tidemill.store.operations import answers
-from tidemill.store.operations.answers import Answer, AnswerRefusal, Scope
+from tidemill.store.operations.answers import AnswerRefusal, AnswerScope, HttpAnswer
 from tidemill.store.query import Connection
 
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
-Effect = Callable[[Connection, Instant], Awaitable[Answer]]
+AnswerEffect = Callable[[Connection, Instant], Awaitable[HttpAnswer]]
 
 
-class Once:
+class Idempotency:
     """Runs an effect in one transaction together with the memory of its answer."""
 
-    def __init__(self, control: ControlPart, scope: Scope | None) -> None:
+    def __init__(self, control: ControlPart, scope: AnswerScope | None) -> None:
         self._control = control
         self._scope = scope
 
-    async def answer(self, effect: Effect) -> Response:
+    async def answer(self, effect: AnswerEffect) -> Response:
         now = self._control.clock.now()
         async with self._control.requests.transaction() as transaction:
-            given = await answers.claim(transaction, self._scope, now) if self._scope else None
+            given = await answers.take_scope(transaction, self._scope, now) if self._scope else None
             if isinstance(given, AnswerRefusal):
-                raise Refused(given)
+                raise RouteRefused(given)
             if given:
                 return _response(given, {"Idempotency-Replayed": "true"})
             answer = await effect(transaction, now)
@@ -50,17 +50,19 @@ async def _once(
         str | None,
         Header(description="Any unique text, 1 to 255 visible characters. Sent again, the answer is the same."),
     ] = None,
-) -> Once:
+) -> Idempotency:
     if idempotency_key is None:
-        return Once(control, None)
+        return Idempotency(control, None)
     if not _KEY.fullmatch(idempotency_key):
-        raise Refused(RequestRefusal.IDEMPOTENCY_KEY_MALFORMED)
+        raise RouteRefused(RequestRefusal.IDEMPOTENCY_KEY_MALFORMED)
     body_sha256 = hashlib.sha256(await request.body()).digest()
-    return Once(control, Scope(caller.name, f"{request.method} {request.url.path}", idempotency_key, body_sha256))
+    return Idempotency(
+        control, AnswerScope(caller.name, f"{request.method} {request.url.path}", idempotency_key, body_sha256)
+    )
 
 
-def _response(answer: Answer, headers: dict[str, str]) -> Response:
+def _response(answer: HttpAnswer, headers: dict[str, str]) -> Response:
     return Response(answer.content, answer.status, headers, media_type="application/json")
 
 
-OncePart = Annotated[Once, Depends(_once)]
+IdempotencyPart = Annotated[Idempotency, Depends(_once)]

@@ -54,7 +54,7 @@ _OUTSIDE = {
 """What callers are told of a fault; its own words, which may name paths and hosts, go to the log."""
 
 
-class Problem(BaseModel):
+class ProblemDetails(BaseModel):
     """An answer of "no"."""
 
     type: str = Field(description="A URI that names the kind of problem.")
@@ -66,7 +66,7 @@ class Problem(BaseModel):
     errors: list[dict[str, str]] | None = Field(None, description="For invalid requests: which value, and why.")
 
 
-class Refused(Exception):
+class RouteRefused(Exception):
     """A route's way to answer with a refusal. A transaction it passes through is rolled back."""
 
     def __init__(
@@ -86,14 +86,14 @@ class Refused(Exception):
 def unless_refused(answer: T | Refusal) -> T:
     """What a decision or the store answered, if it is no refusal."""
     if isinstance(answer, Refusal):
-        raise Refused(answer)
+        raise RouteRefused(answer)
     return answer
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """For a route's `responses`: the problems it may answer with."""
     return {
-        status: {"model": Problem, "description": _TITLES[status][1], "content": {MEDIA_TYPE: {}}}
+        status: {"model": ProblemDetails, "description": _TITLES[status][1], "content": {MEDIA_TYPE: {}}}
         for status in (*statuses, 503)
     }
 
@@ -101,8 +101,8 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
 def install(app: FastAPI) -> None:
     """Answer every exception that a route lets through."""
 
-    @app.exception_handler(Refused)
-    async def refused(request: Request, error: Refused) -> JSONResponse:
+    @app.exception_handler(RouteRefused)
+    async def refused(request: Request, error: RouteRefused) -> JSONResponse:
         answer = problem(request, STATUS[error.refusal], error.refusal.code, error.sentence)
         answer.headers.update(error.headers)
         return answer
@@ -136,7 +136,7 @@ def refusal(request: Request, refused: Refusal) -> JSONResponse:
 def problem(
     request: Request, status: int, code: str, detail: str, errors: list[dict[str, str]] | None = None
 ) -> JSONResponse:
-    content = Problem(
+    content = ProblemDetails(
         type=f"/problems/{code}",
         title=_TITLES.get(status, ("", "The request failed."))[1],
         status=status,

@@ -17,7 +17,7 @@ from tidemill.core.jobs.kinds.kind import KindRefusal
 from tidemill.core.jobs.receipts import ReceiptRefusal
 from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.jobs.results import ResultRefusal
-from tidemill.core.jobs.sandboxes import CannotHold
+from tidemill.core.jobs.sandboxes import SandboxRefusal
 from tidemill.core.ledger import AccountRefusal, AdjustmentRefusal, FreezeRefusal, PostingRefusal
 from tidemill.core.models.model import ModelRefusal
 from tidemill.core.money import MoneyRefusal
@@ -34,7 +34,7 @@ from tidemill.core.notices.mail import LetterRefusal
 from tidemill.core.operations.switches import SwitchRefusal
 from tidemill.core.reasons import ReasonRefusal
 from tidemill.core.refusals import Refusal
-from tidemill.core.settings.critical import ChangeRefusal
+from tidemill.core.settings.critical import SettingChangeRefusal
 from tidemill.core.trust.proofs.refusals import ProofRefusal
 from tidemill.store.ledger.archive import ArchiveRefusal
 from tidemill.store.ledger.books import PastRefusal
@@ -119,9 +119,9 @@ STATUS: Mapping[Refusal, int] = {
     ReasonRefusal.REASON_TOO_LONG: 422,
     ReasonRefusal.REASON_UNPRINTABLE: 422,
     SwitchRefusal.ALREADY_SO: 409,
-    ChangeRefusal.NO_SUCH_CHANGE: 404,
-    ChangeRefusal.CHANGE_DECIDED: 409,
-    ChangeRefusal.ANOTHER_OPERATOR_NEEDED: 403,
+    SettingChangeRefusal.NO_SUCH_CHANGE: 404,
+    SettingChangeRefusal.CHANGE_DECIDED: 409,
+    SettingChangeRefusal.ANOTHER_OPERATOR_NEEDED: 403,
     LetterRefusal.UNKNOWN_LETTER: 404,
     LetterRefusal.LETTER_UNDER_WAY: 409,
     LetterRefusal.LETTER_EMPTIED: 410,
@@ -256,7 +256,7 @@ STATUS: Mapping[Refusal, int] = {
     **dict.fromkeys(QueueRefusal, 409),
     **dict.fromkeys((*ResultFilesRefusal, *ResultRefusal), 422),
     **dict.fromkeys(ProofRefusal, 422),
-    **dict.fromkeys(CannotHold, 409),
+    **dict.fromkeys(SandboxRefusal, 409),
     **dict.fromkeys(JobRefusal, 409),
     JobRefusal.UNKNOWN_JOB: 404,
     JobRefusal.NOTHING_TO_EXTEND: 422,

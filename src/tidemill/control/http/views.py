@@ -30,7 +30,7 @@ class View(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 
 
-class Reason(BaseModel):
+class OperatorReason(BaseModel):
     """Why an operator does something."""
 
     reason: str = Field(min_length=1, max_length=REASON_MAX, description="Kept with what is done, and shown with it.")

@@ -12,18 +12,25 @@ from tidemill.control.parts import Parts
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.events.log import Event
 from tidemill.core.jobs.attempt import Happening
-from tidemill.core.jobs.attempt_reports import Accepted, Declined, Lines, OfAttempt, Progress, Receipts
+from tidemill.core.jobs.attempt_reports import (
+    AcceptReport,
+    AttemptLease,
+    DeclineReport,
+    OutputReport,
+    ProgressReport,
+    ReceiptsReport,
+)
 from tidemill.core.jobs.receipts import ReceiptRefusal, read_batch
-from tidemill.core.jobs.task import Patience
+from tidemill.core.jobs.task import RetryLimits
 from tidemill.core.jobs.task_events import ReceiptsRefused
 from tidemill.core.notices.mail.letters import one_line
 from tidemill.core.placement.supply import plan_of
 from tidemill.core.settings import Settings
 from tidemill.store.events import events
 from tidemill.store.jobs import deliveries, outcomes, task_output
-from tidemill.store.jobs.deliveries import Delivered, Signer
-from tidemill.store.jobs.outcomes import Said, Terms
-from tidemill.store.nodes.node_reports import Applied, Reported
+from tidemill.store.jobs.deliveries import SignedReceipts, Signer
+from tidemill.store.jobs.outcomes import AttemptHappening, WorkTerms
+from tidemill.store.nodes.node_reports import ReceivedReports, ReportBatch
 from tidemill.store.query import Connection
 
 WRITTEN_AFTER_US = 2 * SECOND
@@ -33,54 +40,58 @@ BEGUN_MAX = 1_000
 SEVERE = frozenset({ReceiptRefusal.RECEIPTS_FORGED, ReceiptRefusal.RECEIPT_MOVED})
 
 
-class Refused(NamedTuple):
+class RefusedBatch(NamedTuple):
     """A batch that cannot be taken, and whose node sent it."""
 
     refusal: ReceiptRefusal
     owner_id: UUID
 
 
-Opened: TypeAlias = Mapping[tuple[UUID, Receipts], Delivered | Refused]
+OpenedBatches: TypeAlias = Mapping[tuple[UUID, ReceiptsReport], SignedReceipts | RefusedBatch]
 """By who sent it: what one node signed is no receipt of another."""
 
 
-class Receiving:
+class AttemptReportIntake:
     """Takes what nodes say of their attempts, for one control process."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._terms = work_terms(parts.settings)
         self._signers: dict[UUID, Signer] = {}
-        self._begun: dict[UUID, dict[OfAttempt, tuple[Instant, tuple[Happening, ...]]]] = {}
+        self._begun: dict[UUID, dict[AttemptLease, tuple[Instant, tuple[Happening, ...]]]] = {}
 
-    async def read(self, reported: Sequence[Reported]) -> Opened:
+    async def read(self, reported: Sequence[ReportBatch]) -> OpenedBatches:
         """Check the signatures of what was reported. Done before the transaction, so that nobody waits for it."""
-        sent = [(one.link.node_id, said) for one in reported for said in one.said if isinstance(said, Receipts)]
+        sent = [(one.link.node_id, said) for one in reported for said in one.said if isinstance(said, ReceiptsReport)]
         signers = await self._signers_of({node_id for node_id, _ in sent})
         return {
             (node_id, batch): _opened(node_id, batch, signers[node_id]) for node_id, batch in sent if node_id in signers
         }
 
-    async def apply(self, transaction: Connection, applied: Sequence[Applied], opened: Opened, now: Instant) -> None:
+    async def apply(
+        self, transaction: Connection, applied: Sequence[ReceivedReports], opened: OpenedBatches, now: Instant
+    ) -> None:
         """Do what follows from fresh reports, in the transaction that counts them as received."""
         delivered, said, refused, printed = [], [], [], []
         for one in applied:
             for work in one.works:
                 match work:
-                    case Receipts():
+                    case ReceiptsReport():
                         found = opened.get((one.link.node_id, work))
-                        if isinstance(found, Delivered):
+                        if isinstance(found, SignedReceipts):
                             delivered.append(found)
                         elif found is not None:  # else the node is no longer known: its receipts are worth nothing
                             refused.append(_told(one.link.node_id, found))
-                    case Declined(of, reason):
+                    case DeclineReport(of, reason):
                         why = one_line(reason)
-                        said.append(Said(of.attempt_id, of.lease, one.link.node_id, (Happening.DECLINED,), why))
-                    case Lines():
+                        said.append(
+                            AttemptHappening(of.attempt_id, of.lease, one.link.node_id, (Happening.DECLINED,), why)
+                        )
+                    case OutputReport():
                         printed.append((one.link.node_id, work))
-                    case Accepted(of):
+                    case AcceptReport(of):
                         self._note(one.link.node_id, of, (Happening.ACCEPTED,), now)
-                    case Progress(of):
+                    case ProgressReport(of):
                         self._note(one.link.node_id, of, (Happening.STARTED,), now)
         await task_output.keep(transaction, printed, self._parts.ids, now)
         if refused:
@@ -96,7 +107,7 @@ class Receiving:
         said = []
         for node_id, begun in list(self._begun.items()):
             due = [of for of, (since, _) in begun.items() if now - since >= WRITTEN_AFTER_US]
-            said += [Said(of.attempt_id, of.lease, node_id, begun.pop(of)[1]) for of in due]
+            said += [AttemptHappening(of.attempt_id, of.lease, node_id, begun.pop(of)[1]) for of in due]
             if not begun:
                 del self._begun[node_id]
         once = {one.attempt_id: one for one in said}
@@ -117,39 +128,39 @@ class Receiving:
             self._signers.update(found)
         return found
 
-    def _note(self, node_id: UUID, of: OfAttempt, happened: tuple[Happening, ...], now: Instant) -> None:
+    def _note(self, node_id: UUID, of: AttemptLease, happened: tuple[Happening, ...], now: Instant) -> None:
         begun = self._begun.setdefault(node_id, {})
         if len(begun) < BEGUN_MAX or of in begun:
             since, before = begun.get(of, (now, ()))
             begun[of] = (since, before if happened[0] in before else (*before, *happened))
 
-    def _with_acceptance(self, one: Said) -> Said:
+    def _with_acceptance(self, one: AttemptHappening) -> AttemptHappening:
         """Whoever declines what it accepted breaks its word, also when the word was not written down yet."""
         begun = self._begun.get(one.node_id, {})
-        _, before = begun.pop(OfAttempt(one.attempt_id, one.lease), (None, ()))
+        _, before = begun.pop(AttemptLease(one.attempt_id, one.lease), (None, ()))
         return one._replace(happenings=(*before, *one.happenings)) if before else one
 
-    def _forget(self, delivered: Iterable[Delivered]) -> None:
+    def _forget(self, delivered: Iterable[SignedReceipts]) -> None:
         for batch in delivered:
             begun = self._begun.get(batch.node_id, {})
             for receipt in batch.receipts:
-                begun.pop(OfAttempt(receipt.attempt_id, receipt.lease), None)
+                begun.pop(AttemptLease(receipt.attempt_id, receipt.lease), None)
 
 
-def _opened(node_id: UUID, batch: Receipts, signer: Signer) -> Delivered | Refused:
+def _opened(node_id: UUID, batch: ReceiptsReport, signer: Signer) -> SignedReceipts | RefusedBatch:
     found = read_batch(batch.batch, batch.signature, signer.key, node_id)
     if isinstance(found, ReceiptRefusal):
-        return Refused(found, signer.owner_id)
-    return Delivered(node_id, signer.house, batch.batch, batch.signature, found)
+        return RefusedBatch(found, signer.owner_id)
+    return SignedReceipts(node_id, signer.house, batch.batch, batch.signature, found)
 
 
-def _told(node_id: UUID, refused: Refused) -> Event:
+def _told(node_id: UUID, refused: RefusedBatch) -> Event:
     refusal = refused.refusal
     return ReceiptsRefused(refused.owner_id, node_id, refusal.code, refusal.sentence, refusal in SEVERE)
 
 
-def work_terms(settings: Settings) -> Terms:
+def work_terms(settings: Settings) -> WorkTerms:
     """By which rules attempts are judged and paid in this pool."""
     jobs = settings.jobs
-    patience = Patience(failures_max=jobs.attempts_max, owners_failing=jobs.owners_failing)
-    return Terms(patience, plan_of(settings.money, settings.bonus_fund, settings.plans))
+    patience = RetryLimits(failures_max=jobs.attempts_max, owners_failing=jobs.owners_failing)
+    return WorkTerms(patience, plan_of(settings.money, settings.bonus_fund, settings.plans))

@@ -7,13 +7,13 @@ from uuid import UUID
 
 from tidemill.control.context import Control
 from tidemill.control.http.counted_stream import CountedStream
-from tidemill.control.jobs.job_views import PrintedView
+from tidemill.control.jobs.job_views import OutputPieceView
 from tidemill.core.accounts.roles import Caller
-from tidemill.core.accounts.sessions import Device
+from tidemill.core.accounts.sessions import SessionOrigin
 from tidemill.core.events.log import Cursor
 from tidemill.core.jobs.job import ENDED
 from tidemill.store.jobs import job_views
-from tidemill.store.jobs.job_views import Printed
+from tidemill.store.jobs.job_views import OutputPiece
 
 EACH_MAX = 10
 """So many streams one reader may have."""
@@ -25,16 +25,16 @@ _SILENT_ROUNDS = 10
 
 
 @dataclass(frozen=True)
-class Follower:
+class LogFollower:
     """Who follows which job, from where on."""
 
     caller: Caller
-    device: Device
+    device: SessionOrigin
     job_id: UUID
     after: Cursor | None
 
 
-def followed(control: Control, follower: Follower) -> CountedStream:
+def followed(control: Control, follower: LogFollower) -> CountedStream:
     """What the job prints, from now on; refused if there are too many streams."""
     who = control.limits.whose_request(follower.caller, follower.device.address)
 
@@ -44,7 +44,7 @@ def followed(control: Control, follower: Follower) -> CountedStream:
     return CountedStream(control, who, is_full, stream(control, follower))
 
 
-async def stream(control: Control, follower: Follower) -> AsyncIterator[str]:
+async def stream(control: Control, follower: LogFollower) -> AsyncIterator[str]:
     """Until the job is over, the reader leaves or may no longer read, or we shut down."""
     after, silent = follower.after, 0
     while not control.draining.is_set():
@@ -64,17 +64,17 @@ async def stream(control: Control, follower: Follower) -> AsyncIterator[str]:
             await asyncio.sleep(_POLL_S)
 
 
-async def _look(control: Control, job_id: UUID, after: Cursor | None) -> tuple[list[Printed], bool]:
+async def _look(control: Control, job_id: UUID, after: Cursor | None) -> tuple[list[OutputPiece], bool]:
     """What came since, and whether nothing more will: the job is looked at first, so that nothing slips between."""
     async with control.requests.connection() as connection:
         job = await job_views.get(connection, job_id, None)
-        batch = await job_views.printed(connection, job_id, after, _BATCH)
+        batch = await job_views.output_pieces(connection, job_id, after, _BATCH)
     return list(batch), job is None or job.state in ENDED
 
 
-async def _still_in(control: Control, follower: Follower) -> bool:
+async def _still_in(control: Control, follower: LogFollower) -> bool:
     return await control.callers.still_in(follower.caller, follower.device.address, control.clock.now())
 
 
-def as_sse(printed: Printed) -> str:
-    return f"id: {printed.cursor}\ndata: {PrintedView.model_validate(printed).model_dump_json()}\n\n"
+def as_sse(printed: OutputPiece) -> str:
+    return f"id: {printed.cursor}\ndata: {OutputPieceView.model_validate(printed).model_dump_json()}\n\n"

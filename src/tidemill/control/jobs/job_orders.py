@@ -12,29 +12,29 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from tidemill.control.context import Control
-from tidemill.control.http.problems import Refused, unless_refused
+from tidemill.control.http.problems import RouteRefused, unless_refused
 from tidemill.control.jobs.attempt_reports import work_terms
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.artefacts.refusals import ArtefactRefusal
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.jobs.events import JobConfirmed, JobQuoted
 from tidemill.core.jobs.job import JobState
-from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.kinds.task import Input, Priority
-from tidemill.core.jobs.quotes import Order, Quote, quote, tasks_of, understand
+from tidemill.core.jobs.quotes import Order, Quote, parse_order, quote, tasks_of
 from tidemill.core.jobs.quotes.order import DEADLINE_S
-from tidemill.core.jobs.quotes.quote import from_shown, rules_of, shown
-from tidemill.core.jobs.quotes.tasks import NewTaskParts, Part, divided
+from tidemill.core.jobs.quotes.quote import quote_from_json, quote_json, rules_of
+from tidemill.core.jobs.quotes.tasks import OrderPart, TaskPlan, divide
 from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.ledger import AccountKind, LedgerAccount
-from tidemill.core.placement.supply import Market
+from tidemill.core.placement.supply import Supply
 from tidemill.store.accounts import api_keys
 from tidemill.store.artefacts import artefacts
 from tidemill.store.events import events
 from tidemill.store.jobs import job_changes, jobs
-from tidemill.store.jobs.job_changes import Wanted
+from tidemill.store.jobs.job_changes import UnconfirmedJob
 from tidemill.store.jobs.job_views import Job
-from tidemill.store.jobs.jobs import Draft, Plan
+from tidemill.store.jobs.jobs import Draft, JobPlan
 from tidemill.store.jobs.tasks import NewTask
 from tidemill.store.ledger import ledger
 from tidemill.store.query import Connection
@@ -51,20 +51,20 @@ RANKS = {Priority.HIGH: 0, Priority.NORMAL: 1, Priority.LOW: 2}
 
 
 @dataclass(frozen=True)
-class Priced:
+class PricedOrder:
     """An order with its tasks and its price."""
 
     order: Order
-    parts: Sequence[Part]
+    parts: Sequence[OrderPart]
     quote: Quote
 
 
-def understood(body: Mapping[str, Any], tasks_max: int) -> Order:
+def read_order(body: Mapping[str, Any], tasks_max: int) -> Order:
     """The order in a body; raises what is wrong with it."""
-    return _unless_objected(understand(body, tasks_max))
+    return _unless_objected(parse_order(body, tasks_max))
 
 
-async def priced(control: Control, connection: Connection, order: Order, market: Market, who: UUID) -> Priced:
+async def price_order(control: Control, connection: Connection, order: Order, market: Supply, who: UUID) -> PricedOrder:
     """What an order costs now. Thinking about many nodes takes a moment, in which others are served.
 
     The caller has looked at the market before it took a connection: who waits for a second one while holding a first
@@ -76,10 +76,12 @@ async def priced(control: Control, connection: Connection, order: Order, market:
     made = await asyncio.to_thread(quote, order, parts, market, rules, who, now)
     if parts:
         _tasks(control, order, parts, made)  # what does not fit is told at once
-    return Priced(order, parts, made)
+    return PricedOrder(order, parts, made)
 
 
-async def draft(transaction: Connection, control: Control, body: Mapping[str, Any], found: Priced, who: UUID) -> UUID:
+async def draft(
+    transaction: Connection, control: Control, body: Mapping[str, Any], found: PricedOrder, who: UUID
+) -> UUID:
     """Keep a new job with its quote."""
     now, most = control.clock.now(), control.settings.market.unconfirmed_max
     unless_refused(await job_changes.room_for_another(transaction, who, most, now))
@@ -90,12 +92,12 @@ async def draft(transaction: Connection, control: Control, body: Mapping[str, An
     return job_id
 
 
-async def quoted_anew(control: Control, job: Job) -> Quote:
+async def requote(control: Control, job: Job) -> Quote:
     """The price of a job whose quote has expired, from now on."""
-    order = understood(job.asked, control.settings.market.tasks_max)
+    order = read_order(job.asked, control.settings.market.tasks_max)
     market = await control.market.look(control, control.requests)
     async with control.requests.transaction() as transaction:
-        found = await priced(control, transaction, order, market, job.account_id)
+        found = await price_order(control, transaction, order, market, job.account_id)
         await keep_quote(transaction, control, job.account_id, job.id, found.quote, control.clock.now())
     return found.quote
 
@@ -104,8 +106,8 @@ async def keep_quote(
     transaction: Connection, control: Control, who: UUID, job_id: UUID, made: Quote, now: Instant
 ) -> None:
     """A job has this price from now on."""
-    if not await jobs.set_quote(transaction, job_id, shown(made), made.expires_at):
-        raise Refused(JobRefusal.JOB_NOT_QUOTED)
+    if not await jobs.set_quote(transaction, job_id, quote_json(made), made.expires_at):
+        raise RouteRefused(JobRefusal.JOB_NOT_QUOTED)
     quoted = JobQuoted(who, job_id, made.kind, made.tasks, made.low_uc, made.high_uc)
     await events.append(transaction, [quoted], control.ids, now)
 
@@ -114,9 +116,9 @@ async def confirm(
     transaction: Connection, control: Control, caller: Caller, job_id: UUID, at_most_uc: int | None, now: Instant
 ) -> None:
     """Hold the upper end and make the tasks, or raise why not; then nothing has changed."""
-    wanted = unless_refused(await job_changes.wanted(transaction, job_id, caller.account_id))
+    wanted = unless_refused(await job_changes.unconfirmed_job(transaction, job_id, caller.account_id))
     made = _confirmable(wanted, at_most_uc, now)
-    order = understood(wanted.asked, control.settings.market.tasks_max)
+    order = read_order(wanted.asked, control.settings.market.tasks_max)
     parts = await _parts(transaction, order, wanted.account_id)
     new = _new_tasks(control, order, parts, made, now)
     await _use_inputs(transaction, order, new)
@@ -126,7 +128,7 @@ async def confirm(
     plan = _plan(control, order, made, new, now)
     refusal = await jobs.confirm(transaction, job_id, plan, control.ids, now)
     if refusal is not None:
-        raise Refused(refusal)
+        raise RouteRefused(refusal)
     confirmed = JobConfirmed(wanted.account_id, job_id, len(new), plan.hold_uc, plan.deadline_at)
     await events.append(transaction, [confirmed], control.ids, now)
 
@@ -140,20 +142,20 @@ def why_not(made: Quote, budget_uc: int | None) -> JobRefusal | None:
     return None
 
 
-def _confirmable(wanted: Wanted, at_most_uc: int | None, now: Instant) -> Quote:
+def _confirmable(wanted: UnconfirmedJob, at_most_uc: int | None, now: Instant) -> Quote:
     if wanted.state is not JobState.QUOTED:
-        raise Refused(JobRefusal.JOB_NOT_QUOTED)
-    made = from_shown(wanted.quote)
+        raise RouteRefused(JobRefusal.JOB_NOT_QUOTED)
+    made = quote_from_json(wanted.quote)
     if refusal := why_not(made, wanted.budget_uc):
-        raise Refused(refusal)
+        raise RouteRefused(refusal)
     if now >= wanted.quote_expires_at:
-        raise Refused(JobRefusal.QUOTE_EXPIRED)
+        raise RouteRefused(JobRefusal.QUOTE_EXPIRED)
     if at_most_uc is not None and made.high_uc > at_most_uc:
-        raise Refused(JobRefusal.PRICE_ABOVE_CONFIRMED)
+        raise RouteRefused(JobRefusal.PRICE_ABOVE_CONFIRMED)
     return made
 
 
-async def _parts(connection: Connection, order: Order, account_id: UUID) -> Sequence[Part]:
+async def _parts(connection: Connection, order: Order, account_id: UUID) -> Sequence[OrderPart]:
     """The order's tasks, with its inputs as they are; an artefact of somebody else is none."""
     if not order.has_runner:
         return ()
@@ -161,19 +163,19 @@ async def _parts(connection: Connection, order: Order, account_id: UUID) -> Sequ
     for name, artefact_id in order.inputs:
         found = await artefacts.get(connection, artefact_id)
         if found is None or found.account_id != account_id:
-            raise Refused(ArtefactRefusal.UNKNOWN_ARTEFACT)
+            raise RouteRefused(ArtefactRefusal.UNKNOWN_ARTEFACT)
         inputs.append(Input(name, found.digest, found.size_bytes))
-    return _unless_objected(divided(order, inputs))
+    return _unless_objected(divide(order, inputs))
 
 
-def _new_tasks(control: Control, order: Order, parts: Sequence[Part], made: Quote, now: Instant) -> list[NewTask]:
+def _new_tasks(control: Control, order: Order, parts: Sequence[OrderPart], made: Quote, now: Instant) -> list[NewTask]:
     if len(parts) != len(made.costs_max_uc):
-        raise Refused(JobRefusal.QUOTE_EXPIRED)  # the pool divides work in another way since
+        raise RouteRefused(JobRefusal.QUOTE_EXPIRED)  # the pool divides work in another way since
     found = _tasks(control, order, parts, made)
     return [NewTask(control.ids.new(now), one.body, one.cost_max_uc, one.expected) for one in found]
 
 
-def _tasks(control: Control, order: Order, parts: Sequence[Part], made: Quote) -> Sequence[NewTaskParts]:
+def _tasks(control: Control, order: Order, parts: Sequence[OrderPart], made: Quote) -> Sequence[TaskPlan]:
     verification, containers = control.verification.public, control.settings.containers
     return _unless_objected(tasks_of(order, parts, made.costs_max_uc, made.limit_s, verification, containers))
 
@@ -183,25 +185,25 @@ async def _use_inputs(transaction: Connection, order: Order, new: Sequence[NewTa
     wanted = {artefact_id for _, artefact_id in order.inputs}
     needs = [(task.id, artefact_id) for task in new for artefact_id in sorted(wanted)]
     if needs and set(await artefacts.use(transaction, needs)) != wanted:
-        raise Refused(ArtefactRefusal.UNKNOWN_ARTEFACT)
+        raise RouteRefused(ArtefactRefusal.UNKNOWN_ARTEFACT)
 
 
 async def _count_spending(transaction: Connection, caller: Caller, amount_uc: int) -> None:
     if caller.key_id is not None and (refusal := await api_keys.spend(transaction, caller.key_id, amount_uc)):
-        raise Refused(refusal)
+        raise RouteRefused(refusal)
 
 
-def _plan(control: Control, order: Order, made: Quote, new: Sequence[NewTask], now: Instant) -> Plan:
+def _plan(control: Control, order: Order, made: Quote, new: Sequence[NewTask], now: Instant) -> JobPlan:
     settings = control.settings
     work_s = made.hours_high * 3600 * settings.jobs.deadline_factor
     usual_s = min(DEADLINE_S[1], max(settings.market.deadline_s, work_s))
     deadline_at = Instant(now + int((order.deadline_s or usual_s) * SECOND))
     hold_until = Instant(deadline_at + HELD_LONGER_US)
-    return Plan(new, sum(task.cost_max_uc for task in new), RANKS[order.priority], deadline_at, hold_until)
+    return JobPlan(new, sum(task.cost_max_uc for task in new), RANKS[order.priority], deadline_at, hold_until)
 
 
-def _unless_objected(answer: T | Objection) -> T:
+def _unless_objected(answer: T | TaskObjection) -> T:
     """What core answered, if it has no objection; the objection's own figures are part of what is told."""
-    if isinstance(answer, Objection):
-        raise Refused(answer.refusal, sentence=answer.sentence)
+    if isinstance(answer, TaskObjection):
+        raise RouteRefused(answer.refusal, sentence=answer.sentence)
     return answer

@@ -12,16 +12,16 @@ from tidemill.control.jobs.job_orders import why_not
 from tidemill.core.clock import Instant
 from tidemill.core.currency import CREDIT
 from tidemill.core.jobs.job import JobState
-from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.private_results import envelope_for
 from tidemill.core.jobs.quotes.order import read_result_key
-from tidemill.core.jobs.quotes.quote import Quote, from_shown
+from tidemill.core.jobs.quotes.quote import Quote, quote_from_json
 from tidemill.core.jobs.receipts import Receipt
 from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.jobs.results import ReaderKey
 from tidemill.core.money import credits_of
 from tidemill.core.settings.sections.money import MoneySettings
-from tidemill.store.jobs.job_views import Job, Result
+from tidemill.store.jobs.job_views import Job, TaskResult
 
 SEEN_BY_ALL = "The pool and the nodes that compute it see the order, its inputs and its results."
 SEEN_BY_YOU = (
@@ -32,7 +32,7 @@ SEEN_BY_YOU = (
 Hours = Annotated[float, BeforeValidator(lambda hours: round(hours, 6))]
 
 
-class LineView(View):
+class QuoteLineView(View):
     what: str
     low: Credits = Field(validation_alias="low_uc")
     high: Credits = Field(validation_alias="high_uc")
@@ -52,14 +52,14 @@ class QuoteView(View):
     currency: str = CREDIT
     hours_low: Hours
     hours_high: Hours
-    lines: list[LineView]
+    lines: list[QuoteLineView]
     reasoning: list[str]
     expires_at: Timestamp
     can_confirm: bool = True
     why_not: str | None = Field(None, description="Why it cannot be confirmed as it is.")
 
 
-class Progress(View):
+class JobProgressView(View):
     tasks: int
     waiting: int
     placed: int
@@ -80,7 +80,7 @@ class JobView(View):
     private: bool = Field(description="Whether its results are sealed to the key that it was ordered with.")
     seen_by: str = Field(description="Who can see what, in a sentence or two.")
     quote: QuoteView | None
-    progress: Progress
+    progress: JobProgressView
     max_budget: str | None
     held: str
     spent: str
@@ -97,7 +97,7 @@ class JobPage(BaseModel):
     after: UUID | None
 
 
-class UsedView(View):
+class AttemptUseView(View):
     attempt_id: UUID
     task: int
     node_id: UUID
@@ -112,8 +112,8 @@ class UsedView(View):
     ended_at: Timestamp | None
 
 
-class UsedPage(BaseModel):
-    items: list[UsedView]
+class AttemptUsePage(BaseModel):
+    items: list[AttemptUseView]
     has_more: bool
     after: UUID | None
 
@@ -140,7 +140,7 @@ class ResultPage(BaseModel):
     after: int | None
 
 
-class PrintedView(View):
+class OutputPieceView(View):
     cursor: Annotated[str, BeforeValidator(str)]
     task: int
     attempt_id: UUID
@@ -149,8 +149,8 @@ class PrintedView(View):
     at: Timestamp
 
 
-class PrintedPage(BaseModel):
-    items: list[PrintedView]
+class OutputPage(BaseModel):
+    items: list[OutputPieceView]
     has_more: bool
     after: str
 
@@ -163,7 +163,7 @@ def quote_view(made: Quote, budget_uc: int | None, money: MoneySettings) -> Quot
 
 
 def job_view(job: Job, money: MoneySettings, now: Instant) -> JobView:
-    quote = None if job.quote is None else quote_view(from_shown(job.quote), job.budget_uc, money)
+    quote = None if job.quote is None else quote_view(quote_from_json(job.quote), job.budget_uc, money)
     fields: Mapping[str, Any] = {name: getattr(job, name) for name in _SAME}
     return JobView(
         **fields,
@@ -173,7 +173,7 @@ def job_view(job: Job, money: MoneySettings, now: Instant) -> JobView:
         private=job.asked.get("result_key") is not None,
         seen_by=SEEN_BY_ALL if job.asked.get("result_key") is None else SEEN_BY_YOU,
         quote=None if quote is None else _with_expiry(quote, job, now),
-        progress=Progress.model_validate(job),
+        progress=JobProgressView.model_validate(job),
         max_budget=None if job.budget_uc is None else credits_of(job.budget_uc),
         held=credits_of(job.held_uc),
         spent=credits_of(job.spent_uc),
@@ -181,13 +181,13 @@ def job_view(job: Job, money: MoneySettings, now: Instant) -> JobView:
     )
 
 
-def result_views(job: Job, results: Sequence[Result], verification: ReaderKey) -> list[ResultView]:
+def result_views(job: Job, results: Sequence[TaskResult], verification: ReaderKey) -> list[ResultView]:
     """What came of tasks. Opening the envelopes of private results takes a moment: call it in a thread."""
     customer = _customer(job)
     return [_result_view(one, _envelopes(one.receipt, customer, verification)) for one in results]
 
 
-def _result_view(result: Result, envelopes: list[str]) -> ResultView:
+def _result_view(result: TaskResult, envelopes: list[str]) -> ResultView:
     receipt = result.receipt
     return ResultView(
         task=result.task,
@@ -227,7 +227,7 @@ def _with_expiry(view: QuoteView, job: Job, now: Instant) -> QuoteView:
 def _customer(job: Job) -> bytes | None:
     """The key that the results of a private job are sealed to."""
     key = read_result_key(job.asked.get("result_key"))
-    assert not isinstance(key, Objection), "what is wrong was told when it was ordered"
+    assert not isinstance(key, TaskObjection), "what is wrong was told when it was ordered"
     return key
 
 

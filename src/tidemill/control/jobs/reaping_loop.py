@@ -1,11 +1,11 @@
 """Reaping: nothing stays open that nobody works on. Any number of copies may run."""
 
-from tidemill.control.jobs.attempt_reports import Receiving, work_terms
+from tidemill.control.jobs.attempt_reports import AttemptReportIntake, work_terms
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import Instant
 from tidemill.store.jobs import abandoned_work
-from tidemill.store.jobs.outcomes import Applied
+from tidemill.store.jobs.outcomes import BatchOutcome
 
 EVERY_S = 1.0
 
@@ -15,7 +15,7 @@ class ReapingLoop(Loop):
 
     name = "reaping"
 
-    def __init__(self, parts: Parts, receiving: Receiving) -> None:
+    def __init__(self, parts: Parts, receiving: AttemptReportIntake) -> None:
         super().__init__(parts, every_s=EVERY_S)
         self._receiving = receiving
         self._terms = work_terms(parts.settings)
@@ -30,7 +30,7 @@ class ReapingLoop(Loop):
         done = begun + given_up + closed + swept
         return Tick(seen=done, applied=done, more=limit in (given_up, swept))
 
-    def _counted(self, applied: Applied | None) -> int:
+    def _counted(self, applied: BatchOutcome | None) -> int:
         if applied is None:
             return 0
         self.parts.metrics.dispatch.ended(applied.ended)

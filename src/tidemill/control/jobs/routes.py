@@ -13,22 +13,22 @@ from pydantic import BaseModel, Field
 
 from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit, device_of
 from tidemill.control.http.guard import GuardedRoute
-from tidemill.control.http.once import OncePart
-from tidemill.control.http.problems import Refused, documented, unless_refused
+from tidemill.control.http.once import IdempotencyPart
+from tidemill.control.http.problems import RouteRefused, documented, unless_refused
 from tidemill.control.http.statuses import RequestRefusal
 from tidemill.control.http.views import API
 from tidemill.control.jobs import job_orders
 from tidemill.control.jobs.attempt_reports import work_terms
-from tidemill.control.jobs.job_logs import Follower, followed
+from tidemill.control.jobs.job_logs import LogFollower, followed
 from tidemill.control.jobs.job_views import (
+    AttemptUsePage,
+    AttemptUseView,
     JobPage,
     JobView,
-    PrintedPage,
-    PrintedView,
+    OutputPage,
+    OutputPieceView,
     QuoteView,
     ResultPage,
-    UsedPage,
-    UsedView,
     job_view,
     quote_view,
     result_views,
@@ -37,20 +37,20 @@ from tidemill.core.accounts.roles import Caller
 from tidemill.core.clock import HOUR, Instant
 from tidemill.core.events.log import Cursor
 from tidemill.core.jobs.job import ENDED, JobState
-from tidemill.core.jobs.quotes.quote import from_shown
+from tidemill.core.jobs.quotes.quote import quote_from_json
 from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.money import micro_credits
 from tidemill.store.jobs import abandoned_work, job_changes, job_views
-from tidemill.store.jobs.job_changes import More
+from tidemill.store.jobs.job_changes import JobExtension
 from tidemill.store.jobs.job_views import Job
-from tidemill.store.operations.answers import Answer
+from tidemill.store.operations.answers import HttpAnswer
 from tidemill.store.query import Connection
 
 router = APIRouter(prefix=f"{API}/marketplace/jobs", tags=["jobs"], route_class=GuardedRoute)
 
 _SWEPT = 10_000
 
-Asked = Annotated[
+OrderBody = Annotated[
     dict[str, Any],
     Body(
         description="A kind of task and its parameters, or a training in a few words.",
@@ -78,7 +78,7 @@ Asked = Annotated[
 ]
 
 
-class Confirmation(BaseModel):
+class JobConfirmation(BaseModel):
     at_most: str | float | int | None = Field(
         None, description="The upper end that you have seen; refused if the quote's is above it."
     )
@@ -96,18 +96,18 @@ async def _cursor(
     text = last_event_id or after
     cursor = Cursor.parse(text) if text else None
     if text and cursor is None:
-        raise Refused(RequestRefusal.CURSOR_MALFORMED)
+        raise RouteRefused(RequestRefusal.CURSOR_MALFORMED)
     return cursor
 
 
 @router.post("", status_code=201, response_model=JobView, responses=documented(400, 404, 409, 413, 422))
-async def order(asked: Asked, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
+async def order(asked: OrderBody, control: ControlPart, caller: CallerPart, once: IdempotencyPart) -> Response:
     """Order a job. It is quoted at once, and nothing is paid before it is confirmed."""
-    found, who = job_orders.understood(asked, control.settings.market.tasks_max), _account(caller)
+    found, who = job_orders.read_order(asked, control.settings.market.tasks_max), _account(caller)
     market = await control.market.look(control, control.requests)
 
-    async def effect(transaction: Connection, now: Instant) -> Answer:
-        priced = await job_orders.priced(control, transaction, found, market, who)
+    async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
+        priced = await job_orders.price_order(control, transaction, found, market, who)
         job_id = await job_orders.draft(transaction, control, asked, priced, who)
         return await _answer(control, transaction, job_id, now, status=201)
 
@@ -143,9 +143,9 @@ async def show_quote(job_id: UUID, control: ControlPart, caller: CallerPart) -> 
     job, now = await _readable(control, caller, job_id), control.clock.now()
     assert job.quote is not None, "a job is quoted when it is made"
     assert job.quote_expires_at is not None
-    made = from_shown(job.quote)
+    made = quote_from_json(job.quote)
     if job.state is JobState.QUOTED and now >= job.quote_expires_at:
-        made = await job_orders.quoted_anew(control, job)
+        made = await job_orders.requote(control, job)
     return quote_view(made, job.budget_uc, control.settings.money)
 
 
@@ -154,14 +154,14 @@ async def confirm(
     job_id: UUID,
     control: ControlPart,
     caller: CallerPart,
-    once: OncePart,
-    confirmation: Confirmation | None = None,
+    once: IdempotencyPart,
+    confirmation: JobConfirmation | None = None,
 ) -> Response:
     """Confirm a quote: its upper end is held, and the job's tasks wait for nodes."""
     at_most = confirmation.at_most if confirmation else None
     at_most_uc = None if at_most is None else unless_refused(micro_credits(at_most))
 
-    async def effect(transaction: Connection, now: Instant) -> Answer:
+    async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
         await job_orders.confirm(transaction, control, caller, job_id, at_most_uc, now)
         return await _answer(control, transaction, job_id, now)
 
@@ -170,7 +170,7 @@ async def confirm(
 
 @router.get(
     "/{job_id}/logs",
-    response_model=PrintedPage,
+    response_model=OutputPage,
     responses={
         200: {
             "description": "A page, or a stream of server-sent events if `text/event-stream` is asked for.",
@@ -186,28 +186,28 @@ async def logs(
     caller: CallerPart,
     most: PageLimit,
     cursor: Annotated[Cursor | None, Depends(_cursor)],
-) -> Response | PrintedPage:
+) -> Response | OutputPage:
     """What the tasks of a job print: a page (the default), or followed (`Accept: text/event-stream`)."""
     await _readable(control, caller, job_id)
     if "text/event-stream" in request.headers.get("accept", ""):
-        follower = Follower(caller, device_of(request), job_id, cursor)
+        follower = LogFollower(caller, device_of(request), job_id, cursor)
         return followed(control, follower)
     async with control.requests.connection() as connection:
-        found = await job_views.printed(connection, job_id, cursor, most + 1)
-    items = [PrintedView.model_validate(one) for one in found[:most]]
-    return PrintedPage(items=items, has_more=len(found) > most, after=items[-1].cursor if items else str(cursor or ""))
+        found = await job_views.output_pieces(connection, job_id, cursor, most + 1)
+    items = [OutputPieceView.model_validate(one) for one in found[:most]]
+    return OutputPage(items=items, has_more=len(found) > most, after=items[-1].cursor if items else str(cursor or ""))
 
 
 @router.get("/{job_id}/resources", responses=documented(404, 422))
 async def resources(
     job_id: UUID, control: ControlPart, caller: CallerPart, most: PageLimit, after: UUID | None = None
-) -> UsedPage:
+) -> AttemptUsePage:
     """The attempts of a job: which nodes have or had its tasks, for how long, and what they were paid."""
     await _readable(control, caller, job_id)
     async with control.requests.connection() as connection:
-        found = await job_views.used(connection, job_id, after, most + 1)
-    items = [UsedView.model_validate(one) for one in found[:most]]
-    return UsedPage(items=items, has_more=len(found) > most, after=items[-1].attempt_id if items else None)
+        found = await job_views.attempt_uses(connection, job_id, after, most + 1)
+    items = [AttemptUseView.model_validate(one) for one in found[:most]]
+    return AttemptUsePage(items=items, has_more=len(found) > most, after=items[-1].attempt_id if items else None)
 
 
 @router.get("/{job_id}/result", responses=documented(404, 409, 422))
@@ -221,7 +221,7 @@ async def result(
     """What came of each task of a job that is over, also of one that was cut short."""
     job = await _readable(control, caller, job_id)
     if job.state not in ENDED:
-        raise Refused(JobRefusal.RESULT_NOT_READY)
+        raise RouteRefused(JobRefusal.RESULT_NOT_READY)
     async with control.requests.connection() as connection:
         found = await job_views.results(connection, job_id, after, most + 1)
     items = await asyncio.to_thread(result_views, job, found[:most], control.verification)
@@ -229,10 +229,10 @@ async def result(
 
 
 @router.post("/{job_id}/cancel", response_model=JobView, responses=documented(400, 404, 409, 413, 422))
-async def cancel(job_id: UUID, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
+async def cancel(job_id: UUID, control: ControlPart, caller: CallerPart, once: IdempotencyPart) -> Response:
     """Call a job off: it starts nothing more. What was delivered is judged and paid, and the rest goes back."""
 
-    async def effect(transaction: Connection, now: Instant) -> Answer:
+    async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
         unless_refused(await job_changes.call_off(transaction, job_id, _whose(caller), control.ids, now))
         return await _answer(control, transaction, job_id, now)
 
@@ -243,14 +243,14 @@ async def cancel(job_id: UUID, control: ControlPart, caller: CallerPart, once: O
 
 @router.post("/{job_id}/extend", response_model=JobView, responses=documented(400, 404, 409, 413, 422))
 async def extend(
-    job_id: UUID, extension: Extension, control: ControlPart, caller: CallerPart, once: OncePart
+    job_id: UUID, extension: Extension, control: ControlPart, caller: CallerPart, once: IdempotencyPart
 ) -> Response:
     """More time for a job that was confirmed, or a larger budget for one that was not."""
     budget = extension.max_budget
     budget_uc = None if budget is None else unless_refused(micro_credits(budget))
-    more = More(int(extension.hours * HOUR), budget_uc, job_orders.MARGIN_US)
+    more = JobExtension(int(extension.hours * HOUR), budget_uc, job_orders.MARGIN_US)
 
-    async def effect(transaction: Connection, now: Instant) -> Answer:
+    async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
         unless_refused(await job_changes.extend(transaction, job_id, _whose(caller), more, control.ids, now))
         return await _answer(control, transaction, job_id, now)
 
@@ -270,10 +270,10 @@ async def _readable(control: Control, caller: Caller, job_id: UUID) -> Job:
 
 async def _answer(
     control: Control, transaction: Connection, job_id: UUID, now: Instant, *, status: int = 200
-) -> Answer:
+) -> HttpAnswer:
     job = await job_views.get(transaction, job_id, None)
     assert job, "it is there"
-    return Answer(status, job_view(job, control.settings.money, now).model_dump_json().encode())
+    return HttpAnswer(status, job_view(job, control.settings.money, now).model_dump_json().encode())
 
 
 def _whose(caller: Caller) -> UUID | None:

@@ -13,9 +13,9 @@ from pydantic import AwareDatetime, BaseModel, Field, WithJsonSchema
 
 from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit
 from tidemill.control.http.exact_numbers import ExactRoute
-from tidemill.control.http.once import OncePart
-from tidemill.control.http.problems import Refused, documented, unless_refused
-from tidemill.control.http.views import API, Credits, Reason, Timestamp, View
+from tidemill.control.http.once import IdempotencyPart
+from tidemill.control.http.problems import RouteRefused, documented, unless_refused
+from tidemill.control.http.views import API, Credits, OperatorReason, Timestamp, View
 from tidemill.control.ledger.statements import statement_csv
 from tidemill.core.clock import Instant, as_instant
 from tidemill.core.currency import CREDIT, kept_currency, shown_currency
@@ -23,7 +23,7 @@ from tidemill.core.ledger import AccountKind, Adjustment, AdjustmentState, Posti
 from tidemill.core.money import credits_of, micro_credits
 from tidemill.store.ledger import adjustments, books
 from tidemill.store.ledger.books import Balance
-from tidemill.store.operations.answers import Answer
+from tidemill.store.operations.answers import HttpAnswer
 from tidemill.store.query import Connection
 
 router = APIRouter(prefix=f"{API}/ledger", tags=["ledger"], route_class=ExactRoute)
@@ -37,7 +37,7 @@ Amount = Annotated[Any, WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "
 """As it was written, for `micro_credits` to judge."""
 
 
-class AccountView(View):
+class LedgerAccountView(View):
     id: UUID
     kind: AccountKind
     owner: UUID | None = Field(validation_alias="owner_id")
@@ -49,17 +49,17 @@ class AccountView(View):
     available: Credits = Field(validation_alias="available_uc")
 
 
-class AccountThenView(AccountView):
+class LedgerAccountThenView(LedgerAccountView):
     posted_then: str | None = Field(None, description="What was posted up to the time `at`, if that was asked for.")
 
 
-class AccountPage(BaseModel):
-    items: list[AccountView]
+class LedgerAccountPage(BaseModel):
+    items: list[LedgerAccountView]
     has_more: bool
     after: UUID | None
 
 
-class LineView(View):
+class StatementLineView(View):
     number: int = Field(description="The order of posting.")
     id: UUID
     at: Timestamp
@@ -71,7 +71,7 @@ class LineView(View):
 
 
 class StatementPage(BaseModel):
-    items: list[LineView]
+    items: list[StatementLineView]
     has_more: bool
     after: int | None
 
@@ -106,7 +106,7 @@ class AdjustmentView(View):
     decided_at: Timestamp | None
 
 
-V = TypeVar("V", AccountView, AccountThenView, LineView, HoldView, AdjustmentView)
+V = TypeVar("V", LedgerAccountView, LedgerAccountThenView, StatementLineView, HoldView, AdjustmentView)
 """What shows amounts, and their currency."""
 
 
@@ -116,7 +116,7 @@ class AdjustmentPage(BaseModel):
     after: UUID | None
 
 
-class Proposal(Reason):
+class Proposal(OperatorReason):
     """An adjustment that is asked for."""
 
     debit: UUID = Field(description="The account that the money leaves.")
@@ -132,19 +132,21 @@ async def list_accounts(
     kind: AccountKind | None = None,
     owner: UUID | None = None,
     after: UUID | None = None,
-) -> AccountPage:
+) -> LedgerAccountPage:
     """The accounts and what is on them, in the order of their ids."""
     async with control.requests.connection() as connection:
         found = await books.balances(connection, kind=kind, owner_id=owner, after=after, limit=most + 1)
-    items = [_shown(AccountView, account, control) for account in found[:most]]
-    return AccountPage(items=items, has_more=len(found) > most, after=items[-1].id if items else after)
+    items = [_shown(LedgerAccountView, account, control) for account in found[:most]]
+    return LedgerAccountPage(items=items, has_more=len(found) > most, after=items[-1].id if items else after)
 
 
 @router.get("/accounts/{account_id}", responses=documented(401, 403, 404, 410, 422))
-async def show_account(account_id: UUID, control: ControlPart, at: AwareDatetime | None = None) -> AccountThenView:
+async def show_account(
+    account_id: UUID, control: ControlPart, at: AwareDatetime | None = None
+) -> LedgerAccountThenView:
     """What is on an account, and what was on it at a time."""
     async with control.requests.connection() as connection:
-        view = _shown(AccountThenView, await _account(connection, account_id), control)
+        view = _shown(LedgerAccountThenView, await _account(connection, account_id), control)
         if at is None:
             return view
         posted_uc = await books.balance_at(connection, account_id, as_instant(at))
@@ -169,7 +171,9 @@ async def show_statement(
         if "text/csv" in request.headers.get("accept", ""):
             return _whole_statement(control, account)
         lines = await books.statement(connection, account_id, after, most + 1)
-    items = [_shown(LineView, {**asdict(line), "currency": account.currency}, control) for line in lines[:most]]
+    items = [
+        _shown(StatementLineView, {**asdict(line), "currency": account.currency}, control) for line in lines[:most]
+    ]
     return StatementPage(items=items, has_more=len(lines) > most, after=items[-1].number if items else after)
 
 
@@ -213,12 +217,12 @@ async def list_adjustments(
     response_model=AdjustmentView,
     responses=documented(400, 401, 403, 404, 413, 422),
 )
-async def propose(proposal: Proposal, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
+async def propose(proposal: Proposal, control: ControlPart, caller: CallerPart, once: IdempotencyPart) -> Response:
     """Propose a transfer by hand. It is posted when another operator approves it."""
     amount_uc = unless_refused(micro_credits(proposal.amount))
     currency = kept_currency(proposal.currency, control.settings.money)
 
-    async def effect(transaction: Connection, now: Instant) -> Answer:
+    async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
         what = (proposal.debit, proposal.credit, amount_uc, currency, proposal.reason)
         asked = Adjustment(control.ids.new(now), *what, caller.name, now)
         made = await adjustments.propose_adjustment(transaction, asked, control.ids)
@@ -232,7 +236,7 @@ async def propose(proposal: Proposal, control: ControlPart, caller: CallerPart, 
     response_model=AdjustmentView,
     responses=documented(400, 401, 402, 403, 404, 409, 413, 422),
 )
-async def approve(adjustment_id: UUID, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
+async def approve(adjustment_id: UUID, control: ControlPart, caller: CallerPart, once: IdempotencyPart) -> Response:
     """Approve what another operator has proposed, and post it."""
     return await _settle(control, once, adjustment_id, caller.name, approve=True)
 
@@ -242,27 +246,31 @@ async def approve(adjustment_id: UUID, control: ControlPart, caller: CallerPart,
     response_model=AdjustmentView,
     responses=documented(400, 401, 403, 404, 409, 413, 422),
 )
-async def reject(adjustment_id: UUID, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
+async def reject(adjustment_id: UUID, control: ControlPart, caller: CallerPart, once: IdempotencyPart) -> Response:
     """Reject an adjustment, or take one's own back."""
     return await _settle(control, once, adjustment_id, caller.name, approve=False)
 
 
 @router.post(
     "/accounts/{account_id}/freeze",
-    response_model=AccountView,
+    response_model=LedgerAccountView,
     responses=documented(400, 401, 403, 404, 409, 413, 422),
 )
-async def freeze(account_id: UUID, why: Reason, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
+async def freeze(
+    account_id: UUID, why: OperatorReason, control: ControlPart, caller: CallerPart, once: IdempotencyPart
+) -> Response:
     """Freeze an account: nothing moves on it, except what is given back to it."""
     return await _set_frozen(control, once, account_id, caller.name, why.reason, frozen=True)
 
 
 @router.post(
     "/accounts/{account_id}/unfreeze",
-    response_model=AccountView,
+    response_model=LedgerAccountView,
     responses=documented(400, 401, 403, 404, 409, 413, 422),
 )
-async def unfreeze(account_id: UUID, why: Reason, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
+async def unfreeze(
+    account_id: UUID, why: OperatorReason, control: ControlPart, caller: CallerPart, once: IdempotencyPart
+) -> Response:
     """Let money move on an account again."""
     return await _set_frozen(control, once, account_id, caller.name, why.reason, frozen=False)
 
@@ -270,7 +278,7 @@ async def unfreeze(account_id: UUID, why: Reason, control: ControlPart, caller: 
 async def _account(connection: Connection, account_id: UUID) -> Balance:
     found = await books.balances(connection, ids=[account_id])
     if not found:
-        raise Refused(PostingRefusal.UNKNOWN_ACCOUNT)
+        raise RouteRefused(PostingRefusal.UNKNOWN_ACCOUNT)
     return found[0]
 
 
@@ -279,8 +287,8 @@ def _whole_statement(control: Control, account: Balance) -> StreamingResponse:
     return StreamingResponse(statement_csv(control, account), media_type="text/csv", headers=headers)
 
 
-async def _settle(control: Control, once: OncePart, adjustment_id: UUID, by: str, *, approve: bool) -> Response:
-    async def effect(transaction: Connection, now: Instant) -> Answer:
+async def _settle(control: Control, once: IdempotencyPart, adjustment_id: UUID, by: str, *, approve: bool) -> Response:
+    async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
         settled = await adjustments.settle_adjustment(
             transaction, adjustment_id, approve=approve, by=by, ids=control.ids, now=now
         )
@@ -290,13 +298,13 @@ async def _settle(control: Control, once: OncePart, adjustment_id: UUID, by: str
 
 
 async def _set_frozen(
-    control: Control, once: OncePart, account_id: UUID, by: str, reason: str, *, frozen: bool
+    control: Control, once: IdempotencyPart, account_id: UUID, by: str, reason: str, *, frozen: bool
 ) -> Response:
-    async def effect(transaction: Connection, now: Instant) -> Answer:
+    async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
         changed = await adjustments.set_frozen(
             transaction, account_id, frozen=frozen, reason=reason, by=by, ids=control.ids, now=now
         )
-        return _answer(200, AccountView, changed, control)
+        return _answer(200, LedgerAccountView, changed, control)
 
     return await once.answer(effect)
 
@@ -307,6 +315,6 @@ def _shown(view: type[V], found: object, control: Control) -> V:
     return made.model_copy(update={"currency": shown_currency(made.currency, control.settings.money)})
 
 
-def _answer(status: int, view: type[V], made: object, control: Control) -> Answer:
+def _answer(status: int, view: type[V], made: object, control: Control) -> HttpAnswer:
     """What was made, as it is shown. A refusal goes out as an exception, so that the transaction is rolled back."""
-    return Answer(status, _shown(view, unless_refused(made), control).model_dump_json().encode())
+    return HttpAnswer(status, _shown(view, unless_refused(made), control).model_dump_json().encode())

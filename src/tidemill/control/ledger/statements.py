@@ -18,7 +18,7 @@ from tidemill.core.faults import DatabaseFault
 from tidemill.core.money import credits_of
 from tidemill.core.spreadsheets import harmless
 from tidemill.store.ledger import books
-from tidemill.store.ledger.books import Balance, Line
+from tidemill.store.ledger.books import Balance, StatementLine
 
 log = structlog.get_logger()
 
@@ -35,7 +35,7 @@ async def statement_csv(control: Control, account: Balance) -> AsyncIterator[str
         yield _rows(_cells(line, currency) for line in lines)
 
 
-async def _page(control: Control, account: Balance, before: int | None) -> Sequence[Line]:
+async def _page(control: Control, account: Balance, before: int | None) -> Sequence[StatementLine]:
     """A database that is away for a moment ends no answer. If it stays away, the answer breaks off, so that nobody
     takes a part for the whole."""
     tries = 0
@@ -57,7 +57,7 @@ def _rows(rows: Iterable[Sequence[str]]) -> str:
     return text.getvalue()
 
 
-def _cells(line: Line, currency: str) -> tuple[str, ...]:
+def _cells(line: StatementLine, currency: str) -> tuple[str, ...]:
     return (
         str(line.number),
         str(line.id),

@@ -53,7 +53,7 @@ class Duty(Loop):
             await duties.finish(database, held, done_at=done_at)
         return Tick(seen=1, applied=applied)
 
-    async def _perform_while_held(self, held: duties.Held, now: Instant) -> int:
+    async def _perform_while_held(self, held: duties.DutyLease, now: Instant) -> int:
         work = asyncio.create_task(self.perform(now))
         lease = asyncio.create_task(self._keep_lease(held))
         try:
@@ -66,7 +66,7 @@ class Duty(Loop):
             work.cancel()
             await asyncio.gather(work, lease, return_exceptions=True)
 
-    async def _keep_lease(self, held: duties.Held) -> None:
+    async def _keep_lease(self, held: duties.DutyLease) -> None:
         """Returns when the lease can no longer be kept. A fault is no reason to give up before it has run out."""
         third_s = self._lease_us / SECOND / 3
         missed = 0

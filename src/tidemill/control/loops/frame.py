@@ -18,7 +18,7 @@ import structlog
 from tidemill.control.parts import Parts
 from tidemill.core.clock import Instant
 from tidemill.core.faults import Fault
-from tidemill.core.operations.switches import Switch, holding
+from tidemill.core.operations.switches import Switch, stopping_switch
 from tidemill.core.pace import Backoff, between_ticks
 from tidemill.store.operations import switches
 
@@ -112,7 +112,7 @@ class LoopRunner:
             return False
         async with self._parts.database.connection() as connection:
             states = await switches.states(connection)
-        return holding(self.loop.obeys, states.values()) is not None
+        return stopping_switch(self.loop.obeys, states.values()) is not None
 
     async def _pause(self, pause_s: float) -> None:
         if pause_s == 0:

@@ -8,15 +8,15 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from tidemill.control.context import CallerPart, ControlPart, PageLimit
 from tidemill.control.http.guard import GuardedRoute
-from tidemill.control.http.problems import Refused, documented, unless_refused
+from tidemill.control.http.problems import RouteRefused, documented, unless_refused
 from tidemill.control.http.views import API, Timestamp, View
-from tidemill.core.models.model import MEMORY_MAX_MIB, NAME_MAX, TEXT_MAX, ModelRefusal, WantedModel, is_name
+from tidemill.core.models.model import MEMORY_MAX_MIB, NAME_MAX, TEXT_MAX, ModelDescription, ModelRefusal, is_name
 from tidemill.store.models import models
 
 router = APIRouter(prefix=f"{API}/models", tags=["models"], route_class=GuardedRoute)
 
 
-class ModelRequest(BaseModel):
+class NewModel(BaseModel):
     name: str = Field(min_length=1, max_length=NAME_MAX, examples=["tiny-instruct-1.0"])
     source: str = Field(min_length=1, max_length=TEXT_MAX, description="Where it comes from, in words or as a URL.")
     licence: str = Field(min_length=1, max_length=TEXT_MAX, examples=["Apache-2.0"])
@@ -48,7 +48,7 @@ class ModelPage(BaseModel):
 async def _named(name: str) -> str:
     """What could be a model's name; the database is asked for nothing else."""
     if not is_name(name):
-        raise Refused(ModelRefusal.UNKNOWN_MODEL)
+        raise RouteRefused(ModelRefusal.UNKNOWN_MODEL)
     return name
 
 
@@ -56,7 +56,7 @@ async def _behind(
     after: Annotated[str | None, Query(max_length=NAME_MAX, description="Behind the model of this name.")] = None,
 ) -> str | None:
     if after is not None and not is_name(after):
-        raise Refused(ModelRefusal.MODEL_NAME_MALFORMED)
+        raise RouteRefused(ModelRefusal.MODEL_NAME_MALFORMED)
     return after
 
 
@@ -82,9 +82,9 @@ async def show(name: NamePart, control: ControlPart) -> ModelView:
 
 
 @router.post("", status_code=201, responses=documented(400, 409, 413, 422))
-async def add(asked: ModelRequest, control: ControlPart, caller: CallerPart) -> ModelView:
+async def add(asked: NewModel, control: ControlPart, caller: CallerPart) -> ModelView:
     """Add a model to the pool."""
-    wanted = WantedModel(asked.name, asked.source, asked.licence, asked.memory_mib, asked.gpu_memory_mib)
+    wanted = ModelDescription(asked.name, asked.source, asked.licence, asked.memory_mib, asked.gpu_memory_mib)
     async with control.requests.transaction() as transaction:
         added = await models.add(
             transaction, wanted, asked.artefact_id, by=caller.name, ids=control.ids, now=control.clock.now()

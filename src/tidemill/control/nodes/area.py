@@ -10,13 +10,13 @@ from tidemill.control.nodes import join_token_routes, routes, telemetry_routes
 from tidemill.control.nodes.challenge_loop import ChallengeLoop
 from tidemill.control.nodes.loops import NodeAlertDuty, NodeHealthLoop, TelemetryDuty
 from tidemill.control.nodes.node_registry import LinkRefusalLoop
-from tidemill.control.nodes.telling_loop import TellingLoop
+from tidemill.control.nodes.telling_loop import NodeInstructionLoop
 
 
 def _loops(control: Control) -> list[Loop]:
     return [
         LinkRefusalLoop(control, control.link_refusals),
-        TellingLoop(control, control.links),
+        NodeInstructionLoop(control, control.links),
         ChallengeLoop(control, secrets.token_bytes, SystemRandom()),
         NodeHealthLoop(control),
         NodeAlertDuty(control),

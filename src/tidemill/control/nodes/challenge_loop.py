@@ -51,7 +51,9 @@ class ChallengeLoop(Loop):
         asked = 0
         for account_id in owners:
             async with self.parts.database.transaction() as transaction:
-                asked += await challenges.ask(transaction, account_id, self._rules, self._random, self.parts.ids, now)
+                asked += await challenges.begin_round(
+                    transaction, account_id, self._rules, self._random, self.parts.ids, now
+                )
         return asked
 
     async def _draw(self, now: Instant) -> int:
@@ -70,7 +72,7 @@ class ChallengeLoop(Loop):
         return sum([await self._conclude_one(leased.token, challenge_id, now) for challenge_id in leased.ids])
 
     async def _conclude_one(self, token: UUID, challenge_id: UUID, now: Instant) -> int:
-        case = await challenge_verdicts.case_of(self.parts.database, token, challenge_id, now)
+        case = await challenge_verdicts.challenge_in_hand(self.parts.database, token, challenge_id, now)
         if case is None:
             return 0
         nvlink = self.parts.settings.nvlink

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from tidemill.control.context import CallerPart, Control, ControlPart
 from tidemill.control.http.guard import GuardedRoute
-from tidemill.control.http.problems import Refused, documented, unless_refused
+from tidemill.control.http.problems import RouteRefused, documented, unless_refused
 from tidemill.control.http.views import API, Timestamp, View
 from tidemill.core.accounts.lockout import LoginRefusal
 from tidemill.core.accounts.roles import Caller, Role
@@ -21,14 +21,14 @@ from tidemill.core.nodes.join_tokens import (
     SECRET_BYTES,
     USES_MAX,
     JoinToken,
-    checked_token,
-    may_join,
-    read,
+    read_token,
+    refused_join,
+    refused_token,
     sha256,
-    written,
+    write_token,
 )
 from tidemill.core.nodes.rules import rule_book
-from tidemill.core.nodes.rules.rule_book import LABEL_MAX, LABELS_MAX, Place, RuleBook
+from tidemill.core.nodes.rules.rule_book import LABEL_MAX, LABELS_MAX, RuleBook, RuleOrigin
 from tidemill.core.signatures import fingerprint
 from tidemill.store.accounts import accounts
 from tidemill.store.nodes import join_tokens
@@ -38,7 +38,7 @@ from tidemill.store.query import Connection
 router = APIRouter(prefix=f"{API}/nodes/join-tokens", tags=["nodes"], route_class=GuardedRoute)
 
 
-class JoinTokenRequest(BaseModel):
+class NewJoinToken(BaseModel):
     name: str = Field(max_length=NAME_MAX, description="What you will know it by.", examples=["rack 7"])
     uses: int = Field(1, ge=1, le=USES_MAX, description="How many machines may join with it.")
     lifetime_s: int = Field(3600, ge=1, le=LIFETIME_MAX_S, description="For how many seconds it is good.")
@@ -78,12 +78,12 @@ async def list_tokens(control: ControlPart, caller: CallerPart) -> JoinTokenList
 
 
 @router.post("", status_code=201, responses=documented(400, 403, 409, 413, 422))
-async def make(asked: JoinTokenRequest, control: ControlPart, caller: CallerPart) -> NewJoinTokenView:
+async def make(asked: NewJoinToken, control: ControlPart, caller: CallerPart) -> NewJoinTokenView:
     """Make a join token. It is shown in this answer and never again."""
     now = control.clock.now()
     wanted = _wanted(asked, caller, control.ids.new(now), now)
-    text = written(wanted.id, secrets.token_bytes(SECRET_BYTES), await _fingerprint(control, now))
-    kept = sha256(unless_refused(read(text)).secret_part)
+    text = write_token(wanted.id, secrets.token_bytes(SECRET_BYTES), await _fingerprint(control, now))
+    kept = sha256(unless_refused(read_token(text)).secret_part)
     async with control.requests.transaction() as transaction:
         await _check_owner(transaction, wanted)
         token = await join_tokens.make(transaction, wanted, kept, by=caller.name, ids=control.ids, now=now)
@@ -99,17 +99,17 @@ async def revoke(token_id: UUID, control: ControlPart, caller: CallerPart) -> No
             transaction, caller.account_id, token_id, by=caller.name, ids=control.ids, now=control.clock.now()
         )
         if refusal is not None:
-            raise Refused(refusal)
+            raise RouteRefused(refusal)
 
 
-def _wanted(asked: JoinTokenRequest, caller: Caller, token_id: UUID, now: Instant) -> JoinToken:
+def _wanted(asked: NewJoinToken, caller: Caller, token_id: UUID, now: Instant) -> JoinToken:
     """Who has shown one factor makes no token that takes two."""
     assert caller.account_id
     roles = caller.roles if caller.is_operator else caller.roles - {Role.OPERATOR}
-    unless_refused(may_join(roles, house=asked.house))
-    unless_refused(checked_token(name=asked.name, uses=asked.uses, lifetime_s=asked.lifetime_s))
+    unless_refused(refused_join(roles, house=asked.house))
+    unless_refused(refused_token(name=asked.name, uses=asked.uses, lifetime_s=asked.lifetime_s))
     labels = {"labels": asked.labels} if asked.labels else {}
-    unless_refused(rule_book.change(RuleBook(), labels, by=caller.name, place=Place.POOL, now=now))
+    unless_refused(rule_book.change(RuleBook(), labels, by=caller.name, place=RuleOrigin.POOL, now=now))
     return JoinToken(
         id=token_id,
         account_id=caller.account_id,
@@ -127,10 +127,10 @@ async def _check_owner(transaction: Connection, wanted: JoinToken) -> None:
     """The account may have been blocked or deleted, or have lost its role, since the guard let its caller in."""
     account = await accounts.locked(transaction, wanted.account_id)
     if account is None:
-        raise Refused(SessionRefusal.SESSION_OVER)
+        raise RouteRefused(SessionRefusal.SESSION_OVER)
     if account.blocked_reason is not None:
-        raise Refused(LoginRefusal.ACCOUNT_BLOCKED)
-    unless_refused(may_join(account.roles, house=wanted.house))
+        raise RouteRefused(LoginRefusal.ACCOUNT_BLOCKED)
+    unless_refused(refused_join(account.roles, house=wanted.house))
 
 
 async def _fingerprint(control: Control, now: Instant) -> str:

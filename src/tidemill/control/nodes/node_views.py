@@ -9,15 +9,15 @@ from pydantic import BaseModel, Field
 from tidemill.control.context import Control
 from tidemill.control.http.problems import unless_refused
 from tidemill.control.http.views import Timestamp, View
-from tidemill.core.nodes.life import Condition, Life
-from tidemill.core.nodes.no_work import NodeView, why_no_work
+from tidemill.core.nodes.life import Condition, NodeLife
+from tidemill.core.nodes.no_work import NodeSituation, why_no_work
 from tidemill.core.nodes.node import KnownDevice, Node
-from tidemill.core.nodes.reasons import Reason
+from tidemill.core.nodes.reasons import NoWorkReason
 from tidemill.core.nodes.rules import rule_book
 from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.core.refusals import Refusal
 from tidemill.store.nodes import node_alerts, node_views, nodes
-from tidemill.store.nodes.node_alerts import Open
+from tidemill.store.nodes.node_alerts import OpenAlert
 from tidemill.store.query import Connection
 
 
@@ -41,12 +41,12 @@ class DeviceView(View):
     measured_at: Timestamp | None
 
 
-class NodeSummary(View):
+class NodeSummaryView(View):
     id: UUID
     account_id: UUID
     name: str
     house: bool = Field(description="The pool's own machine.")
-    life: Life
+    life: NodeLife
     conditions: list[Condition]
     agent: str
     version_accepted: bool = Field(description="Whether the pool gives work to this version of the agent.")
@@ -60,7 +60,7 @@ class NodeSummary(View):
 
 
 class NodePage(BaseModel):
-    items: list[NodeSummary]
+    items: list[NodeSummaryView]
     has_more: bool
     after: UUID | None
 
@@ -79,7 +79,7 @@ class AlertView(BaseModel):
     since: Timestamp
 
 
-class NodeDetail(NodeSummary):
+class NodeDetailView(NodeSummaryView):
     machine: dict[str, Any] | None = Field(description="What the machine last said of itself.")
     carries: dict[str, Any] | None = Field(
         description="The kinds of tasks that it carries out, what its sandboxes enforce, and why not more."
@@ -89,22 +89,22 @@ class NodeDetail(NodeSummary):
     alerts: list[AlertView] = Field(description="What its owner should see to, oldest first.")
 
 
-async def summaries(control: Control, connection: Connection, found: Sequence[Node]) -> list[NodeSummary]:
+async def summaries(control: Control, connection: Connection, found: Sequence[Node]) -> list[NodeSummaryView]:
     devices = await nodes.devices(connection, [node.id for node in found])
     seen = await _views(control, connection, found, devices)
-    return [NodeSummary(**_fields(node, seen[node.id], devices[node.id])) for node in found]
+    return [NodeSummaryView(**_fields(node, seen[node.id], devices[node.id])) for node in found]
 
 
-async def detail(control: Control, connection: Connection, found: Node | Refusal) -> NodeDetail:
+async def detail(control: Control, connection: Connection, found: Node | Refusal) -> NodeDetailView:
     node = unless_refused(found)
     devices = await nodes.devices(connection, [node.id])
     seen = (await _views(control, connection, [node], devices))[node.id]
     reasons = why_no_work(seen, _heat(control), control.clock.now())
-    return NodeDetail(
+    return NodeDetailView(
         **_fields(node, seen, devices[node.id]),
         machine=None if node.machine is None else dict(node.machine),
         carries=None if node.carries is None else dict(node.carries),
-        rules=rule_book.shown(node.book),
+        rules=rule_book.book_json(node.book),
         no_work=[_reason(one) for one in reasons],
         alerts=[_alert(one) for one in (await node_alerts.of_nodes(connection, [node.id])).get(node.id, ())],
     )
@@ -112,7 +112,7 @@ async def detail(control: Control, connection: Connection, found: Node | Refusal
 
 async def _views(
     control: Control, connection: Connection, found: Sequence[Node], devices: Mapping[UUID, Sequence[KnownDevice]]
-) -> Mapping[UUID, NodeView]:
+) -> Mapping[UUID, NodeSituation]:
     oldest = control.settings.nodes.agent_oldest
     return await node_views.views(connection, found, devices, _heat(control), oldest)
 
@@ -121,7 +121,7 @@ def _heat(control: Control) -> HeatLimits:
     return HeatLimits(control.settings.nodes.pause_above_c, control.settings.nodes.resume_at_c)
 
 
-def _fields(node: Node, seen: NodeView, devices: Sequence[KnownDevice]) -> dict[str, Any]:
+def _fields(node: Node, seen: NodeSituation, devices: Sequence[KnownDevice]) -> dict[str, Any]:
     """What every view of a node shows."""
     names = ("id", "account_id", "name", "house", "life", "agent", "joined_at", "heard_at", "linked_at")
     more = ("suspended_reason", "removed_at", "removed_reason")
@@ -133,12 +133,12 @@ def _fields(node: Node, seen: NodeView, devices: Sequence[KnownDevice]) -> dict[
     }
 
 
-def _reason(reason: Reason) -> NoWorkView:
+def _reason(reason: NoWorkReason) -> NoWorkView:
     shown = {"code": reason.why.value, "sentence": reason.sentence, "device": reason.device, "until": reason.until}
     return NoWorkView.model_validate(shown)
 
 
-def _alert(one: Open) -> AlertView:
+def _alert(one: OpenAlert) -> AlertView:
     about = one.alert.about
     shown = {"kind": about.kind.value, "sentence": one.alert.sentence, "since": one.since}
     return AlertView.model_validate({**shown, "device": None if about.device < 0 else about.device})

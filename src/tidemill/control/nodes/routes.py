@@ -10,17 +10,17 @@ from pydantic import BaseModel, Field
 from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit
 from tidemill.control.events.routes import EventView
 from tidemill.control.http.exact_numbers import ExactRoute
-from tidemill.control.http.problems import Refused, documented, unless_refused
+from tidemill.control.http.problems import RouteRefused, documented, unless_refused
 from tidemill.control.http.statuses import RequestRefusal
-from tidemill.control.http.views import API, Reason
-from tidemill.control.nodes.node_views import NodeDetail, NodePage, detail, summaries
+from tidemill.control.http.views import API, OperatorReason
+from tidemill.control.nodes.node_views import NodeDetailView, NodePage, detail, summaries
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.events.log import Cursor
 from tidemill.core.nodes.node import NAME_MAX, Node, NodeRefusal, checked_name
 from tidemill.core.reasons import REASON_MAX
 from tidemill.core.refusals import Refusal
 from tidemill.store.nodes import node_views, nodes
-from tidemill.store.nodes.nodes import Wanted
+from tidemill.store.nodes.nodes import NodeFilter
 from tidemill.store.query import Connection
 
 router = APIRouter(prefix=f"{API}/nodes", tags=["nodes"], route_class=ExactRoute)
@@ -28,7 +28,7 @@ router = APIRouter(prefix=f"{API}/nodes", tags=["nodes"], route_class=ExactRoute
 _RULES_MAX = 20
 
 
-class Name(BaseModel):
+class NewNodeName(BaseModel):
     name: str = Field(max_length=NAME_MAX, examples=["attic"])
 
 
@@ -49,7 +49,7 @@ RulesBody = Annotated[
         examples=[{"price": "1.25", "windows": [{"from": "22:00", "until": "08:00"}]}],
     ),
 ]
-Change = Callable[[Connection], Awaitable[Node | Refusal]]
+NodeChange = Callable[[Connection], Awaitable[Node | Refusal]]
 
 
 async def _filter(
@@ -57,14 +57,14 @@ async def _filter(
     owner: Annotated[UUID | None, Query(description="Of which account; for operators.")] = None,
     name: Annotated[str | None, Query(max_length=NAME_MAX, description="With exactly this name.")] = None,
     removed: Annotated[bool, Query(description="Those that were removed, instead of those that are there.")] = False,
-) -> Wanted:
+) -> NodeFilter:
     whose = owner if caller.is_operator else caller.account_id
-    return Wanted(whose, None if name is None else unless_refused(checked_name(name)), removed)
+    return NodeFilter(whose, None if name is None else unless_refused(checked_name(name)), removed)
 
 
 @router.get("", responses=documented(422))
 async def list_nodes(
-    control: ControlPart, most: PageLimit, wanted: Annotated[Wanted, Depends(_filter)], after: UUID | None = None
+    control: ControlPart, most: PageLimit, wanted: Annotated[NodeFilter, Depends(_filter)], after: UUID | None = None
 ) -> NodePage:
     """Your nodes, newest first; an operator sees everybody's."""
     async with control.requests.connection() as connection:
@@ -74,7 +74,7 @@ async def list_nodes(
 
 
 @router.get("/{node_id}", responses=documented(404, 422))
-async def show(node_id: UUID, control: ControlPart, caller: CallerPart) -> NodeDetail:
+async def show(node_id: UUID, control: ControlPart, caller: CallerPart) -> NodeDetailView:
     """One node, with its rules and why it gets no work."""
     async with control.requests.connection() as connection:
         node = await nodes.get(connection, node_id, _owner(caller))
@@ -89,58 +89,58 @@ async def history(
     cursor = None if after is None else unless_refused(Cursor.parse(after) or RequestRefusal.CURSOR_MALFORMED)
     async with control.requests.connection() as connection:
         if await nodes.get(connection, node_id, _owner(caller)) is None:
-            raise Refused(NodeRefusal.UNKNOWN_NODE)
+            raise RouteRefused(NodeRefusal.UNKNOWN_NODE)
         found = await node_views.history(connection, node_id, caller.reader, cursor, most + 1)
     items = [EventView.model_validate(event) for event in found[:most]]
     return HistoryPage(items=items, has_more=len(found) > most, after=items[-1].cursor if items else None)
 
 
 @router.patch("/{node_id}", responses=documented(400, 404, 410, 413, 422))
-async def rename(node_id: UUID, asked: Name, control: ControlPart, caller: CallerPart) -> NodeDetail:
+async def rename(node_id: UUID, asked: NewNodeName, control: ControlPart, caller: CallerPart) -> NodeDetailView:
     """Give a node another name."""
     how = _how(control, caller)
     return await _changed(control, lambda transaction: nodes.rename(transaction, node_id, asked.name, **how))
 
 
 @router.put("/{node_id}/rules", responses=documented(400, 404, 410, 413, 422))
-async def change_rules(node_id: UUID, asked: RulesBody, control: ControlPart, caller: CallerPart) -> NodeDetail:
+async def change_rules(node_id: UUID, asked: RulesBody, control: ControlPart, caller: CallerPart) -> NodeDetailView:
     """Change rules of a node, all that are given or none. The node hears of it at once, or when it is back."""
     return await _set_rules(control, caller, node_id, asked)
 
 
 @router.post("/{node_id}/drain", responses=documented(404, 410, 422))
-async def drain(node_id: UUID, control: ControlPart, caller: CallerPart) -> NodeDetail:
+async def drain(node_id: UUID, control: ControlPart, caller: CallerPart) -> NodeDetailView:
     """Let a node finish what it has, and give it no more."""
     return await _set_rules(control, caller, node_id, {"work": "drain"})
 
 
 @router.post("/{node_id}/pause", responses=documented(404, 410, 422))
-async def pause(node_id: UUID, control: ControlPart, caller: CallerPart) -> NodeDetail:
+async def pause(node_id: UUID, control: ControlPart, caller: CallerPart) -> NodeDetailView:
     """Stop a node's work at once."""
     return await _set_rules(control, caller, node_id, {"work": "pause"})
 
 
 @router.post("/{node_id}/resume", responses=documented(404, 410, 422))
-async def resume(node_id: UUID, control: ControlPart, caller: CallerPart) -> NodeDetail:
+async def resume(node_id: UUID, control: ControlPart, caller: CallerPart) -> NodeDetailView:
     """Let a node work again that was paused or drained."""
     return await _set_rules(control, caller, node_id, {"work": "run"})
 
 
 @router.delete("/{node_id}", responses=documented(404, 410, 422))
-async def remove(node_id: UUID, control: ControlPart, caller: CallerPart, reason: RemovalReason = "") -> NodeDetail:
+async def remove(node_id: UUID, control: ControlPart, caller: CallerPart, reason: RemovalReason = "") -> NodeDetailView:
     """Remove a node for good: its link is closed, and its identity is worth nothing any more."""
     how = _how(control, caller)
     return await _changed(control, lambda transaction: nodes.remove(transaction, node_id, reason, **how))
 
 
 @router.post("/{node_id}/suspend", responses=documented(400, 404, 409, 410, 413, 422))
-async def suspend(node_id: UUID, why: Reason, control: ControlPart, caller: CallerPart) -> NodeDetail:
+async def suspend(node_id: UUID, why: OperatorReason, control: ControlPart, caller: CallerPart) -> NodeDetailView:
     """Keep a node from work. It stays connected."""
     return await _suspend(control, caller, node_id, why, suspended=True)
 
 
 @router.post("/{node_id}/unsuspend", responses=documented(400, 404, 409, 410, 413, 422))
-async def unsuspend(node_id: UUID, why: Reason, control: ControlPart, caller: CallerPart) -> NodeDetail:
+async def unsuspend(node_id: UUID, why: OperatorReason, control: ControlPart, caller: CallerPart) -> NodeDetailView:
     """Let a suspended node work again."""
     return await _suspend(control, caller, node_id, why, suspended=False)
 
@@ -154,17 +154,19 @@ def _how(control: Control, caller: Caller) -> dict[str, Any]:
     return {"owner": _owner(caller), "by": caller.name, "ids": control.ids, "now": control.clock.now()}
 
 
-async def _changed(control: Control, change: Change) -> NodeDetail:
+async def _changed(control: Control, change: NodeChange) -> NodeDetailView:
     async with control.requests.transaction() as transaction:
         return await detail(control, transaction, await change(transaction))
 
 
-async def _set_rules(control: Control, caller: Caller, node_id: UUID, wishes: dict[str, Any]) -> NodeDetail:
+async def _set_rules(control: Control, caller: Caller, node_id: UUID, wishes: dict[str, Any]) -> NodeDetailView:
     how = _how(control, caller)
     return await _changed(control, lambda transaction: nodes.change_rules(transaction, node_id, wishes, **how))
 
 
-async def _suspend(control: Control, caller: Caller, node_id: UUID, why: Reason, *, suspended: bool) -> NodeDetail:
+async def _suspend(
+    control: Control, caller: Caller, node_id: UUID, why: OperatorReason, *, suspended: bool
+) -> NodeDetailView:
     now = control.clock.now()
     return await _changed(
         control,

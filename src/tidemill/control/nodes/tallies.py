@@ -19,7 +19,7 @@ _KINDS_EACH_TIME = 5
 """The trail cannot be shortened: a flood that goes on adds about one line a second and no more."""
 
 
-class Tally(Generic[What]):
+class RefusalTally(Generic[What]):
     """Counts refusals of each kind until the loop writes them down; `others` stands for those beyond what is told."""
 
     def __init__(self, others: What) -> None:
@@ -40,12 +40,12 @@ class Tally(Generic[What]):
         self._counts.update(counts)
 
 
-class TallyLoop(Loop, Generic[What]):
+class RefusalTallyLoop(Loop, Generic[What]):
     """Writes down what was refused. What cannot be written now is kept for the next time."""
 
     needs_trusted_clock = False
 
-    def __init__(self, parts: Parts, tally: Tally[What]) -> None:
+    def __init__(self, parts: Parts, tally: RefusalTally[What]) -> None:
         super().__init__(parts, every_s=_EVERY_S)
         self._tally = tally
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from tidemill.control.context import CallerPart, ControlPart, PageLimit
 from tidemill.control.http.exact_numbers import ExactRoute
-from tidemill.control.http.problems import Refused, documented
+from tidemill.control.http.problems import RouteRefused, documented
 from tidemill.control.http.views import API, Timestamp, View
 from tidemill.core.clock import Instant
 from tidemill.core.nodes.node import NodeRefusal
@@ -54,7 +54,7 @@ async def show(
     owner = None if caller.is_operator else caller.account_id
     async with control.requests.connection() as connection:
         if await nodes.get(connection, node_id, owner) is None:
-            raise Refused(NodeRefusal.UNKNOWN_NODE)
+            raise RouteRefused(NodeRefusal.UNKNOWN_NODE)
         found = await telemetry.recent(connection, node_id, None if after is None else Instant(after), most + 1)
     shown = found[:most]
     return BeatPage(

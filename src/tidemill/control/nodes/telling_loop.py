@@ -11,11 +11,11 @@ from tidemill.core.clock import Instant
 from tidemill.core.nodes.reports import CHALLENGE, RULES
 from tidemill.link.held.server import Links
 from tidemill.store.nodes import challenges, node_orders
-from tidemill.store.nodes.node_orders import Untold
-from tidemill.wire.messages import Set
+from tidemill.store.nodes.node_orders import PendingInstruction
+from tidemill.wire.messages import Wish
 
 
-class TellingLoop(Loop):
+class NodeInstructionLoop(Loop):
     """Looks every second, and at once when an event speaks of a node."""
 
     name = "telling"
@@ -33,28 +33,28 @@ class TellingLoop(Loop):
 
     async def _tell_wishes(self) -> int:
         async with self.parts.database.connection() as connection:
-            untold = await node_orders.untold(connection, self.parts.process_id)
+            untold = await node_orders.pending_instructions(connection, self.parts.process_id)
             told = [one for one in untold if self._tell(one)]
             if told:
-                await node_orders.told(connection, told)
+                await node_orders.mark_told(connection, told)
         return len(told)
 
-    def _tell(self, untold: Untold) -> bool:
+    def _tell(self, untold: PendingInstruction) -> bool:
         if untold.close is not None:
             return self._links.close(untold.node_id, untold.close.code, untold.close.sentence)
-        return self._links.order(untold.node_id, [Set(RULES, untold.rules)])
+        return self._links.order(untold.node_id, [Wish(RULES, untold.rules)])
 
     async def _tell_challenges(self, now: Instant) -> int:
         """Each order once a link: it is repeated only where the link that heard it is gone."""
         held = self._links.held()
         self._challenges = {node_id: told for node_id, told in self._challenges.items() if node_id in held}
         async with self.parts.database.connection() as connection:
-            orders = await challenges.orders_for(connection, list(held), self.parts.settings.challenge, now)
+            orders = await challenges.instructions_for(connection, list(held), self.parts.settings.challenge, now)
         fresh = [(node_id, (held[node_id], body)) for node_id, body in orders.items()]
         return sum([self._tell_challenge(node_id, order) for node_id, order in fresh])
 
     def _tell_challenge(self, node_id: UUID, order: tuple[int, bytes]) -> bool:
-        if self._challenges.get(node_id) == order or not self._links.order(node_id, [Set(CHALLENGE, order[1])]):
+        if self._challenges.get(node_id) == order or not self._links.order(node_id, [Wish(CHALLENGE, order[1])]):
             return False
         self._challenges[node_id] = order
         return True

@@ -7,9 +7,9 @@ from tidemill.control.context import Control
 from tidemill.core.accounts.account import Account, Language
 from tidemill.core.accounts.addresses import Address
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.notices.mail import Letter, LetterKind, Value
+from tidemill.core.notices.mail import Letter, LetterKind, LetterValue
 from tidemill.store.accounts import mailed_tokens
-from tidemill.store.accounts.mailed_tokens import MailedToken, Purpose
+from tidemill.store.accounts.mailed_tokens import MailedToken, MailedTokenPurpose
 from tidemill.store.notices import mail
 from tidemill.store.query import Connection
 
@@ -25,9 +25,9 @@ class _Proof:
 
 
 _PROOFS = {
-    Purpose.REGISTER: _Proof(LetterKind.CONFIRM_ADDRESS, "/confirm"),
-    Purpose.NEW_ADDRESS: _Proof(LetterKind.CONFIRM_NEW_ADDRESS, "/confirm"),
-    Purpose.RESET: _Proof(LetterKind.RESET_PASSWORD, "/reset"),
+    MailedTokenPurpose.REGISTER: _Proof(LetterKind.CONFIRM_ADDRESS, "/confirm"),
+    MailedTokenPurpose.NEW_ADDRESS: _Proof(LetterKind.CONFIRM_NEW_ADDRESS, "/confirm"),
+    MailedTokenPurpose.RESET: _Proof(LetterKind.RESET_PASSWORD, "/reset"),
 }
 
 
@@ -44,7 +44,12 @@ async def ask_for_proof(
 
 
 async def tell(
-    control: Control, transaction: Connection, account: Account, kind: LetterKind, now: Instant, **parameters: Value
+    control: Control,
+    transaction: Connection,
+    account: Account,
+    kind: LetterKind,
+    now: Instant,
+    **parameters: LetterValue,
 ) -> None:
     """Write to an account's own address."""
     await _write(control, transaction, Letter(kind, account.address, account.language, parameters), now)
@@ -57,13 +62,13 @@ async def tell_address(
     language: Language,
     kind: LetterKind,
     now: Instant,
-    **parameters: Value,
+    **parameters: LetterValue,
 ) -> None:
     """Write to an address that need not be an account's."""
     await _write(control, transaction, Letter(kind, address.text, language, parameters), now)
 
 
-async def may_write_to(control: Control, address: Address, purpose: Purpose) -> bool:
+async def may_write_to(control: Control, address: Address, purpose: MailedTokenPurpose) -> bool:
     """Whether strangers may have us write to this address once more. They are not told. Each purpose has a limit of its
     own: who registers somebody's address over and over must not keep the letter from them that resets a password."""
     return (await control.limiter.allowed(f"{purpose} {address.key}", control.limits.mail)).allowed

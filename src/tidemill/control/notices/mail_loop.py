@@ -11,7 +11,7 @@ from uuid import UUID
 import structlog
 
 from tidemill.control.loops.frame import Loop, Tick
-from tidemill.control.notices.smtp import Post, Reply, compose, connected
+from tidemill.control.notices.smtp import SmtpConnection, SmtpReply, compose, connected
 from tidemill.control.parts import Parts
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import MailFault, SecretsFault
@@ -20,7 +20,7 @@ from tidemill.core.pace import Backoff
 from tidemill.core.settings import Settings
 from tidemill.core.settings.reach import public_url
 from tidemill.store.notices import mail
-from tidemill.store.notices.mail import Batch, GivenUp, Later, StoredLetter
+from tidemill.store.notices.mail import FailedLetter, LetterBatch, PostponedLetter, StoredLetter
 
 log = structlog.get_logger()
 
@@ -76,7 +76,7 @@ class MailLoop(Loop):
         aside = await mail.put_aside(self.parts.database, Instant(now - _ASIDE_AFTER), batch_max, now)
         return Tick(seen=aside, applied=aside, more=aside == batch_max)
 
-    async def _send_all(self, post: Post, batch: Batch, now: Instant) -> int:
+    async def _send_all(self, post: SmtpConnection, batch: LetterBatch, now: Instant) -> int:
         """Answers how many were sent. What there was no time for is given back as it was."""
         sent = 0
         for stored in batch.letters:
@@ -87,7 +87,7 @@ class MailLoop(Loop):
             sent += await self._send(post, batch.token, stored, now)
         return sent
 
-    async def _send(self, post: Post, token: UUID, stored: StoredLetter, now: Instant) -> bool:
+    async def _send(self, post: SmtpConnection, token: UUID, stored: StoredLetter, now: Instant) -> bool:
         """One letter: sent, refused for good, or to be tried again."""
         try:
             letter = await mail.opened(self.parts.keyring, stored)
@@ -99,7 +99,7 @@ class MailLoop(Loop):
         message = compose(letter, stored.id, self._masthead, self._settings.sender, now)
         return await self._apply(token, stored, await post.send(message, letter.recipient), now)
 
-    async def _apply(self, token: UUID, stored: StoredLetter, reply: Reply, now: Instant) -> bool:
+    async def _apply(self, token: UUID, stored: StoredLetter, reply: SmtpReply, now: Instant) -> bool:
         if reply.code:
             self._troubles = 0
         if reply.accepted:
@@ -119,10 +119,10 @@ class MailLoop(Loop):
             return
         tries = stored.tries + 1
         next_at = next_try(self._rules, tried_since=stored.tried_since, tries=tries, now=now)
-        await mail.postpone(self.parts.database, token, [Later(stored.id, tries, next_at, error)])
+        await mail.postpone(self.parts.database, token, [PostponedLetter(stored.id, tries, next_at, error)])
         self.parts.metrics.mail_letters.labels("postponed").inc()
 
-    async def _wait_for_server(self, batch: Batch, error: str, now: Instant) -> None:
+    async def _wait_for_server(self, batch: LetterBatch, error: str, now: Instant) -> None:
         """The trouble is no letter's own: all wait as they were, and we rest before we ask the server again."""
         self._troubles += 1
         rest_s = self._rests.after(self._troubles, 0.0)
@@ -130,15 +130,17 @@ class MailLoop(Loop):
         log.warning("mail waits for its server", cause=error, rest_s=rest_s)
         await self._give_back(batch, error, now)
 
-    async def _give_back(self, batch: Batch, error: str, now: Instant) -> None:
+    async def _give_back(self, batch: LetterBatch, error: str, now: Instant) -> None:
         """Letters that are still ours go back untried; those that became too old meanwhile are given up."""
         late = [one for one in batch.letters if is_too_late(self._rules, tried_since=one.tried_since, now=now)]
         rest = [one for one in batch.letters if one not in late]
-        await mail.postpone(self.parts.database, batch.token, [Later(o.id, o.tries, o.next_at, error) for o in rest])
+        await mail.postpone(
+            self.parts.database, batch.token, [PostponedLetter(o.id, o.tries, o.next_at, error) for o in rest]
+        )
         if late:
             await self._give_up(batch.token, [_given_up(o, 0, error, FailureCause.TOO_LATE) for o in late], now)
 
-    async def _give_up(self, token: UUID, letters: Sequence[GivenUp], now: Instant) -> None:
+    async def _give_up(self, token: UUID, letters: Sequence[FailedLetter], now: Instant) -> None:
         failed = await mail.give_up(self.parts.database, token, letters, self.parts.ids, now)
         self.parts.metrics.mail_letters.labels("failed").inc(failed)
 
@@ -163,8 +165,8 @@ class MailForgettingLoop(Loop):
         return Tick(seen=done, applied=done, more=batch_max in (emptied, forgotten))
 
 
-def _given_up(stored: StoredLetter, tried: int, error: str, cause: FailureCause) -> GivenUp:
-    return GivenUp(stored.id, stored.kind, stored.tries + tried, error, cause)
+def _given_up(stored: StoredLetter, tried: int, error: str, cause: FailureCause) -> FailedLetter:
+    return FailedLetter(stored.id, stored.kind, stored.tries + tried, error, cause)
 
 
 def _leave_if_cancelled() -> None:

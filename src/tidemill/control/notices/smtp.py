@@ -29,7 +29,7 @@ _BROKEN = 0
 
 
 @dataclass(frozen=True)
-class Reply:
+class SmtpReply:
     """What a server said of one letter. Code 0: it broke off, or said nothing in time."""
 
     code: int
@@ -59,14 +59,14 @@ def compose(letter: Letter, letter_id: UUID, masthead: Masthead, sender: str, no
     return message
 
 
-class Post:
+class SmtpConnection:
     """An open connection to the server."""
 
     def __init__(self, client: aiosmtplib.SMTP, settings: MailSettings) -> None:
         self._client = client
         self._settings = settings
 
-    async def send(self, message: EmailMessage, recipient: str) -> Reply:
+    async def send(self, message: EmailMessage, recipient: str) -> SmtpReply:
         """Hand one letter over."""
         if not self._client.is_connected:
             raise MailFault(f"{_server(self._settings)} closed the connection: letters wait until it takes them again.")
@@ -78,17 +78,17 @@ class Post:
             raise MailFault(_sender_refused(self._settings, refused)) from refused
         except aiosmtplib.SMTPRecipientsRefused as refused:
             first = refused.recipients[0]
-            return Reply(first.code, one_line(first.message))
+            return SmtpReply(first.code, one_line(first.message))
         except aiosmtplib.SMTPResponseException as refused:
-            return Reply(refused.code, one_line(refused.message))
+            return SmtpReply(refused.code, one_line(refused.message))
         except (aiosmtplib.SMTPException, OSError) as error:
             self._client.close()
-            return Reply(_BROKEN, f"{_server(self._settings)} broke off: {_cause(error)}.")
-        return Reply(250, one_line(said))
+            return SmtpReply(_BROKEN, f"{_server(self._settings)} broke off: {_cause(error)}.")
+        return SmtpReply(250, one_line(said))
 
 
 @asynccontextmanager
-async def connected(settings: MailSettings) -> AsyncIterator[Post]:
+async def connected(settings: MailSettings) -> AsyncIterator[SmtpConnection]:
     """Connect, guard the connection, log in. The connection ends with the block."""
     client = _client(settings)
     try:
@@ -99,7 +99,7 @@ async def connected(settings: MailSettings) -> AsyncIterator[Post]:
     except (aiosmtplib.SMTPException, OSError) as error:
         raise MailFault(_unreachable(settings, error)) from error
     try:
-        yield Post(client, settings)
+        yield SmtpConnection(client, settings)
     finally:
         await _leave(client)
 

@@ -16,7 +16,7 @@ from tidemill.control.context import Control
 from tidemill.core.accounts.account import Language
 from tidemill.core.accounts.addresses import Address
 from tidemill.core.accounts.keys import SECRET_BYTES as KEY_BYTES
-from tidemill.core.accounts.keys import ApiKey, looks_like_key, written
+from tidemill.core.accounts.keys import ApiKey, looks_like_key, write_key
 from tidemill.core.accounts.roles import Role, Scope
 from tidemill.core.accounts.second_factor import SECRET_BYTES, secret_text
 from tidemill.core.clock import SECOND, Instant
@@ -25,7 +25,7 @@ from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
 from tidemill.core.money import CREDIT_UC
 from tidemill.host.private_files import make_private_file_once
 from tidemill.store.accounts import accounts, api_keys, second_factors
-from tidemill.store.accounts.accounts import Newcomer
+from tidemill.store.accounts.accounts import NewAccount
 from tidemill.store.ledger import ledger
 from tidemill.store.operations import pool
 from tidemill.store.query import Connection
@@ -82,14 +82,14 @@ def greeting(home: Path) -> Mapping[str, str]:
 
 
 async def _arrive(control: Control, transaction: Connection, name: str, password_hash: str, now: Instant) -> None:
-    newcomer = Newcomer(Address(f"{name}@demo.example"), password_hash, frozenset({_ROLES[name]}), Language.ENGLISH)
+    newcomer = NewAccount(Address(f"{name}@demo.example"), password_hash, frozenset({_ROLES[name]}), Language.ENGLISH)
     made = await accounts.make(transaction, newcomer, control.ids, now)
     assert isinstance(made, UUID), "an unused pool has no accounts"
     if name == OPERATOR:
         await _second_factor(control, transaction, made, now)
     if name == CUSTOMER:
         await _play_money(control, transaction, made, now)
-    key = _kept(key_file(control.settings.home, name), written(secrets.token_bytes(KEY_BYTES)))
+    key = _kept(key_file(control.settings.home, name), write_key(secrets.token_bytes(KEY_BYTES)))
     await api_keys.make(transaction, _api_key(control, made, _ROLES[name], now), key, control.ids, now)
 
 

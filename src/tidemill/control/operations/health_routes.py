@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from tidemill import __version__
 from tidemill.control.context import CallerPart, Control, ControlPart
 from tidemill.control.http.guard import GuardedRoute
-from tidemill.control.http.problems import Refused, documented
+from tidemill.control.http.problems import RouteRefused, documented
 from tidemill.control.http.views import API
 from tidemill.core.accounts.permissions import PermissionRefusal
 from tidemill.core.faults import Fault
@@ -22,12 +22,12 @@ router = APIRouter(tags=["health"], route_class=GuardedRoute)
 _DATABASE_S = 2.0
 
 
-class Health(BaseModel):
+class HealthView(BaseModel):
     alive: bool
     version: str
 
 
-class Readiness(BaseModel):
+class ReadinessView(BaseModel):
     """`checks` says for each part `ok`, or what is wrong; `stopped` lists the switches that are thrown, and why."""
 
     ready: bool
@@ -38,12 +38,12 @@ class Readiness(BaseModel):
 
 
 @router.get("/healthz")
-async def healthz() -> Health:
+async def healthz() -> HealthView:
     """The process answers."""
-    return Health(alive=True, version=__version__)
+    return HealthView(alive=True, version=__version__)
 
 
-@router.get("/readyz", responses={503: {"model": Readiness, "description": "Not ready; `checks` says why."}})
+@router.get("/readyz", responses={503: {"model": ReadinessView, "description": "Not ready; `checks` says why."}})
 async def readyz(control: ControlPart) -> JSONResponse:
     """The process can do its work. Load balancers send nobody here while it cannot."""
     stopped: dict[str, str] = {}
@@ -54,7 +54,7 @@ async def readyz(control: ControlPart) -> JSONResponse:
         "requests": "The process is shutting down." if control.draining.is_set() else "ok",
     }
     ready = all(check == "ok" for check in checks.values())
-    view = Readiness(
+    view = ReadinessView(
         ready=ready, version=__version__, process_id=str(control.process_id), checks=checks, stopped=stopped
     )
     return JSONResponse(view.model_dump(), 200 if ready else 503)
@@ -64,7 +64,7 @@ async def readyz(control: ControlPart) -> JSONResponse:
 async def metrics(request: Request, control: ControlPart, caller: CallerPart) -> Response:
     """Prometheus metrics, for this machine and for operators."""
     if not caller.reader.operator and not _is_local(request):
-        raise Refused(PermissionRefusal.UNAUTHENTICATED)
+        raise RouteRefused(PermissionRefusal.UNAUTHENTICATED)
     control.metrics.connections_used.set(control.database.in_use + control.requests.in_use)
     return Response(control.metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
 

@@ -29,7 +29,7 @@ _BETWEEN_ROUNDS_S = 1.0
 _PROCESSES_MAX = 500
 
 
-class Step(StrEnum):
+class RotationStep(StrEnum):
     """What has been done, in this order."""
 
     BEGUN = "The new master key stands before the old ones."
@@ -60,24 +60,24 @@ class Rotation:
     set_aside: Path | None = None
     _keyring: Keyring = field(init=False)
 
-    async def steps(self) -> AsyncIterator[Step]:
+    async def steps(self) -> AsyncIterator[RotationStep]:
         """Do one step after another, and say each when it is done."""
         async with alone(self.database):
             await self._begin()
-            yield Step.BEGUN
+            yield RotationStep.BEGUN
             async with self.database.connection() as connection:
                 await rewrap(connection, self._keyring)
-            yield Step.WRAPPED
+            yield RotationStep.WRAPPED
             await renew_data_key(self.database, self._keyring, self.by, self.ids, self.now)
-            yield Step.RENEWED
+            yield RotationStep.RENEWED
             await self._reseal()
-            yield Step.RESEALED
+            yield RotationStep.RESEALED
             await self._let_processes_follow()
-            yield Step.FOLLOWED
+            yield RotationStep.FOLLOWED
             await self._delete_old_data_keys()
-            yield Step.DELETED
+            yield RotationStep.DELETED
             await self._put_old_master_keys_aside()
-            yield Step.DONE
+            yield RotationStep.DONE
 
     async def _begin(self) -> None:
         """Nothing is changed unless every data key opens."""

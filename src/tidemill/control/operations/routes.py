@@ -9,13 +9,13 @@ from pydantic import BaseModel, Field
 
 from tidemill.control.context import CallerPart, ControlPart, PageLimit
 from tidemill.control.http.guard import GuardedRoute
-from tidemill.control.http.once import OncePart
+from tidemill.control.http.once import IdempotencyPart
 from tidemill.control.http.problems import documented, unless_refused
-from tidemill.control.http.views import API, Reason, Timestamp, View
+from tidemill.control.http.views import API, OperatorReason, Timestamp, View
 from tidemill.core.clock import Instant
 from tidemill.core.operations.switches import Switch
 from tidemill.store.operations import processes, switches
-from tidemill.store.operations.answers import Answer
+from tidemill.store.operations.answers import HttpAnswer
 from tidemill.store.query import Connection
 
 router = APIRouter(prefix=f"{API}/admin", tags=["admin"], route_class=GuardedRoute)
@@ -59,13 +59,17 @@ async def list_switches(control: ControlPart) -> SwitchList:
 
 
 @router.post("/switches/{name}/stop", response_model=SwitchView, responses=documented(400, 401, 403, 409, 413, 422))
-async def stop(name: Switch, reason: Reason, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
+async def stop(
+    name: Switch, reason: OperatorReason, control: ControlPart, caller: CallerPart, once: IdempotencyPart
+) -> Response:
     """Stop a part of the pool."""
     return await _throw(control, once, caller.name, name, stop=True, reason=reason.reason)
 
 
 @router.post("/switches/{name}/start", response_model=SwitchView, responses=documented(400, 401, 403, 409, 413, 422))
-async def start(name: Switch, reason: Reason, control: ControlPart, caller: CallerPart, once: OncePart) -> Response:
+async def start(
+    name: Switch, reason: OperatorReason, control: ControlPart, caller: CallerPart, once: IdempotencyPart
+) -> Response:
     """Start a part of the pool again."""
     return await _throw(control, once, caller.name, name, stop=False, reason=reason.reason)
 
@@ -78,11 +82,13 @@ async def list_processes(control: ControlPart, most: PageLimit, after: UUID | No
     return ProcessPage(items=items, has_more=len(found) > most, after=items[-1].id if items else None)
 
 
-async def _throw(control: ControlPart, once: OncePart, by: str, switch: Switch, *, stop: bool, reason: str) -> Response:
-    async def effect(transaction: Connection, now: Instant) -> Answer:
+async def _throw(
+    control: ControlPart, once: IdempotencyPart, by: str, switch: Switch, *, stop: bool, reason: str
+) -> Response:
+    async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
         state = await switches.set_switch(
             transaction, switch, stop=stop, reason=reason, by=by, ids=control.ids, now=now
         )
-        return Answer(200, SwitchView.model_validate(unless_refused(state)).model_dump_json().encode())
+        return HttpAnswer(200, SwitchView.model_validate(unless_refused(state)).model_dump_json().encode())
 
     return await once.answer(effect)

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.jobs.attempt import AttemptState
-from tidemill.store.jobs.job_views import Queue
+from tidemill.store.jobs.job_views import QueueState
 
 _PRIORITIES = ("high", "normal", "low")
 
@@ -39,7 +39,7 @@ class DispatchMetrics:
         for (state, verdict), count in counts.items():
             self._ended.labels(state.value, verdict).inc(count)
 
-    def queue(self, queue: Queue, now: Instant) -> None:
+    def queue(self, queue: QueueState, now: Instant) -> None:
         for rank, priority in enumerate(_PRIORITIES):
             self._waiting.labels(priority).set(queue.waiting[rank])
         self._oldest.set(0 if queue.oldest_at is None else max(0, now - queue.oldest_at) / SECOND)

@@ -13,11 +13,11 @@ from tidemill.control.http.guard import GuardedRoute
 from tidemill.control.http.problems import documented, unless_refused
 from tidemill.control.http.views import API
 from tidemill.control.placement.explanation_views import (
-    ConsideredPage,
-    JobExplanation,
-    considered_view,
-    placed_view,
-    waiting_view,
+    ConsiderationPage,
+    JobExplanationView,
+    consideration_view,
+    placement_view,
+    wait_view,
 )
 from tidemill.core.accounts.roles import Caller
 from tidemill.core.jobs.refusals import JobRefusal
@@ -26,7 +26,7 @@ from tidemill.core.placement.sentences import NOT_LOOKED_AT
 from tidemill.store.jobs import job_views
 from tidemill.store.nodes import nodes
 from tidemill.store.placement import explanations
-from tidemill.store.placement.explanations import Kept
+from tidemill.store.placement.explanations import StoredExplanation
 
 router = APIRouter(prefix=API, route_class=GuardedRoute)
 
@@ -37,36 +37,36 @@ CONSIDERED_MAX = 20
 @router.get("/marketplace/jobs/{job_id}/explanation", tags=["jobs"], responses=documented(404, 422))
 async def explain_job(
     job_id: UUID, control: ControlPart, caller: CallerPart, most: PageLimit, after: UUID | None = None
-) -> JobExplanation:
+) -> JobExplanationView:
     """Why the tasks of a job went where they went, and what those that wait wait for."""
     async with control.requests.connection() as connection:
         job = unless_refused(await job_views.get(connection, job_id, _whose(caller)) or JobRefusal.UNKNOWN_JOB)
-        used = await job_views.used(connection, job_id, after, most + 1)
+        used = await job_views.attempt_uses(connection, job_id, after, most + 1)
         kept = await explanations.of_job(connection, job_id, [one.offered_at for one in used])
         names = await explanations.names(connection, _candidates(kept.values()))
-        waiting = [waiting_view(one) for one in await explanations.waiting(connection, job_id, _SORTS)]
+        waiting = [wait_view(one) for one in await explanations.waiting(connection, job_id, _SORTS)]
     known = None if caller.is_operator else {one.node_id for one in used}
-    items = [placed_view(one, kept.get((one.task, one.offered_at)), names, known) for one in used[:most]]
+    items = [placement_view(one, kept.get((one.task, one.offered_at)), names, known) for one in used[:most]]
     sentence = waiting[0].sentence if waiting else NOT_LOOKED_AT if job.waiting else None
     last = items[-1].attempt_id if items else None
-    return JobExplanation(sentence=sentence, waiting=waiting, items=items, has_more=len(used) > most, after=last)
+    return JobExplanationView(sentence=sentence, waiting=waiting, items=items, has_more=len(used) > most, after=last)
 
 
 @router.get("/nodes/{node_id}/considered", tags=["nodes"], responses=documented(404, 422))
 async def considered(
     node_id: UUID, control: ControlPart, caller: CallerPart, most: PageLimit, after: UUID | None = None
-) -> ConsideredPage:
+) -> ConsiderationPage:
     """What a node was considered for lately, newest first, and why it lost. Of many decisions only some are kept."""
     owner, most = _whose(caller), min(most, CONSIDERED_MAX)
     async with control.requests.connection() as connection:
         unless_refused(await nodes.get(connection, node_id, owner) or NodeRefusal.UNKNOWN_NODE)
         kept = await explanations.of_node(connection, node_id, after, most + 1)
         names = await explanations.names(connection, _candidates(kept))
-    items = [considered_view(one, node_id, names, owner) for one in kept[:most]]
-    return ConsideredPage(items=items, has_more=len(kept) > most, after=kept[len(items) - 1].id if items else None)
+    items = [consideration_view(one, node_id, names, owner) for one in kept[:most]]
+    return ConsiderationPage(items=items, has_more=len(kept) > most, after=kept[len(items) - 1].id if items else None)
 
 
-def _candidates(kept: Iterable[Kept]) -> set[UUID]:
+def _candidates(kept: Iterable[StoredExplanation]) -> set[UUID]:
     return {candidate.node_id for one in kept for candidate in one.explained.weighing.candidates}
 
 

@@ -10,15 +10,15 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from tidemill.control.http.views import Timestamp
-from tidemill.core.placement.considerations import Weighed
+from tidemill.core.placement.considerations import ConsideredCandidate
 from tidemill.core.placement.sentences import NO_NODES, NOT_KEPT, SOON, objection, why_lost, why_placed, why_waiting
-from tidemill.core.placement.why_not import WhyNot
-from tidemill.store.jobs.job_views import Used
-from tidemill.store.placement.explanations import Kept, Named, WaitingTask
+from tidemill.core.placement.why_not import PlacementObjection
+from tidemill.store.jobs.job_views import AttemptUse
+from tidemill.store.placement.explanations import NodeName, StoredExplanation, WaitExplanation
 
 ANOTHER = "another node"
 
-Names = Mapping[UUID, Named]
+NodeNames = Mapping[UUID, NodeName]
 
 
 class ObjectionView(BaseModel):
@@ -26,11 +26,11 @@ class ObjectionView(BaseModel):
     sentence: str
 
 
-class CountedObjection(ObjectionView):
+class CountedObjectionView(ObjectionView):
     nodes: int = Field(description="How many nodes it speaks of.")
 
 
-class QueueObjection(CountedObjection):
+class QueueObjectionView(CountedObjectionView):
     jobs: int = Field(description="How many jobs have tasks that wait because of it.")
 
 
@@ -43,7 +43,7 @@ class CandidateView(BaseModel):
     objections: list[ObjectionView]
 
 
-class PlacedView(BaseModel):
+class PlacementView(BaseModel):
     attempt_id: UUID
     task: int
     node_id: UUID
@@ -57,26 +57,26 @@ class PlacedView(BaseModel):
     candidates: list[CandidateView] = Field(description="The best, and some others; the chosen one first.")
 
 
-class WaitingView(BaseModel):
+class WaitView(BaseModel):
     task: int = Field(description="One that waits, for all of the job that ask the same.")
     since: Timestamp
     seen_at: Timestamp = Field(description="When this was so.")
     nodes: int = Field(description="How many nodes there were that may get work.")
     looked: int = Field(description="How many of them were looked at.")
     soon: int = Field(description="How many of those could have it as soon as they have room.")
-    objections: list[CountedObjection]
+    objections: list[CountedObjectionView]
     sentence: str
 
 
-class JobExplanation(BaseModel):
+class JobExplanationView(BaseModel):
     sentence: str | None = Field(description="What its tasks wait for; null if none of them waits.")
-    waiting: list[WaitingView]
-    items: list[PlacedView] = Field(description="Its attempts, in the order in which they were placed.")
+    waiting: list[WaitView]
+    items: list[PlacementView] = Field(description="Its attempts, in the order in which they were placed.")
     has_more: bool
     after: UUID | None
 
 
-class ConsideredView(BaseModel):
+class ConsiderationView(BaseModel):
     at: Timestamp
     kind: str
     tasks: int = Field(description="How many alike tasks were placed together, as far as they were counted.")
@@ -91,16 +91,16 @@ class ConsideredView(BaseModel):
     job_id: UUID | None = Field(description="For operators.")
 
 
-class ConsideredPage(BaseModel):
-    items: list[ConsideredView]
+class ConsiderationPage(BaseModel):
+    items: list[ConsiderationView]
     has_more: bool
     after: UUID | None
 
 
-def waiting_view(one: WaitingTask) -> WaitingView:
+def wait_view(one: WaitExplanation) -> WaitView:
     nowhere = one.nowhere
     counts = sorted(nowhere.counts.items(), key=lambda each: (-each[1], each[0]))
-    return WaitingView.model_validate(
+    return WaitView.model_validate(
         {
             "task": one.task,
             "since": one.since,
@@ -108,18 +108,20 @@ def waiting_view(one: WaitingTask) -> WaitingView:
             "nodes": nowhere.nodes,
             "looked": nowhere.looked,
             "soon": nowhere.soon,
-            "objections": [CountedObjection(**_objection(code), nodes=nodes) for code, nodes in counts],
+            "objections": [CountedObjectionView(**_objection(code), nodes=nodes) for code, nodes in counts],
             "sentence": why_waiting(nowhere),
         }
     )
 
 
-def placed_view(used: Used, kept: Kept | None, names: Names, known: Collection[UUID] | None) -> PlacedView:
+def placement_view(
+    used: AttemptUse, kept: StoredExplanation | None, names: NodeNames, known: Collection[UUID] | None
+) -> PlacementView:
     """`known` are the nodes that the reader may know; None is all of them."""
     weighing = kept.explained.weighing if kept else None
     candidates = weighing.candidates if weighing else ()
     shown = [_candidate(one, place == 0, names, _may_know(one, known)) for place, one in enumerate(candidates)]
-    return PlacedView.model_validate(
+    return PlacementView.model_validate(
         {
             **{name: getattr(used, name) for name in ("attempt_id", "task", "node_id", "node_name", "state")},
             "offered_at": used.offered_at,
@@ -132,14 +134,16 @@ def placed_view(used: Used, kept: Kept | None, names: Names, known: Collection[U
     )
 
 
-def considered_view(kept: Kept, node_id: UUID, names: Names, owner_id: UUID | None) -> ConsideredView:
+def consideration_view(
+    kept: StoredExplanation, node_id: UUID, names: NodeNames, owner_id: UUID | None
+) -> ConsiderationView:
     """`owner_id` is whose eyes see it; None are an operator's."""
     explained, weighing = kept.explained, kept.explained.weighing
     winner = weighing.candidates[0]
     mine = next(one for one in weighing.candidates if one.node_id == node_id)
     named = names.get(winner.node_id)
     knows = owner_id is None or (named is not None and named.owner_id == owner_id)
-    return ConsideredView.model_validate(
+    return ConsiderationView.model_validate(
         {
             "at": explained.at,
             "kind": explained.kind,
@@ -157,20 +161,20 @@ def considered_view(kept: Kept, node_id: UUID, names: Names, owner_id: UUID | No
     )
 
 
-def queue_objections(counts: Mapping[str, tuple[int, int]]) -> list[QueueObjection]:
+def queue_objections(counts: Mapping[str, tuple[int, int]]) -> list[QueueObjectionView]:
     sentences = {"soon": SOON, "no_nodes": NO_NODES}
     return [
-        QueueObjection(code=code, sentence=sentences.get(code) or objection(code), jobs=jobs, nodes=nodes)
+        QueueObjectionView(code=code, sentence=sentences.get(code) or objection(code), jobs=jobs, nodes=nodes)
         for code, (jobs, nodes) in counts.items()
     ]
 
 
-def _may_know(one: Weighed, known: Collection[UUID] | None) -> bool:
+def _may_know(one: ConsideredCandidate, known: Collection[UUID] | None) -> bool:
     """Who is excluded had the task before, or its customer named it."""
-    return known is None or one.node_id in known or WhyNot.EXCLUDED.code in one.objections
+    return known is None or one.node_id in known or PlacementObjection.EXCLUDED.code in one.objections
 
 
-def _candidate(one: Weighed, is_chosen: bool, names: Names, may_know: bool) -> CandidateView:
+def _candidate(one: ConsideredCandidate, is_chosen: bool, names: NodeNames, may_know: bool) -> CandidateView:
     named = names.get(one.node_id)
     return CandidateView(
         node_id=one.node_id if may_know else None,

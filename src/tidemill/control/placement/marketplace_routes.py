@@ -9,10 +9,10 @@ from pydantic import BaseModel, Field
 from tidemill.control.context import Control, ControlPart
 from tidemill.control.http.guard import GuardedRoute
 from tidemill.control.http.views import API
-from tidemill.control.placement.explanation_views import QueueObjection, queue_objections
+from tidemill.control.placement.explanation_views import QueueObjectionView, queue_objections
 from tidemill.core.clock import as_datetime
 from tidemill.core.money import credits_of
-from tidemill.core.placement.supply import Market, prices_uc
+from tidemill.core.placement.supply import Supply, prices_uc
 from tidemill.store.jobs import job_views
 from tidemill.store.placement import explanations, supply
 
@@ -51,7 +51,7 @@ class QueueView(BaseModel):
     placed: int = Field(description="Tasks that a node has, or that are being checked.")
     jobs: int = Field(description="Jobs with tasks that wait.")
     oldest_at: datetime | None = Field(description="Since when the oldest of them waits.")
-    waits_for: list[QueueObjection] = Field(description="Why nobody was found for them, all customers together.")
+    waits_for: list[QueueObjectionView] = Field(description="Why nobody was found for them, all customers together.")
 
 
 @router.get("/cluster/status")
@@ -76,7 +76,7 @@ async def pricing(control: ControlPart) -> PricingView:
 async def queue(control: ControlPart) -> QueueView:
     """How many tasks wait for nodes, and since when."""
     async with control.requests.connection() as connection:
-        found = await job_views.queue(connection)
+        found = await job_views.queue_state(connection)
         objections = queue_objections(await explanations.queue(connection))
     waiting = dict(zip(("high", "normal", "low"), (found.waiting[rank] for rank in range(3)), strict=True))
     oldest_at = None if found.oldest_at is None else as_datetime(found.oldest_at)
@@ -88,11 +88,11 @@ def _price(model: str, asked_uc: Sequence[int]) -> PriceView:
     return PriceView(model=model, nodes=len(asked_uc), low=low, median=median, high=high)
 
 
-async def _market(control: Control) -> Market:
+async def _market(control: Control) -> Supply:
     return await control.market.look(control, control.requests)
 
 
-def _cluster(found: Market, busy: int) -> ClusterView:
+def _cluster(found: Supply, busy: int) -> ClusterView:
     nodes = found.nodes
     kinds = sorted({kind for node in nodes for kind in node.kinds})
     return ClusterView(

@@ -13,13 +13,13 @@ from uuid import UUID
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import DAY, SECOND, Instant
-from tidemill.core.events.log import Recorded
+from tidemill.core.events.log import RecordedEvent
 from tidemill.core.jobs.task_events import TasksEnded, TasksPlaced
 from tidemill.link.held.server import Links
 from tidemill.store.jobs import leases
-from tidemill.store.jobs.leases import CalledOff, Offered
+from tidemill.store.jobs.leases import AttemptAssignment, CallOff
 from tidemill.store.query import Connection
-from tidemill.wire.messages import FRAME_MAX, Cancel, Offer, Order
+from tidemill.wire.messages import FRAME_MAX, Assignment, Cancel, Instruction
 
 AT_ONCE = 5_000
 ORDERS_MAX = 500
@@ -28,7 +28,7 @@ _KEPT_US = DAY
 _FORGET_US = 600 * SECOND
 
 
-class OfferingLoop(Loop):
+class AssignmentLoop(Loop):
     """Looks every second, and at once when an event speaks of a job."""
 
     name = "offering"
@@ -41,12 +41,12 @@ class OfferingLoop(Loop):
         self._told_here: set[int] = set()
         self._forgot_at = Instant(0)
 
-    def heard(self, batch: Sequence[Recorded], *, placed_here: bool) -> bool:
+    def heard(self, batch: Sequence[RecordedEvent], *, placed_here: bool) -> bool:
         """Whether events tell of something that nodes are to be told. What is placed here they hear at once."""
         silent = {TasksEnded.kind, TasksPlaced.kind} if placed_here else {TasksEnded.kind}
         return any(one.subject.startswith("job:") and one.kind not in silent for one in batch)
 
-    def placed(self, offers: Sequence[Offered], now: Instant) -> None:
+    def placed(self, offers: Sequence[AttemptAssignment], now: Instant) -> None:
         """What was just placed here, in the order of its numbers. Others tell the nodes whose links they hold."""
         self._order(offers, (), now)
         first, last = offers[0].number, offers[-1].number
@@ -60,7 +60,7 @@ class OfferingLoop(Loop):
         held = dict(self._links.held())
         newly_linked = [node_id for node_id, generation in held.items() if self._told.get(node_id) != generation]
         async with self.parts.database.transaction() as transaction:
-            fresh = await leases.behind(transaction, self._after, AT_ONCE)
+            fresh = await leases.placed_behind(transaction, self._after, AT_ONCE)
             again = await leases.of_nodes(transaction, newly_linked) if newly_linked else []
             wanted = [one for one in fresh if one.node_id in held and one.number not in self._told_here]
             told = await self._offer(transaction, list({one.attempt_id: None for one in (*again, *wanted)}), now)
@@ -75,7 +75,7 @@ class OfferingLoop(Loop):
         """Tell nodes of attempts, not too many at a time: each comes with all that is to be done."""
         told = 0
         for start in range(0, len(attempt_ids), AT_ONCE):
-            offers = await leases.offers(transaction, attempt_ids[start : start + AT_ONCE])
+            offers = await leases.assignments(transaction, attempt_ids[start : start + AT_ONCE])
             self._order(offers, (), now)
             told += len(offers)
         return told
@@ -83,12 +83,12 @@ class OfferingLoop(Loop):
     async def _call_off(self, now: Instant) -> int:
         """Tell nodes what they are to stop. It is told once, so nothing may come between reading and telling it."""
         async with self.parts.database.connection() as connection:
-            called_off = await leases.called_off(connection, self.parts.process_id)
+            called_off = await leases.take_call_offs(connection, self.parts.process_id)
         self._order((), called_off, now)
         return len(called_off)
 
-    def _order(self, offers: Iterable[Offered], called_off: Iterable[CalledOff], now: Instant) -> None:
-        orders: dict[UUID, list[Order]] = defaultdict(list)
+    def _order(self, offers: Iterable[AttemptAssignment], called_off: Iterable[CallOff], now: Instant) -> None:
+        orders: dict[UUID, list[Instruction]] = defaultdict(list)
         for one in offers:
             orders[one.node_id].append(_offer(one, now))
         for stop in called_off:
@@ -105,12 +105,12 @@ class OfferingLoop(Loop):
                 await leases.forget(connection, Instant(now - _KEPT_US))
 
 
-def _frames(orders: Iterable[Order]) -> Iterator[list[Order]]:
+def _frames(orders: Iterable[Instruction]) -> Iterator[list[Instruction]]:
     """As many orders at once as a frame holds for sure."""
-    frame: list[Order] = []
+    frame: list[Instruction] = []
     size_bytes = 0
     for order in orders:
-        order_bytes = _ORDER_BYTES + (len(order.task) if isinstance(order, Offer) else _REASON_BYTES)
+        order_bytes = _ORDER_BYTES + (len(order.task) if isinstance(order, Assignment) else _REASON_BYTES)
         if frame and (size_bytes + order_bytes > FRAME_MAX - _ORDER_BYTES or len(frame) == ORDERS_MAX):
             yield frame
             frame, size_bytes = [], 0
@@ -120,6 +120,6 @@ def _frames(orders: Iterable[Order]) -> Iterator[list[Order]]:
         yield frame
 
 
-def _offer(one: Offered, now: Instant) -> Offer:
+def _offer(one: AttemptAssignment, now: Instant) -> Assignment:
     left_ms = max(0, one.deadline_at - now) // 1_000
-    return Offer(one.attempt_id.bytes, one.lease, left_ms, one.body, one.task_id.bytes)
+    return Assignment(one.attempt_id.bytes, one.lease, left_ms, one.body, one.task_id.bytes)

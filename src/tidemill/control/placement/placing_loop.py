@@ -16,24 +16,24 @@ from tidemill.control.jobs.attempt_reports import work_terms
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.control.placement.placement_policies import placement_policies
-from tidemill.control.placement.queue_front import QueueFront, Sort
+from tidemill.control.placement.queue_front import DemandClass, QueueFront
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.events.log import Recorded
+from tidemill.core.events.log import RecordedEvent
 from tidemill.core.jobs.task_events import AttemptsPaid
 from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.core.operations.switches import Switch
-from tidemill.core.placement.explanations import Explaining
-from tidemill.core.placement.placer import Decided, Placer, Want
-from tidemill.core.placement.seller import Terms
+from tidemill.core.placement.explanations import ExplanationMemory
+from tidemill.core.placement.placer import PlacementDecisions, Placer, QueuedTask
+from tidemill.core.placement.seller import SellerDefaults
 from tidemill.core.settings import Settings
 from tidemill.store.jobs import leases
-from tidemill.store.jobs.leases import Offered
-from tidemill.store.jobs.tasks import Waiting
+from tidemill.store.jobs.leases import AttemptAssignment
+from tidemill.store.jobs.tasks import QueueRow
 from tidemill.store.nodes import node_cache
 from tidemill.store.operations import duties
-from tidemill.store.operations.duties import Held
+from tidemill.store.operations.duties import DutyLease
 from tidemill.store.placement import explanations, placements, sellers
-from tidemill.store.placement.placements import Decision
+from tidemill.store.placement.placements import NewAttempt
 
 log = structlog.get_logger()
 
@@ -63,13 +63,13 @@ class PlacingLoop(Loop):
         self._terms = selling_terms(parts.settings)
         self._oldest = parts.settings.nodes.agent_oldest
         self._factor = parts.settings.jobs.deadline_factor
-        self._held: Held | None = None
+        self._held: DutyLease | None = None
         self._placer = self._new_placer()
-        self._explaining = Explaining()
+        self._explaining = ExplanationMemory()
         self._filled_at: Instant | None = None
         self._changed: set[UUID] = set()
         self._front = QueueFront(parts.database)
-        self.on_placed: Callable[[Sequence[Offered], Instant], None] = lambda *_: None
+        self.on_placed: Callable[[Sequence[AttemptAssignment], Instant], None] = lambda *_: None
         """Called with what was placed, when it is so for good."""
 
     @property
@@ -77,7 +77,7 @@ class PlacingLoop(Loop):
         """Whether this process places, as far as it knows."""
         return self._held is not None
 
-    def heard(self, batch: Sequence[Recorded]) -> bool:
+    def heard(self, batch: Sequence[RecordedEvent]) -> bool:
         """Events tell of nodes that are no longer as they were. Answers whether there may be something to place."""
         self._changed.update(UUID(one.subject.removeprefix(_NODE)) for one in batch if one.subject.startswith(_NODE))
         if any(one.subject.startswith("account:") and one.kind != AttemptsPaid.kind for one in batch):
@@ -126,7 +126,7 @@ class PlacingLoop(Loop):
     async def _place(self, now: Instant) -> Tick:
         await self._front.look(now)
         seen = applied = 0
-        hopeless: set[Sort] = set()
+        hopeless: set[DemandClass] = set()
         for _ in range(PAGES):
             page = self._front.page(BATCH, hopeless)
             wants = [one.want for one in page]
@@ -141,18 +141,18 @@ class PlacingLoop(Loop):
                 break
         return Tick(seen=seen, applied=applied, more=applied >= BATCH)
 
-    async def _look_for_copies(self, wants: Sequence[Want]) -> None:
+    async def _look_for_copies(self, wants: Sequence[QueuedTask]) -> None:
         """Who has inputs of these in its cache is preferred."""
         if inputs := self._placer.inputs_of(wants):
             async with self.parts.database.connection() as connection:
                 self._placer.hold(await node_cache.holders(connection, inputs))
 
-    async def _apply(self, decided: Decided, waiting: Mapping[UUID, Waiting], now: Instant) -> int:
+    async def _apply(self, decided: PlacementDecisions, waiting: Mapping[UUID, QueueRow], now: Instant) -> int:
         assert self._held, "only who is in charge decides"
         decisions = []
         for found in decided.found:
             deadline_at = Instant(now + found.asked.within_us(found.quoted_ms, self._factor))
-            decisions.append(Decision(waiting[found.want.task_id], found, self.parts.ids.new(now), deadline_at))
+            decisions.append(NewAttempt(waiting[found.want.task_id], found, self.parts.ids.new(now), deadline_at))
         if not decisions:
             return 0
         async with self.parts.database.transaction() as transaction:
@@ -169,7 +169,7 @@ class PlacingLoop(Loop):
             self._explaining.placed(decided, {one.task_id for one in placed}, now)
         return len(placed or ())
 
-    def _note(self, decisions: Sequence[Decision], placed: Container[UUID]) -> None:
+    def _note(self, decisions: Sequence[NewAttempt], placed: Container[UUID]) -> None:
         for one in decisions:
             if one.attempt_id in placed:
                 self._placer.keep(one.attempt_id, one.found)
@@ -187,10 +187,10 @@ class PlacingLoop(Loop):
         return Placer(self._policies, self._plan, settings.scheduling.policy.value, settings.newcomers.placements)
 
 
-def selling_terms(settings: Settings) -> Terms:
+def selling_terms(settings: Settings) -> SellerDefaults:
     heat = HeatLimits(settings.nodes.pause_above_c, settings.nodes.resume_at_c)
     newcomers = settings.newcomers
-    return Terms(
+    return SellerDefaults(
         settings.market.default_hourly_uc,
         settings.reputation.start_points,
         heat,

@@ -11,13 +11,13 @@ from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.placement.placer import Want
-from tidemill.core.placement.queued_task import asked
+from tidemill.core.placement.placer import QueuedTask
+from tidemill.core.placement.queued_task import read_demand
 from tidemill.store.database import Database
 from tidemill.store.jobs import tasks
-from tidemill.store.jobs.tasks import Waiting
+from tidemill.store.jobs.tasks import QueueRow
 from tidemill.store.placement import sellers
-from tidemill.store.placement.sellers import Tried
+from tidemill.store.placement.sellers import Exclusions
 from tidemill.store.query import Connection
 
 FRONT_MAX = 10_000
@@ -27,16 +27,16 @@ AT_ONCE = 2_000
 BODIES_MAX_BYTES = 64 * 1024 * 1024
 NUMBERS_MAX = 100_000
 
-Sort: TypeAlias = int
+DemandClass: TypeAlias = int
 """Tasks of one sort find room together, or none of them does."""
 
 
-class InFront(NamedTuple):
+class FrontTask(NamedTuple):
     """A task in the front of the queue. Those that are of one sort and of one job have the same number as `alike`."""
 
-    waiting: Waiting
-    want: Want
-    sort: Sort
+    waiting: QueueRow
+    want: QueuedTask
+    sort: DemandClass
     alike: int
 
 
@@ -45,8 +45,8 @@ class QueueFront:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._tasks: dict[bytes, InFront] = {}
-        self._sorts: dict[Hashable, Sort] = {}
+        self._tasks: dict[bytes, FrontTask] = {}
+        self._sorts: dict[Hashable, DemandClass] = {}
         self._alike: dict[Hashable, int] = {}
         self._numbers = count()
         self._shown: set[int] = set()
@@ -64,42 +64,42 @@ class QueueFront:
         self._tasks = {key: one for key in keys if (one := read.get(key) or known.get(key))}
         self._shown.clear()
 
-    def page(self, most: int, hopeless: Container[Sort]) -> list[InFront]:
+    def page(self, most: int, hopeless: Container[DemandClass]) -> list[FrontTask]:
         """The first tasks; of sorts that find no room one of each job, which may be told so."""
         return list(islice(self._next(hopeless), most))
 
-    def forget(self, gone: Iterable[Waiting]) -> None:
+    def forget(self, gone: Iterable[QueueRow]) -> None:
         """These are in the queue no more."""
         for one in gone:
             self._tasks.pop(one.key, None)
 
-    async def _read(self, transaction: Connection, keys: Iterable[bytes], now: Instant) -> dict[bytes, InFront]:
+    async def _read(self, transaction: Connection, keys: Iterable[bytes], now: Instant) -> dict[bytes, FrontTask]:
         """Tasks that are new, the most urgent first, as many as there is memory for."""
-        found: dict[bytes, InFront] = {}
+        found: dict[bytes, FrontTask] = {}
         left_bytes = BODIES_MAX_BYTES - sum(len(one.waiting.body) for one in self._tasks.values())
         pages = iter(keys)
         while left_bytes > 0 and (page := list(islice(pages, AT_ONCE))):
             read = await tasks.waiting(transaction, page)
             again = [one.task_id for one in read if one.tries]
-            tried = await sellers.tried(transaction, again, now) if again else {}
+            tried = await sellers.exclusions_of(transaction, again, now) if again else {}
             found.update((one.waiting.key, one) for one in self._in_front(read, tried))
             left_bytes -= sum(len(one.body) for one in read)
         return found
 
-    def _next(self, hopeless: Container[Sort]) -> Iterator[InFront]:
+    def _next(self, hopeless: Container[DemandClass]) -> Iterator[FrontTask]:
         shown = self._shown
         for one in self._tasks.values():
             if one.alike not in shown or one.sort not in hopeless:
                 shown.add(one.alike)
                 yield one
 
-    def _in_front(self, read: Iterable[Waiting], tried: Mapping[UUID, Tried]) -> Iterator[InFront]:
+    def _in_front(self, read: Iterable[QueueRow], tried: Mapping[UUID, Exclusions]) -> Iterator[FrontTask]:
         for one in read:
             want = _want(one, tried)
             sort = self._sort(want)
-            yield InFront(one, want, sort, self._number(self._alike, (sort, one.job_id)))
+            yield FrontTask(one, want, sort, self._number(self._alike, (sort, one.job_id)))
 
-    def _sort(self, want: Want) -> Sort:
+    def _sort(self, want: QueuedTask) -> DemandClass:
         like = None if want.asked is None else want.asked.like
         return self._number(self._sorts, (like, want.account_id, want.cost_max_uc, want.excluded, want.for_house))
 
@@ -112,8 +112,8 @@ class QueueFront:
         return numbers.setdefault(key, next(self._numbers)) if known is None else known
 
 
-def _want(one: Waiting, tried: Mapping[UUID, Tried]) -> Want:
-    before = tried.get(one.task_id, Tried())
+def _want(one: QueueRow, tried: Mapping[UUID, Exclusions]) -> QueuedTask:
+    before = tried.get(one.task_id, Exclusions())
     whose = (one.task_id, one.job_id, one.account_id)
     for_house = one.is_audit or before.for_house
-    return Want(*whose, asked(one.body), one.cost_max_uc, one.since, before.node_ids, one.tries, for_house)
+    return QueuedTask(*whose, read_demand(one.body), one.cost_max_uc, one.since, before.node_ids, one.tries, for_house)

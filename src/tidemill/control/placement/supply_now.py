@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tidemill.control.parts import Parts
 from tidemill.control.placement.placing_loop import selling_terms
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.placement.supply import Market
+from tidemill.core.placement.supply import Supply
 from tidemill.store.database import Database
 from tidemill.store.placement import supply
 
@@ -18,14 +18,14 @@ KEPT_US = 3 * SECOND
 
 
 @dataclass
-class MarketNow:
+class SupplyCache:
     """One reading for all who ask at the same time."""
 
-    _read: Market | None = None
+    _read: Supply | None = None
     _read_at: Instant | None = None
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def look(self, parts: Parts, requests: Database) -> Market:
+    async def look(self, parts: Parts, requests: Database) -> Supply:
         async with self._reading:
             now = parts.clock.now()
             is_fresh = self._read_at is not None and 0 <= now - self._read_at <= KEPT_US

@@ -5,13 +5,13 @@ import secrets
 from tidemill.control.area import Area
 from tidemill.control.context import Control
 from tidemill.control.loops.frame import Loop
-from tidemill.control.trust.stored_results import HeldResults
+from tidemill.control.trust.stored_results import StoredResults
 from tidemill.control.trust.verifying_loop import VerifyingLoop
 
 
 def _loops(control: Control) -> list[Loop]:
     return [
-        VerifyingLoop(control, HeldResults(control.artefacts, control.verification), secrets.token_bytes),
+        VerifyingLoop(control, StoredResults(control.artefacts, control.verification), secrets.token_bytes),
     ]
 
 

@@ -6,33 +6,35 @@ Whatever its size, only a few pieces of a sealed result are in memory, besides w
 import asyncio
 from collections.abc import Iterator
 
-from tidemill.artefacts.store import ArtefactStore, Reading
+from tidemill.artefacts.store import ArtefactStore, ContentReader
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.artefacts.refusals import ArtefactRefusal
 from tidemill.core.faults import Fault
 from tidemill.core.jobs.kinds.task import Task
-from tidemill.core.jobs.private_results import NOTHING, Held, held_in
+from tidemill.core.jobs.private_results import NOTHING, UnsealedResult, unseal_result
 from tidemill.core.jobs.receipts import Receipt
 from tidemill.core.jobs.results import ReaderKey
 from tidemill.core.trust.audits.comparison import is_as_signed
 
 
-class HeldResults:
+class StoredResults:
     """Reads what nodes have delivered, for the pool's verification."""
 
     def __init__(self, artefacts: ArtefactStore, key: ReaderKey) -> None:
         self._artefacts = artefacts
         self._key = key
 
-    async def find(self, task: Task, receipt: Receipt, *, is_uploaded: bool, most_bytes: int = 0) -> Held:
+    async def find(self, task: Task, receipt: Receipt, *, is_uploaded: bool, most_bytes: int = 0) -> UnsealedResult:
         """A result of a task, with at most so much of its content. `is_uploaded` says that the attempt sent it."""
         if task.seal_to:
             return await self._opened(receipt, most_bytes, is_uploaded=is_uploaded)
         if not is_as_signed(receipt, is_uploaded=is_uploaded):
             return NOTHING
         if receipt.artefact is None:
-            return Held(is_as_signed=True, content=receipt.inline)
-        return Held(is_as_signed=True, content=await self.read(receipt.artefact, most_bytes) if most_bytes else None)
+            return UnsealedResult(is_as_signed=True, content=receipt.inline)
+        return UnsealedResult(
+            is_as_signed=True, content=await self.read(receipt.artefact, most_bytes) if most_bytes else None
+        )
 
     async def read(self, digest: Digest, most_bytes: int) -> bytes | None:
         """The bytes of an artefact; none where there are none, or more than there may be."""
@@ -48,22 +50,22 @@ class HeldResults:
         finally:
             await reading.close()
 
-    async def _opened(self, receipt: Receipt, most_bytes: int, *, is_uploaded: bool) -> Held:
+    async def _opened(self, receipt: Receipt, most_bytes: int, *, is_uploaded: bool) -> UnsealedResult:
         if receipt.artefact is None:
-            return held_in(receipt, [receipt.inline], self._key, most_bytes)
+            return unseal_result(receipt, [receipt.inline], self._key, most_bytes)
         reading = await self._artefacts.open(receipt.artefact) if is_uploaded else None
         if reading is None or isinstance(reading, ArtefactRefusal):
             return NOTHING
         try:
             chunks = _pulled(reading, asyncio.get_running_loop())
-            return await asyncio.to_thread(held_in, receipt, chunks, self._key, most_bytes)
+            return await asyncio.to_thread(unseal_result, receipt, chunks, self._key, most_bytes)
         except OSError as error:
             raise _unreadable(error) from None
         finally:
             await reading.close()
 
 
-def _pulled(reading: Reading, loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
+def _pulled(reading: ContentReader, loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
     """What is being read, for a thread, which has one chunk at a time."""
     chunks = aiter(reading)
 

@@ -12,33 +12,33 @@ import structlog
 from tidemill.control.jobs.attempt_reports import work_terms
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
-from tidemill.control.trust.stored_results import HeldResults
+from tidemill.control.trust.stored_results import StoredResults
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import DatabaseFault
-from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.kinds.task import Task, read_task
-from tidemill.core.jobs.private_results import Held
-from tidemill.core.jobs.receipts import Outcome, Receipt
+from tidemill.core.jobs.private_results import UnsealedResult
+from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
 from tidemill.core.trust.audits import comparison
-from tidemill.core.trust.audits.comparison import READ_MAX_BYTES, Pair, is_same
+from tidemill.core.trust.audits.comparison import READ_MAX_BYTES, ExecutionPair, is_same
 from tidemill.core.trust.checks import task_checks
-from tidemill.core.trust.checks.choice import Delivered, Manner, manner_of
+from tidemill.core.trust.checks.choice import CheckManner, ResultFacts, manner_of
 from tidemill.core.trust.checks.plausibility import doubt_about
 from tidemill.core.trust.checks.receipt_checks import (
     NOT_DETERMINISTIC,
-    Judged,
+    ReceiptJudgement,
     failed,
     faulted,
     judged_by_whose,
     passed,
     unsure,
 )
-from tidemill.core.trust.checks.task_checks import Evidence
+from tidemill.core.trust.checks.task_checks import ResultEvidence
 from tidemill.core.trust.checks.verdict import Ruling
 from tidemill.store.settlement.rewards import Unpayable
 from tidemill.store.trust import audits, unchecked_results
-from tidemill.store.trust.audits import Audited
-from tidemill.store.trust.unchecked_results import Case, Checked, Repeated
+from tidemill.store.trust.audits import AuditedAttempt
+from tidemill.store.trust.unchecked_results import CheckedResult, SecondExecution, UncheckedResult
 
 log = structlog.get_logger()
 
@@ -57,12 +57,12 @@ class VerifyingLoop(Loop):
 
     name = "verifying"
 
-    def __init__(self, parts: Parts, results: HeldResults, random: Callable[[int], bytes]) -> None:
+    def __init__(self, parts: Parts, results: StoredResults, random: Callable[[int], bytes]) -> None:
         super().__init__(parts, every_s=EVERY_S)
         self._results = results
         self._random = random
         self._terms = work_terms(parts.settings)
-        self._left: Sequence[Case] = ()
+        self._left: Sequence[UncheckedResult] = ()
         self._is_unsure = False
 
     async def tick(self, now: Instant) -> Tick:
@@ -73,7 +73,7 @@ class VerifyingLoop(Loop):
         applied = await self._all_checked(cases, now)
         return Tick(seen=given_up + len(cases), applied=given_up + applied, more=len(cases) == AT_ONCE)
 
-    async def _taken(self, now: Instant) -> Sequence[Case]:
+    async def _taken(self, now: Instant) -> Sequence[UncheckedResult]:
         """What is to be checked now. If the last answer was lost, what we took then is ours, and we do not know it."""
         mine, self._is_unsure = self._is_unsure, True
         by = self.parts.process_id
@@ -81,7 +81,7 @@ class VerifyingLoop(Loop):
         self._is_unsure = False
         return cases
 
-    async def _all_checked(self, cases: Sequence[Case], now: Instant) -> int:
+    async def _all_checked(self, cases: Sequence[UncheckedResult], now: Instant) -> int:
         """Each in its turn. What a fault keeps us from is done in the next tick: nobody else does it before long."""
         applied = 0
         for place, case in enumerate(cases):
@@ -93,25 +93,25 @@ class VerifyingLoop(Loop):
                 raise
         return applied
 
-    async def _checked(self, case: Case, now: Instant) -> int:
+    async def _checked(self, case: UncheckedResult, now: Instant) -> int:
         """Check one result, and settle it or have it executed again. Answers whether anything has changed."""
         task = read_task(case.body)
-        if isinstance(task, Objection):
+        if isinstance(task, TaskObjection):
             return 0  # a newer version of the pool can read it
-        manner = manner_of(Delivered(task, is_expected=case.expected is not None, by_house=case.house))
+        manner = manner_of(ResultFacts(task, is_expected=case.expected is not None, by_house=case.house))
         held = await self._held(case, task, manner)
-        if held.is_as_signed and manner is Manner.REPEATED and case.repeated is None:
+        if held.is_as_signed and manner is CheckManner.REPEATED and case.repeated is None:
             return await self._repeat(case, now)
         judged = await self._judged(case, task, manner, held) if held.is_as_signed else failed(_NOT_AS_SIGNED)
         doubt = "" if case.house else doubt_about(case.receipt, task, case.device, case.times)
-        return await self._settled(Checked(case, judged, doubt), now)
+        return await self._settled(CheckedResult(case, judged, doubt), now)
 
-    async def _repeat(self, case: Case, now: Instant) -> int:
-        audited = Audited(case.attempt_id, case.lease, case.receipt.result_sha256)
+    async def _repeat(self, case: UncheckedResult, now: Instant) -> int:
+        audited = AuditedAttempt(case.attempt_id, case.lease, case.receipt.result_sha256)
         async with self.parts.database.transaction() as transaction:
             return await audits.begin(transaction, audited, self._terms.patience, self.parts.ids, now)
 
-    async def _settled(self, checked: Checked, now: Instant) -> int:
+    async def _settled(self, checked: CheckedResult, now: Instant) -> int:
         """One by one, so that a hold that cannot be used keeps nobody else's money back."""
         try:
             done = await unchecked_results.settle(self.parts.database, checked, self._terms, self.parts.ids, now)
@@ -121,26 +121,28 @@ class VerifyingLoop(Loop):
         self.parts.metrics.dispatch.ended(done.ended)
         return len(done.attempts)
 
-    async def _held(self, case: Case, task: Task, manner: Manner) -> Held:
+    async def _held(self, case: UncheckedResult, task: Task, manner: CheckManner) -> UnsealedResult:
         """What the pool has of a result, with as much of its content as its check needs."""
         if case.repeated is not None:
-            return Held(is_as_signed=True)  # it was before it was executed again
-        most_bytes = task_checks.result_max_bytes(task) if manner is Manner.PROVED else 0
+            return UnsealedResult(is_as_signed=True)  # it was before it was executed again
+        most_bytes = task_checks.result_max_bytes(task) if manner is CheckManner.PROVED else 0
         return await self._results.find(task, case.receipt, is_uploaded=case.is_uploaded, most_bytes=most_bytes)
 
-    async def _judged(self, case: Case, task: Task, manner: Manner, held: Held) -> Judged:
-        if manner in (Manner.EXPECTED, Manner.TRUSTED):
+    async def _judged(
+        self, case: UncheckedResult, task: Task, manner: CheckManner, held: UnsealedResult
+    ) -> ReceiptJudgement:
+        if manner in (CheckManner.EXPECTED, CheckManner.TRUSTED):
             return judged_by_whose(case.receipt, case.expected)
-        if manner is Manner.PROVED:
+        if manner is CheckManner.PROVED:
             return await self._proved(task, case.receipt, held.content or b"")
         assert case.repeated, "what was not executed again is not judged by it"
         return await self._compared(case, task, case.repeated)
 
-    async def _proved(self, task: Task, receipt: Receipt, result: bytes) -> Judged:
+    async def _proved(self, task: Task, receipt: Receipt, result: bytes) -> ReceiptJudgement:
         evidence = await self._evidence(task, result)
         if evidence is None:
             return faulted(_GONE)
-        verdict = await asyncio.to_thread(task_checks.checked, receipt, evidence)
+        verdict = await asyncio.to_thread(task_checks.check_result, receipt, evidence)
         sentence = task_checks.sentence_of(verdict)
         match verdict.ruling:
             case Ruling.PASS:
@@ -150,14 +152,14 @@ class VerifyingLoop(Loop):
             case Ruling.REVIEW:
                 return faulted(sentence)
 
-    async def _compared(self, case: Case, task: Task, repeated: Repeated) -> Judged:
+    async def _compared(self, case: UncheckedResult, task: Task, repeated: SecondExecution) -> ReceiptJudgement:
         claim, found = case.receipt, repeated.receipt
-        if found is None or found.outcome is Outcome.FAILED:
+        if found is None or found.outcome is AttemptOutcome.FAILED:
             return faulted(f"{_NOT_REPEATED} {repeated.reason}".rstrip())
         same = is_same(claim, found)
         bodies = () if same else [await self._content(task, one) for one in (claim, found)]
-        pair, rules = Pair(task, claim, found, *bodies), self.parts.settings.verification
-        verdict = await asyncio.to_thread(comparison.compared, pair, rules)
+        pair, rules = ExecutionPair(task, claim, found, *bodies), self.parts.settings.verification
+        verdict = await asyncio.to_thread(comparison.compare, pair, rules)
         sentence = comparison.sentence_of(verdict, same=same)
         match verdict.ruling:
             case Ruling.PASS:
@@ -167,7 +169,7 @@ class VerifyingLoop(Loop):
             case Ruling.FAIL:
                 return await self._different(case, task, found, sentence)
 
-    async def _different(self, case: Case, task: Task, found: Receipt, sentence: str) -> Judged:
+    async def _different(self, case: UncheckedResult, task: Task, found: Receipt, sentence: str) -> ReceiptJudgement:
         """The house is right, unless the task itself has no single result."""
         async with self.parts.database.connection() as connection:
             earlier = await audits.earlier(connection, case.task_id, case.attempt_id)
@@ -175,11 +177,11 @@ class VerifyingLoop(Loop):
             return faulted(f"{sentence} {NOT_DETERMINISTIC}")
         return failed(sentence)
 
-    async def _evidence(self, task: Task, result: bytes) -> Evidence | None:
+    async def _evidence(self, task: Task, result: bytes) -> ResultEvidence | None:
         inputs = {one.name: await self._results.read(one.digest, one.size_bytes) for one in task.inputs}
         there = {name: body for name, body in inputs.items() if body is not None}
         secret = self._random(SECRET_BYTES)
-        return Evidence(task, there, result, secret) if len(there) == len(inputs) else None
+        return ResultEvidence(task, there, result, secret) if len(there) == len(inputs) else None
 
     async def _content(self, task: Task, receipt: Receipt) -> bytes | None:
         """What was left, where it is small enough to be read."""

@@ -7,7 +7,7 @@ from tidemill.core.events.log import Event
 
 
 @dataclass(frozen=True)
-class OfAccount:
+class AccountSubject:
     """What events about one account share."""
 
     account_id: UUID
@@ -22,36 +22,36 @@ class OfAccount:
 
 
 @dataclass(frozen=True)
-class PoolSetUp(OfAccount, Event, kind="pool.set_up", audited=True):
+class PoolSetUp(AccountSubject, Event, kind="pool.set_up", audited=True):
     """The first operator used the set-up link."""
 
 
 @dataclass(frozen=True)
-class AccountMade(OfAccount, Event, kind="account.made", audited=True):
+class AccountMade(AccountSubject, Event, kind="account.made", audited=True):
     """Somebody confirmed their address, and has an account."""
 
     roles: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class AccountDeleted(OfAccount, Event, kind="account.deleted", audited=True):
+class AccountDeleted(AccountSubject, Event, kind="account.deleted", audited=True):
     """Its owner deleted an account."""
 
 
 @dataclass(frozen=True)
-class AddressChanged(OfAccount, Event, kind="account.address_changed", audited=True):
+class AddressChanged(AccountSubject, Event, kind="account.address_changed", audited=True):
     """An account has another e-mail address."""
 
 
 @dataclass(frozen=True)
-class PasswordChanged(OfAccount, Event, kind="account.password_changed", audited=True):
+class PasswordChanged(AccountSubject, Event, kind="account.password_changed", audited=True):
     """An account has another password: its owner changed it, or reset it by mail."""
 
     how: str
 
 
 @dataclass(frozen=True)
-class RolesChanged(OfAccount, Event, kind="account.roles_changed", audited=True):
+class RolesChanged(AccountSubject, Event, kind="account.roles_changed", audited=True):
     """An account has other roles."""
 
     roles: tuple[str, ...]
@@ -60,7 +60,7 @@ class RolesChanged(OfAccount, Event, kind="account.roles_changed", audited=True)
 
 
 @dataclass(frozen=True)
-class KycChanged(OfAccount, Event, kind="account.kyc_changed", audited=True):
+class KycChanged(AccountSubject, Event, kind="account.kyc_changed", audited=True):
     """A provider asked to be verified, or an operator decided."""
 
     state: str
@@ -69,7 +69,7 @@ class KycChanged(OfAccount, Event, kind="account.kyc_changed", audited=True):
 
 
 @dataclass(frozen=True)
-class AccountBlocked(OfAccount, Event, kind="account.blocked", audited=True):
+class AccountBlocked(AccountSubject, Event, kind="account.blocked", audited=True):
     """An operator blocked an account, or unblocked it."""
 
     blocked: bool
@@ -78,7 +78,7 @@ class AccountBlocked(OfAccount, Event, kind="account.blocked", audited=True):
 
 
 @dataclass(frozen=True)
-class LoggedIn(OfAccount, Event, kind="session.began", audited=True):
+class LoggedIn(AccountSubject, Event, kind="session.began", audited=True):
     """Somebody logged in."""
 
     session_id: UUID
@@ -105,7 +105,7 @@ class LoginFailed(Event, kind="session.login_failed", audited=True):
 
 
 @dataclass(frozen=True)
-class SessionsEnded(OfAccount, Event, kind="session.ended", audited=True):
+class SessionsEnded(AccountSubject, Event, kind="session.ended", audited=True):
     """Sessions of an account ended."""
 
     sessions: tuple[str, ...]
@@ -113,7 +113,7 @@ class SessionsEnded(OfAccount, Event, kind="session.ended", audited=True):
 
 
 @dataclass(frozen=True)
-class SessionMoved(OfAccount, Event, kind="session.moved", audited=True):
+class SessionMoved(AccountSubject, Event, kind="session.moved", audited=True):
     """A session goes on from another browser or network."""
 
     session_id: UUID
@@ -122,7 +122,7 @@ class SessionMoved(OfAccount, Event, kind="session.moved", audited=True):
 
 
 @dataclass(frozen=True)
-class SecondFactorChanged(OfAccount, Event, kind="account.second_factor_changed", audited=True):
+class SecondFactorChanged(AccountSubject, Event, kind="account.second_factor_changed", audited=True):
     """The second factor was switched on or removed, or has new recovery codes."""
 
     what: str
@@ -130,14 +130,14 @@ class SecondFactorChanged(OfAccount, Event, kind="account.second_factor_changed"
 
 
 @dataclass(frozen=True)
-class RecoveryCodeUsed(OfAccount, Event, kind="account.recovery_code_used", audited=True):
+class RecoveryCodeUsed(AccountSubject, Event, kind="account.recovery_code_used", audited=True):
     """Somebody logged in with a recovery code."""
 
     left: int
 
 
 @dataclass(frozen=True)
-class KeyMade(OfAccount, Event, kind="key.made", audited=True):
+class KeyMade(AccountSubject, Event, kind="key.made", audited=True):
     """An API key was made; after a rotation it names the one it replaces."""
 
     key_id: UUID
@@ -149,7 +149,7 @@ class KeyMade(OfAccount, Event, kind="key.made", audited=True):
 
 
 @dataclass(frozen=True)
-class KeyRevoked(OfAccount, Event, kind="key.revoked", audited=True):
+class KeyRevoked(AccountSubject, Event, kind="key.revoked", audited=True):
     """An API key was revoked."""
 
     key_id: UUID

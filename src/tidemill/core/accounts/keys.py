@@ -23,7 +23,7 @@ _MARK = "tm_"
 _PREFIX = 11
 _WRITTEN = re.compile(r"tm_[a-z2-7]{64}")
 
-Network = IPv4Network | IPv6Network
+IpNetwork = IPv4Network | IPv6Network
 
 
 class KeyRefusal(Refusal):
@@ -67,7 +67,7 @@ class ApiKey:
     successor_id: UUID | None = None
 
 
-def written(entropy: bytes) -> str:
+def write_key(entropy: bytes) -> str:
     """A new key as it is shown, once. Lower-case letters and digits, so that it can be read aloud."""
     return _MARK + base64.b32encode(entropy).decode().lower()
 
@@ -86,7 +86,7 @@ def key_sha256(key: str) -> bytes:
     return hashlib.sha256(key.encode()).digest()
 
 
-def usable(key: ApiKey, address: str, now: Instant) -> KeyRefusal | None:
+def refused_key_use(key: ApiKey, address: str, now: Instant) -> KeyRefusal | None:
     if key.revoked_at is not None and now >= key.revoked_at:
         return KeyRefusal.KEY_UNKNOWN
     if key.expires_at is not None and now >= key.expires_at:
@@ -94,7 +94,7 @@ def usable(key: ApiKey, address: str, now: Instant) -> KeyRefusal | None:
     return None if not key.networks or _within(address, key.networks) else KeyRefusal.KEY_NOT_FROM_HERE
 
 
-def checked_key(
+def refused_key(
     *, name: str, role: Role, scopes: frozenset[Scope], expires_at: Instant | None, held: frozenset[Role], now: Instant
 ) -> KeyRefusal | None:
     """Why an account with these roles may not have such a key."""
@@ -115,7 +115,7 @@ def parse_networks(texts: list[str]) -> tuple[str, ...] | KeyRefusal:
     if any("%" in text for text in texts):
         return KeyRefusal.KEY_NETWORKS_MALFORMED
     try:
-        networks: list[Network] = [ip_network(text.strip(), strict=False) for text in texts]
+        networks: list[IpNetwork] = [ip_network(text.strip(), strict=False) for text in texts]
     except ValueError:
         return KeyRefusal.KEY_NETWORKS_MALFORMED
     return tuple(map(str, networks)) if len(networks) <= NETWORKS_MAX else KeyRefusal.KEY_NETWORKS_MALFORMED

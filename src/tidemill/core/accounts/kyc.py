@@ -31,5 +31,5 @@ DECISIONS: Mapping[Kyc, frozenset[Kyc]] = {
 """What an operator may do."""
 
 
-def moved(state: Kyc, wanted: Kyc, table: Mapping[Kyc, frozenset[Kyc]]) -> Kyc | KycRefusal:
+def next_kyc(state: Kyc, wanted: Kyc, table: Mapping[Kyc, frozenset[Kyc]]) -> Kyc | KycRefusal:
     return wanted if wanted in table.get(state, frozenset()) else KycRefusal.KYC_STATE

@@ -32,7 +32,7 @@ class PermissionRefusal(Refusal):
     FRESH_LOGIN_NEEDED = "Enter your password again (POST /api/v1/auth/reauthenticate), then repeat this."
 
 
-class Whose(Enum):
+class ObjectScope(Enum):
     """On which objects a route acts."""
 
     NOBODYS = "nobody's"
@@ -42,11 +42,11 @@ class Whose(Enum):
 
 
 @dataclass(frozen=True)
-class Rule:
+class RouteRule:
     """One row of the table. Without roles everybody may, also a stranger."""
 
     roles: frozenset[Role] | None
-    whose: Whose
+    whose: ObjectScope
     scope: Scope | None = None
     fresh: bool = False
     before_set_up: bool = False
@@ -57,31 +57,31 @@ class Rule:
 _ANY_ACCOUNT = frozenset(Role)
 _OPERATORS = frozenset({Role.OPERATOR})
 
-PLAIN = Rule(None, Whose.NOBODYS, before_set_up=True, unguarded=True)
-OPEN = Rule(None, Whose.NOBODYS)
-ALWAYS_OPEN = Rule(None, Whose.NOBODYS, before_set_up=True)
-OWN = Rule(_ANY_ACCOUNT, Whose.OWN)
-OWN_READ = Rule(_ANY_ACCOUNT, Whose.OWN, Scope.ACCOUNT_READ)
-OWN_FRESH = Rule(_ANY_ACCOUNT, Whose.OWN, fresh=True)
-TOKENS_READ = Rule(_ANY_ACCOUNT, Whose.OWN, Scope.NODES_READ)
-TOKENS_WRITE = Rule(_ANY_ACCOUNT, Whose.OWN, Scope.NODES_WRITE)
-NODES_READ = Rule(_ANY_ACCOUNT, Whose.OWN_OR_ALL, Scope.NODES_READ)
-NODES_WRITE = Rule(_ANY_ACCOUNT, Whose.OWN_OR_ALL, Scope.NODES_WRITE)
-ARTEFACTS_READ = Rule(_ANY_ACCOUNT, Whose.OWN_OR_ALL, Scope.ARTEFACTS_READ)
-ARTEFACTS_WRITE = Rule(_ANY_ACCOUNT, Whose.OWN_OR_ALL, Scope.ARTEFACTS_WRITE)
-UPLOADS = Rule(_ANY_ACCOUNT, Whose.OWN, Scope.ARTEFACTS_WRITE, nodes=True)
-ONLY_NODES = Rule(frozenset(), Whose.NOBODYS, nodes=True)
-JOBS_READ = Rule(_ANY_ACCOUNT, Whose.OWN_OR_ALL, Scope.JOBS_READ)
-JOBS_WRITE = Rule(_ANY_ACCOUNT, Whose.OWN_OR_ALL, Scope.JOBS_WRITE)
-JOBS_ORDER = Rule(_ANY_ACCOUNT, Whose.OWN, Scope.JOBS_WRITE)
-MARKET_READ = Rule(_ANY_ACCOUNT, Whose.ALL, Scope.JOBS_READ)
-MODELS_READ = Rule(_ANY_ACCOUNT, Whose.ALL, Scope.ARTEFACTS_READ)
-OPERATOR_READ = Rule(_OPERATORS, Whose.ALL, Scope.POOL_READ)
-OPERATOR_WRITE = Rule(_OPERATORS, Whose.ALL, Scope.POOL_WRITE)
-OPERATOR_PERSON = Rule(_OPERATORS, Whose.ALL)
-OPERATOR_FRESH = Rule(_OPERATORS, Whose.ALL, fresh=True)
+PLAIN = RouteRule(None, ObjectScope.NOBODYS, before_set_up=True, unguarded=True)
+OPEN = RouteRule(None, ObjectScope.NOBODYS)
+ALWAYS_OPEN = RouteRule(None, ObjectScope.NOBODYS, before_set_up=True)
+OWN = RouteRule(_ANY_ACCOUNT, ObjectScope.OWN)
+OWN_READ = RouteRule(_ANY_ACCOUNT, ObjectScope.OWN, Scope.ACCOUNT_READ)
+OWN_FRESH = RouteRule(_ANY_ACCOUNT, ObjectScope.OWN, fresh=True)
+TOKENS_READ = RouteRule(_ANY_ACCOUNT, ObjectScope.OWN, Scope.NODES_READ)
+TOKENS_WRITE = RouteRule(_ANY_ACCOUNT, ObjectScope.OWN, Scope.NODES_WRITE)
+NODES_READ = RouteRule(_ANY_ACCOUNT, ObjectScope.OWN_OR_ALL, Scope.NODES_READ)
+NODES_WRITE = RouteRule(_ANY_ACCOUNT, ObjectScope.OWN_OR_ALL, Scope.NODES_WRITE)
+ARTEFACTS_READ = RouteRule(_ANY_ACCOUNT, ObjectScope.OWN_OR_ALL, Scope.ARTEFACTS_READ)
+ARTEFACTS_WRITE = RouteRule(_ANY_ACCOUNT, ObjectScope.OWN_OR_ALL, Scope.ARTEFACTS_WRITE)
+UPLOADS = RouteRule(_ANY_ACCOUNT, ObjectScope.OWN, Scope.ARTEFACTS_WRITE, nodes=True)
+ONLY_NODES = RouteRule(frozenset(), ObjectScope.NOBODYS, nodes=True)
+JOBS_READ = RouteRule(_ANY_ACCOUNT, ObjectScope.OWN_OR_ALL, Scope.JOBS_READ)
+JOBS_WRITE = RouteRule(_ANY_ACCOUNT, ObjectScope.OWN_OR_ALL, Scope.JOBS_WRITE)
+JOBS_ORDER = RouteRule(_ANY_ACCOUNT, ObjectScope.OWN, Scope.JOBS_WRITE)
+MARKET_READ = RouteRule(_ANY_ACCOUNT, ObjectScope.ALL, Scope.JOBS_READ)
+MODELS_READ = RouteRule(_ANY_ACCOUNT, ObjectScope.ALL, Scope.ARTEFACTS_READ)
+OPERATOR_READ = RouteRule(_OPERATORS, ObjectScope.ALL, Scope.POOL_READ)
+OPERATOR_WRITE = RouteRule(_OPERATORS, ObjectScope.ALL, Scope.POOL_WRITE)
+OPERATOR_PERSON = RouteRule(_OPERATORS, ObjectScope.ALL)
+OPERATOR_FRESH = RouteRule(_OPERATORS, ObjectScope.ALL, fresh=True)
 
-RULES: Mapping[str, Rule] = {
+RULES: Mapping[str, RouteRule] = {
     "GET /": PLAIN,
     "GET /account": PLAIN,
     "GET /confirm": PLAIN,
@@ -96,7 +96,7 @@ RULES: Mapping[str, Rule] = {
     "GET /api/v1/openapi.json": ALWAYS_OPEN,
     "GET /metrics": ALWAYS_OPEN,
     "POST /api/v1/setup": ALWAYS_OPEN,
-    "GET /api/v1/events": Rule(None, Whose.OWN, Scope.EVENTS_READ),
+    "GET /api/v1/events": RouteRule(None, ObjectScope.OWN, Scope.EVENTS_READ),
     # Showing who one is
     "POST /api/v1/auth/register": OPEN,
     "POST /api/v1/auth/confirm": OPEN,
@@ -114,7 +114,7 @@ RULES: Mapping[str, Rule] = {
     "POST /api/v1/account/address": OWN_FRESH,
     "POST /api/v1/account/language": OWN,
     "POST /api/v1/account/roles": OWN_FRESH,
-    "POST /api/v1/account/kyc": Rule(frozenset({Role.PROVIDER}), Whose.OWN),
+    "POST /api/v1/account/kyc": RouteRule(frozenset({Role.PROVIDER}), ObjectScope.OWN),
     "GET /api/v1/account/logins": OWN_READ,
     "GET /api/v1/account/sessions": OWN_READ,
     "POST /api/v1/account/sessions/end-others": OWN,
@@ -206,7 +206,7 @@ RULES: Mapping[str, Rule] = {
 }
 
 
-def refused(rule: Rule, caller: Caller, now: Instant, fresh_us: int) -> PermissionRefusal | None:
+def why_forbidden(rule: RouteRule, caller: Caller, now: Instant, fresh_us: int) -> PermissionRefusal | None:
     """Why this caller may not use a route with this rule; None if they may."""
     if caller.credential is Credential.NODE:
         return None if rule.nodes else PermissionRefusal.NOT_FOR_NODES
@@ -216,7 +216,7 @@ def refused(rule: Rule, caller: Caller, now: Instant, fresh_us: int) -> Permissi
         return PermissionRefusal.UNAUTHENTICATED
     if refusal := _role_missing(rule.roles, caller) or _narrowed(rule, caller):
         return refusal
-    if rule.whose is Whose.OWN and caller.account_id is None:
+    if rule.whose is ObjectScope.OWN and caller.account_id is None:
         return PermissionRefusal.SESSION_NEEDED
     stale = rule.fresh and caller.credential is Credential.SESSION and now - caller.fresh_at > fresh_us
     return PermissionRefusal.FRESH_LOGIN_NEEDED if stale else None
@@ -230,7 +230,7 @@ def _role_missing(roles: frozenset[Role], caller: Caller) -> PermissionRefusal |
     return PermissionRefusal.SECOND_FACTOR_REQUIRED if roles == _OPERATORS and not caller.is_operator else None
 
 
-def _narrowed(rule: Rule, caller: Caller) -> PermissionRefusal | None:
+def _narrowed(rule: RouteRule, caller: Caller) -> PermissionRefusal | None:
     """What an API key may not do though its account may. What is open to strangers is open to keys."""
     if caller.scopes is None or (rule.roles is None and rule.scope is None):
         return None

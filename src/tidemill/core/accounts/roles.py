@@ -5,7 +5,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.events.log import Reader
+from tidemill.core.events.log import EventReader
 
 NEVER = Instant(0)
 
@@ -75,9 +75,9 @@ class Caller:
         return self.second_factor or self.credential is not Credential.SESSION
 
     @property
-    def reader(self) -> Reader:
+    def reader(self) -> EventReader:
         """What they may read of the log of events."""
-        return Reader(self.is_operator, self.account_id)
+        return EventReader(self.is_operator, self.account_id)
 
 
 STRANGER = Caller(name="stranger", credential=Credential.NOTHING)

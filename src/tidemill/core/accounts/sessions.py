@@ -21,7 +21,7 @@ class SessionRefusal(Refusal):
     UNKNOWN_SESSION = "There is no such session: it may have ended already."
 
 
-class Ended(StrEnum):
+class SessionEnd(StrEnum):
     """Why a session ended."""
 
     LOGGED_OUT = "logged_out"
@@ -45,7 +45,7 @@ class Binding(StrEnum):
 
 
 @dataclass(frozen=True)
-class Device:
+class SessionOrigin:
     """Where a request comes from."""
 
     address: str
@@ -86,32 +86,32 @@ class Session:
     seen_at: Instant
     fresh_at: Instant
     expires_at: Instant
-    device: Device
+    device: SessionOrigin
     remember: bool
     second_factor: bool
     ended_at: Instant | None
     ended_why: str | None
 
 
-def over(session: Session, rules: SessionRules, now: Instant) -> Ended | None:
+def end_of(session: Session, rules: SessionRules, now: Instant) -> SessionEnd | None:
     """Whether a session that nobody ended is over by itself. A remembered one may be idle for as long as it lasts."""
     if now >= session.expires_at:
-        return Ended.EXPIRED
+        return SessionEnd.EXPIRED
     if not session.remember and now - session.seen_at >= rules.idle_us:
-        return Ended.IDLE
+        return SessionEnd.IDLE
     return None
 
 
-def moved(session: Session, device: Device) -> bool:
+def has_moved(session: Session, device: SessionOrigin) -> bool:
     return (session.device.user_agent, session.device.network) != (device.user_agent, device.network)
 
 
 def refresh_outcome(
-    session: Session, rules: SessionRules, device: Device, *, used_before: bool, now: Instant
-) -> Ended | None:
+    session: Session, rules: SessionRules, device: SessionOrigin, *, used_before: bool, now: Instant
+) -> SessionEnd | None:
     """What a refresh token does to its session: ends it, or (None) goes on with the next token."""
     if used_before:
-        return Ended.REUSED
-    if ended := over(session, rules, now):
+        return SessionEnd.REUSED
+    if ended := end_of(session, rules, now):
         return ended
-    return Ended.MOVED if rules.binding is Binding.STRICT and moved(session, device) else None
+    return SessionEnd.MOVED if rules.binding is Binding.STRICT and has_moved(session, device) else None

@@ -28,7 +28,7 @@ class NodeCaller:
 
 
 @dataclass(frozen=True)
-class Need:
+class NodeNeed:
     """An attempt that names the artefact: which node holds its lease, and until when."""
 
     node_id: UUID
@@ -36,7 +36,7 @@ class Need:
 
 
 def refused_reading(
-    artefact: Artefact, caller: AccountCaller | NodeCaller, needs: Collection[Need], now: Instant
+    artefact: Artefact, caller: AccountCaller | NodeCaller, needs: Collection[NodeNeed], now: Instant
 ) -> ArtefactRefusal | None:
     """Why a caller may not read an artefact; None if it may."""
     if isinstance(caller, AccountCaller):
@@ -44,7 +44,7 @@ def refused_reading(
     return refused_node(caller.node_id, needs, now)
 
 
-def refused_node(node_id: UUID, needs: Collection[Need], now: Instant) -> ArtefactRefusal | None:
+def refused_node(node_id: UUID, needs: Collection[NodeNeed], now: Instant) -> ArtefactRefusal | None:
     """The same for a node that knows nothing but a digest, with the needs for it."""
     is_needed = any(need.node_id == node_id and now < need.leased_until for need in needs)
     return None if is_needed else ArtefactRefusal.UNKNOWN_ARTEFACT

@@ -19,7 +19,7 @@ _LENGTH_MAX_DIGITS = 18
 
 
 @dataclass(frozen=True)
-class Described:
+class UploadDescription:
     """An upload as its sender describes it. With an attempt it is that attempt's result."""
 
     name: str
@@ -28,7 +28,7 @@ class Described:
     attempt_id: UUID | None = None
 
 
-def read_metadata(header: str, *, by_node: bool) -> Described | ArtefactRefusal | UploadRefusal:
+def read_metadata(header: str, *, by_node: bool) -> UploadDescription | ArtefactRefusal | UploadRefusal:
     """What was said, if all of it can be understood."""
     said = _pairs(header)
     if said is None:
@@ -43,10 +43,10 @@ def read_metadata(header: str, *, by_node: bool) -> Described | ArtefactRefusal 
         return UploadRefusal.UPLOAD_METADATA_MALFORMED
     assert isinstance(name, str)
     assert not isinstance(expected, Refusal)
-    return Described(name, purpose, expected, attempt_id)
+    return UploadDescription(name, purpose, expected, attempt_id)
 
 
-def written_metadata(**said: str) -> str:
+def write_metadata(**said: str) -> str:
     """The header that says this."""
     return ",".join(f"{key} {base64.b64encode(value.encode()).decode()}" for key, value in said.items())
 

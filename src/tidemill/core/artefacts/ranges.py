@@ -11,15 +11,15 @@ from tidemill.core.artefacts.refusals import ArtefactRefusal
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})", re.ASCII)
 
 
-def tag(digest: Digest) -> str:
+def etag(digest: Digest) -> str:
     """An artefact's ETag. Its bytes never change, so their digest is as strong a one as there can be."""
     return f'"{digest}"'
 
 
-def has_it(digest: Digest, if_none_match: str | None) -> bool:
+def has_bytes(digest: Digest, if_none_match: str | None) -> bool:
     """Whether the caller has the bytes already."""
     given = [one.strip().removeprefix("W/") for one in (if_none_match or "").split(",")]
-    return "*" in given or tag(digest) in given
+    return "*" in given or etag(digest) in given
 
 
 def asked_range(
@@ -27,7 +27,7 @@ def asked_range(
 ) -> tuple[int, int] | ArtefactRefusal | None:
     """First byte and end of the range; None for the whole."""
     match = _RANGE.fullmatch((wish or "").strip())
-    if match is None or match[0] == "bytes=-" or (if_range is not None and if_range.strip() != tag(digest)):
+    if match is None or match[0] == "bytes=-" or (if_range is not None and if_range.strip() != etag(digest)):
         return None
     first, last = match[1], match[2]
     if not first:

@@ -18,7 +18,7 @@ SMALLEST_BYTES = 4096
 
 
 @dataclass(frozen=True)
-class Room:
+class StorageRoom:
     """What an account has kept, what its uploads under way will need, and what it may keep in all.
 
     `leaving_bytes` were deleted by it, and are still in storage.
@@ -38,7 +38,7 @@ class Room:
 class OverQuota:
     """A refusal with its figures."""
 
-    room: Room
+    room: StorageRoom
     wanted_bytes: int
     refusal: ArtefactRefusal = ArtefactRefusal.ARTEFACT_QUOTA_REACHED
 
@@ -71,7 +71,7 @@ def counted_bytes(size_bytes: int) -> int:
 
 
 def refused_room(
-    room: Room, wanted_bytes: int, size_max_bytes: int
+    room: StorageRoom, wanted_bytes: int, size_max_bytes: int
 ) -> OverQuota | ArtefactRefusal | UploadRefusal | None:
     """Why an account may not begin an upload of this length; None if it may."""
     if wanted_bytes < 0:

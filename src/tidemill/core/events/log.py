@@ -74,7 +74,7 @@ KINDS: dict[str, type[Event]] = {}
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedEvent:
     """An event as the log holds it."""
 
     cursor: Cursor
@@ -88,14 +88,14 @@ class Recorded:
 
 
 @dataclass(frozen=True)
-class Reader:
+class EventReader:
     """Who asks: an operator, an account, or (neither) a stranger."""
 
     operator: bool = False
     account_id: UUID | None = None
 
 
-def may_read(reader: Reader, event: Recorded) -> bool:
+def may_read(reader: EventReader, event: RecordedEvent) -> bool:
     return reader.operator or event.public or (reader.account_id is not None and reader.account_id in event.accounts)
 
 
@@ -143,7 +143,7 @@ class SwitchThrown(Event, kind="pool.switch_thrown", public=True, audited=True):
 
 
 @dataclass(frozen=True)
-class HeadPublished(Event, kind="audit.head_published", public=True):
+class TrailTipPublished(Event, kind="audit.head_published", public=True):
     """The head of the audit trail, for everybody to keep: what came before it cannot be changed unnoticed."""
 
     number: int

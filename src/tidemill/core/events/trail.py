@@ -14,7 +14,7 @@ from itertools import chain
 from uuid import UUID
 
 from tidemill.core.clock import Instant, as_datetime
-from tidemill.core.events.log import LOG_START, Cursor, PoolRestored, Recorded
+from tidemill.core.events.log import LOG_START, Cursor, PoolRestored, RecordedEvent
 
 _DOMAIN = "tidemill audit trail 1"
 _NEIGHBOURS = 1_000
@@ -22,7 +22,7 @@ _NEIGHBOURS = 1_000
 
 
 @dataclass(frozen=True)
-class Head:
+class TrailTip:
     """The end of a chain: whoever keeps it can tell later whether everything up to it is as it was."""
 
     number: int
@@ -33,7 +33,7 @@ class Head:
         return f"{self.number}:{self.sha256.hex()}"
 
 
-NO_ACTS = Head(0, bytes(32), None)
+NO_ACTS = TrailTip(0, bytes(32), None)
 """The head of a trail with nothing in it."""
 
 
@@ -52,8 +52,8 @@ class Act:
     sha256: bytes
 
     @property
-    def head(self) -> Head:
-        return Head(self.number, self.sha256, self.at)
+    def head(self) -> TrailTip:
+        return TrailTip(self.number, self.sha256, self.at)
 
 
 class Damage(StrEnum):
@@ -92,7 +92,7 @@ def digest(act: Act) -> bytes:
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).digest()
 
 
-def chained(head: Head, events: Iterable[Recorded]) -> Sequence[Act]:
+def chain_events(head: TrailTip, events: Iterable[RecordedEvent]) -> Sequence[Act]:
     """The acts that continue a chain behind its head, one for each event."""
     acts: list[Act] = []
     for event in events:
@@ -105,16 +105,18 @@ def chained(head: Head, events: Iterable[Recorded]) -> Sequence[Act]:
     return acts
 
 
-class Verification:
+class TrailVerifier:
     """Takes the acts of a trail in their order, and tells the first flaw. Keeps nothing but the last act.
 
     Heads that are `demanded` must be in the trail. Those that are `expected` may be missing where the trail itself
     says that a backup was restored after them; they are then `lost`. A `partial` trail begins anywhere.
     """
 
-    def __init__(self, *, demanded: Iterable[Head] = (), expected: Iterable[Head] = (), partial: bool = False) -> None:
+    def __init__(
+        self, *, demanded: Iterable[TrailTip] = (), expected: Iterable[TrailTip] = (), partial: bool = False
+    ) -> None:
         self.head = NO_ACTS
-        self.lost: list[Head] = []
+        self.lost: list[TrailTip] = []
         self._demanded = frozenset(demanded)
         self._heads = sorted({*self._demanded, *expected}, key=lambda head: head.number, reverse=True)
         self._partial = partial
@@ -149,7 +151,7 @@ class Verification:
 
     def _begin_at(self, act: Act) -> Flaw | None:
         """What came before this act is not here, so nothing can be said of its heads, except of the last."""
-        self.head = Head(act.number - 1, act.previous, None)
+        self.head = TrailTip(act.number - 1, act.previous, None)
         while self._heads and self._heads[-1].number < act.number:
             head = self._heads.pop()
             if head.number == self.head.number and head.sha256 != act.previous:
@@ -159,18 +161,18 @@ class Verification:
                 return Flaw(Damage.REMOVED, head.number, sentence)
         return None
 
-    def _excused(self, head: Head) -> bool:
+    def _excused(self, head: TrailTip) -> bool:
         if head in self._demanded or not self._restores_after(head):
             return False
         self.lost.append(head)
         return True
 
-    def _restores_after(self, head: Head) -> list[Act]:
+    def _restores_after(self, head: TrailTip) -> list[Act]:
         return [
             act for act in self._restores if head.at is not None and head.at <= act.at and head.number >= act.number
         ]
 
-    def _unlike(self, head: Head) -> Flaw:
+    def _unlike(self, head: TrailTip) -> Flaw:
         seen = f"Act {head.number} is not the one that was published as {head.sha256.hex()}"
         return Flaw(
             Damage.REWRITTEN,
@@ -178,13 +180,13 @@ class Verification:
             f"{seen}: it, or something before it, was written anew.{self._of_restores(head)}",
         )
 
-    def _of_restores(self, head: Head) -> str:
+    def _of_restores(self, head: TrailTip) -> str:
         """A head that was demanded may be gone for a reason that the trail knows; say it."""
         told = [act for act in self._restores if head.number >= act.number]
         return "".join(f" Act {act.number} says that a backup was restored at {_time(act)}." for act in told)
 
 
-def _break(last: Head, last_cursor: Cursor, act: Act) -> Flaw | None:
+def _break(last: TrailTip, last_cursor: Cursor, act: Act) -> Flaw | None:
     """How an act does not continue the chain."""
     whole = digest(act) == act.sha256 and "\n" not in act.kind + act.body
     if flaw := _misplaced(last, act, whole=whole):
@@ -198,7 +200,7 @@ def _break(last: Head, last_cursor: Cursor, act: Act) -> Flaw | None:
     return None
 
 
-def _misplaced(last: Head, act: Act, *, whole: bool) -> Flaw | None:
+def _misplaced(last: TrailTip, act: Act, *, whole: bool) -> Flaw | None:
     """How an act is not where it belongs."""
     expected = last.number + 1
     if not whole and (written := _written_as(act, expected)) is not None:
@@ -212,7 +214,7 @@ def _misplaced(last: Head, act: Act, *, whole: bool) -> Flaw | None:
     return None
 
 
-def _broken_between(last: Head, act: Act) -> Flaw:
+def _broken_between(last: TrailTip, act: Act) -> Flaw:
     """Two acts that are each whole and do not fit: the earlier one was exchanged, or the chain has no beginning."""
     if last.number == 0:
         return Flaw(Damage.REMOVED, act.number, f"Act {act.number} continues a chain whose beginning is not here.")

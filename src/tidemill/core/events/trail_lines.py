@@ -10,7 +10,7 @@ from uuid import UUID
 
 from tidemill.core.clock import Instant, as_datetime, as_instant
 from tidemill.core.events.log import Cursor
-from tidemill.core.events.trail import Act, Head
+from tidemill.core.events.trail import Act, TrailTip
 
 _HEAD = re.compile(r"(?P<number>[1-9][0-9]{0,18})[: ](?P<sha256>[0-9a-f]{64})(?: (?P<at>\S+))?", re.ASCII)
 
@@ -40,14 +40,14 @@ def act_of(line: str) -> Act | None:
         return None
 
 
-def head_line(head: Head) -> str:
+def tip_line(head: TrailTip) -> str:
     """Number, hash and time, as the file of published heads has them."""
     assert head.at is not None, "only a trail with acts in it has a head to publish"
     return f"{head.number} {head.sha256.hex()} {_text(head.at)}"
 
 
-def head_of(text: str) -> Head | None:
-    """A head as `head_line` or an operator (NUMBER:SHA256) writes it; None for anything else."""
+def tip_of(text: str) -> TrailTip | None:
+    """A head as `tip_line` or an operator (NUMBER:SHA256) writes it; None for anything else."""
     match = _HEAD.fullmatch(text.strip())
     if match is None:
         return None
@@ -55,7 +55,7 @@ def head_of(text: str) -> Head | None:
         at = None if match["at"] is None else _instant(match["at"])
     except (ValueError, TypeError, OverflowError):
         return None
-    return Head(int(match["number"]), bytes.fromhex(match["sha256"]), at)
+    return TrailTip(int(match["number"]), bytes.fromhex(match["sha256"]), at)
 
 
 def _act(fields: dict[str, str]) -> Act | None:

@@ -33,7 +33,7 @@ def fits(path: PurePosixPath) -> bool:
     return is_sound and _divided(path) is not None
 
 
-def head(path: PurePosixPath, size_bytes: int) -> bytes:
+def file_header(path: PurePosixPath, size_bytes: int) -> bytes:
     """What stands before a file's content. Files come in the order of `in_order`."""
     divided = _divided(path)
     assert fits(path), "whoever makes an archive asks whether its names fit"
@@ -72,7 +72,7 @@ def archived_bytes(sizes_bytes: Iterable[int]) -> int:
 def archive(files: Mapping[PurePosixPath, bytes]) -> bytes:
     """A small archive, made at once."""
     entries = ((path, files[path]) for path in in_order(files))
-    return b"".join(head(path, len(body)) + body + padding(len(body)) for path, body in entries) + END
+    return b"".join(file_header(path, len(body)) + body + padding(len(body)) for path, body in entries) + END
 
 
 def read_archive(archived: bytes) -> dict[PurePosixPath, bytes] | ResultFilesRefusal:

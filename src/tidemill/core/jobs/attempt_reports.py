@@ -5,7 +5,7 @@ from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 
-class OfAttempt(NamedTuple):
+class AttemptLease(NamedTuple):
     """Which attempt, under which lease."""
 
     attempt_id: UUID
@@ -13,37 +13,37 @@ class OfAttempt(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
-    of: OfAttempt
+class AcceptReport:
+    of: AttemptLease
 
 
 @dataclass(frozen=True, slots=True)
-class Declined:
-    of: OfAttempt
+class DeclineReport:
+    of: AttemptLease
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    of: OfAttempt
+class ProgressReport:
+    of: AttemptLease
     share_ppm: int
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class OutputReport:
     """Lines of a task's output, the first of which has this number."""
 
-    of: OfAttempt
+    of: AttemptLease
     first: int
     lines: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Receipts:
+class ReceiptsReport:
     """A batch of receipts under one signature, as it was sent."""
 
     batch: bytes
     signature: bytes
 
 
-WorkSaid: TypeAlias = Accepted | Declined | Progress | Lines | Receipts
+AttemptReport: TypeAlias = AcceptReport | DeclineReport | ProgressReport | OutputReport | ReceiptsReport

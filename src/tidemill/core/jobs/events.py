@@ -7,7 +7,7 @@ from tidemill.core.events.log import Event
 
 
 @dataclass(frozen=True)
-class OfJob:
+class JobSubject:
     """What events about one job share: whose it is, and which."""
 
     account_id: UUID
@@ -23,7 +23,7 @@ class OfJob:
 
 
 @dataclass(frozen=True)
-class JobQuoted(OfJob, Event, kind="job.quoted"):
+class JobQuoted(JobSubject, Event, kind="job.quoted"):
     """A job has a price, from the least to the most that it can cost."""
 
     work: str
@@ -33,7 +33,7 @@ class JobQuoted(OfJob, Event, kind="job.quoted"):
 
 
 @dataclass(frozen=True)
-class JobConfirmed(OfJob, Event, kind="job.confirmed"):
+class JobConfirmed(JobSubject, Event, kind="job.confirmed"):
     """A customer confirmed a quote: its upper end is held, and its tasks wait for nodes."""
 
     tasks: int
@@ -42,7 +42,7 @@ class JobConfirmed(OfJob, Event, kind="job.confirmed"):
 
 
 @dataclass(frozen=True)
-class JobExtended(OfJob, Event, kind="job.extended"):
+class JobExtended(JobSubject, Event, kind="job.extended"):
     """A job has more time, or a larger budget. None is what was left as it was."""
 
     deadline_at_us: int | None
@@ -50,7 +50,7 @@ class JobExtended(OfJob, Event, kind="job.extended"):
 
 
 @dataclass(frozen=True)
-class JobEnded(OfJob, Event, kind="job.ended"):
+class JobEnded(JobSubject, Event, kind="job.ended"):
     """A job's last task has ended, or a job that was never confirmed was called off."""
 
     state: str

@@ -21,7 +21,7 @@ class JobState(StrEnum):
     EXPIRED = "expired"
 
 
-class Closing(StrEnum):
+class ClosingReason(StrEnum):
     """Why a job wants no more of its tasks."""
 
     CALLED_OFF = "called_off"
@@ -58,27 +58,27 @@ JOBS: Mapping[tuple[JobState, JobHappening], JobState] = {
     (JobState.QUOTED, JobHappening.CALLED_OFF): JobState.CANCELLED,
     (JobState.QUEUED, JobHappening.STARTED): JobState.RUNNING,
 }
-"""How a job gets to work. From then on it ends when its last task does: see `count`."""
+"""How a job gets to work. From then on it ends when its last task does: see `count_ends`."""
 
 _EFFECTS = {JobHappening.CONFIRMED: (JobEffect.HOLD, JobEffect.MAKE_TASKS)}
 
 _CLOSINGS = {
-    JobHappening.CALLED_OFF: Closing.CALLED_OFF,
-    JobHappening.TIME_UP: Closing.OUT_OF_TIME,
-    JobHappening.BUDGET_REACHED: Closing.OUT_OF_BUDGET,
+    JobHappening.CALLED_OFF: ClosingReason.CALLED_OFF,
+    JobHappening.TIME_UP: ClosingReason.OUT_OF_TIME,
+    JobHappening.BUDGET_REACHED: ClosingReason.OUT_OF_BUDGET,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class EndCounts:
     """How many tasks have ended, by how."""
 
     completed: int = 0
     failed: int = 0
     cancelled: int = 0
 
-    def __add__(self, more: "Ends") -> "Ends":
-        return Ends(self.completed + more.completed, self.failed + more.failed, self.cancelled + more.cancelled)
+    def __add__(self, more: "EndCounts") -> "EndCounts":
+        return EndCounts(self.completed + more.completed, self.failed + more.failed, self.cancelled + more.cancelled)
 
     @property
     def total(self) -> int:
@@ -91,8 +91,8 @@ class JobLife:
 
     state: JobState = JobState.DRAFT
     tasks: int = 0
-    ends: Ends = Ends()
-    closing: Closing | None = None
+    ends: EndCounts = EndCounts()
+    closing: ClosingReason | None = None
 
     @property
     def wants_tasks(self) -> bool:
@@ -114,12 +114,12 @@ def step(job: JobLife, happening: JobHappening) -> JobStep | None:
     return None
 
 
-def count(job: JobLife, ends: Ends) -> JobStep:
+def count_ends(job: JobLife, ends: EndCounts) -> JobStep:
     """Tasks have ended. When the last one has, so has the job."""
-    return counted(JobLife(job.state, job.tasks, job.ends + ends, job.closing))
+    return after_count(JobLife(job.state, job.tasks, job.ends + ends, job.closing))
 
 
-def counted(job: JobLife) -> JobStep:
+def after_count(job: JobLife) -> JobStep:
     """What a job is when its ends have been counted."""
     assert job.state in _CONFIRMED, "tasks end while their job goes on"
     assert job.ends.total <= job.tasks, "no task ends twice"
@@ -132,6 +132,6 @@ def _end(job: JobLife) -> JobState:
     """Everything that was wanted is there, or the reason why not."""
     if job.ends.completed == job.tasks:
         return JobState.COMPLETED
-    if job.closing is Closing.OUT_OF_TIME:
+    if job.closing is ClosingReason.OUT_OF_TIME:
         return JobState.EXPIRED
     return JobState.FAILED if job.closing is None else JobState.CANCELLED

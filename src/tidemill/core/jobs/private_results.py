@@ -11,49 +11,57 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tidemill.core.jobs.receipts import Receipt
-from tidemill.core.jobs.results import KEY_BYTES, Bound, ReaderKey, ResultRefusal, envelope, opened, opened_envelope
+from tidemill.core.jobs.results import (
+    KEY_BYTES,
+    ReaderKey,
+    ResultBinding,
+    ResultRefusal,
+    envelope,
+    opened,
+    opened_envelope,
+)
 
 
 @dataclass(frozen=True)
-class Held:
+class UnsealedResult:
     """What was found of a result: whether it is what was signed, and its plain bytes where they are few enough."""
 
     is_as_signed: bool
     content: bytes | None = None
 
 
-NOTHING = Held(is_as_signed=False)
+NOTHING = UnsealedResult(is_as_signed=False)
 
 
-def bound_of(receipt: Receipt) -> Bound:
-    return Bound(receipt.task_id, receipt.attempt_id, receipt.lease)
+def binding_of(receipt: Receipt) -> ResultBinding:
+    return ResultBinding(receipt.task_id, receipt.attempt_id, receipt.lease)
 
 
-def held_in(receipt: Receipt, sealed: Iterable[bytes], key: ReaderKey, most_bytes: int) -> Held:
+def unseal_result(receipt: Receipt, sealed: Iterable[bytes], key: ReaderKey, most_bytes: int) -> UnsealedResult:
     """Open a sealed result, whatever its size; at most so many bytes of it are kept."""
     own = _result_key(receipt, key)
     if isinstance(own, ResultRefusal):
         return NOTHING
     plain, kept = hashlib.sha256(), bytearray()
-    for piece in opened(sealed, own, bound_of(receipt)):
+    for piece in opened(sealed, own, binding_of(receipt)):
         if isinstance(piece, ResultRefusal):
             return NOTHING
         plain.update(piece)
         kept += piece[: most_bytes + 1 - len(kept)]
     if not hmac.compare_digest(plain.digest(), receipt.result_sha256):
         return NOTHING
-    return Held(is_as_signed=True, content=bytes(kept) if len(kept) <= most_bytes else None)
+    return UnsealedResult(is_as_signed=True, content=bytes(kept) if len(kept) <= most_bytes else None)
 
 
 def envelope_for(receipt: Receipt, key: ReaderKey, customer: bytes) -> bytes | None:
     """The key of a result for its customer. None where the pool could not open it either."""
     own = _result_key(receipt, key)
-    return None if isinstance(own, ResultRefusal) else envelope(own, customer, bound_of(receipt))
+    return None if isinstance(own, ResultRefusal) else envelope(own, customer, binding_of(receipt))
 
 
 def _result_key(receipt: Receipt, key: ReaderKey) -> bytes | ResultRefusal:
     """From the first envelope, which is the pool's."""
     own = receipt.envelopes[0] if receipt.envelopes else b""
-    found = opened_envelope(own, key.private, bound_of(receipt))
+    found = opened_envelope(own, key.private, binding_of(receipt))
     is_key = isinstance(found, bytes) and len(found) == KEY_BYTES
     return found if is_key else ResultRefusal.ENVELOPE_DOES_NOT_OPEN

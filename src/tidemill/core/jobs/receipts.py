@@ -15,7 +15,7 @@ from uuid import UUID
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import Instant
 from tidemill.core.ids import uuid_of
-from tidemill.core.merkle import HASH_BYTES, Tree, leaf_hash, shows
+from tidemill.core.merkle import HASH_BYTES, MerkleTree, is_leaf_of, leaf_hash
 from tidemill.core.refusals import Refusal
 from tidemill.core.signatures import Identity, is_signed
 
@@ -49,7 +49,7 @@ class ReceiptRefusal(Refusal):
     RECEIPT_NOT_INCLUDED = "This receipt is not in the batch that was signed: ask for its inclusion proof again."
 
 
-class Outcome(StrEnum):
+class AttemptOutcome(StrEnum):
     """How an attempt ended on its node."""
 
     DONE = "done"
@@ -75,7 +75,7 @@ class Receipt(NamedTuple):
     device_ms: int
     numeric_class: str
     proof: bytes
-    outcome: Outcome
+    outcome: AttemptOutcome
     exit_code: int
     reason: str
 
@@ -128,7 +128,7 @@ def read_receipt(encoded: bytes) -> Receipt | ReceiptRefusal:
     return receipt or ReceiptRefusal.RECEIPTS_MALFORMED
 
 
-def batch(receipts: Sequence[Receipt]) -> bytes:
+def batch_bytes(receipts: Sequence[Receipt]) -> bytes:
     """Receipts as they are sent. The sender cuts them so that a batch keeps to `BATCH_MAX_BYTES`."""
     leaves = [receipt_bytes(receipt) for receipt in receipts]
     made = _BATCH_HEAD.pack(_VERSION, len(leaves)) + b"".join(_LENGTH.pack(len(leaf)) + leaf for leaf in leaves)
@@ -137,11 +137,11 @@ def batch(receipts: Sequence[Receipt]) -> bytes:
     return made
 
 
-def signed(identity: Identity, sent: bytes) -> bytes:
+def sign_batch(identity: Identity, sent: bytes) -> bytes:
     """The node's signature of a batch."""
     leaves = _leaves(sent)
     assert leaves, "only a batch is signed"
-    return identity.sign(PURPOSE, *_statement(Tree(map(leaf_hash, leaves)).root, len(leaves)))
+    return identity.sign(PURPOSE, *_statement(MerkleTree(map(leaf_hash, leaves)).root, len(leaves)))
 
 
 def read_batch(sent: bytes, signature: bytes, node_key: bytes, node_id: UUID) -> tuple[Receipt, ...] | ReceiptRefusal:
@@ -149,7 +149,7 @@ def read_batch(sent: bytes, signature: bytes, node_key: bytes, node_id: UUID) ->
     leaves = _leaves(sent)
     if not leaves:
         return ReceiptRefusal.RECEIPTS_MALFORMED
-    if not is_signed(node_key, signature, PURPOSE, *_statement(Tree(map(leaf_hash, leaves)).root, len(leaves))):
+    if not is_signed(node_key, signature, PURPOSE, *_statement(MerkleTree(map(leaf_hash, leaves)).root, len(leaves))):
         return ReceiptRefusal.RECEIPTS_FORGED
     receipts = []
     for leaf in leaves:
@@ -167,13 +167,13 @@ def inclusion(sent: bytes, place: int) -> Inclusion:
     """What shows one receipt of a batch without the others."""
     leaves = _leaves(sent)
     assert leaves, "only a batch has receipts"
-    tree = Tree(map(leaf_hash, leaves))
+    tree = MerkleTree(map(leaf_hash, leaves))
     return Inclusion(leaves[place], place, len(leaves), tree.root, tree.path(place))
 
 
 def verify_inclusion(shown: Inclusion, signature: bytes, node_key: bytes) -> Receipt | ReceiptRefusal:
     """The receipt, if whoever has this key signed a batch with it at this place."""
-    if not shows(shown.root, shown.count, shown.place, shown.receipt, shown.path):
+    if not is_leaf_of(shown.root, shown.count, shown.place, shown.receipt, shown.path):
         return ReceiptRefusal.RECEIPT_NOT_INCLUDED
     if not is_signed(node_key, signature, PURPOSE, *_statement(shown.root, shown.count)):
         return ReceiptRefusal.RECEIPTS_FORGED
@@ -228,7 +228,7 @@ def _read(encoded: bytes) -> Receipt | None:
         device_ms=device_ms,
         numeric_class=numeric_class.decode(),
         proof=proof,
-        outcome=Outcome.FAILED if flags & _FAILED else Outcome.DONE,
+        outcome=AttemptOutcome.FAILED if flags & _FAILED else AttemptOutcome.DONE,
         exit_code=exit_code,
         reason=reason.decode(),
     )
@@ -247,7 +247,7 @@ def _read_envelopes(encoded: bytes, at: int, count: int) -> tuple[tuple[bytes, .
 
 
 def _flags(receipt: Receipt) -> int:
-    failed = _FAILED if receipt.outcome is Outcome.FAILED else 0
+    failed = _FAILED if receipt.outcome is AttemptOutcome.FAILED else 0
     return failed | (_WITH_RESULT if receipt.result_sha256 else 0) | (_WITH_ARTEFACT if receipt.artefact else 0)
 
 
@@ -271,6 +271,6 @@ def _fits(receipt: Receipt, numeric_class: bytes, reason: bytes) -> bool:
 
 def _is_whole(receipt: Receipt) -> bool:
     """Done work has a result in one place at the most; failed work has none."""
-    if receipt.outcome is Outcome.FAILED:
+    if receipt.outcome is AttemptOutcome.FAILED:
         return not (receipt.result_sha256 or receipt.artefact or receipt.inline or receipt.envelopes)
     return len(receipt.result_sha256) == HASH_BYTES and not (receipt.artefact and receipt.inline)

@@ -43,7 +43,7 @@ class ResultRefusal(Refusal):
 
 
 @dataclass(frozen=True)
-class Bound:
+class ResultBinding:
     """The one attempt that a result belongs to."""
 
     task_id: UUID
@@ -65,13 +65,13 @@ class ReaderKey:
         return public_key(self.private)
 
 
-def envelope(key: bytes, reader: bytes, bound: Bound) -> bytes:
+def envelope(key: bytes, reader: bytes, bound: ResultBinding) -> bytes:
     """A result's key, for the owner of this public key alone."""
     assert len(key) == KEY_BYTES
     return _SUITE.encrypt(key, X25519PublicKey.from_public_bytes(reader), bound.stated(_KEY))
 
 
-def opened_envelope(sealed: bytes, private_key: bytes, bound: Bound) -> bytes | ResultRefusal:
+def opened_envelope(sealed: bytes, private_key: bytes, bound: ResultBinding) -> bytes | ResultRefusal:
     """The key in an envelope."""
     try:
         return _SUITE.decrypt(sealed, X25519PrivateKey.from_private_bytes(private_key), bound.stated(_KEY))
@@ -101,7 +101,7 @@ def sealed_bytes(plain_bytes: int) -> int:
     return len(_MARK) + plain_bytes + pieces * _TAG_BYTES
 
 
-def seal(chunks: Iterable[bytes], key: bytes, bound: Bound) -> Iterator[bytes]:
+def seal(chunks: Iterable[bytes], key: bytes, bound: ResultBinding) -> Iterator[bytes]:
     """The sealed result, piece by piece. A key seals one result, once: its pieces are numbered from zero."""
     cipher, about = AESGCM(key), bound.stated(_CONTENT)
     yield _MARK
@@ -109,7 +109,7 @@ def seal(chunks: Iterable[bytes], key: bytes, bound: Bound) -> Iterator[bytes]:
         yield cipher.encrypt(_nonce(number, is_last), piece, about)
 
 
-def opened(chunks: Iterable[bytes], key: bytes, bound: Bound) -> Iterator[bytes | ResultRefusal]:
+def opened(chunks: Iterable[bytes], key: bytes, bound: ResultBinding) -> Iterator[bytes | ResultRefusal]:
     """The result, piece by piece. After a refusal nothing comes, and nothing before it may be used."""
     cipher, about = AESGCM(key), bound.stated(_CONTENT)
     for number, (piece, is_last) in enumerate(_pieces(_behind_mark(chunks), PIECE_BYTES + _TAG_BYTES)):

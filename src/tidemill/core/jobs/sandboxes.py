@@ -39,7 +39,7 @@ class Ability(Enum):
     IMAGE = "It cannot run in an image of its own."
 
 
-class CannotHold(Refusal):
+class SandboxRefusal(Refusal):
     """Why no sandbox of a machine takes a task."""
 
     NO_SANDBOX = "No sandbox works on this machine: `tidemill agent doctor` says why."
@@ -51,21 +51,21 @@ class CannotHold(Refusal):
 
 
 @dataclass(frozen=True)
-class Enforced:
+class Enforcement:
     """What a sandbox can enforce here, and why it cannot do the rest."""
 
     abilities: frozenset[Ability]
     why_not: Mapping[Ability, str] = field(default_factory=dict)
 
 
-def unmet(demands: frozenset[Ability], enforced: Enforced) -> tuple[str, ...]:
+def unmet(demands: frozenset[Ability], enforced: Enforcement) -> tuple[str, ...]:
     """Why a task with these demands cannot run in this sandbox: a sentence each, none when it can."""
     missing = [ability for ability in Ability if ability in demands - enforced.abilities]
     return tuple(" ".join(filter(None, (ability.value, enforced.why_not.get(ability)))) for ability in missing)
 
 
 @dataclass(frozen=True)
-class Limits:
+class RunLimits:
     """The most that one run may take. `cpu_share` is in processors; `work_entries` counts files and directories."""
 
     seconds: float
@@ -100,7 +100,7 @@ class Mount:
 
 
 @dataclass(frozen=True)
-class Granted:
+class RunGrants:
     """What is kept from a run unless it is given.
 
     `network` is the machine's own network, loopback included; in an engine it is the engine's bridge. `devices` are
@@ -150,7 +150,7 @@ class Command:
 
 
 @dataclass(frozen=True)
-class Order:
+class RunSpecification:
     """One run: what to start, what it may read, what it is given and how much it may take.
 
     It starts in the writable directory `/work`, which is empty unless the caller laid something there.
@@ -158,9 +158,9 @@ class Order:
 
     name: str
     command: Command
-    limits: Limits
+    limits: RunLimits
     inputs: tuple[Mount, ...] = ()
-    granted: Granted = Granted()
+    granted: RunGrants = RunGrants()
     image: Image | None = None
 
     def __post_init__(self) -> None:
@@ -168,7 +168,7 @@ class Order:
             raise ValueError("a run's name is made of small letters, digits and hyphens")
 
 
-class Ending(Enum):
+class RunEnding(Enum):
     """Why a run ended. The value is the sentence that its owner reads."""
 
     DONE = "The program ended by itself."
@@ -183,31 +183,31 @@ class Ending(Enum):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """How a run ended. A program that a signal ended has no exit code."""
 
-    ending: Ending
+    ending: RunEnding
     exit_code: int | None = None
     signal: int | None = None
 
     @property
     def succeeded(self) -> bool:
-        return self.ending is Ending.DONE and self.exit_code == 0
+        return self.ending is RunEnding.DONE and self.exit_code == 0
 
 
-def outcome(ending: Ending, status: int | None) -> Outcome:
+def outcome(ending: RunEnding, status: int | None) -> RunOutcome:
     """The outcome from the status a shell would show, in which 128 and a signal's number stand for the signal.
 
     A program may also exit with such a number by itself: where the kernel can tell, use `outcome_of_wait`.
     """
     if status is None:
-        return Outcome(Ending.NOT_STARTED if ending is Ending.DONE else ending)
+        return RunOutcome(RunEnding.NOT_STARTED if ending is RunEnding.DONE else ending)
     if 128 < status <= 128 + 64:
-        return Outcome(ending, signal=status - 128)
-    return Outcome(ending, exit_code=status)
+        return RunOutcome(ending, signal=status - 128)
+    return RunOutcome(ending, exit_code=status)
 
 
-def outcome_of_wait(ending: Ending, wait_status: int) -> Outcome:
+def outcome_of_wait(ending: RunEnding, wait_status: int) -> RunOutcome:
     """The outcome from what the kernel says of an ended process: a signal in the low bits, an exit code above them."""
     signal = wait_status & 0x7F
-    return Outcome(ending, signal=signal) if signal else Outcome(ending, exit_code=wait_status >> 8 & 0xFF)
+    return RunOutcome(ending, signal=signal) if signal else RunOutcome(ending, exit_code=wait_status >> 8 & 0xFF)

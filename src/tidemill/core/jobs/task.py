@@ -41,7 +41,7 @@ class Blame(StrEnum):
     WRONG = "wrong"
 
 
-class Effect(Enum):
+class TaskEffect(Enum):
     """What follows from a step besides the new states."""
 
     PAY = "The holder's attempt is paid from the job's hold."
@@ -60,7 +60,7 @@ class TaskLife:
     holder: UUID | None = None
 
 
-class Tried(Protocol):
+class AttemptFacts(Protocol):
     """What counts of an attempt here."""
 
     @property
@@ -77,7 +77,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryLimits:
     """When a task is given up."""
 
     failures_max: int = 3
@@ -95,22 +95,22 @@ class Crash:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TaskStep:
     """What a happening leads to. `called_off` is the attempt that lost the task to another."""
 
     task: TaskLife
     attempt: AttemptState
-    effects: tuple[Effect, ...] = ()
+    effects: tuple[TaskEffect, ...] = ()
     blame: Blame | None = None
     called_off: UUID | None = None
 
 
-_ADVANCES: Mapping[Happening, tuple[TaskState | None, tuple[Effect, ...]]] = {
+_ADVANCES: Mapping[Happening, tuple[TaskState | None, tuple[TaskEffect, ...]]] = {
     Happening.ACCEPTED: (None, ()),
     Happening.STARTED: (TaskState.COMPUTING, ()),
     Happening.DELIVERED: (TaskState.PROOF_SUBMITTED, ()),
-    Happening.PASSED: (TaskState.COMPLETED, (Effect.PAY, Effect.COUNT_SUCCESS)),
-    Happening.FAULTED: (TaskState.FAILED, (Effect.GIVE_BACK,)),
+    Happening.PASSED: (TaskState.COMPLETED, (TaskEffect.PAY, TaskEffect.COUNT_SUCCESS)),
+    Happening.FAULTED: (TaskState.FAILED, (TaskEffect.GIVE_BACK,)),
 }
 """What a happening to the holder makes of its task. All others mean that the attempt came to nothing."""
 
@@ -132,8 +132,8 @@ def place(task: TaskLife, attempt_id: UUID) -> TaskLife | None:
 
 
 def step(
-    task: TaskLife, attempt: Tried, happening: Happening, patience: Patience, *, wanted: bool = True
-) -> Step | None:
+    task: TaskLife, attempt: AttemptFacts, happening: Happening, patience: RetryLimits, *, wanted: bool = True
+) -> TaskStep | None:
     """What a happening to one of its attempts does to a task; None if it changes nothing.
 
     `wanted` is whether the job still wants its unfinished tasks. What is called off is called off by its task: see
@@ -147,13 +147,18 @@ def step(
         return _late(task, attempt, state) if happening is Happening.DELIVERED and task.state in _OPEN else None
     if happening in _ADVANCES:
         onwards, effects = _ADVANCES[happening]
-        return Step(_in_state(task, onwards or task.state), state, effects)
+        return TaskStep(_in_state(task, onwards or task.state), state, effects)
     return _tried(task, attempt, happening, state, patience, wanted=wanted)
 
 
 def steps(
-    task: TaskLife, attempt: Tried, happenings: Sequence[Happening], patience: Patience, *, wanted: bool = True
-) -> Step | None:
+    task: TaskLife,
+    attempt: AttemptFacts,
+    happenings: Sequence[Happening],
+    patience: RetryLimits,
+    *,
+    wanted: bool = True,
+) -> TaskStep | None:
     """The same for happenings known together, as a result and its verdict; None if the first changes nothing.
 
     What a node says of how far it is may come twice, also together with what changes something.
@@ -170,7 +175,7 @@ def steps(
     return done
 
 
-def is_own_fault(crash: Crash, earlier: Iterable[Crash], patience: Patience) -> bool:
+def is_own_fault(crash: Crash, earlier: Iterable[Crash], patience: RetryLimits) -> bool:
     """Whether a task has failed in one way for so many owners that no other needs to try it."""
     alike = {one.owner_id for one in earlier if one.reason == crash.reason}
     return len({crash.owner_id, *alike}) >= patience.owners_failing
@@ -181,11 +186,11 @@ def verify(task: TaskLife) -> TaskLife | None:
     return _in_state(task, TaskState.VERIFYING) if task.state is TaskState.PROOF_SUBMITTED else None
 
 
-def cancel(task: TaskLife) -> tuple[TaskLife, tuple[Effect, ...]] | None:
+def cancel(task: TaskLife) -> tuple[TaskLife, tuple[TaskEffect, ...]] | None:
     """The job wants the task no more. What was delivered is still judged, and paid if it is right."""
     if task.state not in _OPEN:
         return None
-    effects = (Effect.GIVE_BACK,) if task.holder is None else (Effect.GIVE_BACK, Effect.CALL_OFF)
+    effects = (TaskEffect.GIVE_BACK,) if task.holder is None else (TaskEffect.GIVE_BACK, TaskEffect.CALL_OFF)
     return _in_state(task, TaskState.CANCELLED), effects
 
 
@@ -194,22 +199,28 @@ def _in_state(task: TaskLife, state: TaskState) -> TaskLife:
     return TaskLife(state, task.failures, task.tries, task.holder)
 
 
-def _late(task: TaskLife, attempt: Tried, state: AttemptState) -> Step:
+def _late(task: TaskLife, attempt: AttemptFacts, state: AttemptState) -> TaskStep:
     """An attempt that was given up delivers after all, before any other: the task is its own again."""
     taken = TaskLife(TaskState.PROOF_SUBMITTED, task.failures, task.tries, attempt.id)
-    return Step(taken, state, (Effect.CALL_OFF,) if task.holder else (), called_off=task.holder)
+    return TaskStep(taken, state, (TaskEffect.CALL_OFF,) if task.holder else (), called_off=task.holder)
 
 
 def _tried(
-    task: TaskLife, attempt: Tried, happening: Happening, state: AttemptState, patience: Patience, *, wanted: bool
-) -> Step:
+    task: TaskLife,
+    attempt: AttemptFacts,
+    happening: Happening,
+    state: AttemptState,
+    patience: RetryLimits,
+    *,
+    wanted: bool,
+) -> TaskStep:
     """The attempt came to nothing: the task waits for another, unless it is given up."""
     kept_silent = attempt.state is AttemptState.OFFERED and happening in (Happening.TIME_UP, Happening.DECLINED)
     blame = None if kept_silent else _BLAMES.get(happening)
     failed = blame is not None and blame is not Blame.BROKE_ITS_WORD
     left = TaskLife(TaskState.PENDING, task.failures + failed, task.tries)
     if left.failures >= patience.failures_max or left.tries >= patience.tries_max:
-        return Step(_in_state(left, TaskState.FAILED), state, (Effect.GIVE_BACK,), blame)
+        return TaskStep(_in_state(left, TaskState.FAILED), state, (TaskEffect.GIVE_BACK,), blame)
     if not wanted:
-        return Step(_in_state(left, TaskState.CANCELLED), state, (Effect.GIVE_BACK,), blame)
-    return Step(left, state, (), blame)
+        return TaskStep(_in_state(left, TaskState.CANCELLED), state, (TaskEffect.GIVE_BACK,), blame)
+    return TaskStep(left, state, (), blame)

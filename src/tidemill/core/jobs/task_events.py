@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tidemill.core.events.log import Event
-from tidemill.core.jobs.events import OfJob
-from tidemill.core.nodes.events import OfNode
+from tidemill.core.jobs.events import JobSubject
+from tidemill.core.nodes.events import NodeSubject
 
 
 @dataclass(frozen=True)
-class TasksPlaced(OfJob, Event, kind="tasks.placed"):
+class TasksPlaced(JobSubject, Event, kind="tasks.placed"):
     """Tasks of a job went to nodes."""
 
     count: int
@@ -17,7 +17,7 @@ class TasksPlaced(OfJob, Event, kind="tasks.placed"):
 
 
 @dataclass(frozen=True)
-class TasksEnded(OfJob, Event, kind="tasks.ended"):
+class TasksEnded(JobSubject, Event, kind="tasks.ended"):
     """Tasks of a job have ended, by how."""
 
     completed: int
@@ -42,7 +42,7 @@ class AttemptsPaid(Event, kind="attempts.paid"):
 
 
 @dataclass(frozen=True)
-class TimesDoubted(OfNode, Event, kind="node.times_doubted", audited=True):
+class TimesDoubted(NodeSubject, Event, kind="node.times_doubted", audited=True):
     """A receipt of a node tells of times that cannot be true. Its result was judged all the same."""
 
     attempt_id: UUID
@@ -50,7 +50,7 @@ class TimesDoubted(OfNode, Event, kind="node.times_doubted", audited=True):
 
 
 @dataclass(frozen=True)
-class ReceiptsRefused(OfNode, Event, kind="node.receipts_refused", audited=True):
+class ReceiptsRefused(NodeSubject, Event, kind="node.receipts_refused", audited=True):
     """A node sent receipts that cannot be taken. Forged and moved ones are nobody's accident."""
 
     code: str

@@ -25,7 +25,7 @@ _PROGRESS = re.compile(rb"tidemill-progress ([0-9]{1,7})\r?")
 
 
 @dataclass(frozen=True)
-class Told:
+class OutputLines:
     """Lines in a row, the first of which has this number."""
 
     first: int
@@ -60,14 +60,14 @@ class TaskOutput:
             partial.clear()
         _extend(partial, last)
 
-    def due(self) -> list[Told]:
+    def due(self) -> list[OutputLines]:
         """What can be told by now."""
         fresh, self._fresh = self._fresh, []
         if len(fresh) > AT_ONCE:
             fresh = fresh[: AT_ONCE // 2] + fresh[-AT_ONCE // 2 :]
         return self._runs(fresh)
 
-    def rest(self) -> list[Told]:
+    def rest(self) -> list[OutputLines]:
         """What is left when nothing more will come."""
         for partial in self._partial.values():
             if partial:
@@ -98,18 +98,18 @@ class TaskOutput:
         while len(self._tail) > TAIL_LINES or self._tail_characters > TAIL_CHARACTERS:
             self._tail_characters -= len(self._tail.popleft()[1])
 
-    def _runs(self, numbered: list[tuple[int, str]]) -> list[Told]:
+    def _runs(self, numbered: list[tuple[int, str]]) -> list[OutputLines]:
         """Lines in a row together; before a gap a line that says how many are missing, in the place of the first."""
-        runs: list[Told] = []
+        runs: list[OutputLines] = []
         for number, line in numbered:
             missing = number - self._told_up_to
             if missing:
                 sentence = f"… {missing:,} {'line was' if missing == 1 else 'lines were'} left out here …"
-                runs.append(Told(self._told_up_to, (sentence,)))
+                runs.append(OutputLines(self._told_up_to, (sentence,)))
             if runs and not missing:
-                runs[-1] = Told(runs[-1].first, (*runs[-1].lines, line))
+                runs[-1] = OutputLines(runs[-1].first, (*runs[-1].lines, line))
             else:
-                runs.append(Told(number, (line,)))
+                runs.append(OutputLines(number, (line,)))
             self._told_up_to = number + 1
         return runs
 

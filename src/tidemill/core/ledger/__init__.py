@@ -12,7 +12,7 @@ from tidemill.core.ledger.accounts import (
 )
 from tidemill.core.ledger.adjustments import Adjustment, AdjustmentRefusal, AdjustmentState
 from tidemill.core.ledger.entries import Entry, Hold, PostingRefusal, Release, Transfer, body, entry_of, fingerprint
-from tidemill.core.ledger.posting import AccountState, Books, HoldState, Known, Outcome, decide
+from tidemill.core.ledger.posting import AccountState, Books, EarlierAnswer, HoldState, PostingOutcome, decide
 
 __all__ = [
     "RULES",
@@ -23,14 +23,14 @@ __all__ = [
     "AdjustmentRefusal",
     "AdjustmentState",
     "Books",
+    "EarlierAnswer",
     "Entry",
     "FreezeRefusal",
     "Hold",
     "HoldState",
     "KindRules",
-    "Known",
     "LedgerAccount",
-    "Outcome",
+    "PostingOutcome",
     "PostingRefusal",
     "Release",
     "Transfer",

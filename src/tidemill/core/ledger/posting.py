@@ -38,7 +38,7 @@ class HoldState:
     released_uc: int = 0
 
 
-Known: TypeAlias = tuple[Entry | bytes, PostingRefusal | None]
+EarlierAnswer: TypeAlias = tuple[Entry | bytes, PostingRefusal | None]
 """An id that was seen before: with which entry, or its fingerprint when that is archived; and what became of it."""
 
 
@@ -52,7 +52,7 @@ class Books:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PostingOutcome:
     """What became of one entry, and whether it is to be written down.
 
     What was answered before is not written again. Nor is what is wrong with the asking and not with the entry: an id
@@ -64,14 +64,16 @@ class Outcome:
     written: bool = True
 
 
-POSTED = Outcome(None)
-POSTED_BEFORE = Outcome(None, written=False)
+POSTED = PostingOutcome(None)
+POSTED_BEFORE = PostingOutcome(None, written=False)
 
 
-def decide(batch: Sequence[Entry], books: Books, known: Mapping[UUID, Known], now: Instant) -> list[Outcome]:
+def decide(
+    batch: Sequence[Entry], books: Books, known: Mapping[UUID, EarlierAnswer], now: Instant
+) -> list[PostingOutcome]:
     """One outcome an entry, in the order of the batch. Links that the end of the batch cuts end there."""
     desk = _Desk(books, known, now)
-    outcomes: list[Outcome] = []
+    outcomes: list[PostingOutcome] = []
     group: list[Entry] = []
     for entry in batch:
         if not group and not entry.linked:
@@ -89,29 +91,29 @@ def decide(batch: Sequence[Entry], books: Books, known: Mapping[UUID, Known], no
 class _Desk:
     """One batch being decided: the books, the ids answered so far, and which ids are in time."""
 
-    def __init__(self, books: Books, known: Mapping[UUID, Known], now: Instant) -> None:
+    def __init__(self, books: Books, known: Mapping[UUID, EarlierAnswer], now: Instant) -> None:
         self.accounts, self.holds, self.now = books.accounts, books.holds, now
         self.known = dict(known)
         self.oldest = first_id_at(Instant(now - OLDEST_US)).int
         self.newest = first_id_at(Instant(now + AHEAD_US)).int
 
-    def single(self, entry: Entry) -> Outcome:
+    def single(self, entry: Entry) -> PostingOutcome:
         known = self.known.get(entry.id)
         if known is not None:
             return _as_before(entry, known)
         if not self.oldest <= entry.id.int <= self.newest:
-            return Outcome(PostingRefusal.ID_OUT_OF_TIME, written=False)
+            return PostingOutcome(PostingRefusal.ID_OUT_OF_TIME, written=False)
         refusal = self.transfer(entry) if isinstance(entry, Transfer) else self.post(entry)
         self.known[entry.id] = (entry, refusal)
-        return POSTED if refusal is None else Outcome(refusal)
+        return POSTED if refusal is None else PostingOutcome(refusal)
 
-    def linked(self, group: Sequence[Entry]) -> list[Outcome]:
+    def linked(self, group: Sequence[Entry]) -> list[PostingOutcome]:
         """All or none. The first that is refused says why; the others say that it was another."""
         known = [self.known.get(entry.id) for entry in group]
         if all(known):
             return [_as_before(entry, before) for entry, before in zip(group, known, strict=True) if before]
         if any(known) or len({entry.id for entry in group}) < len(group):
-            return [Outcome(PostingRefusal.LINK_REPEATED, written=False)] * len(group)
+            return [PostingOutcome(PostingRefusal.LINK_REPEATED, written=False)] * len(group)
         late = [at for at, entry in enumerate(group) if not self.oldest <= entry.id.int <= self.newest]
         if late:
             return _broken(group, late[0], PostingRefusal.ID_OUT_OF_TIME, written=False)
@@ -219,13 +221,13 @@ class _Desk:
             account.available_uc += amount_uc
 
 
-def _broken(group: Sequence[Entry], culprit: int, refusal: PostingRefusal, *, written: bool) -> list[Outcome]:
+def _broken(group: Sequence[Entry], culprit: int, refusal: PostingRefusal, *, written: bool) -> list[PostingOutcome]:
     reasons = [refusal if at == culprit else PostingRefusal.LINK_BROKEN for at in range(len(group))]
-    return [Outcome(reason, written) for reason in reasons]
+    return [PostingOutcome(reason, written) for reason in reasons]
 
 
-def _as_before(entry: Entry, known: Known) -> Outcome:
+def _as_before(entry: Entry, known: EarlierAnswer) -> PostingOutcome:
     before, refusal = known
     if before != (fingerprint(entry) if isinstance(before, bytes) else entry):
-        return Outcome(PostingRefusal.ID_REUSED, written=False)
-    return POSTED_BEFORE if refusal is None else Outcome(refusal, written=False)
+        return PostingOutcome(PostingRefusal.ID_REUSED, written=False)
+    return POSTED_BEFORE if refusal is None else PostingOutcome(refusal, written=False)

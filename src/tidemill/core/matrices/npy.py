@@ -22,7 +22,7 @@ _HEADER = re.compile(
 
 
 @dataclass(frozen=True)
-class Layout:
+class MatrixLayout:
     """A matrix in a file: row after row, little end first, beginning at a byte."""
 
     element: str
@@ -36,31 +36,31 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Unreadable:
+class UnreadableFile:
     """Why a file is not what it should be."""
 
     sentence: str
 
 
-def header_of(layout: Layout) -> bytes:
+def header_of(layout: MatrixLayout) -> bytes:
     """The header before the entries."""
     shape = f"({layout.rows}, {layout.columns})"
     words = f"{{'descr': '{CODES[layout.element]}', 'fortran_order': False, 'shape': {shape}, }}"
     return MAGIC + bytes([1, 0]) + (HEADER_BYTES - 10).to_bytes(2, "little") + f"{words:<117}\n".encode()
 
 
-def read_layout(beginning: bytes, file_bytes: int) -> Layout | Unreadable:
+def read_layout(beginning: bytes, file_bytes: int) -> MatrixLayout | UnreadableFile:
     """The layout of a file, by its beginning (`HEADER_MAX_BYTES`, or all of it) and its length."""
     prefix = _PREFIX.get(beginning[6] if len(beginning) > 8 else 0)
     if beginning[:6] != MAGIC or prefix is None or beginning[7] != 0:
-        return Unreadable("The file is not of NumPy's format: save the matrix with numpy.save.")
+        return UnreadableFile("The file is not of NumPy's format: save the matrix with numpy.save.")
     ends_at = prefix + int.from_bytes(beginning[8:prefix], "little")
     if ends_at > min(len(beginning), HEADER_MAX_BYTES):
-        return Unreadable("The file's header is longer than it may be: save the matrix with numpy.save.")
+        return UnreadableFile("The file's header is longer than it may be: save the matrix with numpy.save.")
     found = _HEADER.fullmatch(beginning[prefix:ends_at].decode("latin-1"))
     if found is None or found[1] not in ELEMENTS:
-        return Unreadable("The file must hold a matrix of int8, int32 or float32, row after row, little end first.")
-    layout = Layout(ELEMENTS[found[1]], int(found[2]), int(found[3]), ends_at)
+        return UnreadableFile("The file must hold a matrix of int8, int32 or float32, row after row, little end first.")
+    layout = MatrixLayout(ELEMENTS[found[1]], int(found[2]), int(found[3]), ends_at)
     if layout.file_bytes != file_bytes:
-        return Unreadable(f"The file has {file_bytes:,} bytes; a matrix of its shape takes {layout.file_bytes:,}.")
+        return UnreadableFile(f"The file has {file_bytes:,} bytes; a matrix of its shape takes {layout.file_bytes:,}.")
     return layout

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from tidemill.core.matrices.npy import Unreadable
+from tidemill.core.matrices.npy import UnreadableFile
 
 LENGTH_BYTES = 8
 HEADER_MAX_BYTES = 2**20
@@ -31,31 +31,31 @@ class Tensor:
     ends_at: int
 
 
-def header_bytes(beginning: bytes) -> int | Unreadable:
+def header_bytes(beginning: bytes) -> int | UnreadableFile:
     """How many bytes the length and the header take, by the file's first eight."""
     length = int.from_bytes(beginning[:LENGTH_BYTES], "little")
     if len(beginning) < LENGTH_BYTES or not 2 <= length <= HEADER_MAX_BYTES:
-        return Unreadable("The file is not of the safetensors format, or its header is longer than a megabyte.")
+        return UnreadableFile("The file is not of the safetensors format, or its header is longer than a megabyte.")
     return LENGTH_BYTES + length
 
 
-def read_tensors(beginning: bytes, file_bytes: int) -> Mapping[str, Tensor] | Unreadable:
+def read_tensors(beginning: bytes, file_bytes: int) -> Mapping[str, Tensor] | UnreadableFile:
     """Every tensor by its name, from the length and the header as they stand in the file."""
     begins_at = header_bytes(beginning)
-    if isinstance(begins_at, Unreadable):
+    if isinstance(begins_at, UnreadableFile):
         return begins_at
     try:
         header = json.loads(beginning[LENGTH_BYTES:begins_at].decode(), object_pairs_hook=_once)
     except (ValueError, RecursionError):
         header = None
     if not isinstance(header, dict) or len(beginning) < begins_at or len(header) > TENSORS_MAX:
-        return Unreadable("The header of the safetensors file cannot be read.")
+        return UnreadableFile("The header of the safetensors file cannot be read.")
     header.pop("__metadata__", None)
     found: dict[str, Tensor] = {}
     for number, (name, said) in enumerate(header.items()):
         tensor = _tensor(said, begins_at)
         if tensor is None:
-            return Unreadable(_LIE.format(number))
+            return UnreadableFile(_LIE.format(number))
         found[name] = tensor
     return _covering(found, begins_at, file_bytes)
 
@@ -71,13 +71,13 @@ def _tensor(said: Any, begins_at: int) -> Tensor | None:
     return Tensor(element, tuple(shape), begins_at + offsets[0], begins_at + offsets[1])
 
 
-def _covering(found: dict[str, Tensor], begins_at: int, file_bytes: int) -> Mapping[str, Tensor] | Unreadable:
+def _covering(found: dict[str, Tensor], begins_at: int, file_bytes: int) -> Mapping[str, Tensor] | UnreadableFile:
     at = begins_at
     for number, tensor in enumerate(sorted(found.values(), key=lambda one: (one.begins_at, one.ends_at))):
         if tensor.begins_at != at:
-            return Unreadable(_LIE.format(number))
+            return UnreadableFile(_LIE.format(number))
         at = tensor.ends_at
-    return found if at == file_bytes else Unreadable("The safetensors file is longer or shorter than its tensors.")
+    return found if at == file_bytes else UnreadableFile("The safetensors file is longer or shorter than its tensors.")
 
 
 def _numbers(value: Any) -> bool:

@@ -35,10 +35,10 @@ def drawn_words(seed: int, number: int, places: range) -> Any:
     """Random words of 64 bits, each by its place."""
     base = np.uint64((seed * _ODD + (number + 1) * _GOLDEN) % _WORD)
     counts = np.arange(places.start, places.stop, dtype=np.uint64)
-    return mixed(counts * np.uint64(_GOLDEN) + mixed(np.array([base]))[0])
+    return mix(counts * np.uint64(_GOLDEN) + mix(np.array([base]))[0])
 
 
-def mixed(words: Any) -> Any:
+def mix(words: Any) -> Any:
     """Each word scrambled by itself, so that its bits tell nothing of its neighbours'. Words are changed in place."""
     for shift, odd in ((30, _ODD), (27, _OTHER_ODD)):
         words ^= words >> np.uint64(shift)

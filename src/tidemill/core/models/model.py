@@ -48,7 +48,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class WantedModel:
+class ModelDescription:
     """A model as an operator asks for it."""
 
     name: str
@@ -63,7 +63,7 @@ def is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
-def checked_model(wanted: WantedModel, artefact: Artefact | None) -> ModelRefusal | None:
+def refused_model(wanted: ModelDescription, artefact: Artefact | None) -> ModelRefusal | None:
     """Why the pool may not have such a model of this artefact; None if it may."""
     if not is_name(wanted.name):
         return ModelRefusal.MODEL_NAME_MALFORMED

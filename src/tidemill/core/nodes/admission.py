@@ -14,9 +14,9 @@ from uuid import UUID
 from tidemill.core.accounts.roles import Role
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.nodes import versions
-from tidemill.core.nodes.join_tokens import JoinToken, JoinTokenRefusal, may_join, usable
-from tidemill.core.nodes.life import Life, LifeRefusal
-from tidemill.core.nodes.reports import tellable
+from tidemill.core.nodes.join_tokens import JoinToken, JoinTokenRefusal, refused_join, refused_token_use
+from tidemill.core.nodes.life import LifeRefusal, NodeLife
+from tidemill.core.nodes.reports import events_allowed
 from tidemill.core.refusals import Refusal
 
 CLONE_TOLD_EVERY_US = 600 * SECOND
@@ -67,14 +67,14 @@ class Owner:
 
 
 @dataclass(frozen=True)
-class Standing:
+class NodeAtDoor:
     """A node as it stands when somebody shows its key. `held` says that a living process has its link; `told_until`
     is how far it has used up what it may have told: see core.nodes.reports."""
 
     id: UUID
     account_id: UUID
     key: bytes
-    life: Life
+    life: NodeLife
     refused_agent: str | None
     cloned_at: Instant | None
     instance: UUID | None
@@ -84,10 +84,10 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Found:
+class AdmissionRecords:
     """What the database knows of a batch's callers: nodes by key, ids of nodes that are there, tokens by hash."""
 
-    nodes: Mapping[bytes, Standing]
+    nodes: Mapping[bytes, NodeAtDoor]
     node_ids: frozenset[UUID]
     tokens: Mapping[bytes, JoinToken]
     owners: Mapping[UUID, Owner]
@@ -106,16 +106,16 @@ class DoorRules:
 
 
 @dataclass(frozen=True)
-class LetIn:
+class Admit:
     """A node that is known comes in."""
 
-    node: Standing
+    node: NodeAtDoor
     version_accepted: bool
     tell_version: bool
 
     def told_until(self, now: Instant) -> Instant | None:
         """How far its share of events is used up then; None where nothing changes."""
-        return tellable(1, self.node.told_until, now)[1] if self.tell_version else None
+        return events_allowed(1, self.node.told_until, now)[1] if self.tell_version else None
 
 
 @dataclass(frozen=True)
@@ -127,24 +127,26 @@ class Register:
 
 
 @dataclass(frozen=True)
-class TurnedAway:
+class TurnAway:
     """Not now, or never: then there is nothing to wait for. `cloned` asks to tell the node's owner."""
 
     refusal: Refusal
     node_id: UUID | None = None
     retry_ms: int | None = None
-    cloned: Standing | None = None
+    cloned: NodeAtDoor | None = None
 
 
-Verdict: TypeAlias = LetIn | Register | TurnedAway
+AdmissionDecision: TypeAlias = Admit | Register | TurnAway
 
 
-def decide(applicants: Sequence[Applicant], found: Found, rules: DoorRules, now: Instant) -> list[Verdict]:
+def decide(
+    applicants: Sequence[Applicant], found: AdmissionRecords, rules: DoorRules, now: Instant
+) -> list[AdmissionDecision]:
     """One verdict an applicant, in their order."""
     uses = Counter({token.id: token.uses for token in found.tokens.values()})
     uses.update({owner.id: owner.joined for owner in found.owners.values()})
     chosen = _chosen(applicants, found.nodes)
-    verdicts: list[Verdict] = []
+    verdicts: list[AdmissionDecision] = []
     for place, applicant in enumerate(applicants):
         if place == chosen[applicant.key]:
             verdict = _decided(applicant, found, uses, rules, now)
@@ -156,7 +158,7 @@ def decide(applicants: Sequence[Applicant], found: Found, rules: DoorRules, now:
     return verdicts
 
 
-def _chosen(applicants: Sequence[Applicant], nodes: Mapping[bytes, Standing]) -> dict[bytes, int]:
+def _chosen(applicants: Sequence[Applicant], nodes: Mapping[bytes, NodeAtDoor]) -> dict[bytes, int]:
     """Of each key one caller: of the run that has the link already, or else came first, its newest call."""
     by_key: dict[bytes, dict[UUID, int]] = defaultdict(dict)
     for place, applicant in enumerate(applicants):
@@ -164,47 +166,54 @@ def _chosen(applicants: Sequence[Applicant], nodes: Mapping[bytes, Standing]) ->
     return {key: _newest(nodes.get(key), runs) for key, runs in by_key.items()}
 
 
-def _newest(node: Standing | None, runs: Mapping[UUID, int]) -> int:
+def _newest(node: NodeAtDoor | None, runs: Mapping[UUID, int]) -> int:
     has_the_link = None if node is None or node.instance is None else runs.get(node.instance)
     return next(iter(runs.values())) if has_the_link is None else has_the_link
 
 
-def _crowded_out(applicant: Applicant, winner: Applicant, rules: DoorRules) -> TurnedAway:
+def _crowded_out(applicant: Applicant, winner: Applicant, rules: DoorRules) -> TurnAway:
     if winner.instance == applicant.instance:
-        return TurnedAway(AdmissionRefusal.NEWER_HELLO, applicant.node_id, _AGAIN_MS)
-    return TurnedAway(AdmissionRefusal.IDENTITY_IN_USE, applicant.node_id, rules.beat_ms)
+        return TurnAway(AdmissionRefusal.NEWER_HELLO, applicant.node_id, _AGAIN_MS)
+    return TurnAway(AdmissionRefusal.IDENTITY_IN_USE, applicant.node_id, rules.beat_ms)
 
 
-def _decided(applicant: Applicant, found: Found, uses: Counter[UUID], rules: DoorRules, now: Instant) -> Verdict:
+def _decided(
+    applicant: Applicant, found: AdmissionRecords, uses: Counter[UUID], rules: DoorRules, now: Instant
+) -> AdmissionDecision:
     if not applicant.agent.isprintable():
-        return TurnedAway(AdmissionRefusal.AGENT_MALFORMED)
+        return TurnAway(AdmissionRefusal.AGENT_MALFORMED)
     node = found.nodes.get(applicant.key)
     if applicant.node_id is None:
         return _newcomer(applicant, node, found, uses, rules, now)
     if node is None or node.id != applicant.node_id:
         is_there = applicant.node_id in found.node_ids
         refusal = AdmissionRefusal.NODE_KEY_WRONG if is_there else AdmissionRefusal.NODE_UNKNOWN
-        return TurnedAway(refusal, applicant.node_id if is_there else None)
+        return TurnAway(refusal, applicant.node_id if is_there else None)
     return _known(applicant, node, rules, now)
 
 
 def _newcomer(
-    applicant: Applicant, node: Standing | None, found: Found, uses: Counter[UUID], rules: DoorRules, now: Instant
-) -> Verdict:
+    applicant: Applicant,
+    node: NodeAtDoor | None,
+    found: AdmissionRecords,
+    uses: Counter[UUID],
+    rules: DoorRules,
+    now: Instant,
+) -> AdmissionDecision:
     token = found.tokens.get(applicant.token_sha256 or b"")
     if token is None:
-        return TurnedAway(JoinTokenRefusal.JOIN_TOKEN_UNKNOWN)
-    if node is not None and node.life is not Life.DEREGISTERED and node.account_id != token.account_id:
-        return TurnedAway(AdmissionRefusal.NODE_KEY_TAKEN)
+        return TurnAway(JoinTokenRefusal.JOIN_TOKEN_UNKNOWN)
+    if node is not None and node.life is not NodeLife.DEREGISTERED and node.account_id != token.account_id:
+        return TurnAway(AdmissionRefusal.NODE_KEY_TAKEN)
     if node is not None:
         return _known(applicant, node, rules, now)
     owner = found.owners[token.account_id]
     if refusal := (
         _objection_to(owner, uses[owner.id])
-        or usable(token, uses[token.id], now)
-        or may_join(owner.roles, house=token.house)
+        or refused_token_use(token, uses[token.id], now)
+        or refused_join(owner.roles, house=token.house)
     ):
-        return TurnedAway(refusal)
+        return TurnAway(refusal)
     return Register(token, versions.is_accepted(applicant.agent, rules.oldest_agent))
 
 
@@ -214,20 +223,20 @@ def _objection_to(owner: Owner, joined: int) -> AdmissionRefusal | None:
     return AdmissionRefusal.TOO_MANY_JOINED if joined >= JOINED_A_DAY_MAX else None
 
 
-def _known(applicant: Applicant, node: Standing, rules: DoorRules, now: Instant) -> Verdict:
+def _known(applicant: Applicant, node: NodeAtDoor, rules: DoorRules, now: Instant) -> AdmissionDecision:
     """A node of a blocked owner comes in too, to deliver what it has finished; it gets no new work."""
-    if node.life is Life.DEREGISTERED:
-        return TurnedAway(LifeRefusal.NODE_REMOVED, node.id)
+    if node.life is NodeLife.DEREGISTERED:
+        return TurnAway(LifeRefusal.NODE_REMOVED, node.id)
     if _is_clone(applicant, node, rules, now):
         told = node.cloned_at is not None and now - node.cloned_at < CLONE_TOLD_EVERY_US
         cloned = None if told else node
-        return TurnedAway(AdmissionRefusal.IDENTITY_IN_USE, node.id, rules.beat_ms, cloned)
+        return TurnAway(AdmissionRefusal.IDENTITY_IN_USE, node.id, rules.beat_ms, cloned)
     accepted = versions.is_accepted(applicant.agent, rules.oldest_agent)
     is_news = not accepted and node.refused_agent != applicant.agent
-    return LetIn(node, accepted, tell_version=is_news and tellable(1, node.told_until, now)[0] == 1)
+    return Admit(node, accepted, tell_version=is_news and events_allowed(1, node.told_until, now)[0] == 1)
 
 
-def _is_clone(applicant: Applicant, node: Standing, rules: DoorRules, now: Instant) -> bool:
+def _is_clone(applicant: Applicant, node: NodeAtDoor, rules: DoorRules, now: Instant) -> bool:
     """Another run of the agent, while the one that has the link was heard just now. A machine that came back very fast
     looks the same: it is let in once the old link has been silent for two beats."""
     is_heard = node.held and node.heard_at is not None and now - node.heard_at <= 2 * rules.beat_us

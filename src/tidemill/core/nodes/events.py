@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from tidemill.core.accounts.events import OfAccount
+from tidemill.core.accounts.events import AccountSubject
 from tidemill.core.events.log import Event
 
 
 @dataclass(frozen=True)
-class OfNode:
+class NodeSubject:
     """What events about one node share: whose it is, and which."""
 
     account_id: UUID
@@ -26,7 +26,7 @@ class OfNode:
 
 
 @dataclass(frozen=True)
-class JoinTokenMade(OfAccount, Event, kind="join_token.made", audited=True):
+class JoinTokenMade(AccountSubject, Event, kind="join_token.made", audited=True):
     """Somebody made a token with which so many machines can join."""
 
     token_id: UUID
@@ -38,7 +38,7 @@ class JoinTokenMade(OfAccount, Event, kind="join_token.made", audited=True):
 
 
 @dataclass(frozen=True)
-class JoinTokenRevoked(OfAccount, Event, kind="join_token.revoked", audited=True):
+class JoinTokenRevoked(AccountSubject, Event, kind="join_token.revoked", audited=True):
     """A join token lets nobody in any more."""
 
     token_id: UUID
@@ -47,7 +47,7 @@ class JoinTokenRevoked(OfAccount, Event, kind="join_token.revoked", audited=True
 
 
 @dataclass(frozen=True)
-class NodeJoined(OfNode, Event, kind="node.joined", audited=True):
+class NodeJoined(NodeSubject, Event, kind="node.joined", audited=True):
     """A machine joined the pool with a token."""
 
     name: str
@@ -58,7 +58,7 @@ class NodeJoined(OfNode, Event, kind="node.joined", audited=True):
 
 
 @dataclass(frozen=True)
-class NodeRemoved(OfNode, Event, kind="node.removed", audited=True):
+class NodeRemoved(NodeSubject, Event, kind="node.removed", audited=True):
     """A node was removed: its identity is worth nothing any more."""
 
     name: str
@@ -67,7 +67,7 @@ class NodeRemoved(OfNode, Event, kind="node.removed", audited=True):
 
 
 @dataclass(frozen=True)
-class NodeSuspended(OfNode, Event, kind="node.suspended", audited=True):
+class NodeSuspended(NodeSubject, Event, kind="node.suspended", audited=True):
     """An operator suspended a node, or let it work again."""
 
     suspended: bool
@@ -76,7 +76,7 @@ class NodeSuspended(OfNode, Event, kind="node.suspended", audited=True):
 
 
 @dataclass(frozen=True)
-class NodeRenamed(OfNode, Event, kind="node.renamed"):
+class NodeRenamed(NodeSubject, Event, kind="node.renamed"):
     """A node has another name."""
 
     name: str
@@ -84,7 +84,7 @@ class NodeRenamed(OfNode, Event, kind="node.renamed"):
 
 
 @dataclass(frozen=True)
-class NodeRulesChanged(OfNode, Event, kind="node.rules_changed"):
+class NodeRulesChanged(NodeSubject, Event, kind="node.rules_changed"):
     """Rules of a node were changed, on the node itself or in the pool. A rule that was taken away is null."""
 
     rules: Mapping[str, Any]
@@ -93,14 +93,14 @@ class NodeRulesChanged(OfNode, Event, kind="node.rules_changed"):
 
 
 @dataclass(frozen=True)
-class NodeCloned(OfNode, Event, kind="node.cloned", audited=True):
+class NodeCloned(NodeSubject, Event, kind="node.cloned", audited=True):
     """A second machine showed the identity of a node that is here, and was turned away. Told now and then."""
 
     address: str
 
 
 @dataclass(frozen=True)
-class NodeVersionRefused(OfNode, Event, kind="node.version_refused"):
+class NodeVersionRefused(NodeSubject, Event, kind="node.version_refused"):
     """A node runs an agent that is too old to get work. Told once for each version."""
 
     agent: str

@@ -60,23 +60,23 @@ class JoinToken:
 
 
 @dataclass(frozen=True)
-class Shown:
+class JoinTokenParts:
     """What a token says to the machine that was given it: what to send, and whose key to expect."""
 
     secret_part: str = field(repr=False)
     fingerprint: str
 
 
-def written(token_id: UUID, secret: bytes, fingerprint: str) -> str:
+def write_token(token_id: UUID, secret: bytes, fingerprint: str) -> str:
     """A new token as it is shown, once."""
     assert len(secret) == SECRET_BYTES, "a token is as long as what reads it expects"
     return f"{_MARK}.{_secret_part(token_id, secret)}.{fingerprint}"
 
 
-def read(text: str) -> Shown | JoinTokenRefusal:
+def read_token(text: str) -> JoinTokenParts | JoinTokenRefusal:
     """The inverse, for what somebody pasted; space around it does no harm."""
     match = _WRITTEN.fullmatch(text.strip())
-    return Shown(match[1], match[2]) if match else JoinTokenRefusal.JOIN_TOKEN_MALFORMED
+    return JoinTokenParts(match[1], match[2]) if match else JoinTokenRefusal.JOIN_TOKEN_MALFORMED
 
 
 def sha256(secret_part: str) -> bytes:
@@ -84,7 +84,7 @@ def sha256(secret_part: str) -> bytes:
     return hashlib.sha256(secret_part.encode("utf-8", "surrogatepass")).digest()
 
 
-def checked_token(*, name: str, uses: int, lifetime_s: float) -> JoinTokenRefusal | None:
+def refused_token(*, name: str, uses: int, lifetime_s: float) -> JoinTokenRefusal | None:
     """Why nobody may have such a token. Labels are rules, and checked as such."""
     if not 1 <= len(name) <= NAME_MAX or not name.isprintable() or not name.strip():
         return JoinTokenRefusal.JOIN_TOKEN_NAME_MALFORMED
@@ -93,7 +93,7 @@ def checked_token(*, name: str, uses: int, lifetime_s: float) -> JoinTokenRefusa
     return None if 1 <= lifetime_s <= LIFETIME_MAX_S else JoinTokenRefusal.JOIN_TOKEN_LIFETIME_MALFORMED
 
 
-def may_join(roles: frozenset[Role], *, house: bool) -> JoinTokenRefusal | None:
+def refused_join(roles: frozenset[Role], *, house: bool) -> JoinTokenRefusal | None:
     """Why an account with these roles joins no such machines. Asked when a token is made and each time it is used: who
     loses the role can use the token no more."""
     if house:
@@ -101,7 +101,7 @@ def may_join(roles: frozenset[Role], *, house: bool) -> JoinTokenRefusal | None:
     return None if roles & _PROVIDING else JoinTokenRefusal.JOIN_TOKEN_NOT_PROVIDER
 
 
-def usable(token: JoinToken, used: int, now: Instant) -> JoinTokenRefusal | None:
+def refused_token_use(token: JoinToken, used: int, now: Instant) -> JoinTokenRefusal | None:
     """Why a token lets in no further machine, after so many uses."""
     if token.revoked_at is not None:
         return JoinTokenRefusal.JOIN_TOKEN_REVOKED

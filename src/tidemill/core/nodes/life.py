@@ -10,14 +10,14 @@ from enum import StrEnum
 from tidemill.core.refusals import Refusal
 
 
-class Life(StrEnum):
+class NodeLife(StrEnum):
     REGISTERED = "registered"
     ACTIVE = "active"
     INACTIVE = "inactive"
     DEREGISTERED = "deregistered"
 
 
-class Change(StrEnum):
+class LifeChange(StrEnum):
     """What happens to a node in its life."""
 
     PROVED = "proved"  # the challenge is passed and the stake is enough
@@ -31,19 +31,19 @@ class LifeRefusal(Refusal):
     NODE_NOT_PROVED = "This node has not been active yet, so it cannot lapse: let it pass its challenge first."
 
 
-LIVES: Mapping[tuple[Life, Change], Life | LifeRefusal] = {
-    (Life.REGISTERED, Change.PROVED): Life.ACTIVE,
-    (Life.REGISTERED, Change.LAPSED): LifeRefusal.NODE_NOT_PROVED,
-    (Life.REGISTERED, Change.REMOVED): Life.DEREGISTERED,
-    (Life.ACTIVE, Change.PROVED): LifeRefusal.NODE_ALREADY_SO,
-    (Life.ACTIVE, Change.LAPSED): Life.INACTIVE,
-    (Life.ACTIVE, Change.REMOVED): Life.DEREGISTERED,
-    (Life.INACTIVE, Change.PROVED): Life.ACTIVE,
-    (Life.INACTIVE, Change.LAPSED): LifeRefusal.NODE_ALREADY_SO,
-    (Life.INACTIVE, Change.REMOVED): Life.DEREGISTERED,
-    (Life.DEREGISTERED, Change.PROVED): LifeRefusal.NODE_REMOVED,
-    (Life.DEREGISTERED, Change.LAPSED): LifeRefusal.NODE_REMOVED,
-    (Life.DEREGISTERED, Change.REMOVED): LifeRefusal.NODE_REMOVED,
+LIVES: Mapping[tuple[NodeLife, LifeChange], NodeLife | LifeRefusal] = {
+    (NodeLife.REGISTERED, LifeChange.PROVED): NodeLife.ACTIVE,
+    (NodeLife.REGISTERED, LifeChange.LAPSED): LifeRefusal.NODE_NOT_PROVED,
+    (NodeLife.REGISTERED, LifeChange.REMOVED): NodeLife.DEREGISTERED,
+    (NodeLife.ACTIVE, LifeChange.PROVED): LifeRefusal.NODE_ALREADY_SO,
+    (NodeLife.ACTIVE, LifeChange.LAPSED): NodeLife.INACTIVE,
+    (NodeLife.ACTIVE, LifeChange.REMOVED): NodeLife.DEREGISTERED,
+    (NodeLife.INACTIVE, LifeChange.PROVED): NodeLife.ACTIVE,
+    (NodeLife.INACTIVE, LifeChange.LAPSED): LifeRefusal.NODE_ALREADY_SO,
+    (NodeLife.INACTIVE, LifeChange.REMOVED): NodeLife.DEREGISTERED,
+    (NodeLife.DEREGISTERED, LifeChange.PROVED): LifeRefusal.NODE_REMOVED,
+    (NodeLife.DEREGISTERED, LifeChange.LAPSED): LifeRefusal.NODE_REMOVED,
+    (NodeLife.DEREGISTERED, LifeChange.REMOVED): LifeRefusal.NODE_REMOVED,
 }
 
 
@@ -58,6 +58,6 @@ class Condition(StrEnum):
     SUSPENDED = "suspended"
 
 
-def after(life: Life, change: Change) -> Life | LifeRefusal:
+def after(life: NodeLife, change: LifeChange) -> NodeLife | LifeRefusal:
     """Where a node is in its life after a change."""
     return LIVES[life, change]

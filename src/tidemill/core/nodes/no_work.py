@@ -7,20 +7,20 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.nodes.life import Condition, Life, LifeRefusal
-from tidemill.core.nodes.reasons import Reason, Why
-from tidemill.core.nodes.rules.rules import HeatLimits, Rules, Senses, objections
+from tidemill.core.nodes.life import Condition, LifeRefusal, NodeLife
+from tidemill.core.nodes.reasons import NoWorkCause, NoWorkReason
+from tidemill.core.nodes.rules.rules import HeatLimits, NodeRules, Senses, objections
 
-_ORDER = {why: place for place, why in enumerate(Why)}
+_ORDER = {why: place for place, why in enumerate(NoWorkCause)}
 
 _LIVES = {
-    Life.REGISTERED: "This node is registered and not active yet: it needs a passed challenge.",
-    Life.INACTIVE: "This node is inactive: it needs a passed challenge to be active again.",
+    NodeLife.REGISTERED: "This node is registered and not active yet: it needs a passed challenge.",
+    NodeLife.INACTIVE: "This node is inactive: it needs a passed challenge to be active again.",
 }
 _CHECKED_AGAIN = "Its hardware has to be challenged before it gets work; that happens by itself once it is online."
 _OWNER_BLOCKED = "The account of its owner is blocked: what is begun is finished, and an operator has to be asked."
 _PAUSED = "This node is paused: resume it when it may work again."
-_PAUSING = {Why.TOO_HOT, Why.TOO_MUCH_POWER, Why.PAUSED}
+_PAUSING = {NoWorkCause.TOO_HOT, NoWorkCause.TOO_MUCH_POWER, NoWorkCause.PAUSED}
 """Each of them pauses a node, and says more than that it is paused."""
 
 _DRAINING = "This node finishes what it has and takes no new work: resume it to change that."
@@ -35,10 +35,10 @@ class FailingDevice:
 
 
 @dataclass(frozen=True)
-class NodeView:
+class NodeSituation:
     """What is known of a node when somebody asks. `senses` are the last that arrived, if any did."""
 
-    life: Life
+    life: NodeLife
     conditions: Collection[Condition]
     challenge_passed: bool
     version: str
@@ -46,7 +46,7 @@ class NodeView:
     versions_accepted: str
     devices: int
     failing: Sequence[FailingDevice]
-    rules: Rules
+    rules: NodeRules
     utc_offset_s: int
     senses: Senses | None = None
     paused_reason: str = ""
@@ -56,34 +56,36 @@ class NodeView:
     heard_at: Instant | None = None
 
 
-def why_no_work(node: NodeView, pool: HeatLimits, now: Instant) -> list[Reason]:
-    """Every reason, in the order of `Why`. A removed node has only that one."""
-    if node.life is Life.DEREGISTERED:
-        return [Reason(Why.REMOVED, LifeRefusal.NODE_REMOVED.sentence)]
+def why_no_work(node: NodeSituation, pool: HeatLimits, now: Instant) -> list[NoWorkReason]:
+    """Every reason, in the order of `NoWorkCause`. A removed node has only that one."""
+    if node.life is NodeLife.DEREGISTERED:
+        return [NoWorkReason(NoWorkCause.REMOVED, LifeRefusal.NODE_REMOVED.sentence)]
     by_rules = list(objections(node.rules, node.senses, pool, now, node.utc_offset_s))
     found = {reason.why for reason in by_rules}
-    known = found | ({Why.PAUSED} if found & _PAUSING and not node.paused_reason else set())
+    known = found | ({NoWorkCause.PAUSED} if found & _PAUSING and not node.paused_reason else set())
     others = (reason for reason in _of_the_node(node, now) if reason.why not in known)
     return sorted([*others, *by_rules], key=lambda reason: _ORDER[reason.why])
 
 
-def _of_the_node(node: NodeView, now: Instant) -> Iterator[Reason]:
+def _of_the_node(node: NodeSituation, now: Instant) -> Iterator[NoWorkReason]:
     if Condition.SUSPENDED in node.conditions:
         yield _suspended(node.suspended_reason)
     if node.owner_blocked:
-        yield Reason(Why.OWNER_BLOCKED, _OWNER_BLOCKED)
+        yield NoWorkReason(NoWorkCause.OWNER_BLOCKED, _OWNER_BLOCKED)
     if Condition.OFFLINE in node.conditions:
         yield _offline(node.heard_at, now)
     if not node.version_accepted:
         yield _version(node)
     if not node.challenge_passed:
-        yield Reason(Why.CHALLENGE_MISSING, _unproved(node.challenge_refused))
+        yield NoWorkReason(NoWorkCause.CHALLENGE_MISSING, _unproved(node.challenge_refused))
     if node.life in _LIVES:
-        yield Reason(Why.NOT_ACTIVE, _LIVES[node.life])
+        yield NoWorkReason(NoWorkCause.NOT_ACTIVE, _LIVES[node.life])
     if Condition.PAUSED in node.conditions:
-        yield Reason(Why.PAUSED, f"This node is paused: {node.paused_reason}" if node.paused_reason else _PAUSED)
+        yield NoWorkReason(
+            NoWorkCause.PAUSED, f"This node is paused: {node.paused_reason}" if node.paused_reason else _PAUSED
+        )
     if Condition.DRAINING in node.conditions:
-        yield Reason(Why.DRAINING, _DRAINING)
+        yield NoWorkReason(NoWorkCause.DRAINING, _DRAINING)
     yield from _failing(node)
 
 
@@ -91,35 +93,40 @@ def _unproved(refused: str) -> str:
     return f"Its hardware was challenged and did not show what it claims. {refused}" if refused else _CHECKED_AGAIN
 
 
-def _suspended(reason: str) -> Reason:
+def _suspended(reason: str) -> NoWorkReason:
     why = f": {reason}" if reason else ""
-    return Reason(Why.SUSPENDED, f"The pool has suspended this node{why}. Ask its operator.")
+    return NoWorkReason(NoWorkCause.SUSPENDED, f"The pool has suspended this node{why}. Ask its operator.")
 
 
-def _offline(heard_at: Instant | None, now: Instant) -> Reason:
+def _offline(heard_at: Instant | None, now: Instant) -> NoWorkReason:
     if heard_at is None:
-        return Reason(Why.OFFLINE, "Nothing was heard of this node yet: start `tidemill agent run` on it.")
+        return NoWorkReason(
+            NoWorkCause.OFFLINE, "Nothing was heard of this node yet: start `tidemill agent run` on it."
+        )
     silent_s = max(0, now - heard_at) // SECOND
-    return Reason(
-        Why.OFFLINE, f"Nothing was heard of this node for {_spoken(silent_s)}: run `tidemill agent doctor` on it."
+    return NoWorkReason(
+        NoWorkCause.OFFLINE,
+        f"Nothing was heard of this node for {_spoken(silent_s)}: run `tidemill agent doctor` on it.",
     )
 
 
-def _version(node: NodeView) -> Reason:
-    return Reason(
-        Why.VERSION_NOT_ACCEPTED,
+def _version(node: NodeSituation) -> NoWorkReason:
+    return NoWorkReason(
+        NoWorkCause.VERSION_NOT_ACCEPTED,
         f"The agent is version {node.version}, and the pool accepts {node.versions_accepted}: install one of those.",
     )
 
 
-def _failing(node: NodeView) -> Iterator[Reason]:
+def _failing(node: NodeSituation) -> Iterator[NoWorkReason]:
     """A failing device gets no work; the node gets none when no device is left."""
     for device in node.failing:
-        yield Reason(
-            Why.FAILING_DEVICE, f"{device.name} is failing and gets no work: {device.words}", device=device.name
+        yield NoWorkReason(
+            NoWorkCause.FAILING_DEVICE, f"{device.name} is failing and gets no work: {device.words}", device=device.name
         )
     if node.devices <= len(node.failing):
-        yield Reason(Why.FAILING_DEVICE, "No device of this node is working: look at its driver and its hardware.")
+        yield NoWorkReason(
+            NoWorkCause.FAILING_DEVICE, "No device of this node is working: look at its driver and its hardware."
+        )
 
 
 def _spoken(seconds: int) -> str:

@@ -6,9 +6,9 @@ from typing import Any
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.nodes.life import Condition, Life
+from tidemill.core.nodes.life import Condition, NodeLife
 from tidemill.core.nodes.rules.rule_book import RuleBook, rules_of
-from tidemill.core.nodes.rules.rules import Work
+from tidemill.core.nodes.rules.rules import WorkMode
 from tidemill.core.reasons import ReasonRefusal, checked_reason
 from tidemill.core.refusals import Refusal
 
@@ -55,7 +55,7 @@ class Node:
     account_id: UUID
     name: str
     house: bool
-    life: Life
+    life: NodeLife
     agent: str
     machine: Mapping[str, Any] | None
     carries: Mapping[str, Any] | None
@@ -73,10 +73,12 @@ class Node:
     @property
     def conditions(self) -> Collection[Condition]:
         """What can be told from this alone; what its readings say comes on top."""
-        is_online = self.heard_at is not None and self.offline_since is None and self.life is not Life.DEREGISTERED
+        is_online = self.heard_at is not None and self.offline_since is None and self.life is not NodeLife.DEREGISTERED
         found = [Condition.ONLINE if is_online else Condition.OFFLINE]
         work = rules_of(self.book).work
-        found += [Condition.DRAINING] if work is Work.DRAIN else [Condition.PAUSED] if work is Work.PAUSE else []
+        found += (
+            [Condition.DRAINING] if work is WorkMode.DRAIN else [Condition.PAUSED] if work is WorkMode.PAUSE else []
+        )
         return [*found, Condition.SUSPENDED] if self.suspended_reason else found
 
 

@@ -11,14 +11,14 @@ from tidemill.core.clock import SECOND, Instant
 from tidemill.core.nodes import versions
 from tidemill.core.nodes.health.telemetry import Beat, busiest_pct, hottest_c, hungriest_w
 from tidemill.core.nodes.life import Condition
-from tidemill.core.nodes.no_work import FailingDevice, NodeView
+from tidemill.core.nodes.no_work import FailingDevice, NodeSituation
 from tidemill.core.nodes.node import KnownDevice, Node
 from tidemill.core.nodes.rules.rule_book import rules_of
-from tidemill.core.nodes.rules.rules import HeatLimits, Reading, Rules, Senses, sense
+from tidemill.core.nodes.rules.rules import HeatLimits, MachineReading, NodeRules, Senses, sense
 
 
 @dataclass(frozen=True)
-class Known:
+class NodeCircumstances:
     """What is known of a node besides its own row: its last beat and when, open alerts, its challenge, its owner."""
 
     beat: Beat | None
@@ -29,13 +29,15 @@ class Known:
     owner_blocked: bool
 
 
-def view(node: Node, devices: Sequence[KnownDevice], known: Known, heat: HeatLimits, agent_oldest: str) -> NodeView:
+def situation_of(
+    node: Node, devices: Sequence[KnownDevice], known: NodeCircumstances, heat: HeatLimits, agent_oldest: str
+) -> NodeSituation:
     """Everything that the answer to "why did it get no work?" is made of."""
     rules = rules_of(node.book)
     failing = [
         FailingDevice(device.name or f"Device {device.index}", device.failing) for device in devices if device.failing
     ]
-    return NodeView(
+    return NodeSituation(
         life=node.life,
         conditions=_conditions(node, degraded=bool(failing)),
         challenge_passed=known.challenge_passed,
@@ -58,11 +60,11 @@ def _conditions(node: Node, *, degraded: bool) -> Collection[Condition]:
     return [*node.conditions, Condition.DEGRADED] if degraded else node.conditions
 
 
-def _senses(known: Known, rules: Rules, heat: HeatLimits) -> Senses | None:
+def _senses(known: NodeCircumstances, rules: NodeRules, heat: HeatLimits) -> Senses | None:
     if known.beat is None or known.beat_at is None:
         return None
     at, beat = known.beat_at, known.beat
-    reading = Reading(hottest_c(beat), hungriest_w(beat), busiest_pct(beat))
+    reading = MachineReading(hottest_c(beat), hungriest_w(beat), busiest_pct(beat))
     idle_since = Instant(at - rules.only_when_idle.for_s * SECOND) if rules.only_when_idle else None
     before = Senses(reading, hot=known.hot, hungry=False, idle_since=idle_since, seen_at=at)
     return sense(before, reading, rules, heat, at)

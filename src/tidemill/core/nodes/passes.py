@@ -40,13 +40,13 @@ class NodePass:
     signature: bytes = field(repr=False)
 
 
-def written(identity: Identity, pool_fingerprint: str, node_id: UUID, expires_at: Instant) -> str:
+def write_pass(identity: Identity, pool_fingerprint: str, node_id: UUID, expires_at: Instant) -> str:
     """A pass as it goes into `Authorization: Node …`."""
     signed = identity.sign(_PURPOSE, *_parts(pool_fingerprint, node_id, expires_at))
     return base64.urlsafe_b64encode(node_id.bytes + _expiry(expires_at) + signed).decode().rstrip("=")
 
 
-def read(text: str, now: Instant) -> NodePass | PassRefusal:
+def read_pass(text: str, now: Instant) -> NodePass | PassRefusal:
     """A pass as it came, if it is of this time. Who signed it is asked with `is_of`."""
     if not _WRITTEN.fullmatch(text):
         return PassRefusal.PASS_MALFORMED

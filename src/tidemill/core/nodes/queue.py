@@ -31,7 +31,7 @@ class QueueRefusal(Refusal):
 
 
 @dataclass(frozen=True)
-class Room:
+class MachineRoom:
     """What a machine has for work. `devices` are the working ones, by index, with their memory in MiB."""
 
     cores: float
@@ -41,7 +41,7 @@ class Room:
 
 
 @dataclass(frozen=True)
-class Share:
+class MachineShare:
     """What one attempt takes while it runs. Without devices it runs on the CPU."""
 
     cores: float
@@ -52,26 +52,26 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Waiting:
+class QueuedAttempt:
     """An attempt that was accepted and has not begun."""
 
     attempt_id: UUID
-    share: Share
+    share: MachineShare
     priority: int
     since: Instant
     deadline_at: Instant
 
 
 @dataclass(frozen=True)
-class Start:
+class AttemptStart:
     """An attempt, and the devices that are its own until it ends."""
 
     attempt_id: UUID
-    share: Share
+    share: MachineShare
     devices: tuple[int, ...]
 
 
-def objection(share: Share, room: Room, *, waiting: int, left_us: int) -> QueueRefusal | None:
+def objection(share: MachineShare, room: MachineRoom, *, waiting: int, left_us: int) -> QueueRefusal | None:
     """Why this machine could not run an attempt even if it had nothing else to do, or has too much to do."""
     fitting = [memory for memory in room.devices.values() if memory >= share.gpu_memory_mib]
     found = {
@@ -85,7 +85,9 @@ def objection(share: Share, room: Room, *, waiting: int, left_us: int) -> QueueR
     return next((refusal for refusal, holds in found.items() if holds), None)
 
 
-def starts(waiting: Sequence[Waiting], running: Sequence[Start], room: Room, now: Instant) -> list[Start]:
+def starts(
+    waiting: Sequence[QueuedAttempt], running: Sequence[AttemptStart], room: MachineRoom, now: Instant
+) -> list[AttemptStart]:
     """What starts now, in order."""
     left = room
     for start in running:
@@ -94,23 +96,23 @@ def starts(waiting: Sequence[Waiting], running: Sequence[Start], room: Room, now
     for one in sorted(waiting, key=_turn):
         devices = _devices_for(one.share, left)
         if devices is not None:
-            found.append(Start(one.attempt_id, one.share, devices))
+            found.append(AttemptStart(one.attempt_id, one.share, devices))
             left = _without(left, found[-1])
         elif now - one.since >= OVERTAKEN_US:
             break
     return found
 
 
-def overdue(waiting: Sequence[Waiting], now: Instant) -> list[UUID]:
+def overdue(waiting: Sequence[QueuedAttempt], now: Instant) -> list[UUID]:
     """Attempts whose deadline has passed while they waited."""
     return [one.attempt_id for one in waiting if one.deadline_at <= now]
 
 
-def _turn(one: Waiting) -> tuple[int, int, bytes]:
+def _turn(one: QueuedAttempt) -> tuple[int, int, bytes]:
     return (one.since - one.priority * PRIORITY_US, one.deadline_at, one.attempt_id.bytes)
 
 
-def _devices_for(share: Share, left: Room) -> tuple[int, ...] | None:
+def _devices_for(share: MachineShare, left: MachineRoom) -> tuple[int, ...] | None:
     """The smallest devices that do, so that the larger ones stay for those who need them; None if it does not fit."""
     if share.cores > left.cores or share.memory_mib > left.memory_mib or share.disk_mib > left.disk_mib:
         return None
@@ -118,7 +120,7 @@ def _devices_for(share: Share, left: Room) -> tuple[int, ...] | None:
     return None if share.devices > len(fitting) else tuple(index for _, index in fitting[: share.devices])
 
 
-def _without(left: Room, start: Start) -> Room:
+def _without(left: MachineRoom, start: AttemptStart) -> MachineRoom:
     share = start.share
     return replace(
         left,

@@ -10,14 +10,14 @@ from enum import Enum
 from tidemill.core.clock import Instant
 
 
-class InHand(Enum):
+class BegunWork(Enum):
     """What becomes of work that a node has already begun."""
 
     FINISH = "finish"
     STOP = "stop"
 
 
-class Why(Enum):
+class NoWorkCause(Enum):
     """Why there is no new work, in the order in which an owner should look at it."""
 
     REMOVED = "removed"
@@ -36,34 +36,34 @@ class Why(Enum):
     NOT_IDLE = "not_idle"
 
 
-IN_HAND: Mapping[Why, InHand] = {
-    Why.REMOVED: InHand.STOP,
-    Why.SUSPENDED: InHand.STOP,
-    Why.OWNER_BLOCKED: InHand.FINISH,
-    Why.OFFLINE: InHand.FINISH,
-    Why.VERSION_NOT_ACCEPTED: InHand.FINISH,
-    Why.CHALLENGE_MISSING: InHand.FINISH,
-    Why.NOT_ACTIVE: InHand.FINISH,
-    Why.FAILING_DEVICE: InHand.STOP,
-    Why.TOO_HOT: InHand.STOP,
-    Why.TOO_MUCH_POWER: InHand.STOP,
-    Why.PAUSED: InHand.STOP,
-    Why.DRAINING: InHand.FINISH,
-    Why.OUTSIDE_WINDOW: InHand.FINISH,
-    Why.NOT_IDLE: InHand.STOP,
+IN_HAND: Mapping[NoWorkCause, BegunWork] = {
+    NoWorkCause.REMOVED: BegunWork.STOP,
+    NoWorkCause.SUSPENDED: BegunWork.STOP,
+    NoWorkCause.OWNER_BLOCKED: BegunWork.FINISH,
+    NoWorkCause.OFFLINE: BegunWork.FINISH,
+    NoWorkCause.VERSION_NOT_ACCEPTED: BegunWork.FINISH,
+    NoWorkCause.CHALLENGE_MISSING: BegunWork.FINISH,
+    NoWorkCause.NOT_ACTIVE: BegunWork.FINISH,
+    NoWorkCause.FAILING_DEVICE: BegunWork.STOP,
+    NoWorkCause.TOO_HOT: BegunWork.STOP,
+    NoWorkCause.TOO_MUCH_POWER: BegunWork.STOP,
+    NoWorkCause.PAUSED: BegunWork.STOP,
+    NoWorkCause.DRAINING: BegunWork.FINISH,
+    NoWorkCause.OUTSIDE_WINDOW: BegunWork.FINISH,
+    NoWorkCause.NOT_IDLE: BegunWork.STOP,
 }
 """Work stops where going on would harm the machine, its owner or a customer; else it is finished first."""
 
 
 @dataclass(frozen=True)
-class Reason:
+class NoWorkReason:
     """One reason. `device` names the only device it speaks of; `until` says when it ends, where that is known."""
 
-    why: Why
+    why: NoWorkCause
     sentence: str
     device: str | None = None
     until: Instant | None = None
 
     @property
-    def in_hand(self) -> InHand:
+    def in_hand(self) -> BegunWork:
         return IN_HAND[self.why]

@@ -14,15 +14,15 @@ from uuid import UUID
 from tidemill.core.bounded_json import Malformed, Text, Whole, read_json
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.events.log import Event
-from tidemill.core.jobs.attempt_reports import WorkSaid
+from tidemill.core.jobs.attempt_reports import AttemptReport
 from tidemill.core.nodes.events import NodeRulesChanged
 from tidemill.core.nodes.health.events import NodeFactsRefused, NodeHardwareChanged, NodeReportsDropped
 from tidemill.core.nodes.health.telemetry import PastBeat, spaced
 from tidemill.core.nodes.machine import hardware
-from tidemill.core.nodes.machine.abilities import SANDBOX, Carries, carries_of
-from tidemill.core.nodes.machine.hardware import Machine, Objection, facts_of, machine_of
+from tidemill.core.nodes.machine.abilities import SANDBOX, NodeAbilities, abilities_of
+from tidemill.core.nodes.machine.hardware import HardwareObjection, Machine, facts_of, machine_of
 from tidemill.core.nodes.rules import rule_book
-from tidemill.core.nodes.rules.rule_book import Place, RuleBook, RulesRefusal
+from tidemill.core.nodes.rules.rule_book import RuleBook, RuleOrigin, RulesRefusal
 from tidemill.core.nodes.rules.windows import OFFSET_MAX_S
 
 MACHINE, RULES, CLOCK, LEAVE, CHALLENGE = "machine", "rules", "clock", "leave", "challenge"
@@ -44,18 +44,18 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Dropped:
+class DroppedReport:
     """One report that the agent could not keep."""
 
     damaged: bool
 
 
-Said: TypeAlias = Fact | PastBeat | Dropped | WorkSaid
+NodeReport: TypeAlias = Fact | PastBeat | DroppedReport | AttemptReport
 One = TypeVar("One")
 
 
 @dataclass(frozen=True)
-class Known:
+class StoredNode:
     """What the pool has of a node, as it is stored."""
 
     account_id: UUID
@@ -68,11 +68,11 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Weighed:
+class ReportEffects:
     """What is to be done. None where nothing changes; `disagrees` says that the node must be told the rules again."""
 
     machine: Machine | None = None
-    carries: Carries | None = None
+    carries: NodeAbilities | None = None
     rules: RuleBook | None = None
     disagrees: bool = False
     utc_offset_s: int | None = None
@@ -80,7 +80,7 @@ class Weighed:
     beats: tuple[PastBeat, ...] = ()
     events: tuple[Event, ...] = ()
     others: tuple[Fact, ...] = ()
-    works: tuple[WorkSaid, ...] = ()
+    works: tuple[AttemptReport, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,19 +93,19 @@ class _Leave:
     reason: Annotated[str, Text(300)] = ""
 
 
-def fresh(received: int, first: int, said: Sequence[One]) -> Sequence[One] | None:
+def fresh_reports(received: int, first: int, said: Sequence[One]) -> Sequence[One] | None:
     """What of a batch is new, after so many were received. None if reports are missing before it."""
     return None if first > received + 1 else said[received + 1 - first :]
 
 
-def weigh(known: Known, said: Sequence[Said], now: Instant) -> Weighed:
+def weigh_reports(known: StoredNode, said: Sequence[NodeReport], now: Instant) -> ReportEffects:
     """Everything that follows from a node's fresh reports."""
     last = {fact.kind: fact.body for fact in said if isinstance(fact, Fact)}
     machine, machine_events = _machine(known, last[MACHINE]) if MACHINE in last else (None, ())
     rules, disagrees, rules_events = _rules(known, last[RULES]) if RULES in last else (None, False, ())
     offset_s, clock_events = _offset(known, last[CLOCK]) if CLOCK in last else (None, ())
     carries, sandbox_events = _carries(known, last[SANDBOX]) if SANDBOX in last else (None, ())
-    return Weighed(
+    return ReportEffects(
         machine=machine,
         carries=carries,
         rules=rules,
@@ -115,11 +115,11 @@ def weigh(known: Known, said: Sequence[Said], now: Instant) -> Weighed:
         beats=tuple(spaced((one for one in said if isinstance(one, PastBeat)), known.past_until, now)),
         events=(*machine_events, *rules_events, *clock_events, *sandbox_events, *_dropped(known, said)),
         others=tuple(fact for fact in said if isinstance(fact, Fact) and fact.kind not in _KNOWN),
-        works=tuple(one for one in said if isinstance(one, WorkSaid)),
+        works=tuple(one for one in said if isinstance(one, AttemptReport)),
     )
 
 
-def tellable(events: int, told_until: Instant | None, now: Instant) -> tuple[int, Instant]:
+def events_allowed(events: int, told_until: Instant | None, now: Instant) -> tuple[int, Instant]:
     """How many of so many events a node may still make, and until when its share is used up then."""
     used_until = max(told_until or now, now)
     room = max(0, EVENTS_SAVED - -(-(used_until - now) // EVENT_EVERY_US))
@@ -127,12 +127,12 @@ def tellable(events: int, told_until: Instant | None, now: Instant) -> tuple[int
     return told, Instant(used_until + told * EVENT_EVERY_US)
 
 
-def _machine(known: Known, body: bytes) -> tuple[Machine | None, tuple[Event, ...]]:
+def _machine(known: StoredNode, body: bytes) -> tuple[Machine | None, tuple[Event, ...]]:
     if _says_the_same(body, known.machine):
         return None, ()
     machine = machine_of(body)
-    objections = (machine,) if isinstance(machine, Objection) else hardware.objections(machine)
-    if objections or isinstance(machine, Objection):
+    objections = (machine,) if isinstance(machine, HardwareObjection) else hardware.objections(machine)
+    if objections or isinstance(machine, HardwareObjection):
         return None, (_refused(known, MACHINE, objections[0].refusal.code, objections[0].sentence),)
     stored, before = json.loads(facts_of(machine)), known.machine or {}
     changed = tuple(sorted(name for name in {*stored, *before} if stored.get(name) != before.get(name)))
@@ -151,7 +151,7 @@ def _says_the_same(body: bytes, machine: Mapping[str, Any] | None) -> bool:
         return False
 
 
-def _rules(known: Known, body: bytes) -> tuple[RuleBook | None, bool, tuple[Event, ...]]:
+def _rules(known: StoredNode, body: bytes) -> tuple[RuleBook | None, bool, tuple[Event, ...]]:
     said = rule_book.from_json(body)
     if isinstance(said, RuleBook) and rule_book.leaps(known.rules, said):
         said = RulesRefusal.RULE_DATED_AHEAD
@@ -163,22 +163,22 @@ def _rules(known: Known, body: bytes) -> tuple[RuleBook | None, bool, tuple[Even
         return None, disagrees, ()
     names = [name for name, entry in merged.entries.items() if known.rules.entries.get(name) != entry]
     newest = max((merged.entries[name] for name in names), key=lambda entry: entry.at)
-    shown = rule_book.shown(merged)
+    shown = rule_book.book_json(merged)
     values = {name: shown[name]["value"] for name in names}
-    return merged, disagrees, (NodeRulesChanged(known.account_id, known.node_id, values, Place.NODE, newest.by),)
+    return merged, disagrees, (NodeRulesChanged(known.account_id, known.node_id, values, RuleOrigin.NODE, newest.by),)
 
 
-def _offset(known: Known, body: bytes) -> tuple[int | None, tuple[Event, ...]]:
+def _offset(known: StoredNode, body: bytes) -> tuple[int | None, tuple[Event, ...]]:
     clock = read_json(_Clock, body, _SMALL_BYTES_MAX)
     if isinstance(clock, Malformed):
         return None, (_refused(known, CLOCK, "clock_malformed", clock.sentence),)
     return (None if clock.utc_offset_s == known.utc_offset_s else clock.utc_offset_s), ()
 
 
-def _carries(known: Known, body: bytes) -> tuple[Carries | None, tuple[Event, ...]]:
+def _carries(known: StoredNode, body: bytes) -> tuple[NodeAbilities | None, tuple[Event, ...]]:
     if _says_the_same(body, known.carries):
         return None, ()
-    carries = carries_of(body)
+    carries = abilities_of(body)
     if isinstance(carries, Malformed):
         return None, (_refused(known, SANDBOX, "sandbox_malformed", carries.sentence),)
     return carries, ()
@@ -190,12 +190,12 @@ def _reason(body: bytes) -> str:
     return "" if isinstance(leave, Malformed) else leave.reason
 
 
-def _dropped(known: Known, said: Sequence[Said]) -> tuple[Event, ...]:
-    damaged = [one.damaged for one in said if isinstance(one, Dropped)]
+def _dropped(known: StoredNode, said: Sequence[NodeReport]) -> tuple[Event, ...]:
+    damaged = [one.damaged for one in said if isinstance(one, DroppedReport)]
     if not damaged:
         return ()
     return (NodeReportsDropped(known.account_id, known.node_id, damaged.count(False), damaged.count(True)),)
 
 
-def _refused(known: Known, about: str, code: str, sentence: str) -> NodeFactsRefused:
+def _refused(known: StoredNode, about: str, code: str, sentence: str) -> NodeFactsRefused:
     return NodeFactsRefused(known.account_id, known.node_id, about, code, sentence)

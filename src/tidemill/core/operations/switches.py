@@ -45,7 +45,7 @@ def throw(
     return SwitchState(current.switch, stop, kept, by, now)
 
 
-def holding(obeyed: Switch | None, states: Iterable[SwitchState]) -> SwitchState | None:
+def stopping_switch(obeyed: Switch | None, states: Iterable[SwitchState]) -> SwitchState | None:
     """The stopped switch that keeps a loop from running, if there is one."""
     if obeyed is None:
         return None

@@ -14,7 +14,7 @@ STEP_SHARE = 0.005
 """The least raise of a bid, as a share of the largest value."""
 
 
-def assign(values: Floats, step: float | None = None) -> Slots:
+def place_jointly(values: Floats, step: float | None = None) -> Slots:
     """For each row, the column it gets, or -1. A value is what a request is worth on a node, above 0 where it may go
     there and minus infinity where it must not. A column is given once."""
     requests, nodes = values.shape

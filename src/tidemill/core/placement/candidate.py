@@ -16,7 +16,7 @@ NVLINK_MAX_PCT = 150
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class CandidateDevice:
     """One device. Devices of one NVLink group talk to each other directly; group 0 is none."""
 
     model: str
@@ -31,7 +31,7 @@ class Candidate:
 
     node_id: UUID
     owner_id: UUID
-    devices: tuple[Device, ...]
+    devices: tuple[CandidateDevice, ...]
     cpu_milli: int
     memory_mib: int
     disk_mib: int = 0
@@ -59,13 +59,13 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Market:
+class MedianPrices:
     """What devices cost: the median price of each model, with which a node's price is compared."""
 
     medians_uc: dict[str, float]
 
     @classmethod
-    def of(cls, candidates: Iterable[Candidate]) -> "Market":
+    def of(cls, candidates: Iterable[Candidate]) -> "MedianPrices":
         prices: dict[str, list[int]] = {}
         for candidate in candidates:
             prices.setdefault(candidate.model, []).append(candidate.price_uc)

@@ -10,20 +10,27 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.placement.demand import Request
-from tidemill.core.placement.index.pool import Explanation, Pool
+from tidemill.core.placement.demand import Demand
+from tidemill.core.placement.index.pool import CandidatePool, PolicyAssessment
 from tidemill.core.placement.seller import Seller
-from tidemill.core.placement.why_not import WhyNot
+from tidemill.core.placement.why_not import PlacementObjection
 
 BEST_MAX = 4
 OTHERS_MAX = 6
 
-BUSY = frozenset({WhyNot.DEVICES_BUSY, WhyNot.PROCESSOR_BUSY, WhyNot.MEMORY_BUSY, WhyNot.DISK_FULL})
+BUSY = frozenset(
+    {
+        PlacementObjection.DEVICES_BUSY,
+        PlacementObjection.PROCESSOR_BUSY,
+        PlacementObjection.MEMORY_BUSY,
+        PlacementObjection.DISK_FULL,
+    }
+)
 """Objections that may be over when others have finished."""
 
 
 @dataclass(frozen=True)
-class Weighed:
+class ConsideredCandidate:
     """One candidate: the codes of the objections to it, or the terms of its score."""
 
     node_id: UUID
@@ -36,20 +43,20 @@ class Weighed:
 
 
 @dataclass(frozen=True)
-class Weighing:
+class CandidateComparison:
     """The candidates of a task; the one that gets it first, then the next best, then some of the others.
 
     `nodes` is how many there were in all. Where `lower_wins`, terms are costs.
     """
 
-    candidates: tuple[Weighed, ...]
+    candidates: tuple[ConsideredCandidate, ...]
     nodes: int
     policy: str
     lower_wins: bool
 
 
 @dataclass(frozen=True)
-class Nowhere:
+class WaitReasons:
     """Why a task waits: how many of the nodes looked at there is each objection to.
 
     `soon` of them could have it as soon as what they have in hand is done.
@@ -61,11 +68,11 @@ class Nowhere:
     soon: int
 
 
-def weigh(
-    pool: Pool, request: Request, now: Instant, others: Iterable[UUID], is_too_dear: Callable[[UUID], bool]
-) -> Weighing | None:
+def compare_candidates(
+    pool: CandidatePool, request: Demand, now: Instant, others: Iterable[UUID], is_too_dear: Callable[[UUID], bool]
+) -> CandidateComparison | None:
     """The best, those that must not have the task, and some of the others. None if nobody can have it."""
-    best: dict[UUID, Weighed] = {}
+    best: dict[UUID, ConsideredCandidate] = {}
     rest = {node_id: _excluded(pool, request, now, node_id) for node_id in sorted(request.excluded_nodes)[:OTHERS_MAX]}
     for one in _explained(pool, request, now, pool.ranked(request, now, BEST_MAX + OTHERS_MAX)):
         (rest if is_too_dear(one.node_id) else best)[one.node_id] = _weighed(one, is_too_dear)
@@ -79,15 +86,15 @@ def weigh(
         if one.node_id not in best:
             rest.setdefault(one.node_id, _weighed(one, is_too_dear))
     candidates = (*best.values(), *list(rest.values())[:OTHERS_MAX])
-    return Weighing(candidates, len(pool), request.policy, pool.counts_costs(request.policy))
+    return CandidateComparison(candidates, len(pool), request.policy, pool.counts_costs(request.policy))
 
 
 def count(
-    objected: Iterable[tuple[UUID, tuple[WhyNot, ...]]],
-    request: Request,
+    objected: Iterable[tuple[UUID, tuple[PlacementObjection, ...]]],
+    request: Demand,
     sellers: Mapping[UUID, Seller],
     is_too_dear: Callable[[UUID], bool],
-) -> Nowhere:
+) -> WaitReasons:
     """How many there is each objection to. Who is free and could have it is too dear, or was not looked at then."""
     counts: Counter[str] = Counter()
     looked = soon = 0
@@ -95,31 +102,33 @@ def count(
         dear = is_too_dear(node_id)
         looked += 1
         counts.update(why.code for why in against)
-        counts[WhyNot.TOO_DEAR.code] += dear and WhyNot.TOO_DEAR not in against
+        counts[PlacementObjection.TOO_DEAR.code] += dear and PlacementObjection.TOO_DEAR not in against
         soon += not dear and BUSY.issuperset(against) and _holds_when_free(sellers[node_id], request)
-    return Nowhere({code: times for code, times in counts.items() if times}, len(sellers), looked, soon)
+    return WaitReasons({code: times for code, times in counts.items() if times}, len(sellers), looked, soon)
 
 
-def _explained(pool: Pool, request: Request, now: Instant, node_ids: Iterable[UUID]) -> Iterator[Explanation]:
+def _explained(
+    pool: CandidatePool, request: Demand, now: Instant, node_ids: Iterable[UUID]
+) -> Iterator[PolicyAssessment]:
     for node_id in node_ids:
         if one := pool.explain(request, now, node_id):
             yield one
 
 
-def _weighed(one: Explanation, is_too_dear: Callable[[UUID], bool]) -> Weighed:
+def _weighed(one: PolicyAssessment, is_too_dear: Callable[[UUID], bool]) -> ConsideredCandidate:
     if not one.objections and is_too_dear(one.node_id):
-        return Weighed(one.node_id, (WhyNot.TOO_DEAR.code,), {})
-    return Weighed(one.node_id, tuple(why.code for why in one.objections), one.terms)
+        return ConsideredCandidate(one.node_id, (PlacementObjection.TOO_DEAR.code,), {})
+    return ConsideredCandidate(one.node_id, tuple(why.code for why in one.objections), one.terms)
 
 
-def _excluded(pool: Pool, request: Request, now: Instant, node_id: UUID) -> Weighed:
+def _excluded(pool: CandidatePool, request: Demand, now: Instant, node_id: UUID) -> ConsideredCandidate:
     """A node that must not have the task is told also when it is in the pool no more."""
     one = pool.explain(request, now, node_id)
-    objections = one.objections if one else (WhyNot.EXCLUDED,)
-    return Weighed(node_id, tuple(why.code for why in objections), {})
+    objections = one.objections if one else (PlacementObjection.EXCLUDED,)
+    return ConsideredCandidate(node_id, tuple(why.code for why in objections), {})
 
 
-def _holds_when_free(seller: Seller, request: Request) -> bool:
+def _holds_when_free(seller: Seller, request: Demand) -> bool:
     """Whether the node could have the task if it had nothing else."""
     node = seller.candidate
     return (

@@ -22,13 +22,13 @@ _PART = -1
 Shape = tuple[int, int, frozenset[str], int, int, int, int, bool]
 
 
-class Priority(IntEnum):
+class PriorityLevel(IntEnum):
     LOW = 0
     NORMAL = 1
     HIGH = 2
 
 
-class Wanted(NamedTuple):
+class NeededArtefact(NamedTuple):
     """An input or a model; a node that holds it already need not fetch it."""
 
     digest: str
@@ -36,7 +36,7 @@ class Wanted(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class Demand:
     """What one task asks for."""
 
     kind: str
@@ -58,8 +58,8 @@ class Request:
     excluded_owners: frozenset[UUID] = frozenset()
     customer_id: UUID | None = None
     duration_us: int = 0
-    inputs: tuple[Wanted, ...] = ()
-    priority: Priority = Priority.NORMAL
+    inputs: tuple[NeededArtefact, ...] = ()
+    priority: PriorityLevel = PriorityLevel.NORMAL
     submitted_at: Instant = _LONG_AGO
     policy: str = "value"
     is_choosy: bool = field(init=False, repr=False, compare=False)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.placement.considerations import Nowhere, Weighing
-from tidemill.core.placement.placer import Alike, Decided, Found, Placer, Want
+from tidemill.core.placement.considerations import CandidateComparison, WaitReasons
+from tidemill.core.placement.placer import AlikeTasks, PlacementDecisions, Placer, QueuedTask, TaskPlacement
 
 SAMPLE_EVERY_US = SECOND // 2
 SHARED_MAX = 100
@@ -31,46 +31,46 @@ JOBS_TOLD_MAX = 200
 
 
 @dataclass(frozen=True)
-class Explained:
+class PlacementExplanation:
     """Why tasks of a job were placed as they were. The first of them was weighed; the others are alike."""
 
     job_id: UUID
     at: Instant
     kind: str
     task_ids: Sequence[UUID]
-    weighing: Weighing
+    weighing: CandidateComparison
 
 
 @dataclass(frozen=True)
-class Waits:
+class QueueExplanation:
     """Why a task of a job, and those alike, wait."""
 
     job_id: UUID
     at: Instant
     task_id: UUID
-    nowhere: Nowhere
+    nowhere: WaitReasons
 
 
 @dataclass
-class _Sort:
+class _TaskShape:
     looked_at: Instant
     told_at: Instant
-    nowhere: Nowhere
+    nowhere: WaitReasons
     jobs: set[UUID]
 
 
-class Explaining:
+class ExplanationMemory:
     """Remembers what was explained. It may be dropped at any moment: then some things are explained once more."""
 
     def __init__(self) -> None:
         self._jobs: dict[UUID, None] = {}
         self._sampled_at = Instant(0)
-        self._sorts: dict[Hashable, _Sort] = {}
+        self._sorts: dict[Hashable, _TaskShape] = {}
         """Those that were looked at longest ago come first."""
-        self._explained: list[Explained] = []
-        self._waits: list[Waits] = []
+        self._explained: list[PlacementExplanation] = []
+        self._waits: list[QueueExplanation] = []
 
-    def choose(self, wants: Sequence[Want], now: Instant) -> Set[UUID]:
+    def choose(self, wants: Sequence[QueuedTask], now: Instant) -> Set[UUID]:
         """The tasks of a batch that are to be weighed."""
         jobs, chosen = self._jobs, dict[Hashable, UUID]()
         for want in wants:
@@ -81,10 +81,10 @@ class Explaining:
                 chosen.setdefault((some.job_id, some.excluded), some.task_id)
         return set(chosen.values())
 
-    def placed(self, decided: Decided, applied: Set[UUID], now: Instant) -> None:
+    def placed(self, decided: PlacementDecisions, applied: Set[UUID], now: Instant) -> None:
         """Keep what was weighed of the tasks that were placed, with those that are alike."""
         self._sampled_at = now
-        together: dict[tuple[UUID, frozenset[UUID]], list[Found]] = defaultdict(list)
+        together: dict[tuple[UUID, frozenset[UUID]], list[TaskPlacement]] = defaultdict(list)
         for one in decided.found:
             if one.want.task_id in applied:
                 together[one.want.job_id, one.want.excluded].append(one)
@@ -94,16 +94,18 @@ class Explaining:
                 self._remember(job_id)
                 weighing, kind = decided.weighed[first.want.task_id], first.asked.request.kind
                 shared = _shared(first, found)
-                self._explained.extend(Explained(job_id, now, kind, task_ids, weighing) for task_ids in shared)
+                self._explained.extend(
+                    PlacementExplanation(job_id, now, kind, task_ids, weighing) for task_ids in shared
+                )
 
-    def waiting(self, decided: Decided, placer: Placer, now: Instant) -> None:
+    def waiting(self, decided: PlacementDecisions, placer: Placer, now: Instant) -> None:
         """Look why nobody was found, for those sorts whose turn it is."""
         self._forget(now)
         due = [one for one in decided.waiting if self._is_due(one, now)]
         for one in sorted(due, key=lambda one: self._looked_at(one.key))[:SORTS_MAX]:
             self._waits.extend(self._told(one, placer.why_nowhere(one.wants[0], now), now))
 
-    def take(self) -> tuple[Sequence[Explained], Sequence[Waits]]:
+    def take(self) -> tuple[Sequence[PlacementExplanation], Sequence[QueueExplanation]]:
         """What is to be written down now."""
         taken = self._explained, self._waits
         self._explained, self._waits = [], []
@@ -123,7 +125,7 @@ class Explaining:
         known = self._sorts.get(key)
         return known.looked_at if known else Instant(0)
 
-    def _is_due(self, one: Alike, now: Instant) -> bool:
+    def _is_due(self, one: AlikeTasks, now: Instant) -> bool:
         known = self._sorts.get(one.key)
         return (
             known is None
@@ -131,22 +133,22 @@ class Explaining:
             or any(want.job_id not in known.jobs for want in one.wants[:JOBS_TOLD_MAX])
         )
 
-    def _told(self, one: Alike, nowhere: Nowhere, now: Instant) -> Iterator[Waits]:
+    def _told(self, one: AlikeTasks, nowhere: WaitReasons, now: Instant) -> Iterator[QueueExplanation]:
         """What has changed is told, and what was told long ago; else only to jobs that were not told yet."""
         known = self._sorts.get(one.key)
         is_same = known is not None and known.nowhere == nowhere and 0 <= now - known.told_at < TELL_EVERY_US
         told = known.jobs if known and is_same else set[UUID]()
         for want in one.wants[:JOBS_TOLD_MAX]:
             if want.job_id not in told:
-                yield Waits(want.job_id, now, want.task_id, nowhere)
+                yield QueueExplanation(want.job_id, now, want.task_id, nowhere)
         if len(self._sorts) >= JOBS_MAX:
             self._sorts.clear()
         told_at = known.told_at if known and is_same else now
         self._sorts.pop(one.key, None)
-        self._sorts[one.key] = _Sort(now, told_at, nowhere, {want.job_id for want in one.wants[:JOBS_TOLD_MAX]})
+        self._sorts[one.key] = _TaskShape(now, told_at, nowhere, {want.job_id for want in one.wants[:JOBS_TOLD_MAX]})
 
 
-def _shared(first: Found, found: Iterable[Found]) -> Iterable[Sequence[UUID]]:
+def _shared(first: TaskPlacement, found: Iterable[TaskPlacement]) -> Iterable[Sequence[UUID]]:
     """The tasks that ask the same as the first: all that were tried before, in parts; of others one part will do."""
     request = first.asked.request
     others = [one for one in found if one is not first and (one.asked is first.asked or one.asked.request == request)]

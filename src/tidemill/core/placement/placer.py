@@ -14,16 +14,16 @@ from uuid import UUID
 
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import Instant
-from tidemill.core.placement.candidate import Market
-from tidemill.core.placement.considerations import Nowhere, Weighing, count, weigh
-from tidemill.core.placement.demand import Request
-from tidemill.core.placement.index.pool import NEWCOMERS_SHARE, Placed, Pool
+from tidemill.core.placement.candidate import MedianPrices
+from tidemill.core.placement.considerations import CandidateComparison, WaitReasons, compare_candidates, count
+from tidemill.core.placement.demand import Demand
+from tidemill.core.placement.index.pool import NEWCOMERS_SHARE, CandidatePool, Reservation
 from tidemill.core.placement.policies import Policy
 from tidemill.core.placement.prices import Prices
-from tidemill.core.placement.queued_task import HOUSE, Asked, asked
+from tidemill.core.placement.queued_task import HOUSE, TaskDemand, read_demand
 from tidemill.core.placement.seller import Seller, left_of
-from tidemill.core.placement.turns import AtWork, in_turn
-from tidemill.core.settlement.rewards import MarketPlan
+from tidemill.core.placement.turns import DevicesAtWork, in_turn
+from tidemill.core.settlement.rewards import RewardPlan
 
 LOOKED_MAX = 2_000
 """Where nobody is found, so many nodes are asked why, and no more."""
@@ -47,7 +47,7 @@ CostKey: TypeAlias = tuple[float, int, int, int]
 _NOBODY: frozenset[UUID] = frozenset()
 
 
-class Want(NamedTuple):
+class QueuedTask(NamedTuple):
     """A task that waits: who pays, what it asks, the most that it may cost, since when, and whom it must not go to.
 
     One that this version cannot read asks nothing, and finds nobody.
@@ -56,7 +56,7 @@ class Want(NamedTuple):
     task_id: UUID
     job_id: UUID
     account_id: UUID
-    asked: Asked | None
+    asked: TaskDemand | None
     cost_max_uc: int
     since: Instant
     excluded: frozenset[UUID] = _NOBODY
@@ -65,50 +65,50 @@ class Want(NamedTuple):
     """Whether only the house may carry it out: an audit, or a task of which nobody could tell what is right."""
 
 
-class Found(NamedTuple):
+class TaskPlacement(NamedTuple):
     """The node for a task, and on which terms."""
 
-    want: Want
-    asked: Asked
+    want: QueuedTask
+    asked: TaskDemand
     seller: Seller
     hourly_uc: int
     quoted_ms: int
-    placed: Placed
+    placed: Reservation
 
 
 @dataclass(frozen=True)
-class Alike:
+class AlikeTasks:
     """Tasks that found nobody and ask the same: one of each job. `key` is the same for the same sort of task."""
 
     key: Hashable
-    wants: Sequence[Want]
+    wants: Sequence[QueuedTask]
 
 
 @dataclass(frozen=True)
-class Decided:
+class PlacementDecisions:
     """Who gets what, who gets nothing, and what spoke for and against candidates where that was asked for."""
 
-    found: Sequence[Found]
-    waiting: Sequence[Alike]
-    weighed: Mapping[UUID, Weighing]
+    found: Sequence[TaskPlacement]
+    waiting: Sequence[AlikeTasks]
+    weighed: Mapping[UUID, CandidateComparison]
 
 
 class Placer:
     """The candidates and what attempts have of them."""
 
     def __init__(
-        self, policies: Mapping[str, Policy], plan: MarketPlan, policy: str, newcomers_share: float = NEWCOMERS_SHARE
+        self, policies: Mapping[str, Policy], plan: RewardPlan, policy: str, newcomers_share: float = NEWCOMERS_SHARE
     ) -> None:
         self._policies, self._plan, self._policy, self._newcomers_share = policies, plan, policy, newcomers_share
-        self._market = Market({})
-        self._pool = Pool(policies, self._market, newcomers_share)
+        self._market = MedianPrices({})
+        self._pool = CandidatePool(policies, self._market, newcomers_share)
         self._drawn = 0.0
         self._sellers: dict[UUID, Seller] = {}
-        self._taken: dict[UUID, dict[UUID, tuple[Request, tuple[int, ...]]]] = {}
-        self._attempts: dict[UUID, tuple[UUID, Placed | None]] = {}
-        self._at_work = AtWork()
+        self._taken: dict[UUID, dict[UUID, tuple[Demand, tuple[int, ...]]]] = {}
+        self._attempts: dict[UUID, tuple[UUID, Reservation | None]] = {}
+        self._at_work = DevicesAtWork()
         self._too_dear: dict[CostKey, frozenset[UUID]] = {}
-        self._narrowed: dict[tuple[Request, CostKey], Request] = {}
+        self._narrowed: dict[tuple[Demand, CostKey], Demand] = {}
         self._prices: Prices | None = None
         self._turns: Iterator[UUID] = iter(())
 
@@ -123,10 +123,10 @@ class Placer:
     def refill(self, sellers: Iterable[Seller]) -> None:
         """These are all there are. Prices are compared with the median of today."""
         known, self._sellers = self._sellers, {seller.node_id: seller for seller in sellers}
-        market = Market.of(seller.candidate for seller in self._sellers.values())
+        market = MedianPrices.of(seller.candidate for seller in self._sellers.values())
         if market == self._market and known == self._sellers:
             return
-        self._market, self._pool = market, Pool(self._policies, market, self._newcomers_share)
+        self._market, self._pool = market, CandidatePool(self._policies, market, self._newcomers_share)
         self._forget_prices()
         for seller in self._sellers.values():
             self._put(seller)
@@ -145,7 +145,7 @@ class Placer:
 
     def reserve(self, attempt_id: UUID, node_id: UUID, body: bytes, account_id: UUID) -> None:
         """Somebody else placed this attempt: the node is put anew with what is left of it."""
-        known = asked(body)
+        known = read_demand(body)
         if attempt_id not in self._attempts and known is not None:
             self._note(attempt_id, node_id, replace(known.request, customer_id=account_id), (), None)
             if seller := self._sellers.get(node_id):
@@ -158,17 +158,17 @@ class Placer:
             if seller := self._sellers.get(node_id):
                 self._put(seller)
 
-    def keep(self, attempt_id: UUID, found: Found) -> None:
+    def keep(self, attempt_id: UUID, found: TaskPlacement) -> None:
         """What was decided has been applied, as this attempt."""
         placed = found.placed
         self._note(attempt_id, placed.node_id, placed.request, placed.devices, placed)
 
-    def take_back(self, found: Found) -> None:
+    def take_back(self, found: TaskPlacement) -> None:
         """What was decided was not applied."""
         if not self._pool.release(found.placed) and (seller := self._sellers.get(found.placed.node_id)):
             self._put(seller)
 
-    def inputs_of(self, wants: Iterable[Want]) -> set[Digest]:
+    def inputs_of(self, wants: Iterable[QueuedTask]) -> set[Digest]:
         """What tasks need of which some node may have a copy."""
         return {one.digest for want in wants if want.asked is not None for one in want.asked.inputs}
 
@@ -176,11 +176,11 @@ class Placer:
         """Which nodes have which inputs already, for the next decision. Of those that many have, some are enough."""
         self._pool.hold({digest.text: islice(node_ids, HOLDERS_MAX) for digest, node_ids in holders.items()})
 
-    def decide(self, wants: Sequence[Want], now: Instant, to_weigh: Set[UUID] = _NOBODY) -> Decided:
+    def decide(self, wants: Sequence[QueuedTask], now: Instant, to_weigh: Set[UUID] = _NOBODY) -> PlacementDecisions:
         """Nodes for tasks, in their turn. Whoever asks the same as one that found nobody finds nobody either."""
-        found: list[Found] = []
-        waiting: dict[Hashable, dict[UUID, Want]] = {}
-        weighed: dict[UUID, Weighing] = {}
+        found: list[TaskPlacement] = []
+        waiting: dict[Hashable, dict[UUID, QueuedTask]] = {}
+        weighed: dict[UUID, CandidateComparison] = {}
         self._narrowed.clear()
         for want, known, request in self._in_turn(wants, now):
             key = (request.kind, request.shape, request.labels, request.inputs, want.account_id, want.excluded)
@@ -197,9 +197,11 @@ class Placer:
             found.append(one)
             if weighing and weighing.candidates[0].node_id == one.seller.node_id:
                 weighed[want.task_id] = weighing
-        return Decided(found, [Alike(key, list(alike.values())) for key, alike in waiting.items()], weighed)
+        return PlacementDecisions(
+            found, [AlikeTasks(key, list(alike.values())) for key, alike in waiting.items()], weighed
+        )
 
-    def why_nowhere(self, want: Want, now: Instant) -> Nowhere:
+    def why_nowhere(self, want: QueuedTask, now: Instant) -> WaitReasons:
         """How many of the nodes that are looked at there is each objection to."""
         known = want.asked
         assert known is not None, "what nobody was found for could be read"
@@ -209,7 +211,7 @@ class Placer:
         )
         return count(islice(self._pool.against(request, now), LOOKED_MAX), request, self._sellers, is_too_dear)
 
-    def _weigh(self, want: Want, known: Asked, request: Request, now: Instant) -> Weighing | None:
+    def _weigh(self, want: QueuedTask, known: TaskDemand, request: Demand, now: Instant) -> CandidateComparison | None:
         """What speaks for and against candidates, before one is taken."""
         too_dear = self._too_dear.get(_cost_key(want, known), _NOBODY)
         others = chain(islice(too_dear, DEAR_MAX), self._next_turns())
@@ -217,7 +219,7 @@ class Placer:
         def is_too_dear(node_id: UUID) -> bool:
             return node_id in too_dear or self._terms(self._sellers[node_id], known)[2] > want.cost_max_uc
 
-        return weigh(self._pool, request, now, others, is_too_dear)
+        return compare_candidates(self._pool, request, now, others, is_too_dear)
 
     def _next_turns(self) -> Iterator[UUID]:
         """The nodes whose turn it is to be looked at; after the last it is the first one's again."""
@@ -227,10 +229,10 @@ class Placer:
                 node_id = next(self._turns)
             yield node_id
 
-    def _in_turn(self, wants: Sequence[Want], now: Instant) -> list[tuple[Want, Asked, Request]]:
+    def _in_turn(self, wants: Sequence[QueuedTask], now: Instant) -> list[tuple[QueuedTask, TaskDemand, Demand]]:
         """What can be read of these, in its turn. Requests of one customer and moment are alike in turn."""
-        alike: dict[Hashable, deque[tuple[Want, Asked, Request]]] = defaultdict(deque)
-        made: dict[Hashable, Request] = {}
+        alike: dict[Hashable, deque[tuple[QueuedTask, TaskDemand, Demand]]] = defaultdict(deque)
+        made: dict[Hashable, Demand] = {}
         requests = []
         for want in wants:
             known = want.asked
@@ -241,7 +243,7 @@ class Placer:
                 requests.append(request)
         return [alike[_turn(request)].popleft() for request in in_turn(requests, self._at_work.devices, now)]
 
-    def _request(self, want: Want, known: Asked) -> Request:
+    def _request(self, want: QueuedTask, known: TaskDemand) -> Demand:
         labels = known.request.labels
         return replace(
             known.request,
@@ -252,7 +254,7 @@ class Placer:
             policy=self._policy,
         )
 
-    def _find(self, want: Want, known: Asked, request: Request, now: Instant) -> Found | None:
+    def _find(self, want: QueuedTask, known: TaskDemand, request: Demand, now: Instant) -> TaskPlacement | None:
         """The best node at which the task costs no more than it may. Who is too dear is found out for all nodes at
         once, when the best of them is: so nobody is asked more than twice, however many there are."""
         key = _cost_key(want, known)
@@ -267,9 +269,9 @@ class Placer:
         seller = self._sellers[placed.node_id]
         hourly_uc, quoted_ms, cost_uc = self._terms(seller, known)
         assert cost_uc <= want.cost_max_uc, "who is too dear is not asked"
-        return Found(want, known, seller, hourly_uc, quoted_ms, placed)
+        return TaskPlacement(want, known, seller, hourly_uc, quoted_ms, placed)
 
-    def _within(self, request: Request, key: CostKey) -> Request:
+    def _within(self, request: Demand, key: CostKey) -> Demand:
         """The request without the nodes that are known to be too dear for it."""
         too_dear = self._too_dear.get(key)
         if not too_dear:
@@ -285,10 +287,10 @@ class Placer:
             self._too_dear.clear()
         self._too_dear[key] = too_dear
 
-    def _cost_uc(self, placed: Placed, known: Asked) -> int:
+    def _cost_uc(self, placed: Reservation, known: TaskDemand) -> int:
         return self._terms(self._sellers[placed.node_id], known)[2]
 
-    def _terms(self, seller: Seller, known: Asked) -> tuple[int, int, int]:
+    def _terms(self, seller: Seller, known: TaskDemand) -> tuple[int, int, int]:
         return self._priced().terms(seller, known)
 
     def _priced(self) -> Prices:
@@ -321,16 +323,16 @@ class Placer:
         self._pool.put(left_of(seller, taken.values()) if taken else seller.candidate)
 
     def _note(
-        self, attempt_id: UUID, node_id: UUID, request: Request, devices: tuple[int, ...], placed: Placed | None
+        self, attempt_id: UUID, node_id: UUID, request: Demand, devices: tuple[int, ...], placed: Reservation | None
     ) -> None:
         self._attempts[attempt_id] = (node_id, placed)
         self._taken.setdefault(node_id, {})[attempt_id] = (request, devices)
         self._at_work.begin(request)
 
 
-def _turn(request: Request) -> Hashable:
+def _turn(request: Demand) -> Hashable:
     return request.customer_id, request.priority, request.submitted_at
 
 
-def _cost_key(want: Want, known: Asked) -> CostKey:
+def _cost_key(want: QueuedTask, known: TaskDemand) -> CostKey:
     return known.needs.operations, known.needs.seconds, known.needs.devices, want.cost_max_uc

@@ -10,10 +10,10 @@ from uuid import UUID
 import numpy as np
 
 from tidemill.core.placement.policies import Floats
-from tidemill.core.placement.queued_task import Asked
+from tidemill.core.placement.queued_task import TaskDemand
 from tidemill.core.placement.seller import Seller
 from tidemill.core.placement.supply import PLAUSIBLE_MS, SPREAD, START_MS
-from tidemill.core.settlement.rewards import HOUR_MS, ONE_PPM, MarketPlan, cost_max_uc
+from tidemill.core.settlement.rewards import HOUR_MS, ONE_PPM, RewardPlan, cost_max_uc
 
 REMEMBERED_MAX = 100_000
 
@@ -24,14 +24,14 @@ CLOSE_SHARE, CLOSE_UC = 1e-9, 4
 class Prices:
     """The prices of nodes as they are now; made anew when a node has changed."""
 
-    def __init__(self, sellers: Iterable[Seller], plan: MarketPlan) -> None:
+    def __init__(self, sellers: Iterable[Seller], plan: RewardPlan) -> None:
         self._sellers, self._plan = list(sellers), plan
         self._hourly_uc = np.array([float(one.candidate.price_uc) for one in self._sellers])
         self._device_speeds = np.array([one.device_ops_per_s for one in self._sellers])
         self._cpu_speeds = np.array([one.cpu_ops_per_s for one in self._sellers])
         self._terms: dict[tuple[UUID, bytes], tuple[int, int, int]] = {}
 
-    def terms(self, seller: Seller, known: Asked) -> tuple[int, int, int]:
+    def terms(self, seller: Seller, known: TaskDemand) -> tuple[int, int, int]:
         """The price an hour, the time quoted, and the most that the task costs at a node."""
         terms = self._terms.get((seller.node_id, known.like))
         if terms is None:
@@ -42,7 +42,7 @@ class Prices:
             self._terms[seller.node_id, known.like] = terms
         return terms
 
-    def too_dear(self, known: Asked, limit_uc: int) -> frozenset[UUID]:
+    def too_dear(self, known: TaskDemand, limit_uc: int) -> frozenset[UUID]:
         """All nodes at which the task would cost more than this."""
         costs_uc = self._estimates(known)
         sure = costs_uc * (1 - CLOSE_SHARE) > limit_uc
@@ -53,7 +53,7 @@ class Prices:
                 dear.add(self._sellers[place].node_id)
         return frozenset(dear)
 
-    def _estimates(self, known: Asked) -> Floats:
+    def _estimates(self, known: TaskDemand) -> Floats:
         devices = known.request.devices
         if known.needs.seconds:
             times_ms: Floats = np.full(len(self._sellers), known.needs.seconds * 1000.0)

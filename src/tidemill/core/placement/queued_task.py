@@ -11,13 +11,13 @@ from math import ceil
 from tidemill.core.clock import SECOND
 from tidemill.core.jobs.archives import archived_bytes
 from tidemill.core.jobs.kinds import KINDS, work_of
-from tidemill.core.jobs.kinds.kind import Form, Objection
+from tidemill.core.jobs.kinds.kind import FileForm, TaskObjection
 from tidemill.core.jobs.kinds.needs import Needs
 from tidemill.core.jobs.kinds.task import Input, Priority, Task, read_task
 from tidemill.core.jobs.results import INLINE_MAX_BYTES, sealed_bytes
 from tidemill.core.jobs.sandboxes import MIB
 from tidemill.core.placement import demand as placement
-from tidemill.core.placement.demand import Request, Wanted
+from tidemill.core.placement.demand import Demand, NeededArtefact
 
 ABILITY = "can:"
 """Stands before the name of what a sandbox must enforce, among the labels that a task asks for."""
@@ -38,18 +38,18 @@ _SEED = re.compile(rb'"seed":\d+')
 _ANY_SEED = b'"seed":0'
 
 _PRIORITIES = {
-    Priority.LOW: placement.Priority.LOW,
-    Priority.NORMAL: placement.Priority.NORMAL,
-    Priority.HIGH: placement.Priority.HIGH,
+    Priority.LOW: placement.PriorityLevel.LOW,
+    Priority.NORMAL: placement.PriorityLevel.NORMAL,
+    Priority.HIGH: placement.PriorityLevel.HIGH,
 }
 
 
 @dataclass(frozen=True)
-class Asked:
+class TaskDemand:
     """One task; `like` is the body of any that asks the same."""
 
     like: bytes
-    request: Request
+    request: Demand
     needs: Needs
     run_ms: int
     inputs: tuple[Input, ...]
@@ -62,7 +62,7 @@ class Asked:
         return (max(int(quoted_ms * factor), self.run_ms) + fetching_ms + SLACK_MS) * SECOND // 1_000
 
 
-def asked(body: bytes) -> Asked | None:
+def read_demand(body: bytes) -> TaskDemand | None:
     """What a task asks; None if this version knows no such task.
 
     The thousands of tasks of a job often differ in a seed alone, which changes nothing of what they ask.
@@ -71,18 +71,18 @@ def asked(body: bytes) -> Asked | None:
 
 
 @lru_cache(maxsize=20_000)
-def _asked(body: bytes) -> Asked | None:
+def _asked(body: bytes) -> TaskDemand | None:
     task = read_task(body)
-    if isinstance(task, Objection):
+    if isinstance(task, TaskObjection):
         return None
     work = work_of(task)
-    if isinstance(work, Objection):
+    if isinstance(work, TaskObjection):
         return None
     kind = KINDS[task.kind]
     sizes = [output.most_bytes for output in kind.outputs(work)]
-    has_names = any(output.form is Form.FILES for output in kind.outputs(work))
+    has_names = any(output.form is FileForm.FILES for output in kind.outputs(work))
     plain_bytes = archived_bytes(sizes) + (NAMES_BYTES if has_names else 0)
-    return Asked(
+    return TaskDemand(
         like=body,
         request=_request(task),
         needs=kind.needs(work),
@@ -92,12 +92,12 @@ def _asked(body: bytes) -> Asked | None:
     )
 
 
-def _request(task: Task) -> Request:
+def _request(task: Task) -> Demand:
     limits = task.limits
     memory_bytes = limits.memory_bytes + limits.temporary_bytes
     if not KINDS[task.kind].in_image:  # an engine counts what a container shares as its memory
         memory_bytes += limits.shared_memory_bytes
-    return Request(
+    return Demand(
         kind=task.kind,
         devices=task.devices,
         gpu_memory_mib=task.gpu_memory_mib,
@@ -105,6 +105,6 @@ def _request(task: Task) -> Request:
         memory_mib=ceil(memory_bytes / MIB),
         disk_mib=ceil((limits.disk_bytes + sum(one.size_bytes for one in task.inputs)) / MIB),
         labels=frozenset(ABILITY + ability.name for ability in task.demands),
-        inputs=tuple(Wanted(one.digest.text, one.size_bytes) for one in task.inputs),
+        inputs=tuple(NeededArtefact(one.digest.text, one.size_bytes) for one in task.inputs),
         priority=_PRIORITIES[task.priority],
     )

@@ -11,20 +11,20 @@ from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.core.jobs.kinds.bounds import OPERATIONS_PER_CORE_S
-from tidemill.core.nodes.no_work import NodeView, why_no_work
+from tidemill.core.nodes.no_work import NodeSituation, why_no_work
 from tidemill.core.nodes.node import KnownDevice, Node
 from tidemill.core.nodes.rules import windows
 from tidemill.core.nodes.rules.rules import HeatLimits
-from tidemill.core.placement.candidate import NVLINK_NONE_PCT, Candidate, Device
-from tidemill.core.placement.demand import Request
-from tidemill.core.placement.queued_task import ABILITY, HOUSE, Asked
-from tidemill.core.placement.supply import ForSale, hourly_uc, quoted_ms
+from tidemill.core.placement.candidate import NVLINK_NONE_PCT, Candidate, CandidateDevice
+from tidemill.core.placement.demand import Demand
+from tidemill.core.placement.queued_task import ABILITY, HOUSE, TaskDemand
+from tidemill.core.placement.supply import SupplyNode, hourly_uc, quoted_ms
 
 CPU = "cpu"
 
 
 @dataclass(frozen=True)
-class Terms:
+class SellerDefaults:
     """What holds for nodes whose owners have set nothing, and of whose owners nothing is known yet."""
 
     hourly_uc: int
@@ -58,19 +58,19 @@ class Seller:
     def node_id(self) -> UUID:
         return self.candidate.node_id
 
-    def quoted_ms(self, asked: Asked) -> int:
+    def quoted_ms(self, asked: TaskDemand) -> int:
         devices = asked.request.devices
         return quoted_ms(asked.needs, self.device_ops_per_s * devices if devices else self.cpu_ops_per_s)
 
-    def hourly_uc(self, asked: Asked) -> int:
+    def hourly_uc(self, asked: TaskDemand) -> int:
         return self.candidate.price_uc * max(1, asked.request.devices)
 
 
 def seller_of(
     node: Node,
     devices: Sequence[KnownDevice],
-    view: NodeView,
-    terms: Terms,
+    view: NodeSituation,
+    terms: SellerDefaults,
     now: Instant,
     record: OwnerRecord | None = None,
 ) -> Seller | None:
@@ -102,7 +102,7 @@ def seller_of(
     return Seller(candidate, node.house, slowest, float(cpu_ops))
 
 
-def left_of(seller: Seller, taken: Iterable[tuple[Request, tuple[int, ...]]]) -> Candidate:
+def left_of(seller: Seller, taken: Iterable[tuple[Demand, tuple[int, ...]]]) -> Candidate:
     """The candidate with what is free of it. Of devices that nobody named, the first free ones are taken."""
     candidate = seller.candidate
     free = [device.free_milli for device in candidate.devices]
@@ -122,10 +122,10 @@ def left_of(seller: Seller, taken: Iterable[tuple[Request, tuple[int, ...]]]) ->
     )
 
 
-def for_sale(seller: Seller) -> ForSale:
+def supply_node_of(seller: Seller) -> SupplyNode:
     """A node that may get work, as quotes see it: what is quoted is what is placed."""
     candidate = seller.candidate
-    return ForSale(
+    return SupplyNode(
         node_id=candidate.node_id,
         owner_id=candidate.owner_id,
         price_uc=candidate.price_uc,
@@ -142,7 +142,7 @@ def for_sale(seller: Seller) -> ForSale:
     )
 
 
-def _is_new(record: OwnerRecord, terms: Terms, now: Instant) -> bool:
+def _is_new(record: OwnerRecord, terms: SellerDefaults, now: Instant) -> bool:
     return now - record.since < terms.new_for_us or record.verified < terms.new_for_results
 
 
@@ -153,13 +153,15 @@ def _own_labels(node: Node, carries: Mapping[str, Any]) -> Iterator[str]:
         yield HOUSE
 
 
-def _first_free(free: Sequence[int], request: Request) -> list[int]:
+def _first_free(free: Sequence[int], request: Demand) -> list[int]:
     return [index for index, left in enumerate(free) if left >= request.milli][: request.devices]
 
 
-def _devices(gpus: Sequence[KnownDevice], links: Iterable[Mapping[str, Any]]) -> tuple[Device, ...]:
+def _devices(gpus: Sequence[KnownDevice], links: Iterable[Mapping[str, Any]]) -> tuple[CandidateDevice, ...]:
     groups = _groups(one for one in links if one.get("kind") == "nvlink")
-    return tuple(Device(one.model or one.name, one.memory_mib, nvlink_group=groups.get(one.index, 0)) for one in gpus)
+    return tuple(
+        CandidateDevice(one.model or one.name, one.memory_mib, nvlink_group=groups.get(one.index, 0)) for one in gpus
+    )
 
 
 def _groups(links: Iterable[Mapping[str, Any]]) -> dict[int, int]:

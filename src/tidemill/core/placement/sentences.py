@@ -6,10 +6,10 @@ They say what was kept and no more: where nothing was kept, that is said.
 from collections.abc import Mapping
 from uuid import UUID
 
-from tidemill.core.placement.considerations import Nowhere, Weighed, Weighing
-from tidemill.core.placement.why_not import WhyNot
+from tidemill.core.placement.considerations import CandidateComparison, ConsideredCandidate, WaitReasons
+from tidemill.core.placement.why_not import PlacementObjection
 
-SENTENCES: Mapping[str, str] = {why.code: why.sentence for why in WhyNot}
+SENTENCES: Mapping[str, str] = {why.code: why.sentence for why in PlacementObjection}
 
 NOT_KEPT = "What spoke for and against the nodes was not kept for this attempt: it is, for some of many."
 NOT_LOOKED_AT = (
@@ -24,7 +24,7 @@ def objection(code: str) -> str:
     return SENTENCES.get(code, code)
 
 
-def why_waiting(nowhere: Nowhere) -> str:
+def why_waiting(nowhere: WaitReasons) -> str:
     """What a task waits for."""
     if not nowhere.looked:
         return NO_NODES
@@ -37,7 +37,7 @@ def why_waiting(nowhere: Nowhere) -> str:
     return f"No node can have it, of {looked}. {reasons}".rstrip()
 
 
-def why_placed(weighing: Weighing, node_id: UUID) -> str:
+def why_placed(weighing: CandidateComparison, node_id: UUID) -> str:
     """Why a task went to a node. Where alike tasks were placed together, only the first of them was weighed."""
     chosen = weighing.candidates[0]
     if node_id == chosen.node_id:
@@ -50,7 +50,7 @@ def why_placed(weighing: Weighing, node_id: UUID) -> str:
     )
 
 
-def why_lost(weighing: Weighing, node_id: UUID) -> str:
+def why_lost(weighing: CandidateComparison, node_id: UUID) -> str:
     """Why a node did not get a task for which it was considered."""
     chosen, mine = weighing.candidates[0], _of(weighing, node_id)
     if mine is None or node_id == chosen.node_id:
@@ -62,7 +62,7 @@ def why_lost(weighing: Weighing, node_id: UUID) -> str:
     return f"Its score was {_score(mine)}, and that of the chosen one {_score(chosen)}{_lowest(weighing)}."
 
 
-def _why_chosen(weighing: Weighing) -> str:
+def _why_chosen(weighing: CandidateComparison) -> str:
     chosen, *others = weighing.candidates
     next_best = next((one for one in others if not one.objections), None)
     if next_best is None:
@@ -76,23 +76,23 @@ def _why_chosen(weighing: Weighing) -> str:
     return f"{best}: its score was {_score(chosen)}, and that of the next {_score(next_best)}{_lowest(weighing)}."
 
 
-def _is_as_good(one: Weighed, chosen: Weighed, *, lower_wins: bool) -> bool:
+def _is_as_good(one: ConsideredCandidate, chosen: ConsideredCandidate, *, lower_wins: bool) -> bool:
     mine, its = one.score or 0.0, chosen.score or 0.0
     return mine <= its if lower_wins else mine >= its
 
 
-def _of(weighing: Weighing, node_id: UUID) -> Weighed | None:
+def _of(weighing: CandidateComparison, node_id: UUID) -> ConsideredCandidate | None:
     return next((one for one in weighing.candidates if one.node_id == node_id), None)
 
 
-def _score(one: Weighed) -> str:
+def _score(one: ConsideredCandidate) -> str:
     return f"{one.score or 0.0:.3f}"
 
 
-def _lowest(weighing: Weighing) -> str:
+def _lowest(weighing: CandidateComparison) -> str:
     return "; the lowest wins" if weighing.lower_wins else ""
 
 
-def _counted(nowhere: Nowhere) -> str:
+def _counted(nowhere: WaitReasons) -> str:
     there = "1 node" if nowhere.looked == 1 else f"{nowhere.looked} nodes"
     return f"{there} that may get work" if nowhere.looked == nowhere.nodes else f"{there} that were looked at"

@@ -11,9 +11,9 @@ from math import ceil
 from uuid import UUID
 
 from tidemill.core.jobs.kinds.needs import ROOM, Needs
-from tidemill.core.nodes.rules.rules import Rules
+from tidemill.core.nodes.rules.rules import NodeRules
 from tidemill.core.settings.sections.money import BonusFundSettings, MoneySettings, PlansSettings
-from tidemill.core.settlement.rewards import MarketPlan, cost_max_uc, due
+from tidemill.core.settlement.rewards import RewardPlan, attempt_pay, cost_max_uc
 
 SPREAD = 3.0
 """An estimate of operations is right within this factor: see `core.kinds.needs`."""
@@ -29,7 +29,7 @@ PLAUSIBLE_MS = 366 * 24 * 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class ForSale:
+class SupplyNode:
     """A node that may get work: its price per device-hour, the speed of its processors, and of its slowest GPU.
 
     `devices` counts GPUs; a task that asks for none works with the processors. Memory is one GPU's and the machine's.
@@ -51,15 +51,15 @@ class ForSale:
 
 
 @dataclass(frozen=True)
-class Market:
+class Supply:
     """Everything that is for sale at a moment, and what an hour costs where nobody is there to ask."""
 
-    nodes: Sequence[ForSale]
+    nodes: Sequence[SupplyNode]
     default_uc: int
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class TaskTerms:
     """What a task would be on a node: its price an hour, and its time from the least to the most that is paid."""
 
     hourly_uc: int
@@ -67,7 +67,7 @@ class Terms:
     quoted_ms: int
 
 
-def hourly_uc(rules: Rules, default_uc: int, devices: int = 0) -> int:
+def hourly_uc(rules: NodeRules, default_uc: int, devices: int = 0) -> int:
     """What an hour of a node costs for a task with so many devices: the owner's price, or the pool's usual one."""
     asked_uc = rules.asked_uc
     return (default_uc if asked_uc is None else asked_uc) * max(1, devices)
@@ -87,19 +87,19 @@ def least_ms(needs: Needs, operations_per_s: float) -> int:
     return min(PLAUSIBLE_MS, max(1, int(_estimate_ms(needs, operations_per_s) / SPREAD)))
 
 
-def terms(needs: Needs, node: ForSale) -> Terms:
+def terms(needs: Needs, node: SupplyNode) -> TaskTerms:
     """What a task with these needs would be on a node that holds it."""
     price_uc = node.price_uc * max(1, needs.devices)
     speed = speed_of(node, needs)
-    return Terms(price_uc, least_ms(needs, speed), quoted_ms(needs, speed))
+    return TaskTerms(price_uc, least_ms(needs, speed), quoted_ms(needs, speed))
 
 
-def speed_of(node: ForSale, needs: Needs) -> float:
+def speed_of(node: SupplyNode, needs: Needs) -> float:
     """How fast a node does such a task: with as many GPUs as it asks for, or else with its processors."""
     return node.gpu_operations_per_s * needs.devices if needs.devices else node.cpu_operations_per_s
 
 
-def holds(node: ForSale, kind: str, needs: Needs) -> bool:
+def can_run(node: SupplyNode, kind: str, needs: Needs) -> bool:
     """Whether a node is large enough for a task, and carries out its kind."""
     return (
         kind in node.kinds
@@ -110,20 +110,20 @@ def holds(node: ForSale, kind: str, needs: Needs) -> bool:
     )
 
 
-def fitting(market: Market, kind: str, needs: Needs, customer_id: UUID | None) -> list[ForSale]:
+def fitting(market: Supply, kind: str, needs: Needs, customer_id: UUID | None) -> list[SupplyNode]:
     """The nodes that a task may be placed on. Nobody works for themselves."""
-    return [node for node in market.nodes if node.owner_id != customer_id and holds(node, kind, needs)]
+    return [node for node in market.nodes if node.owner_id != customer_id and can_run(node, kind, needs)]
 
 
-def costs_uc(plan: MarketPlan, found: Terms) -> tuple[int, int]:
+def costs_uc(plan: RewardPlan, found: TaskTerms) -> tuple[int, int]:
     """What a customer pays for a task on these terms, from the least to the most."""
-    least_uc = due(plan, found.hourly_uc, found.quoted_ms, found.least_ms).cost_uc
+    least_uc = attempt_pay(plan, found.hourly_uc, found.quoted_ms, found.least_ms).cost_uc
     return least_uc, cost_max_uc(plan, found.hourly_uc, found.quoted_ms)
 
 
-def plan_of(money: MoneySettings, fund: BonusFundSettings, plans: PlansSettings) -> MarketPlan:
+def plan_of(money: MoneySettings, fund: BonusFundSettings, plans: PlansSettings) -> RewardPlan:
     """The plan that this pool pays by."""
-    return MarketPlan(
+    return RewardPlan(
         commission_ppm=money.commission_ppm,
         fund_ppm=fund.commission_ppm,
         burn_ppm=money.burn_ppm,
@@ -133,7 +133,7 @@ def plan_of(money: MoneySettings, fund: BonusFundSettings, plans: PlansSettings)
     )
 
 
-def prices_uc(nodes: Iterable[ForSale]) -> dict[str, list[int]]:
+def prices_uc(nodes: Iterable[SupplyNode]) -> dict[str, list[int]]:
     """What is asked for a device-hour, by model, the lowest first; processors are the model `cpu`."""
     found: dict[str, list[int]] = {}
     for node in nodes:

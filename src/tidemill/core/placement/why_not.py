@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from enum import Enum
 
 from tidemill.core.clock import Instant
-from tidemill.core.placement.demand import Request
+from tidemill.core.placement.demand import Demand
 from tidemill.core.placement.index.node import PoolNode
 
 
-class WhyNot(Enum):
+class PlacementObjection(Enum):
     """The value is the sentence; the name in lower case is the code that programs read."""
 
     KIND_NOT_OFFERED = "The node carries out no such tasks: what they need is not installed there, or not allowed."
@@ -43,7 +43,7 @@ class WhyNot(Enum):
         return sentence
 
 
-def suits(node: PoolNode, request: Request, now: Instant) -> bool:
+def suits(node: PoolNode, request: Demand, now: Instant) -> bool:
     """Whether there is no objection."""
     if node.is_usual and request.is_usual:
         return node.has_whole(request) and suits_besides(node, request)
@@ -56,7 +56,7 @@ def suits(node: PoolNode, request: Request, now: Instant) -> bool:
     )
 
 
-def suits_besides(node: PoolNode, request: Request) -> bool:
+def suits_besides(node: PoolNode, request: Demand) -> bool:
     """Whether there is no objection of the usual ones to a node that has enough devices of the right models."""
     return (
         node.cpu_milli >= request.cpu_milli
@@ -75,25 +75,25 @@ def suits_besides(node: PoolNode, request: Request) -> bool:
     )
 
 
-def objections(node: PoolNode, request: Request, now: Instant) -> Iterator[WhyNot]:
+def objections(node: PoolNode, request: Demand, now: Instant) -> Iterator[PlacementObjection]:
     """Every reason there is."""
     if request.kind not in node.kinds:
-        yield WhyNot.KIND_NOT_OFFERED
+        yield PlacementObjection.KIND_NOT_OFFERED
     yield from _of_devices(node, request)
     yield from _of_machine(node, request)
     if request.price_max_uc is not None and node.price_uc > request.price_max_uc:
-        yield WhyNot.TOO_DEAR
+        yield PlacementObjection.TOO_DEAR
     if node.reputation < request.reputation_floor:
-        yield WhyNot.REPUTATION_TOO_LOW
+        yield PlacementObjection.REPUTATION_TOO_LOW
     if request.attested and not node.attested:
-        yield WhyNot.NOT_ATTESTED
+        yield PlacementObjection.NOT_ATTESTED
     yield from _of_places(node, request)
     yield from _of_people(node, request)
     if node.until is not None and node.until < now + request.duration_us:
-        yield WhyNot.WINDOW_TOO_SHORT
+        yield PlacementObjection.WINDOW_TOO_SHORT
 
 
-def _is_barred(node: PoolNode, request: Request) -> bool:
+def _is_barred(node: PoolNode, request: Demand) -> bool:
     return (
         node.node_id in request.excluded_nodes
         or node.owner_id in request.excluded_owners
@@ -104,44 +104,44 @@ def _is_barred(node: PoolNode, request: Request) -> bool:
     )
 
 
-def _of_devices(node: PoolNode, request: Request) -> Iterator[WhyNot]:
+def _of_devices(node: PoolNode, request: Demand) -> Iterator[PlacementObjection]:
     if not request.devices:
         return
     right = [device for device in node.candidate.devices if not request.models or device.model in request.models]
     if not right:
-        yield WhyNot.MODEL_DIFFERS
+        yield PlacementObjection.MODEL_DIFFERS
         return
     if not any(device.memory_mib >= request.gpu_memory_mib for device in right):
-        yield WhyNot.DEVICE_MEMORY_TOO_SMALL
+        yield PlacementObjection.DEVICE_MEMORY_TOO_SMALL
         return
     if node.free_for(request) < request.devices:
-        yield WhyNot.DEVICES_BUSY
+        yield PlacementObjection.DEVICES_BUSY
     elif not node.joined_for(request):
-        yield WhyNot.NVLINK_MISSING
+        yield PlacementObjection.NVLINK_MISSING
 
 
-def _of_machine(node: PoolNode, request: Request) -> Iterator[WhyNot]:
+def _of_machine(node: PoolNode, request: Demand) -> Iterator[PlacementObjection]:
     if node.cpu_milli < request.cpu_milli:
-        yield WhyNot.PROCESSOR_BUSY
+        yield PlacementObjection.PROCESSOR_BUSY
     if node.memory_mib < request.memory_mib:
-        yield WhyNot.MEMORY_BUSY
+        yield PlacementObjection.MEMORY_BUSY
     if node.disk_mib < request.disk_mib:
-        yield WhyNot.DISK_FULL
+        yield PlacementObjection.DISK_FULL
 
 
-def _of_places(node: PoolNode, request: Request) -> Iterator[WhyNot]:
+def _of_places(node: PoolNode, request: Demand) -> Iterator[PlacementObjection]:
     if request.regions and node.region not in request.regions:
-        yield WhyNot.REGION_DIFFERS
+        yield PlacementObjection.REGION_DIFFERS
     if request.domains and node.domain not in request.domains:
-        yield WhyNot.DOMAIN_DIFFERS
+        yield PlacementObjection.DOMAIN_DIFFERS
     if not request.labels <= node.labels:
-        yield WhyNot.LABELS_MISSING
+        yield PlacementObjection.LABELS_MISSING
 
 
-def _of_people(node: PoolNode, request: Request) -> Iterator[WhyNot]:
+def _of_people(node: PoolNode, request: Demand) -> Iterator[PlacementObjection]:
     if node.node_id in request.excluded_nodes:
-        yield WhyNot.EXCLUDED
+        yield PlacementObjection.EXCLUDED
     if node.owner_id in request.excluded_owners:
-        yield WhyNot.OWNER_EXCLUDED
+        yield PlacementObjection.OWNER_EXCLUDED
     if node.owner_id == request.customer_id:
-        yield WhyNot.OWN_NODE
+        yield PlacementObjection.OWN_NODE

@@ -1,6 +1,6 @@
 """What is asked for, as it was observed; and what a device will still be filled with, from that.
 
-`Demand` counts requests by shape. `fill_table` answers: if requests keep coming like this, how much of a device that
+`Workload` counts requests by shape. `fill_table` answers: if requests keep coming like this, how much of a device that
 has so much left, with so much processor and memory beside it, will be used in the end? A gap that many pairs of
 requests can fill is worth nearly its size; a gap for which nothing small enough comes is worth nothing. One step ahead,
 as the usual measure of fragmentation looks, both seem alike.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidemill.core.placement.demand import WHOLE_MILLI, Request
+from tidemill.core.placement.demand import WHOLE_MILLI, Demand
 from tidemill.core.placement.policies import Floats, Numbers
 
 STEPS = 100
@@ -29,7 +29,7 @@ _QUANTILE, _HEADROOM = 0.98, 1.25
 
 
 @dataclass(frozen=True)
-class Asked:
+class ShapeCount:
     """Requests of one shape, and how many there were of them."""
 
     count: int
@@ -41,18 +41,18 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Demand:
+class Workload:
     """All requests of some time."""
 
-    asked: tuple[Asked, ...]
+    asked: tuple[ShapeCount, ...]
 
     @classmethod
-    def of(cls, requests: Iterable[Request]) -> "Demand":
+    def of(cls, requests: Iterable[Demand]) -> "Workload":
         counts = Counter((one.devices, one.milli, one.models, one.cpu_milli, one.memory_mib) for one in requests)
-        return cls(tuple(Asked(count, *shape) for shape, count in counts.items()))
+        return cls(tuple(ShapeCount(count, *shape) for shape, count in counts.items()))
 
     @property
-    def of_devices(self) -> tuple[Asked, ...]:
+    def of_devices(self) -> tuple[ShapeCount, ...]:
         return tuple(one for one in self.asked if one.devices)
 
     @property
@@ -60,7 +60,7 @@ class Demand:
         return sum(one.count for one in self.asked)
 
 
-UNKNOWN = Demand((Asked(1, 1, WHOLE_MILLI, frozenset(), 0, 0),))
+UNKNOWN = Workload((ShapeCount(1, 1, WHOLE_MILLI, frozenset(), 0, 0),))
 """Before anything is known: whole devices, one at a time."""
 
 
@@ -90,7 +90,7 @@ class FillTable:
         return answer
 
 
-def fill_table(demand: Demand) -> FillTable:
+def fill_table(demand: Workload) -> FillTable:
     """Worked out from the smallest gap up: what fits is filled in, and leaves a smaller gap."""
     asked = demand.of_devices
     cpu_unit = _unit([one.cpu_milli / one.devices for one in asked], [one.count for one in asked])

@@ -4,22 +4,22 @@ The caller brings the TOML file's content, the environment and the flags; nothin
 sections are defined in edge, process, money, trust and work.
 """
 
-from tidemill.core.settings.builder import Built, build
-from tidemill.core.settings.definition import PREFIX, Definition, Scope
-from tidemill.core.settings.display import Row, reference, rows
-from tidemill.core.settings.layers import CONFIG_VARIABLE, Place, Source
+from tidemill.core.settings.builder import SourcedSettings, build
+from tidemill.core.settings.definition import PREFIX, Definition, SettingScope
+from tidemill.core.settings.display import SettingRow, reference, rows
+from tidemill.core.settings.layers import CONFIG_VARIABLE, SettingSource, SourceKind
 from tidemill.core.settings.tree import Settings, catalogue, pool_fingerprint
 
 __all__ = [
     "CONFIG_VARIABLE",
     "PREFIX",
-    "Built",
     "Definition",
-    "Place",
-    "Row",
-    "Scope",
+    "SettingRow",
+    "SettingScope",
+    "SettingSource",
     "Settings",
-    "Source",
+    "SourceKind",
+    "SourcedSettings",
     "build",
     "catalogue",
     "pool_fingerprint",

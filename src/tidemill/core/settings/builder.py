@@ -12,9 +12,9 @@ from tidemill.core.faults import SettingsFault
 from tidemill.core.settings.checks import broken
 from tidemill.core.settings.layers import (
     DEFAULT,
-    Given,
-    Source,
-    Value,
+    RawSetting,
+    SettingSource,
+    SettingValue,
     from_command_line,
     from_environment,
     from_file,
@@ -26,11 +26,11 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class Built:
+class SourcedSettings:
     """The settings, and where each came from."""
 
     settings: Settings
-    sources: Mapping[str, Source]
+    sources: Mapping[str, SettingSource]
 
 
 def build(  # each argument is one place that values come from
@@ -41,11 +41,11 @@ def build(  # each argument is one place that values come from
     home: Path,
     overrides: Mapping[str, object] = _NOTHING,
     reserved: Collection[str] = (),
-) -> Built:
+) -> SourcedSettings:
     """Read every place, check everything, and build; `reserved` are variables of ours that are no settings."""
     values, problems = read(
         [
-            Given("home", home, DEFAULT),
+            RawSetting("home", home, DEFAULT),
             *from_file(toml, toml_name),
             *from_environment(environment, reserved),
             *from_command_line(overrides),
@@ -59,12 +59,12 @@ def build(  # each argument is one place that values come from
     sentences += broken(settings, sources, {problem.name for problem in problems})
     if sentences:
         raise SettingsFault("\n".join(sentences))
-    return Built(settings, MappingProxyType(sources))
+    return SourcedSettings(settings, MappingProxyType(sources))
 
 
-def _follow(values: dict[str, Value]) -> None:
+def _follow(values: dict[str, SettingValue]) -> None:
     """A setting that follows another takes its value, unless it was given one of its own."""
     for definition in catalogue():
         if definition.follows in values and definition.name not in values:
             followed = values[definition.follows]
-            values[definition.name] = Value(definition, followed.value, followed.source)
+            values[definition.name] = SettingValue(definition, followed.value, followed.source)

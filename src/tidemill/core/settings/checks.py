@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 from tidemill.core.nodes.pool_urls import is_loopback
 from tidemill.core.settings.kinds.kind import shown
 from tidemill.core.settings.kinds.quantities import ONE_PPM
-from tidemill.core.settings.layers import Source
+from tidemill.core.settings.layers import SettingSource
 from tidemill.core.settings.tree import Settings, by_name, value_of
 
 
 @dataclass(frozen=True)
-class Check:
+class SettingsCheck:
     """A rule over the values of some settings, given in the order of their names."""
 
     names: tuple[str, ...]
@@ -27,20 +27,20 @@ class Check:
     sentence: str
 
 
-def rising(*names: str) -> Check:
+def rising(*names: str) -> SettingsCheck:
     """Each at most the next."""
     sentence = f"{names[0]} must be at most {', which must be at most '.join(names[1:])}"
-    return Check(names, lambda *values: all(low <= high for low, high in pairwise(values)), sentence)
+    return SettingsCheck(names, lambda *values: all(low <= high for low, high in pairwise(values)), sentence)
 
 
-def longer(longer_name: str, shorter_name: str, why: str) -> Check:
+def longer(longer_name: str, shorter_name: str, why: str) -> SettingsCheck:
     sentence = f"{longer_name} must be longer than {shorter_name}, {why}"
-    return Check((longer_name, shorter_name), lambda long, short: long > short, sentence)
+    return SettingsCheck((longer_name, shorter_name), lambda long, short: long > short, sentence)
 
 
-def sum_to_one(*names: str) -> Check:
+def sum_to_one(*names: str) -> SettingsCheck:
     sentence = f"{', '.join(names[:-1])} and {names[-1]} must sum to 100%"
-    return Check(names, _is_one, sentence)
+    return SettingsCheck(names, _is_one, sentence)
 
 
 def _is_one(*parts: float) -> bool:
@@ -60,66 +60,66 @@ def _is_private(url: str) -> bool:
 
 
 CHECKS = (
-    Check(
+    SettingsCheck(
         ("host", "http.tls_certificate", "http.trusted_proxies"),
         _is_guarded,
         "Listening beyond this machine needs TLS: set http.tls_certificate and http.tls_key, "
         "or name the proxies that bring TLS in http.trusted_proxies (--behind-proxy), or keep host at 127.0.0.1",
     ),
-    Check(
+    SettingsCheck(
         ("http.tls_certificate", "http.tls_key"),
         lambda certificate, key: (certificate is None) == (key is None),
         "http.tls_certificate and http.tls_key must be set together",
     ),
-    Check(
+    SettingsCheck(
         ("database_url", "database_owner_url"),
         lambda program, owner: program is not None or owner is None,
         "database_owner_url needs database_url, the URL of the program's own role",
     ),
-    Check(
+    SettingsCheck(
         ("secrets.master_key", "secrets.master_key_command", "secrets.master_key_file"),
         lambda *places: sum(place is not None for place in places) <= 1,
         "Only one of secrets.master_key, secrets.master_key_command and secrets.master_key_file may be set",
     ),
-    Check(
+    SettingsCheck(
         ("mail.smtp_host", "mail.sender"),
         lambda host, sender: host is None or sender is not None,
         "mail.smtp_host needs mail.sender, the address that letters come from",
     ),
-    Check(
+    SettingsCheck(
         ("mail.smtp_username", "mail.smtp_password"),
         lambda username, password: (username is None) == (password is None),
         "mail.smtp_username and mail.smtp_password must be set together",
     ),
-    Check(
+    SettingsCheck(
         ("mail.smtp_tls", "mail.smtp_host", "mail.smtp_plain_allowed"),
         lambda tls, host, plain: tls != "none" or host is None or is_loopback(host) or plain,
         "Letters leave this machine only inside TLS: set mail.smtp_tls to starttls or tls, "
         "or say mail.smtp_plain_allowed = true if the network between is your own",
     ),
-    Check(
+    SettingsCheck(
         ("artefacts.s3_endpoint", "artefacts.s3_bucket", "artefacts.s3_access_key", "artefacts.s3_secret_key"),
         lambda *parts: len({part is None for part in parts}) == 1,
         "artefacts.s3_endpoint, artefacts.s3_bucket, artefacts.s3_access_key and artefacts.s3_secret_key must be set "
         "together",
     ),
-    Check(
+    SettingsCheck(
         ("artefacts.s3_endpoint", "artefacts.s3_plain_allowed"),
         lambda endpoint, plain: endpoint is None or _is_private(endpoint) or plain,
         "Artefacts leave this machine only inside TLS: let artefacts.s3_endpoint begin with https://, "
         "or say artefacts.s3_plain_allowed = true if the network between is your own",
     ),
-    Check(
+    SettingsCheck(
         ("database.backups_enabled", "database.backup_keep_daily", "database.backup_keep_weekly"),
         lambda enabled, daily, weekly: not enabled or daily + weekly > 0,
         "With backups on, database.backup_keep_daily or database.backup_keep_weekly must keep at least one",
     ),
-    Check(
+    SettingsCheck(
         ("money.burn", "bonus_fund.commission"),
         lambda burn, fund: burn + fund <= ONE_PPM,
         "money.burn and bonus_fund.commission are both taken from the commission and must be at most 100% together",
     ),
-    Check(
+    SettingsCheck(
         ("money.commission", "money.self_trade_loss"),
         lambda commission, loss: (ONE_PPM + commission) * (ONE_PPM - loss) >= ONE_PPM**2,
         "money.commission must cover money.self_trade_loss, so that a provider can receive the price they set",
@@ -152,7 +152,7 @@ CHECKS = (
 )
 
 
-def broken(settings: Settings, sources: Mapping[str, Source], doubtful: Collection[str]) -> Iterator[str]:
+def broken(settings: Settings, sources: Mapping[str, SettingSource], doubtful: Collection[str]) -> Iterator[str]:
     """A sentence for each check that does not hold and speaks of no setting in doubt."""
     for check in CHECKS:
         values: list[Any] = [value_of(settings, by_name()[name]) for name in check.names]

@@ -16,33 +16,33 @@ from tidemill.core.reasons import ReasonRefusal, checked_reason
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings.checks import CHECKS
 from tidemill.core.settings.definition import Definition
-from tidemill.core.settings.kinds.kind import Unreadable
+from tidemill.core.settings.kinds.kind import UnreadableValue
 from tidemill.core.settings.tree import Settings, by_name, catalogue, value_of
 
 DELAY = "trail.critical_delay_s"
 
 
-class ChangeState(StrEnum):
+class SettingChangeState(StrEnum):
     PENDING = "pending"
     APPROVED = "approved"
     REJECTED = "rejected"
 
 
 @dataclass(frozen=True)
-class Change:
+class SettingChange:
     """Another value that somebody has configured, and what a second operator said to it."""
 
     name: str
     value: str
     proposed_by: str
     proposed_at: Instant
-    state: ChangeState = ChangeState.PENDING
+    state: SettingChangeState = SettingChangeState.PENDING
     decided_by: str | None = None
     decided_at: Instant | None = None
     reason: str | None = None
 
 
-class ChangeRefusal(Refusal):
+class SettingChangeRefusal(Refusal):
     NO_SUCH_CHANGE = "No change of this setting waits: `tidemill admin settings` lists those that do."
     CHANGE_DECIDED = "An operator has decided on this change already; nothing was changed."
     ANOTHER_OPERATOR_NEEDED = "Whoever brought this change in cannot approve it: another operator has to."
@@ -101,19 +101,24 @@ class SettingDecided(_OfSetting, Event, kind="settings.change_decided", audited=
 
 
 @dataclass(frozen=True)
-class Decision:
+class SettingsDecision:
     """What is in force, and what the pool has to remember: values newly accepted, changes to keep and to forget."""
 
     in_force: Mapping[str, str]
     accepted: Mapping[str, str]
-    waiting: Sequence[Change]
+    waiting: Sequence[SettingChange]
     forgotten: Sequence[str]
     events: Sequence[Event]
 
 
 def decide(
-    configured: Mapping[str, str], accepted: Mapping[str, str], changes: Mapping[str, Change], *, by: str, now: Instant
-) -> Decision:
+    configured: Mapping[str, str],
+    accepted: Mapping[str, str],
+    changes: Mapping[str, SettingChange],
+    *,
+    by: str,
+    now: Instant,
+) -> SettingsDecision:
     """What a process that was started with these values works with. A setting the pool does not know is accepted."""
     known = {name: accepted.get(name, value) for name, value in configured.items()}
     waiting = {
@@ -124,7 +129,7 @@ def decide(
     ripe = _ripe(waiting, delay_us=_delay_us(known), now=now)
     new = {name: value for name, value in configured.items() if name not in accepted}
     changed = {name: waiting[name].value for name in ripe}
-    return Decision(
+    return SettingsDecision(
         in_force=known | changed,
         accepted=new | changed,
         waiting=[change for name, change in waiting.items() if name not in ripe],
@@ -138,16 +143,16 @@ def decide(
     )
 
 
-def settle(change: Change, *, approve: bool, reason: str, by: str, now: Instant) -> Change | Refusal:
+def settle(change: SettingChange, *, approve: bool, reason: str, by: str, now: Instant) -> SettingChange | Refusal:
     """A change after an operator's word. Whoever brought it in may reject it, and not approve it."""
     kept = checked_reason(reason)
     if isinstance(kept, ReasonRefusal):
         return kept
-    if change.state is not ChangeState.PENDING:
-        return ChangeRefusal.CHANGE_DECIDED
+    if change.state is not SettingChangeState.PENDING:
+        return SettingChangeRefusal.CHANGE_DECIDED
     if approve and by == change.proposed_by:
-        return ChangeRefusal.ANOTHER_OPERATOR_NEEDED
-    state = ChangeState.APPROVED if approve else ChangeState.REJECTED
+        return SettingChangeRefusal.ANOTHER_OPERATOR_NEEDED
+    state = SettingChangeState.APPROVED if approve else SettingChangeState.REJECTED
     return replace(change, state=state, decided_by=by, decided_at=now, reason=kept)
 
 
@@ -181,11 +186,11 @@ def with_values(settings: Settings, values: Mapping[str, str]) -> Settings:
     return replace(settings, **{name: replace(getattr(settings, name), **of) for name, of in sections.items()})
 
 
-def takes_effect_at(change: Change, accepted: Mapping[str, str]) -> Instant | None:
+def takes_effect_at(change: SettingChange, accepted: Mapping[str, str]) -> Instant | None:
     """From when on a change is ripe by itself; None for one that was rejected."""
-    if change.state is ChangeState.REJECTED:
+    if change.state is SettingChangeState.REJECTED:
         return None
-    if change.state is ChangeState.APPROVED:
+    if change.state is SettingChangeState.APPROVED:
         return change.decided_at
     return Instant(change.proposed_at + _delay_us(accepted))
 
@@ -209,21 +214,21 @@ def _contradicting(settings: Settings) -> set[str]:
     return {name for group in ties() if group & wrong for name in group}
 
 
-def _waiting(name: str, value: str, change: Change | None, by: str, now: Instant) -> Change:
+def _waiting(name: str, value: str, change: SettingChange | None, by: str, now: Instant) -> SettingChange:
     """The change that waits already, or a new one if another value is wanted now."""
-    return change if change is not None and change.value == value else Change(name, value, by, now)
+    return change if change is not None and change.value == value else SettingChange(name, value, by, now)
 
 
-def _ripe(waiting: Mapping[str, Change], *, delay_us: int, now: Instant) -> list[str]:
+def _ripe(waiting: Mapping[str, SettingChange], *, delay_us: int, now: Instant) -> list[str]:
     """The changes whose time has come, together with everything that they are tied to."""
     late = {name for name, change in waiting.items() if not _is_ripe(change, delay_us, now)}
     held = {name for group in ties() if group & late for name in group}
     return [name for name in waiting if name not in held]
 
 
-def _is_ripe(change: Change, delay_us: int, now: Instant) -> bool:
-    waited = change.state is ChangeState.PENDING and now - change.proposed_at >= delay_us
-    return waited or change.state is ChangeState.APPROVED
+def _is_ripe(change: SettingChange, delay_us: int, now: Instant) -> bool:
+    waited = change.state is SettingChangeState.PENDING and now - change.proposed_at >= delay_us
+    return waited or change.state is SettingChangeState.APPROVED
 
 
 def _delay_us(accepted: Mapping[str, str]) -> int:
@@ -234,22 +239,24 @@ def _delay_us(accepted: Mapping[str, str]) -> int:
 
 
 def _proposals(
-    known: Mapping[str, str], waiting: Mapping[str, Change], changes: Mapping[str, Change]
+    known: Mapping[str, str], waiting: Mapping[str, SettingChange], changes: Mapping[str, SettingChange]
 ) -> Iterable[Event]:
     new = (change for name, change in waiting.items() if changes.get(name) != change)
     return (SettingProposed(one.name, known[one.name], one.value, one.proposed_by) for one in new)
 
 
-def _withdrawals(waiting: Mapping[str, Change], changes: Mapping[str, Change], by: str) -> Iterable[Event]:
+def _withdrawals(
+    waiting: Mapping[str, SettingChange], changes: Mapping[str, SettingChange], by: str
+) -> Iterable[Event]:
     gone = (old for name, old in changes.items() if name not in waiting or waiting[name].value != old.value)
     return (SettingWithdrawn(old.name, old.value, by) for old in gone)
 
 
-def _why(change: Change) -> str:
-    return f"approved by {change.decided_by}" if change.state is ChangeState.APPROVED else "delay over"
+def _why(change: SettingChange) -> str:
+    return f"approved by {change.decided_by}" if change.state is SettingChangeState.APPROVED else "delay over"
 
 
 def _read(name: str, text: str) -> object | None:
     definition = by_name()[name]
     value = definition.kind.read(text)
-    return None if isinstance(value, Unreadable) or not definition.within_bounds(value) else value
+    return None if isinstance(value, UnreadableValue) or not definition.within_bounds(value) else value

@@ -11,7 +11,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Required, TypedDict, TypeVar, Unpack, cast
 
-from tidemill.core.settings.kinds.kind import Kind, Unreadable, shown
+from tidemill.core.settings.kinds.kind import SettingKind, UnreadableValue, shown
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ _SETTING = "setting"
 _SECTION = "section"
 
 
-class Scope(StrEnum):
+class SettingScope(StrEnum):
     """Whether the processes of one pool may have different values."""
 
     PROCESS = "process"
@@ -29,18 +29,18 @@ class Scope(StrEnum):
 
 
 # The mark of a section among the fields of the tree, which says the scope of its settings.
-OF_PROCESS: Mapping[str, Scope] = MappingProxyType({_SECTION: Scope.PROCESS})
-OF_POOL: Mapping[str, Scope] = MappingProxyType({_SECTION: Scope.POOL})
+OF_PROCESS: Mapping[str, SettingScope] = MappingProxyType({_SECTION: SettingScope.PROCESS})
+OF_POOL: Mapping[str, SettingScope] = MappingProxyType({_SECTION: SettingScope.POOL})
 
 
-class Details(TypedDict, total=False):
+class SettingDetails(TypedDict, total=False):
     """What a definition may say besides kind and default."""
 
     meaning: Required[str]
     unit: str  # where the kind has none of its own
     low: object
     high: object
-    scope: Scope  # where it differs from the section's
+    scope: SettingScope  # where it differs from the section's
     follows: str  # the setting whose value is taken when this one is not set
     critical: bool  # whether it moves money or trust, so that a change waits or needs a second operator
 
@@ -52,13 +52,13 @@ class Definition:
     name: str
     section: str
     attribute: str
-    kind: Kind[Any]
+    kind: SettingKind[Any]
     default: object
     low: Any
     high: Any
     unit: str
     meaning: str
-    scope: Scope
+    scope: SettingScope
     optional: bool
     follows: str | None
     critical: bool
@@ -86,17 +86,17 @@ class Definition:
         return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
 
 
-def setting(kind: Kind[T], default: object, **details: Unpack[Details]) -> T:
+def setting(kind: SettingKind[T], default: object, **details: Unpack[SettingDetails]) -> T:
     """A setting that has a value even when nobody sets it."""
     return field(default=_inside(kind, default), repr=kind.mask is None, metadata=_mark(kind, details))
 
 
-def optional(kind: Kind[T], **details: Unpack[Details]) -> T | None:
+def optional(kind: SettingKind[T], **details: Unpack[SettingDetails]) -> T | None:
     """A setting that may stay without a value."""
     return field(default=None, repr=kind.mask is None, metadata=_mark(kind, details))
 
 
-def required(kind: Kind[T], **details: Unpack[Details]) -> T:
+def required(kind: SettingKind[T], **details: Unpack[SettingDetails]) -> T:
     """A setting whose default only the caller can know."""
     return cast(T, field(metadata=_mark(kind, details)))
 
@@ -114,7 +114,7 @@ def definitions(root: type) -> list[Definition]:
             scope = member.metadata[_SECTION]
             found += [_definition(inner, member.name, scope) for inner in _members(_table(member))]
         else:
-            found.append(_definition(member, "", Scope.PROCESS))
+            found.append(_definition(member, "", SettingScope.PROCESS))
     return found
 
 
@@ -129,7 +129,7 @@ def _table(member: Field[Any]) -> type:
     return table
 
 
-def _definition(member: Field[Any], section_name: str, scope: Scope) -> Definition:
+def _definition(member: Field[Any], section_name: str, scope: SettingScope) -> Definition:
     kind, details = member.metadata[_SETTING]
     assert member.name.endswith(kind.suffix), f"{member.name} must carry its unit, {kind.suffix}"
     outside = member.name.removesuffix(kind.suffix)
@@ -150,15 +150,15 @@ def _definition(member: Field[Any], section_name: str, scope: Scope) -> Definiti
     )
 
 
-def _mark(kind: Kind[T], details: Details) -> dict[str, object]:
+def _mark(kind: SettingKind[T], details: SettingDetails) -> dict[str, object]:
     return {_SETTING: (kind, details)}
 
 
-def _inside(kind: Kind[T], written: object) -> T:
+def _inside(kind: SettingKind[T], written: object) -> T:
     value = kind.read(written)
-    assert not isinstance(value, Unreadable), f"{written!r} is no {kind.name}"
+    assert not isinstance(value, UnreadableValue), f"{written!r} is no {kind.name}"
     return value
 
 
-def _bound(kind: Kind[T], written: object, otherwise: T | None) -> T | None:
+def _bound(kind: SettingKind[T], written: object, otherwise: T | None) -> T | None:
     return otherwise if written is None else _inside(kind, written)

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from tidemill.core.settings.builder import Built
+from tidemill.core.settings.builder import SourcedSettings
 from tidemill.core.settings.definition import PREFIX, Definition
 from tidemill.core.settings.kinds.kind import shown
-from tidemill.core.settings.layers import CONFIG_VARIABLE, Source
+from tidemill.core.settings.layers import CONFIG_VARIABLE, SettingSource
 from tidemill.core.settings.tree import Settings, catalogue, sections, value_of
 
 INTRODUCTION = f"""\
@@ -44,20 +44,20 @@ _NO_DEFAULT = {"home": "chosen for the user"}
 
 
 @dataclass(frozen=True)
-class Row:
+class SettingRow:
     """One line of `tidemill config`."""
 
     name: str
     value: str
-    source: Source
+    source: SettingSource
     unit: str
     meaning: str
 
 
-def rows(built: Built) -> Sequence[Row]:
+def rows(built: SourcedSettings) -> Sequence[SettingRow]:
     """Every setting as it is in force."""
     return tuple(
-        Row(d.name, shown(d.kind, value_of(built.settings, d)), built.sources[d.name], d.unit, d.meaning)
+        SettingRow(d.name, shown(d.kind, value_of(built.settings, d)), built.sources[d.name], d.unit, d.meaning)
         for d in catalogue()
     )
 

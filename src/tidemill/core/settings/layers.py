@@ -10,14 +10,14 @@ from difflib import get_close_matches
 from enum import StrEnum
 
 from tidemill.core.settings.definition import PREFIX, Definition
-from tidemill.core.settings.kinds.kind import Unreadable, read_from_file
+from tidemill.core.settings.kinds.kind import UnreadableValue, read_from_file
 from tidemill.core.settings.tree import by_name, catalogue, sections
 
 CONFIG_VARIABLE = "TIDEMILL_CONFIG"  # where the TOML file is; the caller reads it, so it is no setting
 QUOTED_MOST = 60
 
 
-class Place(StrEnum):
+class SourceKind(StrEnum):
     """The kinds of places a value may come from, weakest first."""
 
     DEFAULT = "default"
@@ -27,98 +27,98 @@ class Place(StrEnum):
 
 
 @dataclass(frozen=True)
-class Source:
+class SettingSource:
     """Where one value came from: the place, and the file's or the variable's name."""
 
-    place: Place
+    place: SourceKind
     name: str = ""
 
     def __str__(self) -> str:
         return f"{self.place} {self.name}".rstrip()
 
 
-DEFAULT = Source(Place.DEFAULT)
-COMMAND_LINE = Source(Place.COMMAND_LINE)
+DEFAULT = SettingSource(SourceKind.DEFAULT)
+COMMAND_LINE = SettingSource(SourceKind.COMMAND_LINE)
 
 
 @dataclass(frozen=True)
-class Given:
+class RawSetting:
     """A value as somebody wrote it, under the name they used."""
 
     name: str
     raw: object
-    source: Source
+    source: SettingSource
 
 
 @dataclass(frozen=True)
-class Value:
+class SettingValue:
     """A value that was read and lies within its bounds."""
 
     definition: Definition
     value: object
-    source: Source
+    source: SettingSource
 
 
 @dataclass(frozen=True)
-class Problem:
+class SettingProblem:
     """What is wrong with one value, in a sentence, and which setting it leaves in doubt."""
 
     name: str
     sentence: str
 
 
-def from_file(toml: Mapping[str, object], file_name: str) -> Iterator[Given]:
+def from_file(toml: Mapping[str, object], file_name: str) -> Iterator[RawSetting]:
     """The settings of a TOML file, with those of a table under dotted names."""
-    source = Source(Place.FILE, file_name)
+    source = SettingSource(SourceKind.FILE, file_name)
     for key, raw in toml.items():
         if isinstance(raw, Mapping) and (raw or key in sections()):
-            yield from (Given(f"{key}.{inner}", value, source) for inner, value in raw.items())
+            yield from (RawSetting(f"{key}.{inner}", value, source) for inner, value in raw.items())
         else:
-            yield Given(key, raw, source)
+            yield RawSetting(key, raw, source)
 
 
-def from_environment(environment: Mapping[str, str], reserved: Collection[str]) -> Iterator[Given]:
+def from_environment(environment: Mapping[str, str], reserved: Collection[str]) -> Iterator[RawSetting]:
     """The settings among the environment's variables; other programs' variables are none of our business."""
     ours = {definition.environment_name: definition.name for definition in catalogue()}
     for variable, raw in environment.items():
         if variable.startswith(PREFIX) and variable != CONFIG_VARIABLE and variable not in reserved:
-            yield Given(ours.get(variable, variable), raw, Source(Place.ENVIRONMENT, variable))
+            yield RawSetting(ours.get(variable, variable), raw, SettingSource(SourceKind.ENVIRONMENT, variable))
 
 
-def from_command_line(overrides: Mapping[str, object]) -> Iterator[Given]:
+def from_command_line(overrides: Mapping[str, object]) -> Iterator[RawSetting]:
     """The flags that were given; a flag that was not is None."""
-    return (Given(name, raw, COMMAND_LINE) for name, raw in overrides.items() if raw is not None)
+    return (RawSetting(name, raw, COMMAND_LINE) for name, raw in overrides.items() if raw is not None)
 
 
-def read(given: Iterable[Given]) -> tuple[dict[str, Value], list[Problem]]:
+def read(given: Iterable[RawSetting]) -> tuple[dict[str, SettingValue], list[SettingProblem]]:
     """The values that hold, later places first, and everything that is wrong."""
-    values: dict[str, Value] = {}
-    problems: list[Problem] = []
+    values: dict[str, SettingValue] = {}
+    problems: list[SettingProblem] = []
     for one in given:
         outcome = _read_one(one)
-        if isinstance(outcome, Problem):
+        if isinstance(outcome, SettingProblem):
             problems.append(outcome)
         else:
             values[one.name] = outcome
     return values, problems
 
 
-def _read_one(given: Given) -> Value | Problem:
+def _read_one(given: RawSetting) -> SettingValue | SettingProblem:
     definition = by_name().get(given.name)
     if definition is None:
-        return Problem(given.name, _unknown(given))
+        return SettingProblem(given.name, _unknown(given))
     if definition.optional and given.raw == "":
-        return Value(definition, None, given.source)
+        return SettingValue(definition, None, given.source)
     kind = definition.kind
-    value = read_from_file(kind, given.raw) if given.source.place is Place.FILE else kind.read(given.raw)
-    if isinstance(value, Unreadable):
-        return Problem(given.name, _refused(definition, given, value.reason))
+    value = read_from_file(kind, given.raw) if given.source.place is SourceKind.FILE else kind.read(given.raw)
+    if isinstance(value, UnreadableValue):
+        return SettingProblem(given.name, _refused(definition, given, value.reason))
     if not definition.within_bounds(value):
-        return Problem(given.name, _refused(definition, given, "that is out of bounds"))
-    return Value(definition, value, given.source)
+        return SettingProblem(given.name, _refused(definition, given, "that is out of bounds"))
+    return SettingValue(definition, value, given.source)
 
 
-def _refused(definition: Definition, given: Given, reason: str) -> str:
+def _refused(definition: Definition, given: RawSetting, reason: str) -> str:
     written = "cannot be used" if definition.secret else f"is {_quoted(given.raw)}"
     why = f"{reason}; " if reason else ""
     return f"{definition.name} ({given.source}) {written}: {why}it must be {definition.allowed()}."
@@ -130,11 +130,11 @@ def _quoted(raw: object) -> str:
     return text if len(text) <= QUOTED_MOST else text[:QUOTED_MOST] + "…"
 
 
-def _unknown(given: Given) -> str:
+def _unknown(given: RawSetting) -> str:
     if given.name in sections():
         return f"{given.name} ({given.source}) is a section: write [{given.name}] and its settings below it."
     # What all variables have in common must not make them look alike.
-    prefix = PREFIX if given.source.place is Place.ENVIRONMENT else ""
+    prefix = PREFIX if given.source.place is SourceKind.ENVIRONMENT else ""
     known = [(d.environment_name if prefix else d.name).removeprefix(prefix) for d in catalogue()]
     nearest = get_close_matches(given.name.removeprefix(prefix), known, n=1)
     advice = f"did you mean {prefix}{nearest[0]}?" if nearest else "`tidemill config` lists all there are."

@@ -18,7 +18,7 @@ from tidemill.core.settings.definition import (
     OF_POOL,
     OF_PROCESS,
     Definition,
-    Scope,
+    SettingScope,
     definitions,
     optional,
     required,
@@ -147,5 +147,5 @@ def assemble(values: Mapping[str, object]) -> Settings:
 
 def pool_fingerprint(settings: Settings) -> str:
     """SHA-256 over what all processes of a pool must agree on. Secrets are no part of it."""
-    agreed = {d.name: d.kind.show(value_of(settings, d)) for d in catalogue() if d.scope is Scope.POOL}
+    agreed = {d.name: d.kind.show(value_of(settings, d)) for d in catalogue() if d.scope is SettingScope.POOL}
     return hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).hexdigest()

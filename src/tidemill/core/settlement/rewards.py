@@ -16,7 +16,7 @@ ONE_PPM = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class MarketPlan:
+class RewardPlan:
     """The shares of the plan; each is a setting. What is lost by trading with oneself is a share of the payment."""
 
     commission_ppm: int = 100_000
@@ -28,7 +28,7 @@ class MarketPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class AttemptPay:
     """What one attempt pays."""
 
     reward_uc: int
@@ -41,7 +41,7 @@ class Due:
         return self.reward_uc + self.commission_uc
 
 
-def due(plan: MarketPlan, hourly_uc: int, quoted_ms: int, used_ms: int) -> Due:
+def attempt_pay(plan: RewardPlan, hourly_uc: int, quoted_ms: int, used_ms: int) -> AttemptPay:
     """By an hour's price, the time quoted, and the time used: a claim, which never counts above the quote."""
     paid_ms = max(1, min(used_ms, quoted_ms))
     reward_uc = _up(hourly_uc * paid_ms, HOUR_MS)
@@ -49,25 +49,25 @@ def due(plan: MarketPlan, hourly_uc: int, quoted_ms: int, used_ms: int) -> Due:
     unused_uc = max(0, hourly_uc * (quoted_ms - paid_ms) // HOUR_MS)
     keeps_uc = (reward_uc + commission_uc) * (ONE_PPM - plan.self_trade_loss_ppm) // ONE_PPM - reward_uc
     most_uc = min(reward_uc * plan.bonus_max_ppm // ONE_PPM, max(0, keeps_uc))
-    return Due(reward_uc, commission_uc, min(unused_uc * plan.bonus_ppm // ONE_PPM, most_uc))
+    return AttemptPay(reward_uc, commission_uc, min(unused_uc * plan.bonus_ppm // ONE_PPM, most_uc))
 
 
-def cost_max_uc(plan: MarketPlan, hourly_uc: int, quoted_ms: int) -> int:
+def cost_max_uc(plan: RewardPlan, hourly_uc: int, quoted_ms: int) -> int:
     """The most that a task can cost at this price."""
-    return due(plan, hourly_uc, quoted_ms, quoted_ms).cost_uc
+    return attempt_pay(plan, hourly_uc, quoted_ms, quoted_ms).cost_uc
 
 
 @dataclass(frozen=True, slots=True)
-class Paid:
+class PaidAttempt:
     """One attempt that passed: whose it was, at which job, and what it pays."""
 
     job_id: UUID
     owner_id: UUID
-    due: Due
+    due: AttemptPay
 
 
 @dataclass(frozen=True)
-class Sums:
+class PaySums:
     """What a batch of attempts pays, added up: a transfer each."""
 
     rewards_uc: dict[tuple[UUID, UUID], int]
@@ -78,7 +78,7 @@ class Sums:
     """By owner."""
 
 
-def sums(paid: Iterable[Paid], fund_uc: int) -> Sums:
+def sums(paid: Iterable[PaidAttempt], fund_uc: int) -> PaySums:
     """Add up what attempts pay. Bonuses shrink to what the fund has, all by the same share."""
     rewards: dict[tuple[UUID, UUID], int] = defaultdict(int)
     commissions: dict[UUID, int] = defaultdict(int)
@@ -90,11 +90,11 @@ def sums(paid: Iterable[Paid], fund_uc: int) -> Sums:
     wanted_uc = sum(bonuses.values())
     share_uc, whole_uc = (min(fund_uc, wanted_uc), wanted_uc) if wanted_uc else (0, 1)
     shrunk = {owner: bonus * share_uc // whole_uc for owner, bonus in bonuses.items()}
-    return Sums(dict(rewards), dict(commissions), {owner: bonus for owner, bonus in shrunk.items() if bonus})
+    return PaySums(dict(rewards), dict(commissions), {owner: bonus for owner, bonus in shrunk.items() if bonus})
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class CommissionSplit:
     """Where a commission goes."""
 
     pool_uc: int
@@ -102,10 +102,10 @@ class Split:
     burn_uc: int
 
 
-def split(plan: MarketPlan, commission_uc: int) -> Split:
+def split(plan: RewardPlan, commission_uc: int) -> CommissionSplit:
     """Divide a commission; what cannot be divided stays with the pool."""
     fund_uc, burn_uc = commission_uc * plan.fund_ppm // ONE_PPM, commission_uc * plan.burn_ppm // ONE_PPM
-    return Split(commission_uc - fund_uc - burn_uc, fund_uc, burn_uc)
+    return CommissionSplit(commission_uc - fund_uc - burn_uc, fund_uc, burn_uc)
 
 
 def _up(amount: int, by: int) -> int:

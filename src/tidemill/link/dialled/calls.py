@@ -22,7 +22,7 @@ _RETRY_MOST_S = 3_600.0
 
 
 @dataclass(frozen=True)
-class Ended:
+class CallEnd:
     """How a call or a link ended. `refused` tells that our own pool said no at the door."""
 
     code: str
@@ -72,7 +72,7 @@ class Calls:
         self._newcomer = False
         self._hopeless.clear()
 
-    def after(self, ended: Ended) -> CallAgain | GiveUp:
+    def after(self, ended: CallEnd) -> CallAgain | GiveUp:
         """What to do after a call has ended so."""
         if ended.code in _BY_ADDRESS:
             self._hopeless.add(self.url)
@@ -90,7 +90,7 @@ class Calls:
         """Whether every address was wrong when it was last called."""
         return self._hopeless >= set(self._urls)
 
-    def _pause_s(self, ended: Ended) -> float:
+    def _pause_s(self, ended: CallEnd) -> float:
         if ended.retry_ms is not None:
             return min(ended.retry_ms / 1000, _RETRY_MOST_S) * (1 + self._draw() / 4)
         if ended.refused or self._is_hopeless:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from tidemill.core.faults import Fault
 from tidemill.host.clocks import steady
-from tidemill.wire.link import AgentLink, Closed, LinkEvent, State, TurnedAway
+from tidemill.wire.link import AgentLink, Closed, LinkEvent, LinkPhase, TurnedAway
 from tidemill.wire.link_frames import agent_end
 from tidemill.wire.upgrade import PATH
 
@@ -33,7 +33,7 @@ class PoolUnreachable(Fault):
 
 
 @dataclass(frozen=True)
-class Place:
+class PoolEndpoint:
     """Where a pool's address leads."""
 
     host: str
@@ -45,13 +45,13 @@ class Place:
         return f"{self.host}, port {self.port}"
 
 
-def place_of(url: str) -> Place:
+def endpoint_of(url: str) -> PoolEndpoint:
     """The place of an address that was checked when it was given."""
     parts = urlsplit(url)
     assert parts.hostname
     secure = parts.scheme == "https"
     websocket = f"{'wss' if secure else 'ws'}://{parts.netloc}{parts.path.rstrip('/')}{PATH}"
-    return Place(parts.hostname, parts.port or _PORTS[parts.scheme], secure, websocket)
+    return PoolEndpoint(parts.hostname, parts.port or _PORTS[parts.scheme], secure, websocket)
 
 
 def trust_of(ca_file: Path | None) -> ssl.SSLContext:
@@ -68,12 +68,12 @@ def trust_of(ca_file: Path | None) -> ssl.SSLContext:
 
 async def dial(
     url: str, make_link: Callable[[], AgentLink], trust: ssl.SSLContext, within_s: float = DIAL_S
-) -> "Connection":
+) -> "DialledConnection":
     """Connect, and begin the link."""
-    place = place_of(url)
+    place = endpoint_of(url)
 
-    def made() -> Connection:
-        return Connection(make_link(), place.websocket)
+    def made() -> DialledConnection:
+        return DialledConnection(make_link(), place.websocket)
 
     try:
         async with asyncio.timeout(within_s):
@@ -90,7 +90,7 @@ async def dial(
     return connection
 
 
-def why_unreachable(place: Place, error: OSError, within_s: float = DIAL_S) -> str:
+def why_unreachable(place: PoolEndpoint, error: OSError, within_s: float = DIAL_S) -> str:
     """What to look at when there is no connection."""
     match error:
         case socket.gaierror():
@@ -109,7 +109,7 @@ def why_unreachable(place: Place, error: OSError, within_s: float = DIAL_S) -> s
     return f"{place} cannot be reached ({error.strerror or error}): check the address and this machine's network."
 
 
-class Connection(asyncio.Protocol):
+class DialledConnection(asyncio.Protocol):
     """A socket and the agent's end of the link on it. `has_answered` tells whether the pool may know of our hello."""
 
     def __init__(self, link: AgentLink, websocket: str) -> None:
@@ -142,7 +142,7 @@ class Connection(asyncio.Protocol):
                 break
             self._transport.writelines(pieces)
             self._note(events)
-        if not self._full and (self._framed.is_over or self.link.state is State.CLOSED):
+        if not self._full and (self._framed.is_over or self.link.state is LinkPhase.CLOSED):
             self._close()
 
     async def end(self, code: str, sentence: str) -> None:
@@ -166,7 +166,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._note(self._framed.receive(data, steady()))
-        self.has_answered = self.has_answered or self.link.state in (State.ANSWERING, State.OPEN)
+        self.has_answered = self.has_answered or self.link.state in (LinkPhase.ANSWERING, LinkPhase.OPEN)
         self.flush()
         if len(self._events) > _EVENTS_MAX and self._transport and not self._transport.is_closing():
             self._transport.pause_reading()

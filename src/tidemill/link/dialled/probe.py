@@ -11,16 +11,16 @@ from tidemill.core.signatures import SEED_BYTES, Identity
 from tidemill.host.clocks import steady
 from tidemill.link.dialled.connection import PoolUnreachable, dial
 from tidemill.wire.errors import ProtocolError
-from tidemill.wire.handshake import Applicant
+from tidemill.wire.handshake import CallingAgent
 from tidemill.wire.link import HANDSHAKE_US, AgentLink, Closed, LinkEvent
 from tidemill.wire.messages import Challenge
 
 
-class Look(AgentLink):
+class ProbeLink(AgentLink):
     """An end that hears who the other side says it is, and says goodbye. It is nobody itself."""
 
     def __init__(self, now: Instant) -> None:
-        nobody = Applicant(Identity(secrets.token_bytes(SEED_BYTES)), "", "", bytes(16))
+        nobody = CallingAgent(Identity(secrets.token_bytes(SEED_BYTES)), "", "", bytes(16))
         super().__init__(nobody, secrets.token_bytes(32), None, now)
         self.challenge: Challenge | None = None
 
@@ -32,10 +32,10 @@ class Look(AgentLink):
         return iter(())
 
 
-async def look(url: str, trust: ssl.SSLContext) -> Challenge:
+async def probe_pool(url: str, trust: ssl.SSLContext) -> Challenge:
     """What the pool at an address says first."""
-    connection = await dial(url, lambda: Look(steady()), trust)
-    assert isinstance(connection.link, Look)
+    connection = await dial(url, lambda: ProbeLink(steady()), trust)
+    assert isinstance(connection.link, ProbeLink)
     sentence = "The connection was closed before the pool had said who it is."
     try:
         async with asyncio.timeout(HANDSHAKE_US / SECOND):

@@ -13,18 +13,18 @@ import structlog
 
 from tidemill.core.faults import Fault
 from tidemill.link.dialled.spool import Spool
-from tidemill.wire.messages import Facts, Receipts, Report
+from tidemill.wire.messages import Facts, ReceiptsMessage, Report
 
 log = structlog.get_logger()
 
 _OVERFULL = "Too much waits on this machine for the pool to receive it, so nothing but receipts is kept any more."
 _ANSWERED_MAX = 1_000
 
-OfferKey: TypeAlias = tuple[bytes, int]
+AssignmentKey: TypeAlias = tuple[bytes, int]
 """An attempt and its lease."""
 
 
-class Answered:
+class AnsweredAssignments:
     """The last offers that were answered: accepted, declined or delivered. One that is made again changes nothing.
 
     A pool offers again on a new link whatever it has heard nothing of, also what is just on its way to it. So an offer
@@ -32,23 +32,23 @@ class Answered:
     """
 
     def __init__(self) -> None:
-        self._keys: OrderedDict[OfferKey, None] = OrderedDict()
+        self._keys: OrderedDict[AssignmentKey, None] = OrderedDict()
 
-    def __contains__(self, key: OfferKey) -> bool:
+    def __contains__(self, key: AssignmentKey) -> bool:
         return key in self._keys
 
-    def note(self, keys: Iterable[OfferKey]) -> None:
+    def note(self, keys: Iterable[AssignmentKey]) -> None:
         self._keys.update(dict.fromkeys(keys))
         while len(self._keys) > _ANSWERED_MAX:
             self._keys.popitem(last=False)
 
 
-class Reporting:
+class Reporter:
     """The spool, and what the pool was told of us by this run of the agent."""
 
     def __init__(self, spool: Spool) -> None:
         self.spool = spool
-        self.answered = Answered()
+        self.answered = AnsweredAssignments()
         self.complaint: str | None = None
         self._told: dict[str, bytes] = {}
         self._wake: Callable[[], None] | None = None
@@ -78,7 +78,7 @@ class Reporting:
 
         A pool that asks without end and takes nothing back does not fill the disk: then only receipts are kept.
         """
-        if self.spool.is_overfull and not isinstance(report, Receipts):
+        if self.spool.is_overfull and not isinstance(report, ReceiptsMessage):
             self._complain(_OVERFULL)
             return False
         try:

@@ -13,13 +13,13 @@ import structlog
 from tidemill.core.clock import SECOND
 from tidemill.core.faults import Fault
 from tidemill.host.clocks import steady
-from tidemill.link.dialled.calls import NODE_REMOVED, Ended
-from tidemill.link.dialled.connection import Connection
-from tidemill.link.dialled.reports import Reporting
-from tidemill.link.dialled.streams import Streams
+from tidemill.link.dialled.calls import NODE_REMOVED, CallEnd
+from tidemill.link.dialled.connection import DialledConnection
+from tidemill.link.dialled.reports import Reporter
+from tidemill.link.dialled.streams import DialledStreams
 from tidemill.wire.channels import ChannelEvent
-from tidemill.wire.link import Closed, Joined, LinkEvent, Ordered, RoundTrip, Safe, State, TurnedAway
-from tidemill.wire.messages import Beat, Order
+from tidemill.wire.link import Closed, Instructed, Joined, LinkEvent, LinkPhase, RoundTrip, Safe, TurnedAway
+from tidemill.wire.messages import BeatMessage, Instruction
 
 log = structlog.get_logger()
 
@@ -27,16 +27,16 @@ _READ_BYTES = 512 * 1024
 _BEAT_LEAST_S = 0.1
 _BEAT_MOST_S = 3_600.0
 
-Welcomed = Callable[["Session", UUID], Awaitable[None]]
-Obey = Callable[[Order], Awaitable[None]]
+Welcomed = Callable[["LinkSession", UUID], Awaitable[None]]
+Obey = Callable[[Instruction], Awaitable[None]]
 
 
-class Session:
+class LinkSession:
     """A link and what belongs to it alone."""
 
-    def __init__(self, connection: Connection, reporting: Reporting, welcomed: Welcomed, obey: Obey) -> None:
+    def __init__(self, connection: DialledConnection, reporting: Reporter, welcomed: Welcomed, obey: Obey) -> None:
         self.connection = connection
-        self.streams = Streams(connection)
+        self.streams = DialledStreams(connection)
         self.generation = 0
         self.round_trip_us: int | None = None
         self._link = connection.link
@@ -49,13 +49,13 @@ class Session:
 
     @property
     def is_open(self) -> bool:
-        return bool(self.generation) and self._link.state is State.OPEN
+        return bool(self.generation) and self._link.state is LinkPhase.OPEN
 
     @property
     def beat_s(self) -> float:
         return min(max(self._link.beat_ms / 1000, _BEAT_LEAST_S), _BEAT_MOST_S)
 
-    async def run(self) -> Ended:
+    async def run(self) -> CallEnd:
         """Live until the link is over, and tell how it ended."""
         try:
             return await self._live()
@@ -68,7 +68,7 @@ class Session:
             self.streams.lose()
             await self._stop_pump()
 
-    def beat(self, beat: Beat) -> bool:
+    def beat(self, beat: BeatMessage) -> bool:
         """Send a heartbeat. Answers whether there was a link to send it on."""
         if not self.is_open:
             return False
@@ -76,18 +76,18 @@ class Session:
         self.connection.flush()
         return True
 
-    async def _live(self) -> Ended:
+    async def _live(self) -> CallEnd:
         while events := await self.connection.events():
             for event in events:
                 if ended := await self._understand(event):
                     return ended
         return self._ended("gone", "The connection to the pool was lost.")
 
-    async def _understand(self, event: LinkEvent) -> Ended | None:
+    async def _understand(self, event: LinkEvent) -> CallEnd | None:
         match event:
             case Joined():
                 await self._begin(event)
-            case Ordered(orders):
+            case Instructed(orders):
                 for order in orders:
                     await self._obey(order)
             case Safe(received):
@@ -96,7 +96,7 @@ class Session:
             case RoundTrip(took_us):
                 self.round_trip_us = took_us
             case TurnedAway(code, sentence, retry_ms):
-                return Ended(code, sentence, retry_ms, refused=True)
+                return CallEnd(code, sentence, retry_ms, refused=True)
             case Closed(code, sentence):
                 # Before the welcome nobody has shown that they may speak for the pool.
                 known = code != NODE_REMOVED or self.generation
@@ -147,6 +147,6 @@ class Session:
         elif isinstance(outcome, Exception):
             raise outcome
 
-    def _ended(self, code: str, sentence: str) -> Ended:
+    def _ended(self, code: str, sentence: str) -> CallEnd:
         lived_s = (steady() - self._joined_at) / SECOND if self.generation else 0.0
-        return Ended(code, sentence, lived_s=lived_s)
+        return CallEnd(code, sentence, lived_s=lived_s)

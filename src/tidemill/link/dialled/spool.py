@@ -17,9 +17,9 @@ import msgspec
 
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import Fault
-from tidemill.link.dialled.spool_file import Kept, SpoolFile, open_spool_file
-from tidemill.wire.messages import Beat, Report, encoded
-from tidemill.wire.spool_reports import Dropped, PastBeat, as_facts, is_droppable
+from tidemill.link.dialled.spool_file import SpooledReport, SpoolFile, open_spool_file
+from tidemill.wire.messages import BeatMessage, Report, encode
+from tidemill.wire.spool_reports import PastBeatReport, SpoolGap, as_facts, is_droppable
 
 BEAT_EVERY_US = 60 * SECOND
 """Of the beats of an agent that is offline one a minute is kept: enough for a curve, and for a week on a small disk."""
@@ -92,18 +92,18 @@ class Spool:
     async def append(self, report: Report) -> int:
         """Keep a report. Answers its number when it is on the disk; a fault means that it was not kept."""
         assert not self._closed, "a closed spool keeps nothing"
-        waiting = _Waiting(encoded(report), is_droppable(report), asyncio.get_running_loop().create_future())
+        waiting = _Waiting(encode(report), is_droppable(report), asyncio.get_running_loop().create_future())
         self._appends.append(waiting)
         self._write_soon()
         return await waiting.number
 
-    async def keep_beat(self, beat: Beat, now: Instant) -> int | None:
+    async def keep_beat(self, beat: BeatMessage, now: Instant) -> int | None:
         """Keep a beat that cannot be sent, unless one of the same minute was kept."""
         kept_at = self._beat_kept_at
         if kept_at is not None and 0 <= now - kept_at < BEAT_EVERY_US:
             return None
         self._beat_kept_at = now
-        return await self.append(as_facts(PastBeat(now, beat)))
+        return await self.append(as_facts(PastBeatReport(now, beat)))
 
     async def read(self, after: int, most_bytes: int) -> Sequence[tuple[int, Report]]:
         """The reports behind a number, with their own, up to so many bytes; at least one if there is any."""
@@ -184,12 +184,12 @@ def _settle(futures: Sequence[asyncio.Future[int]], outcome: int | BaseException
             future.set_result(outcome + place)
 
 
-def _report(kept: Kept) -> Report:
+def _report(kept: SpooledReport) -> Report:
     if kept.body is None:
-        return as_facts(Dropped(kept.first, kept.last, "full"))
+        return as_facts(SpoolGap(kept.first, kept.last, "full"))
     try:
         if kept.intact:
             return _decoder.decode(kept.body)
     except msgspec.MsgspecError:
         pass  # written by an agent of another version, or changed by a bad disk
-    return as_facts(Dropped(kept.number, kept.number, "damaged"))
+    return as_facts(SpoolGap(kept.number, kept.number, "damaged"))

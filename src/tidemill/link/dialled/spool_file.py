@@ -43,12 +43,12 @@ COMMIT;
 """
 
 
-class Damaged(Exception):
+class SpoolDamage(Exception):
     """The file does not hold what was written to it."""
 
 
 @dataclass(frozen=True)
-class Kept:
+class SpooledReport:
     """A report as it was kept; without a body, one of those from `first` to `last` that were dropped."""
 
     number: int
@@ -59,7 +59,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Standing:
+class SpoolStanding:
     """What is in the file. `met` tells whether the pool has seen these numbers."""
 
     last_number: int
@@ -102,12 +102,12 @@ class SpoolFile:
             self._connection.executemany("INSERT INTO report VALUES (?, 1, ?, ?, ?)", rows)
             self._connection.execute("UPDATE spool SET last_number = ?", (last,))
             size_bytes -= self._make_room(size_bytes)
-        self.standing = Standing(last, max(before.first_number, received + 1), size_bytes, before.met)
+        self.standing = SpoolStanding(last, max(before.first_number, received + 1), size_bytes, before.met)
         return last
 
-    def read(self, after: int, most_bytes: int) -> list[Kept]:
+    def read(self, after: int, most_bytes: int) -> list[SpooledReport]:
         """What follows a number, in order, up to so many bytes, and one report at the least."""
-        found: list[Kept] = []
+        found: list[SpooledReport] = []
         room = most_bytes
         for one in self._following(after + 1):
             room -= ROW_BYTES + len(one.body or b"")
@@ -126,7 +126,7 @@ class SpoolFile:
             if shift:
                 self._renumber(shift)
             self._connection.execute("UPDATE spool SET met = 1")
-        self.standing = Standing(before.last_number + shift, received + 1, before.size_bytes - freed, met=True)
+        self.standing = SpoolStanding(before.last_number + shift, received + 1, before.size_bytes - freed, met=True)
 
     def close(self) -> None:
         self._connection.close()
@@ -197,7 +197,7 @@ class SpoolFile:
         self._connection.execute("INSERT INTO report VALUES (?, ?, 0, 0, x'')", (first, last - first + 1))
         return int(size_bytes + (rows - 1) * ROW_BYTES)
 
-    def _following(self, number: int) -> Iterator[Kept]:
+    def _following(self, number: int) -> Iterator[SpooledReport]:
         with _faults(self._file):
             rows = self._connection.execute(
                 "SELECT number, reports, checksum, CAST(body AS BLOB) FROM report "
@@ -208,9 +208,9 @@ class SpoolFile:
                 last = first + reports - 1
                 intact = zlib.crc32(body) == checksum
                 for one in range(max(first, number), last + 1):
-                    yield Kept(one, body or None, first, last, intact)
+                    yield SpooledReport(one, body or None, first, last, intact)
 
-    def _found(self) -> Standing:
+    def _found(self) -> SpoolStanding:
         """Look at a file that was just opened: is everything there, and in order?"""
         version: int = self._connection.execute("PRAGMA user_version").fetchone()[0]
         if version == 0:
@@ -218,7 +218,7 @@ class SpoolFile:
         elif version > FORMAT:
             raise AgentFault(f"{self._file} was written by a newer agent: install that one again.")
         if self._connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-            raise Damaged
+            raise SpoolDamage
         gap = self._connection.execute(
             "SELECT 1 FROM "
             "(SELECT number, reports, lag(number + reports) OVER (ORDER BY number) AS expected FROM report) "
@@ -227,27 +227,27 @@ class SpoolFile:
         end = self._connection.execute("SELECT max(number + reports) - 1 FROM report").fetchone()[0]
         standing = self._counted()
         if gap or (end is not None and end != standing.last_number):
-            raise Damaged
+            raise SpoolDamage
         return standing
 
-    def _counted(self) -> Standing:
+    def _counted(self) -> SpoolStanding:
         found = self._connection.execute(
             "SELECT last_number, met, (SELECT min(number) FROM report), "
             "(SELECT sum(length(body) + ?) FROM report) FROM spool",
             (ROW_BYTES,),
         ).fetchall()
         if len(found) != 1:
-            raise Damaged
+            raise SpoolDamage
         last, met, first, size_bytes = found[0]
-        return Standing(last, last + 1 if first is None else first, size_bytes or 0, bool(met))
+        return SpoolStanding(last, last + 1 if first is None else first, size_bytes or 0, bool(met))
 
 
 def open_spool_file(file: Path, most_bytes: int) -> tuple[SpoolFile, Path | None]:
     """Open the file, or make it. One that is damaged is set aside, and its new place told."""
     try:
-        with _faults(file, when_damaged=Damaged()):
+        with _faults(file, when_damaged=SpoolDamage()):
             return SpoolFile(file, most_bytes), None
-    except Damaged:
+    except SpoolDamage:
         aside = _set_aside(file)
         with _faults(file):
             return SpoolFile(file, most_bytes), aside

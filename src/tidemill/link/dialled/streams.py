@@ -8,7 +8,7 @@ import asyncio
 from collections import deque
 
 from tidemill.core.faults import Fault
-from tidemill.link.dialled.connection import Connection
+from tidemill.link.dialled.connection import DialledConnection
 from tidemill.wire.channels import ChannelEnded, ChannelEvent, ChannelHasRoom, ChannelOpened, ChannelReceived
 
 LINK_LOST = "link_lost"
@@ -20,10 +20,10 @@ class StreamBroken(Fault):
     code = "stream_broken"
 
 
-class Stream:
+class DialledStream:
     """One channel. One task reads it and one writes it."""
 
-    def __init__(self, connection: Connection, number: int) -> None:
+    def __init__(self, connection: DialledConnection, number: int) -> None:
         self.number = number
         self._connection = connection
         self._received: deque[bytes] = deque()
@@ -82,23 +82,23 @@ class Stream:
             raise StreamBroken(f"A stream to the pool was ended with the code {self._code}: it is tried again later.")
 
 
-class Streams:
+class DialledStreams:
     """The streams of one link."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: DialledConnection) -> None:
         self._connection = connection
-        self._streams: dict[int, Stream] = {}
+        self._streams: dict[int, DialledStream] = {}
 
-    def open(self, purpose: str, about: bytes) -> Stream | None:
+    def open(self, purpose: str, about: bytes) -> DialledStream | None:
         """A new stream, unless there are too many."""
         number = self._connection.link.channels.open(purpose, about)
         if number is None:
             return None
-        stream = self._streams[number] = Stream(self._connection, number)
+        stream = self._streams[number] = DialledStream(self._connection, number)
         self._connection.flush()
         return stream
 
-    def close(self, stream: Stream) -> None:
+    def close(self, stream: DialledStream) -> None:
         """Forget a stream; one that is not at its end is cancelled."""
         self._streams.pop(stream.number, None)
         stream.end("cancelled")

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from tidemill.core.faults import Fault
-from tidemill.link.held.connection import Connection
+from tidemill.link.held.connection import HeldConnection
 from tidemill.link.held.presence import Presence
-from tidemill.link.held.registry import Admitted, Caller, Registry, TurnedAway
+from tidemill.link.held.registry import AdmissionDenial, AdmissionGrant, AgentCall, Registry
 from tidemill.wire.messages import Hello
 
 BATCH_MAX = 500
@@ -27,16 +27,16 @@ class Admissions:
         self,
         registry: Registry,
         presence: Presence,
-        answer: Callable[[Connection, Admitted | TurnedAway], None],
+        answer: Callable[[HeldConnection, AdmissionGrant | AdmissionDenial], None],
         chance: Random,
     ) -> None:
         self._registry, self._presence = registry, presence
         self._answer = answer
         self._chance = chance
-        self._waiting: list[tuple[Connection, Hello]] = []
+        self._waiting: list[tuple[HeldConnection, Hello]] = []
         self._wanted = asyncio.Event()
 
-    def add(self, connection: Connection, hello: Hello) -> None:
+    def add(self, connection: HeldConnection, hello: Hello) -> None:
         self._waiting.append((connection, hello))
         self._wanted.set()
 
@@ -52,13 +52,15 @@ class Admissions:
                 for (connection, _), answer in zip(here, await self._decided(here), strict=True):
                     self._answer(connection, answer)
 
-    async def _decided(self, batch: Sequence[tuple[Connection, Hello]]) -> Sequence[Admitted | TurnedAway]:
+    async def _decided(
+        self, batch: Sequence[tuple[HeldConnection, Hello]]
+    ) -> Sequence[AdmissionGrant | AdmissionDenial]:
         """Who has gone is told first: an agent that comes back at once is not taken for another with its identity."""
         try:
             await self._presence.tell_gone()
-            return await self._registry.admit([Caller(hello, connection.address) for connection, hello in batch])
+            return await self._registry.admit([AgentCall(hello, connection.address) for connection, hello in batch])
         except Fault:
             return [self._busy() for _ in batch]
 
-    def _busy(self) -> TurnedAway:
-        return TurnedAway("busy", _BUSY, _RETRY_MS + self._chance.randrange(_RETRY_SPREAD_MS))
+    def _busy(self) -> AdmissionDenial:
+        return AdmissionDenial("busy", _BUSY, _RETRY_MS + self._chance.randrange(_RETRY_SPREAD_MS))

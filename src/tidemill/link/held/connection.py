@@ -16,13 +16,13 @@ from uuid import UUID
 from tidemill.core.clock import SECOND, Instant
 from tidemill.link.held.door import Visitor
 from tidemill.link.held.listening_time import ListeningTime
-from tidemill.link.held.registry import Held
-from tidemill.link.held.streams import ChannelBroken, Stream
+from tidemill.link.held.registry import LinkGeneration
+from tidemill.link.held.streams import ChannelBroken, HeldStream
 from tidemill.wire.channels import ChannelEnded, ChannelHasRoom, ChannelOpened, ChannelReceived, Channels
-from tidemill.wire.link import Beaten, Closed, Greeted, LinkEvent, PoolLink, Reported, State
+from tidemill.wire.link import Beaten, Closed, Greeted, LinkEvent, LinkPhase, PoolLink, Reported
 from tidemill.wire.link_frames import pool_end
-from tidemill.wire.messages import Beat, Hello, Reports
-from tidemill.wire.upgrade import Rejection, Request
+from tidemill.wire.messages import BeatMessage, Hello, Reports
+from tidemill.wire.upgrade import Rejection, UpgradeRequest
 
 _UNSENT_MAX = 256 * 1024
 _PIECE = 64 * 1024
@@ -32,7 +32,7 @@ _THEIR_REASONS = frozenset({"wrong_pool", "version"})
 """Why an agent turns the pool away: somebody has to look at its token, or at its version."""
 
 
-class Unread(IntFlag):
+class ReadPause(IntFlag):
     """Why a connection is not read for now."""
 
     UNDECIDED = 1
@@ -40,7 +40,7 @@ class Unread(IntFlag):
 
 
 @dataclass
-class Counters:
+class LinkCounters:
     """What a link server counts, for metrics; nothing decides by it.
 
     Since the process began, all links together. `refused` is by code, and codes are our own, so they are few.
@@ -54,25 +54,25 @@ class Counters:
     refused: Counter[str] = field(default_factory=Counter)
 
 
-class Listener(Protocol):
+class ConnectionListener(Protocol):
     """What a connection tells whoever has all of them."""
 
     time: ListeningTime
-    counters: Counters
+    counters: LinkCounters
     turn: int
 
-    def knocked(self, connection: "Connection", request: Request) -> Rejection | None: ...
-    def greeted(self, connection: "Connection", hello: Hello) -> None: ...
-    def beaten(self, connection: "Connection", beat: Beat) -> None: ...
-    def alive(self, connection: "Connection") -> None: ...
-    def reported(self, connection: "Connection", reports: Reports) -> None: ...
-    def offered(self, connection: "Connection", stream: Stream) -> None: ...
-    def hurried(self, connection: "Connection") -> None: ...
-    def broke(self, connection: "Connection", code: str, sentence: str) -> None: ...
-    def lost(self, connection: "Connection") -> None: ...
+    def knocked(self, connection: "HeldConnection", request: UpgradeRequest) -> Rejection | None: ...
+    def greeted(self, connection: "HeldConnection", hello: Hello) -> None: ...
+    def beaten(self, connection: "HeldConnection", beat: BeatMessage) -> None: ...
+    def alive(self, connection: "HeldConnection") -> None: ...
+    def reported(self, connection: "HeldConnection", reports: Reports) -> None: ...
+    def offered(self, connection: "HeldConnection", stream: HeldStream) -> None: ...
+    def hurried(self, connection: "HeldConnection") -> None: ...
+    def broke(self, connection: "HeldConnection", code: str, sentence: str) -> None: ...
+    def lost(self, connection: "HeldConnection") -> None: ...
 
 
-class Connection(asyncio.Protocol):
+class HeldConnection(asyncio.Protocol):
     """A connection from its first byte to its last. `held` is set while it is a node's link."""
 
     __slots__ = (
@@ -93,19 +93,19 @@ class Connection(asyncio.Protocol):
         "visitor",
     )
 
-    def __init__(self, listener: Listener, link: PoolLink) -> None:
+    def __init__(self, listener: ConnectionListener, link: PoolLink) -> None:
         self.link = link
-        self.held: Held | None = None
+        self.held: LinkGeneration | None = None
         self.visitor: Visitor | None = None
         self.peer = ""
         self.slot = 0
         self.told_at = self._heard_at = listener.time.now()
         self._listener = listener
         self._framed = pool_end(link, self._knocked)
-        self._streams: dict[int, Stream] = {}
+        self._streams: dict[int, HeldStream] = {}
         self._transport: asyncio.Transport | None = None
         self._turn = 0
-        self._unread = Unread(0)
+        self._unread = ReadPause(0)
         self._full_at: Instant | None = None
         self._closing_at: Instant | None = None
 
@@ -183,7 +183,7 @@ class Connection(asyncio.Protocol):
             transport.writelines(pieces)
             for event in events:
                 self._meant(event)
-        if self._full_at is None and (self._framed.is_over or self.link.state is State.CLOSED):
+        if self._full_at is None and (self._framed.is_over or self.link.state is LinkPhase.CLOSED):
             self._closing_at = self._listener.time.now()
             transport.writelines(self._framed.finish() or [b""])
             transport.close()
@@ -197,13 +197,13 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def unread(self, why: Unread) -> None:
+    def unread(self, why: ReadPause) -> None:
         """Do not read for this reason."""
         if not self._unread and self._transport is not None:
             self._transport.pause_reading()
         self._unread |= why
 
-    def read_again(self, why: Unread) -> None:
+    def read_again(self, why: ReadPause) -> None:
         """The reason is gone."""
         was = self._unread
         self._unread &= ~why
@@ -218,15 +218,15 @@ class Connection(asyncio.Protocol):
         before, self._framed.small_frames = self._framed.frames_in, 0
         self._heard(self._framed.hear_more(self._listener.time.now()), before)
         if not self._framed.has_heard_enough:
-            self.read_again(Unread.HURRIED)
+            self.read_again(ReadPause.HURRIED)
 
-    def open_channel(self, node_id: UUID, purpose: str, about: bytes) -> Stream:
-        if self.link.state is not State.OPEN:
+    def open_channel(self, node_id: UUID, purpose: str, about: bytes) -> HeldStream:
+        if self.link.state is not LinkPhase.OPEN:
             raise ChannelBroken("link_lost")
         number = self.channels.open(purpose, about)
         if number is None:
             raise ChannelBroken("too_many")
-        stream = self._streams[number] = Stream(self, number, node_id, purpose, about)
+        stream = self._streams[number] = HeldStream(self, number, node_id, purpose, about)
         self.flush()
         return stream
 
@@ -235,7 +235,7 @@ class Connection(asyncio.Protocol):
             self._meant(event)
         self._listener.counters.frames_in += self._framed.frames_in - frames_before
         if self._framed.has_heard_enough:
-            self.unread(Unread.HURRIED)
+            self.unread(ReadPause.HURRIED)
             self._listener.hurried(self)
         self.flush()
 
@@ -258,12 +258,12 @@ class Connection(asyncio.Protocol):
             case Closed(code, sentence, ours) if ours or code in _THEIR_REASONS:
                 self._listener.broke(self, code, sentence)
 
-    def _knocked(self, request: Request) -> Rejection | None:
+    def _knocked(self, request: UpgradeRequest) -> Rejection | None:
         return self._listener.knocked(self, request)
 
     def _offered(self, number: int, purpose: str, about: bytes) -> None:
         assert self.held, "channels are opened on an open link"
-        stream = self._streams[number] = Stream(self, number, self.held.node_id, purpose, about)
+        stream = self._streams[number] = HeldStream(self, number, self.held.node_id, purpose, about)
         self._listener.offered(self, stream)
 
     def _forget_streams(self) -> None:

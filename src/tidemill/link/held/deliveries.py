@@ -15,9 +15,9 @@ from uuid import UUID
 
 from tidemill.core.faults import Fault
 from tidemill.core.pace import Backoff
-from tidemill.link.held.connection import Connection, Unread
-from tidemill.link.held.registry import HeardReports, Held, Outcome, Registry
-from tidemill.wire.messages import FRAME_MAX, Facts, LogLines, Receipts, Reports
+from tidemill.link.held.connection import HeldConnection, ReadPause
+from tidemill.link.held.registry import LinkGeneration, Registry, ReportsAnswer, ReportsArrival
+from tidemill.wire.messages import FRAME_MAX, Facts, LogLines, ReceiptsMessage, Reports
 
 BATCH_MAX = 200
 BATCH_MAX_BYTES = 256 * 1024
@@ -41,7 +41,7 @@ _Sized: TypeAlias = tuple[Reports, int]
 class _Gathered(NamedTuple):
     """What one node said in so many frames."""
 
-    connection: Connection
+    connection: HeldConnection
     reports: Reports
     frames: int
     size_bytes: int
@@ -50,24 +50,26 @@ class _Gathered(NamedTuple):
 class Deliveries:
     """The frames that wait, by connection, and the connections in the order of their turns."""
 
-    def __init__(self, registry: Registry, answer: Callable[[Connection, Outcome], None], chance: Random) -> None:
+    def __init__(
+        self, registry: Registry, answer: Callable[[HeldConnection, ReportsAnswer], None], chance: Random
+    ) -> None:
         self._registry = registry
         self._answer = answer
         self._chance = chance
-        self._waiting: dict[Connection, deque[_Sized]] = {}
+        self._waiting: dict[HeldConnection, deque[_Sized]] = {}
         self._under_way: set[UUID] = set()
         self._most = BATCH_MAX
         self._failures = 0
         self._wanted = asyncio.Event()
 
-    def add(self, connection: Connection, reports: Reports) -> None:
+    def add(self, connection: HeldConnection, reports: Reports) -> None:
         frames = self._waiting.setdefault(connection, deque())
         frames.append((reports, _size_bytes(reports)))
         if len(frames) >= _FRAMES_MAX or sum(size_bytes for _, size_bytes in frames) >= _WAITING_MAX_BYTES:
-            connection.unread(Unread.UNDECIDED)
+            connection.unread(ReadPause.UNDECIDED)
         self._wanted.set()
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: HeldConnection) -> None:
         """The agent sends again on its next link what was not acknowledged on this one."""
         self._waiting.pop(connection, None)
 
@@ -105,7 +107,7 @@ class Deliveries:
     async def _deliver(self, batch: Sequence[_Gathered]) -> None:
         try:
             outcomes = await self._registry.reported(
-                [HeardReports(_held(one.connection), one.reports) for one in batch]
+                [ReportsArrival(_held(one.connection), one.reports) for one in batch]
             )
         except Fault:
             await self._put_back(batch)
@@ -130,10 +132,10 @@ class Deliveries:
                 frames.popleft()
             if frames:
                 self._waiting[connection] = frames
-            connection.read_again(Unread.UNDECIDED)
+            connection.read_again(ReadPause.UNDECIDED)
 
 
-def _gathered(connection: Connection, frames: Sequence[_Sized], most_bytes: int) -> _Gathered:
+def _gathered(connection: HeldConnection, frames: Sequence[_Sized], most_bytes: int) -> _Gathered:
     """The first frames of a node, at least one, as if they had come in one. A gap between two is for the registry."""
     (first, size_bytes), count = frames[0], 1
     items = list(first.items)
@@ -151,7 +153,7 @@ def _size_bytes(reports: Reports) -> int:
     size_bytes = _ITEM_BYTES * len(reports.items)
     for one in reports.items:
         match one:
-            case Receipts(batch):
+            case ReceiptsMessage(batch):
                 size_bytes += len(batch)
             case Facts(_, body):
                 size_bytes += len(body)
@@ -160,6 +162,6 @@ def _size_bytes(reports: Reports) -> int:
     return size_bytes
 
 
-def _held(connection: Connection) -> Held:
+def _held(connection: HeldConnection) -> LinkGeneration:
     assert connection.held, "reports are heard on an open link"
     return connection.held

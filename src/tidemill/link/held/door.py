@@ -12,7 +12,7 @@ from ipaddress import ip_address, ip_network
 from tidemill.core.limits import address_key
 from tidemill.core.nodes.pool_urls import is_address
 from tidemill.link.held.rules import LinkRules
-from tidemill.wire.upgrade import Rejection, Request
+from tidemill.wire.upgrade import Rejection, UpgradeRequest
 
 _NO_BROWSERS = Rejection(HTTPStatus.FORBIDDEN, "Agents connect here, and no browser has business to.")
 _FULL = Rejection(
@@ -45,7 +45,7 @@ class Door:
         self.shaking = 0
         self.closed = False
 
-    def knock(self, peer: str, request: Request) -> Visitor | Rejection:
+    def knock(self, peer: str, request: UpgradeRequest) -> Visitor | Rejection:
         """Let a connection in, or say why not."""
         if request.values("origin"):
             return _NO_BROWSERS
@@ -73,7 +73,7 @@ class Door:
         self.let_in(visitor)
         self.inside -= 1
 
-    def address_of(self, peer: str, request: Request) -> str:
+    def address_of(self, peer: str, request: UpgradeRequest) -> str:
         """The peer's address, or what trusted proxies say of it: the last one in their list that is not a proxy.
 
         What they pass on may be anybody's text, so only an address is taken for one.

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from tidemill.core.clock import Clock
 from tidemill.core.faults import Fault
-from tidemill.link.held.registry import HeardBeat, Held, Registry, Superseded
-from tidemill.wire.messages import Beat
+from tidemill.link.held.registry import BeatArrival, LinkGeneration, Registry, Supersession
+from tidemill.wire.messages import BeatMessage
 
 _EVERY_S = 1.0
 
@@ -18,23 +18,23 @@ _EVERY_S = 1.0
 class Presence:
     """What was heard since it was last told."""
 
-    def __init__(self, registry: Registry, clock: Clock, answer: Callable[[Superseded], None]) -> None:
+    def __init__(self, registry: Registry, clock: Clock, answer: Callable[[Supersession], None]) -> None:
         self._registry = registry
         self._clock = clock
         self._answer = answer
-        self._beats: dict[UUID, HeardBeat] = {}
-        self._alive: dict[UUID, Held] = {}
-        self._gone: dict[UUID, Held] = {}
+        self._beats: dict[UUID, BeatArrival] = {}
+        self._alive: dict[UUID, LinkGeneration] = {}
+        self._gone: dict[UUID, LinkGeneration] = {}
         self._telling_gone = asyncio.Lock()
 
-    def beaten(self, held: Held, beat: Beat) -> None:
-        self._beats[held.node_id] = HeardBeat(held, beat, self._clock.now())
+    def beaten(self, held: LinkGeneration, beat: BeatMessage) -> None:
+        self._beats[held.node_id] = BeatArrival(held, beat, self._clock.now())
         self._alive[held.node_id] = held
 
-    def alive(self, held: Held) -> None:
+    def alive(self, held: LinkGeneration) -> None:
         self._alive[held.node_id] = held
 
-    def gone(self, held: Held) -> None:
+    def gone(self, held: LinkGeneration) -> None:
         self._gone[held.node_id] = _newer(held, self._gone.get(held.node_id))
 
     async def run(self) -> None:
@@ -77,5 +77,5 @@ class Presence:
                 raise
 
 
-def _newer(one: Held, other: Held | None) -> Held:
+def _newer(one: LinkGeneration, other: LinkGeneration | None) -> LinkGeneration:
     return other if other and other.generation > one.generation else one

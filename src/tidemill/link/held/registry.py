@@ -1,7 +1,7 @@
 """What a link server asks of whoever knows the nodes: whom to let in, and where to put what they say.
 
 Everything is asked in batches. A link belongs to a generation: what comes from an older one than the registry knows is
-answered with `Superseded` and changes nothing.
+answered with `Supersession` and changes nothing.
 """
 
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ from typing import Protocol, TypeAlias
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.wire.messages import Beat, Hello, Order, Reports
+from tidemill.wire.messages import BeatMessage, Hello, Instruction, Reports
 
 
 @dataclass(frozen=True)
-class Held:
+class LinkGeneration:
     """One link of one node."""
 
     node_id: UUID
@@ -22,7 +22,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Caller:
+class AgentCall:
     """An agent that has shown that it has its key, and where it calls from."""
 
     hello: Hello
@@ -30,16 +30,16 @@ class Caller:
 
 
 @dataclass(frozen=True)
-class Admitted:
+class AdmissionGrant:
     """It may come in. `received` is the number of its last report that is safe; `orders` are given at once."""
 
-    held: Held
+    held: LinkGeneration
     received: int
-    orders: Sequence[Order] = ()
+    orders: Sequence[Instruction] = ()
 
 
 @dataclass(frozen=True)
-class TurnedAway:
+class AdmissionDenial:
     """It may not, and why; and when to try again, if ever."""
 
     code: str
@@ -48,64 +48,64 @@ class TurnedAway:
 
 
 @dataclass(frozen=True)
-class HeardBeat:
-    held: Held
-    beat: Beat
+class BeatArrival:
+    held: LinkGeneration
+    beat: BeatMessage
     at: Instant
 
 
 @dataclass(frozen=True)
-class HeardReports:
-    held: Held
+class ReportsArrival:
+    held: LinkGeneration
     reports: Reports
 
 
 @dataclass(frozen=True)
-class Received:
+class Acknowledgement:
     """Reports up to this number are safe. `orders` are what follows from them."""
 
-    held: Held
+    held: LinkGeneration
     number: int
-    orders: Sequence[Order] = ()
+    orders: Sequence[Instruction] = ()
 
 
 @dataclass(frozen=True)
-class Superseded:
+class Supersession:
     """The link is no longer the node's: another one took its place, or the node was removed."""
 
-    held: Held
+    held: LinkGeneration
     code: str
     sentence: str
 
 
 @dataclass(frozen=True)
-class Misreported:
+class Misreport:
     """The node said what cannot be: its link is closed with this."""
 
-    held: Held
+    held: LinkGeneration
     code: str
     sentence: str
 
 
-Outcome: TypeAlias = Received | Superseded | Misreported
+ReportsAnswer: TypeAlias = Acknowledgement | Supersession | Misreport
 
 
 class Registry(Protocol):
     """Raises a `Fault` when it cannot answer now; the server then tries again, and tells callers to come back."""
 
-    async def admit(self, callers: Sequence[Caller]) -> Sequence[Admitted | TurnedAway]:
+    async def admit(self, callers: Sequence[AgentCall]) -> Sequence[AdmissionGrant | AdmissionDenial]:
         """One answer a caller, in their order."""
 
-    async def heard(self, beats: Sequence[HeardBeat], links: Sequence[Held]) -> Sequence[Superseded]:
+    async def heard(self, beats: Sequence[BeatArrival], links: Sequence[LinkGeneration]) -> Sequence[Supersession]:
         """Keep beats, and note that these links are alive; whoever beat is among them.
 
         Answers those of them that are no longer the node's.
         """
 
-    async def reported(self, heard: Sequence[HeardReports]) -> Sequence[Outcome]:
+    async def reported(self, heard: Sequence[ReportsArrival]) -> Sequence[ReportsAnswer]:
         """Keep reports and do what they ask, once each. One answer for each, in their order."""
 
-    async def gone(self, links: Sequence[Held]) -> None:
+    async def gone(self, links: Sequence[LinkGeneration]) -> None:
         """These links are over; their nodes may be silent, or on their way to another process."""
 
     def refused(self, code: str, sentence: str, address: str, node_id: UUID | None) -> None:

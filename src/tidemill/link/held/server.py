@@ -19,22 +19,30 @@ from tidemill.core.clock import Clock
 from tidemill.core.faults import Fault
 from tidemill.core.signatures import Identity
 from tidemill.link.held.admissions import Admissions
-from tidemill.link.held.connection import Connection, Counters
+from tidemill.link.held.connection import HeldConnection, LinkCounters
 from tidemill.link.held.deliveries import Deliveries
 from tidemill.link.held.door import Door
 from tidemill.link.held.listening_time import ListeningTime
 from tidemill.link.held.presence import Presence
-from tidemill.link.held.registry import Admitted, Held, Outcome, Received, Registry, Superseded, TurnedAway
+from tidemill.link.held.registry import (
+    Acknowledgement,
+    AdmissionDenial,
+    AdmissionGrant,
+    LinkGeneration,
+    Registry,
+    ReportsAnswer,
+    Supersession,
+)
 from tidemill.link.held.rules import LinkRules
-from tidemill.link.held.speed import PURPOSE, Speed
-from tidemill.link.held.streams import ChannelBroken, Stream
-from tidemill.wire.link import PoolLink, State
-from tidemill.wire.messages import Beat, Hello, Order, Reports
-from tidemill.wire.upgrade import Rejection, Request
+from tidemill.link.held.speed import PURPOSE, SpeedTest
+from tidemill.link.held.streams import ChannelBroken, HeldStream
+from tidemill.wire.link import LinkPhase, PoolLink
+from tidemill.wire.messages import BeatMessage, Hello, Instruction, Reports
+from tidemill.wire.upgrade import Rejection, UpgradeRequest
 
 log = structlog.get_logger()
 
-Serve: TypeAlias = Callable[[Stream], Awaitable[None]]
+Serve: TypeAlias = Callable[[HeldStream], Awaitable[None]]
 
 _TURN_S = 0.25
 _ROUND_S = 5.0
@@ -54,7 +62,7 @@ class Links:
         self, registry: Registry, identity: Identity, clock: Clock, rules: LinkRules, chance: Random | None = None
     ) -> None:
         chance = chance or SystemRandom()
-        self.counters = Counters()
+        self.counters = LinkCounters()
         self.time = ListeningTime(lambda: time.monotonic_ns() // 1000)
         self.turn = 0
         self._registry = registry
@@ -65,13 +73,13 @@ class Links:
         self._presence = Presence(registry, clock, self._superseded)
         self._admissions = Admissions(registry, self._presence, self._answered, chance)
         self._deliveries = Deliveries(registry, self._delivered, chance)
-        self._held: dict[UUID, Connection] = {}
+        self._held: dict[UUID, HeldConnection] = {}
         self._turns = max(1, round(min(_ROUND_S, rules.beat_ms / 1000 / 4) / _TURN_S))
-        self._slots: list[set[Connection]] = [set() for _ in range(self._turns)]
+        self._slots: list[set[HeldConnection]] = [set() for _ in range(self._turns)]
         self._made = 0
         self._emptied = asyncio.Event()
-        self._hurried: list[Connection] = []
-        self._purposes: dict[str, Serve] = {PURPOSE: Speed().serve}
+        self._hurried: list[HeldConnection] = []
+        self._purposes: dict[str, Serve] = {PURPOSE: SpeedTest().serve}
         self._serving: set[asyncio.Future[None]] = set()
 
     async def run(self) -> None:
@@ -80,9 +88,9 @@ class Links:
             for part in (self._admissions.run, self._deliveries.run, self._presence.run, self._look_after):
                 group.create_task(part(), name=part.__qualname__)
 
-    def connection(self, **_: object) -> Connection:
+    def connection(self, **_: object) -> HeldConnection:
         """A protocol for a connection that asks for a link. An HTTP server says more about itself than is needed."""
-        connection = Connection(self, PoolLink(self._identity, secrets.token_bytes(32), self.time.now()))
+        connection = HeldConnection(self, PoolLink(self._identity, secrets.token_bytes(32), self.time.now()))
         connection.slot = self._made % self._turns
         self._made += 1
         self._slots[connection.slot].add(connection)
@@ -102,10 +110,10 @@ class Links:
     def shaking_hands(self) -> int:
         return self._door.shaking
 
-    def order(self, node_id: UUID, orders: Sequence[Order]) -> bool:
+    def order(self, node_id: UUID, orders: Sequence[Instruction]) -> bool:
         """Give orders. Answers whether the node's link is here."""
         connection = self._held.get(node_id)
-        if connection is None or connection.link.state is not State.OPEN:
+        if connection is None or connection.link.state is not LinkPhase.OPEN:
             return False
         if orders:
             connection.link.order(orders)
@@ -120,7 +128,7 @@ class Links:
         connection.close(code, sentence)
         return True
 
-    def open_channel(self, node_id: UUID, purpose: str, about: bytes = b"") -> Stream:
+    def open_channel(self, node_id: UUID, purpose: str, about: bytes = b"") -> HeldStream:
         """A new channel to a node. Raises `ChannelBroken` if its link is not here, or has too many."""
         connection = self._held.get(node_id)
         if connection is None:
@@ -160,7 +168,7 @@ class Links:
 
     # What connections tell
 
-    def knocked(self, connection: Connection, request: Request) -> Rejection | None:
+    def knocked(self, connection: HeldConnection, request: UpgradeRequest) -> Rejection | None:
         found = self._door.knock(connection.peer, request)
         if isinstance(found, Rejection):
             code = f"http_{int(found.status)}"
@@ -171,23 +179,23 @@ class Links:
         connection.visitor = found
         return None
 
-    def greeted(self, connection: Connection, hello: Hello) -> None:
+    def greeted(self, connection: HeldConnection, hello: Hello) -> None:
         self._admissions.add(connection, hello)
 
-    def beaten(self, connection: Connection, beat: Beat) -> None:
+    def beaten(self, connection: HeldConnection, beat: BeatMessage) -> None:
         if connection.held:
             connection.told_at = self.time.now()
             self._presence.beaten(connection.held, beat)
 
-    def alive(self, connection: Connection) -> None:
+    def alive(self, connection: HeldConnection) -> None:
         if connection.held:
             connection.told_at = self.time.now()
             self._presence.alive(connection.held)
 
-    def reported(self, connection: Connection, reports: Reports) -> None:
+    def reported(self, connection: HeldConnection, reports: Reports) -> None:
         self._deliveries.add(connection, reports)
 
-    def offered(self, connection: Connection, stream: Stream) -> None:
+    def offered(self, connection: HeldConnection, stream: HeldStream) -> None:
         serve = self._purposes.get(stream.purpose)
         if serve is None or len(self._serving) >= _SERVING_MAX:
             stream.cancel("unknown_purpose" if serve is None else "busy")
@@ -196,16 +204,16 @@ class Links:
         self._serving.add(task)
         task.add_done_callback(self._serving.discard)
 
-    def hurried(self, connection: Connection) -> None:
+    def hurried(self, connection: HeldConnection) -> None:
         self._hurried.append(connection)
 
-    def broke(self, connection: Connection, code: str, sentence: str) -> None:
+    def broke(self, connection: HeldConnection, code: str, sentence: str) -> None:
         self.counters.refused[code] += 1
         if code not in _PASSING:
             node_id = connection.held.node_id if connection.held else None
             self._registry.refused(code, sentence, connection.address, node_id)
 
-    def lost(self, connection: Connection) -> None:
+    def lost(self, connection: HeldConnection) -> None:
         self._slots[connection.slot].discard(connection)
         if self._door.closed and not any(self._slots):
             self._emptied.set()
@@ -219,17 +227,17 @@ class Links:
 
     # What the registry answers
 
-    def _answered(self, connection: Connection, answer: Admitted | TurnedAway) -> None:
-        if isinstance(answer, TurnedAway):
+    def _answered(self, connection: HeldConnection, answer: AdmissionGrant | AdmissionDenial) -> None:
+        if isinstance(answer, AdmissionDenial):
             self.counters.refused[answer.code] += 1
             connection.link.refuse(answer.code, answer.sentence, answer.retry_ms)
             connection.flush()
-        elif connection.is_lost or connection.link.state is not State.ANSWERING:
+        elif connection.is_lost or connection.link.state is not LinkPhase.ANSWERING:
             self._presence.gone(answer.held)  # it did not wait for its welcome
         else:
             self._welcome(connection, answer)
 
-    def _welcome(self, connection: Connection, admitted: Admitted) -> None:
+    def _welcome(self, connection: HeldConnection, admitted: AdmissionGrant) -> None:
         held = connection.held = admitted.held
         assert connection.visitor, "nobody greets before they came through the door"
         self._door.let_in(connection.visitor)
@@ -246,7 +254,7 @@ class Links:
         self._take_place(connection, held)
         connection.flush()
 
-    def _take_place(self, connection: Connection, held: Held) -> None:
+    def _take_place(self, connection: HeldConnection, held: LinkGeneration) -> None:
         other = self._held.get(held.node_id)
         if other and other.held and other.held.generation > held.generation:
             connection.close("superseded", _SUPERSEDED)
@@ -256,8 +264,8 @@ class Links:
             self._deliveries.forget(other)  # it may linger; a node is heard on one link
             other.close("superseded", _SUPERSEDED)
 
-    def _delivered(self, connection: Connection, outcome: Outcome) -> None:
-        if isinstance(outcome, Received):
+    def _delivered(self, connection: HeldConnection, outcome: ReportsAnswer) -> None:
+        if isinstance(outcome, Acknowledgement):
             connection.link.acknowledge(outcome.number)
             if outcome.orders:
                 connection.link.order(outcome.orders)
@@ -266,12 +274,12 @@ class Links:
             self.counters.refused[outcome.code] += 1
             connection.close(outcome.code, outcome.sentence)
 
-    def _superseded(self, superseded: Superseded) -> None:
+    def _superseded(self, superseded: Supersession) -> None:
         connection = self._held.get(superseded.held.node_id)
         if connection and connection.held == superseded.held:
             connection.close(superseded.code, superseded.sentence)
 
-    def _all(self) -> list[Connection]:
+    def _all(self) -> list[HeldConnection]:
         return [connection for slot in self._slots for connection in slot]
 
     async def _look_after(self) -> None:
@@ -286,7 +294,7 @@ class Links:
                 connection.tick(now)
 
 
-async def _served(serve: Serve, stream: Stream) -> None:
+async def _served(serve: Serve, stream: HeldStream) -> None:
     """A channel whose server failed is cancelled; neither its link nor the process suffers."""
     try:
         await serve(stream)

@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta, Struct
 
-from tidemill.link.held.streams import Stream
+from tidemill.link.held.streams import HeldStream
 from tidemill.wire.messages import UNREADABLE
 
 PURPOSE = "speed"
@@ -21,20 +21,20 @@ _LONGEST_S = 60.0
 _PIECE = bytes(64 * 1024)
 
 
-class Wanted(Struct, frozen=True):
+class SpeedTestSize(Struct, frozen=True):
     down_bytes: Annotated[int, Meta(ge=0, le=BYTES_MAX)]
     up_bytes: Annotated[int, Meta(ge=0, le=BYTES_MAX)]
 
 
-class Speed:
+class SpeedTest:
     """Serves the purpose. Who has to wait is told `busy` and may ask again later."""
 
     def __init__(self) -> None:
         self._measuring: set[UUID] = set()
 
-    async def serve(self, stream: Stream) -> None:
+    async def serve(self, stream: HeldStream) -> None:
         try:
-            wanted = msgspec.json.decode(stream.about, type=Wanted)
+            wanted = msgspec.json.decode(stream.about, type=SpeedTestSize)
         except UNREADABLE:
             stream.cancel("malformed")
             return
@@ -51,7 +51,7 @@ class Speed:
             self._measuring.discard(stream.node_id)
 
 
-async def _exchange(stream: Stream, wanted: Wanted) -> None:
+async def _exchange(stream: HeldStream, wanted: SpeedTestSize) -> None:
     left = wanted.up_bytes
     while left > 0 and (chunk := await stream.read()):
         left -= len(chunk)

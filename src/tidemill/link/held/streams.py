@@ -33,7 +33,7 @@ class Carrier(Protocol):
         """Send what can be sent."""
 
 
-class Stream:
+class HeldStream:
     """One channel of a node's link."""
 
     __slots__ = (

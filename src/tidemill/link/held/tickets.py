@@ -13,22 +13,22 @@ import structlog
 
 from tidemill.core.clock import Clock, Instant
 from tidemill.link.held.registry import (
-    Admitted,
-    Caller,
-    HeardBeat,
-    HeardReports,
-    Held,
-    Misreported,
-    Outcome,
-    Superseded,
-    TurnedAway,
+    AdmissionDenial,
+    AdmissionGrant,
+    AgentCall,
+    BeatArrival,
+    LinkGeneration,
+    Misreport,
+    ReportsAnswer,
+    ReportsArrival,
+    Supersession,
 )
-from tidemill.wire.tickets import Admission, TicketRefusal, check
+from tidemill.wire.tickets import TicketGrant, TicketRefusal, check
 
 log = structlog.get_logger()
 
-_NO_TICKET = TurnedAway("ticket_missing", "This door opens to tickets only: ask the pool for one.")
-_USED = TurnedAway("ticket_used", "The ticket was used before: ask the pool for a new one.")
+_NO_TICKET = AdmissionDenial("ticket_missing", "This door opens to tickets only: ask the pool for one.")
+_USED = AdmissionDenial("ticket_used", "The ticket was used before: ask the pool for a new one.")
 
 
 class TicketRegistry:
@@ -43,37 +43,37 @@ class TicketRegistry:
         self._expiring: deque[tuple[Instant, bytes]] = deque()
         self._generations = count(1)
 
-    async def admit(self, callers: Sequence[Caller]) -> Sequence[Admitted | TurnedAway]:
+    async def admit(self, callers: Sequence[AgentCall]) -> Sequence[AdmissionGrant | AdmissionDenial]:
         now = self._clock.now()
         self._forget(now)
         return [self._admit(caller, now) for caller in callers]
 
-    async def heard(self, beats: Sequence[HeardBeat], links: Sequence[Held]) -> Sequence[Superseded]:
+    async def heard(self, beats: Sequence[BeatArrival], links: Sequence[LinkGeneration]) -> Sequence[Supersession]:
         """Nobody here asks whether a node is alive; its first link tells."""
         return ()
 
-    async def reported(self, heard: Sequence[HeardReports]) -> Sequence[Outcome]:
-        return [Misreported(one.held, "no_reports_here", "Reports go to the pool's own link.") for one in heard]
+    async def reported(self, heard: Sequence[ReportsArrival]) -> Sequence[ReportsAnswer]:
+        return [Misreport(one.held, "no_reports_here", "Reports go to the pool's own link.") for one in heard]
 
-    async def gone(self, links: Sequence[Held]) -> None:
+    async def gone(self, links: Sequence[LinkGeneration]) -> None:
         """What was let in leaves nothing behind but its used ticket."""
 
     def refused(self, code: str, sentence: str, address: str, node_id: UUID | None) -> None:
         log.info("link refused", code=code, address=address, node_id=str(node_id) if node_id else None)
 
-    def _admit(self, caller: Caller, now: Instant) -> Admitted | TurnedAway:
+    def _admit(self, caller: AgentCall, now: Instant) -> AdmissionGrant | AdmissionDenial:
         hello = caller.hello
         if hello.node_id is None or hello.join_token is None:
             return _NO_TICKET
-        admission = Admission(hello.node_id, hello.key, self._audience, self._audience_key)
+        admission = TicketGrant(hello.node_id, hello.key, self._audience, self._audience_key)
         ticket = check(hello.join_token, admission, self._pool_key, now)
         if isinstance(ticket, TicketRefusal):
-            return TurnedAway(ticket.code, ticket.value)
+            return AdmissionDenial(ticket.code, ticket.value)
         if ticket.number in self._used:
             return _USED
         self._used.add(ticket.number)
         self._expiring.append((ticket.expires_at, ticket.number))
-        return Admitted(Held(UUID(bytes=hello.node_id), next(self._generations)), received=0)
+        return AdmissionGrant(LinkGeneration(UUID(bytes=hello.node_id), next(self._generations)), received=0)
 
     def _forget(self, now: Instant) -> None:
         """One that waits behind a later one is kept a little longer than it must be."""

@@ -6,28 +6,28 @@ when a job is confirmed, and get back what is left; who they are does not matter
 
 from uuid import UUID
 
-from tidemill.core.settlement.rewards import Due, MarketPlan, Paid, split, sums
-from tidemill.sim.days.watch import Broken
+from tidemill.core.settlement.rewards import AttemptPay, PaidAttempt, RewardPlan, split, sums
+from tidemill.sim.days.watch import BrokenRule
 
 
-class Books:
-    def __init__(self, plan: MarketPlan) -> None:
+class DayBooks:
+    def __init__(self, plan: RewardPlan) -> None:
         self._plan = plan
         self.outside_uc = 0
         self.held_uc: dict[int, int] = {}
         self.earned_uc: dict[UUID, int] = {}
         self.pool_uc = self.fund_uc = self.burnt_uc = 0
         self.spent_uc = 0
-        self._paid: list[Paid] = []
+        self._paid: list[PaidAttempt] = []
 
     def hold(self, job: int, amount_uc: int) -> None:
         self.outside_uc -= amount_uc
         self.held_uc[job] = amount_uc
 
-    def pay(self, job_id: UUID, owner_id: UUID, due: Due) -> None:
+    def pay(self, job_id: UUID, owner_id: UUID, due: AttemptPay) -> None:
         """Posted with others, at the latest when its job is over."""
         self.spent_uc += due.cost_uc
-        self._paid.append(Paid(job_id, owner_id, due))
+        self._paid.append(PaidAttempt(job_id, owner_id, due))
 
     def give_back(self, job: int, amount_uc: int) -> None:
         """A part of a hold is wanted no more."""
@@ -63,14 +63,14 @@ class Books:
         self.settle()
         purses_uc = self.outside_uc, sum(self.held_uc.values()), sum(self.earned_uc.values()), self.pool_uc
         if sum(purses_uc) + self.fund_uc + self.burnt_uc != 0:
-            raise Broken(f"The books are off by {sum(purses_uc) + self.fund_uc + self.burnt_uc} micro-credits.")
+            raise BrokenRule(f"The books are off by {sum(purses_uc) + self.fund_uc + self.burnt_uc} micro-credits.")
         if self.fund_uc < 0:
-            raise Broken(f"The bonus fund has {self.fund_uc} micro-credits.")
+            raise BrokenRule(f"The bonus fund has {self.fund_uc} micro-credits.")
 
     def _take(self, job: int, amount_uc: int) -> None:
         left_uc = self.held_uc[job] - amount_uc
         if left_uc < 0:
-            raise Broken(f"Job {job} costs {-left_uc} micro-credits more than was held for it.")
+            raise BrokenRule(f"Job {job} costs {-left_uc} micro-credits more than was held for it.")
         self.held_uc[job] = left_uc
 
     def _earn(self, owner_id: UUID, amount_uc: int) -> None:

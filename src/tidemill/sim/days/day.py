@@ -20,16 +20,16 @@ from tidemill.core.placement.supply import quoted_ms
 from tidemill.core.settlement.rewards import cost_max_uc
 from tidemill.sim.days import chance
 from tidemill.sim.days.agenda import Agenda, Happens
-from tidemill.sim.days.lives import Job, Lives
-from tidemill.sim.days.nodes import NEVER, Attempt, Nodes
-from tidemill.sim.days.queue import Queue
-from tidemill.sim.days.rounds import Rounds
-from tidemill.sim.days.scenario import Scenario
-from tidemill.sim.days.tally import Tally
-from tidemill.sim.days.watch import Watch
-from tidemill.sim.days.worlds.orders import Orders
+from tidemill.sim.days.lives import Lives, SimulatedJob
+from tidemill.sim.days.nodes import NEVER, SimulatedAttempt, SimulatedNodes
+from tidemill.sim.days.queue import SimulatedQueue
+from tidemill.sim.days.rounds import PlacementRounds
+from tidemill.sim.days.scenario import DayScenario
+from tidemill.sim.days.tally import DayTally
+from tidemill.sim.days.watch import RuleWatch
+from tidemill.sim.days.worlds.orders import OrderTable
 from tidemill.sim.days.worlds.presence import Turn
-from tidemill.sim.days.worlds.sorts import Field
+from tidemill.sim.days.worlds.sorts import TaskTypeFit
 from tidemill.sim.days.worlds.world import World
 
 SAMPLES_AN_HOUR = 6
@@ -45,16 +45,21 @@ class Day:
     """A run under way."""
 
     def __init__(
-        self, world: World, fields: Sequence[Field], orders: Orders, policies: Mapping[str, Policy], scenario: Scenario
+        self,
+        world: World,
+        fields: Sequence[TaskTypeFit],
+        orders: OrderTable,
+        policies: Mapping[str, Policy],
+        scenario: DayScenario,
     ) -> None:
         self.scenario, self.orders, self.fields = scenario, orders, fields
         self._seed, self._chances, self._times = scenario.seed, scenario.chances, scenario.times
-        self.agenda, self.tally = Agenda(), Tally(orders)
-        self.watch = Watch(orders.numbered_to, scenario.rules.patience)
-        self.nodes = Nodes(world, fields, policies, self.watch)
-        self.queue = Queue([field.sort.request for field in fields])
+        self.agenda, self.tally = Agenda(), DayTally(orders)
+        self.watch = RuleWatch(orders.numbered_to, scenario.rules.patience)
+        self.nodes = SimulatedNodes(world, fields, policies, self.watch)
+        self.queue = SimulatedQueue([field.sort.request for field in fields])
         self.lives = Lives(scenario, self.agenda, self.nodes, self.watch, self.tally)
-        self.rounds = Rounds(scenario, self.agenda, self.nodes, self.queue, self.lives, self._offered)
+        self.rounds = PlacementRounds(scenario, self.agenda, self.nodes, self.queue, self.lives, self._offered)
         self._crashes: dict[int, list[Crash]] = {}
         self._turns: Sequence[Turn] = ()
         self._back: Sequence[int] = ()
@@ -62,7 +67,7 @@ class Day:
 
     def run(
         self, there: Sequence[bool], turns: Sequence[Turn], told: Callable[[float], None] = lambda _: None
-    ) -> Tally:
+    ) -> DayTally:
         """From the first moment to the last. `told` hears which share of the time has passed."""
         self._turns, self._back, self._told = turns, _returns(turns), told
         for number, is_there in enumerate(there):
@@ -112,7 +117,7 @@ class Day:
             if attempt.offered_at <= died_at:
                 self.lives.happen(attempt, Happening.NODE_LOST)
 
-    def _is_reached(self, attempt: Attempt, again: Happens) -> bool:
+    def _is_reached(self, attempt: SimulatedAttempt, again: Happens) -> bool:
         """Whether the node can be heard now; if it is back soon, the same happens then."""
         nodes, number = self.nodes, attempt.node
         if nodes.died_at[number] >= attempt.offered_at:
@@ -134,7 +139,7 @@ class Day:
         if place + 1 < len(orders.at):
             self.agenda.at(orders.at[place + 1], self._arrive, place + 1)
 
-    def _job(self, place: int) -> Job:
+    def _job(self, place: int) -> SimulatedJob:
         """As it was ordered; each task may cost what it would on the slowest and dearest node that may get it."""
         orders = self.orders
         sort, first = orders.sort[place], orders.first[place]
@@ -149,16 +154,16 @@ class Day:
         needs = Needs(0, 0, orders.length_s[place] * field.speed_mean * devices)
         longest_ms = quoted_ms(needs, field.speed_least * devices)
         cost_uc = cost_max_uc(self.scenario.rules.plan, field.price_max_uc * devices, longest_ms)
-        return Job(place, sort, range(first, first + orders.tasks[place]), request, needs, cost_uc)
+        return SimulatedJob(place, sort, range(first, first + orders.tasks[place]), request, needs, cost_uc)
 
-    def _offered(self, attempt: Attempt) -> None:
+    def _offered(self, attempt: SimulatedAttempt) -> None:
         self.tally.offered(attempt.task, self.agenda.now)
         self.agenda.at(self.agenda.now + self._times.offer_us, self._answer, attempt)
 
-    def _draw(self, attempt: Attempt, what: int) -> float:
+    def _draw(self, attempt: SimulatedAttempt, what: int) -> float:
         return chance.draw(self._seed, attempt.task, attempt.tries, what)
 
-    def _answer(self, attempt: Attempt) -> None:
+    def _answer(self, attempt: SimulatedAttempt) -> None:
         """The node takes the offer and begins, or declines it."""
         if attempt.state is not AttemptState.OFFERED or not self._is_reached(attempt, self._answer):
             return
@@ -169,7 +174,7 @@ class Day:
         attempt.started_at = self.agenda.now
         self._foresee(attempt)
 
-    def _foresee(self, attempt: Attempt) -> None:
+    def _foresee(self, attempt: SimulatedAttempt) -> None:
         """What will become of an attempt if nothing comes between."""
         ends_at = self.agenda.now + int(attempt.expected_us * self._pace(attempt)) + 1
         happens = self._deliver
@@ -184,14 +189,14 @@ class Day:
         """Whether a task fails wherever it runs."""
         return chance.draw(self._seed, task, 0, chance.IS_BROKEN) < self._chances.broken
 
-    def _pace(self, attempt: Attempt) -> float:
+    def _pace(self, attempt: SimulatedAttempt) -> float:
         """How much longer it takes than expected."""
         pace = exp(self._chances.pace_sigma * _NORMAL.inv_cdf(max(1e-9, self._draw(attempt, chance.PACE))))
         if self._draw(attempt, chance.STRAGGLES) < self._chances.straggling:
             pace *= 3.0 / max(0.05, self._draw(attempt, chance.STRAGGLES_BY))
         return pace
 
-    def _crash(self, attempt: Attempt) -> None:
+    def _crash(self, attempt: SimulatedAttempt) -> None:
         """What fails for several owners in the same way is the task's own fault."""
         if attempt.state not in AT_WORK or not self._is_reached(attempt, self._crash):
             return
@@ -202,11 +207,11 @@ class Day:
         earlier.append(crash)
         self.lives.happen(attempt, Happening.FAULTED if own_fault else Happening.CRASHED)
 
-    def _time_up(self, attempt: Attempt) -> None:
+    def _time_up(self, attempt: SimulatedAttempt) -> None:
         if attempt.state in AT_WORK:
             self.lives.happen(attempt, Happening.TIME_UP)
 
-    def _deliver(self, attempt: Attempt) -> None:
+    def _deliver(self, attempt: SimulatedAttempt) -> None:
         """A result; also one that comes too late, which may be wanted all the same."""
         if attempt.number not in self.lives.attempts or not self._is_reached(attempt, self._deliver):
             return
@@ -214,7 +219,7 @@ class Day:
         if self.lives.happen(attempt, Happening.DELIVERED):
             self.agenda.at(self.agenda.now + self._times.verdict_us, self._judge, attempt)
 
-    def _judge(self, attempt: Attempt) -> None:
+    def _judge(self, attempt: SimulatedAttempt) -> None:
         self.lives.verify(attempt)
         wrong = self._draw(attempt, chance.IS_WRONG) < self._chances.wrong
         self.lives.happen(attempt, Happening.FAILED if wrong else Happening.PASSED)

@@ -11,18 +11,18 @@ from tidemill.core.clock import SECOND
 from tidemill.core.jobs import job as jobs
 from tidemill.core.jobs import task as tasks
 from tidemill.core.jobs.attempt import AT_WORK, AttemptState, Happening, after
-from tidemill.core.jobs.job import Ends, JobEffect, JobHappening, JobLife
+from tidemill.core.jobs.job import EndCounts, JobEffect, JobHappening, JobLife
 from tidemill.core.jobs.kinds.needs import Needs
-from tidemill.core.jobs.task import ENDED, Effect, Step, TaskLife, TaskState
-from tidemill.core.placement.demand import Request
+from tidemill.core.jobs.task import ENDED, TaskEffect, TaskLife, TaskState, TaskStep
+from tidemill.core.placement.demand import Demand
 from tidemill.core.placement.index.node import PoolNode
-from tidemill.core.settlement.rewards import due
+from tidemill.core.settlement.rewards import attempt_pay
 from tidemill.sim.days.agenda import Agenda
-from tidemill.sim.days.books import Books
-from tidemill.sim.days.nodes import Attempt, Nodes
-from tidemill.sim.days.scenario import Scenario
-from tidemill.sim.days.tally import Tally
-from tidemill.sim.days.watch import Watch
+from tidemill.sim.days.books import DayBooks
+from tidemill.sim.days.nodes import SimulatedAttempt, SimulatedNodes
+from tidemill.sim.days.scenario import DayScenario
+from tidemill.sim.days.tally import DayTally
+from tidemill.sim.days.watch import RuleWatch
 
 WAITING = TaskLife()
 _MS = SECOND // 1000
@@ -30,18 +30,18 @@ _KEPT = AT_WORK | {AttemptState.SUBMITTED, AttemptState.EXPIRED}
 """Attempts of which something may still come."""
 
 _ENDS = {
-    TaskState.COMPLETED: Ends(completed=1),
-    TaskState.FAILED: Ends(failed=1),
-    TaskState.CANCELLED: Ends(cancelled=1),
+    TaskState.COMPLETED: EndCounts(completed=1),
+    TaskState.FAILED: EndCounts(failed=1),
+    TaskState.CANCELLED: EndCounts(cancelled=1),
 }
 
 
-class Job:
+class SimulatedJob:
     """A job that is not over. `tasks` are the numbers of its tasks, and each may cost so much."""
 
     __slots__ = ("cost_max_uc", "id", "life", "needs", "number", "request", "sort", "tasks")
 
-    def __init__(self, number: int, sort: int, tasks: range, request: Request, needs: Needs, cost_uc: int) -> None:
+    def __init__(self, number: int, sort: int, tasks: range, request: Demand, needs: Needs, cost_uc: int) -> None:
         self.number, self.sort, self.tasks, self.request = number, sort, tasks, request
         self.needs, self.cost_max_uc = needs, cost_uc
         self.id = UUID(int=number)
@@ -52,18 +52,20 @@ class Lives:
     """`freed` hears of nodes that gave something back, `again` of attempts that came to nothing and must be made
     elsewhere, and whether that place is barred for good; `fewer` of a task that waits no more."""
 
-    def __init__(self, scenario: Scenario, agenda: Agenda, nodes: Nodes, watch: Watch, tally: Tally) -> None:
+    def __init__(
+        self, scenario: DayScenario, agenda: Agenda, nodes: SimulatedNodes, watch: RuleWatch, tally: DayTally
+    ) -> None:
         self._rules, self._times, self._begins = scenario.rules, scenario.times, scenario.begins
         self._agenda, self._nodes, self._watch, self._tally = agenda, nodes, watch, tally
-        self.books = Books(self._rules.plan)
-        self.jobs: dict[int, Job] = {}
+        self.books = DayBooks(self._rules.plan)
+        self.jobs: dict[int, SimulatedJob] = {}
         self.tasks: dict[int, TaskLife] = {}
-        self.attempts: dict[int, Attempt] = {}
+        self.attempts: dict[int, SimulatedAttempt] = {}
         self.freed: Callable[[PoolNode], None] = lambda _: None
-        self.again: Callable[[Attempt, bool], None] = lambda *_: None
+        self.again: Callable[[SimulatedAttempt, bool], None] = lambda *_: None
         self.fewer: Callable[[], None] = lambda: None
 
-    def confirm(self, job: Job) -> None:
+    def confirm(self, job: SimulatedJob) -> None:
         """A customer has ordered: it is quoted, confirmed, held for, and its tasks wait."""
         self.jobs[job.number] = job
         for happening in (JobHappening.QUOTED, JobHappening.CONFIRMED):
@@ -74,7 +76,7 @@ class Lives:
         life = self.tasks.get(task)
         return life is not None and life.state is TaskState.PENDING
 
-    def assign(self, attempt: Attempt) -> None:
+    def assign(self, attempt: SimulatedAttempt) -> None:
         """A task is offered to a node."""
         life = self.tasks[attempt.task]
         assigned = tasks.place(life, attempt.id)
@@ -98,7 +100,7 @@ class Lives:
             if life is not None and cancelled is not None:
                 self._cancel(job, task, life, *cancelled)
 
-    def verify(self, attempt: Attempt) -> None:
+    def verify(self, attempt: SimulatedAttempt) -> None:
         """A result is taken in hand."""
         life = self.tasks[attempt.task]
         verifying = tasks.verify(life)
@@ -106,7 +108,7 @@ class Lives:
         self._watch.task(attempt.task, life, verifying)
         self.tasks[attempt.task] = verifying
 
-    def happen(self, attempt: Attempt, happening: Happening) -> bool:
+    def happen(self, attempt: SimulatedAttempt, happening: Happening) -> bool:
         """Production says what follows. Answers whether anything does."""
         life = self.tasks.get(attempt.task)
         self._watch.held(attempt.state, life)
@@ -123,7 +125,7 @@ class Lives:
         self._follow(attempt, life, step)
         return True
 
-    def _step_job(self, job: Job, happening: JobHappening) -> bool:
+    def _step_job(self, job: SimulatedJob, happening: JobHappening) -> bool:
         stepped = jobs.step(job.life, happening)
         if stepped is None:
             return False
@@ -133,22 +135,24 @@ class Lives:
             self.books.hold(job.number, job.cost_max_uc * job.life.tasks)
         return True
 
-    def _cancel(self, job: Job, task: int, life: TaskLife, left: TaskLife, effects: tuple[Effect, ...]) -> None:
+    def _cancel(
+        self, job: SimulatedJob, task: int, life: TaskLife, left: TaskLife, effects: tuple[TaskEffect, ...]
+    ) -> None:
         if life.state is TaskState.PENDING:
             self.fewer()
-        if Effect.CALL_OFF in effects:
+        if TaskEffect.CALL_OFF in effects:
             assert life.holder is not None
             self._call_off(self.attempts[life.holder.int])
         self._watch.task(task, life, left)
         self._end(job, task, left, effects)
 
-    def _end(self, job: Job, task: int, left: TaskLife, effects: tuple[Effect, ...]) -> None:
+    def _end(self, job: SimulatedJob, task: int, left: TaskLife, effects: tuple[TaskEffect, ...]) -> None:
         """A task has ended; perhaps its job has, too."""
         del self.tasks[task]
         self._tally.tasks[left.state] += 1
-        if Effect.GIVE_BACK in effects:
+        if TaskEffect.GIVE_BACK in effects:
             self.books.give_back(job.number, job.cost_max_uc)
-        counted = jobs.count(job.life, _ENDS[left.state])
+        counted = jobs.count_ends(job.life, _ENDS[left.state])
         self._watch.job(job.number, job.life, counted.job)
         job.life = counted.job
         if JobEffect.RELEASE in counted.effects:
@@ -156,7 +160,7 @@ class Lives:
             self._tally.jobs[counted.job.state] += 1
             del self.jobs[job.number]
 
-    def _move(self, attempt: Attempt, state: AttemptState) -> None:
+    def _move(self, attempt: SimulatedAttempt, state: AttemptState) -> None:
         """The attempt is in its new state, and has nothing of its node unless it is at work."""
         before = attempt.state
         self._watch.attempt(before, state)
@@ -168,13 +172,13 @@ class Lives:
             if node is not None:
                 self.freed(node)
 
-    def _follow(self, attempt: Attempt, life: TaskLife, step: Step) -> None:
+    def _follow(self, attempt: SimulatedAttempt, life: TaskLife, step: TaskStep) -> None:
         left = step.task
         if life.state is TaskState.PENDING:
             self.fewer()  # a late result came before another attempt was made
         if step.called_off is not None:
             self._call_off(self.attempts[step.called_off.int])
-        if Effect.PAY in step.effects:
+        if TaskEffect.PAY in step.effects:
             self._pay(attempt)
         if left.state in ENDED:
             self._end(self.jobs[attempt.job], attempt.task, left, step.effects)
@@ -183,14 +187,14 @@ class Lives:
         if left.state is TaskState.PENDING:
             self.again(attempt, step.blame is not None)
 
-    def _call_off(self, attempt: Attempt) -> None:
+    def _call_off(self, attempt: SimulatedAttempt) -> None:
         state = after(attempt.state, Happening.CALLED_OFF)
         assert state is not None, "who has a task can be called off"
         self._tally.happened[Happening.CALLED_OFF] += 1
         self._move(attempt, state)
 
-    def _pay(self, attempt: Attempt) -> None:
+    def _pay(self, attempt: SimulatedAttempt) -> None:
         used_ms = (attempt.delivered_at - attempt.started_at) // _MS
-        owed = due(self._rules.plan, attempt.hourly_uc, attempt.quoted_ms, used_ms)
+        owed = attempt_pay(self._rules.plan, attempt.hourly_uc, attempt.quoted_ms, used_ms)
         self.books.pay(self.jobs[attempt.job].id, self._nodes.sellers[attempt.node].candidate.owner_id, owed)
         self._tally.worked(attempt)

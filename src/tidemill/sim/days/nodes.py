@@ -14,21 +14,21 @@ import numpy as np
 from tidemill.core.clock import Instant
 from tidemill.core.jobs.attempt import AttemptState
 from tidemill.core.nodes.rules import windows
-from tidemill.core.placement.candidate import Candidate, Market
-from tidemill.core.placement.demand import WHOLE_MILLI, Request
+from tidemill.core.placement.candidate import Candidate, MedianPrices
+from tidemill.core.placement.demand import WHOLE_MILLI, Demand
 from tidemill.core.placement.index.node import PoolNode
-from tidemill.core.placement.index.pool import Placed, Pool
+from tidemill.core.placement.index.pool import CandidatePool, Reservation
 from tidemill.core.placement.policies import Policy
 from tidemill.core.placement.seller import left_of
-from tidemill.core.placement.turns import AtWork
-from tidemill.sim.days.watch import Watch
-from tidemill.sim.days.worlds.sorts import Field
+from tidemill.core.placement.turns import DevicesAtWork
+from tidemill.sim.days.watch import RuleWatch
+from tidemill.sim.days.worlds.sorts import TaskTypeFit
 from tidemill.sim.days.worlds.world import World, capacity_milli
 
 NEVER = -1
 
 
-class Attempt:
+class SimulatedAttempt:
     """One try of a task on a node, as long as something may still come of it."""
 
     __slots__ = (
@@ -36,7 +36,7 @@ class Attempt:
         "placed", "quoted_ms", "started_at", "state", "task", "tries",
     )  # fmt: skip
 
-    def __init__(self, number: int, task: int, job: int, node: int, placed: Placed, now: int) -> None:
+    def __init__(self, number: int, task: int, job: int, node: int, placed: Reservation, now: int) -> None:
         self.number, self.task, self.job, self.node, self.placed = number, task, job, node, placed
         self.id = UUID(int=number)
         self.state = AttemptState.OFFERED
@@ -44,29 +44,31 @@ class Attempt:
         self.hourly_uc = self.quoted_ms = self.expected_us = self.tries = 0
 
 
-class Nodes:
+class SimulatedNodes:
     """`at_work` are the attempts on each node; `died_at` is when a node last went for longer than is waited for."""
 
-    def __init__(self, world: World, fields: Sequence[Field], policies: Mapping[str, Policy], watch: Watch) -> None:
+    def __init__(
+        self, world: World, fields: Sequence[TaskTypeFit], policies: Mapping[str, Policy], watch: RuleWatch
+    ) -> None:
         count = len(world.members)
         self.world, self._fields, self._watch = world, fields, watch
         self.sellers = [member.seller for member in world.members]
         candidates = [seller.candidate for seller in self.sellers]
-        market = Market.of(member.seller.candidate for member in world.present)
-        self.pool = Pool(policies, market, newcomers_share=0.0)
+        market = MedianPrices.of(member.seller.candidate for member in world.present)
+        self.pool = CandidatePool(policies, market, newcomers_share=0.0)
         self.numbers = {candidate.node_id.int: number for number, candidate in enumerate(candidates)}
         self.has_devices = any(candidate.devices for candidate in candidates)
         self.capacity_milli = [capacity_milli(one) if one.devices or not self.has_devices else 0 for one in candidates]
         self.there = bytearray(count)
         self.came_at, self.there_us, self.busy_us = [0] * count, [0] * count, [0] * count
         self.died_at, self.back_at = [NEVER] * count, [NEVER] * count
-        self.at_work: list[dict[int, Attempt]] = [{} for _ in range(count)]
+        self.at_work: list[dict[int, SimulatedAttempt]] = [{} for _ in range(count)]
         self._taken_milli, self._taken_cpu = array("q", [0]) * count, [0] * count
         self._whole = array("q", [len(one.devices) for one in candidates])
         self._capacities = np.array(self.capacity_milli, np.int64)
         self._cpu_total = [one.cpu_milli for one in candidates]
         self._sorts = _sorts_of(fields, count)
-        self.customers = AtWork()
+        self.customers = DevicesAtWork()
         """What each has of all nodes: it counts when it is decided whose turn it is."""
         self.busy_milli = self.present_milli = self.present = 0
         self.hourly_uc = self.running_milli = 0
@@ -88,7 +90,7 @@ class Nodes:
         self.busy_milli -= self._busy(number)
         self.pool.remove(self.sellers[number].node_id)
 
-    def take(self, attempt: Attempt) -> None:
+    def take(self, attempt: SimulatedAttempt) -> None:
         """An attempt has what the pool gave it."""
         number, request = attempt.node, attempt.placed.request
         self.at_work[number][attempt.number] = attempt
@@ -99,7 +101,7 @@ class Nodes:
         self._work(attempt, 1)
         self._look(number, attempt.placed.node)
 
-    def release(self, attempt: Attempt, now: int, begins: Instant) -> PoolNode | None:
+    def release(self, attempt: SimulatedAttempt, now: int, begins: Instant) -> PoolNode | None:
         """An attempt has nothing of its node any more. Answers the node, if it is there."""
         number, request = attempt.node, attempt.placed.request
         del self.at_work[number][attempt.number]
@@ -153,7 +155,7 @@ class Nodes:
         self._whole[number] = sum(device.free_milli == WHOLE_MILLI for device in candidate.devices)
         self.pool.put(candidate)
 
-    def _work(self, attempt: Attempt, sign: int) -> None:
+    def _work(self, attempt: SimulatedAttempt, sign: int) -> None:
         self.hourly_uc += sign * attempt.hourly_uc
         self.running_milli += sign * max(WHOLE_MILLI, attempt.placed.request.asked_milli)
 
@@ -166,13 +168,13 @@ class Nodes:
             return 0
         return self._taken_milli[number] if self.has_devices else self._taken_cpu[number]
 
-    def _part(self, number: int, request: Request) -> int:
+    def _part(self, number: int, request: Demand) -> int:
         if not self.capacity_milli[number]:
             return 0
         return request.asked_milli if self.has_devices else request.cpu_milli
 
 
-def _sorts_of(fields: Sequence[Field], count: int) -> list[tuple[int, ...]]:
+def _sorts_of(fields: Sequence[TaskTypeFit], count: int) -> list[tuple[int, ...]]:
     """Which sorts each member could carry out; those that are alike share one list."""
     rows = np.array([field.able for field in fields]).T if fields else np.zeros((count, 0), np.bool_)
     known: dict[bytes, tuple[int, ...]] = {}

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence, Set
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.placement.demand import Priority, Request
+from tidemill.core.placement.demand import Demand, PriorityLevel
 from tidemill.core.placement.index.node import PoolNode
 from tidemill.core.placement.turns import in_turn
 from tidemill.core.placement.why_not import suits
@@ -18,32 +18,32 @@ PER_LINE_MAX = 16
 PER_BUCKET_MAX = 128
 """So many tasks of a line, and of one priority of a sort, are looked at in one round."""
 
-_BUCKETS = len(Priority) + 1
+_BUCKETS = len(PriorityLevel) + 1
 
 
-class Line:
+class QueueLine:
     """`is_plain` says that the request bars nobody whom its sort does not bar."""
 
     __slots__ = ("is_plain", "job", "request", "sort", "tasks")
 
-    def __init__(self, job: int, sort: int, request: Request, tasks: Sequence[int], *, is_plain: bool) -> None:
+    def __init__(self, job: int, sort: int, request: Demand, tasks: Sequence[int], *, is_plain: bool) -> None:
         self.job, self.sort, self.request, self.is_plain = job, sort, request, is_plain
         self.tasks = deque(tasks)
 
 
-class Queue:
+class SimulatedQueue:
     """`count` is how many tasks wait; the caller says when one does no more."""
 
-    def __init__(self, requests: Sequence[Request]) -> None:
+    def __init__(self, requests: Sequence[Demand]) -> None:
         self.requests = requests
-        self._lines: list[tuple[deque[Line], ...]] = [tuple(deque() for _ in range(_BUCKETS)) for _ in requests]
+        self._lines: list[tuple[deque[QueueLine], ...]] = [tuple(deque() for _ in range(_BUCKETS)) for _ in requests]
         self._waiting: dict[int, None] = {}
         """Sorts of which somebody may be waiting, in the order in which they came."""
         self._closed: set[int] = set()
         self._resting: set[int] = set()
         self.count = 0
 
-    def join(self, line: Line) -> bool:
+    def join(self, line: QueueLine) -> bool:
         """Whether it is worth a round. Who has been tried before stands in front of who has not."""
         bucket = _BUCKETS - 1 if len(line.tasks) == 1 and not line.is_plain else int(line.request.priority)
         self._lines[line.sort][bucket].append(line)
@@ -52,10 +52,10 @@ class Queue:
         self._resting.discard(line.sort)
         return line.sort not in self._closed
 
-    def turns(self, at_work: Mapping[UUID, float], now: Instant) -> list[Line]:
+    def turns(self, at_work: Mapping[UUID, float], now: Instant) -> list[QueueLine]:
         """The next lines of open sorts, each as often as its tasks are next. `at_work` is what customers have now."""
-        lines: dict[int, Line] = {}
-        wanted: list[Request] = []
+        lines: dict[int, QueueLine] = {}
+        wanted: list[Demand] = []
         for sort in self._waiting:
             if self._is_open(sort):
                 for bucket in self._lines[sort]:
@@ -72,7 +72,7 @@ class Queue:
         """Nobody can be found for this sort, whoever asks."""
         self._closed.add(sort)
 
-    def rest(self, nowhere: Set[Line]) -> None:
+    def rest(self, nowhere: Set[QueueLine]) -> None:
         """Nobody was found for these lines. A sort rests when no other line of it waits."""
         for sort in {line.sort for line in nowhere} - self._closed:
             if not any(line.tasks and line not in nowhere for bucket in self._lines[sort] for line in bucket):
@@ -107,14 +107,14 @@ class Queue:
         return any(any(self._lines[sort]) for sort in sorts)
 
 
-def _stand(bucket: deque[Line]) -> bool:
+def _stand(bucket: deque[QueueLine]) -> bool:
     """Whether anybody stands here; lines in front in which nobody does are let go."""
     while bucket and not bucket[0].tasks:
         bucket.popleft()
     return bool(bucket)
 
 
-def _look(bucket: deque[Line], lines: dict[int, Line], wanted: list[Request]) -> None:
+def _look(bucket: deque[QueueLine], lines: dict[int, QueueLine], wanted: list[Demand]) -> None:
     """The first of a bucket."""
     _stand(bucket)
     enough = len(wanted) + PER_BUCKET_MAX

@@ -5,9 +5,9 @@ from typing import Any
 
 from tidemill.sim import page as pages
 from tidemill.sim import plots
-from tidemill.sim.days.tally import Shown, Tally
+from tidemill.sim.days.tally import DayTally, RunResults
 
-Named = Sequence[tuple[str, Tally]]
+Named = Sequence[tuple[str, DayTally]]
 
 
 def page(runs: Named, told: str) -> str:
@@ -94,7 +94,7 @@ def _counts(runs: Named) -> list[tuple[str, ...]]:
     return [(name.replace("_", " "), *(f"{one.get(name, 0):,}" for one in attempts)) for name in names]
 
 
-def _over(runs: Named, values: Callable[[Tally], Sequence[float]]) -> list[tuple[str, Sequence[float]]]:
+def _over(runs: Named, values: Callable[[DayTally], Sequence[float]]) -> list[tuple[str, Sequence[float]]]:
     return [(name, values(tally)) for name, tally in runs]
 
 
@@ -114,6 +114,6 @@ def _clock(samples: int) -> list[str]:
     return [f"{hours * at / 6:g} h" for at in range(7)]
 
 
-def _shown(tally: Tally) -> Shown:
+def _shown(tally: DayTally) -> RunResults:
     assert tally.shown is not None, "a report is of runs that are over"
     return tally.shown

@@ -10,30 +10,30 @@ from uuid import UUID
 
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.placement.index.node import PoolNode
-from tidemill.core.placement.index.pool import Placed
+from tidemill.core.placement.index.pool import Reservation
 from tidemill.core.placement.queued_task import SLACK_MS
 from tidemill.core.placement.supply import quoted_ms
 from tidemill.sim.days.agenda import Agenda
-from tidemill.sim.days.lives import Job, Lives
-from tidemill.sim.days.nodes import NEVER, Attempt, Nodes
-from tidemill.sim.days.queue import Line, Queue
-from tidemill.sim.days.scenario import Scenario
+from tidemill.sim.days.lives import Lives, SimulatedJob
+from tidemill.sim.days.nodes import NEVER, SimulatedAttempt, SimulatedNodes
+from tidemill.sim.days.queue import QueueLine, SimulatedQueue
+from tidemill.sim.days.scenario import DayScenario
 
 _MS = SECOND // 1000
 _NOBODY: frozenset[UUID] = frozenset()
 
 
-class Rounds:
+class PlacementRounds:
     """`offered` hears of every attempt that is made."""
 
     def __init__(
         self,
-        scenario: Scenario,
+        scenario: DayScenario,
         agenda: Agenda,
-        nodes: Nodes,
-        queue: Queue,
+        nodes: SimulatedNodes,
+        queue: SimulatedQueue,
         lives: Lives,
-        offered: Callable[[Attempt], None],
+        offered: Callable[[SimulatedAttempt], None],
     ) -> None:
         self._times, self._factor = scenario.times, scenario.rules.deadline_factor
         self._agenda, self._nodes, self._queue, self._lives, self._offered = agenda, nodes, queue, lives, offered
@@ -42,9 +42,9 @@ class Rounds:
         self._round_at, self._last_at = NEVER, 0
         lives.freed, lives.again, lives.fewer = self._freed, self._again, queue.lose
 
-    def wait(self, job: Job) -> None:
+    def wait(self, job: SimulatedJob) -> None:
         """The tasks of a new job wait."""
-        if self._queue.join(Line(job.number, job.sort, job.request, job.tasks, is_plain=True)):
+        if self._queue.join(QueueLine(job.number, job.sort, job.request, job.tasks, is_plain=True)):
             self.call()
 
     def call(self) -> None:
@@ -59,7 +59,7 @@ class Rounds:
         self._round_at, self._last_at = NEVER, self._agenda.now
         queue, pool, now = self._queue, self._nodes.pool, Instant(self._agenda.now)
         closed: set[int] = set()
-        nowhere: set[Line] = set()
+        nowhere: set[QueueLine] = set()
         for line in queue.turns(self._nodes.customers.devices, now):
             if line.sort in closed or line in nowhere:
                 continue
@@ -86,7 +86,7 @@ class Rounds:
             self._nodes.pool.release(placed)
         return placed is not None
 
-    def _next_of(self, line: Line) -> int | None:
+    def _next_of(self, line: QueueLine) -> int | None:
         """The next task of a line that still waits."""
         while line.tasks:
             task = line.tasks.popleft()
@@ -94,15 +94,15 @@ class Rounds:
                 return task
         return None
 
-    def _offer(self, task: int, line: Line, placed: Placed) -> None:
+    def _offer(self, task: int, line: QueueLine, placed: Reservation) -> None:
         self._attempts += 1
         node = self._nodes.numbers[placed.node_id.int]
-        attempt = Attempt(self._attempts, task, line.job, node, placed, self._agenda.now)
+        attempt = SimulatedAttempt(self._attempts, task, line.job, node, placed, self._agenda.now)
         self._set_terms(attempt, self._lives.jobs[line.job])
         self._lives.assign(attempt)
         self._offered(attempt)
 
-    def _set_terms(self, attempt: Attempt, job: Job) -> None:
+    def _set_terms(self, attempt: SimulatedAttempt, job: SimulatedJob) -> None:
         """Its price, the time that is paid for, how long it should take, and when it is late."""
         seller, devices = self._nodes.sellers[attempt.node], job.request.devices
         speed = seller.device_ops_per_s * devices if devices else seller.cpu_ops_per_s
@@ -115,19 +115,19 @@ class Rounds:
         if self._queue.heard(node, Instant(self._agenda.now)):
             self.call()
 
-    def _again(self, attempt: Attempt, lasting: bool) -> None:
+    def _again(self, attempt: SimulatedAttempt, lasting: bool) -> None:
         task, job = attempt.task, self._lives.jobs[attempt.job]
         node_id = attempt.placed.node_id
         barred = self._barred.get(task, _NOBODY) | {node_id}
         if lasting:
             self._barred[task] = barred
-        line = Line(attempt.job, job.sort, replace(job.request, excluded_nodes=barred), (task,), is_plain=False)
+        line = QueueLine(attempt.job, job.sort, replace(job.request, excluded_nodes=barred), (task,), is_plain=False)
         if self._queue.join(line):
             self.call()
         if not lasting:
             self._agenda.at(self._agenda.now + self._times.again_us, self._forgive, line)
 
-    def _forgive(self, line: Line) -> None:
+    def _forgive(self, line: QueueLine) -> None:
         """Whoever declined may be asked again."""
         if line.tasks:
             line.request = replace(line.request, excluded_nodes=self._barred.get(line.tasks[0], _NOBODY))

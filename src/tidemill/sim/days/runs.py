@@ -13,28 +13,28 @@ from dataclasses import dataclass, replace
 from tidemill.core.clock import HOUR
 from tidemill.core.placement.policies import Policy
 from tidemill.sim.days.day import Day
-from tidemill.sim.days.scenario import Scenario
-from tidemill.sim.days.tally import Tally
-from tidemill.sim.days.worlds.orders import Demand, Floats, ordered
+from tidemill.sim.days.scenario import DayScenario
+from tidemill.sim.days.tally import DayTally
+from tidemill.sim.days.worlds.orders import Floats, OrderVolume, draw_orders
 from tidemill.sim.days.worlds.presence import Churn, turns
-from tidemill.sim.days.worlds.sorts import Sort, fields
+from tidemill.sim.days.worlds.sorts import TaskType, fit_task_types
 from tidemill.sim.days.worlds.world import World, WorldFault
 
 _CHANGE = re.compile(r"([+-])(\d+(?:\.\d+)?) ?%", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """Everything that a run depends on. `profile` are the rates of arrivals; without churn nobody goes by chance."""
 
     world: World
-    sorts: Sequence[Sort]
+    sorts: Sequence[TaskType]
     policies: Mapping[str, Policy]
     policy: str
     profile: Floats
-    demand: Demand
+    demand: OrderVolume
     churn: Churn | None
-    scenario: Scenario
+    scenario: DayScenario
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class WhatIf:
         more = f"{100 * abs(self.load):g} % {'more' if self.load > 0 else 'less'} load" if self.load else ""
         return ", ".join(filter(None, (more, f"without {self.without}" if self.without else "")))
 
-    def applied(self, plan: Plan) -> Plan:
+    def applied(self, plan: RunPlan) -> RunPlan:
         world = plan.world.without(self.without) if self.without else plan.world
         return replace(plan, world=world, demand=replace(plan.demand, more=self.load))
 
@@ -68,14 +68,14 @@ def read_load(text: str) -> float:
     return share
 
 
-def simulate(plan: Plan, told: Callable[[float], None] = lambda _: None) -> Tally:
+def simulate(plan: RunPlan, told: Callable[[float], None] = lambda _: None) -> DayTally:
     """Make the world, and let its time pass."""
     scenario = plan.scenario
     if plan.policy not in plan.policies:
         raise WorldFault(f"There is no policy called {plan.policy}: there are {', '.join(sorted(plan.policies))}.")
-    asked = fields(plan.world, plan.sorts, plan.policy)
+    asked = fit_task_types(plan.world, plan.sorts, plan.policy)
     there = 1.0 if plan.churn is None else plan.churn.there_share
-    orders = ordered(plan.world, asked, plan.profile, plan.demand, there, scenario.seed)
+    orders = draw_orders(plan.world, asked, plan.profile, plan.demand, there, scenario.seed)
     until_us = int(scenario.hours * HOUR)
     present, comings = turns(plan.world, plan.churn, scenario.begins, until_us, scenario.seed)
     day = Day(plan.world, asked, orders, plan.policies, scenario)

@@ -6,28 +6,28 @@ Chance has round figures of our own; every one of them can be set.
 from dataclasses import dataclass
 
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.jobs.task import Patience
+from tidemill.core.jobs.task import RetryLimits
 from tidemill.core.placement.supply import plan_of
 from tidemill.core.settings import Settings
-from tidemill.core.settlement.rewards import MarketPlan
+from tidemill.core.settlement.rewards import RewardPlan
 
 MONDAY = Instant(4 * 86_400 * SECOND)
 """Simulated time begins with a week, for owners who let their nodes work at certain hours."""
 
 
 @dataclass(frozen=True)
-class Rules:
+class PoolRules:
     """What the pool's settings say of attempts."""
 
-    patience: Patience
-    plan: MarketPlan
+    patience: RetryLimits
+    plan: RewardPlan
     deadline_factor: float
     offline_after_us: int
 
     @classmethod
-    def of(cls, settings: Settings) -> "Rules":
+    def of(cls, settings: Settings) -> "PoolRules":
         return cls(
-            Patience(failures_max=settings.jobs.attempts_max, owners_failing=settings.jobs.owners_failing),
+            RetryLimits(failures_max=settings.jobs.attempts_max, owners_failing=settings.jobs.owners_failing),
             plan_of(settings.money, settings.bonus_fund, settings.plans),
             settings.jobs.deadline_factor,
             int(settings.link.offline_after_s * SECOND),
@@ -48,7 +48,7 @@ class Chances:
 
 
 @dataclass(frozen=True)
-class Times:
+class PoolTimes:
     """What the pool itself takes, in microseconds."""
 
     offer_us: int = SECOND
@@ -69,10 +69,10 @@ class Times:
 
 
 @dataclass(frozen=True)
-class Scenario:
-    rules: Rules
+class DayScenario:
+    rules: PoolRules
     hours: float = 24.0
     seed: int = 1
     chances: Chances = Chances()
-    times: Times = Times()
+    times: PoolTimes = PoolTimes()
     begins: Instant = MONDAY

@@ -18,9 +18,9 @@ from tidemill.core.jobs.job import JobState
 from tidemill.core.jobs.task import TaskState
 from tidemill.core.placement.demand import WHOLE_MILLI
 from tidemill.sim.days.agenda import Agenda
-from tidemill.sim.days.books import Books
-from tidemill.sim.days.nodes import Attempt, Nodes
-from tidemill.sim.days.worlds.orders import Orders
+from tidemill.sim.days.books import DayBooks
+from tidemill.sim.days.nodes import SimulatedAttempt, SimulatedNodes
+from tidemill.sim.days.worlds.orders import OrderTable
 
 Floats = NDArray[np.float64]
 
@@ -41,7 +41,7 @@ class Samples:
 
 
 @dataclass
-class Shown:
+class RunResults:
     """What is known when a run is over. Curves go from the least to the most."""
 
     waits_s: Floats
@@ -55,8 +55,8 @@ class Shown:
     figures: dict[str, Any]
 
 
-class Tally:
-    def __init__(self, orders: Orders) -> None:
+class DayTally:
+    def __init__(self, orders: OrderTable) -> None:
         self.orders = orders
         self.samples = Samples()
         self.happened: Counter[Happening] = Counter()
@@ -65,9 +65,9 @@ class Tally:
         self._offered_at = array("q", [_NOT_YET]) * orders.numbered_to
         self._worked_us = array("q", [0]) * orders.numbered_to
         self._worked_milli_us = 0
-        self.shown: Shown | None = None
+        self.shown: RunResults | None = None
 
-    def sample(self, nodes: Nodes, waiting: int) -> None:
+    def sample(self, nodes: SimulatedNodes, waiting: int) -> None:
         samples = self.samples
         samples.busy_pct.append(100 * nodes.busy_milli / max(1, nodes.present_milli))
         samples.nodes.append(float(nodes.present))
@@ -80,13 +80,13 @@ class Tally:
         if self._offered_at[task] == _NOT_YET:
             self._offered_at[task] = now
 
-    def worked(self, attempt: Attempt) -> None:
+    def worked(self, attempt: SimulatedAttempt) -> None:
         """An attempt was paid."""
         took_us = attempt.delivered_at - attempt.started_at
         self._worked_us[attempt.task] = took_us
         self._worked_milli_us += took_us * max(WHOLE_MILLI, attempt.placed.request.asked_milli)
 
-    def finish(self, agenda: Agenda, nodes: Nodes, books: Books, open_tasks: int) -> None:
+    def finish(self, agenda: Agenda, nodes: SimulatedNodes, books: DayBooks, open_tasks: int) -> None:
         """The time is over. Who still waits has waited at least until now."""
         submitted, customers, numbers = self._columns()
         arrived = submitted <= agenda.now
@@ -96,7 +96,7 @@ class Tally:
         worked_s = np.frombuffer(self._worked_us, np.int64)[numbers] / SECOND
         shares = _shares_of_customers(customers, waits_s, worked_s)
         providers = _busy_of_providers(nodes)
-        self.shown = Shown(
+        self.shown = RunResults(
             waits_s,
             _by_hour(submitted, waits_s, agenda.now),
             np.sort(shares).tolist(),
@@ -107,8 +107,8 @@ class Tally:
     def _figures(  # noqa: PLR0917  # everything that was counted
         self,
         agenda: Agenda,
-        nodes: Nodes,
-        books: Books,
+        nodes: SimulatedNodes,
+        books: DayBooks,
         open_tasks: int,
         waits_s: Floats,
         shares: Floats,
@@ -170,7 +170,7 @@ def _shares_of_customers(customers: NDArray[np.int64], waits_s: Floats, worked_s
     return shares
 
 
-def _busy_of_providers(nodes: Nodes) -> Floats:
+def _busy_of_providers(nodes: SimulatedNodes) -> Floats:
     busy: Counter[UUID] = Counter()
     there: Counter[UUID] = Counter()
     for number, seller in enumerate(nodes.sellers):

@@ -7,7 +7,7 @@ which something of this does not hold ends at once, and says what was broken.
 
 from tidemill.core.jobs.attempt import AT_WORK, AttemptState
 from tidemill.core.jobs.job import JobLife, JobState
-from tidemill.core.jobs.task import ENDED, Patience, TaskLife, TaskState
+from tidemill.core.jobs.task import ENDED, RetryLimits, TaskLife, TaskState
 from tidemill.core.placement.demand import WHOLE_MILLI
 from tidemill.core.placement.index.node import PoolNode
 
@@ -37,53 +37,55 @@ JOBS = frozenset({
 })  # fmt: skip
 
 
-class Broken(AssertionError):
+class BrokenRule(AssertionError):
     """A rule was broken: a bug in the rules or in the simulator."""
 
 
-class Watch:
+class RuleWatch:
     """Looks on. `ended` has a mark for each task that has ended."""
 
-    def __init__(self, tasks: int, patience: Patience) -> None:
+    def __init__(self, tasks: int, patience: RetryLimits) -> None:
         self._patience = patience
         self.ended = bytearray(tasks)
 
     def attempt(self, before: AttemptState, after: AttemptState) -> None:
         if (before, after) not in ATTEMPTS:
-            raise Broken(f"An attempt that was {before} is {after}.")
+            raise BrokenRule(f"An attempt that was {before} is {after}.")
 
     def task(self, task: int, before: TaskLife, after: TaskLife) -> None:
         """One step of a task. Who waits is held by nobody, and nobody is tried for ever."""
         if (before.state, after.state) not in TASKS:
-            raise Broken(f"Task {task} was {before.state} and is {after.state}.")
+            raise BrokenRule(f"Task {task} was {before.state} and is {after.state}.")
         if (after.holder is not None) and after.state is TaskState.PENDING:
-            raise Broken(f"Task {task} waits, and an attempt has it.")
+            raise BrokenRule(f"Task {task} waits, and an attempt has it.")
         patience = self._patience
         if not before.tries <= after.tries <= patience.tries_max or after.failures > patience.failures_max:
-            raise Broken(f"Task {task} was tried {after.tries} times and failed {after.failures} times.")
+            raise BrokenRule(f"Task {task} was tried {after.tries} times and failed {after.failures} times.")
         if after.state in ENDED:
             if self.ended[task]:
-                raise Broken(f"Task {task} has ended twice.")
+                raise BrokenRule(f"Task {task} has ended twice.")
             self.ended[task] = 1
 
     def job(self, job: int, before: JobLife, after: JobLife) -> None:
         if (before.state, after.state) not in JOBS:
-            raise Broken(f"Job {job} was {before.state} and is {after.state}.")
+            raise BrokenRule(f"Job {job} was {before.state} and is {after.state}.")
         if (after.state in _OVER) != (after.ends.total == after.tasks):
-            raise Broken(f"Job {job} is {after.state}, and {after.ends.total} of {after.tasks} tasks have ended.")
+            raise BrokenRule(f"Job {job} is {after.state}, and {after.ends.total} of {after.tasks} tasks have ended.")
 
     def held(self, state: AttemptState, life: TaskLife | None) -> None:
         """Whoever has something of a node has a task that goes on."""
         if state in AT_WORK and life is None:
-            raise Broken("An attempt goes on whose task has ended.")
+            raise BrokenRule("An attempt goes on whose task has ended.")
 
     def node(self, node: PoolNode, taken_milli: int, taken_cpu: int, cpu_total: int) -> None:
         """What is free of a node is what attempts have left of it."""
         free = node.free
         given_milli = WHOLE_MILLI * len(free) - sum(free)
         if given_milli != taken_milli or (free and not 0 <= min(free) <= max(free) <= WHOLE_MILLI):
-            raise Broken(f"Of node {node.node_id} attempts have {taken_milli} and the pool gave {given_milli}: {free}.")
+            raise BrokenRule(
+                f"Of node {node.node_id} attempts have {taken_milli} and the pool gave {given_milli}: {free}."
+            )
         if node.cpu_milli != cpu_total - taken_cpu or not 0 <= node.cpu_milli <= cpu_total:
-            raise Broken(f"Of node {node.node_id}'s processor {node.cpu_milli} of {cpu_total} are free.")
+            raise BrokenRule(f"Of node {node.node_id}'s processor {node.cpu_milli} of {cpu_total} are free.")
         if node.memory_mib < 0 or node.disk_mib < 0:
-            raise Broken(f"Node {node.node_id} has given more memory or disk than it has.")
+            raise BrokenRule(f"Node {node.node_id} has given more memory or disk than it has.")

@@ -20,7 +20,7 @@ HOUSE = -1
 
 
 @dataclass
-class Execution:
+class ExecutionColumns:
     """Who executed what, and what they said, one element a task. `cheated`: without computing it."""
 
     rows: Integers
@@ -29,7 +29,7 @@ class Execution:
     copied: Flags
 
 
-class Executions:
+class AnswerMaker:
     """Makes answers. Wrong ones of their own get numbers that are never used twice."""
 
     def __init__(self, population: Population, choices: Choices, draws: np.random.Generator) -> None:
@@ -38,7 +38,7 @@ class Executions:
         self.left = choices.cheat_at_most.copy()
         self.alike = np.array([strategy.alike for strategy in population.strategies])
 
-    def execute(self, rows: Integers, rewards_uc: Integers) -> Execution:
+    def execute(self, rows: Integers, rewards_uc: Integers) -> ExecutionColumns:
         """Everybody computes, or does not, by their own choice; hardware errs."""
         house = rows == HOUSE
         choices, draws = self.choices, self.draws
@@ -49,16 +49,16 @@ class Executions:
         answers = np.where(cheated | erred, self._own_wrong(len(rows)), RIGHT)
         codes = self.population.strategy[rows]
         answers = np.where(cheated & self.alike[codes], -1 - codes, answers)
-        return Execution(rows, answers, cheated, np.zeros(len(rows), dtype=bool))
+        return ExecutionColumns(rows, answers, cheated, np.zeros(len(rows), dtype=bool))
 
-    def say_the_same(self, made: Execution, friends_of: Execution) -> Execution:
+    def say_the_same(self, made: ExecutionColumns, friends_of: ExecutionColumns) -> ExecutionColumns:
         """Members of a ring who check one of their own say what that one said, and compute nothing."""
         population = self.population
         rings = np.where(made.rows == HOUSE, NO_RING, population.ring[made.rows])
         others = np.where(friends_of.rows == HOUSE, NO_RING, population.ring[friends_of.rows])
         same = (rings != NO_RING) & (rings == others)
         answers = np.where(same, friends_of.answers, made.answers)
-        return Execution(made.rows, answers, made.cheated & ~same, made.copied | same)
+        return ExecutionColumns(made.rows, answers, made.cheated & ~same, made.copied | same)
 
     def _stop_in_time(self, rows: Integers, cheated: Flags) -> None:
         """Unmark what goes beyond how often an account wants to cheat in this step, later ones first."""

@@ -30,7 +30,7 @@ class Purse(StrEnum):
 OWNED = (Purse.LOCKED, Purse.AVAILABLE, Purse.STAKE, Purse.UNLOCKING, Purse.CUSTOMER)
 
 
-class Books:
+class EconomyBooks:
     """Balances, and the only way to change them."""
 
     def __init__(self, owners: int) -> None:

@@ -9,29 +9,29 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidemill.core.trust.audits.rates import assumed_collusion, audit_rates
-from tidemill.sim.economy.answers import HOUSE, RIGHT, Auditors, Execution, Executions
-from tidemill.sim.economy.placement import Work
+from tidemill.sim.economy.answers import HOUSE, RIGHT, AnswerMaker, Auditors, ExecutionColumns
+from tidemill.sim.economy.placement import StepWork
 from tidemill.sim.economy.population import Population
 from tidemill.sim.economy.strategies.interface import Flags, Floats, Integers
 
 
 @dataclass
-class Checked:
+class StepChecks:
     """What the checks of a step said. Flags have one element a task; `audits` are the executions that checked them."""
 
-    first: Execution
+    first: ExecutionColumns
     rates: Floats
     audited: Flags
     wrong: Flags
-    auditor: Execution
+    auditor: ExecutionColumns
     auditor_rewards_uc: Integers
     auditor_wrong: Flags
-    third: Execution
+    third: ExecutionColumns
     third_rewards_uc: Integers
     collusion: float
 
 
-def check(population: Population, work: Work, executions: Executions, auditors: Auditors) -> Checked:
+def check(population: Population, work: StepWork, executions: AnswerMaker, auditors: Auditors) -> StepChecks:
     """Execute the tasks of a step, and some of them again."""
     first = executions.execute(np.where(work.ours, HOUSE, work.rows), work.rewards_uc)
     first.answers[work.ours] = RIGHT  # an accomplice orders what costs nothing to get right
@@ -48,7 +48,7 @@ def check(population: Population, work: Work, executions: Executions, auditors: 
     wrong[np.flatnonzero(audited)[differ]] = first_wrong
     auditor_wrong = np.zeros(len(differ), dtype=bool)
     auditor_wrong[differ] = second_wrong
-    return Checked(first, rates, audited, wrong, second, rewards, auditor_wrong, third, rewards[differ], collusion)
+    return StepChecks(first, rates, audited, wrong, second, rewards, auditor_wrong, third, rewards[differ], collusion)
 
 
 def outvoted(first: Integers, second: Integers, third: Integers) -> tuple[Flags, Flags]:
@@ -56,7 +56,7 @@ def outvoted(first: Integers, second: Integers, third: Integers) -> tuple[Flags,
     return third == second, third == first
 
 
-def _rates(population: Population, work: Work, collusion: float) -> Floats:
+def _rates(population: Population, work: StepWork, collusion: float) -> Floats:
     at_risk = population.deposit_uc() + population.unsettled_uc()
     return audit_rates(
         population.right_in_a_row[work.rows],
@@ -68,19 +68,21 @@ def _rates(population: Population, work: Work, collusion: float) -> Floats:
     )
 
 
-def _audit(executions: Executions, auditors: Auditors, first: Execution, work: Work, audited: Flags) -> Execution:
+def _audit(
+    executions: AnswerMaker, auditors: Auditors, first: ExecutionColumns, work: StepWork, audited: Flags
+) -> ExecutionColumns:
     of = _part(first, audited)
     made = executions.execute(auditors.draw(of.rows), work.rewards_uc[audited])
     return executions.say_the_same(made, of)
 
 
 def _tie(
-    executions: Executions, auditors: Auditors, one: Execution, other: Execution, rewards_uc: Integers
-) -> Execution:
+    executions: AnswerMaker, auditors: Auditors, one: ExecutionColumns, other: ExecutionColumns, rewards_uc: Integers
+) -> ExecutionColumns:
     """The third execution where two differ, by the house or by a third owner."""
     made = executions.execute(auditors.draw(one.rows, other.rows), rewards_uc)
     return executions.say_the_same(executions.say_the_same(made, other), one)
 
 
-def _part(whole: Execution, mask: Flags) -> Execution:
-    return Execution(whole.rows[mask], whole.answers[mask], whole.cheated[mask], whole.copied[mask])
+def _part(whole: ExecutionColumns, mask: Flags) -> ExecutionColumns:
+    return ExecutionColumns(whole.rows[mask], whole.answers[mask], whole.cheated[mask], whole.copied[mask])

@@ -10,21 +10,21 @@ from tidemill.core.trust.charges import charges_uc
 from tidemill.core.trust.reputation import Misstep, penalty_points
 from tidemill.sim.economy.answers import HOUSE, RIGHT, Auditors
 from tidemill.sim.economy.books import Purse
-from tidemill.sim.economy.checks import Checked
-from tidemill.sim.economy.placement import Work
+from tidemill.sim.economy.checks import StepChecks
+from tidemill.sim.economy.placement import StepWork
 from tidemill.sim.economy.population import Population
 from tidemill.sim.economy.strategies.interface import Flags, Floats, Integers
 
 
 @dataclass
-class Found:
+class StepFindings:
     """One element an account: wrong results confirmed in this step, and what they are charged."""
 
     wrong: Integers
     charged_uc: Integers
 
 
-def found_wrong(population: Population, work: Work, checked: Checked) -> Found:
+def found_wrong(population: Population, work: StepWork, checked: StepChecks) -> StepFindings:
     """Every wrong result that was confirmed, of those who worked and of those who checked."""
     rules = population.scenario.rules.audit
     rows, rewards, rates = work.rows[checked.wrong], work.rewards_uc[checked.wrong], checked.rates[checked.wrong]
@@ -41,10 +41,10 @@ def found_wrong(population: Population, work: Work, checked: Checked) -> Found:
     all_rows = np.concatenate([rows, audit_rows])
     all_rewards, all_rates = np.concatenate([rewards, audit_rewards]), np.concatenate([rates, own_rates])
     charged = charges_uc(all_rewards, all_rates, checked.collusion, rules)
-    return Found(population.sums(all_rows), population.sums(all_rows, charged))
+    return StepFindings(population.sums(all_rows), population.sums(all_rows, charged))
 
 
-def luck_of_errors_uc(population: Population, work: Work, checked: Checked) -> Floats:
+def luck_of_errors_uc(population: Population, work: StepWork, checked: StepChecks) -> Floats:
     """How much more errors of hardware cost in this step than was to be expected, one element an account.
 
     Of work that was computed, an error is as likely as hardware errs, and is looked at as likely as was drawn.
@@ -61,7 +61,7 @@ def luck_of_errors_uc(population: Population, work: Work, checked: Checked) -> F
 
 def judge(
     population: Population,
-    found: Found,
+    found: StepFindings,
     implausible: Flags,
     auditors: Auditors,
     *,
@@ -104,7 +104,7 @@ def _seen(wrong: Integers, unseen: Integers, size: Integers, siding: Floats, dra
     return seen
 
 
-def _remember(population: Population, found: Found, looked: Flags, severe: Flags, step: int) -> None:
+def _remember(population: Population, found: StepFindings, looked: Flags, severe: Flags, step: int) -> None:
     rules = population.scenario.rules.reputation
     guilty = looked & (severe | (found.wrong > 0))
     population.right_in_a_row[guilty] = 0

@@ -6,7 +6,7 @@ import numpy as np
 
 from tidemill.sim.economy.books import Purse
 from tidemill.sim.economy.population import HONEST, NO_RING, Arrivals, Population
-from tidemill.sim.economy.scenario import DAYS_A_MONTH, DEVICES, STEPS_A_DAY, Scenario
+from tidemill.sim.economy.scenario import DAYS_A_MONTH, DEVICES, STEPS_A_DAY, EconomyScenario
 from tidemill.sim.economy.strategies.interface import Choices, Integers, Strategy
 
 ROWS_SPARE = 1.3
@@ -16,7 +16,9 @@ STAYS_DAYS = 1
 """Nobody joins, is challenged, pays in a stake and leaves again in less."""
 
 
-def first_population(scenario: Scenario, strategies: Sequence[Strategy], draws: np.random.Generator) -> Population:
+def first_population(
+    scenario: EconomyScenario, strategies: Sequence[Strategy], draws: np.random.Generator
+) -> Population:
     """Everybody who is there on the first day. Strategy 0 is honest work; the others share the cheaters evenly."""
     sizes = _devices(scenario.nodes, draws)
     people = int(np.searchsorted(np.cumsum(sizes), scenario.nodes)) + 1

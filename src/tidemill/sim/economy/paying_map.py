@@ -12,7 +12,7 @@ import numpy as np
 from tidemill.core.settings.kinds.quantities import ONE_PPM
 from tidemill.core.trust.audits.rates import audit_rates
 from tidemill.core.trust.charges import charges_uc
-from tidemill.sim.economy.scenario import Rules
+from tidemill.sim.economy.scenario import EconomyRules
 from tidemill.sim.economy.strategies.interface import Floats
 
 REWARD_UC = 1_000_000
@@ -22,7 +22,7 @@ LONG_RECORD = 10**6
 
 
 @dataclass(frozen=True)
-class PayingMap:
+class CheatingProfits:
     """`profits` has a row a rate and a column a stake; `in_force` is the rate of the rules for each stake."""
 
     stakes: Floats
@@ -31,7 +31,7 @@ class PayingMap:
     in_force: Floats
 
 
-def paying_map(rules: Rules) -> PayingMap:
+def cheating_profits(rules: EconomyRules) -> CheatingProfits:
     collusion = rules.audit.collusion_floor
     at_risk = (STAKES * REWARD_UC * rules.findings.severe_stake_ppm / ONE_PPM).astype(np.int64)
     rewards = np.full(len(STAKES), REWARD_UC)
@@ -41,4 +41,4 @@ def paying_map(rules: Rules) -> PayingMap:
         rows.append(1.0 - rate * (1 - collusion) * (1.0 + charged / REWARD_UC))
     records, failures = np.full(len(STAKES), LONG_RECORD), np.zeros(len(STAKES))
     in_force = audit_rates(records, failures, rewards, at_risk, collusion, rules.audit)
-    return PayingMap(STAKES, RATES, np.array(rows), in_force)
+    return CheatingProfits(STAKES, RATES, np.array(rows), in_force)

@@ -21,7 +21,7 @@ REPUTATION_WEIGHT = ValuePolicySettings().reputation_weight
 
 
 @dataclass
-class Work:
+class StepWork:
     """The tasks of a step, one element a task. `ours` marks those that an accomplice ordered.
 
     `luck_uc` has an element an account: how much more the drawn work is worth than what was to be expected.
@@ -42,7 +42,7 @@ def place(
     new: Flags,
     throttled: bool,
     draws: np.random.Generator,
-) -> Work:
+) -> StepWork:
     """The tasks that everybody gets in this step."""
     scenario = population.scenario
     may = population.active & ~suspended(reputations, scenario.rules.reputation)
@@ -61,7 +61,7 @@ def place(
     fits = _within(population, rows, rewards)
     drawn_uc = population.sums(rows[~ours], rewards[~ours])
     luck_uc = drawn_uc - expected * population.price_uc * scenario.task_hours
-    return Work(rows[fits], rewards[fits], ours[fits], canary[fits], luck_uc)
+    return StepWork(rows[fits], rewards[fits], ours[fits], canary[fits], luck_uc)
 
 
 def weights_of(reputations: Integers) -> Floats:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from tidemill.core.trust.exposure import deposit_at_risk_uc, exposure_limits_uc
 from tidemill.core.trust.reputation import composites, reputations
 from tidemill.core.trust.stake import least_stake_uc, recommended_stake_uc
-from tidemill.sim.economy.books import Books, Purse
-from tidemill.sim.economy.scenario import DEVICES, STEPS_A_DAY, Scenario
+from tidemill.sim.economy.books import EconomyBooks, Purse
+from tidemill.sim.economy.scenario import DEVICES, STEPS_A_DAY, EconomyScenario
 from tidemill.sim.economy.strategies.interface import Flags, Floats, Integers, Strategy
 
 HONEST = 0
@@ -39,10 +39,10 @@ class Arrivals:
 class Population:
     """All accounts, open and closed. `many` is how many rows are in use; the others wait for those who come."""
 
-    def __init__(self, scenario: Scenario, strategies: Sequence[Strategy], rows: int) -> None:
+    def __init__(self, scenario: EconomyScenario, strategies: Sequence[Strategy], rows: int) -> None:
         self.scenario, self.strategies, self.rows = scenario, strategies, rows
         self.many = self.people = self.rings = 0
-        self.books = Books(rows)
+        self.books = EconomyBooks(rows)
         self._open_membership()
         self._open_record()
         self._open_money()

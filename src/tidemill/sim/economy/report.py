@@ -2,15 +2,15 @@
 
 from tidemill.sim import page as pages
 from tidemill.sim import plots
-from tidemill.sim.economy.paying_map import paying_map
+from tidemill.sim.economy.paying_map import cheating_profits
 from tidemill.sim.economy.scenario import DAYS_A_MONTH, STEPS_A_DAY
-from tidemill.sim.economy.tally import Outcome, Tally, larger_share_ahead
+from tidemill.sim.economy.tally import EconomyTally, StrategyOutcome, larger_share_ahead
 
-Judged = tuple[str, str, str, bool]
+JudgedLine = tuple[str, str, str, bool]
 """What must hold, what was found, what is asked, and whether it holds."""
 
 
-def page(tally: Tally) -> str:
+def page(tally: EconomyTally) -> str:
     """Everything a run showed."""
     found, scenario = tally.as_json(), tally.scenario
     cheaters = {name: one for name, one in tally.outcomes.items() if name != "honest"}
@@ -37,13 +37,13 @@ def page(tally: Tally) -> str:
     return pages.page("does cheating pay?", sections)
 
 
-def shortcomings(tally: Tally) -> list[str]:
+def shortcomings(tally: EconomyTally) -> list[str]:
     """Every sentence about what must hold and does not."""
     judged = (*_judged_profits(tally), *_judged_pool(tally))
     return [f"{what}: {found}, and {wanted} is asked." for what, found, wanted, holds in judged if not holds]
 
 
-def _judged_profits(tally: Tally) -> list[Judged]:
+def _judged_profits(tally: EconomyTally) -> list[JudgedLine]:
     return [
         (f"the upper end of {name}'s profit", f"{one.ci95[1]:+.4f}", "below 0", one.ci95[1] < 0)
         for name, one in tally.outcomes.items()
@@ -51,7 +51,7 @@ def _judged_profits(tally: Tally) -> list[Judged]:
     ]
 
 
-def _judged_pool(tally: Tally) -> list[Judged]:
+def _judged_pool(tally: EconomyTally) -> list[JudgedLine]:
     found = tally.as_json()
     cheaters = [(name, one) for name, one in tally.outcomes.items() if name != "honest"]
     overhead, losses = found["audit_overhead_pct"], found["honest_stake_losses_per_100k"]
@@ -64,7 +64,7 @@ def _judged_pool(tally: Tally) -> list[Judged]:
     ]
 
 
-def _goals(tally: Tally) -> list[tuple[str, ...]]:
+def _goals(tally: EconomyTally) -> list[tuple[str, ...]]:
     """What must hold of the pool, and of profits only the highest: the others are in the table below."""
     profits, others = _judged_profits(tally), _judged_pool(tally)
     highest = [
@@ -73,7 +73,7 @@ def _goals(tally: Tally) -> list[tuple[str, ...]]:
     return [(what, found if holds else f"!{found}", wanted) for what, found, wanted, holds in (*highest, *others)]
 
 
-def _row(name: str, one: Outcome) -> tuple[str, ...]:
+def _row(name: str, one: StrategyOutcome) -> tuple[str, ...]:
     low, high = one.ci95
     return (
         name,
@@ -87,12 +87,12 @@ def _row(name: str, one: Outcome) -> tuple[str, ...]:
     )
 
 
-def _days(tally: Tally, column: int) -> list[float]:
+def _days(tally: EconomyTally, column: int) -> list[float]:
     """Means over days, in percent, without the first, in which everything is new."""
     values = [100 * step[column] for step in tally.daily]
     return [sum(values[at : at + STEPS_A_DAY]) / STEPS_A_DAY for at in range(STEPS_A_DAY, len(values), STEPS_A_DAY)]
 
 
-def _map(tally: Tally) -> str:
-    made = paying_map(tally.scenario.rules)
+def _map(tally: EconomyTally) -> str:
+    made = cheating_profits(tally.scenario.rules)
     return plots.heat(made.stakes, made.rates, made.profits, made.in_force)

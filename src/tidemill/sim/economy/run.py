@@ -11,18 +11,26 @@ import numpy as np
 
 from tidemill.core.settings.kinds.quantities import ONE_PPM
 from tidemill.core.trust.newcomers import throttle
-from tidemill.sim.economy.answers import HOUSE, RIGHT, Auditors, Executions
+from tidemill.sim.economy.answers import HOUSE, RIGHT, AnswerMaker, Auditors
 from tidemill.sim.economy.books import Purse
-from tidemill.sim.economy.checks import Checked, check
+from tidemill.sim.economy.checks import StepChecks, check
 from tidemill.sim.economy.griefing import dispute, poison
-from tidemill.sim.economy.judgement import Found, found_wrong, judge, luck_of_errors_uc
+from tidemill.sim.economy.judgement import StepFindings, found_wrong, judge, luck_of_errors_uc
 from tidemill.sim.economy.newcomers import churn, come_and_go, first_population, unlock
-from tidemill.sim.economy.placement import Work, place, weights_of
+from tidemill.sim.economy.placement import StepWork, place, weights_of
 from tidemill.sim.economy.population import HONEST, Population
-from tidemill.sim.economy.scenario import STEP_HOURS, STEPS_A_DAY, Scenario
+from tidemill.sim.economy.scenario import STEP_HOURS, STEPS_A_DAY, EconomyScenario
 from tidemill.sim.economy.settlement import cover_checks, pay_for_checks, pay_for_work, settle, spend
-from tidemill.sim.economy.strategies.interface import Choices, Flags, Floats, Integers, Strategy, View, asked
-from tidemill.sim.economy.tally import Tally
+from tidemill.sim.economy.strategies.interface import (
+    Choices,
+    Flags,
+    Floats,
+    Integers,
+    OwnerView,
+    Strategy,
+    checked_choices,
+)
+from tidemill.sim.economy.tally import EconomyTally
 
 AGES_DAYS = (1, 2, 3, 5, 7, 10, 14, 21, 30, 45, 60, 75, 90, 105, 120, 135, 150, 165)
 """Between these ages honest owners are compared with each other."""
@@ -36,16 +44,16 @@ LOOKED_AT_DAYS = 7
 class Economy:
     """A pool under way."""
 
-    def __init__(self, scenario: Scenario, strategies: Sequence[Strategy]) -> None:
+    def __init__(self, scenario: EconomyScenario, strategies: Sequence[Strategy]) -> None:
         assert strategies[HONEST].name == "honest", "everybody is compared with honest work"
         self.scenario, self.strategies = scenario, strategies
         self.draws = np.random.default_rng(scenario.seed)
         self.of_strategies = [np.random.default_rng((scenario.seed, code)) for code in range(len(strategies))]
         self.population = first_population(scenario, strategies, self.draws)
-        self.tally = Tally(scenario)
+        self.tally = EconomyTally(scenario)
         self.lately: deque[tuple[int, int]] = deque(maxlen=LOOKED_AT_DAYS * STEPS_A_DAY)
 
-    def run(self, told: Callable[[int], None] = lambda _: None) -> Tally:
+    def run(self, told: Callable[[int], None] = lambda _: None) -> EconomyTally:
         for step in range(self.scenario.steps):
             self.step(step)
             told(step)
@@ -63,7 +71,7 @@ class Economy:
         throttled = throttle(checks_uc, work_uc, self.scenario.rules.audit).on
         work = place(population, reputations, choices, new=new, throttled=throttled, draws=draws)
         auditors = Auditors(population, reputations, choices.appetite, draws)
-        checked = check(population, work, Executions(population, choices, draws), auditors)
+        checked = check(population, work, AnswerMaker(population, choices, draws), auditors)
         self._pay(work, checked, choices)
         population.luck_uc += work.luck_uc * (1 - self.scenario.cost_share) - luck_of_errors_uc(
             population, work, checked
@@ -87,7 +95,7 @@ class Economy:
             rows = np.flatnonzero(population.open & (population.strategy == code))
             if code == HONEST or not len(rows):
                 continue
-            answer = asked(strategy, _view(known, rows, step), self.of_strategies[code])
+            answer = checked_choices(strategy, _view(known, rows, step), self.of_strategies[code])
             for name, values in vars(answer).items():
                 getattr(everyone, name)[rows] = values
         self._face_what_is_possible(everyone)
@@ -133,7 +141,7 @@ class Economy:
         population.pay_in_stake(np.flatnonzero(short & choices.top_up))
         population.active = population.open & (population.books[Purse.STAKE] >= population.least_stake_uc)
 
-    def _pay(self, work: Work, checked: Checked, choices: Choices) -> None:
+    def _pay(self, work: StepWork, checked: StepChecks, choices: Choices) -> None:
         population = self.population
         nobody = np.zeros(len(checked.auditor.rows), dtype=bool)
         ties = np.zeros(len(checked.third.rows), dtype=bool)
@@ -155,19 +163,19 @@ class Economy:
         share = checks_uc / work_uc if work_uc else 1.0
         return round(min(share, self.scenario.rules.audit.budget) * ONE_PPM)
 
-    def _grief(self, work: Work, checked: Checked, choices: Choices, auditors: Auditors) -> int:
+    def _grief(self, work: StepWork, checked: StepChecks, choices: Choices, auditors: Auditors) -> int:
         usual_uc = int(work.rewards_uc.mean()) if len(work.rewards_uc) else 0
         rate = float(checked.rates.mean()) if len(checked.rates) else 1.0
         juries = dispute(self.population, choices, auditors, usual_uc, self.draws)
         return juries + poison(self.population, choices, usual_uc, rate, self.line_ppm, self.draws)
 
-    def _implausible(self, work: Work) -> Flags:
+    def _implausible(self, work: StepWork) -> Flags:
         can = self.population.devices * (STEP_HOURS / self.scenario.task_hours)
         done = self.population.sums(work.rows)
         implausible: Flags = done > IMPLAUSIBLE * can + 5
         return implausible
 
-    def _record(self, work: Work, checked: Checked, found: Found, step: int) -> None:
+    def _record(self, work: StepWork, checked: StepChecks, found: StepFindings, step: int) -> None:
         """What everybody's record says after the step."""
         population, rules = self.population, self.scenario.rules.reputation
         passed = ~checked.wrong
@@ -222,12 +230,12 @@ class Economy:
         population.books.check()
 
 
-def _view(known: dict[str, Integers | Floats | Flags], rows: Integers, step: int) -> View:
+def _view(known: dict[str, Integers | Floats | Flags], rows: Integers, step: int) -> OwnerView:
     """Copies, so that no strategy changes what it is shown."""
-    return View(day=step / STEPS_A_DAY, **{name: values[rows] for name, values in known.items()})  # type: ignore[arg-type]
+    return OwnerView(day=step / STEPS_A_DAY, **{name: values[rows] for name, values in known.items()})  # type: ignore[arg-type]
 
 
-def _audited_right(population: Population, work: Work, checked: Checked) -> Integers:
+def _audited_right(population: Population, work: StepWork, checked: StepChecks) -> Integers:
     """Results that a check found right: of those who worked, of known answers, and of those who checked."""
     agreed = np.zeros(len(work.rows), dtype=bool)
     same = checked.auditor.answers == checked.first.answers[checked.audited]

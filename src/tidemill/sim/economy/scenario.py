@@ -6,7 +6,7 @@ from tidemill.core.money import CREDIT_UC
 from tidemill.core.placement.supply import plan_of
 from tidemill.core.settings.sections.money import BonusFundSettings, MoneySettings, PlansSettings
 from tidemill.core.settings.sections.trust import NewcomersSettings
-from tidemill.core.settlement.rewards import MarketPlan
+from tidemill.core.settlement.rewards import RewardPlan
 from tidemill.core.trust.reputation import ReputationRules
 from tidemill.core.trust.rules import AuditRules, DisputesRules, ExposureRules, FindingsRules, HoldingBack
 from tidemill.core.trust.stake import StakeRules
@@ -17,7 +17,7 @@ DAYS_A_MONTH = 30
 
 
 @dataclass(frozen=True)
-class Rules:
+class EconomyRules:
     """The pool's settings where it has any, and the rules' own numbers else, as they stand."""
 
     reputation: ReputationRules = field(default_factory=ReputationRules)
@@ -33,13 +33,13 @@ class Rules:
     stake: StakeRules = field(default_factory=StakeRules)
 
     @property
-    def plan(self) -> MarketPlan:
+    def plan(self) -> RewardPlan:
         """The plan that attempts are paid by."""
         return plan_of(self.money, self.fund, self.plans)
 
 
 @dataclass(frozen=True)
-class Device:
+class DeviceSize:
     """A size of device: its memory, what an hour of it is sold for, and how common it is."""
 
     memory_mib: int
@@ -48,15 +48,15 @@ class Device:
 
 
 DEVICES = (
-    Device(12 * 1024, 9 * CREDIT_UC // 100, 0.45),
-    Device(24 * 1024, 35 * CREDIT_UC // 100, 0.35),
-    Device(48 * 1024, 60 * CREDIT_UC // 100, 0.12),
-    Device(80 * 1024, 180 * CREDIT_UC // 100, 0.08),
+    DeviceSize(12 * 1024, 9 * CREDIT_UC // 100, 0.45),
+    DeviceSize(24 * 1024, 35 * CREDIT_UC // 100, 0.35),
+    DeviceSize(48 * 1024, 60 * CREDIT_UC // 100, 0.12),
+    DeviceSize(80 * 1024, 180 * CREDIT_UC // 100, 0.08),
 )
 
 
 @dataclass(frozen=True)
-class Scenario:
+class EconomyScenario:
     """`cost_share` is what honest work costs of its reward, and so what cheating can save; the more, the more tempting.
 
     `house_share` is what the operator's own machines can do of what all others can: they check before owners are
@@ -74,7 +74,7 @@ class Scenario:
     task_spread: float = 0.8
     churn_a_month: float = 0.05
     house_share: float = 0.04
-    rules: Rules = field(default_factory=Rules)
+    rules: EconomyRules = field(default_factory=EconomyRules)
 
     @property
     def steps(self) -> int:

@@ -3,16 +3,16 @@
 import numpy as np
 
 from tidemill.core.settings.kinds.quantities import ONE_PPM
-from tidemill.core.settlement.rewards import HOUR_MS, due
-from tidemill.sim.economy.answers import HOUSE, Execution
+from tidemill.core.settlement.rewards import HOUR_MS, attempt_pay
+from tidemill.sim.economy.answers import HOUSE, ExecutionColumns
 from tidemill.sim.economy.books import Purse
-from tidemill.sim.economy.checks import Checked
-from tidemill.sim.economy.placement import Work
+from tidemill.sim.economy.checks import StepChecks
+from tidemill.sim.economy.placement import StepWork
 from tidemill.sim.economy.population import Population
 from tidemill.sim.economy.strategies.interface import Choices, Flags, Integers
 
 
-def spend(population: Population, made: Execution, rewards_uc: Integers, choices: Choices, free: Flags) -> None:
+def spend(population: Population, made: ExecutionColumns, rewards_uc: Integers, choices: Choices, free: Flags) -> None:
     """What executions cost those who made them, outside of the pool."""
     rows = made.rows
     share = np.where(made.cheated, 1 - choices.saved[rows], 1.0) * ~(made.copied | free | (rows == HOUSE))
@@ -23,7 +23,7 @@ def spend(population: Population, made: Execution, rewards_uc: Integers, choices
     population.cheated += population.sums(rows[owners & made.cheated])
 
 
-def pay_for_work(population: Population, work: Work, checked: Checked, line_ppm: int) -> None:
+def pay_for_work(population: Population, work: StepWork, checked: StepChecks, line_ppm: int) -> None:
     """Rewards of everything that was not found wrong, locked; and what customers pay for it."""
     paid = ~checked.wrong
     crowd = population.sums(
@@ -39,7 +39,7 @@ def pay_for_work(population: Population, work: Work, checked: Checked, line_ppm:
     population.locked_uc[0] += crowd + canaries + own + _bonuses(population, own)
 
 
-def pay_for_checks(population: Population, made: Execution, rewards_uc: Integers, wrong: Flags) -> None:
+def pay_for_checks(population: Population, made: ExecutionColumns, rewards_uc: Integers, wrong: Flags) -> None:
     """Whoever checked is paid like anybody, unless found wrong. The house's executions are paid to the outside."""
     house = made.rows == HOUSE
     earned = population.sums(made.rows[~house & ~wrong], rewards_uc[~house & ~wrong])
@@ -100,7 +100,7 @@ def _bonuses(population: Population, own_uc: Integers) -> Integers:
     bonuses = np.zeros(population.rows, dtype=np.int64)
     left_uc = books.pool[Purse.BONUS_FUND]
     for row in np.flatnonzero(own_uc).tolist():
-        bonus_uc = due(rules.plan, int(own_uc[row]), quoted_ms=9 * HOUR_MS, used_ms=HOUR_MS).bonus_uc
+        bonus_uc = attempt_pay(rules.plan, int(own_uc[row]), quoted_ms=9 * HOUR_MS, used_ms=HOUR_MS).bonus_uc
         bonuses[row] = min(left_uc, bonus_uc)
         left_uc -= int(bonuses[row])
     books.move(Purse.BONUS_FUND, Purse.LOCKED, bonuses)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from tidemill.sim.economy.answers import RIGHT
-from tidemill.sim.economy.checks import Checked
-from tidemill.sim.economy.placement import Work
+from tidemill.sim.economy.checks import StepChecks
+from tidemill.sim.economy.placement import StepWork
 from tidemill.sim.economy.population import HONEST, Population
-from tidemill.sim.economy.scenario import DAYS_A_MONTH, STEPS_A_DAY, Scenario
+from tidemill.sim.economy.scenario import DAYS_A_MONTH, STEPS_A_DAY, EconomyScenario
 from tidemill.sim.economy.strategies.interface import Floats, Integers
 
 RESAMPLES = 2000
@@ -19,7 +19,7 @@ CHEATED_TASKS = 2000
 
 
 @dataclass
-class Outcome:
+class StrategyOutcome:
     """How those who followed one strategy fared, against honest owners with the same devices over the same time.
 
     What was luck, of which everybody must expect none, is left out of profits; it only widens intervals. Whether
@@ -46,23 +46,23 @@ class Outcome:
 
 
 @dataclass
-class Tally:
+class EconomyTally:
     """Sums over a run. Work and checks are in micro-credits of execution, by month."""
 
-    scenario: Scenario
+    scenario: EconomyScenario
     work_uc: list[int] = field(default_factory=list)
     checks_uc: list[int] = field(default_factory=list)
     delivered: int = 0
     delivered_wrong: int = 0
     delivered_cheated: int = 0
     daily: list[tuple[float, float]] = field(default_factory=list)
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    outcomes: dict[str, StrategyOutcome] = field(default_factory=dict)
     honest_results: int = 0
     honest_stake_losses: int = 0
     honest_stake_lost_share: float = 0.0
 
     def add(
-        self, population: Population, work: Work, checked: Checked, other_checks_uc: int, step: int
+        self, population: Population, work: StepWork, checked: StepChecks, other_checks_uc: int, step: int
     ) -> tuple[int, int]:
         """Count one step. Answers what checks and work came to."""
         month = step // (DAYS_A_MONTH * STEPS_A_DAY)
@@ -140,7 +140,7 @@ class Tally:
         }
 
 
-def larger_share_ahead(outcomes: Iterable[Outcome]) -> float:
+def larger_share_ahead(outcomes: Iterable[StrategyOutcome]) -> float:
     """The share that is ahead among all who qualified or among all who were stopped, whichever is larger."""
     every = list(outcomes)
     qualified = sum(one.qualified_ahead for one in every) / max(1, sum(one.qualified for one in every))
@@ -150,7 +150,7 @@ def larger_share_ahead(outcomes: Iterable[Outcome]) -> float:
 
 def _outcome(
     population: Population, rows: Integers, yardstick_errs: Floats, draws: np.random.Generator
-) -> tuple[Outcome, Floats]:
+) -> tuple[StrategyOutcome, Floats]:
     """How the people of these accounts fared, and the mean when they are drawn anew.
 
     Honest owners are drawn anew, too: the interval is that of the difference.
@@ -170,7 +170,7 @@ def _outcome(
     waits = (population.first_found[caught] - population.first_cheat[caught]) / STEPS_A_DAY
     means = _resampled(differences, yardstick, draws)
     low, high = np.quantile(means - yardstick_errs, [0.025, 0.975])
-    outcome = Outcome(
+    outcome = StrategyOutcome(
         people=len(people),
         profit_vs_honest=float(differences.sum() / max(1.0, yardstick.sum())),
         ci95=(float(low), float(high)),

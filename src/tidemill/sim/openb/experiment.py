@@ -16,12 +16,12 @@ from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.core.faults import Fault
-from tidemill.core.placement.candidate import Candidate, Device, Market
-from tidemill.core.placement.demand import WHOLE_MILLI, Request
-from tidemill.core.placement.index.pool import Pool
+from tidemill.core.placement.candidate import Candidate, CandidateDevice, MedianPrices
+from tidemill.core.placement.demand import WHOLE_MILLI, Demand
+from tidemill.core.placement.index.pool import CandidatePool
 from tidemill.core.placement.policies import Policy
-from tidemill.core.placement.policies.packed import Packed
-from tidemill.core.placement.workload import Demand
+from tidemill.core.placement.policies.packed import PackedPolicy
+from tidemill.core.placement.workload import Workload
 
 INFLATION = 1.3
 KIND = "pod"
@@ -46,7 +46,7 @@ class Cluster:
     """Nodes with GPUs, and the pods that were run on them, sorted by name."""
 
     nodes: tuple[Candidate, ...]
-    pods: tuple[Request, ...]
+    pods: tuple[Demand, ...]
 
     @property
     def gpu_milli(self) -> int:
@@ -54,7 +54,7 @@ class Cluster:
 
 
 @dataclass(frozen=True)
-class Allocated:
+class Allocation:
     """Per cent of all GPUs, when arrivals reached 100 % and 130 %."""
 
     at_100_pct: float
@@ -62,7 +62,7 @@ class Allocated:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PolicyOutcome:
     """The mean over seeds, and the deviation at 130 %."""
 
     policy: str
@@ -71,7 +71,7 @@ class Outcome:
     sd: float
 
     @classmethod
-    def of(cls, policy: str, runs: Sequence[Allocated]) -> "Outcome":
+    def of(cls, policy: str, runs: Sequence[Allocation]) -> "PolicyOutcome":
         last = [run.at_130_pct for run in runs]
         return cls(policy, fmean(run.at_100_pct for run in runs), fmean(last), pstdev(last))
 
@@ -88,7 +88,7 @@ def read_cluster(nodes: Path, pods: Path) -> Cluster:
     return cluster
 
 
-def arrivals(cluster: Cluster, dice: Random) -> list[Request]:
+def arrivals(cluster: Cluster, dice: Random) -> list[Demand]:
     """All pods in a random order, and then as many more as inflation takes."""
     pods = list(cluster.pods)
     dice.shuffle(pods)
@@ -99,11 +99,11 @@ def arrivals(cluster: Cluster, dice: Random) -> list[Request]:
     return pods
 
 
-def inflate(cluster: Cluster, policy: Policy, dice: Random) -> Allocated:
+def inflate(cluster: Cluster, policy: Policy, dice: Random) -> Allocation:
     """One run. A policy that learns from demand is told what the list asks for."""
-    if isinstance(policy, Packed):
-        policy = policy.knowing(Demand.of(cluster.pods))
-    pool = Pool({"": policy}, Market.of(cluster.nodes))
+    if isinstance(policy, PackedPolicy):
+        policy = policy.knowing(Workload.of(cluster.pods))
+    pool = CandidatePool({"": policy}, MedianPrices.of(cluster.nodes))
     for node in cluster.nodes:
         pool.put(node)
     total_milli, asked_milli, given_milli = cluster.gpu_milli, 0, 0
@@ -116,10 +116,10 @@ def inflate(cluster: Cluster, policy: Policy, dice: Random) -> Allocated:
             at_100_milli = given_milli
         if asked_milli >= INFLATION * total_milli:
             break
-    return Allocated(100 * (at_100_milli or given_milli) / total_milli, 100 * given_milli / total_milli)
+    return Allocation(100 * (at_100_milli or given_milli) / total_milli, 100 * given_milli / total_milli)
 
 
-class Row:
+class ListRow:
     """A row of a list, which knows where it is."""
 
     def __init__(self, file: Path, number: int, texts: Mapping[str, str | None]) -> None:
@@ -139,7 +139,7 @@ class Row:
         return number
 
 
-def _rows(file: Path, columns: Sequence[str]) -> list[Row]:
+def _rows(file: Path, columns: Sequence[str]) -> list[ListRow]:
     """All rows, in the order of the names in the first column."""
     try:
         with file.open(encoding="utf-8-sig", newline="") as opened:
@@ -152,22 +152,22 @@ def _rows(file: Path, columns: Sequence[str]) -> list[Row]:
         raise UnreadableList(f"{file} is no CSV ({error}): a list has the columns {', '.join(columns)}.") from error
     if missing := [column for column in columns if column not in head]:
         raise UnreadableList(f"{file} lacks {', '.join(missing)}: a list has the columns {', '.join(columns)}.")
-    return [Row(file, number, row) for _, number, row in sorted(rows, key=itemgetter(0))]
+    return [ListRow(file, number, row) for _, number, row in sorted(rows, key=itemgetter(0))]
 
 
-def _node(number: int, row: Row) -> Candidate | None:
+def _node(number: int, row: ListRow) -> Candidate | None:
     """A node; None if it has no GPU."""
-    devices = (Device(row.text("model"), 0),) * row.whole("gpu", GPUS_MAX)
+    devices = (CandidateDevice(row.text("model"), 0),) * row.whole("gpu", GPUS_MAX)
     if not devices:
         return None
     machine = (row.whole("cpu_milli", MACHINE_MAX), row.whole("memory_mib", MACHINE_MAX))
     return Candidate(UUID(int=number), _NOBODY, devices, *machine, kinds=frozenset({KIND}))
 
 
-def _pod(row: Row) -> Request:
+def _pod(row: ListRow) -> Demand:
     """A pod with several GPUs gets them whole, whatever it says of parts."""
     devices = row.whole("num_gpu", GPUS_MAX)
-    return Request(
+    return Demand(
         KIND,
         devices=devices,
         milli=row.whole("gpu_milli", WHOLE_MILLI, 1) if devices == 1 else WHOLE_MILLI,

@@ -10,10 +10,10 @@ from random import Random
 
 import numpy as np
 
-from tidemill.core.placement.demand import WHOLE_MILLI, Request
+from tidemill.core.placement.demand import WHOLE_MILLI, Demand
 from tidemill.core.placement.index.columns import Columns
 from tidemill.core.placement.policies import Floats, Numbers, Slots
-from tidemill.core.placement.workload import Asked, Demand
+from tidemill.core.placement.workload import ShapeCount, Workload
 
 CPU_SCALE_MILLI, GPU_SCALE_MILLI = 128_000, 8 * WHOLE_MILLI
 """The largest machine; what is left of one is measured by it."""
@@ -40,7 +40,7 @@ class _RandomFitting:
     def refresh(self, slots: Slots) -> None:
         """Nothing is remembered."""
 
-    def costs(self, request: Request, slots: Slots) -> tuple[Floats, Slots]:
+    def costs(self, request: Demand, slots: Slots) -> tuple[Floats, Slots]:
         draws = np.array([self._dice.random() for _ in range(len(slots))])
         devices = np.full(len(slots), -1, np.intp)
         if request.milli < WHOLE_MILLI:
@@ -70,7 +70,7 @@ class _BestFitting:
     def refresh(self, slots: Slots) -> None:
         """Everything needed is in the columns."""
 
-    def costs(self, request: Request, slots: Slots) -> tuple[Floats, Slots]:
+    def costs(self, request: Demand, slots: Slots) -> tuple[Floats, Slots]:
         columns = self._columns
         cpu = (columns.cpu[slots] - request.cpu_milli) / CPU_SCALE_MILLI
         gpu = (columns.free[slots].sum(1) - request.asked_milli) / GPU_SCALE_MILLI
@@ -84,7 +84,7 @@ class _BestFitting:
 class GradientDescent:
     """Least growth of fragmentation, for a known demand."""
 
-    demand: Demand
+    demand: Workload
 
     def begin(self, columns: Columns) -> "_DescentFitting":
         return _DescentFitting(columns, self.demand)
@@ -93,7 +93,7 @@ class GradientDescent:
 class _DescentFitting:
     names, lasting = ("fragmentation",), True
 
-    def __init__(self, columns: Columns, demand: Demand) -> None:
+    def __init__(self, columns: Columns, demand: Workload) -> None:
         self._columns, self._demand = columns, demand
         self._kinds = list({(one.devices, one.milli, one.models) for one in demand.of_devices})
         self._sizes = np.array([devices for devices, _, _ in self._kinds])
@@ -104,7 +104,7 @@ class _DescentFitting:
     def refresh(self, slots: Slots) -> None:
         """Fragmentation is worked out when it is asked for."""
 
-    def costs(self, request: Request, slots: Slots) -> tuple[Floats, Slots]:
+    def costs(self, request: Demand, slots: Slots) -> tuple[Floats, Slots]:
         columns = self._columns
         free, cpu = columns.free[slots], columns.cpu[slots]
         before = self._fragments(slots, free, cpu)
@@ -145,7 +145,7 @@ class _DescentFitting:
         ]
         return np.column_stack(columns).astype(float)
 
-    def _popularity(self, asked: tuple[Asked, ...], total: int) -> Floats:
+    def _popularity(self, asked: tuple[ShapeCount, ...], total: int) -> Floats:
         """For each number of requests' processor needs that are met, the share of requests of each kind."""
         shares = np.zeros((len(self._cpus) + 1, len(self._kinds)))
         for one in asked:

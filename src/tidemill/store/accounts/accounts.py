@@ -17,9 +17,9 @@ from tidemill.core.accounts.events import (
     PasswordChanged,
     RolesChanged,
 )
-from tidemill.core.accounts.kyc import DECISIONS, SUBMISSIONS, Kyc, KycRefusal, moved
+from tidemill.core.accounts.kyc import DECISIONS, SUBMISSIONS, Kyc, KycRefusal, next_kyc
 from tidemill.core.accounts.roles import CHOSEN_FREELY, Role
-from tidemill.core.accounts.sessions import Ended
+from tidemill.core.accounts.sessions import SessionEnd
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
 from tidemill.core.nodes.node import NodeRefusal
@@ -47,7 +47,7 @@ _LOCK_WITH_OPERATORS = Query("accounts/account/lock_with_operators")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AccountFilter:
     """Which accounts a list is about."""
 
     address: Address | None = None
@@ -57,7 +57,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Newcomer:
+class NewAccount:
     """What an account is made of."""
 
     address: Address
@@ -76,7 +76,7 @@ async def get(connection: Connection, account_id: UUID) -> Account | None:
     return _account(row) if row else None
 
 
-async def listed(connection: Connection, wanted: Wanted, after: UUID | None, limit: int) -> Sequence[Account]:
+async def listed(connection: Connection, wanted: AccountFilter, after: UUID | None, limit: int) -> Sequence[Account]:
     rows = await _LIST.rows(
         connection,
         address_key=wanted.address and wanted.address.key,
@@ -89,7 +89,7 @@ async def listed(connection: Connection, wanted: Wanted, after: UUID | None, lim
     return [_account(row) for row in rows]
 
 
-async def make(transaction: Connection, newcomer: Newcomer, ids: Ids, now: Instant) -> UUID | AccountStateRefusal:
+async def make(transaction: Connection, newcomer: NewAccount, ids: Ids, now: Instant) -> UUID | AccountStateRefusal:
     """A new account; refused if its address has one by now."""
     row = await _MAKE.row(
         transaction,
@@ -121,7 +121,7 @@ async def set_password(
     """Another password. Every session but the one at hand ends, and letters sent before prove nothing any more."""
     await _SET_PASSWORD.run(transaction, id=account_id, password_hash=password_hash, now=now)
     await mailed_tokens.drop(transaction, account_id)
-    await sessions.end(transaction, account_id, Ended.PASSWORD_CHANGED, but=but_session, ids=ids, now=now)
+    await sessions.end(transaction, account_id, SessionEnd.PASSWORD_CHANGED, but=but_session, ids=ids, now=now)
     await events.append(transaction, [PasswordChanged(account_id, how)], ids, now)
 
 
@@ -205,7 +205,7 @@ async def set_blocked(
         return AccountStateRefusal.ALREADY_BLOCKED if blocked else AccountStateRefusal.NOT_BLOCKED
     if blocked:
         await mailed_tokens.drop(transaction, account_id)
-        await sessions.end(transaction, account_id, Ended.BLOCKED, ids=ids, now=now)
+        await sessions.end(transaction, account_id, SessionEnd.BLOCKED, ids=ids, now=now)
     return await _told(transaction, AccountBlocked(account_id, blocked, kept, by), ids, now)
 
 
@@ -218,10 +218,10 @@ async def delete(transaction: Connection, account_id: UUID, ids: Ids, now: Insta
     assert left
     if left["money_left"]:
         return AccountStateRefusal.MONEY_LEFT
-    if await nodes.left(transaction, account_id):
+    if await nodes.left_nodes(transaction, account_id):
         return NodeRefusal.NODES_LEFT
     await join_tokens.revoke_all(transaction, account_id, by=f"account:{account_id}", ids=ids, now=now)
-    await sessions.end(transaction, account_id, Ended.DELETED, ids=ids, now=now)
+    await sessions.end(transaction, account_id, SessionEnd.DELETED, ids=ids, now=now)
     await api_keys.revoke_lost_roles(transaction, account_id, (), ids, now)
     await second_factors.erase(transaction, account_id)
     await mailed_tokens.drop(transaction, account_id)
@@ -264,7 +264,7 @@ async def _move_kyc(
     account = await locked(transaction, wanted.account_id)
     if account is None:
         return AccountStateRefusal.UNKNOWN_PERSON
-    state = moved(account.kyc, Kyc(wanted.state), table)
+    state = next_kyc(account.kyc, Kyc(wanted.state), table)
     if isinstance(state, KycRefusal):
         return state
     await _SET_KYC.run(transaction, id=account.id, kyc=state, reason=wanted.reason)

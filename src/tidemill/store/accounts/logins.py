@@ -9,7 +9,7 @@ from uuid import UUID
 from tidemill.core.accounts.addresses import Address
 from tidemill.core.accounts.events import LoginFailed
 from tidemill.core.accounts.lockout import Failures
-from tidemill.core.accounts.sessions import Device
+from tidemill.core.accounts.sessions import SessionOrigin
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
 from tidemill.store.events import events
@@ -22,7 +22,7 @@ _KNOWN_DEVICE = Query("accounts/login/known_device")
 _FORGET = Query("accounts/login/forget")
 
 
-class Result(StrEnum):
+class LoginResult(StrEnum):
     OK = "ok"
     FAILED = "failed"
     CODE_MISSING = "code_missing"
@@ -31,27 +31,27 @@ class Result(StrEnum):
     LOCKED = "locked"
 
 
-_NOT_TOLD = {Result.OK, Result.LOCKED}
+_NOT_TOLD = {LoginResult.OK, LoginResult.LOCKED}
 """A session that begins is told by itself; how often a locked door was tried is gathered with other refusals."""
 
 
 @dataclass(frozen=True)
-class Attempt:
+class LoginTry:
     """A try as its account's owner sees it."""
 
     id: UUID
     at: Instant
     address: str
     user_agent: str
-    result: Result
+    result: LoginResult
 
 
 async def record(
     transaction: Connection,
     address: Address,
     account_id: UUID | None,
-    device: Device,
-    result: Result,
+    device: SessionOrigin,
+    result: LoginResult,
     *,
     ids: Ids,
     now: Instant,
@@ -72,7 +72,7 @@ async def record(
 
 
 async def failures(
-    connection: Connection, address: Address, account_id: UUID | None, device: Device, since: Instant
+    connection: Connection, address: Address, account_id: UUID | None, device: SessionOrigin, since: Instant
 ) -> tuple[Failures, bool]:
     """What failed lately, and whether the account was used from this network before."""
     row = await _FAILURES.row(
@@ -87,7 +87,7 @@ async def failures(
     return Failures(row["here"], row["everywhere"], row["codes"], last_here_at, last_at), row["known_network"]
 
 
-async def is_new_device(connection: Connection, account_id: UUID, device: Device) -> bool:
+async def is_new_device(connection: Connection, account_id: UUID, device: SessionOrigin) -> bool:
     """Whether an account that was used before is used from such a device for the first time."""
     row = await _KNOWN_DEVICE.row(
         connection, account_id=account_id, user_agent=device.user_agent, network=device.network
@@ -96,9 +96,11 @@ async def is_new_device(connection: Connection, account_id: UUID, device: Device
     return bool(row["before"] and not row["known"])
 
 
-async def listed(connection: Connection, account_id: UUID, after: UUID | None, limit: int) -> Sequence[Attempt]:
+async def listed(connection: Connection, account_id: UUID, after: UUID | None, limit: int) -> Sequence[LoginTry]:
     rows = await _LIST.rows(connection, account_id=account_id, after=after, limit=limit)
-    return [Attempt(row["id"], row["at"], row["address"], row["user_agent"], Result(row["result"])) for row in rows]
+    return [
+        LoginTry(row["id"], row["at"], row["address"], row["user_agent"], LoginResult(row["result"])) for row in rows
+    ]
 
 
 async def forget(connection: Connection, before: Instant, limit: int) -> int:

@@ -27,7 +27,7 @@ TRIES_MAX = 5
 """A code has eight digits; five tries leave one chance in twenty million."""
 
 
-class Purpose(StrEnum):
+class MailedTokenPurpose(StrEnum):
     REGISTER = "register"
     RESET = "reset"
     NEW_ADDRESS = "new_address"
@@ -38,7 +38,7 @@ class MailedToken:
     """What was proved. For a registration: what the account is made of; else: whose account it is about."""
 
     id: UUID
-    purpose: Purpose
+    purpose: MailedTokenPurpose
     address: Address
     account_id: UUID | None = None
     password_hash: str | None = None
@@ -65,13 +65,20 @@ async def make(
     )
 
 
-async def use_link(transaction: Connection, link: str, purposes: Sequence[Purpose], now: Instant) -> MailedToken | None:
+async def use_link(
+    transaction: Connection, link: str, purposes: Sequence[MailedTokenPurpose], now: Instant
+) -> MailedToken | None:
     row = await _BY_LINK.row(transaction, link_sha256=_sha256(link), purposes=list(purposes), now=now)
     return _token(row) if row else None
 
 
 async def use_code(
-    transaction: Connection, address: Address, code: str, purposes: Sequence[Purpose], keyring: Keyring, now: Instant
+    transaction: Connection,
+    address: Address,
+    code: str,
+    purposes: Sequence[MailedTokenPurpose],
+    keyring: Keyring,
+    now: Instant,
 ) -> MailedToken | None:
     """The try counts even if the code is wrong: the caller commits either way."""
     rows = await _TRY_CODE.rows(
@@ -104,7 +111,7 @@ def _row(token_id: UUID) -> str:
 def _token(row: asyncpg.Record) -> MailedToken:
     return MailedToken(
         id=row["id"],
-        purpose=Purpose(row["purpose"]),
+        purpose=MailedTokenPurpose(row["purpose"]),
         address=Address(row["address"]),
         account_id=row["account_id"],
         password_hash=row["password_hash"],

@@ -18,7 +18,7 @@ _FORGET = Query("accounts/quota/forget")
 
 
 @dataclass(frozen=True)
-class Ask:
+class BucketTokens:
     """So many tokens, wanted from one bucket or to be given back to it."""
 
     key: str
@@ -27,7 +27,7 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Granted:
+class TokenLease:
     """What was got of a bucket, and when that will be full again."""
 
     key: str
@@ -35,7 +35,7 @@ class Granted:
     full_at: Instant
 
 
-async def lease(connection: Connection, asks: Sequence[Ask], now: Instant) -> Sequence[Granted]:
+async def lease(connection: Connection, asks: Sequence[BucketTokens], now: Instant) -> Sequence[TokenLease]:
     """Take what is asked for, or as much as there is. Each key stands in the asks once."""
     assert all(0 <= ask.tokens <= ask.limit.count for ask in asks)
     rows = await _LEASE.rows(
@@ -47,10 +47,10 @@ async def lease(connection: Connection, asks: Sequence[Ask], now: Instant) -> Se
         now_us=now,
         skew_us=SKEW_US,
     )
-    return [Granted(*row) for row in rows]
+    return [TokenLease(*row) for row in rows]
 
 
-async def give_back(connection: Connection, unused: Sequence[Ask]) -> None:
+async def give_back(connection: Connection, unused: Sequence[BucketTokens]) -> None:
     """Put back what was leased and not used. Each key stands there once."""
     await _GIVE_BACK.run(
         connection,

@@ -11,12 +11,12 @@ from tidemill.core.accounts.events import LoggedIn, SessionMoved, SessionsEnded
 from tidemill.core.accounts.roles import Role
 from tidemill.core.accounts.sessions import (
     Binding,
-    Device,
-    Ended,
     Session,
+    SessionEnd,
+    SessionOrigin,
     SessionRefusal,
     SessionRules,
-    moved,
+    has_moved,
     refresh_outcome,
 )
 from tidemill.core.clock import Instant
@@ -36,7 +36,7 @@ _FORGET = Query("accounts/session/forget")
 
 
 @dataclass(frozen=True)
-class Holder:
+class SessionHolder:
     """A session together with what its account may do."""
 
     session: Session
@@ -66,7 +66,7 @@ async def rotate(
     transaction: Connection,
     token: str,
     next_token: str,
-    device: Device,
+    device: SessionOrigin,
     *,
     rules: SessionRules,
     ids: Ids,
@@ -83,7 +83,7 @@ async def rotate(
     where = {"address": device.address, "user_agent": device.user_agent}
     await _ROTATE.run(transaction, id=session.id, now=now, **where)
     await _ADD_TOKEN.run(transaction, id=session.id, sha256=_sha256(next_token))
-    if rules.binding is Binding.WARN and moved(session, device):
+    if rules.binding is Binding.WARN and has_moved(session, device):
         await events.append(transaction, [SessionMoved(session.account_id, session.id, **where)], ids, now)
     return session
 
@@ -91,7 +91,7 @@ async def rotate(
 async def end(
     transaction: Connection,
     account_id: UUID,
-    why: Ended,
+    why: SessionEnd,
     *,
     only: UUID | None = None,
     but: UUID | None = None,
@@ -111,11 +111,11 @@ async def listed(connection: Connection, account_id: UUID, rules: SessionRules, 
     return [_session(row) for row in rows]
 
 
-async def holder(connection: Connection, session_id: UUID) -> Holder | None:
+async def holder(connection: Connection, session_id: UUID) -> SessionHolder | None:
     row = await _CALLER.row(connection, id=session_id)
     if row is None:
         return None
-    return Holder(_session(row), frozenset(map(Role, row["roles"])), row["blocked_reason"] is not None)
+    return SessionHolder(_session(row), frozenset(map(Role, row["roles"])), row["blocked_reason"] is not None)
 
 
 async def freshen(transaction: Connection, session_id: UUID, *, second_factor: bool, now: Instant) -> bool:
@@ -139,7 +139,7 @@ def _session(row: asyncpg.Record) -> Session:
         seen_at=row["seen_at"],
         fresh_at=row["fresh_at"],
         expires_at=row["expires_at"],
-        device=Device(row["address"], row["user_agent"]),
+        device=SessionOrigin(row["address"], row["user_agent"]),
         remember=row["remember"],
         second_factor=row["second_factor"],
         ended_at=row["ended_at"],

@@ -3,18 +3,18 @@ the transaction, and takes it before any other row of artefacts."""
 
 from uuid import UUID
 
-from tidemill.core.artefacts.retention import Room
+from tidemill.core.artefacts.retention import StorageRoom
 from tidemill.store.query import Connection, Query
 
 _ROOM = Query("artefacts/artefact/room")
 _COUNT = Query("artefacts/artefact/count")
 
 
-async def room(transaction: Connection, account_id: UUID, quota_bytes: int = 0) -> Room:
+async def room(transaction: Connection, account_id: UUID, quota_bytes: int = 0) -> StorageRoom:
     """How an account stands; nobody else changes it meanwhile."""
     row = await _ROOM.row(transaction, account_id=account_id)
     assert row
-    return Room(row["used_bytes"], row["reserved_bytes"], quota_bytes, row["leaving_bytes"])
+    return StorageRoom(row["used_bytes"], row["reserved_bytes"], quota_bytes, row["leaving_bytes"])
 
 
 async def count(transaction: Connection, account_id: UUID, *, used: int = 0, reserved: int = 0) -> None:

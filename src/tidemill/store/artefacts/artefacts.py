@@ -44,7 +44,7 @@ _OF_ATTEMPT = Query("artefacts/artefact/of_attempt")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ArtefactFilter:
     """Which artefacts a list is about; without an owner those of all accounts."""
 
     owner: UUID | None = None
@@ -53,7 +53,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Deleting:
+class Deletion:
     """Who deletes, and why. Whoever deletes their own owes nobody a reason."""
 
     caller: AccountCaller
@@ -61,7 +61,9 @@ class Deleting:
     reason: str = ""
 
 
-async def listed(connection: Connection, wanted: Wanted, after_id: UUID | None, limit: int) -> Sequence[Artefact]:
+async def listed(
+    connection: Connection, wanted: ArtefactFilter, after_id: UUID | None, limit: int
+) -> Sequence[Artefact]:
     """Artefacts, newest first."""
     rows = await _LIST.rows(
         connection,
@@ -118,7 +120,7 @@ async def keep(transaction: Connection, upload: Upload, digest: Digest, ids: Ids
 
 
 async def delete(
-    transaction: Connection, artefact_id: UUID, deleting: Deleting, ids: Ids, now: Instant
+    transaction: Connection, artefact_id: UUID, deleting: Deletion, ids: Ids, now: Instant
 ) -> Artefact | Refusal:
     """Delete an artefact that nothing needs. Its bytes stay for a while, and for others who keep them too."""
     seen = await get(transaction, artefact_id)

@@ -27,7 +27,7 @@ FIRST_CLOSED = 'for place; do [ -x "$place" ] || { printf "%s" "$place"; exit 1;
 
 
 @dataclass(frozen=True)
-class Account:
+class SystemUser:
     """The user whose rights the server has. `lent` is set when we are root and give our rights up for it."""
 
     name: str
@@ -37,24 +37,24 @@ class Account:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ProcessResult:
     """How a finished process ended, and all it said."""
 
     code: int
     output: str
 
 
-def server_account(server_user: str, report: Callable[[str], None]) -> Account:
+def find_system_user(server_user: str, report: Callable[[str], None]) -> SystemUser:
     """Ourselves, or for root the system user `server_user`, created if it is missing."""
     if os.geteuid() != 0:
-        return Account(str(os.geteuid()), os.geteuid(), os.getegid(), lent=False)
+        return SystemUser(str(os.geteuid()), os.geteuid(), os.getegid(), lent=False)
     entry = _system_user(server_user, report)
     if entry.pw_uid == 0:
         raise DatabaseFault(
             f"PostgreSQL refuses to run as root, and {server_user} is root: "
             "name another user in TIDEMILL_DATABASE_SERVER_USER."
         )
-    return Account(entry.pw_name, entry.pw_uid, entry.pw_gid, lent=True)
+    return SystemUser(entry.pw_name, entry.pw_uid, entry.pw_gid, lent=True)
 
 
 def clean_environment() -> dict[str, str]:
@@ -63,7 +63,7 @@ def clean_environment() -> dict[str, str]:
 
 
 def launch(
-    account: Account, arguments: Sequence[str | Path], *, directory: Path, stdin: int, stdout: int | IO[bytes]
+    account: SystemUser, arguments: Sequence[str | Path], *, directory: Path, stdin: int, stdout: int | IO[bytes]
 ) -> subprocess.Popen[bytes]:
     """Start a process of the account. `directory` must be one the account can reach."""
     return subprocess.Popen(
@@ -81,8 +81,8 @@ def launch(
 
 
 async def run(
-    account: Account, arguments: Sequence[str | Path], *, directory: Path = Path("/"), script: str = ""
-) -> Outcome:
+    account: SystemUser, arguments: Sequence[str | Path], *, directory: Path = Path("/"), script: str = ""
+) -> ProcessResult:
     """Run a process to its end and keep what it says. When the caller is cancelled, the process is killed."""
     process = launch(account, arguments, directory=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
@@ -91,10 +91,10 @@ async def run(
         if process.poll() is None:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-    return Outcome(process.returncode, output.decode(errors="replace"))
+    return ProcessResult(process.returncode, output.decode(errors="replace"))
 
 
-async def check_reach(account: Account, place: Path) -> None:
+async def check_reach(account: SystemUser, place: Path) -> None:
     """Refuse a place behind a directory that a lent account may not pass, and name that directory."""
     if not account.lent:
         return
@@ -107,7 +107,7 @@ async def check_reach(account: Account, place: Path) -> None:
         )
 
 
-def give(account: Account, places: Iterable[Path]) -> None:
+def give(account: SystemUser, places: Iterable[Path]) -> None:
     """Make the account the owner of what we, as root, have made for it."""
     if account.lent:
         for place in places:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from tidemill.core.faults import DatabaseFault, NotRunning
 from tidemill.store.address import DatabaseUrls
-from tidemill.store.embedded.layout import Layout
+from tidemill.store.embedded.layout import ServerLayout
 from tidemill.store.embedded.passwords import database_urls, read_passwords
 from tidemill.store.embedded.processes import READY, running_postmaster
 
 
 def attach(home: Path) -> DatabaseUrls:
     """The URLs of the running server, without asking it anything."""
-    layout = Layout.of(home)
+    layout = ServerLayout.of(home)
     try:
         running = running_postmaster(layout)
     except PermissionError:

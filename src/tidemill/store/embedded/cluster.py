@@ -11,15 +11,15 @@ from pathlib import Path
 
 from tidemill.core.faults import DatabaseFault, WrongVersion
 from tidemill.host.private_files import sync_directory
-from tidemill.store.embedded.account import Account, give, run
+from tidemill.store.embedded.account import SystemUser, give, run
 from tidemill.store.embedded.binaries import Binaries
-from tidemill.store.embedded.layout import Layout
+from tidemill.store.embedded.layout import ServerLayout
 from tidemill.store.embedded.passwords import (
     DATABASE,
     OWNER,
     PROGRAM,
     SUPERUSER,
-    Passwords,
+    RolePasswords,
     new_passwords,
     read_passwords,
     write_passwords,
@@ -43,8 +43,8 @@ REMOVAL_TRIES = 20
 
 
 async def ensure_cluster(
-    layout: Layout, account: Account, binaries: Binaries, report: Callable[[str], None]
-) -> Passwords:
+    layout: ServerLayout, account: SystemUser, binaries: Binaries, report: Callable[[str], None]
+) -> RolePasswords:
     """The passwords of the cluster, which is made if there is none. Only for the owner of the home."""
     passwords = read_passwords(layout)
     if not _is_made(layout.data):
@@ -79,7 +79,7 @@ def _is_made(data: Path) -> bool:
     return False
 
 
-def _check_version(layout: Layout, binaries: Binaries) -> None:
+def _check_version(layout: ServerLayout, binaries: Binaries) -> None:
     written_by = (layout.data / "PG_VERSION").read_text(encoding="utf-8", errors="replace").strip()
     if written_by != binaries.major:
         raise WrongVersion(
@@ -90,7 +90,7 @@ def _check_version(layout: Layout, binaries: Binaries) -> None:
         )
 
 
-async def _make(layout: Layout, account: Account, binaries: Binaries, passwords: Passwords) -> None:
+async def _make(layout: ServerLayout, account: SystemUser, binaries: Binaries, passwords: RolePasswords) -> None:
     await _remove_unfinished(layout)
     layout.new_data.mkdir(mode=0o700)
     give(account, [layout.new_data])
@@ -105,7 +105,7 @@ async def _make(layout: Layout, account: Account, binaries: Binaries, passwords:
     sync_directory(layout.top)
 
 
-async def _remove_unfinished(layout: Layout) -> None:
+async def _remove_unfinished(layout: ServerLayout) -> None:
     """A killed attempt's `initdb` may still be writing, so removing its directory can take more than one try."""
     await clear_leftovers(layout.new_data, layout.cluster_name, KILL)
     for _ in range(REMOVAL_TRIES):
@@ -116,7 +116,7 @@ async def _remove_unfinished(layout: Layout) -> None:
     raise DatabaseFault(f"What an earlier attempt left in {layout.new_data} cannot be removed: remove it yourself.")
 
 
-async def _replace_passwords(layout: Layout, account: Account, binaries: Binaries) -> Passwords:
+async def _replace_passwords(layout: ServerLayout, account: SystemUser, binaries: Binaries) -> RolePasswords:
     """The file is written last: if we are killed before, it is still missing and all is done again."""
     await shut_down(layout)
     passwords = new_passwords()
@@ -126,7 +126,7 @@ async def _replace_passwords(layout: Layout, account: Account, binaries: Binarie
     return passwords
 
 
-def _password_statements(verb: str, passwords: Passwords) -> list[str]:
+def _password_statements(verb: str, passwords: RolePasswords) -> list[str]:
     return [
         f"ALTER ROLE {SUPERUSER} PASSWORD '{passwords.superuser}'",
         f"{verb} {OWNER} LOGIN PASSWORD '{passwords.owner}'",
@@ -134,7 +134,9 @@ def _password_statements(verb: str, passwords: Passwords) -> list[str]:
     ]
 
 
-async def _execute(layout: Layout, account: Account, binaries: Binaries, data: Path, statements: Sequence[str]) -> None:
+async def _execute(
+    layout: ServerLayout, account: SystemUser, binaries: Binaries, data: Path, statements: Sequence[str]
+) -> None:
     """Run statements in single-user mode, one a line. Passwords go through the pipe, not through the arguments."""
     command: list[str | Path] = [binaries.postgres, "--single", *SINGLE_USER_OPTIONS, "-D", data, "postgres"]
     outcome = await run(account, command, directory=data, script="".join(f"{line};\n" for line in statements))

@@ -7,9 +7,9 @@ settings and the programs goes on the server's command line; an orphan with anot
 import hashlib
 from pathlib import Path
 
-from tidemill.store.embedded.account import Account
+from tidemill.store.embedded.account import SystemUser
 from tidemill.store.embedded.binaries import Binaries
-from tidemill.store.embedded.layout import PORT, Layout, write_file
+from tidemill.store.embedded.layout import PORT, ServerLayout, write_file
 
 FILE = "tidemill.conf"
 MARK = "tidemill.configuration="
@@ -55,13 +55,13 @@ SETTINGS = {
 }
 
 
-def write_configuration(layout: Layout, account: Account) -> None:
+def write_configuration(layout: ServerLayout, account: SystemUser) -> None:
     """Put our settings and access rules in place."""
     write_file(layout.data / FILE, _text(layout), account)
     write_file(layout.data / "pg_hba.conf", ACCESS, account)
 
 
-def server_arguments(layout: Layout, binaries: Binaries, socket_directory: Path) -> list[str | Path]:
+def server_arguments(layout: ServerLayout, binaries: Binaries, socket_directory: Path) -> list[str | Path]:
     """The command that starts the server."""
     return [
         binaries.postgres,
@@ -72,13 +72,13 @@ def server_arguments(layout: Layout, binaries: Binaries, socket_directory: Path)
     ]
 
 
-def mark(layout: Layout, binaries: Binaries) -> str:
+def mark(layout: ServerLayout, binaries: Binaries) -> str:
     """Equal for two servers only if they run the same programs with the same settings."""
     parts = (_text(layout), ACCESS, str(binaries.directory), binaries.version)
     return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()[:16]
 
 
-def _text(layout: Layout) -> str:
+def _text(layout: ServerLayout) -> str:
     settings = SETTINGS | {"cluster_name": layout.cluster_name}
     lines = [f"{name} = '{value}'" for name, value in settings.items()]
     return "\n".join(["# Written by Tidemill at every start.", "include = 'postgresql.conf'", *lines, ""])

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tidemill.core.faults import DatabaseFault
 from tidemill.host.private_files import sync_directory
-from tidemill.store.embedded.account import Account, give
+from tidemill.store.embedded.account import SystemUser, give
 
 PORT = 5432  # only part of the socket's name: there is no TCP
 SOCKET_NAME = f".s.PGSQL.{PORT}"
@@ -27,14 +27,14 @@ NOT_OURS = "We may not use {place}: run Tidemill as the user it belongs to, or c
 
 
 @dataclass(frozen=True)
-class Layout:
+class ServerLayout:
     """The names of things under `home/postgres`."""
 
     home: Path
     top: Path
 
     @classmethod
-    def of(cls, home: Path) -> "Layout":
+    def of(cls, home: Path) -> "ServerLayout":
         """The layout of a home, which need not exist yet. `home/postgres` may be a link to a larger disk."""
         home = home.resolve()
         return cls(home, (home / "postgres").resolve())
@@ -74,7 +74,7 @@ class Layout:
         return f"tidemill-{hashlib.sha256(os.fsencode(self.home)).hexdigest()[:12]}"
 
 
-def prepare(layout: Layout, account: Account) -> None:
+def prepare(layout: ServerLayout, account: SystemUser) -> None:
     """Make the directories. A home that is there already keeps its mode: whether it can be reached is asked later."""
     try:
         make_home(layout.home)
@@ -92,7 +92,7 @@ def prepare(layout: Layout, account: Account) -> None:
         raise DatabaseFault(f"{error.filename} is not a directory: move it away, it is in Tidemill's way.") from None
 
 
-def socket_directory(layout: Layout, account: Account) -> Path:
+def socket_directory(layout: ServerLayout, account: SystemUser) -> Path:
     """The directory of the socket: beside the data where the path is short and plain, else a short private one."""
     if _fits(layout.run):
         return layout.run
@@ -104,14 +104,14 @@ def socket_directory(layout: Layout, account: Account) -> Path:
     raise DatabaseFault(f"No short directory for the database's socket was found: set TMPDIR, or move {layout.home}.")
 
 
-def drop_socket_directory(layout: Layout, place: Path) -> None:
+def drop_socket_directory(layout: ServerLayout, place: Path) -> None:
     """Leave nothing behind in a public directory. One that is not empty is not ours to remove."""
     if place.name == layout.cluster_name:
         with suppress(OSError):
             place.rmdir()
 
 
-def write_file(path: Path, text: str, account: Account | None = None) -> None:
+def write_file(path: Path, text: str, account: SystemUser | None = None) -> None:
     """Replace a file at once, durably, readable by the account alone (or by us alone)."""
     fresh = path.with_name(path.name + ".new")
     fresh.unlink(missing_ok=True)
@@ -156,7 +156,7 @@ def _fits(place: Path) -> bool:
     return bool(PLAIN_PATH.fullmatch(path)) and len(path) <= SOCKET_PATH_MAX
 
 
-def _short_parents(account: Account) -> Iterator[Path]:
+def _short_parents(account: SystemUser) -> Iterator[Path]:
     """Root's server cannot enter root's own runtime directory, so root uses /run itself."""
     runtime = "/run" if account.lent else os.environ.get("XDG_RUNTIME_DIR", "")
     for name in (runtime, tempfile.gettempdir(), "/tmp"):  # noqa: S108 - the directory made in it is private
@@ -165,7 +165,7 @@ def _short_parents(account: Account) -> Iterator[Path]:
             yield place.resolve()
 
 
-def _claim(place: Path, account: Account) -> None:
+def _claim(place: Path, account: SystemUser) -> None:
     """Make the directory, or check that the one there is private and the server's own: the parent may be public."""
     with suppress(FileExistsError):
         place.mkdir(mode=0o700)

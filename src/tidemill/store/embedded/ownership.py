@@ -4,10 +4,10 @@ from pathlib import Path
 
 from tidemill.core.faults import AlreadyRunning
 from tidemill.host.locks import HeldLock, Holder, holder_pid, take_lock
-from tidemill.store.embedded.layout import Layout
+from tidemill.store.embedded.layout import ServerLayout
 
 
-async def take_ownership(layout: Layout) -> HeldLock:
+async def take_ownership(layout: ServerLayout) -> HeldLock:
     """Own the home, or refuse with the pid of the process that does."""
     taken = await take_lock(layout.lock)
     if isinstance(taken, Holder):
@@ -19,4 +19,4 @@ async def take_ownership(layout: Layout) -> HeldLock:
 
 def owner_pid(home: Path) -> int | None:
     """The pid of the live process that owns the home's server, if there is one and we may see it."""
-    return holder_pid(Layout.of(home).lock)
+    return holder_pid(ServerLayout.of(home).lock)

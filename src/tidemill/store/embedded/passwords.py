@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tidemill.core.faults import DatabaseFault
 from tidemill.store.address import DatabaseUrls, socket_url
-from tidemill.store.embedded.layout import PORT, Layout, write_file
+from tidemill.store.embedded.layout import PORT, ServerLayout, write_file
 
 SUPERUSER = "postgres"
 OWNER = "tidemill_owner"
@@ -20,7 +20,7 @@ DATABASE = "tidemill"
 
 
 @dataclass(frozen=True)
-class Passwords:
+class RolePasswords:
     """One for each role. Letters, digits, hyphens and underscores only, so that SQL needs no escapes."""
 
     superuser: str
@@ -28,20 +28,20 @@ class Passwords:
     program: str
 
 
-def new_passwords() -> Passwords:
+def new_passwords() -> RolePasswords:
     """Passwords nobody has seen."""
-    return Passwords(*(secrets.token_urlsafe(24) for _ in fields(Passwords)))
+    return RolePasswords(*(secrets.token_urlsafe(24) for _ in fields(RolePasswords)))
 
 
-def write_passwords(layout: Layout, passwords: Passwords) -> None:
+def write_passwords(layout: ServerLayout, passwords: RolePasswords) -> None:
     """Keep passwords where only we can read them."""
     write_file(layout.passwords, json.dumps(asdict(passwords)) + "\n")
 
 
-def read_passwords(layout: Layout) -> Passwords | None:
+def read_passwords(layout: ServerLayout) -> RolePasswords | None:
     """The passwords written down earlier, if there are any."""
     try:
-        return Passwords(**json.loads(layout.passwords.read_text(encoding="utf-8")))
+        return RolePasswords(**json.loads(layout.passwords.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
     except PermissionError:
@@ -52,7 +52,7 @@ def read_passwords(layout: Layout) -> Passwords | None:
         raise DatabaseFault(f"The file {layout.passwords} is damaged: remove it, and new ones are made.") from None
 
 
-def database_urls(passwords: Passwords, socket_directory: Path) -> DatabaseUrls:
+def database_urls(passwords: RolePasswords, socket_directory: Path) -> DatabaseUrls:
     """How the program and the owner reach the pool's database."""
     return DatabaseUrls(
         program=_url(socket_directory, PROGRAM, passwords.program, DATABASE),
@@ -60,7 +60,7 @@ def database_urls(passwords: Passwords, socket_directory: Path) -> DatabaseUrls:
     )
 
 
-def superuser_url(passwords: Passwords, socket_directory: Path) -> str:
+def superuser_url(passwords: RolePasswords, socket_directory: Path) -> str:
     """How the superuser reaches the maintenance database."""
     return _url(socket_directory, SUPERUSER, passwords.superuser, "postgres")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from tidemill.core.faults import DatabaseFault
-from tidemill.store.embedded.layout import SOCKET_NAME, Layout, drop_socket_directory
+from tidemill.store.embedded.layout import SOCKET_NAME, ServerLayout, drop_socket_directory
 
 PROGRAMS = ("postgres", "initdb")
 READY = "ready"
@@ -50,7 +50,7 @@ class Postmaster:
             return False
 
 
-def running_postmaster(layout: Layout) -> Postmaster | None:
+def running_postmaster(layout: ServerLayout) -> Postmaster | None:
     """The live server of this home, if its pid file leads to one."""
     try:
         lines = (layout.data / "postmaster.pid").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -71,7 +71,7 @@ def is_alive(process: psutil.Process) -> bool:
         return False
 
 
-async def shut_down(layout: Layout, steps: Steps = FAST, report: Callable[[str], None] = lambda _: None) -> bool:
+async def shut_down(layout: ServerLayout, steps: Steps = FAST, report: Callable[[str], None] = lambda _: None) -> bool:
     """End the server and all that is left of it. Answers whether there was anything to end."""
     postmaster = running_postmaster(layout)
     if postmaster:
@@ -89,7 +89,7 @@ async def clear_leftovers(directory: Path, cluster_name: str, steps: Steps = LEF
     return bool(leftovers)
 
 
-def remove_stale_files(layout: Layout, socket_directory: Path) -> None:
+def remove_stale_files(layout: ServerLayout, socket_directory: Path) -> None:
     """Remove the lock files of a dead server, which would stop a new one if their pid is in use again.
 
     Only for the owner of the home, and only after `shut_down` has shown that no process of this data is left.

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tidemill.core.faults import DatabaseFault, DiskFull
-from tidemill.store.embedded.layout import Layout
+from tidemill.store.embedded.layout import ServerLayout
 
 LINES_SHOWN = 6
 READ_MAX = 64 * 1024
@@ -23,7 +23,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 FULL_SENTENCES = tuple(os.strerror(number) for number in FULL)
 
 
-def failure(layout: Layout, what: str, said: str) -> DatabaseFault:
+def failure(layout: ServerLayout, what: str, said: str) -> DatabaseFault:
     """The fault for a program that failed: a full disk if that was it, else its last words."""
     if any(sentence in said for sentence in FULL_SENTENCES) or _room(layout.top) < ROOM_MIN:
         return disk_full(layout)
@@ -33,14 +33,14 @@ def failure(layout: Layout, what: str, said: str) -> DatabaseFault:
     return DatabaseFault("\n  ".join([f"{what}. Its last words:", *lines]))
 
 
-def disk_full(layout: Layout) -> DiskFull:
+def disk_full(layout: ServerLayout) -> DiskFull:
     """Where space is missing, and how much is left."""
     room_mib = _room(layout.top) / 1024**2
     return DiskFull(f"The disk that holds {layout.top} is full ({room_mib:.1f} MiB free): make space, then try again.")
 
 
 @contextmanager
-def file_faults(layout: Layout) -> Iterator[None]:
+def file_faults(layout: ServerLayout) -> Iterator[None]:
     """Errors of our own work on files become faults."""
     try:
         yield
@@ -55,7 +55,7 @@ def file_faults(layout: Layout) -> Iterator[None]:
         raise DatabaseFault(f"The database's files in {layout.top} cannot be used: {error}.") from error
 
 
-def server_words(layout: Layout, started_at: float) -> str:
+def server_words(layout: ServerLayout, started_at: float) -> str:
     """What a server started at that time has said."""
     words = _tail(layout.start_log)
     logs = [path for path in layout.log.glob("*.log") if path.stat().st_mtime >= started_at]
@@ -63,7 +63,7 @@ def server_words(layout: Layout, started_at: float) -> str:
     return words if newest is None else words + _tail(newest)
 
 
-def drop_old_logs(layout: Layout) -> None:
+def drop_old_logs(layout: ServerLayout) -> None:
     """The collector empties a weekday's log only if it runs through midnight; a server started weekly never does."""
     for path in layout.log.glob("*.log"):
         if time.time() - path.stat().st_mtime > LOG_KEPT_S:

@@ -18,13 +18,13 @@ import psutil
 from tidemill.core.faults import DatabaseFault
 from tidemill.host.locks import HeldLock
 from tidemill.store.address import DatabaseUrls
-from tidemill.store.embedded.account import Account, check_reach, launch, server_account
+from tidemill.store.embedded.account import SystemUser, check_reach, find_system_user, launch
 from tidemill.store.embedded.binaries import Binaries, find_binaries
 from tidemill.store.embedded.cluster import ensure_cluster
 from tidemill.store.embedded.configuration import MARK, mark, server_arguments, write_configuration
-from tidemill.store.embedded.layout import Layout, prepare, socket_directory
+from tidemill.store.embedded.layout import ServerLayout, prepare, socket_directory
 from tidemill.store.embedded.ownership import take_ownership
-from tidemill.store.embedded.passwords import Passwords, database_urls, superuser_url
+from tidemill.store.embedded.passwords import RolePasswords, database_urls, superuser_url
 from tidemill.store.embedded.processes import (
     FAST,
     IMMEDIATE,
@@ -55,16 +55,16 @@ class EmbeddedServer:
     def __init__(
         self, home: Path, *, server_user: str = "tidemill", report: Callable[[str], None] = lambda _: None
     ) -> None:
-        self._layout = Layout.of(home)
+        self._layout = ServerLayout.of(home)
         self._server_user = server_user
         self._report = report
         self._changing = asyncio.Lock()
         self._ownership: HeldLock | None = None
         self._child: subprocess.Popen[bytes] | None = None
 
-    _account: Account
+    _account: SystemUser
     _binaries: Binaries
-    _passwords: Passwords
+    _passwords: RolePasswords
     _process: psutil.Process
     _socket_directory: Path
     _started_at: float
@@ -73,7 +73,7 @@ class EmbeddedServer:
         """Own the home and bring its server up, making the cluster first if there is none."""
         assert self._ownership is None, "a server is started once"
         with file_faults(self._layout):
-            self._account = server_account(self._server_user, self._report)
+            self._account = find_system_user(self._server_user, self._report)
             prepare(self._layout, self._account)
             await check_reach(self._account, self._layout.top)
             self._ownership = await take_ownership(self._layout)
@@ -221,7 +221,7 @@ class EmbeddedServer:
 
 async def stop_orphan(home: Path, report: Callable[[str], None] = lambda _: None) -> bool:
     """Stop a server whose owner is gone. Answers whether there was one; raises AlreadyRunning if the owner lives."""
-    layout = Layout.of(home)
+    layout = ServerLayout.of(home)
     if not layout.data.is_dir():
         return False
     with file_faults(layout):

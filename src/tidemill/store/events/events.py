@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import asyncpg
 
 from tidemill.core.clock import Instant
-from tidemill.core.events.log import LOG_START, Cursor, Event, Recorded
+from tidemill.core.events.log import LOG_START, Cursor, Event, RecordedEvent
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
 from tidemill.store.database import Database, faults
@@ -37,7 +37,7 @@ async def append(transaction: Connection, events: Sequence[Event], ids: Ids, now
     transaction.mark_appended(account for event in events for account in event.accounts)
 
 
-async def read(connection: Connection, after: Cursor, limit: int) -> Sequence[Recorded]:
+async def read(connection: Connection, after: Cursor, limit: int) -> Sequence[RecordedEvent]:
     """The next events behind a cursor. An empty answer means: nothing more yet."""
     rows = await _READ.rows(
         connection, generation=after.generation, transaction=after.transaction, number=after.number, limit=limit
@@ -83,8 +83,8 @@ async def listen(database: Database, woken: Callable[[], None], retry_s: float) 
             connection.terminate()
 
 
-def recorded(row: asyncpg.Record) -> Recorded:
-    return Recorded(
+def recorded(row: asyncpg.Record) -> RecordedEvent:
+    return RecordedEvent(
         cursor=Cursor(row["generation"], row["transaction"], row["number"]),
         id=row["id"],
         at=row["at"],

@@ -7,17 +7,17 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from tidemill.core.events.trail import Head
-from tidemill.core.events.trail_lines import head_line, head_of
+from tidemill.core.events.trail import TrailTip
+from tidemill.core.events.trail_lines import tip_line, tip_of
 from tidemill.core.faults import Fault
 
 NAME = "audit-heads.txt"
 _LINE_MOST = 200
 
 
-def add_head(home: Path, head: Head) -> bool:
+def add_tip(home: Path, head: TrailTip) -> bool:
     """Append a head unless it is the last one there. Answers whether it was appended."""
-    file, line = home / NAME, head_line(head)
+    file, line = home / NAME, tip_line(head)
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:
@@ -34,9 +34,9 @@ def add_head(home: Path, head: Head) -> bool:
         raise Fault(f"The head of the audit trail cannot be written to {file}: {error.strerror or error}.") from error
 
 
-def read_heads(lines: Iterable[str]) -> tuple[list[Head], int]:
+def read_tips(lines: Iterable[str]) -> tuple[list[TrailTip], int]:
     """The heads, and how many lines are none."""
-    found = [head_of(line) for line in lines if line.strip()]
+    found = [tip_of(line) for line in lines if line.strip()]
     heads = [head for head in found if head is not None]
     return heads, len(found) - len(heads)
 

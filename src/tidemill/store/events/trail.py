@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Sequence
 import asyncpg
 
 from tidemill.core.clock import Instant
-from tidemill.core.events.log import LOG_START, Cursor, HeadPublished
-from tidemill.core.events.trail import NO_ACTS, Act, Damage, Flaw, Head, chained
+from tidemill.core.events.log import LOG_START, Cursor, TrailTipPublished
+from tidemill.core.events.trail import NO_ACTS, Act, Damage, Flaw, TrailTip, chain_events
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
 from tidemill.store.database import Database
@@ -46,7 +46,7 @@ async def continue_trail(database: Database, limit: int) -> int:
         rows = await _WAITING.rows(
             transaction, generation=after.generation, transaction=after.transaction, number=after.number, limit=limit
         )
-        acts = chained(last.head if last else NO_ACTS, map(events.recorded, rows))
+        acts = chain_events(last.head if last else NO_ACTS, map(events.recorded, rows))
         if acts:
             await _append(transaction, acts)
         return len(acts)
@@ -57,26 +57,26 @@ async def last_act(connection: Connection) -> Act | None:
     return _act(row) if row else None
 
 
-async def head(connection: Connection) -> Head:
+async def tip(connection: Connection) -> TrailTip:
     """Where the trail ends now."""
     last = await last_act(connection)
     return last.head if last else NO_ACTS
 
 
-async def publish_head(transaction: Connection, ids: Ids, now: Instant) -> Head:
+async def publish_tip(transaction: Connection, ids: Ids, now: Instant) -> TrailTip:
     """Tell everybody the head of the trail, unless they were told of it already. Answers it."""
-    current = await head(transaction)
+    current = await tip(transaction)
     told = await _LAST_PUBLISHED.row(transaction)
     if current.at is not None and not (told and told["sha256"] == current.sha256.hex()):
-        published = HeadPublished(current.number, current.sha256.hex(), current.at)
+        published = TrailTipPublished(current.number, current.sha256.hex(), current.at)
         await events.append(transaction, [published], ids, now)
     return current
 
 
-async def published_heads(connection: Connection) -> Sequence[Head]:
+async def published_tips(connection: Connection) -> Sequence[TrailTip]:
     """Every head that the log of events tells of."""
     rows = await _PUBLISHED.rows(connection)
-    return [Head(row["number"], bytes.fromhex(row["sha256"]), Instant(row["at_us"])) for row in rows]
+    return [TrailTip(row["number"], bytes.fromhex(row["sha256"]), Instant(row["at_us"])) for row in rows]
 
 
 async def acts(connection: Connection, after: int | None = None, until: int = NUMBER_MAX) -> AsyncIterator[Act]:

@@ -10,16 +10,16 @@ from tidemill.core.jobs.job import JobHappening
 from tidemill.store.artefacts import artefact_grants
 from tidemill.store.database import Database
 from tidemill.store.jobs import job_closures, leases, outcomes
-from tidemill.store.jobs.outcomes import Applied, Terms
+from tidemill.store.jobs.outcomes import BatchOutcome, WorkTerms
 from tidemill.store.query import Query
 
 _OVERDUE = Query("jobs/job/overdue")
 
 
-async def give_up(database: Database, limit: int, terms: Terms, ids: Ids, now: Instant) -> Applied | None:
+async def give_up(database: Database, limit: int, terms: WorkTerms, ids: Ids, now: Instant) -> BatchOutcome | None:
     """Give up attempts that came to nothing; their tasks wait for another node. Who is late may still deliver first."""
     async with database.connection() as connection:
-        said = await leases.given_up(connection, limit)
+        said = await leases.lost_attempts(connection, limit)
     if not said:
         return None
     async with database.transaction() as transaction:
@@ -38,7 +38,7 @@ async def close_jobs(database: Database, limit: int, now: Instant) -> int:
     return closed
 
 
-async def sweep(database: Database, limit: int, terms: Terms, ids: Ids, now: Instant) -> Applied:
+async def sweep(database: Database, limit: int, terms: WorkTerms, ids: Ids, now: Instant) -> BatchOutcome:
     """End what closing jobs have left open, and take their nodes' grants back."""
     async with database.transaction() as transaction:
         applied = await job_closures.sweep(transaction, limit, terms.plan, ids, now)

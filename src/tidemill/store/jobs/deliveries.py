@@ -15,14 +15,14 @@ import asyncpg
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
 from tidemill.core.jobs.attempt import Happening
-from tidemill.core.jobs.receipts import Outcome, Receipt
-from tidemill.core.jobs.task import Crash, Patience, is_own_fault
-from tidemill.core.trust.checks.plausibility import Times, is_doubtful
-from tidemill.core.trust.checks.receipt_checks import Judged, at_fault, judged_at_once, used_ms
+from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
+from tidemill.core.jobs.task import Crash, RetryLimits, is_own_fault
+from tidemill.core.trust.checks.plausibility import AttemptTimes, is_doubtful
+from tidemill.core.trust.checks.receipt_checks import ReceiptJudgement, at_fault, judged_at_once, used_ms
 from tidemill.store.jobs import outcomes
-from tidemill.store.jobs.late_results import Late, LateReceipt
+from tidemill.store.jobs.late_results import LateReceipt, LateReceipts
 from tidemill.store.jobs.late_results import take as take_late
-from tidemill.store.jobs.outcomes import Applied, Leases, Said, Terms
+from tidemill.store.jobs.outcomes import AttemptHappening, BatchOutcome, Leases, WorkTerms
 from tidemill.store.query import Connection, Query
 from tidemill.store.settlement.rewards import Unpayable
 
@@ -41,7 +41,7 @@ class Signer:
 
 
 @dataclass(frozen=True, slots=True)
-class Delivered:
+class SignedReceipts:
     """A batch of receipts whose signature is the node's."""
 
     node_id: UUID
@@ -58,12 +58,12 @@ async def signers(connection: Connection, node_ids: Sequence[UUID]) -> Mapping[U
 
 async def apply(
     transaction: Connection,
-    delivered: Sequence[Delivered],
-    others: Iterable[Said],
-    terms: Terms,
+    delivered: Sequence[SignedReceipts],
+    others: Iterable[AttemptHappening],
+    terms: WorkTerms,
     ids: Ids,
     now: Instant,
-) -> Applied:
+) -> BatchOutcome:
     """Take receipts, and what else nodes say of their attempts; the first that is said of an attempt counts."""
     others = list(others)
     claimed = {(receipt.attempt_id, receipt.node_id) for batch in delivered for receipt in batch.receipts}
@@ -87,7 +87,7 @@ async def apply(
     return await _settled(transaction, holding, leases, terms, ids, now)
 
 
-def _wanted(late: Late, said: Iterable[Said], leases: Leases) -> Late:
+def _wanted(late: LateReceipts, said: Iterable[AttemptHappening], leases: Leases) -> LateReceipts:
     """Late receipts whose tasks nobody delivers at this very moment. Whoever else is at a task loses it to them."""
     delivered = {leases[one.attempt_id]["task_id"] for one in said if Happening.DELIVERED in one.happenings}
     return {attempt_id: one for attempt_id, one in late.items() if one[0].task_id not in delivered}
@@ -100,10 +100,10 @@ def _holds(leases: Leases, attempt_id: UUID, node_id: UUID, token: int) -> bool:
 
 
 async def _crashes(
-    transaction: Connection, delivered: Sequence[Delivered], leases: Leases
+    transaction: Connection, delivered: Sequence[SignedReceipts], leases: Leases
 ) -> Mapping[UUID, Sequence[Crash]]:
     """Earlier failures of tasks that have failed again."""
-    failed = {one.attempt_id for batch in delivered for one in batch.receipts if one.outcome is Outcome.FAILED}
+    failed = {one.attempt_id for batch in delivered for one in batch.receipts if one.outcome is AttemptOutcome.FAILED}
     again = {leases[one]["task_id"] for one in failed if one in leases and leases[one]["failures"]}
     crashes: dict[UUID, list[Crash]] = defaultdict(list)
     for row in await _CRASHES.rows(transaction, task_ids=sorted(again)) if again else ():
@@ -116,20 +116,20 @@ def _judged(
     lease: asyncpg.Record,
     house: bool,
     crashes: Mapping[UUID, Sequence[Crash]],
-    patience: Patience,
+    patience: RetryLimits,
     now: Instant,
-) -> Judged:
-    expected, times = lease["expected"], Times(lease["offered_at"], now)
+) -> ReceiptJudgement:
+    expected, times = lease["expected"], AttemptTimes(lease["offered_at"], now)
     doubtful = expected is not None and is_doubtful(receipt, times, lease["quoted_ms"])
     judged = judged_at_once(receipt, expected, house=house, private=lease["private"], is_doubtful=doubtful)
-    if receipt.outcome is Outcome.FAILED and (earlier := crashes.get(receipt.task_id)):
+    if receipt.outcome is AttemptOutcome.FAILED and (earlier := crashes.get(receipt.task_id)):
         is_at_fault = is_own_fault(Crash(lease["owner_id"], judged.reason), earlier, patience)
         return at_fault(judged.reason) if is_at_fault else judged
     return judged
 
 
-def _said(receipt: Receipt, judged: Judged, batch_id: UUID, place: int) -> Said:
-    return Said(
+def _said(receipt: Receipt, judged: ReceiptJudgement, batch_id: UUID, place: int) -> AttemptHappening:
+    return AttemptHappening(
         receipt.attempt_id,
         receipt.lease,
         receipt.node_id,
@@ -143,7 +143,7 @@ def _said(receipt: Receipt, judged: Judged, batch_id: UUID, place: int) -> Said:
 
 
 async def _keep(
-    transaction: Connection, kept: Sequence[tuple[UUID, Delivered]], named: set[UUID | None], now: Instant
+    transaction: Connection, kept: Sequence[tuple[UUID, SignedReceipts]], named: set[UUID | None], now: Instant
 ) -> None:
     """Only batches that an attempt names: a node cannot fill the disk with receipts of nothing."""
     batches = [(batch_id, batch) for batch_id, batch in kept if batch_id in named]
@@ -159,8 +159,8 @@ async def _keep(
 
 
 async def _settled(
-    transaction: Connection, said: Sequence[Said], leases: Leases, terms: Terms, ids: Ids, now: Instant
-) -> Applied:
+    transaction: Connection, said: Sequence[AttemptHappening], leases: Leases, terms: WorkTerms, ids: Ids, now: Instant
+) -> BatchOutcome:
     try:
         async with transaction.transaction():
             return await outcomes.settle(transaction, said, leases, terms, ids, now)
@@ -169,6 +169,6 @@ async def _settled(
         return await outcomes.settle(transaction, waiting, leases, terms, ids, now)
 
 
-def _undecided(one: Said) -> Said:
+def _undecided(one: AttemptHappening) -> AttemptHappening:
     is_right = Happening.PASSED in one.happenings
     return one._replace(happenings=(Happening.DELIVERED,), verdict="", reason="") if is_right else one

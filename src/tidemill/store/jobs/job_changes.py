@@ -33,7 +33,7 @@ FORGOTTEN_US = 7 * DAY
 
 
 @dataclass(frozen=True)
-class More:
+class JobExtension:
     """What is added to a job: time, or a budget that takes the place of the old one.
 
     Its money must be held for `margin_us` behind the new deadline.
@@ -45,7 +45,7 @@ class More:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class UnconfirmedJob:
     """A job that somebody wants to confirm, as it was sent and quoted."""
 
     account_id: UUID
@@ -66,13 +66,13 @@ async def room_for_another(transaction: Connection, account_id: UUID, most: int,
     return JobRefusal.TOO_MANY_UNCONFIRMED if row and row["unconfirmed"] >= most else None
 
 
-async def wanted(transaction: Connection, job_id: UUID, owner: UUID | None) -> Wanted | JobRefusal:
+async def unconfirmed_job(transaction: Connection, job_id: UUID, owner: UUID | None) -> UnconfirmedJob | JobRefusal:
     """A job for its owner, locked until the transaction ends."""
     row = await _owned(transaction, job_id, owner)
     if isinstance(row, JobRefusal):
         return row
     names = ("account_id", "asked", "quote", "quote_expires_at", "budget_uc")
-    return Wanted(state=JobState(row["state"]), **{name: row[name] for name in names})
+    return UnconfirmedJob(state=JobState(row["state"]), **{name: row[name] for name in names})
 
 
 async def call_off(
@@ -94,7 +94,7 @@ async def call_off(
 
 
 async def extend(
-    transaction: Connection, job_id: UUID, owner: UUID | None, more: More, ids: Ids, now: Instant
+    transaction: Connection, job_id: UUID, owner: UUID | None, more: JobExtension, ids: Ids, now: Instant
 ) -> JobRefusal | None:
     """More time for a confirmed job, as far as its money is held, or a larger budget before it is confirmed."""
     row = await _owned(transaction, job_id, owner)
@@ -119,7 +119,7 @@ async def _owned(transaction: Connection, job_id: UUID, owner: UUID | None) -> a
     return row if row is not None and owner in (None, row["account_id"]) else JobRefusal.UNKNOWN_JOB
 
 
-def _refused(row: asyncpg.Record, more: More) -> JobRefusal | None:
+def _refused(row: asyncpg.Record, more: JobExtension) -> JobRefusal | None:
     state = JobState(row["state"])
     if state in ENDED or row["closing"] is not None:
         return JobRefusal.JOB_OVER

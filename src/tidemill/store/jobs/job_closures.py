@@ -15,10 +15,10 @@ from tidemill.core.jobs import task as tasks
 from tidemill.core.jobs.attempt import AttemptState, Happening, after
 from tidemill.core.jobs.job import JobHappening
 from tidemill.core.jobs.refusals import JobRefusal
-from tidemill.core.jobs.task import Effect, Step, TaskState
-from tidemill.core.settlement.rewards import MarketPlan
+from tidemill.core.jobs.task import TaskEffect, TaskState, TaskStep
+from tidemill.core.settlement.rewards import RewardPlan
 from tidemill.store.jobs import jobs, leases, outcomes
-from tidemill.store.jobs.outcomes import Applied, Moved, Said
+from tidemill.store.jobs.outcomes import AttemptHappening, BatchOutcome, LeaseChange
 from tidemill.store.jobs.task_ends import TaskEnd
 from tidemill.store.jobs.tasks import find_by_key
 from tidemill.store.query import Connection, Query
@@ -42,7 +42,7 @@ async def close(transaction: Connection, job_id: UUID, why: JobHappening) -> Job
     return None
 
 
-async def sweep(transaction: Connection, limit: int, plan: MarketPlan, ids: Ids, now: Instant) -> Applied:
+async def sweep(transaction: Connection, limit: int, plan: RewardPlan, ids: Ids, now: Instant) -> BatchOutcome:
     """End what jobs that are closing have left open, and have nodes told that they are to stop."""
     moved = [_called_off(row) for row in await _LEASES.rows(transaction, limit=limit)]
     waiting = await _TASKS.rows(transaction, limit=limit)
@@ -53,10 +53,10 @@ async def sweep(transaction: Connection, limit: int, plan: MarketPlan, ids: Ids,
     return await outcomes.write(transaction, moved, ends, plan, ids, now)
 
 
-def _called_off(row: asyncpg.Record) -> Moved:
+def _called_off(row: asyncpg.Record) -> LeaseChange:
     cancelled = tasks.cancel(outcomes.life_of(row))
     state = after(AttemptState(row["state"]), Happening.CALLED_OFF)
     assert cancelled, "what has not delivered can be cancelled"
     assert state, "and is at work"
-    said = Said(row["attempt_id"], row["tries"], row["node_id"], (Happening.CALLED_OFF,), _WANTED_NO_MORE)
-    return Moved(said, row, Step(cancelled[0], state, (Effect.GIVE_BACK,)))
+    said = AttemptHappening(row["attempt_id"], row["tries"], row["node_id"], (Happening.CALLED_OFF,), _WANTED_NO_MORE)
+    return LeaseChange(said, row, TaskStep(cancelled[0], state, (TaskEffect.GIVE_BACK,)))

@@ -59,7 +59,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Used:
+class AttemptUse:
     """What an attempt of a job uses or used: which node, for how long, and what it was paid."""
 
     attempt_id: UUID
@@ -77,7 +77,7 @@ class Used:
 
 
 @dataclass(frozen=True)
-class Result:
+class TaskResult:
     """What came of a task: a receipt where it was completed, and the artefact where its result is one."""
 
     task_id: UUID
@@ -96,7 +96,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Printed:
+class OutputPiece:
     """A piece of what an attempt printed."""
 
     cursor: Cursor
@@ -108,7 +108,7 @@ class Printed:
 
 
 @dataclass(frozen=True)
-class Queue:
+class QueueState:
     """What waits for nodes and what nodes have, all customers together; `waiting` by rank, 0 is served first."""
 
     waiting: Mapping[int, int]
@@ -130,18 +130,20 @@ async def listed(
     return [_job(row) for row in rows]
 
 
-async def used(connection: Connection, job_id: UUID, after_id: UUID | None, limit: int) -> Sequence[Used]:
+async def attempt_uses(connection: Connection, job_id: UUID, after_id: UUID | None, limit: int) -> Sequence[AttemptUse]:
     """Attempts of a job, at work or over, in the order in which they were made."""
     rows = await _USED.rows(connection, job_id=job_id, after=after_id, limit=limit)
     return [_used(row) for row in rows]
 
 
-async def results(connection: Connection, job_id: UUID, after: int, limit: int) -> Sequence[Result]:
+async def results(connection: Connection, job_id: UUID, after: int, limit: int) -> Sequence[TaskResult]:
     """What came of the tasks behind a number, in their order."""
     return [_result(row) for row in await _RESULTS.rows(connection, job_id=job_id, after=after, limit=limit)]
 
 
-async def printed(connection: Connection, job_id: UUID, after: Cursor | None, limit: int) -> Sequence[Printed]:
+async def output_pieces(
+    connection: Connection, job_id: UUID, after: Cursor | None, limit: int
+) -> Sequence[OutputPiece]:
     """What a job's attempts printed, behind a cursor. An empty answer means: nothing more yet."""
     start = after or LOG_START
     rows = await _LOG.rows(
@@ -155,28 +157,28 @@ async def printed(connection: Connection, job_id: UUID, after: Cursor | None, li
     return [_printed(row) for row in rows]
 
 
-async def queue(connection: Connection) -> Queue:
+async def queue_state(connection: Connection) -> QueueState:
     """How long the queue is."""
     row = await _QUEUE.row(connection)
     assert row
     waiting = {rank: row[name] for rank, name in enumerate(("high", "normal", "low"))}
-    return Queue(waiting, row["placed"], row["jobs"], row["oldest_at"])
+    return QueueState(waiting, row["placed"], row["jobs"], row["oldest_at"])
 
 
-def _used(row: asyncpg.Record) -> Used:
+def _used(row: asyncpg.Record) -> AttemptUse:
     audit = row["audit"]
     shown = {name: value for name, value in row.items() if name != "audit"}
-    return Used(**{**shown, "reason": _AUDITS[audit]}) if audit else Used(**shown)
+    return AttemptUse(**{**shown, "reason": _AUDITS[audit]}) if audit else AttemptUse(**shown)
 
 
 def _job(row: asyncpg.Record) -> Job:
     return Job(**{**row, "state": JobState(row["state"])})
 
 
-def _result(row: asyncpg.Record) -> Result:
+def _result(row: asyncpg.Record) -> TaskResult:
     fields = dict(row)
     sent, place = fields.pop("body"), fields.pop("place")
-    return Result(**fields, receipt=None if sent is None else _receipt(sent, place))
+    return TaskResult(**fields, receipt=None if sent is None else _receipt(sent, place))
 
 
 def _receipt(sent: bytes, place: int) -> Receipt:
@@ -185,6 +187,6 @@ def _receipt(sent: bytes, place: int) -> Receipt:
     return read
 
 
-def _printed(row: asyncpg.Record) -> Printed:
+def _printed(row: asyncpg.Record) -> OutputPiece:
     cursor = Cursor(row["generation"], row["transaction"], row["number"])
-    return Printed(cursor, row["task"], row["attempt_id"], row["stream"], row["text"], row["at"])
+    return OutputPiece(cursor, row["task"], row["attempt_id"], row["stream"], row["text"], row["at"])

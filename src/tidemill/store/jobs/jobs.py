@@ -10,7 +10,7 @@ import asyncpg
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
 from tidemill.core.jobs import job as lives
-from tidemill.core.jobs.job import Closing, Ends, JobEffect, JobHappening, JobLife, JobState
+from tidemill.core.jobs.job import ClosingReason, EndCounts, JobEffect, JobHappening, JobLife, JobState
 from tidemill.core.jobs.refusals import JobRefusal
 from tidemill.core.ledger import AccountKind, Hold, LedgerAccount, PostingRefusal
 from tidemill.store.jobs import tasks
@@ -36,7 +36,7 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Plan:
+class JobPlan:
     """What a confirmed job is made of: its tasks, what is held for them, how urgent they are, and until when."""
 
     tasks: Sequence[NewTask]
@@ -64,7 +64,7 @@ async def set_quote(transaction: Connection, job_id: UUID, quote: Mapping[str, A
 
 
 async def confirm(
-    transaction: Connection, job_id: UUID, plan: Plan, ids: Ids, now: Instant
+    transaction: Connection, job_id: UUID, plan: JobPlan, ids: Ids, now: Instant
 ) -> JobRefusal | PostingRefusal | None:
     """Hold the money and make the tasks, or say why not; then nothing has changed."""
     row = await locked(transaction, job_id)
@@ -96,6 +96,6 @@ async def locked(transaction: Connection, job_id: UUID) -> asyncpg.Record | None
 
 def life_of(row: asyncpg.Record) -> JobLife:
     """Where a job is, from its row."""
-    ends = Ends(row["completed"], row["failed"], row["cancelled"])
-    closing = None if row["closing"] is None else Closing(row["closing"])
+    ends = EndCounts(row["completed"], row["failed"], row["cancelled"])
+    closing = None if row["closing"] is None else ClosingReason(row["closing"])
     return JobLife(JobState(row["state"]), row["tasks"], ends, closing)

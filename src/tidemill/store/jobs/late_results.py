@@ -13,12 +13,12 @@ import asyncpg
 from tidemill.core.clock import Instant
 from tidemill.core.jobs import task as tasks
 from tidemill.core.jobs.attempt import AttemptState, Happening
-from tidemill.core.jobs.receipts import Outcome, Receipt
-from tidemill.core.jobs.task import Attempt, Patience, TaskLife, TaskState
+from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
+from tidemill.core.jobs.task import Attempt, RetryLimits, TaskLife, TaskState
 from tidemill.store.arrays import uuid_array
 from tidemill.store.artefacts import artefact_grants
 from tidemill.store.jobs import leases, outcomes
-from tidemill.store.jobs.outcomes import Said
+from tidemill.store.jobs.outcomes import AttemptHappening
 from tidemill.store.query import Connection, Query
 
 _FIND = Query("jobs/late/find")
@@ -29,16 +29,16 @@ _RESUME = Query("jobs/late/resume")
 LateReceipt: TypeAlias = tuple[Receipt, UUID, int]
 """A receipt with its batch and its place there."""
 
-Late: TypeAlias = Mapping[UUID, LateReceipt]
+LateReceipts: TypeAlias = Mapping[UUID, LateReceipt]
 """By attempt."""
 
 RANKS = (0, 1, 2)
 _OVERTAKEN = "Another node delivered this task after all."
 
 
-async def take(transaction: Connection, late: Late, patience: Patience, now: Instant) -> Mapping[UUID, UUID]:
+async def take(transaction: Connection, late: LateReceipts, patience: RetryLimits, now: Instant) -> Mapping[UUID, UUID]:
     """Take late receipts where they are still wanted. Answers the tasks that they have now, each with its batch."""
-    done = {attempt_id for attempt_id, (receipt, _, _) in late.items() if receipt.outcome is Outcome.DONE}
+    done = {attempt_id for attempt_id, (receipt, _, _) in late.items() if receipt.outcome is AttemptOutcome.DONE}
     rows = await _FIND.rows(transaction, attempt_ids=uuid_array(sorted(done))) if done else []
     wanted = {row["task_id"]: row for row in rows if _is_of(row, late[row["attempt_id"]][0])}
     if not wanted:
@@ -76,7 +76,8 @@ async def _overtake(transaction: Connection, holders: Sequence[asyncpg.Record], 
     if not holders:
         return
     said = [
-        Said(row["attempt_id"], row["tries"], row["node_id"], (Happening.CALLED_OFF,), _OVERTAKEN) for row in holders
+        AttemptHappening(row["attempt_id"], row["tries"], row["node_id"], (Happening.CALLED_OFF,), _OVERTAKEN)
+        for row in holders
     ]
     await leases.call_off(transaction, said, _OVERTAKEN, now)
     await outcomes.cancel(transaction, said, now)
@@ -86,7 +87,7 @@ async def _overtake(transaction: Connection, holders: Sequence[asyncpg.Record], 
 async def _resume(
     transaction: Connection,
     taken: Sequence[tuple[asyncpg.Record, asyncpg.Record]],
-    late: Late,
+    late: LateReceipts,
     now: Instant,
 ) -> None:
     given_up = [row for row, _ in taken]

@@ -10,7 +10,7 @@ import asyncpg
 from tidemill.core.clock import Instant
 from tidemill.core.jobs.attempt import Happening
 from tidemill.store.arrays import bigint_array, uuid_array
-from tidemill.store.jobs.outcomes import Said
+from tidemill.store.jobs.outcomes import AttemptHappening
 from tidemill.store.jobs.tasks import find_by_key
 from tidemill.store.query import Connection, Query
 
@@ -29,7 +29,7 @@ LATE = "The deadline passed before the node delivered."
 LOST = "The node is offline."
 
 
-class Numbered(NamedTuple):
+class AttemptNumber(NamedTuple):
     """An attempt that its node is offered. Numbers are given in the order of placing."""
 
     number: int
@@ -37,7 +37,7 @@ class Numbered(NamedTuple):
     node_id: UUID
 
 
-class Offered(NamedTuple):
+class AttemptAssignment(NamedTuple):
     """What a node is offered."""
 
     number: int
@@ -50,7 +50,7 @@ class Offered(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class CalledOff:
+class CallOff:
     """An attempt that its node is to stop."""
 
     attempt_id: UUID
@@ -59,7 +59,7 @@ class CalledOff:
     reason: str
 
 
-async def given_up(connection: Connection, limit: int) -> list[Said]:
+async def lost_attempts(connection: Connection, limit: int) -> list[AttemptHappening]:
     """Attempts that came to nothing: their nodes are lost, or late. To be applied as what happened to them."""
     lost = [_said(row, Happening.NODE_LOST, LOST) for row in await _LOST.rows(connection, limit=limit)]
     known = {one.attempt_id for one in lost}
@@ -67,21 +67,21 @@ async def given_up(connection: Connection, limit: int) -> list[Said]:
     return [*lost, *(one for one in late if one.attempt_id not in known)]
 
 
-async def behind(connection: Connection, after: int, limit: int) -> list[Numbered]:
+async def placed_behind(connection: Connection, after: int, limit: int) -> list[AttemptNumber]:
     """What was placed behind a number, in its order."""
-    return [Numbered(*row) for row in await _BEHIND.rows(connection, after=after, limit=limit)]
+    return [AttemptNumber(*row) for row in await _BEHIND.rows(connection, after=after, limit=limit)]
 
 
-async def of_nodes(transaction: Connection, node_ids: Sequence[UUID]) -> list[Numbered]:
+async def of_nodes(transaction: Connection, node_ids: Sequence[UUID]) -> list[AttemptNumber]:
     """All that nodes hold and have not delivered."""
     await find_by_key(transaction)
-    return [Numbered(*row) for row in await _OF_NODES.rows(transaction, node_ids=uuid_array(node_ids))]
+    return [AttemptNumber(*row) for row in await _OF_NODES.rows(transaction, node_ids=uuid_array(node_ids))]
 
 
-async def offers(transaction: Connection, attempt_ids: Sequence[UUID]) -> list[Offered]:
+async def assignments(transaction: Connection, attempt_ids: Sequence[UUID]) -> list[AttemptAssignment]:
     """What nodes are told of these attempts, as far as they are still theirs, in the order of placing."""
     await find_by_key(transaction)
-    return [Offered(*row) for row in await _OFFERS.rows(transaction, attempt_ids=uuid_array(attempt_ids))]
+    return [AttemptAssignment(*row) for row in await _OFFERS.rows(transaction, attempt_ids=uuid_array(attempt_ids))]
 
 
 async def at_work(connection: Connection) -> set[bytes]:
@@ -99,7 +99,7 @@ async def reserved(transaction: Connection, attempt_ids: Sequence[bytes]) -> lis
     return [(row["attempt_id"], row["node_id"], row["body"], row["account_id"]) for row in rows]
 
 
-async def call_off(connection: Connection, attempts: Sequence[Said], reason: str, now: Instant) -> None:
+async def call_off(connection: Connection, attempts: Sequence[AttemptHappening], reason: str, now: Instant) -> None:
     """Have nodes told that they are to stop."""
     if attempts:
         await _CALL_OFF.run(
@@ -112,9 +112,9 @@ async def call_off(connection: Connection, attempts: Sequence[Said], reason: str
         )
 
 
-async def called_off(connection: Connection, process_id: UUID) -> list[CalledOff]:
+async def take_call_offs(connection: Connection, process_id: UUID) -> list[CallOff]:
     """What the nodes of a process are to stop; told once."""
-    return [CalledOff(**row) for row in await _CALLED_OFF.rows(connection, process_id=process_id)]
+    return [CallOff(**row) for row in await _CALLED_OFF.rows(connection, process_id=process_id)]
 
 
 async def forget(connection: Connection, until: Instant) -> None:
@@ -122,5 +122,5 @@ async def forget(connection: Connection, until: Instant) -> None:
     await _FORGET.run(connection, until=until)
 
 
-def _said(row: asyncpg.Record, happening: Happening, reason: str) -> Said:
-    return Said(row["attempt_id"], row["tries"], row["node_id"], (happening,), reason)
+def _said(row: asyncpg.Record, happening: Happening, reason: str) -> AttemptHappening:
+    return AttemptHappening(row["attempt_id"], row["tries"], row["node_id"], (happening,), reason)

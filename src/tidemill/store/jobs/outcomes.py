@@ -22,9 +22,9 @@ from tidemill.core.jobs import task as tasks
 from tidemill.core.jobs.attempt import OVER, AttemptState, Happening
 from tidemill.core.jobs.events import JobEnded
 from tidemill.core.jobs.job import JobState
-from tidemill.core.jobs.task import ENDED, Attempt, Blame, Effect, Patience, Step, TaskLife, TaskState
+from tidemill.core.jobs.task import ENDED, Attempt, Blame, RetryLimits, TaskEffect, TaskLife, TaskState, TaskStep
 from tidemill.core.jobs.task_events import AttemptsPaid, TasksEnded
-from tidemill.core.settlement.rewards import Due, MarketPlan, due
+from tidemill.core.settlement.rewards import AttemptPay, RewardPlan, attempt_pay
 from tidemill.store.arrays import bigint_array, text_array, uuid_array
 from tidemill.store.events import events
 from tidemill.store.jobs import task_ends
@@ -32,7 +32,7 @@ from tidemill.store.jobs.task_ends import JobEnd, TaskEnd
 from tidemill.store.jobs.tasks import find_by_key
 from tidemill.store.query import Connection, Query
 from tidemill.store.settlement import rewards
-from tidemill.store.settlement.rewards import Passed
+from tidemill.store.settlement.rewards import PassedAttempt
 
 _LOCK = Query("jobs/lease/lock")
 _CHANGE = Query("jobs/lease/change")
@@ -53,7 +53,7 @@ _TASK_STATES = {
 }
 
 
-class Said(NamedTuple):
+class AttemptHappening(NamedTuple):
     """What happened to an attempt of a node, under a lease. What a node says of another's changes nothing.
 
     `used_ms` is how long it took, and `batch_id` and `place` are where its receipt is.
@@ -71,15 +71,15 @@ class Said(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Terms:
+class WorkTerms:
     """By which rules: when tasks are given up, and what is paid."""
 
-    patience: Patience
-    plan: MarketPlan
+    patience: RetryLimits
+    plan: RewardPlan
 
 
 @dataclass(frozen=True)
-class Applied:
+class BatchOutcome:
     """What came of a batch: the attempts that changed, what owners are blamed for, the jobs that ended.
 
     `ended` counts the attempts that are over, by how and by verdict.
@@ -91,16 +91,18 @@ class Applied:
     ended: Mapping[tuple[AttemptState, str], int]
 
 
-class Moved(NamedTuple):
+class LeaseChange(NamedTuple):
     """A lease that is locked, what becomes of it, and what it pays."""
 
-    said: Said
+    said: AttemptHappening
     lease: asyncpg.Record
-    step: Step
-    due: Due | None = None
+    step: TaskStep
+    due: AttemptPay | None = None
 
 
-async def apply(transaction: Connection, said: Sequence[Said], terms: Terms, ids: Ids, now: Instant) -> Applied:
+async def apply(
+    transaction: Connection, said: Sequence[AttemptHappening], terms: WorkTerms, ids: Ids, now: Instant
+) -> BatchOutcome:
     """Do what follows from happenings, once each."""
     leases = await lock(transaction, [(one.attempt_id, one.node_id) for one in said])
     return await settle(transaction, said, leases, terms, ids, now)
@@ -119,8 +121,8 @@ async def lock(transaction: Connection, held: Iterable[tuple[UUID, UUID]]) -> Le
 
 
 async def settle(
-    transaction: Connection, said: Sequence[Said], leases: Leases, terms: Terms, ids: Ids, now: Instant
-) -> Applied:
+    transaction: Connection, said: Sequence[AttemptHappening], leases: Leases, terms: WorkTerms, ids: Ids, now: Instant
+) -> BatchOutcome:
     """Do what follows from happenings for leases that are locked."""
     assert len({one.attempt_id for one in said}) == len(said), "what happened to an attempt is said together"
     moved = _decided(said, leases, terms)
@@ -129,8 +131,13 @@ async def settle(
 
 
 async def write(
-    transaction: Connection, moved: Sequence[Moved], ends: Sequence[TaskEnd], plan: MarketPlan, ids: Ids, now: Instant
-) -> Applied:
+    transaction: Connection,
+    moved: Sequence[LeaseChange],
+    ends: Sequence[TaskEnd],
+    plan: RewardPlan,
+    ids: Ids,
+    now: Instant,
+) -> BatchOutcome:
     """Write down what becomes of leases and of tasks, pay, and give back what is left of jobs that ended with them."""
     over = [one for one in moved if one.step.attempt in OVER]
     owed = await rewards.bill(transaction, [_passed(one) for one in moved if one.due], ids, now)
@@ -142,7 +149,7 @@ async def write(
         await events.append(transaction, told, ids, now)
     await _count_verified(transaction, [one for one in moved if one.due])
     await rewards.pay(transaction, owed, [job.hold_id for job in ended.values()], plan, ids, now)
-    return Applied(
+    return BatchOutcome(
         {one.said.attempt_id: one.step.attempt for one in moved},
         [(one.lease["owner_id"], one.step.blame) for one in moved if one.step.blame],
         {job_id: job.state for job_id, job in ended.items()},
@@ -150,7 +157,7 @@ async def write(
     )
 
 
-async def cancel(transaction: Connection, said: Sequence[Said], now: Instant) -> None:
+async def cancel(transaction: Connection, said: Sequence[AttemptHappening], now: Instant) -> None:
     """End attempts whose tasks are somebody else's now. The caller has locked their leases."""
     await _END_LEASES.run(
         transaction,
@@ -166,7 +173,7 @@ async def cancel(transaction: Connection, said: Sequence[Said], now: Instant) ->
     )
 
 
-def _decided(said: Iterable[Said], leases: Leases, terms: Terms) -> list[Moved]:
+def _decided(said: Iterable[AttemptHappening], leases: Leases, terms: WorkTerms) -> list[LeaseChange]:
     moved = []
     for one in said:
         lease = leases.get(one.attempt_id)
@@ -175,12 +182,14 @@ def _decided(said: Iterable[Said], leases: Leases, terms: Terms) -> list[Moved]:
         life = (lease["state"], lease["failures"], lease["tries"], lease["wanted"])
         step = _step(life, one.happenings, terms.patience)
         if step is not None:
-            moved.append(Moved(one, lease, step, _due(one, lease, step, terms.plan)))
+            moved.append(LeaseChange(one, lease, step, _due(one, lease, step, terms.plan)))
     return moved
 
 
 @lru_cache(maxsize=10_000)
-def _step(life: tuple[str, int, int, bool], happenings: tuple[Happening, ...], patience: Patience) -> Step | None:
+def _step(
+    life: tuple[str, int, int, bool], happenings: tuple[Happening, ...], patience: RetryLimits
+) -> TaskStep | None:
     """What follows for the holder of a task. It is the same for all that are as far, whichever attempt it is."""
     state, failures, tries, wanted = life
     attempt = Attempt(_HOLDER, AttemptState(state))
@@ -188,15 +197,15 @@ def _step(life: tuple[str, int, int, bool], happenings: tuple[Happening, ...], p
     return tasks.steps(task, attempt, happenings, patience, wanted=wanted)
 
 
-def _due(said: Said, lease: asyncpg.Record, step: Step, plan: MarketPlan) -> Due | None:
-    if Effect.PAY not in step.effects or lease["hold_id"] is None:
+def _due(said: AttemptHappening, lease: asyncpg.Record, step: TaskStep, plan: RewardPlan) -> AttemptPay | None:
+    if TaskEffect.PAY not in step.effects or lease["hold_id"] is None:
         return None  # the pool owes itself nothing for an audit
-    owed = due(plan, lease["hourly_uc"], lease["quoted_ms"], said.used_ms)
+    owed = attempt_pay(plan, lease["hourly_uc"], lease["quoted_ms"], said.used_ms)
     assert owed.cost_uc <= lease["cost_max_uc"], "no task is placed where it would cost more than was held for it"
     return owed
 
 
-def _task_end(one: Moved) -> TaskEnd:
+def _task_end(one: LeaseChange) -> TaskEnd:
     lease, cost_uc = one.lease, one.due.cost_uc if one.due else 0
     return TaskEnd(lease["task_id"], lease["job_id"], one.step.task.state, one.said.attempt_id, cost_uc)
 
@@ -207,13 +216,13 @@ def life_of(lease: asyncpg.Record) -> TaskLife:
     return TaskLife(state, lease["failures"], lease["tries"], lease["attempt_id"])
 
 
-def _passed(one: Moved) -> Passed:
+def _passed(one: LeaseChange) -> PassedAttempt:
     assert one.due
     lease = one.lease
-    return Passed(lease["job_id"], lease["account_id"], lease["hold_id"], lease["owner_id"], one.due)
+    return PassedAttempt(lease["job_id"], lease["account_id"], lease["hold_id"], lease["owner_id"], one.due)
 
 
-def _told(moved: Sequence[Moved], ends: Sequence[TaskEnd], ended: Mapping[UUID, JobEnd]) -> list[Event]:
+def _told(moved: Sequence[LeaseChange], ends: Sequence[TaskEnd], ended: Mapping[UUID, JobEnd]) -> list[Event]:
     """One event for each job whose tasks ended, for each owner who was paid, and for each job that is over."""
     whose = {one.lease["job_id"]: one.lease["account_id"] for one in moved}
     counts = Counter((one.job_id, one.state) for one in ends if one.job_id in whose)
@@ -243,7 +252,7 @@ def _told(moved: Sequence[Moved], ends: Sequence[TaskEnd], ended: Mapping[UUID, 
     ]
 
 
-async def _requeue(transaction: Connection, again: Sequence[Moved], now: Instant) -> None:
+async def _requeue(transaction: Connection, again: Sequence[LeaseChange], now: Instant) -> None:
     if again:
         await _REQUEUE.run(
             transaction,
@@ -257,14 +266,14 @@ async def _requeue(transaction: Connection, again: Sequence[Moved], now: Instant
         )
 
 
-async def _count_verified(transaction: Connection, passed: Sequence[Moved]) -> None:
+async def _count_verified(transaction: Connection, passed: Sequence[LeaseChange]) -> None:
     if passed:
         counts = Counter(one.lease["owner_id"] for one in passed)
         verified = bigint_array(list(counts.values()))
         await _COUNT_VERIFIED.run(transaction, owner_ids=uuid_array(list(counts)), verified=verified)
 
 
-async def _change(transaction: Connection, going_on: Sequence[Moved]) -> None:
+async def _change(transaction: Connection, going_on: Sequence[LeaseChange]) -> None:
     if going_on:
         await _CHANGE.run(
             transaction,
@@ -276,7 +285,7 @@ async def _change(transaction: Connection, going_on: Sequence[Moved]) -> None:
 
 
 async def _end_leases(
-    transaction: Connection, over: Sequence[Moved], transfers: Mapping[tuple[UUID, UUID], UUID], now: Instant
+    transaction: Connection, over: Sequence[LeaseChange], transfers: Mapping[tuple[UUID, UUID], UUID], now: Instant
 ) -> None:
     if over:
         await _END_LEASES.run(

@@ -13,7 +13,7 @@ from uuid import UUID
 import asyncpg
 
 from tidemill.core.clock import Instant
-from tidemill.core.jobs.job import Ends, JobEffect, JobState, counted
+from tidemill.core.jobs.job import EndCounts, JobEffect, JobState, after_count
 from tidemill.core.jobs.task import TaskState
 from tidemill.store.arrays import bigint_array, text_array, uuid_array
 from tidemill.store.artefacts import artefacts
@@ -43,7 +43,7 @@ class JobEnd:
     state: JobState
     account_id: UUID
     hold_id: UUID
-    ends: Ends
+    ends: EndCounts
     spent_uc: int
 
 
@@ -56,7 +56,7 @@ async def write(transaction: Connection, ends: Sequence[TaskEnd], now: Instant) 
     rows = await _counted(transaction, ends)
     if audits := {one.job_id for one in ends}.difference(row["id"] for row in rows):
         await _END_AUDITS.run(transaction, ids=sorted(audits), now=now)
-    steps = [(row, counted(life_of(row))) for row in rows]
+    steps = [(row, after_count(life_of(row))) for row in rows]
     ended = {
         row["id"]: JobEnd(step.job.state, row["account_id"], row["hold_id"], step.job.ends, row["spent_uc"])
         for row, step in steps

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
-from tidemill.core.jobs.attempt_reports import Lines
+from tidemill.core.jobs.attempt_reports import OutputReport
 from tidemill.store.jobs.tasks import find_by_key
 from tidemill.store.query import Connection, Query
 
@@ -15,7 +15,7 @@ LINES_MAX = 10_000
 PIECE_MAX = 65_536
 
 
-async def keep(transaction: Connection, printed: Sequence[tuple[UUID, Lines]], ids: Ids, now: Instant) -> None:
+async def keep(transaction: Connection, printed: Sequence[tuple[UUID, OutputReport]], ids: Ids, now: Instant) -> None:
     """Keep what nodes say that their attempts print."""
     pieces = [
         (node_id, said.of, text) for node_id, said in printed if said.first < LINES_MAX and (text := _text(said.lines))

@@ -32,7 +32,7 @@ class NewTask:
     expected: bytes | None = None
 
 
-class Waiting(NamedTuple):
+class QueueRow(NamedTuple):
     """A task in the queue. Of two, the one with the lower rank and the older id comes first."""
 
     rank: int
@@ -55,7 +55,7 @@ class Waiting(NamedTuple):
         return self.rank.to_bytes(2, "big") + self.tries.to_bytes(2, "big") + self.task_id.bytes
 
 
-class Placement(NamedTuple):
+class NewLease(NamedTuple):
     """A task for a node: the provider's price, the time quoted at the node's speed, and until when it is the node's."""
 
     rank: int
@@ -99,7 +99,7 @@ async def front(connection: Connection, limit: int) -> list[bytes]:
     return [packed[at : at + _KEY_BYTES] for at in range(0, len(packed), _KEY_BYTES)]
 
 
-async def waiting(transaction: Connection, keys: Sequence[bytes]) -> list[Waiting]:
+async def waiting(transaction: Connection, keys: Sequence[bytes]) -> list[QueueRow]:
     """The tasks of these keys that still wait, in no order."""
     await find_by_key(transaction)
     rows = await _WAITING.rows(
@@ -107,10 +107,10 @@ async def waiting(transaction: Connection, keys: Sequence[bytes]) -> list[Waitin
         ranks=bigint_array([int.from_bytes(key[:2], "big") for key in keys]),
         task_ids="{" + ",".join([key[4:].hex() for key in keys]) + "}",
     )
-    return [Waiting(*row) for row in rows]
+    return [QueueRow(*row) for row in rows]
 
 
-async def place(transaction: Connection, placements: Sequence[Placement], now: Instant) -> Mapping[UUID, int]:
+async def place(transaction: Connection, placements: Sequence[NewLease], now: Instant) -> Mapping[UUID, int]:
     """Give tasks to nodes. Answers the attempts that came to be and their numbers: of the others somebody else was
     quicker, or the node is gone."""
     await find_by_key(transaction)

@@ -28,7 +28,7 @@ from tidemill.core.ledger import entry_of, fingerprint
 from tidemill.core.ledger.posting import OLDEST_US
 from tidemill.core.refusals import Refusal
 from tidemill.host.private_files import sync_directory
-from tidemill.store.check import Check
+from tidemill.store.check import DatabaseCheck
 from tidemill.store.events import events
 from tidemill.store.ledger import ledger
 from tidemill.store.query import Connection, Query
@@ -184,17 +184,17 @@ async def _replace_by_checkpoints(owner: Connection, month: _Month, written: Arc
     return kept
 
 
-async def check_archives(connection: Connection, folder: Path) -> list[Check]:
+async def check_archives(connection: Connection, folder: Path) -> list[DatabaseCheck]:
     """Whether the files are those that were written, and the balances are what files and tables say together."""
     known = await archives(connection)
     changed = [one.file for one in known if not await asyncio.to_thread(_is_whole, folder / one.file, one.sha256)]
     if changed:
-        return [Check("archives", ok=False, detail=f"Missing or not what was written: {', '.join(changed)}.")]
+        return [DatabaseCheck("archives", ok=False, detail=f"Missing or not what was written: {', '.join(changed)}.")]
     sums = await asyncio.to_thread(_sums, [folder / one.file for one in known])
     rows = await _REMAINING.rows(connection)
     wrong = [str(row["id"]) for row in rows if row["archived_uc"] != sums[str(row["id"])]]
     told = f"Wrong: {', '.join(wrong[:5])}." if wrong else f"{len(known)} files and the tables agree on every balance."
-    return [Check("archives", not wrong, told)]
+    return [DatabaseCheck("archives", not wrong, told)]
 
 
 def _give_name(draft: Path, file: Path) -> None:

@@ -7,7 +7,7 @@ from uuid import UUID
 from tidemill.core.clock import Instant
 from tidemill.core.ledger import AccountKind
 from tidemill.core.refusals import Refusal
-from tidemill.store.check import Check
+from tidemill.store.check import DatabaseCheck
 from tidemill.store.query import Connection, Query
 
 _BALANCES = Query("ledger/ledger/balances")
@@ -47,7 +47,7 @@ class Balance:
 
 
 @dataclass(frozen=True)
-class Line:
+class StatementLine:
     """One transfer as one account's statement shows it: positive for what came in. Numbers tell the order."""
 
     number: int
@@ -88,12 +88,12 @@ async def balances(
     return [Balance(**{**row, "kind": AccountKind(row["kind"])}) for row in rows]
 
 
-async def statement(connection: Connection, account_id: UUID, before: int | None, limit: int) -> list[Line]:
+async def statement(connection: Connection, account_id: UUID, before: int | None, limit: int) -> list[StatementLine]:
     """The newest lines of an account that were posted before a line; page on with the number of the last."""
     rows = await _STATEMENT.rows(
         connection, account_id=account_id, before=_NUMBER_MAX if before is None else before, limit=limit
     )
-    return [Line(**row) for row in rows]
+    return [StatementLine(**row) for row in rows]
 
 
 async def balance_at(connection: Connection, account_id: UUID, instant: Instant) -> int | PastRefusal:
@@ -109,7 +109,7 @@ async def open_holds(connection: Connection, account_id: UUID | None, limit: int
     return [OpenHold(**row) for row in rows]
 
 
-async def check_books(connection: Connection) -> list[Check]:
+async def check_books(connection: Connection) -> list[DatabaseCheck]:
     """Recompute every balance, checkpoint and hold from the transfers. Only reads; each check sees one moment."""
     balances_wrong = [row["wrong"] for row in await _CHECK_BALANCES.rows(connection)]
     checkpoints_wrong = [str(row["account_id"]) for row in await _CHECK_CHECKPOINTS.rows(connection)]
@@ -120,10 +120,12 @@ async def check_books(connection: Connection) -> list[Check]:
         _check("balances", balances_wrong, "Each is what its transfers say, and all together are zero."),
         _check("checkpoints", checkpoints_wrong, "Each is the one before it and what was posted between."),
         _check("holds", holds_wrong, "Each is what its captures say."),
-        Check("sum", strays["strays"] == 0, f"{strays['transfers']} transfers, {strays['strays']} of them astray."),
+        DatabaseCheck(
+            "sum", strays["strays"] == 0, f"{strays['transfers']} transfers, {strays['strays']} of them astray."
+        ),
     ]
 
 
-def _check(name: str, wrong: Sequence[str], well: str) -> Check:
+def _check(name: str, wrong: Sequence[str], well: str) -> DatabaseCheck:
     told = f"Wrong: {', '.join(wrong[:5])}{' …' if len(wrong) > 5 else ''}." if wrong else well
-    return Check(name, not wrong, told)
+    return DatabaseCheck(name, not wrong, told)

@@ -16,12 +16,12 @@ from tidemill.core.ids import Ids, first_id_at
 from tidemill.core.ledger import (
     AccountState,
     Books,
+    EarlierAnswer,
     Entry,
     Hold,
     HoldState,
-    Known,
     LedgerAccount,
-    Outcome,
+    PostingOutcome,
     PostingRefusal,
     Release,
     Transfer,
@@ -64,16 +64,16 @@ async def open_accounts(connection: Connection, accounts: Sequence[LedgerAccount
 
 
 @dataclass(frozen=True)
-class Decision:
+class PostingDecision:
     """What was decided of a batch: what is to be written down, and what each caller is told."""
 
-    outcomes: list[Outcome]
+    outcomes: list[PostingOutcome]
     posted: list[Entry]
     refused: list[tuple[Entry, PostingRefusal]]
     unfloored: set[UUID]
 
     @classmethod
-    def of(cls, batch: Sequence[Entry], books: Books, known: Mapping[UUID, Known], now: Instant) -> Self:
+    def of(cls, batch: Sequence[Entry], books: Books, known: Mapping[UUID, EarlierAnswer], now: Instant) -> Self:
         outcomes = decide(batch, books, known, now)
         written = [(entry, outcome.refusal) for entry, outcome in zip(batch, outcomes, strict=True) if outcome.written]
         return cls(
@@ -84,12 +84,12 @@ class Decision:
         )
 
 
-async def post(transaction: Connection, batch: Sequence[Entry], ids: Ids, now: Instant) -> list[Outcome]:
+async def post(transaction: Connection, batch: Sequence[Entry], ids: Ids, now: Instant) -> list[PostingOutcome]:
     """Post a batch in the caller's transaction. One outcome an entry; what is refused changes nothing."""
     number = await lock(transaction)
     known, books = await answered(transaction, batch, now), Books()
     await look(transaction, batch, books)
-    decision = Decision.of(batch, books, known, now)
+    decision = PostingDecision.of(batch, books, known, now)
     assert await write(transaction, number, decision, ids, now) is not None, "under the lock the books stay as they are"
     return decision.outcomes
 
@@ -143,7 +143,7 @@ def missing(batch: Sequence[Entry], books: Books) -> tuple[set[UUID], set[UUID]]
     return accounts, holds
 
 
-async def answered(transaction: Connection, batch: Sequence[Entry], now: Instant) -> dict[UUID, Known]:
+async def answered(transaction: Connection, batch: Sequence[Entry], now: Instant) -> dict[UUID, EarlierAnswer]:
     """What became of those entries that were answered before. Most often of none."""
     ids = [row["id"] for row in await _KNOWN.rows(transaction, ids=[entry.id for entry in batch])]
     known = await _archived(transaction, [entry.id for entry in batch], now)
@@ -157,11 +157,11 @@ async def answered(transaction: Connection, batch: Sequence[Entry], now: Instant
     return known
 
 
-async def _archived(transaction: Connection, ids: Sequence[UUID], now: Instant) -> dict[UUID, Known]:
+async def _archived(transaction: Connection, ids: Sequence[UUID], now: Instant) -> dict[UUID, EarlierAnswer]:
     """What became of entries that are archived. Only ids that nobody may use any more can be."""
     oldest = first_id_at(Instant(now - OLDEST_US))
     old = sorted(one for one in ids if one < oldest)
-    known: dict[UUID, Known] = {}
+    known: dict[UUID, EarlierAnswer] = {}
     for row in await _ARCHIVED_CHUNKS.rows(transaction, ids=old) if old else []:
         places = {row["ids"][start : start + 16]: start for start in range(0, len(row["ids"]), 16)}
         for one in old[bisect_left(old, row["first_id"]) : bisect_right(old, row["last_id"])]:
@@ -175,7 +175,7 @@ async def _archived(transaction: Connection, ids: Sequence[UUID], now: Instant) 
     return known
 
 
-async def write(connection: Connection, number: int, decision: Decision, ids: Ids, now: Instant) -> int | None:
+async def write(connection: Connection, number: int, decision: PostingDecision, ids: Ids, now: Instant) -> int | None:
     """Write a decision down and tell of it. Answers the new number, or nothing if the books were not as decided on."""
     if not decision.posted and not decision.refused:
         return number

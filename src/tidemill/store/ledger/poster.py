@@ -15,7 +15,7 @@ from typing import TypeAlias
 from tidemill.core.clock import Clock
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
-from tidemill.core.ledger import Books, Entry, Outcome
+from tidemill.core.ledger import Books, Entry, PostingOutcome
 from tidemill.store.database import Database, faults
 from tidemill.store.ledger import ledger
 from tidemill.store.query import Connection
@@ -26,7 +26,7 @@ _STOPPING = "The process is stopping: whether this was posted is told by posting
 REMEMBERED_MAX = 200_000
 """Accounts and holds; about 60 MiB."""
 
-_Asked: TypeAlias = "tuple[Sequence[Entry], asyncio.Future[list[Outcome]]]"
+_Asked: TypeAlias = "tuple[Sequence[Entry], asyncio.Future[list[PostingOutcome]]]"
 
 
 class Poster:
@@ -43,11 +43,11 @@ class Poster:
         self._books = Books()
         self._number: int | None = None
 
-    async def post(self, entries: Sequence[Entry]) -> list[Outcome]:
+    async def post(self, entries: Sequence[Entry]) -> list[PostingOutcome]:
         """Post entries, in order and in one transaction, together with those of others. The last ends its links."""
         assert entries, "there is nothing to post"
         assert not self._closed, "a closed poster posts nothing"
-        answer: asyncio.Future[list[Outcome]] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[list[PostingOutcome]] = asyncio.get_running_loop().create_future()
         self._waiting.append((_closed(entries), answer))
         if self._posting is None or self._posting.done():
             self._posting = asyncio.create_task(self._post_waiting())
@@ -102,7 +102,7 @@ class Poster:
         batch, self._waiting = self._waiting[:count], self._waiting[count:]
         return batch
 
-    async def _post_batch(self, entries: Sequence[Entry]) -> list[Outcome]:
+    async def _post_batch(self, entries: Sequence[Entry]) -> list[PostingOutcome]:
         if len(self._books.accounts) + len(self._books.holds) > REMEMBERED_MAX:
             self._forget()
         try:
@@ -116,19 +116,19 @@ class Poster:
             self._database.on_appended(accounts)
         return outcomes
 
-    async def _from_memory(self, connection: Connection, entries: Sequence[Entry]) -> list[Outcome] | None:
+    async def _from_memory(self, connection: Connection, entries: Sequence[Entry]) -> list[PostingOutcome] | None:
         """Nothing, if the memory does not have what is needed, or the books have changed since."""
         if self._number is None or any(ledger.missing(entries, self._books)):
             return None
         now = self._clock.now()
-        decision = ledger.Decision.of(entries, self._books, {}, now)
+        decision = ledger.PostingDecision.of(entries, self._books, {}, now)
         if any(outcome.refusal is not None and not outcome.written for outcome in decision.outcomes):
             self._forget()  # an id out of time, or twice in one link, may have been answered before: only looking tells
             return None
         self._number = await ledger.write(connection, self._number, decision, self._ids, now)
         return None if self._number is None else decision.outcomes
 
-    async def _looking(self, connection: Connection, entries: Sequence[Entry]) -> list[Outcome]:
+    async def _looking(self, connection: Connection, entries: Sequence[Entry]) -> list[PostingOutcome]:
         now = self._clock.now()
         async with connection.transaction():
             number = await ledger.lock(connection)
@@ -136,7 +136,7 @@ class Poster:
                 self._forget()
             known = await ledger.answered(connection, entries, now)
             await ledger.look(connection, entries, self._books)
-            decision = ledger.Decision.of(entries, self._books, known, now)
+            decision = ledger.PostingDecision.of(entries, self._books, known, now)
             self._number = await ledger.write(connection, number, decision, self._ids, now)
         return decision.outcomes
 
@@ -156,7 +156,7 @@ def _closed(entries: Sequence[Entry]) -> Sequence[Entry]:
     return [*entries[:-1], replace(entries[-1], linked=False)] if entries[-1].linked else entries
 
 
-def _answer(batch: Sequence[_Asked], outcomes: Sequence[Outcome]) -> None:
+def _answer(batch: Sequence[_Asked], outcomes: Sequence[PostingOutcome]) -> None:
     start = 0
     for entries, answer in batch:
         if not answer.done():

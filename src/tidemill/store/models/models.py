@@ -9,7 +9,7 @@ from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.artefacts.events import ModelAdded, ModelRemoved
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
-from tidemill.core.models.model import Model, ModelRefusal, WantedModel, checked_model
+from tidemill.core.models.model import Model, ModelDescription, ModelRefusal, refused_model
 from tidemill.store.artefacts import artefacts
 from tidemill.store.events import events
 from tidemill.store.query import Connection, Query
@@ -21,11 +21,11 @@ _REMOVE = Query("models/model/remove")
 
 
 async def add(
-    transaction: Connection, wanted: WantedModel, artefact_id: UUID, *, by: str, ids: Ids, now: Instant
+    transaction: Connection, wanted: ModelDescription, artefact_id: UUID, *, by: str, ids: Ids, now: Instant
 ) -> Model | ModelRefusal:
     """Add a model that is made of an artefact."""
     artefact = await artefacts.locked(transaction, artefact_id)
-    if refusal := checked_model(wanted, artefact):
+    if refusal := refused_model(wanted, artefact):
         return refusal
     assert artefact
     model_id = ids.new(now)

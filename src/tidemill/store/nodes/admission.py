@@ -18,23 +18,23 @@ from tidemill.core.clock import DAY, Instant
 from tidemill.core.events.log import Event
 from tidemill.core.ids import Ids, first_id_at
 from tidemill.core.nodes.admission import (
+    AdmissionDecision,
+    AdmissionRecords,
     AdmissionRefusal,
+    Admit,
     Applicant,
     DoorRules,
-    Found,
-    LetIn,
+    NodeAtDoor,
     Owner,
     Register,
-    Standing,
-    TurnedAway,
-    Verdict,
+    TurnAway,
     decide,
 )
 from tidemill.core.nodes.events import NodeCloned, NodeJoined, NodeVersionRefused
 from tidemill.core.nodes.join_tokens import JoinToken
-from tidemill.core.nodes.life import Life
+from tidemill.core.nodes.life import NodeLife
 from tidemill.core.nodes.rules import rule_book
-from tidemill.core.nodes.rules.rule_book import Place, RuleBook
+from tidemill.core.nodes.rules.rule_book import RuleBook, RuleOrigin
 from tidemill.store.events import events
 from tidemill.store.nodes.join_tokens import token_of
 from tidemill.store.notices import joining_letters
@@ -57,7 +57,7 @@ _AGAIN_MS = 1_000
 
 
 @dataclass(frozen=True)
-class Admitted:
+class NodeAdmission:
     """It is in. `received` is the number of its last report that is safe, `rules` the pool's book for it, in JSON."""
 
     node_id: UUID
@@ -67,12 +67,12 @@ class Admitted:
     version_accepted: bool
 
 
-Answer: TypeAlias = Admitted | TurnedAway
+AdmissionAnswer: TypeAlias = NodeAdmission | TurnAway
 _Rows: TypeAlias = Mapping[UUID, asyncpg.Record]
 
 
 @dataclass(frozen=True)
-class Door:
+class AdmissionDesk:
     """Which process lets in, and by which rules."""
 
     process_id: UUID
@@ -97,7 +97,9 @@ class _Entry:
     told_until: Instant | None = None
 
 
-async def admit(transaction: Connection, applicants: Sequence[Applicant], door: Door, now: Instant) -> list[Answer]:
+async def admit(
+    transaction: Connection, applicants: Sequence[Applicant], door: AdmissionDesk, now: Instant
+) -> list[AdmissionAnswer]:
     """One answer an applicant, in their order."""
     assert len(applicants) <= BATCH_MAX, "a batch is short, because others wait for its locks"
     found, rows = await _found(transaction, applicants, now)
@@ -118,7 +120,9 @@ def node_name(node_id: UUID) -> str:
     return f"node-{node_id.hex[-6:]}"
 
 
-async def _found(transaction: Connection, applicants: Sequence[Applicant], now: Instant) -> tuple[Found, _Rows]:
+async def _found(
+    transaction: Connection, applicants: Sequence[Applicant], now: Instant
+) -> tuple[AdmissionRecords, _Rows]:
     """What is known of the callers, locked; and the rows of their nodes."""
     keys = list({applicant.key for applicant in applicants})
     shown = (applicant.token_sha256 for applicant in applicants if applicant.node_id is None)
@@ -127,7 +131,7 @@ async def _found(transaction: Connection, applicants: Sequence[Applicant], now: 
     tokens = await _TOKENS.rows(transaction, hashes=hashes) if hashes else []
     await _LOCK.run(transaction, keys=keys)
     nodes = await _NODES.rows(transaction, keys=keys)
-    found = Found(
+    found = AdmissionRecords(
         {row["key"]: _standing(row) for row in nodes},
         await _named(transaction, applicants, {row["id"] for row in nodes}),
         {row["sha256"]: token_of(row) for row in tokens},
@@ -148,12 +152,12 @@ def _owner(row: asyncpg.Record) -> Owner:
     return Owner(row["id"], frozenset(map(Role, row["roles"])), row["blocked"], row["joined"])
 
 
-def _standing(row: asyncpg.Record) -> Standing:
-    return Standing(
+def _standing(row: asyncpg.Record) -> NodeAtDoor:
+    return NodeAtDoor(
         id=row["id"],
         account_id=row["account_id"],
         key=row["key"],
-        life=Life(row["life"]),
+        life=NodeLife(row["life"]),
         refused_agent=row["refused_agent"],
         cloned_at=row["cloned_at"],
         instance=row["instance"],
@@ -163,16 +167,18 @@ def _standing(row: asyncpg.Record) -> Standing:
     )
 
 
-def _entry(place: int, applicant: Applicant, verdict: Verdict, rows: _Rows, ids: Ids, now: Instant) -> _Entry | None:
+def _entry(
+    place: int, applicant: Applicant, verdict: AdmissionDecision, rows: _Rows, ids: Ids, now: Instant
+) -> _Entry | None:
     match verdict:
-        case LetIn(node, accepted, tell_version):
+        case Admit(node, accepted, tell_version):
             rules, wishes = rows[node.id]["rules"].encode(), rows[node.id]["wishes"]
             told = (accepted, tell_version, None, verdict.told_until(now))
             return _Entry(place, applicant, node.id, node.account_id, rules, wishes, *told)
         case Register(token, accepted):
             rules = rule_book.to_json(_first_rules(token, now))
             return _Entry(place, applicant, ids.new(now), token.account_id, rules, 0, accepted, not accepted, token)
-        case TurnedAway():
+        case TurnAway():
             return None
 
 
@@ -181,12 +187,14 @@ def _first_rules(token: JoinToken, now: Instant) -> RuleBook:
     if not token.labels:
         return RuleBook()
     wishes = {"labels": list(token.labels)}
-    book = rule_book.change(RuleBook(), wishes, by="join token", place=Place.POOL, now=now)
+    book = rule_book.change(RuleBook(), wishes, by="join token", place=RuleOrigin.POOL, now=now)
     assert isinstance(book, RuleBook), "the labels of a token are checked when it is made"
     return book
 
 
-async def _registered(transaction: Connection, entries: Sequence[_Entry], door: Door, now: Instant) -> list[_Entry]:
+async def _registered(
+    transaction: Connection, entries: Sequence[_Entry], door: AdmissionDesk, now: Instant
+) -> list[_Entry]:
     """Make the newcomers' nodes. Answers all who come in: without those whose key was joined elsewhere just now."""
     newcomers = [(entry, entry.token) for entry in entries if entry.token is not None]
     if not newcomers:
@@ -208,13 +216,13 @@ async def _registered(transaction: Connection, entries: Sequence[_Entry], door: 
 
 
 async def _use_tokens(
-    transaction: Connection, joined: Sequence[tuple[_Entry, JoinToken]], door: Door, now: Instant
+    transaction: Connection, joined: Sequence[tuple[_Entry, JoinToken]], door: AdmissionDesk, now: Instant
 ) -> None:
     by_token: dict[UUID, list[tuple[_Entry, JoinToken]]] = {}
     for entry, token in joined:
         by_token.setdefault(token.id, []).append((entry, token))
     told = [
-        joining_letters.Joined(token, node_name(entry.node_id), entry.applicant.address)
+        joining_letters.JoinedMachine(token, node_name(entry.node_id), entry.applicant.address)
         for entry, token in (first for first, *_ in by_token.values())
     ]
     written = await joining_letters.write(transaction, told, door.keyring, door.ids, now)
@@ -229,7 +237,7 @@ async def _use_tokens(
 
 async def _linked(
     transaction: Connection, entries: Sequence[_Entry], process_id: UUID, now: Instant
-) -> Mapping[int, Admitted]:
+) -> Mapping[int, NodeAdmission]:
     """Give the nodes their next links. Answers them by their places in the batch."""
     if not entries:
         return {}
@@ -245,7 +253,7 @@ async def _linked(
     links = {row["node_id"]: (row["generation"], row["received"]) for row in rows}
     await _write_agents(transaction, [entry for entry in entries if entry.token is None])
     return {
-        entry.place: Admitted(entry.node_id, *links[entry.node_id], entry.rules, entry.version_accepted)
+        entry.place: NodeAdmission(entry.node_id, *links[entry.node_id], entry.rules, entry.version_accepted)
         for entry in entries
     }
 
@@ -267,16 +275,16 @@ def _refused_agent(entry: _Entry) -> str | None:
 async def _tell(
     transaction: Connection,
     applicants: Sequence[Applicant],
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[AdmissionDecision],
     entries: Sequence[_Entry],
-    door: Door,
+    door: AdmissionDesk,
     now: Instant,
 ) -> None:
     """Append what happened: who joined, which agents are too old, and which nodes have a clone."""
     clones = {
         verdict.cloned.id: NodeCloned(verdict.cloned.account_id, verdict.cloned.id, applicant.address)
         for applicant, verdict in zip(applicants, verdicts, strict=True)
-        if isinstance(verdict, TurnedAway) and verdict.cloned
+        if isinstance(verdict, TurnAway) and verdict.cloned
     }
     if clones:
         await _CLONED.run(transaction, ids=sorted(clones), now=now)
@@ -295,7 +303,7 @@ def _told_of(entries: Iterable[_Entry], oldest: str) -> Iterable[Event]:
             yield NodeVersionRefused(*who, caller.agent, oldest)
 
 
-def _answer(verdict: Verdict, admitted: Admitted | None) -> Answer:
-    if isinstance(verdict, TurnedAway):
+def _answer(verdict: AdmissionDecision, admitted: NodeAdmission | None) -> AdmissionAnswer:
+    if isinstance(verdict, TurnAway):
         return verdict
-    return admitted or TurnedAway(AdmissionRefusal.JOINED_AT_ONCE, retry_ms=_AGAIN_MS)
+    return admitted or TurnAway(AdmissionRefusal.JOINED_AT_ONCE, retry_ms=_AGAIN_MS)

@@ -10,12 +10,12 @@ from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
-from tidemill.core.nodes.challenge.conclusions import Conclusion, Evidence
+from tidemill.core.nodes.challenge.conclusions import ChallengeEvidence, Conclusion
 from tidemill.core.nodes.challenge.events import NodeChallengeFailed, NodeChallengePassed
-from tidemill.core.nodes.challenge.messages import Answer, answer_of
-from tidemill.core.nodes.challenge.states import State
+from tidemill.core.nodes.challenge.messages import ChallengeAnswer, answer_of
+from tidemill.core.nodes.challenge.states import ChallengeState
 from tidemill.core.nodes.challenge.verdict import Figures
-from tidemill.core.nodes.life import Change, Life, LifeRefusal, after
+from tidemill.core.nodes.life import LifeChange, LifeRefusal, NodeLife, after
 from tidemill.store.database import Database
 from tidemill.store.events import events
 from tidemill.store.nodes.challenges import SLACK_US, asked_of
@@ -36,7 +36,7 @@ _FORGET = Query("nodes/challenge/forget")
 
 
 @dataclass(frozen=True)
-class Leased:
+class ChallengeLease:
     """Challenges in hand, all with one token."""
 
     token: UUID
@@ -44,7 +44,7 @@ class Leased:
 
 
 @dataclass(frozen=True)
-class Case:
+class ChallengeInHand:
     """One challenge to be concluded."""
 
     id: UUID
@@ -52,10 +52,10 @@ class Case:
     node_id: UUID
     account_id: UUID
     round_trip_ms: int | None
-    evidence: Evidence
+    evidence: ChallengeEvidence
 
 
-async def lease(database: Database, ids: Ids, *, lease_us: int, limit: int, now: Instant) -> Leased:
+async def lease(database: Database, ids: Ids, *, lease_us: int, limit: int, now: Instant) -> ChallengeLease:
     token = ids.new(now)
     async with database.connection() as connection:
         rows = await _LEASE.rows(
@@ -66,10 +66,12 @@ async def lease(database: Database, ids: Ids, *, lease_us: int, limit: int, now:
             limit=limit,
             now=now,
         )
-    return Leased(token, [row["id"] for row in rows])
+    return ChallengeLease(token, [row["id"] for row in rows])
 
 
-async def case_of(database: Database, token: UUID, challenge_id: UUID, now: Instant) -> Case | None:
+async def challenge_in_hand(
+    database: Database, token: UUID, challenge_id: UUID, now: Instant
+) -> ChallengeInHand | None:
     """Everything about one challenge; None if it is no longer ours."""
     async with database.connection() as connection:
         row = await _EVIDENCE.row(connection, id=challenge_id, token=token, slack_us=SLACK_US, now=now)
@@ -77,22 +79,22 @@ async def case_of(database: Database, token: UUID, challenge_id: UUID, now: Inst
             return None
         said = await _ANSWERS.rows(connection, id=challenge_id)
     answers = [(answer_of(one["body"]), one["received_at"]) for one in said]
-    evidence = Evidence(
-        State(row["state"]),
+    evidence = ChallengeEvidence(
+        ChallengeState(row["state"]),
         asked_of(row["asked"]),
         row["draw"],
         row["sent_at"],
         row["late"],
         row["deaf"],
-        [(answer, at) for answer, at in answers if isinstance(answer, Answer)],
+        [(answer, at) for answer, at in answers if isinstance(answer, ChallengeAnswer)],
         row["relinked"],
     )
-    return Case(challenge_id, token, row["node_id"], row["account_id"], row["round_trip_ms"], evidence)
+    return ChallengeInHand(challenge_id, token, row["node_id"], row["account_id"], row["round_trip_ms"], evidence)
 
 
 async def apply(
     transaction: Connection,
-    case: Case,
+    case: ChallengeInHand,
     conclusion: Conclusion,
     *,
     enough_stake: bool,
@@ -113,9 +115,9 @@ async def apply(
     await _LOCK_ROUND.row(transaction, id=concluded["round_id"])
     await _CLOSE_ROUND.run(transaction, id=concluded["round_id"], now=now)
     await _schedule(transaction, case, conclusion, due_at, now)
-    if conclusion.state is State.PASSED:
+    if conclusion.state is ChallengeState.PASSED:
         await _write_measured(transaction, case.node_id, conclusion.figures, now)
-    await _change_life(transaction, case.node_id, Life(life["life"]), conclusion.state, enough_stake=enough_stake)
+    await _change_life(transaction, case.node_id, NodeLife(life["life"]), conclusion.state, enough_stake=enough_stake)
     await _tell(transaction, case, conclusion, ids, now)
     return True
 
@@ -126,11 +128,13 @@ async def forget(database: Database, closed_before: Instant, limit: int) -> int:
         return len(await _FORGET.rows(connection, closed_before=closed_before, limit=limit))
 
 
-async def _schedule(transaction: Connection, case: Case, conclusion: Conclusion, due_at: Instant, now: Instant) -> None:
+async def _schedule(
+    transaction: Connection, case: ChallengeInHand, conclusion: Conclusion, due_at: Instant, now: Instant
+) -> None:
     await _SCHEDULE.run(
         transaction,
         node_id=case.node_id,
-        passed=conclusion.state is State.PASSED,
+        passed=conclusion.state is ChallengeState.PASSED,
         excused=conclusion.excused,
         late=conclusion.late,
         refused=" ".join(finding.sentence for finding in conclusion.findings) or None,
@@ -153,20 +157,22 @@ async def _write_measured(transaction: Connection, node_id: UUID, figures: Seque
     )
 
 
-async def _change_life(transaction: Connection, node_id: UUID, life: Life, state: State, *, enough_stake: bool) -> None:
-    if state is State.EXPIRED:
+async def _change_life(
+    transaction: Connection, node_id: UUID, life: NodeLife, state: ChallengeState, *, enough_stake: bool
+) -> None:
+    if state is ChallengeState.EXPIRED:
         return
-    proved = state is State.PASSED and enough_stake
-    changed = after(life, Change.PROVED if proved else Change.LAPSED)
+    proved = state is ChallengeState.PASSED and enough_stake
+    changed = after(life, LifeChange.PROVED if proved else LifeChange.LAPSED)
     if not isinstance(changed, LifeRefusal):
         await _SET_LIFE.run(transaction, node_id=node_id, life=changed.value)
 
 
-async def _tell(transaction: Connection, case: Case, conclusion: Conclusion, ids: Ids, now: Instant) -> None:
-    if conclusion.state is State.EXPIRED:
+async def _tell(transaction: Connection, case: ChallengeInHand, conclusion: Conclusion, ids: Ids, now: Instant) -> None:
+    if conclusion.state is ChallengeState.EXPIRED:
         return
     who = (case.account_id, case.node_id)
-    if conclusion.state is State.PASSED:
+    if conclusion.state is ChallengeState.PASSED:
         passed = NodeChallengePassed(*who, conclusion.figures, case.round_trip_ms)
         await events.append(transaction, [passed], ids, now)
         return

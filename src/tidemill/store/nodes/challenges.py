@@ -14,9 +14,15 @@ import asyncpg
 from tidemill.core.bounded_json import Malformed, json_bytes, read_json
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.ids import Ids
-from tidemill.core.nodes.challenge.messages import Answer, DeviceDraw, Step, answer_of, order_bytes
-from tidemill.core.nodes.challenge.sizes import Asked, ask_order, asked, device_draw, draw_order
-from tidemill.core.nodes.challenge.states import Happening, State, after
+from tidemill.core.nodes.challenge.messages import AnswerStep, ChallengeAnswer, DeviceDraw, answer_of, instruction_bytes
+from tidemill.core.nodes.challenge.sizes import (
+    ChallengePlan,
+    ask_instruction,
+    device_draw,
+    draw_instruction,
+    plan_challenge,
+)
+from tidemill.core.nodes.challenge.states import ChallengeHappening, ChallengeState, after
 from tidemill.core.nodes.challenge.verdict import ChallengeRefusal, missed
 from tidemill.core.nodes.machine.hardware import Machine
 from tidemill.core.settings.sections.challenge import ChallengeSettings
@@ -63,8 +69,8 @@ class _Open:
 
     id: UUID
     node_id: UUID
-    state: State
-    asked: Asked
+    state: ChallengeState
+    asked: ChallengePlan
     draw: bytes | None
     by: Instant
     left_behind: bool
@@ -90,7 +96,7 @@ async def due_owners(
     return [row["account_id"] for row in rows]
 
 
-async def ask(
+async def begin_round(
     transaction: Connection, account_id: UUID, rules: ChallengeSettings, random: RandomBytes, ids: Ids, now: Instant
 ) -> int:
     """Challenge all nodes of an owner that are online. Answers how many; none if they are being challenged already.
@@ -117,7 +123,7 @@ async def ask(
     return len(wanted)
 
 
-async def orders_for(
+async def instructions_for(
     connection: Connection, node_ids: Sequence[UUID], rules: ChallengeSettings, now: Instant
 ) -> Mapping[UUID, bytes]:
     """What these nodes have to be told, as bodies of orders of the kind `challenge`. Send them at once: time runs."""
@@ -134,12 +140,12 @@ async def apply_answers(
     for node_id, body in said:
         read.append((node_id, answer_of(body)))
         await asyncio.sleep(0)  # one may take milliseconds, a batch may hold thousands, and others want their turn
-    open_ones = await _open(transaction, [answer for _, answer in read if isinstance(answer, Answer)])
+    open_ones = await _open(transaction, [answer for _, answer in read if isinstance(answer, ChallengeAnswer)])
     outcomes, kept = [], []
     for node_id, answer in read:
         outcome = _objection(node_id, answer, open_ones, received_at)
         outcomes.append(outcome)
-        if outcome is None and isinstance(answer, Answer):
+        if outcome is None and isinstance(answer, ChallengeAnswer):
             kept.append(answer)
     if kept:
         await _keep(transaction, kept, received_at)
@@ -162,42 +168,42 @@ async def draw(
     if drawn is None or drawn["deaf"]:
         return 0
     rows = await _LOCK_CHALLENGES.rows(transaction, round_id=round_id)
-    committed = [row["id"] for row in rows if row["state"] == State.COMMITTED.value]
+    committed = [row["id"] for row in rows if row["state"] == ChallengeState.COMMITTED.value]
     if committed:
         await _DRAW.run(transaction, ids=committed, draws=[random(DRAW_BYTES) for _ in committed])
     return len(committed)
 
 
-def asked_of(text: str) -> Asked:
+def asked_of(text: str) -> ChallengePlan:
     """What a node was asked, as its row holds it."""
-    read = read_json(Asked, text.encode(), _ASKED_MAX_BYTES)
+    read = read_json(ChallengePlan, text.encode(), _ASKED_MAX_BYTES)
     assert not isinstance(read, Malformed), read.sentence
     return read
 
 
-def _asked(row: asyncpg.Record, rules: ChallengeSettings, random: RandomBytes) -> Asked | None:
+def _asked(row: asyncpg.Record, rules: ChallengeSettings, random: RandomBytes) -> ChallengePlan | None:
     machine = read_json(Machine, row["machine"].encode(), _MACHINE_MAX_BYTES)
     if isinstance(machine, Malformed):
         return None
     earlier = {int(index): speed for index, speed in row["earlier"].items()}
-    return asked(machine, earlier, random(DRAW_BYTES), rules)
+    return plan_challenge(machine, earlier, random(DRAW_BYTES), rules)
 
 
 def _order(row: asyncpg.Record, keep_s: int) -> bytes:
     wanted = asked_of(row["asked"])
-    if row["state"] == State.DRAWN.value:
-        return order_bytes(draw_order(row["id"], wanted, row["draw"], keep_s))
-    return order_bytes(ask_order(row["id"], wanted, keep_s))
+    if row["state"] == ChallengeState.DRAWN.value:
+        return instruction_bytes(draw_instruction(row["id"], wanted, row["draw"], keep_s))
+    return instruction_bytes(ask_instruction(row["id"], wanted, keep_s))
 
 
-async def _open(transaction: Connection, answers: Sequence[Answer]) -> Mapping[UUID, _Open]:
+async def _open(transaction: Connection, answers: Sequence[ChallengeAnswer]) -> Mapping[UUID, _Open]:
     wanted = {answer.challenge_id for answer in answers} - {None}
     rows = await _LOCK.rows(transaction, ids=list(wanted)) if wanted else []
     return {
         row["id"]: _Open(
             row["id"],
             row["node_id"],
-            State(row["state"]),
+            ChallengeState(row["state"]),
             asked_of(row["asked"]),
             row["draw"],
             row["open_by"] if row["drawn_at"] is not None else row["commit_by"],
@@ -208,7 +214,7 @@ async def _open(transaction: Connection, answers: Sequence[Answer]) -> Mapping[U
 
 
 def _objection(
-    node_id: UUID, answer: Answer | Malformed, open_ones: Mapping[UUID, _Open], received_at: Instant
+    node_id: UUID, answer: ChallengeAnswer | Malformed, open_ones: Mapping[UUID, _Open], received_at: Instant
 ) -> ChallengeRefusal | None:
     """Why an answer is not kept: not readable, not this node's, not asked for now, or too late."""
     if isinstance(answer, Malformed) or answer.challenge_id is None:
@@ -224,14 +230,14 @@ def _objection(
     return None
 
 
-_SAID_WHEN: Mapping[State, Sequence[Step]] = {
-    State.ASKED: (Step.COMMITMENT, Step.LINKS, Step.CANNOT),
-    State.COMMITTED: (Step.LINKS, Step.CANNOT),
-    State.DRAWN: (Step.OPENING, Step.LINKS, Step.CANNOT),
+_SAID_WHEN: Mapping[ChallengeState, Sequence[AnswerStep]] = {
+    ChallengeState.ASKED: (AnswerStep.COMMITMENT, AnswerStep.LINKS, AnswerStep.CANNOT),
+    ChallengeState.COMMITTED: (AnswerStep.LINKS, AnswerStep.CANNOT),
+    ChallengeState.DRAWN: (AnswerStep.OPENING, AnswerStep.LINKS, AnswerStep.CANNOT),
 }
 
 
-async def _keep(transaction: Connection, answers: Sequence[Answer], received_at: Instant) -> None:
+async def _keep(transaction: Connection, answers: Sequence[ChallengeAnswer], received_at: Instant) -> None:
     await _ANSWER.run(
         transaction,
         ids=[answer.challenge_id for answer in answers],
@@ -244,11 +250,11 @@ async def _keep(transaction: Connection, answers: Sequence[Answer], received_at:
     )
 
 
-async def _move_on(transaction: Connection, kept: Sequence[Answer], open_ones: Mapping[UUID, _Open]) -> None:
+async def _move_on(transaction: Connection, kept: Sequence[ChallengeAnswer], open_ones: Mapping[UUID, _Open]) -> None:
     concerned = {answer.challenge_id for answer in kept if answer.challenge_id}
     rows = await _PROGRESS.rows(transaction, ids=list(concerned))
     said = {(row["challenge_id"], row["step"]): row["answers"] for row in rows}
-    moved: dict[UUID, State] = {}
+    moved: dict[UUID, ChallengeState] = {}
     for challenge_id in concerned:
         happening = _happening(open_ones[challenge_id], said)
         state = after(open_ones[challenge_id].state, happening) if happening else None
@@ -258,14 +264,14 @@ async def _move_on(transaction: Connection, kept: Sequence[Answer], open_ones: M
         await _SET_STATES.run(transaction, ids=list(moved), states=[state.value for state in moved.values()])
 
 
-def _happening(found: _Open, said: Mapping[tuple[UUID, str], int]) -> Happening | None:
-    if said.get((found.id, Step.CANNOT.value)):
-        return Happening.UNABLE
-    if found.state is State.ASKED:
+def _happening(found: _Open, said: Mapping[tuple[UUID, str], int]) -> ChallengeHappening | None:
+    if said.get((found.id, AnswerStep.CANNOT.value)):
+        return ChallengeHappening.UNABLE
+    if found.state is ChallengeState.ASKED:
         wanted = 2 * len(found.asked.devices)
-        return Happening.COMMITTED_ALL if said.get((found.id, Step.COMMITMENT.value)) == wanted else None
+        return ChallengeHappening.COMMITTED_ALL if said.get((found.id, AnswerStep.COMMITMENT.value)) == wanted else None
     if found.draw is None:
         return None
     draws = [device_draw(task, found.draw) for task in found.asked.tasks.values()]
     wanted = sum(len(one.pages) + len(one.rows) for one in draws)
-    return Happening.OPENED_ALL if said.get((found.id, Step.OPENING.value)) == wanted else None
+    return ChallengeHappening.OPENED_ALL if said.get((found.id, AnswerStep.OPENING.value)) == wanted else None

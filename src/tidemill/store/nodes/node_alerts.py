@@ -9,7 +9,15 @@ import asyncpg
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
-from tidemill.core.nodes.health.alerts import LASTS_US, About, Alert, AlertKind, AlertLimits, claimed_twice, of_beat
+from tidemill.core.nodes.health.alerts import (
+    LASTS_US,
+    Alert,
+    AlertKind,
+    AlertLimits,
+    AlertSubject,
+    claimed_twice,
+    of_beat,
+)
 from tidemill.core.nodes.health.events import NodeAlertCleared, NodeAlertRaised
 from tidemill.core.nodes.health.telemetry import Beat
 from tidemill.store.events import events
@@ -27,19 +35,19 @@ _CLAIMS_MAX = 1_000
 
 
 @dataclass(frozen=True)
-class Open:
+class OpenAlert:
     """An alert that is there, and since when."""
 
     alert: Alert
     since: Instant
 
 
-async def of_nodes(connection: Connection, node_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[Open]]:
+async def of_nodes(connection: Connection, node_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[OpenAlert]]:
     """The alerts of each of these nodes that has some, oldest first."""
-    found: dict[UUID, list[Open]] = defaultdict(list)
+    found: dict[UUID, list[OpenAlert]] = defaultdict(list)
     for row in await _OPEN.rows(connection, node_ids=list(node_ids)):
-        about = About(AlertKind(row["kind"]), row["device"])
-        found[row["node_id"]].append(Open(Alert(about, row["sentence"]), row["since"]))
+        about = AlertSubject(AlertKind(row["kind"]), row["device"])
+        found[row["node_id"]].append(OpenAlert(Alert(about, row["sentence"]), row["since"]))
     return found
 
 
@@ -73,7 +81,7 @@ async def raise_(transaction: Connection, alerts: Sequence[tuple[UUID, Alert]], 
         await events.append(transaction, raised, ids, now)
 
 
-async def clear(transaction: Connection, alerts: Sequence[tuple[UUID, About]], ids: Ids, now: Instant) -> int:
+async def clear(transaction: Connection, alerts: Sequence[tuple[UUID, AlertSubject]], ids: Ids, now: Instant) -> int:
     """Clear what is there, each told by one event. Answers how many were."""
     if not alerts:
         return 0
@@ -103,7 +111,7 @@ async def clear_over(transaction: Connection, limit: int, ids: Ids, now: Instant
     """Clear alerts about devices that are over, and forget those of removed nodes. Answers how many were cleared."""
     await _FORGET.run(transaction, limit=limit)
     rows = await _OVER.rows(transaction, raised_until=now - LASTS_US, limit=limit)
-    over = [(row["node_id"], About(AlertKind(row["kind"]), row["device"])) for row in rows]
+    over = [(row["node_id"], AlertSubject(AlertKind(row["kind"]), row["device"])) for row in rows]
     return await clear(transaction, over, ids, now)
 
 

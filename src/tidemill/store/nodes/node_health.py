@@ -14,9 +14,9 @@ from tidemill.core.ids import Ids
 from tidemill.core.nodes.health.alerts import offline
 from tidemill.core.nodes.health.events import NodeOffline, PoolDeaf, PoolHears
 from tidemill.core.nodes.health.silence import (
-    Ears,
     HealthRules,
-    Listening,
+    ListeningState,
+    NodesToHear,
     fell_deaf,
     hears_again,
     listen,
@@ -32,30 +32,30 @@ _SILENT = Query("nodes/health/silent")
 
 
 @dataclass(frozen=True)
-class Ticked:
+class HealthTick:
     """How long the pool has listened now, and who was marked as offline. None was listened for if another ticked."""
 
-    listening: Listening | None
+    listening: ListeningState | None
     offline: Sequence[UUID] = ()
 
 
-async def tick(transaction: Connection, rules: HealthRules, limit: int, ids: Ids, now: Instant) -> Ticked:
+async def tick(transaction: Connection, rules: HealthRules, limit: int, ids: Ids, now: Instant) -> HealthTick:
     """Count the time that we have listened, and mark those as offline who were silent for too long of it."""
     row = await _EARS.row(transaction)
     assert row, "there is one row about our listening"
-    before = Listening(row["listened_us"], row["at"], row["since"], row["deaf_since"])
-    ears = Ears(row["nodes"], row["owners"], row["heard_at"])
+    before = ListeningState(row["listened_us"], row["at"], row["since"], row["deaf_since"])
+    ears = NodesToHear(row["nodes"], row["owners"], row["heard_at"])
     after = listen(before, ears, rules, now)
     if not await _counted(transaction, before, after):
-        return Ticked(None)
+        return HealthTick(None)
     told: list[Event] = [PoolDeaf(ears.nodes, ears.owners)] if fell_deaf(before, after) else []
     told += [PoolHears()] if hears_again(before, after) else []
     if told:
         await events.append(transaction, told, ids, now)
-    return Ticked(after, await _mark(transaction, after, rules, limit, ids, now))
+    return HealthTick(after, await _mark(transaction, after, rules, limit, ids, now))
 
 
-async def _counted(transaction: Connection, before: Listening, after: Listening) -> bool:
+async def _counted(transaction: Connection, before: ListeningState, after: ListeningState) -> bool:
     row = await _LISTEN.row(
         transaction,
         listened_us=after.listened_us,
@@ -69,7 +69,7 @@ async def _counted(transaction: Connection, before: Listening, after: Listening)
 
 
 async def _mark(
-    transaction: Connection, listening: Listening, rules: HealthRules, limit: int, ids: Ids, now: Instant
+    transaction: Connection, listening: ListeningState, rules: HealthRules, limit: int, ids: Ids, now: Instant
 ) -> Sequence[UUID]:
     rows = await _SILENT.rows(transaction, silent_below_us=silent_below_us(listening, rules), limit=limit, now=now)
     if not rows:

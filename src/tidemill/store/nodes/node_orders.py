@@ -16,7 +16,7 @@ _TOLD = Query("nodes/node/told")
 
 
 @dataclass(frozen=True)
-class Untold:
+class PendingInstruction:
     """A node that has to hear something: the rules of the pool, in JSON; or that its link is closed, and why."""
 
     node_id: UUID
@@ -26,13 +26,15 @@ class Untold:
     close: Refusal | None
 
 
-async def untold(connection: Connection, process_id: UUID, node_ids: Sequence[UUID] | None = None) -> list[Untold]:
+async def pending_instructions(
+    connection: Connection, process_id: UUID, node_ids: Sequence[UUID] | None = None
+) -> list[PendingInstruction]:
     """All that a process has to tell, or what it has to tell these nodes. All is for a look now and then."""
     ids = None if node_ids is None else list(node_ids)
     return [_untold(row) for row in await _UNTOLD.rows(connection, process_id=process_id, node_ids=ids)]
 
 
-async def told(connection: Connection, orders: Sequence[Untold]) -> None:
+async def mark_told(connection: Connection, orders: Sequence[PendingInstruction]) -> None:
     """These were told. A node whose link is closed has nothing more to hear on it either."""
     await _TOLD.run(
         connection,
@@ -42,6 +44,6 @@ async def told(connection: Connection, orders: Sequence[Untold]) -> None:
     )
 
 
-def _untold(row: asyncpg.Record) -> Untold:
+def _untold(row: asyncpg.Record) -> PendingInstruction:
     close = LifeRefusal.NODE_REMOVED if row["removed"] else None
-    return Untold(row["node_id"], row["generation"], row["wishes"], row["rules"].encode(), close)
+    return PendingInstruction(row["node_id"], row["generation"], row["wishes"], row["rules"].encode(), close)

@@ -15,17 +15,25 @@ import asyncpg
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
-from tidemill.core.jobs.attempt_reports import WorkSaid
+from tidemill.core.jobs.attempt_reports import AttemptReport
 from tidemill.core.nodes.health.alerts import of_machine
-from tidemill.core.nodes.life import Life
-from tidemill.core.nodes.machine.abilities import carries_bytes
+from tidemill.core.nodes.life import NodeLife
+from tidemill.core.nodes.machine.abilities import abilities_bytes
 from tidemill.core.nodes.machine.hardware import Machine, facts_of
-from tidemill.core.nodes.reports import Fact, Known, Said, Weighed, fresh, tellable, weigh
-from tidemill.core.nodes.rules.rule_book import RuleBook, from_shown, shown
+from tidemill.core.nodes.reports import (
+    Fact,
+    NodeReport,
+    ReportEffects,
+    StoredNode,
+    events_allowed,
+    fresh_reports,
+    weigh_reports,
+)
+from tidemill.core.nodes.rules.rule_book import RuleBook, book_from_json, book_json
 from tidemill.core.refusals import Refusal
 from tidemill.store.events import events
 from tidemill.store.nodes import node_alerts, nodes, telemetry
-from tidemill.store.nodes.presence import Link
+from tidemill.store.nodes.presence import NodeLink
 from tidemill.store.nodes.telemetry import NodeBeat
 from tidemill.store.query import Connection, Query
 
@@ -38,67 +46,69 @@ _RECEIVED = Query("nodes/node_report/received")
 
 
 @dataclass(frozen=True)
-class Reported:
+class ReportBatch:
     """Reports of one link in their order; the first has this number."""
 
-    link: Link
+    link: NodeLink
     first: int
-    said: Sequence[Said]
+    said: Sequence[NodeReport]
 
 
 @dataclass(frozen=True)
-class Applied:
+class ReceivedReports:
     """Reports up to this number are safe. `left` says that the node removed itself with them.
 
     `others` are fresh ones of kinds that nobody here knows, and `works` those about attempts, to be handed on in the
     same transaction.
     """
 
-    link: Link
+    link: NodeLink
     received: int
     left: bool = False
     others: tuple[Fact, ...] = ()
-    works: tuple[WorkSaid, ...] = ()
+    works: tuple[AttemptReport, ...] = ()
 
 
 @dataclass(frozen=True)
-class Outdated:
+class OutdatedLink:
     """The link is no longer the node's, so nothing was changed."""
 
-    link: Link
+    link: NodeLink
     removed: bool
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingReports:
     """Reports before these never arrived, so nothing was changed: the first that is missing, and the last."""
 
-    link: Link
+    link: NodeLink
     first: int
     last: int
 
 
-Outcome: TypeAlias = Applied | Outdated | Missing
+ReportOutcome: TypeAlias = ReceivedReports | OutdatedLink | MissingReports
 
 
 @dataclass(frozen=True)
 class _Fresh:
     """What is to be done for one node."""
 
-    reported: Reported
+    reported: ReportBatch
     received: int
     told_until: Instant | None
-    known: Known
-    weighed: Weighed
+    known: StoredNode
+    weighed: ReportEffects
 
 
-async def apply(transaction: Connection, batches: Sequence[Reported], ids: Ids, now: Instant) -> Sequence[Outcome]:
+async def apply(
+    transaction: Connection, batches: Sequence[ReportBatch], ids: Ids, now: Instant
+) -> Sequence[ReportOutcome]:
     """Do what reports ask, once each. One answer a batch, in their order; a node has one batch at a time."""
     node_ids = sorted({one.link.node_id for one in batches})
     assert len(node_ids) == len(batches), "the order of a node's reports is kept by one batch at a time"
     presence = {row["node_id"]: row for row in await _LOCK.rows(transaction, node_ids=node_ids)}
     stored = {row["id"]: row for row in await _NODES.rows(transaction, node_ids=node_ids)}
-    weighed: list[_Fresh | Outdated | Missing] = []
+    weighed: list[_Fresh | OutdatedLink | MissingReports] = []
     for one in batches:
         weighed.append(_weighed(one, presence.get(one.link.node_id), stored.get(one.link.node_id), now))
         await asyncio.sleep(0)  # looking at a large machine takes a millisecond, and others want their turn
@@ -109,20 +119,20 @@ async def apply(transaction: Connection, batches: Sequence[Reported], ids: Ids, 
 
 
 def _weighed(
-    reported: Reported, presence: asyncpg.Record | None, node: asyncpg.Record | None, now: Instant
-) -> _Fresh | Outdated | Missing:
+    reported: ReportBatch, presence: asyncpg.Record | None, node: asyncpg.Record | None, now: Instant
+) -> _Fresh | OutdatedLink | MissingReports:
     link = reported.link
-    if presence is None or node is None or node["life"] == Life.DEREGISTERED:
-        return Outdated(link, removed=node is not None)
+    if presence is None or node is None or node["life"] == NodeLife.DEREGISTERED:
+        return OutdatedLink(link, removed=node is not None)
     if presence["generation"] != link.generation:
-        return Outdated(link, removed=False)
+        return OutdatedLink(link, removed=False)
     received = presence["received"]
-    new = fresh(received, reported.first, reported.said)
+    new = fresh_reports(received, reported.first, reported.said)
     if new is None:
-        return Missing(link, received + 1, reported.first - 1)
-    book = from_shown(node["rules"])
+        return MissingReports(link, received + 1, reported.first - 1)
+    book = book_from_json(node["rules"])
     assert isinstance(book, RuleBook), "a book is checked before it is kept"
-    known = Known(
+    known = StoredNode(
         node["account_id"],
         link.node_id,
         node["machine"],
@@ -131,12 +141,12 @@ def _weighed(
         presence["past_until"],
         node["carries"],
     )
-    return _Fresh(reported, received + len(new), presence["told_until"], known, weigh(known, new, now))
+    return _Fresh(reported, received + len(new), presence["told_until"], known, weigh_reports(known, new, now))
 
 
-def _applied(one: _Fresh) -> Applied:
+def _applied(one: _Fresh) -> ReceivedReports:
     weighed = one.weighed
-    return Applied(one.reported.link, one.received, weighed.leaves is not None, weighed.others, weighed.works)
+    return ReceivedReports(one.reported.link, one.received, weighed.leaves is not None, weighed.others, weighed.works)
 
 
 async def _write(transaction: Connection, todo: Sequence[_Fresh], ids: Ids, now: Instant) -> None:
@@ -146,7 +156,7 @@ async def _write(transaction: Connection, todo: Sequence[_Fresh], ids: Ids, now:
         await _write_devices(transaction, machines, ids, now)
     beats = [NodeBeat(one.known.node_id, past.at, past.beat) for one in todo for past in one.weighed.beats]
     await telemetry.keep(transaction, beats, ids, now)
-    shares = [tellable(len(one.weighed.events), one.told_until, now) for one in todo]
+    shares = [events_allowed(len(one.weighed.events), one.told_until, now) for one in todo]
     told = [event for one, (count, _) in zip(todo, shares, strict=True) for event in one.weighed.events[:count]]
     if told:
         await events.append(transaction, told, ids, now)
@@ -178,14 +188,14 @@ async def _change(transaction: Connection, todo: Sequence[_Fresh]) -> None:
         transaction,
         node_ids=[node_id for node_id, _ in changed],
         machines=[None if one.machine is None else json.loads(facts_of(one.machine)) for _, one in changed],
-        carried=[None if one.carries is None else json.loads(carries_bytes(one.carries)) for _, one in changed],
-        rules=[None if one.rules is None else shown(one.rules) for _, one in changed],
+        carried=[None if one.carries is None else json.loads(abilities_bytes(one.carries)) for _, one in changed],
+        rules=[None if one.rules is None else book_json(one.rules) for _, one in changed],
         offsets=[one.utc_offset_s for _, one in changed],
         wishes=[int(one.disagrees) for _, one in changed],
     )
 
 
-def _is_change(weighed: Weighed) -> bool:
+def _is_change(weighed: ReportEffects) -> bool:
     parts = (weighed.machine, weighed.carries, weighed.rules, weighed.utc_offset_s)
     return weighed.disagrees or any(part is not None for part in parts)
 

@@ -6,10 +6,10 @@ from uuid import UUID
 
 import asyncpg
 
-from tidemill.core.events.log import Cursor, Reader, Recorded
-from tidemill.core.nodes.no_work import NodeView
+from tidemill.core.events.log import Cursor, EventReader, RecordedEvent
+from tidemill.core.nodes.no_work import NodeSituation
 from tidemill.core.nodes.node import KnownDevice, Node
-from tidemill.core.nodes.node_state import Known, view
+from tidemill.core.nodes.node_state import NodeCircumstances, situation_of
 from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.store.events import events
 from tidemill.store.nodes import telemetry
@@ -21,7 +21,7 @@ _HISTORY = Query("nodes/node_view/history")
 
 
 @dataclass(frozen=True)
-class Readings:
+class NodeReadings:
     """A node's last beat, if it has beaten; whether it is hot, its challenge passed or why not, its owner blocked."""
 
     beat: NodeBeat | None
@@ -31,7 +31,7 @@ class Readings:
     owner_blocked: bool
 
 
-async def readings(connection: Connection, node_ids: Sequence[UUID]) -> Mapping[UUID, Readings]:
+async def readings(connection: Connection, node_ids: Sequence[UUID]) -> Mapping[UUID, NodeReadings]:
     """How each of these nodes is, as far as was heard of it."""
     return {row["node_id"]: _readings(row) for row in await _READINGS.rows(connection, node_ids=list(node_ids))}
 
@@ -42,15 +42,15 @@ async def views(
     devices: Mapping[UUID, Sequence[KnownDevice]],
     heat: HeatLimits,
     agent_oldest: str,
-) -> Mapping[UUID, NodeView]:
+) -> Mapping[UUID, NodeSituation]:
     """What `core.nodes.no_work` asks of each of these nodes, whose devices the caller has read."""
     found = await readings(connection, [node.id for node in nodes])
-    return {node.id: view(node, devices[node.id], _known(found[node.id]), heat, agent_oldest) for node in nodes}
+    return {node.id: situation_of(node, devices[node.id], _known(found[node.id]), heat, agent_oldest) for node in nodes}
 
 
 async def history(
-    connection: Connection, node_id: UUID, reader: Reader, before: Cursor | None, limit: int
-) -> Sequence[Recorded]:
+    connection: Connection, node_id: UUID, reader: EventReader, before: Cursor | None, limit: int
+) -> Sequence[RecordedEvent]:
     """What happened to a node that a reader may see, newest first; page on with the cursor of the last."""
     rows = await _HISTORY.rows(
         connection,
@@ -65,14 +65,14 @@ async def history(
     return [events.recorded(row) for row in rows]
 
 
-def _readings(row: asyncpg.Record) -> Readings:
+def _readings(row: asyncpg.Record) -> NodeReadings:
     beat = None if row["at"] is None else telemetry.beat_of(row)
-    return Readings(beat, row["hot"], row["challenge_passed"], row["challenge_refused"], row["owner_blocked"])
+    return NodeReadings(beat, row["hot"], row["challenge_passed"], row["challenge_refused"], row["owner_blocked"])
 
 
-def _known(found: Readings) -> Known:
+def _known(found: NodeReadings) -> NodeCircumstances:
     beat = found.beat
-    return Known(
+    return NodeCircumstances(
         beat=beat.beat if beat else None,
         beat_at=beat.at if beat else None,
         hot=found.hot,

@@ -15,10 +15,10 @@ from tidemill.core.clock import Instant
 from tidemill.core.events.log import Event
 from tidemill.core.ids import Ids
 from tidemill.core.nodes.events import NodeRemoved, NodeRenamed, NodeRulesChanged, NodeSuspended
-from tidemill.core.nodes.life import Change, Life, LifeRefusal, after
+from tidemill.core.nodes.life import LifeChange, LifeRefusal, NodeLife, after
 from tidemill.core.nodes.node import KnownDevice, Node, NodeRefusal, checked_name, removal_reason
 from tidemill.core.nodes.rules import rule_book
-from tidemill.core.nodes.rules.rule_book import Place, RuleBook
+from tidemill.core.nodes.rules.rule_book import RuleBook, RuleOrigin
 from tidemill.core.reasons import checked_reason
 from tidemill.core.refusals import Refusal
 from tidemill.store.events import events
@@ -39,7 +39,7 @@ _CALLER = Query("nodes/node/caller")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class NodeFilter:
     """Which nodes a list is about."""
 
     owner: UUID | None = None
@@ -48,7 +48,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Holder:
+class PassHolder:
     """A node as it shows its pass: its key and owner, and whether either has been shown the door."""
 
     key: bytes
@@ -57,16 +57,16 @@ class Holder:
     blocked: bool
 
 
-async def holder(connection: Connection, node_id: UUID) -> Holder | None:
+async def holder(connection: Connection, node_id: UUID) -> PassHolder | None:
     """Who signs passes as this node."""
     row = await _CALLER.row(connection, id=node_id)
     if row is None:
         return None
-    removed = Life(row["life"]) is Life.DEREGISTERED
-    return Holder(row["key"], row["account_id"], removed, row["blocked_reason"] is not None)
+    removed = NodeLife(row["life"]) is NodeLife.DEREGISTERED
+    return PassHolder(row["key"], row["account_id"], removed, row["blocked_reason"] is not None)
 
 
-async def listed(connection: Connection, wanted: Wanted, after_id: UUID | None, limit: int) -> Sequence[Node]:
+async def listed(connection: Connection, wanted: NodeFilter, after_id: UUID | None, limit: int) -> Sequence[Node]:
     """Nodes, newest first."""
     rows = await _LIST.rows(
         connection, owner=wanted.owner, name=wanted.name, removed=wanted.removed, after=after_id, limit=limit
@@ -123,13 +123,13 @@ async def change_rules(
     node = await _there(transaction, node_id, owner)
     if isinstance(node, Refusal):
         return node
-    book = rule_book.change(node.book, wishes, by=by, place=Place.POOL, now=now)
+    book = rule_book.change(node.book, wishes, by=by, place=RuleOrigin.POOL, now=now)
     if isinstance(book, Refusal):
         return book
-    shown = rule_book.shown(book)
+    shown = rule_book.book_json(book)
     await _SET_RULES.run(transaction, id=node.id, rules=shown)
     values = {name: shown[name]["value"] for name in sorted(wishes)}
-    changed = NodeRulesChanged(node.account_id, node.id, values, Place.POOL.value, by)
+    changed = NodeRulesChanged(node.account_id, node.id, values, RuleOrigin.POOL.value, by)
     return await _told(transaction, node, changed, ids, now)
 
 
@@ -144,7 +144,7 @@ async def remove(
     kept = removal_reason(reason, own=owner is not None or by == f"node:{node.id}")
     if isinstance(kept, Refusal):
         return kept
-    assert after(node.life, Change.REMOVED) is Life.DEREGISTERED, "a node that is there can be removed"
+    assert after(node.life, LifeChange.REMOVED) is NodeLife.DEREGISTERED, "a node that is there can be removed"
     await _REMOVE.run(transaction, id=node.id, reason=kept, now=now)
     removed = NodeRemoved(node.account_id, node.id, node.name, kept, by)
     return await _told(transaction, node, removed, ids, now)
@@ -166,7 +166,7 @@ async def suspend(
     return await _told(transaction, node, NodeSuspended(node.account_id, node.id, suspended, kept, by), ids, now)
 
 
-async def left(connection: Connection, account_id: UUID) -> bool:
+async def left_nodes(connection: Connection, account_id: UUID) -> bool:
     """Whether an account still has nodes."""
     row = await _LEFT.row(connection, account_id=account_id)
     assert row
@@ -180,7 +180,7 @@ async def _there(transaction: Connection, node_id: UUID, owner: UUID | None) -> 
     node = await get(transaction, node_id, owner)
     if node is None:
         return NodeRefusal.UNKNOWN_NODE
-    return LifeRefusal.NODE_REMOVED if node.life is Life.DEREGISTERED else node
+    return LifeRefusal.NODE_REMOVED if node.life is NodeLife.DEREGISTERED else node
 
 
 async def _told(transaction: Connection, node: Node, event: Event, ids: Ids, now: Instant) -> Node:
@@ -191,7 +191,7 @@ async def _told(transaction: Connection, node: Node, event: Event, ids: Ids, now
 
 
 def _node(row: asyncpg.Record) -> Node:
-    book = rule_book.from_shown(row["rules"])
+    book = rule_book.book_from_json(row["rules"])
     assert isinstance(book, RuleBook), "a book is checked before it is kept"
     fields = {name: value for name, value in row.items() if name != "rules"}
-    return Node(**{**fields, "life": Life(row["life"]), "book": book})
+    return Node(**{**fields, "life": NodeLife(row["life"]), "book": book})

@@ -13,7 +13,7 @@ import asyncpg
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
-from tidemill.core.nodes.health.alerts import About, AlertKind, AlertLimits, is_alarming
+from tidemill.core.nodes.health.alerts import AlertKind, AlertLimits, AlertSubject, is_alarming
 from tidemill.core.nodes.health.events import NodeOnline
 from tidemill.core.nodes.health.telemetry import Beat
 from tidemill.store.arrays import bigint_array, uuid_array
@@ -28,37 +28,37 @@ _GONE = Query("nodes/presence/gone")
 _FREE = Query("nodes/presence/free")
 
 
-class Link(NamedTuple):
+class NodeLink(NamedTuple):
     """One link of one node."""
 
     node_id: UUID
     generation: int
 
 
-class HeardBeat(NamedTuple):
-    link: Link
+class LinkBeat(NamedTuple):
+    link: NodeLink
     at: Instant
     beat: Beat
 
 
 @dataclass(frozen=True)
-class Superseded:
+class SupersededLink:
     """A link that is no longer the node's: another took its place, or the node was removed."""
 
-    link: Link
+    link: NodeLink
     removed: bool
 
 
-async def heard(
+async def note_heard(
     transaction: Connection,
     process_id: UUID,
-    beats: Sequence[HeardBeat],
-    links: Sequence[Link],
+    beats: Sequence[LinkBeat],
+    links: Sequence[NodeLink],
     *,
     limits: AlertLimits,
     ids: Ids,
     now: Instant,
-) -> Sequence[Superseded]:
+) -> Sequence[SupersededLink]:
     """Keep the last beat of each link that beat, and note that their links and these are alive.
 
     Answers the links that are no longer the node's.
@@ -84,7 +84,7 @@ async def heard(
     )
 
 
-async def gone(connection: Connection, process_id: UUID, links: Sequence[Link]) -> None:
+async def note_gone(connection: Connection, process_id: UUID, links: Sequence[NodeLink]) -> None:
     """These links are over. What was taken over by a newer link or another process stays theirs."""
     await _GONE.run(
         connection,
@@ -99,9 +99,9 @@ async def free(connection: Connection, limit: int) -> int:
     return len(await _FREE.rows(connection, limit=limit))
 
 
-def _latest(links: Iterable[Link]) -> dict[UUID, Link]:
+def _latest(links: Iterable[NodeLink]) -> dict[UUID, NodeLink]:
     """Of each node the newest link: an older one of the same process counts no more."""
-    found: dict[UUID, Link] = {}
+    found: dict[UUID, NodeLink] = {}
     for link in links:
         found[link.node_id] = max(link, found.get(link.node_id, link))
     return found
@@ -112,12 +112,12 @@ async def _back_online(transaction: Connection, rows: Sequence[asyncpg.Record], 
         return
     back = [NodeOnline(row["account_id"], row["node_id"]) for row in rows]
     await events.append(transaction, back, ids, now)
-    await node_alerts.clear(transaction, [(row["node_id"], About(AlertKind.OFFLINE)) for row in rows], ids, now)
+    await node_alerts.clear(transaction, [(row["node_id"], AlertSubject(AlertKind.OFFLINE)) for row in rows], ids, now)
 
 
-async def _superseded(transaction: Connection, links: Sequence[Link]) -> Sequence[Superseded]:
+async def _superseded(transaction: Connection, links: Sequence[NodeLink]) -> Sequence[SupersededLink]:
     if not links:
         return ()
     rows = await _SUPERSEDED.rows(transaction, node_ids=[link.node_id for link in links])
     removed = {row["id"] for row in rows}
-    return [Superseded(link, link.node_id in removed) for link in sorted(links)]
+    return [SupersededLink(link, link.node_id in removed) for link in sorted(links)]

@@ -8,7 +8,7 @@ from tidemill.core.accounts.account import Language
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
 from tidemill.core.nodes.join_tokens import JoinToken, letter_due
-from tidemill.core.notices.mail import Letter, LetterKind, Value
+from tidemill.core.notices.mail import Letter, LetterKind, LetterValue
 from tidemill.store.notices import mail
 from tidemill.store.operations.keyring import Keyring
 from tidemill.store.query import Connection, Query
@@ -17,7 +17,7 @@ _LETTERS = Query("notices/admission/letters")
 
 
 @dataclass(frozen=True)
-class Joined:
+class JoinedMachine:
     """A machine that joined with a token, and where it called from."""
 
     token: JoinToken
@@ -26,7 +26,7 @@ class Joined:
 
 
 async def write(
-    transaction: Connection, joined: Sequence[Joined], keyring: Keyring, ids: Ids, now: Instant
+    transaction: Connection, joined: Sequence[JoinedMachine], keyring: Keyring, ids: Ids, now: Instant
 ) -> set[UUID]:
     """Write to the owners whose letters are due. Answers the tokens that were written about."""
     due = [one for one in joined if letter_due(one.token, now)]
@@ -36,7 +36,7 @@ async def write(
     owners = {row["id"]: (row["address"], Language(row["language"])) for row in rows}
     for one in due:
         recipient, language = owners[one.token.account_id]
-        what: dict[str, Value] = {
+        what: dict[str, LetterValue] = {
             "node": one.node,
             "token": one.token.name,
             "address": one.address,

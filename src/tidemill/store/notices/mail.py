@@ -58,7 +58,7 @@ class StoredLetter:
 
 
 @dataclass(frozen=True)
-class Batch:
+class LetterBatch:
     """Letters in hand, all leased with one token."""
 
     token: UUID
@@ -66,7 +66,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Later:
+class PostponedLetter:
     """A letter that is tried again at its time."""
 
     id: UUID
@@ -76,7 +76,7 @@ class Later:
 
 
 @dataclass(frozen=True)
-class GivenUp:
+class FailedLetter:
     """A letter that will not arrive."""
 
     id: UUID
@@ -113,7 +113,7 @@ async def opened(keyring: Keyring, stored: StoredLetter) -> Letter:
     return Letter(LetterKind(stored.kind), stored.recipient, Language(stored.language), content["parameters"])
 
 
-async def lease(database: Database, ids: Ids, *, lease_us: int, limit: int, now: Instant) -> Batch:
+async def lease(database: Database, ids: Ids, *, lease_us: int, limit: int, now: Instant) -> LetterBatch:
     token = ids.new(now)
     async with database.connection() as connection:
         rows = await _LEASE.rows(
@@ -124,7 +124,7 @@ async def lease(database: Database, ids: Ids, *, lease_us: int, limit: int, now:
             limit=limit,
             now=now,
         )
-    return Batch(token, sorted(map(_stored, rows), key=lambda letter: (letter.next_at, letter.id)))
+    return LetterBatch(token, sorted(map(_stored, rows), key=lambda letter: (letter.next_at, letter.id)))
 
 
 async def mark_sent(database: Database, token: UUID, letter_id: UUID, now: Instant) -> bool:
@@ -133,7 +133,7 @@ async def mark_sent(database: Database, token: UUID, letter_id: UUID, now: Insta
         return bool(await _SENT.row(connection, id=letter_id, token=token, now=now))
 
 
-async def postpone(database: Database, token: UUID, letters: Sequence[Later]) -> int:
+async def postpone(database: Database, token: UUID, letters: Sequence[PostponedLetter]) -> int:
     """Give letters back. Answers how many were still ours."""
     async with database.connection() as connection:
         rows = await _LATER.rows(
@@ -147,7 +147,7 @@ async def postpone(database: Database, token: UUID, letters: Sequence[Later]) ->
     return len(rows)
 
 
-async def give_up(database: Database, token: UUID, letters: Sequence[GivenUp], ids: Ids, now: Instant) -> int:
+async def give_up(database: Database, token: UUID, letters: Sequence[FailedLetter], ids: Ids, now: Instant) -> int:
     """Give letters up, each told to operators by one event. Answers how many were still ours."""
     async with database.transaction() as transaction:
         rows = await _FAIL.rows(

@@ -19,7 +19,7 @@ _FORGET = Query("operations/answer/forget")
 
 
 @dataclass(frozen=True)
-class Scope:
+class AnswerScope:
     """Whose request it is, to which route, with which key and which body."""
 
     caller: str
@@ -29,7 +29,7 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpAnswer:
     """An answer as it went out, to the byte."""
 
     status: int
@@ -40,7 +40,7 @@ class AnswerRefusal(Refusal):
     IDEMPOTENCY_KEY_REUSED = "This Idempotency-Key was used for another request body: use a new key for a new request."
 
 
-async def claim(transaction: Connection, scope: Scope, now: Instant) -> Answer | AnswerRefusal | None:
+async def take_scope(transaction: Connection, scope: AnswerScope, now: Instant) -> HttpAnswer | AnswerRefusal | None:
     """The answer given before; a refusal if the body differs; None if the key is now ours to answer."""
     whose = {"caller": scope.caller, "route": scope.route, "key": scope.key}
     if await _CLAIM.row(transaction, **whose, body_sha256=scope.body_sha256, now=now):
@@ -50,10 +50,10 @@ async def claim(transaction: Connection, scope: Scope, now: Instant) -> Answer |
         raise DatabaseFault("The answer to this Idempotency-Key is just being forgotten: try again.")
     if row["body_sha256"] != scope.body_sha256:
         return AnswerRefusal.IDEMPOTENCY_KEY_REUSED
-    return Answer(row["status"], row["content"])
+    return HttpAnswer(row["status"], row["content"])
 
 
-async def keep(transaction: Connection, scope: Scope, answer: Answer) -> None:
+async def keep(transaction: Connection, scope: AnswerScope, answer: HttpAnswer) -> None:
     await _KEEP.run(
         transaction,
         caller=scope.caller,

@@ -10,11 +10,11 @@ from tidemill.core.ids import Ids
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings import Settings
 from tidemill.core.settings.critical import (
-    Change,
-    ChangeRefusal,
-    ChangeState,
-    Decision,
+    SettingChange,
+    SettingChangeRefusal,
+    SettingChangeState,
     SettingDecided,
+    SettingsDecision,
     allowed,
     critical_values,
     decide,
@@ -36,14 +36,14 @@ _SETTLE = Query("operations/critical/settle")
 
 
 @dataclass(frozen=True)
-class InForce:
+class SettingsInForce:
     """The settings that a process works with, and the changes of critical ones that it does not work with yet."""
 
     settings: Settings
-    waiting: Sequence[Change]
+    waiting: Sequence[SettingChange]
 
 
-async def in_force(owner_url: str, configured: Settings, by: str, ids: Ids) -> InForce:
+async def in_force(owner_url: str, configured: Settings, by: str, ids: Ids) -> SettingsInForce:
     """What of the configured settings takes effect now. As the owner: the program's role cannot accept a value."""
     async with connected(owner_url) as owner, owner.transaction():
         await _LOCK.run(owner)
@@ -53,7 +53,7 @@ async def in_force(owner_url: str, configured: Settings, by: str, ids: Ids) -> I
         decision = decide(critical_values(configured), known, changes, by=by, now=now)
         settings = with_values(configured, decision.in_force)
         await _apply(owner, decision, ids, now)
-    return InForce(settings, decision.waiting)
+    return SettingsInForce(settings, decision.waiting)
 
 
 async def accepted(connection: Connection) -> dict[str, str]:
@@ -61,18 +61,18 @@ async def accepted(connection: Connection) -> dict[str, str]:
     return {row["name"]: row["value"] for row in await _ACCEPTED.rows(connection)}
 
 
-async def waiting(connection: Connection) -> Sequence[Change]:
+async def waiting(connection: Connection) -> Sequence[SettingChange]:
     """The changes that have not taken effect, with what an operator said to them."""
     return [_change(row) for row in await _CHANGES.rows(connection)]
 
 
 async def settle_change(
     transaction: Connection, name: str, *, approve: bool, reason: str, by: str, ids: Ids, now: Instant
-) -> Change | Refusal:
+) -> SettingChange | Refusal:
     """Approve or reject a change, and tell it by an event. It takes effect when a process starts."""
     change = next((one for one in await waiting(transaction) if one.name == name), None)
     if change is None:
-        return ChangeRefusal.NO_SUCH_CHANGE
+        return SettingChangeRefusal.NO_SUCH_CHANGE
     settled = settle(change, approve=approve, reason=reason, by=by, now=now)
     if isinstance(settled, Refusal):
         return settled
@@ -86,13 +86,13 @@ async def settle_change(
         reason=settled.reason,
     )
     if row is None:
-        return ChangeRefusal.CHANGE_DECIDED
+        return SettingChangeRefusal.CHANGE_DECIDED
     told = SettingDecided(name, change.value, settled.state.value, settled.reason or "", by)
     await events.append(transaction, [told], ids, now)
     return settled
 
 
-async def _apply(owner: Connection, decision: Decision, ids: Ids, now: Instant) -> None:
+async def _apply(owner: Connection, decision: SettingsDecision, ids: Ids, now: Instant) -> None:
     await _FORGET.run(owner, names=list(decision.forgotten))
     await _ACCEPT.run(owner, names=list(decision.accepted), values=list(decision.accepted.values()), now=now)
     await _PROPOSE.run(
@@ -106,5 +106,5 @@ async def _apply(owner: Connection, decision: Decision, ids: Ids, now: Instant) 
         await events.append(owner, decision.events, ids, now)
 
 
-def _change(row: asyncpg.Record) -> Change:
-    return Change(**{**row, "state": ChangeState(row["state"])})
+def _change(row: asyncpg.Record) -> SettingChange:
+    return SettingChange(**{**row, "state": SettingChangeState(row["state"])})

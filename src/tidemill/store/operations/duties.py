@@ -13,7 +13,7 @@ _FINISH = Query("operations/duty/finish")
 
 
 @dataclass(frozen=True)
-class Held:
+class DutyLease:
     """A duty in hand. Whoever holds a larger token has taken over."""
 
     name: str
@@ -22,7 +22,7 @@ class Held:
 
 async def take(
     database: Database, name: str, holder: UUID, *, every_us: int, lease_us: int, now: Instant
-) -> Held | None:
+) -> DutyLease | None:
     """Take a duty that was last done at least `every_us` ago. None: not due, or somebody has it."""
     async with database.connection() as connection:
         row = await _TAKE.row(
@@ -34,21 +34,21 @@ async def take(
             due_since=now - every_us,
             implausible=now + 2 * lease_us,
         )
-    return Held(name, row["token"]) if row else None
+    return DutyLease(name, row["token"]) if row else None
 
 
-async def extend(database: Database, held: Held, *, lease_us: int, now: Instant) -> bool:
+async def extend(database: Database, held: DutyLease, *, lease_us: int, now: Instant) -> bool:
     """Hold on. False: somebody else has taken over, and we must stop."""
     async with database.connection() as connection:
         return bool(await _EXTEND.row(connection, name=held.name, token=held.token, expires_at=now + lease_us))
 
 
-async def keep(transaction: Connection, held: Held, *, lease_us: int, now: Instant) -> bool:
+async def keep(transaction: Connection, held: DutyLease, *, lease_us: int, now: Instant) -> bool:
     """Hold on, for what else the transaction changes: whoever takes over waits for its end. False: it is not ours."""
     return bool(await _EXTEND.row(transaction, name=held.name, token=held.token, expires_at=now + lease_us))
 
 
-async def finish(database: Database, held: Held, *, done_at: Instant) -> bool:
+async def finish(database: Database, held: DutyLease, *, done_at: Instant) -> bool:
     """Give a duty back; it is due again one period after `done_at`. False: it was no longer ours."""
     async with database.connection() as connection:
         return bool(await _FINISH.row(connection, name=held.name, token=held.token, done_at=done_at))

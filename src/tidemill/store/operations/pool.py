@@ -9,7 +9,7 @@ from tidemill.core.accounts.events import PoolSetUp
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
 from tidemill.store.accounts import accounts
-from tidemill.store.accounts.accounts import Newcomer
+from tidemill.store.accounts.accounts import NewAccount
 from tidemill.store.events import events
 from tidemill.store.query import Connection, Query
 
@@ -38,7 +38,7 @@ async def new_set_up_link(connection: Connection, token: str) -> bool:
 
 
 async def set_up(
-    transaction: Connection, token: str, operator: Newcomer, ids: Ids, now: Instant
+    transaction: Connection, token: str, operator: NewAccount, ids: Ids, now: Instant
 ) -> UUID | AccountStateRefusal:
     """The first operator's account, for whoever has the link."""
     if not await _SET_UP.row(transaction, sha256=_sha256(token), now=now):

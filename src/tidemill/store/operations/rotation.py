@@ -29,7 +29,7 @@ _BATCH = 500
 
 
 @dataclass(frozen=True)
-class Resealed:
+class ResealCount:
     """How many values were sealed anew, and the places of those that do not open."""
 
     count: int
@@ -68,7 +68,7 @@ async def renew_data_key(database: Database, keyring: Keyring, by: str, ids: Ids
     await keyring.refresh()
 
 
-async def reseal(connection: Connection, keyring: Keyring, columns: Sequence[SealedColumn] = SEALED) -> Resealed:
+async def reseal(connection: Connection, keyring: Keyring, columns: Sequence[SealedColumn] = SEALED) -> ResealCount:
     """Seal anew, with the current data key, every value that a retired one sealed."""
     count, unreadable = 0, list[str]()
     for column in columns:
@@ -76,7 +76,7 @@ async def reseal(connection: Connection, keyring: Keyring, columns: Sequence[Sea
         while rows := await _reseal_batch(connection, keyring, column, after, unreadable):
             count += len(rows)
             after = rows[-1]
-    return Resealed(count - len(unreadable), unreadable)
+    return ResealCount(count - len(unreadable), unreadable)
 
 
 async def delete_retired(connection: Connection) -> tuple[int, int]:

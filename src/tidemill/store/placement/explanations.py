@@ -12,8 +12,8 @@ import asyncpg
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
-from tidemill.core.placement.considerations import Nowhere, Weighed, Weighing
-from tidemill.core.placement.explanations import Explained, Waits
+from tidemill.core.placement.considerations import CandidateComparison, ConsideredCandidate, WaitReasons
+from tidemill.core.placement.explanations import PlacementExplanation, QueueExplanation
 from tidemill.store.database import Database
 from tidemill.store.query import Connection, Query
 
@@ -31,25 +31,25 @@ DIGITS = 6
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredExplanation:
     """An explanation that was kept."""
 
     id: UUID
-    explained: Explained
+    explained: PlacementExplanation
 
 
 @dataclass(frozen=True)
-class WaitingTask:
+class WaitExplanation:
     """A task that waits, for all of its job that ask the same: since when, and why, as it was seen last."""
 
     task: int
     since: Instant
     seen_at: Instant
-    nowhere: Nowhere
+    nowhere: WaitReasons
 
 
 @dataclass(frozen=True)
-class Named:
+class NodeName:
     """What a node is called, and whose it is."""
 
     name: str
@@ -57,7 +57,11 @@ class Named:
 
 
 async def keep(
-    database: Database, explained: Sequence[Explained], waits: Sequence[Waits], ids: Ids, now: Instant
+    database: Database,
+    explained: Sequence[PlacementExplanation],
+    waits: Sequence[QueueExplanation],
+    ids: Ids,
+    now: Instant,
 ) -> None:
     """Write down what one tick of placing explains."""
     if explained or waits:
@@ -69,24 +73,26 @@ async def keep(
                 await _WAIT.run(transaction, waits=[_wait_row(one) for one in last.values()])
 
 
-async def of_job(connection: Connection, job_id: UUID, ats: Iterable[Instant]) -> Mapping[tuple[int, Instant], Kept]:
+async def of_job(
+    connection: Connection, job_id: UUID, ats: Iterable[Instant]
+) -> Mapping[tuple[int, Instant], StoredExplanation]:
     """What was kept of attempts that were offered at these moments, by the task's number and the moment."""
     rows = await _OF_JOB.rows(connection, job_id=job_id, ats=sorted(set(ats)))
     return {(number, row["at"]): _kept(row) for row in rows for number in row["numbers"]}
 
 
-async def of_node(connection: Connection, node_id: UUID, after: UUID | None, limit: int) -> Sequence[Kept]:
+async def of_node(connection: Connection, node_id: UUID, after: UUID | None, limit: int) -> Sequence[StoredExplanation]:
     """The last that a node was considered for, newest first."""
     rows = await _OF_NODE.rows(connection, node_id=node_id, after=after, limit=limit)
     return [_kept(row) for row in rows]
 
 
-async def waiting(connection: Connection, job_id: UUID, limit: int) -> Sequence[WaitingTask]:
+async def waiting(connection: Connection, job_id: UUID, limit: int) -> Sequence[WaitExplanation]:
     """What tasks of a job wait for; one stands for all that ask the same."""
     rows = await _WAITING.rows(connection, job_id=job_id, limit=limit)
     return [
-        WaitingTask(
-            row["task"], row["since"], row["at"], Nowhere(row["counts"], row["nodes"], row["looked"], row["soon"])
+        WaitExplanation(
+            row["task"], row["since"], row["at"], WaitReasons(row["counts"], row["nodes"], row["looked"], row["soon"])
         )
         for row in rows
     ]
@@ -100,9 +106,9 @@ async def queue(connection: Connection) -> Mapping[str, tuple[int, int]]:
     return {row["code"]: (row["jobs"], row["nodes"]) for row in await _QUEUE.rows(connection) if row["jobs"]}
 
 
-async def names(connection: Connection, node_ids: Iterable[UUID]) -> Mapping[UUID, Named]:
+async def names(connection: Connection, node_ids: Iterable[UUID]) -> Mapping[UUID, NodeName]:
     rows = await _NAMES.rows(connection, ids=sorted(set(node_ids)))
-    return {row["id"]: Named(row["name"], row["account_id"]) for row in rows}
+    return {row["id"]: NodeName(row["name"], row["account_id"]) for row in rows}
 
 
 async def forget(database: Database, most: int) -> int:
@@ -113,7 +119,7 @@ async def forget(database: Database, most: int) -> int:
     return len(explained) + len(waits)
 
 
-def _row(one: Explained, explanation_id: UUID) -> dict[str, Any]:
+def _row(one: PlacementExplanation, explanation_id: UUID) -> dict[str, Any]:
     weighing = one.weighing
     return {
         "id": str(explanation_id),
@@ -129,13 +135,13 @@ def _row(one: Explained, explanation_id: UUID) -> dict[str, Any]:
     }
 
 
-def _said(one: Weighed) -> dict[str, Any]:
+def _said(one: ConsideredCandidate) -> dict[str, Any]:
     if one.objections:
         return {"objections": list(one.objections)}
     return {"terms": {name: round(value, DIGITS) for name, value in one.terms.items()}}
 
 
-def _wait_row(one: Waits) -> dict[str, Any]:
+def _wait_row(one: QueueExplanation) -> dict[str, Any]:
     nowhere = one.nowhere
     return {
         "job_id": str(one.job_id),
@@ -148,10 +154,12 @@ def _wait_row(one: Waits) -> dict[str, Any]:
     }
 
 
-def _kept(row: asyncpg.Record) -> Kept:
+def _kept(row: asyncpg.Record) -> StoredExplanation:
     candidates = tuple(
-        Weighed(node_id, tuple(said.get("objections", ())), said.get("terms", {}))
+        ConsideredCandidate(node_id, tuple(said.get("objections", ())), said.get("terms", {}))
         for node_id, said in zip(row["node_ids"], row["weighed"], strict=True)
     )
-    weighing = Weighing(candidates, row["nodes"], row["policy"], row["lower_wins"])
-    return Kept(row["id"], Explained(row["job_id"], row["at"], row["kind"], row["task_ids"], weighing))
+    weighing = CandidateComparison(candidates, row["nodes"], row["policy"], row["lower_wins"])
+    return StoredExplanation(
+        row["id"], PlacementExplanation(row["job_id"], row["at"], row["kind"], row["task_ids"], weighing)
+    )

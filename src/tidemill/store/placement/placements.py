@@ -13,14 +13,14 @@ from tidemill.core.artefacts.grants import Access, Grant
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.ids import Ids
 from tidemill.core.jobs.task_events import TasksPlaced
-from tidemill.core.placement.placer import Found
+from tidemill.core.placement.placer import TaskPlacement
 from tidemill.store.artefacts import artefact_grants
 from tidemill.store.events import events
 from tidemill.store.jobs import tasks
-from tidemill.store.jobs.leases import Offered
-from tidemill.store.jobs.tasks import Placement, Waiting
+from tidemill.store.jobs.leases import AttemptAssignment
+from tidemill.store.jobs.tasks import NewLease, QueueRow
 from tidemill.store.operations import duties
-from tidemill.store.operations.duties import Held
+from tidemill.store.operations.duties import DutyLease
 from tidemill.store.query import Connection, Query
 
 _START = Query("placement/job/start")
@@ -29,18 +29,18 @@ GRANTED_US = 3_600 * SECOND
 """What a late node has computed may still be wanted, so it may still be uploaded for so long after its deadline."""
 
 
-class Decision(NamedTuple):
+class NewAttempt(NamedTuple):
     """A node for a waiting task, as an attempt with a deadline."""
 
-    waiting: Waiting
-    found: Found
+    waiting: QueueRow
+    found: TaskPlacement
     attempt_id: UUID
     deadline_at: Instant
 
 
 async def apply(
-    transaction: Connection, held: Held, decisions: Sequence[Decision], *, lease_us: int, ids: Ids, now: Instant
-) -> list[Offered] | None:
+    transaction: Connection, held: DutyLease, decisions: Sequence[NewAttempt], *, lease_us: int, ids: Ids, now: Instant
+) -> list[AttemptAssignment] | None:
     """Give tasks to nodes. Answers what came to be, in the order of its numbers; None if somebody else is in charge."""
     if not await duties.keep(transaction, held, lease_us=lease_us, now=now):
         return None
@@ -54,9 +54,9 @@ async def apply(
     return sorted(_offered(one, numbers[one.attempt_id]) for one in placed)
 
 
-def _placement(one: Decision) -> Placement:
+def _placement(one: NewAttempt) -> NewLease:
     candidate = one.found.seller.candidate
-    return Placement(
+    return NewLease(
         one.waiting.rank,
         one.waiting.task_id,
         one.attempt_id,
@@ -68,12 +68,14 @@ def _placement(one: Decision) -> Placement:
     )
 
 
-def _offered(one: Decision, number: int) -> Offered:
+def _offered(one: NewAttempt, number: int) -> AttemptAssignment:
     waiting, node_id = one.waiting, one.found.seller.node_id
-    return Offered(number, one.attempt_id, waiting.task_id, node_id, waiting.tries + 1, one.deadline_at, waiting.body)
+    return AttemptAssignment(
+        number, one.attempt_id, waiting.task_id, node_id, waiting.tries + 1, one.deadline_at, waiting.body
+    )
 
 
-def _grants(one: Decision) -> list[Grant]:
+def _grants(one: NewAttempt) -> list[Grant]:
     """A node reads the inputs of its attempt, and uploads a result that is too large for a receipt.
 
     What a house node uploads for an audit takes none of the customer's room: it is the house's, until the verdict.
@@ -89,7 +91,7 @@ def _grants(one: Decision) -> list[Grant]:
     return [*reads, Grant(*whose, Access.WRITE, asked.result_max_bytes, until)]
 
 
-def _told(placed: Sequence[Decision]) -> list[TasksPlaced]:
+def _told(placed: Sequence[NewAttempt]) -> list[TasksPlaced]:
     counts = Counter((one.waiting.account_id, one.waiting.job_id) for one in placed)
     nodes: dict[UUID, set[UUID]] = {}
     for one in placed:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.nodes.node import Node
-from tidemill.core.placement.seller import OwnerRecord, Seller, Terms, seller_of
+from tidemill.core.placement.seller import OwnerRecord, Seller, SellerDefaults, seller_of
 from tidemill.store.database import Database
 from tidemill.store.nodes import node_views, nodes
 from tidemill.store.query import Connection, Query
@@ -20,7 +20,7 @@ AGAIN_US = 30 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class Exclusions:
     """The nodes that a task must not go to, and whether only the house may carry it out."""
 
     node_ids: frozenset[UUID] = frozenset()
@@ -28,7 +28,7 @@ class Tried:
 
 
 async def every(
-    database: Database, terms: Terms, agent_oldest: str, between: Callable[[], Awaitable[None]], now: Instant
+    database: Database, terms: SellerDefaults, agent_oldest: str, between: Callable[[], Awaitable[None]], now: Instant
 ) -> list[Seller]:
     """All that may get work now. Between pages the caller does what cannot wait."""
     found: list[Seller] = []
@@ -44,7 +44,7 @@ async def every(
 
 
 async def some(
-    database: Database, node_ids: Sequence[UUID], terms: Terms, agent_oldest: str, now: Instant
+    database: Database, node_ids: Sequence[UUID], terms: SellerDefaults, agent_oldest: str, now: Instant
 ) -> Mapping[UUID, Seller | None]:
     """Each of these nodes; None where it gets no work now."""
     found: dict[UUID, Seller | None] = dict.fromkeys(node_ids)
@@ -55,10 +55,10 @@ async def some(
     return found
 
 
-async def tried(connection: Connection, task_ids: Sequence[UUID], now: Instant) -> Mapping[UUID, Tried]:
+async def exclusions_of(connection: Connection, task_ids: Sequence[UUID], now: Instant) -> Mapping[UUID, Exclusions]:
     """What earlier attempts mean for each of these tasks."""
     rows = await _TRIED.rows(connection, task_ids=list(task_ids), since=Instant(now - AGAIN_US))
-    return {row["task_id"]: Tried(frozenset(row["node_ids"] or ()), row["for_house"]) for row in rows}
+    return {row["task_id"]: Exclusions(frozenset(row["node_ids"] or ()), row["for_house"]) for row in rows}
 
 
 async def owner_records(connection: Connection, of: Iterable[Node]) -> Mapping[UUID, OwnerRecord]:
@@ -68,7 +68,7 @@ async def owner_records(connection: Connection, of: Iterable[Node]) -> Mapping[U
 
 
 async def _sellers(
-    connection: Connection, page: Sequence[Node], terms: Terms, agent_oldest: str, now: Instant
+    connection: Connection, page: Sequence[Node], terms: SellerDefaults, agent_oldest: str, now: Instant
 ) -> dict[UUID, Seller | None]:
     devices = await nodes.devices(connection, [node.id for node in page])
     views = await node_views.views(connection, page, devices, terms.heat, agent_oldest)

@@ -4,8 +4,8 @@ from asyncio import sleep
 from uuid import UUID
 
 from tidemill.core.clock import Instant
-from tidemill.core.placement.seller import Terms, for_sale
-from tidemill.core.placement.supply import Market
+from tidemill.core.placement.seller import SellerDefaults, supply_node_of
+from tidemill.core.placement.supply import Supply
 from tidemill.store.database import Database
 from tidemill.store.placement import sellers
 from tidemill.store.query import Connection, Query
@@ -13,10 +13,10 @@ from tidemill.store.query import Connection, Query
 _BUSY = Query("placement/market/busy")
 
 
-async def read(database: Database, terms: Terms, agent_oldest: str, now: Instant) -> Market:
+async def read(database: Database, terms: SellerDefaults, agent_oldest: str, now: Instant) -> Supply:
     """Every node that may get work, at its price."""
     found = await sellers.every(database, terms, agent_oldest, _others_first, now)
-    return Market([for_sale(seller) for seller in found], terms.hourly_uc)
+    return Supply([supply_node_of(seller) for seller in found], terms.hourly_uc)
 
 
 async def busy(connection: Connection) -> set[UUID]:

@@ -16,7 +16,7 @@ from tidemill.core.faults import Fault
 from tidemill.core.ids import Ids
 from tidemill.core.ledger import Entry, LedgerAccount, PostingRefusal, Release, Transfer
 from tidemill.core.ledger.accounts import AccountKind
-from tidemill.core.settlement.rewards import Due, MarketPlan, Paid, Sums, split, sums
+from tidemill.core.settlement.rewards import AttemptPay, PaidAttempt, PaySums, RewardPlan, split, sums
 from tidemill.store.ledger import ledger
 from tidemill.store.query import Connection
 
@@ -36,37 +36,37 @@ class Unpayable(Fault):
         self.hold_ids = {entry.hold_id for entry, _ in refused}
 
 
-class Passed(NamedTuple):
+class PassedAttempt(NamedTuple):
     """An attempt that passed: at which job, whose money is held where, whose work it was, and what it pays."""
 
     job_id: UUID
     customer_id: UUID
     hold_id: UUID
     owner_id: UUID
-    due: Due
+    due: AttemptPay
 
 
 @dataclass(frozen=True)
 class Bill:
     """What attempts pay, added up, and the transfers of rewards by job and owner, which are not posted yet."""
 
-    jobs: Mapping[UUID, Passed]
+    jobs: Mapping[UUID, PassedAttempt]
     owners: frozenset[UUID]
-    total: Sums
+    total: PaySums
     rewards: Mapping[tuple[UUID, UUID], UUID]
 
 
-async def bill(transaction: Connection, passed: Sequence[Passed], ids: Ids, now: Instant) -> Bill:
+async def bill(transaction: Connection, passed: Sequence[PassedAttempt], ids: Ids, now: Instant) -> Bill:
     """Add up what is to be paid. The ledger is locked only when it is paid, which is better done last."""
     fund_uc = await ledger.available_uc(transaction, _FUND) if any(one.due.bonus_uc for one in passed) else 0
-    total = sums([Paid(one.job_id, one.owner_id, one.due) for one in passed], fund_uc)
+    total = sums([PaidAttempt(one.job_id, one.owner_id, one.due) for one in passed], fund_uc)
     rewards = {key: ids.new(now) for key, amount_uc in total.rewards_uc.items() if amount_uc}
     owners = frozenset(one.owner_id for one in passed)
     return Bill({one.job_id: one for one in passed}, owners, total, rewards)
 
 
 async def pay(
-    transaction: Connection, owed: Bill, over: Iterable[UUID], plan: MarketPlan, ids: Ids, now: Instant
+    transaction: Connection, owed: Bill, over: Iterable[UUID], plan: RewardPlan, ids: Ids, now: Instant
 ) -> None:
     """Pay what is owed, and give back what is left of the holds of jobs that are over."""
     entries: list[Entry] = [
@@ -86,12 +86,12 @@ async def pay(
     await _post(transaction, entries, owed.owners, ids, now)
 
 
-def _capture(transfer_id: UUID, job: Passed, to_id: UUID, amount_uc: int, kind: str) -> Transfer:
+def _capture(transfer_id: UUID, job: PassedAttempt, to_id: UUID, amount_uc: int, kind: str) -> Transfer:
     from_id = _customer(job.customer_id)
     return Transfer(transfer_id, from_id, to_id, amount_uc, CREDIT, kind, f"job:{job.job_id}", job.hold_id)
 
 
-def _receivers(plan: MarketPlan, commission_uc: int) -> list[tuple[UUID, int]]:
+def _receivers(plan: RewardPlan, commission_uc: int) -> list[tuple[UUID, int]]:
     """Who gets something of a commission."""
     parts = split(plan, commission_uc)
     every = ((_COMMISSION.id, parts.pool_uc), (_FUND.id, parts.fund_uc), (_BURN.id, parts.burn_uc))

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
-from tidemill.core.jobs.task import Patience, TaskState
+from tidemill.core.jobs.task import RetryLimits, TaskState
 from tidemill.core.trust.audits.comparison import Difference
 from tidemill.core.trust.checks.choice import THE_POOL
 from tidemill.store.database import Database
@@ -32,7 +32,7 @@ ANY_PRICE_UC = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Audited:
+class AuditedAttempt:
     """What is executed again: the attempt, its lease, and the hash of its result."""
 
     attempt_id: UUID
@@ -40,7 +40,9 @@ class Audited:
     claimed: bytes
 
 
-async def begin(transaction: Connection, audited: Audited, patience: Patience, ids: Ids, now: Instant) -> bool:
+async def begin(
+    transaction: Connection, audited: AuditedAttempt, patience: RetryLimits, ids: Ids, now: Instant
+) -> bool:
     """Have a result executed again. False: that was begun before, or the result is judged."""
     row = await _BEGIN.row(
         transaction,

@@ -13,13 +13,13 @@ from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
 from tidemill.core.jobs.receipts import Receipt, ReceiptRefusal, inclusion, read_receipt
 from tidemill.core.jobs.task_events import TimesDoubted
-from tidemill.core.trust.checks.plausibility import Device, Times
-from tidemill.core.trust.checks.receipt_checks import Judged, used_ms
+from tidemill.core.trust.checks.plausibility import AttemptTimes, MeasuredSpeeds
+from tidemill.core.trust.checks.receipt_checks import ReceiptJudgement, used_ms
 from tidemill.store.artefacts import artefacts
 from tidemill.store.database import Database
 from tidemill.store.events import events
 from tidemill.store.jobs import outcomes
-from tidemill.store.jobs.outcomes import Applied, Said, Terms
+from tidemill.store.jobs.outcomes import AttemptHappening, BatchOutcome, WorkTerms
 from tidemill.store.jobs.tasks import find_by_key
 from tidemill.store.query import Connection, Query
 from tidemill.store.trust import audits
@@ -28,7 +28,7 @@ _JUDGE = Query("trust/lease/judge")
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
+class SecondExecution:
     """The second execution of a task, which has ended: what it came to, or why there is nothing to compare with."""
 
     attempt_id: UUID | None
@@ -37,7 +37,7 @@ class Repeated:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class UncheckedResult:
     """A delivered result: its receipt, the task, what its customer expects, and what a second execution came to.
 
     `is_uploaded` says that the artefact which the receipt names was sent for this very attempt.
@@ -52,24 +52,24 @@ class Case:
     expected: bytes | None
     house: bool
     receipt: Receipt
-    times: Times
-    device: Device
+    times: AttemptTimes
+    device: MeasuredSpeeds
     is_uploaded: bool
-    repeated: Repeated | None
+    repeated: SecondExecution | None
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedResult:
     """What is said of a result, and what is doubted about its times; mostly nothing."""
 
-    case: Case
-    judged: Judged
+    case: UncheckedResult
+    judged: ReceiptJudgement
     doubt: str = ""
 
 
 async def take(
     database: Database, judge: UUID, limit: int, *, lease_us: int, now: Instant, mine: bool = False
-) -> list[Case]:
+) -> list[UncheckedResult]:
     """Results to be checked by a process, and nobody else's for so long, or until it no longer runs.
 
     `mine` asks also for what it has taken already.
@@ -82,11 +82,11 @@ async def take(
     return [_case(row) for row in rows]
 
 
-async def settle(database: Database, checked: Checked, terms: Terms, ids: Ids, now: Instant) -> Applied:
+async def settle(database: Database, checked: CheckedResult, terms: WorkTerms, ids: Ids, now: Instant) -> BatchOutcome:
     """What was decided happens: paid, tried again, or given back to the customer. What is doubted is told."""
     case, judged, doubt = checked.case, checked.judged, checked.doubt
     reason = f"{judged.reason} {doubt}" if doubt else judged.reason
-    said = Said(
+    said = AttemptHappening(
         *(case.attempt_id, case.lease, case.node_id, judged.happenings[1:], reason, judged.verdict),
         used_ms(case.receipt),
     )
@@ -102,16 +102,18 @@ async def settle(database: Database, checked: Checked, terms: Terms, ids: Ids, n
         return applied
 
 
-async def _close(transaction: Connection, case: Case, repeated: Repeated, judged: Judged, now: Instant) -> None:
+async def _close(
+    transaction: Connection, case: UncheckedResult, repeated: SecondExecution, judged: ReceiptJudgement, now: Instant
+) -> None:
     found = repeated.receipt.result_sha256 or None if repeated.receipt else None
     await audits.close(transaction, case.attempt_id, found, judged.verdict, now)
     if repeated.attempt_id is not None:
         await artefacts.let_go_of_result(transaction, repeated.attempt_id, now)
 
 
-def _case(row: asyncpg.Record) -> Case:
+def _case(row: asyncpg.Record) -> UncheckedResult:
     receipt = _receipt(row["batch"], row["place"])
-    return Case(
+    return UncheckedResult(
         attempt_id=row["attempt_id"],
         task_id=row["task_id"],
         node_id=row["node_id"],
@@ -121,17 +123,17 @@ def _case(row: asyncpg.Record) -> Case:
         expected=row["expected"],
         house=row["house"],
         receipt=receipt,
-        times=Times(row["offered_at"], row["received_at"]),
-        device=Device(row["model"], row["memory_mib"], row["gpu_ops_per_s"], row["cpu_ops_per_s"]),
+        times=AttemptTimes(row["offered_at"], row["received_at"]),
+        device=MeasuredSpeeds(row["model"], row["memory_mib"], row["gpu_ops_per_s"], row["cpu_ops_per_s"]),
         is_uploaded=receipt.artefact is not None and row["uploaded"] == receipt.artefact.text,
         repeated=None if row["audit_ended"] is None else _repeated(row),
     )
 
 
-def _repeated(row: asyncpg.Record) -> Repeated:
+def _repeated(row: asyncpg.Record) -> SecondExecution:
     has_receipt = row["audit_batch"] is not None
     receipt = _receipt(row["audit_batch"], row["audit_place"]) if has_receipt else None
-    return Repeated(row["audit_attempt_id"], receipt, row["audit_reason"] or "")
+    return SecondExecution(row["audit_attempt_id"], receipt, row["audit_reason"] or "")
 
 
 def _receipt(batch: bytes, place: int) -> Receipt:

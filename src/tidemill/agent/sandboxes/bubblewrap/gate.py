@@ -17,11 +17,11 @@ from tidemill.agent.sandboxes.bubblewrap.launcher import CALLS, GATE, OPTIONS, S
 from tidemill.agent.sandboxes.bubblewrap.program import Reached
 from tidemill.agent.sandboxes.bubblewrap.seats import Seat
 from tidemill.agent.sandboxes.cgroups import SUPERVISORS
-from tidemill.core.jobs.sandboxes import Limits, Order
+from tidemill.core.jobs.sandboxes import RunLimits, RunSpecification
 
 
 @dataclass(frozen=True)
-class Held:
+class ProcessAtGate:
     """`status` tells the first process's number and at last its exit code; a byte into `gate` lets it go on."""
 
     seat: Seat
@@ -31,7 +31,9 @@ class Held:
     errors: int
 
 
-def start(order: Order, seat: Seat, program: Reached, options: Sequence[str], calls: bytes | None) -> Held:
+def start(
+    order: RunSpecification, seat: Seat, program: Reached, options: Sequence[str], calls: bytes | None
+) -> ProcessAtGate:
     """Start and hold. `calls` is the filter of system calls."""
     with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
         (output, output_end), (errors, errors_end), (status, status_end) = (_pipe(ours, theirs) for _ in range(3))
@@ -51,10 +53,10 @@ def start(order: Order, seat: Seat, program: Reached, options: Sequence[str], ca
         mounts = {**view.staged(order), **program.mounts} if seat.user is not None else {}
         seat.order([*front, "--", *order.command.arguments], _resources(order.limits, seat.user), mounts, descriptors)
         ours.pop_all()
-        return Held(seat, status, gate, output, errors)
+        return ProcessAtGate(seat, status, gate, output, errors)
 
 
-def _resources(limits: Limits, user: int | None) -> dict[str, int]:
+def _resources(limits: RunLimits, user: int | None) -> dict[str, int]:
     """Resource limits, soft and hard alike, so that none can be raised.
 
     A user of the run's own has no other processes, so that they can be counted from here.
@@ -67,12 +69,12 @@ def _resources(limits: Limits, user: int | None) -> dict[str, int]:
     }
 
 
-def limit_processes(pid: int, limits: Limits) -> None:
+def limit_processes(pid: int, limits: RunLimits) -> None:
     """Where the user has other processes as well, only those in the new namespace are to count: so from inside it."""
     resource.prlimit(pid, resource.RLIMIT_NPROC, (limits.pids + 1, limits.pids + 1))
 
 
-def offer_to_the_kernel(pid: int) -> None:
+def prefer_for_oom_kill(pid: int) -> None:
     """When the machine itself runs out of memory, a task goes first. The kernel may not let us say so."""
     with contextlib.suppress(PermissionError, FileNotFoundError):
         Path(f"/proc/{pid}/oom_score_adj").write_text("1000")

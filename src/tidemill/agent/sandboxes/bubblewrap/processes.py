@@ -14,9 +14,9 @@ from typing import Any
 
 from tidemill.agent.sandboxes.bubblewrap import gate
 from tidemill.agent.sandboxes.exits import second_process, wait_status
-from tidemill.agent.sandboxes.interface import Stream
-from tidemill.agent.sandboxes.life import GRACE_S, POLITE, Life, Running
-from tidemill.core.jobs.sandboxes import Ending, Outcome, outcome, outcome_of_wait
+from tidemill.agent.sandboxes.interface import OutputStream
+from tidemill.agent.sandboxes.life import GRACE_S, POLITE, RunLife, RunProcesses
+from tidemill.core.jobs.sandboxes import RunEnding, RunOutcome, outcome, outcome_of_wait
 
 START_S = 20.0
 CHUNK_BYTES = 65536
@@ -24,10 +24,10 @@ LOOKS_S = (0.001, 0.005, 0.02, 0.1, 0.5)
 """When to look for the program itself, which bubblewrap starts a moment after the gate."""
 
 
-class Wrapped(Running):
+class BubblewrapProcesses(RunProcesses):
     """The processes, and every descriptor that must be closed in the end."""
 
-    def __init__(self, life: Life, process: gate.Held) -> None:
+    def __init__(self, life: RunLife, process: gate.ProcessAtGate) -> None:
         self._life, self._held = life, process
         self._loop = asyncio.get_running_loop()
         self._open = {process.gate}
@@ -42,8 +42,8 @@ class Wrapped(Running):
         hear = life.hear
         self._silent = [
             self._pour(process.status, self._note),
-            self._pour(process.output, partial(hear, Stream.OUTPUT)),
-            self._pour(process.errors, partial(hear, Stream.ERRORS)),
+            self._pour(process.output, partial(hear, OutputStream.OUTPUT)),
+            self._pour(process.errors, partial(hear, OutputStream.ERRORS)),
         ]
 
     async def let_go(self) -> None:
@@ -62,7 +62,7 @@ class Wrapped(Running):
     def ran_out_of_memory(self) -> bool:
         return self._held.seat.groups.ran_out_of_memory()
 
-    async def end(self, ending: Ending) -> None:
+    async def end(self, ending: RunEnding) -> None:
         if ending in POLITE and self._first is not None and not self.exited.done():
             gate.terminate(self._first)
             await asyncio.wait({self.exited}, timeout=GRACE_S)
@@ -72,11 +72,11 @@ class Wrapped(Running):
         if self._status() is None:
             await _over([self._held.seat.waited], GRACE_S)
 
-    def outcome(self, ending: Ending) -> Outcome:
+    def outcome(self, ending: RunEnding) -> RunOutcome:
         """Its own status where the kernel tells it, else what bubblewrap says. None when it never began."""
         status = self._status()
-        if ending is Ending.DONE and self._ended_from_outside():
-            return Outcome(Ending.KILLED, signal=signal.SIGKILL)
+        if ending is RunEnding.DONE and self._ended_from_outside():
+            return RunOutcome(RunEnding.KILLED, signal=signal.SIGKILL)
         told = None if self._program_descriptor is None else wait_status(self._program_descriptor)
         return outcome(ending, status) if status is None or told is None else outcome_of_wait(ending, told)
 
@@ -115,7 +115,7 @@ class Wrapped(Running):
         self._first_descriptor = os.pidfd_open(first)
         self._open.add(self._first_descriptor)
         self._first = first
-        gate.offer_to_the_kernel(first)
+        gate.prefer_for_oom_kill(first)
         if os.geteuid() != 0:
             gate.limit_processes(first, self._life.order.limits)
         os.write(self._held.gate, b".")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tidemill.agent.sandboxes import cgroups, run_directories
 from tidemill.agent.sandboxes.bubblewrap import gate, view
-from tidemill.agent.sandboxes.bubblewrap.processes import Wrapped
+from tidemill.agent.sandboxes.bubblewrap.processes import BubblewrapProcesses
 from tidemill.agent.sandboxes.bubblewrap.program import (
     MISSING,
     PROGRAM,
@@ -25,9 +25,17 @@ from tidemill.agent.sandboxes.bubblewrap.program import (
 from tidemill.agent.sandboxes.bubblewrap.seats import Seat, Seats
 from tidemill.agent.sandboxes.bubblewrap.seccomp import call_filter, this_machine
 from tidemill.agent.sandboxes.gpu_memory import GpuMemory, watched_gpu_memory
-from tidemill.agent.sandboxes.interface import Sandbox, SandboxFault, Told
-from tidemill.agent.sandboxes.life import Life
-from tidemill.core.jobs.sandboxes import Ability, Command, Ending, Enforced, Limits, Order, Outcome
+from tidemill.agent.sandboxes.interface import RunListener, Sandbox, SandboxFault
+from tidemill.agent.sandboxes.life import RunLife
+from tidemill.core.jobs.sandboxes import (
+    Ability,
+    Command,
+    Enforcement,
+    RunEnding,
+    RunLimits,
+    RunOutcome,
+    RunSpecification,
+)
 
 FIRST_USER, LAST_USER = 1_900_000_000, 2_000_000_000
 """Users in between are in nobody's range: distributions, containers and directories all end below."""
@@ -41,7 +49,7 @@ ALWAYS = frozenset(Ability) - BY_MACHINE
 """What namespaces, sized filesystems, resource limits and the agent itself enforce on any machine."""
 
 
-class Bubblewrap(Sandbox):
+class BubblewrapSandbox(Sandbox):
     """Use `open_bubblewrap`."""
 
     def __init__(self, place: Path, program: Program, lock: int) -> None:
@@ -54,16 +62,16 @@ class Bubblewrap(Sandbox):
         self._stage = place / run_directories.STAGE if os.geteuid() == 0 else None
         self._program = reached(program, self._stage)
         self._seats = Seats(place, PROGRAM, parents, own_users() if os.geteuid() == 0 else set())
-        self._lives: dict[str, Life] = {}
+        self._lives: dict[str, RunLife] = {}
         self._gpu_memory = watched_gpu_memory()
         self.enforced = _enforced(parents, self._calls, self._gpu_memory)
 
-    async def run(self, order: Order, told: Told) -> Outcome:
+    async def run(self, order: RunSpecification, told: RunListener) -> RunOutcome:
         if order.name in self._lives:
             raise SandboxFault(f"A run named {order.name} is here already: give each attempt a name of its own.")
         if order.image is not None or order.granted.gpus:
             raise SandboxFault("bubblewrap runs no images and hands out no GPUs by name: only an engine does.")
-        life = self._lives[order.name] = Life(order, told, self._gpu_memory)
+        life = self._lives[order.name] = RunLife(order, told, self._gpu_memory)
         try:
             return await self._run(life)
         finally:
@@ -73,7 +81,7 @@ class Bubblewrap(Sandbox):
     def cancel(self, name: str) -> bool:
         life = self._lives.get(name)
         if life is not None:
-            life.stop(Ending.CANCELLED)
+            life.stop(RunEnding.CANCELLED)
         return life is not None
 
     async def settled(self) -> None:
@@ -83,7 +91,7 @@ class Bubblewrap(Sandbox):
         self._seats.close()
         os.close(self._lock)
 
-    async def _run(self, life: Life) -> Outcome:
+    async def _run(self, life: RunLife) -> RunOutcome:
         seat = await self._seats.take(life.order.name)
         try:
             await life.told.prepared(seat.work)
@@ -93,11 +101,11 @@ class Bubblewrap(Sandbox):
         finally:
             self._seats.remove_later(seat)
 
-    async def _live(self, life: Life, seat: Seat) -> Outcome:
+    async def _live(self, life: RunLife, seat: Seat) -> RunOutcome:
         options = view.options(life.order, seat.work, self._system, self._stage)
         try:
             seat.groups.limit(life.order.limits)
-            running = Wrapped(life, gate.start(life.order, seat, self._program, options, self._calls))
+            running = BubblewrapProcesses(life, gate.start(life.order, seat, self._program, options, self._calls))
         except OSError as fault:
             raise SandboxFault(f"A run could not be started on this machine: {fault}.") from fault
         try:
@@ -109,15 +117,15 @@ class Bubblewrap(Sandbox):
             running.close()
 
 
-async def open_bubblewrap(place: Path) -> Bubblewrap:
+async def open_bubblewrap(place: Path) -> BubblewrapSandbox:
     """Take a place for runs, clean it, and try a run. Any user must be able to pass through the place's parents."""
     program = await asyncio.to_thread(bubblewrap_program)
     if program is None:
         raise SandboxFault(MISSING)
-    lock = await asyncio.to_thread(place_lock, place)
+    lock = await asyncio.to_thread(directory_lock, place)
     try:
         await asyncio.to_thread(run_directories.sweep, place, PROGRAM)
-        sandbox = Bubblewrap(place, program, lock)
+        sandbox = BubblewrapSandbox(place, program, lock)
         await _try_out(sandbox)
     except BaseException:
         os.close(lock)
@@ -131,18 +139,18 @@ def own_users() -> set[int]:
     return set(range(first, first + USERS))
 
 
-async def _try_out(sandbox: Bubblewrap) -> None:
+async def _try_out(sandbox: BubblewrapSandbox) -> None:
     said = bytearray()
 
-    order = Order("trial", Command(("/usr/bin/true",)), Limits(seconds=20))
-    ended = await sandbox.run(order, Told(lambda _, chunk: said.extend(chunk)))
+    order = RunSpecification("trial", Command(("/usr/bin/true",)), RunLimits(seconds=20))
+    ended = await sandbox.run(order, RunListener(lambda _, chunk: said.extend(chunk)))
     await sandbox.settled()
     if not ended.succeeded:
         words = said.decode(errors="replace").strip() or ended.ending.value
         raise SandboxFault(why_useless(words))
 
 
-def _enforced(parents: cgroups.Parents, calls: bytes | None, gpu_memory: GpuMemory | None) -> Enforced:
+def _enforced(parents: cgroups.ParentGroups, calls: bytes | None, gpu_memory: GpuMemory | None) -> Enforcement:
     found = {
         *parents.abilities,
         Ability.UNPRIVILEGED if os.geteuid() == 0 else Ability.PIDS,
@@ -153,10 +161,10 @@ def _enforced(parents: cgroups.Parents, calls: bytes | None, gpu_memory: GpuMemo
     why_not[Ability.UNPRIVILEGED] = "Only an agent started by root can give each task a user of its own."
     why_not[Ability.GPU_MEMORY] = "There is no NVIDIA driver that tells it."
     why_not[Ability.IMAGE] = "Images need an engine: install Podman or Docker."
-    return Enforced(ALWAYS | found, why_not)
+    return Enforcement(ALWAYS | found, why_not)
 
 
-def place_lock(place: Path, patience_s: float = LOCK_S) -> int:
+def directory_lock(place: Path, patience_s: float = LOCK_S) -> int:
     """The place's lock. What a killed agent was just starting holds its lock for a moment: until it can be swept."""
     place.mkdir(mode=0o711, exist_ok=True)
     (place / run_directories.STAGE).mkdir(mode=0o711, exist_ok=True)

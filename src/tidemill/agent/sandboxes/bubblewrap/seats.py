@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tidemill.agent.sandboxes import run_directories
 from tidemill.agent.sandboxes.bubblewrap import launcher
-from tidemill.agent.sandboxes.cgroups import Groups, Parents
+from tidemill.agent.sandboxes.cgroups import ParentGroups, RunGroups
 from tidemill.agent.sandboxes.interface import SandboxFault
 
 READY = 3
@@ -39,7 +39,7 @@ class Seat:
 
     room: Path
     user: int | None
-    groups: Groups
+    groups: RunGroups
     agent_end: socket.socket
     exited: asyncio.Future[None]
     waited: asyncio.Future[int]
@@ -108,7 +108,7 @@ def mark(place: Path) -> str:
 class Seats:
     """The launcher and the seats that wait for a run."""
 
-    def __init__(self, place: Path, program: str, parents: Parents, users: set[int]) -> None:
+    def __init__(self, place: Path, program: str, parents: ParentGroups, users: set[int]) -> None:
         self._place, self._program, self._parents, self._users = place, program, parents, users
         self._mark, self._made = mark(place), 0
         self._ready: list[Seat] = []
@@ -205,7 +205,7 @@ class Seats:
         self._made += 1
         name = f"{self._mark}-{self._made}"
         user = self._users.pop() if os.geteuid() == 0 else None
-        groups = Groups(self._parents, name)
+        groups = RunGroups(self._parents, name)
         room = self._place / f"{run_directories.AHEAD}{name}"
         seat = Seat(room, user, groups, agent_end, loop.create_future(), loop.create_future())
         return seat, seat_end.detach()

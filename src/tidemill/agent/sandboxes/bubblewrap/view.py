@@ -6,7 +6,7 @@ owner's, the agent's or another run's has a path in it. Every place that can be 
 
 from pathlib import Path
 
-from tidemill.core.jobs.sandboxes import Order
+from tidemill.core.jobs.sandboxes import RunSpecification
 
 WORK = "/work"
 LINKS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -17,7 +17,7 @@ TASK_ID = 1000
 """The user and group that a run sees itself as; outside it is another."""
 
 
-def options(order: Order, work: Path, system: list[str], stage: Path | None) -> list[str]:
+def options(order: RunSpecification, work: Path, system: list[str], stage: Path | None) -> list[str]:
     """All options but the descriptors. Later ones cover earlier ones, and the root is closed at the end.
 
     With a stage, inputs are found there by their number, mounted by somebody who may go where they are.
@@ -43,7 +43,7 @@ def options(order: Order, work: Path, system: list[str], stage: Path | None) -> 
     ]
 
 
-def staged(order: Order) -> dict[str, str]:
+def staged(order: RunSpecification) -> dict[str, str]:
     """What the run may read, by the name that it has on the stage."""
     return {str(number): str(mount.source) for number, mount in enumerate(order.inputs)}
 

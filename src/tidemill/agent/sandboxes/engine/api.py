@@ -9,14 +9,14 @@ from typing import Any
 
 import httpx2
 
-from tidemill.agent.sandboxes.interface import SandboxFault, Stream
+from tidemill.agent.sandboxes.interface import OutputStream, SandboxFault
 
 VERSION = "v1.40"
 TIMEOUT_S = 60.0
 CHUNK_BYTES = 65536
 FRAME = struct.Struct(">BxxxI")
 """Before each piece of output: which stream it is from, and its length."""
-STREAMS = {1: Stream.OUTPUT, 2: Stream.ERRORS}
+STREAMS = {1: OutputStream.OUTPUT, 2: OutputStream.ERRORS}
 
 
 class EngineFault(SandboxFault):
@@ -76,15 +76,15 @@ class EngineApi:
             yield answer.aiter_raw()
 
 
-async def tell_apart(chunks: AsyncIterator[bytes], hear: Callable[[Stream, bytes], None]) -> None:
+async def tell_apart(chunks: AsyncIterator[bytes], hear: Callable[[OutputStream, bytes], None]) -> None:
     """Pass on output as it comes, by its stream, without waiting for a whole frame: frames may be of any length."""
-    waiting, left, stream = b"", 0, Stream.OUTPUT
+    waiting, left, stream = b"", 0, OutputStream.OUTPUT
     async for chunk in chunks:
         waiting += chunk
         while waiting and (left or len(waiting) >= FRAME.size):
             if not left:
                 number, left = FRAME.unpack_from(waiting)
-                stream, waiting = STREAMS.get(number, Stream.ERRORS), waiting[FRAME.size :]
+                stream, waiting = STREAMS.get(number, OutputStream.ERRORS), waiting[FRAME.size :]
             if piece := waiting[:left]:
                 hear(stream, piece)
             waiting, left = waiting[len(piece) :], left - len(piece)

@@ -8,7 +8,7 @@ what would lie on disk afterwards. A header that goes on without end is not read
 import tarfile
 from pathlib import Path
 
-from tidemill.core.jobs.sandboxes import CannotHold
+from tidemill.core.jobs.sandboxes import SandboxRefusal
 
 NAME_BYTES_MAX = 4096
 PADDING = 4096
@@ -24,7 +24,7 @@ _IN_MEMORY = {
 }
 
 
-def unfit_image(tarball: Path, bytes_max: int, entries_max: int) -> CannotHold | None:
+def unfit_image(tarball: Path, bytes_max: int, entries_max: int) -> SandboxRefusal | None:
     """Why a root filesystem's archive may not be unpacked, or None. It may be compressed."""
     total = 0
     try:
@@ -32,11 +32,11 @@ def unfit_image(tarball: Path, bytes_max: int, entries_max: int) -> CannotHold |
             for count, entry in enumerate(archive, start=1):
                 total += entry.size + PADDING
                 if total > bytes_max or count > entries_max or _odd(entry):
-                    return CannotHold.IMAGE_UNFIT
+                    return SandboxRefusal.IMAGE_UNFIT
                 archive.members = []  # type: ignore[attr-defined]  # it would keep them all
     except (tarfile.TarError, OSError, EOFError, ValueError, MemoryError):
-        return CannotHold.IMAGE_UNFIT
-    return None if total else CannotHold.IMAGE_UNFIT
+        return SandboxRefusal.IMAGE_UNFIT
+    return None if total else SandboxRefusal.IMAGE_UNFIT
 
 
 class _Bounded(tarfile.TarInfo):

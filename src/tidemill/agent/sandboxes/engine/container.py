@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from tidemill.agent.sandboxes.bubblewrap.view import LINKS, WORK
 from tidemill.agent.sandboxes.cgroups import PERIOD_US
 from tidemill.agent.sandboxes.engine.keeper import LABEL
-from tidemill.core.jobs.sandboxes import Limits, Mount, Order
+from tidemill.core.jobs.sandboxes import Mount, RunLimits, RunSpecification
 
 PROCESSES_OF_A_USER = 4096
 """Some engines ask for more than their host lets them unless they are told; a run's own are counted by its group."""
@@ -20,7 +20,7 @@ TEMPORARY = "/tmp"  # noqa: S108 - the run's own
 
 
 @dataclass(frozen=True)
-class Setting:
+class ContainerSetting:
     """What does not come from the order: where, as whom, in which image, and how calls are refused."""
 
     mark: str
@@ -33,7 +33,7 @@ class Setting:
     is_podman: bool
 
 
-def creation(order: Order, setting: Setting) -> dict[str, object]:
+def creation(order: RunSpecification, setting: ContainerSetting) -> dict[str, object]:
     program, *arguments = order.command.arguments
     return {
         "Image": setting.image,
@@ -51,7 +51,7 @@ def creation(order: Order, setting: Setting) -> dict[str, object]:
     }
 
 
-def _held(order: Order, setting: Setting) -> dict[str, object]:
+def _held(order: RunSpecification, setting: ContainerSetting) -> dict[str, object]:
     limits = order.limits
     return {
         "NetworkMode": "bridge" if order.granted.network else "none",
@@ -82,7 +82,7 @@ def system_mounts() -> list[Mount]:
     return [Mount(PurePosixPath(place), PurePosixPath(place)) for place in places]
 
 
-def _inputs(order: Order) -> Iterable[dict[str, object]]:
+def _inputs(order: RunSpecification) -> Iterable[dict[str, object]]:
     mounts = [*([] if order.image else system_mounts()), *order.inputs]
     return [_bound(str(mount.source), str(mount.target), read_only=True) for mount in mounts]
 
@@ -91,16 +91,16 @@ def _bound(source: str, target: str, read_only: bool) -> dict[str, object]:
     return {"Type": "bind", "Source": source, "Target": target, "ReadOnly": read_only}
 
 
-def _writable(setting: Setting) -> list[str]:
+def _writable(setting: ContainerSetting) -> list[str]:
     """Podman makes more than the usual place in memory, without any size unless it is told."""
     return [TEMPORARY, *(PODMANS_OWN if setting.is_podman else ()), *setting.volumes]
 
 
-def _size(limits: Limits) -> str:
+def _size(limits: RunLimits) -> str:
     return f"rw,nosuid,nodev,mode=1777,size={limits.temporary_bytes}"
 
 
-def _resources(limits: Limits) -> Mapping[str, int]:
+def _resources(limits: RunLimits) -> Mapping[str, int]:
     return {
         "nofile": limits.open_files,
         "nproc": max(limits.pids, PROCESSES_OF_A_USER),
@@ -109,7 +109,7 @@ def _resources(limits: Limits) -> Mapping[str, int]:
     }
 
 
-def _devices(order: Order, is_podman: bool) -> dict[str, object]:
+def _devices(order: RunSpecification, is_podman: bool) -> dict[str, object]:
     """Files as they are; GPUs by name, which Docker asks of the driver's tools and Podman of their description."""
     files = [_device(str(device)) for device in order.granted.devices]
     gpus = order.granted.gpus

@@ -27,7 +27,7 @@ from tidemill.agent.sandboxes.engine.archives import unfit_image
 from tidemill.agent.sandboxes.engine.keeper import REPOSITORY
 from tidemill.agent.sandboxes.life import WATCH_S
 from tidemill.core.jobs.image_names import full_name
-from tidemill.core.jobs.sandboxes import MIB, CannotHold, Image
+from tidemill.core.jobs.sandboxes import MIB, Image, SandboxRefusal
 
 UNPACKED_BYTES_MAX = 64 * 1024 * MIB
 ENTRIES_MAX = 2_000_000
@@ -52,7 +52,7 @@ class UnfitImage(EngineFault):
 
 
 @dataclass(frozen=True)
-class Brought:
+class FetchedImage:
     name: str
     volumes: tuple[str, ...]
 
@@ -80,7 +80,7 @@ class Images:
             await self._import(Path(file.name), await self._name(None))
 
     @asynccontextmanager
-    async def used(self, image: Image | None, within_s: float) -> AsyncIterator[Brought]:
+    async def used(self, image: Image | None, within_s: float) -> AsyncIterator[FetchedImage]:
         """The image, in the engine for as long as somebody uses it. A registry may take its time, but not for ever."""
         name = await self._name(image)
         self._users[name] += 1
@@ -90,7 +90,7 @@ class Images:
                     volumes = await self._there(name, image)
             except TimeoutError:
                 raise UnfitImage("The image did not come before the deadline: name a smaller one.") from None
-            yield Brought(name, volumes)
+            yield FetchedImage(name, volumes)
         finally:
             await asyncio.shield(self._let_go(name, image))
 
@@ -122,7 +122,7 @@ class Images:
         if found is None:
             raise EngineFault(f"The container engine has lost the image {name}: start the agent again.")
         if found.get("Size", 0) > UNPACKED_BYTES_MAX:
-            raise UnfitImage(CannotHold.IMAGE_UNFIT.sentence)
+            raise UnfitImage(SandboxRefusal.IMAGE_UNFIT.sentence)
         return tuple((found.get("Config") or {}).get("Volumes") or {})
 
     async def _found(self, name: str) -> Any:

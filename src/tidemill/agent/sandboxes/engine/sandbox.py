@@ -18,27 +18,27 @@ from typing import Any
 
 from tidemill.agent.sandboxes import run_directories
 from tidemill.agent.sandboxes.bubblewrap.gate import descendants
-from tidemill.agent.sandboxes.bubblewrap.sandbox import own_users, place_lock
+from tidemill.agent.sandboxes.bubblewrap.sandbox import directory_lock, own_users
 from tidemill.agent.sandboxes.bubblewrap.seats import mark
 from tidemill.agent.sandboxes.bubblewrap.seccomp import call_profile, this_machine
 from tidemill.agent.sandboxes.cgroups import MemoryCount
 from tidemill.agent.sandboxes.engine import keeper as engine_keeper
 from tidemill.agent.sandboxes.engine.api import CannotStart, EngineApi, EngineFault, tell_apart
-from tidemill.agent.sandboxes.engine.container import Setting, creation
-from tidemill.agent.sandboxes.engine.images import Brought, Images, UnfitImage
+from tidemill.agent.sandboxes.engine.container import ContainerSetting, creation
+from tidemill.agent.sandboxes.engine.images import FetchedImage, Images, UnfitImage
 from tidemill.agent.sandboxes.exits import wait_status
 from tidemill.agent.sandboxes.gpu_memory import watched_gpu_memory
-from tidemill.agent.sandboxes.interface import Sandbox, SandboxFault, Stream, Told
-from tidemill.agent.sandboxes.life import GRACE_S, POLITE, Life, Running
+from tidemill.agent.sandboxes.interface import OutputStream, RunListener, Sandbox, SandboxFault
+from tidemill.agent.sandboxes.life import GRACE_S, POLITE, RunLife, RunProcesses
 from tidemill.artefacts.threads import whole
 from tidemill.core.jobs.sandboxes import (
     Ability,
     Command,
-    Ending,
-    Enforced,
-    Limits,
-    Order,
-    Outcome,
+    Enforcement,
+    RunEnding,
+    RunLimits,
+    RunOutcome,
+    RunSpecification,
     outcome,
     outcome_of_wait,
 )
@@ -51,7 +51,7 @@ KEEPER_S = 20.0
 TOLD_BY_ENGINE = {Ability.MEMORY: "MemoryLimit", Ability.PIDS: "PidsLimit", Ability.CPU: "CpuCfsQuota"}
 
 
-class Engine(Sandbox):
+class EngineSandbox(Sandbox):
     """Use `open_engine`."""
 
     def __init__(self, place: Path, lock: int, api: EngineApi, keeper: subprocess.Popen[bytes], told: Any) -> None:
@@ -60,24 +60,24 @@ class Engine(Sandbox):
         self._users = own_users() if os.geteuid() == 0 else set()
         self._calls = _calls(place, self._is_podman)
         self._gpu_memory = watched_gpu_memory()
-        self._lives: dict[str, Life] = {}
+        self._lives: dict[str, RunLife] = {}
         self.images = Images(api, self._mark, place, Path(told["info"].get("DockerRootDir") or "/"), self._is_podman)
         name, version = "Podman" if self._is_podman else "Docker", told["version"].get("Version", "")
         self.description = f"{name} {version}".rstrip()
         self.enforced = _enforced(told["info"], self._calls is not None, self._gpu_memory is not None)
 
-    async def run(self, order: Order, told: Told) -> Outcome:
+    async def run(self, order: RunSpecification, told: RunListener) -> RunOutcome:
         if order.name in self._lives:
             raise SandboxFault(f"A run named {order.name} is here already: give each attempt a name of its own.")
-        life = self._lives[order.name] = Life(order, told, self._gpu_memory)
+        life = self._lives[order.name] = RunLife(order, told, self._gpu_memory)
         user = self._users.pop() if os.geteuid() == 0 else None
         room = self._place / order.name
         try:
             async with self.images.used(order.image, order.limits.seconds) as image:
                 return await self._run(life, room, user, image)
         except UnfitImage as unfit:
-            life.hear(Stream.ERRORS, f"{unfit}\n".encode())
-            return Outcome(Ending.NOT_STARTED)
+            life.hear(OutputStream.ERRORS, f"{unfit}\n".encode())
+            return RunOutcome(RunEnding.NOT_STARTED)
         finally:
             try:
                 await whole(asyncio.to_thread(run_directories.remove_room, room))
@@ -88,7 +88,7 @@ class Engine(Sandbox):
     def cancel(self, name: str) -> bool:
         life = self._lives.get(name)
         if life is not None:
-            life.stop(Ending.CANCELLED)
+            life.stop(RunEnding.CANCELLED)
         return life is not None
 
     async def settled(self) -> None:
@@ -100,11 +100,11 @@ class Engine(Sandbox):
         self._keeper.wait()
         os.close(self._lock)
 
-    async def _run(self, life: Life, room: Path, user: int | None, image: Brought) -> Outcome:
+    async def _run(self, life: RunLife, room: Path, user: int | None, image: FetchedImage) -> RunOutcome:
         work = run_directories.make_room(room, user, [])
         await life.told.prepared(work)
         who = os.getuid() if user is None else user
-        setting = Setting(self._mark, work, who, image.name, image.volumes, self._calls, self._is_podman)
+        setting = ContainerSetting(self._mark, work, who, image.name, image.volumes, self._calls, self._is_podman)
         body = creation(life.order, setting)
         async with self._created(f"tidemill-{self._mark}-{life.order.name}", body) as container:
             ended = await self._live(life, work, container)
@@ -122,22 +122,22 @@ class Engine(Sandbox):
             with contextlib.suppress(EngineFault):
                 await asyncio.shield(removing)
 
-    async def _live(self, life: Life, work: Path, container: str) -> Outcome:
+    async def _live(self, life: RunLife, work: Path, container: str) -> RunOutcome:
         try:
             async with (
                 self._api.attached(container) as chunks,
-                Contained(self._api, container, life, chunks) as running,
+                ContainerProcesses(self._api, container, life, chunks) as running,
             ):
                 return await life.last(work, running)
         except CannotStart as words:
-            life.hear(Stream.ERRORS, f"{words}\n".encode())
-            return Outcome(Ending.NOT_STARTED)
+            life.hear(OutputStream.ERRORS, f"{words}\n".encode())
+            return RunOutcome(RunEnding.NOT_STARTED)
 
 
-class Contained(Running):
+class ContainerProcesses(RunProcesses):
     """The processes of a container."""
 
-    def __init__(self, api: EngineApi, container: str, life: Life, chunks: AsyncIterator[bytes]) -> None:
+    def __init__(self, api: EngineApi, container: str, life: RunLife, chunks: AsyncIterator[bytes]) -> None:
         self._api, self._place = api, f"/containers/{container}"
         self._hearing = asyncio.create_task(_heard(chunks, life))
         self._first = 0
@@ -150,7 +150,7 @@ class Contained(Running):
         self.exited: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> "Contained":
+    async def __aenter__(self) -> "ContainerProcesses":
         """Start it."""
         try:
             await self._api.ask("POST", f"{self._place}/start")
@@ -181,7 +181,7 @@ class Contained(Running):
             self._ran_out |= bool(self._memory.kills())
         return self._ran_out
 
-    async def end(self, ending: Ending) -> None:
+    async def end(self, ending: RunEnding) -> None:
         if ending in POLITE and not self.exited.done():
             await self._signal("SIGTERM")
             await asyncio.wait({self.exited}, timeout=GRACE_S)
@@ -191,16 +191,16 @@ class Contained(Running):
             await asyncio.wait({self.exited})
         await asyncio.wait({self._hearing}, timeout=GRACE_S)
 
-    def outcome(self, ending: Ending) -> Outcome:
+    def outcome(self, ending: RunEnding) -> RunOutcome:
         """Nothing inside can kill the first process: who did was the kernel, for memory, or somebody outside. Where
         nobody counted, it was for memory: that is what happens. Where the kernel does not tell that it was killed, a
         program may have chosen to end so, and nobody else is blamed for it."""
         told = None if self._first_descriptor is None else wait_status(self._first_descriptor)
         found = outcome(ending, self._status) if told is None else outcome_of_wait(ending, told)
-        if ending is Ending.DONE and self._status == KILL and found.exit_code is None and not self._killed:
+        if ending is RunEnding.DONE and self._status == KILL and found.exit_code is None and not self._killed:
             if not self._was_counted:
-                return Outcome(Ending.MEMORY, signal=found.signal)
-            return found if told is None else Outcome(Ending.KILLED, signal=found.signal)
+                return RunOutcome(RunEnding.MEMORY, signal=found.signal)
+            return found if told is None else RunOutcome(RunEnding.KILLED, signal=found.signal)
         return found
 
     async def _wait(self) -> None:
@@ -234,13 +234,13 @@ class Contained(Running):
             await self._api.ask("POST", f"{self._place}/kill", signal=name)
 
 
-async def _heard(chunks: AsyncIterator[bytes], life: Life) -> None:
+async def _heard(chunks: AsyncIterator[bytes], life: RunLife) -> None:
     await tell_apart(chunks, life.hear)
 
 
-async def open_engine(place: Path, path: Path) -> Engine:
+async def open_engine(place: Path, path: Path) -> EngineSandbox:
     """Take a place for runs, remove what a killed agent left in it and in the engine, and try a run."""
-    lock = await asyncio.to_thread(place_lock, place, KEEPER_S)
+    lock = await asyncio.to_thread(directory_lock, place, KEEPER_S)
     api = EngineApi(path)
     try:
         told = await _told(api)
@@ -250,7 +250,7 @@ async def open_engine(place: Path, path: Path) -> Engine:
         await api.close()
         os.close(lock)
         raise
-    engine = Engine(place, lock, api, _keeper(path, mark(place), lock), told)
+    engine = EngineSandbox(place, lock, api, _keeper(path, mark(place), lock), told)
     try:
         await engine.images.sweep()
         await engine.images.bring_empty()
@@ -275,10 +275,10 @@ def _keeper(path: Path, own_mark: str, lock: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env={}, cwd="/", pass_fds=(lock,))
 
 
-async def _try_out(engine: Engine) -> None:
+async def _try_out(engine: EngineSandbox) -> None:
     said = bytearray()
-    order = Order("trial", Command(("/usr/bin/true",)), Limits(seconds=60))
-    ended = await engine.run(order, Told(lambda _, chunk: said.extend(chunk)))
+    order = RunSpecification("trial", Command(("/usr/bin/true",)), RunLimits(seconds=60))
+    ended = await engine.run(order, RunListener(lambda _, chunk: said.extend(chunk)))
     if not ended.succeeded:
         words = said.decode(errors="replace").strip() or ended.ending.value
         raise SandboxFault(f"The container engine does not work on this machine. It says: {words}")
@@ -296,7 +296,7 @@ def _calls(place: Path, is_podman: bool) -> str | None:
     return str(place / CALLS_FILE)
 
 
-def _enforced(info: Any, calls: bool, gpu_memory: bool) -> Enforced:
+def _enforced(info: Any, calls: bool, gpu_memory: bool) -> Enforcement:
     missing = {ability for ability, name in TOLD_BY_ENGINE.items() if not info.get(name)}
     missing |= {Ability.DISK_QUOTA} | (set() if calls else {Ability.CALLS})
     missing |= set() if gpu_memory else {Ability.GPU_MEMORY}
@@ -304,4 +304,4 @@ def _enforced(info: Any, calls: bool, gpu_memory: bool) -> Enforced:
     why_not = dict.fromkeys(TOLD_BY_ENGINE, "The container engine says that it cannot: its control groups are missing.")
     why_not[Ability.GPU_MEMORY] = "There is no NVIDIA driver that tells it."
     why_not[Ability.UNPRIVILEGED] = "Only an agent started by root can give each task a user of its own."
-    return Enforced(frozenset(Ability) - missing, why_not)
+    return Enforcement(frozenset(Ability) - missing, why_not)

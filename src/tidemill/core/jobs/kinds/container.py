@@ -17,12 +17,12 @@ from tidemill.core.jobs.kinds.bounds import (
     Argument,
     Cores,
     Devices,
-    Mib,
+    ProgramMib,
     Seconds,
     SomeMib,
     any_files,
 )
-from tidemill.core.jobs.kinds.kind import Check, Expected, Kind, NumericClass, Objection
+from tidemill.core.jobs.kinds.kind import CheckMethod, ExpectedInput, NumericClass, TaskKind, TaskObjection
 from tidemill.core.jobs.kinds.needs import Needs
 from tidemill.core.jobs.kinds.parameters import malformed, read_parameters
 from tidemill.core.jobs.sandboxes import MIB
@@ -50,7 +50,7 @@ class Container:
     seconds: Seconds
     image: Annotated[str, Text(NAME_MAX)] | None = None
     environment: Annotated[tuple[Variable, ...], Most(64)] = ()
-    memory_mib: Mib = 1024
+    memory_mib: ProgramMib = 1024
     shared_memory_mib: Annotated[int, Whole(1, 1024 * 1024)] | None = None
     disk_mib: SomeMib = 1024
     cores: Cores = 1
@@ -58,9 +58,9 @@ class Container:
     gpu_memory_mib: Annotated[int, Whole(0, 4 * 1024 * 1024)] = 0
 
 
-def read(parameters: Mapping[str, object]) -> Container | Objection:
+def read(parameters: Mapping[str, object]) -> Container | TaskObjection:
     work = read_parameters(Container, parameters)
-    return work if isinstance(work, Objection) else _objection(work) or work
+    return work if isinstance(work, TaskObjection) else _objection(work) or work
 
 
 def needs(work: Container) -> Needs:
@@ -76,11 +76,11 @@ def needs(work: Container) -> Needs:
     )
 
 
-def inputs(work: Container) -> tuple[Expected, ...]:
-    return () if work.image is not None else (Expected("image", IMAGE_MAX_BYTES),)
+def inputs(work: Container) -> tuple[ExpectedInput, ...]:
+    return () if work.image is not None else (ExpectedInput("image", IMAGE_MAX_BYTES),)
 
 
-def _objection(work: Container) -> Objection | None:
+def _objection(work: Container) -> TaskObjection | None:
     names = [variable.name for variable in work.environment]
     if work.image is not None and not REFERENCE.fullmatch(work.image):
         return malformed("image must be a name such as registry/name:tag or registry/name@sha256:…")
@@ -95,14 +95,14 @@ def _objection(work: Container) -> Objection | None:
     return None
 
 
-KIND = Kind(
+KIND = TaskKind(
     name="container",
     read=read,
     needs=needs,
     inputs=inputs,
     outputs=lambda work: any_files(work.disk_mib),
     numeric_class=lambda _: NumericClass.NONE,
-    check=lambda _: Check.REPLAY,
+    check=lambda _: CheckMethod.REPLAY,
     ours=False,
     own_inputs=True,
     in_image=True,

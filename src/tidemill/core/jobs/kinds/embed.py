@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from tidemill.core.bounded_json import Most, Prose, Whole
-from tidemill.core.jobs.kinds.kind import Check, Expected, Form, Kind, NumericClass, Objection, Output
+from tidemill.core.jobs.kinds.kind import (
+    CheckMethod,
+    ExpectedInput,
+    FileForm,
+    NumericClass,
+    OutputFile,
+    TaskKind,
+    TaskObjection,
+)
 from tidemill.core.jobs.kinds.needs import Needs
 from tidemill.core.jobs.kinds.parameters import malformed, read_parameters
 from tidemill.core.jobs.sandboxes import MIB
@@ -40,7 +48,7 @@ class Embed:
         return self.count or len(self.texts)
 
 
-def read(parameters: Mapping[str, object]) -> Embed | Objection:
+def read(parameters: Mapping[str, object]) -> Embed | TaskObjection:
     work = read_parameters(Embed, parameters)
     if isinstance(work, Embed) and bool(work.texts) == (work.count is not None):
         return malformed("The task must have either texts, or the count of those in its input.")
@@ -54,13 +62,13 @@ def needs(work: Embed) -> Needs:
     return Needs(memory_mib=PROGRAM_MIB, disk_mib=size_mib + 1, operations=tokens * per_token)
 
 
-def inputs(work: Embed) -> tuple[Expected, ...]:
-    return () if work.count is None else (Expected("texts", work.count * (6 * TEXT_MAX_BYTES + 64)),)
+def inputs(work: Embed) -> tuple[ExpectedInput, ...]:
+    return () if work.count is None else (ExpectedInput("texts", work.count * (6 * TEXT_MAX_BYTES + 64)),)
 
 
-def outputs(work: Embed) -> tuple[Output, ...]:
+def outputs(work: Embed) -> tuple[OutputFile, ...]:
     size_bytes = _size_bytes(work)
-    return (Output("embeddings.npy", Form.MATRIX, size_bytes, exact_bytes=size_bytes),)
+    return (OutputFile("embeddings.npy", FileForm.MATRIX, size_bytes, exact_bytes=size_bytes),)
 
 
 def _size_bytes(work: Embed) -> int:
@@ -72,13 +80,13 @@ def _tokens_about(text: str) -> int:
     return min(TOKENS_MAX, 2 + len(text) // 4 + 1)
 
 
-KIND = Kind(
+KIND = TaskKind(
     name="embed",
     read=read,
     needs=needs,
     inputs=inputs,
     outputs=outputs,
     numeric_class=lambda _: NumericClass.DEVICE,
-    check=lambda _: Check.SIMILARITY,
+    check=lambda _: CheckMethod.SIMILARITY,
     ours=True,
 )

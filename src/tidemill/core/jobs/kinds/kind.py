@@ -24,7 +24,7 @@ class NumericClass(StrEnum):
     NONE = "none"  # none: the result may differ each time
 
 
-class Check(StrEnum):
+class CheckMethod(StrEnum):
     """How a result is checked."""
 
     RECOMPUTE = "recompute"
@@ -35,7 +35,7 @@ class Check(StrEnum):
     REPLAY = "replay"
 
 
-class Form(StrEnum):
+class FileForm(StrEnum):
     """What a file of a result is."""
 
     MATRIX = "matrix"  # NumPy's format
@@ -44,7 +44,7 @@ class Form(StrEnum):
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedInput:
     """An input that a task must have, by its name, and the most that it may hold."""
 
     name: str
@@ -52,11 +52,11 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Output:
+class OutputFile:
     """A file below `out`. Where the kind knows its size, the size is `exact_bytes`; `FILES` stands for any number."""
 
     name: str
-    form: Form
+    form: FileForm
     most_bytes: int
     exact_bytes: int | None = None
 
@@ -70,7 +70,7 @@ class KindRefusal(Refusal):
 
 
 @dataclass(frozen=True)
-class Objection:
+class TaskObjection:
     """Why something is refused: the refusal, and what exactly is wrong."""
 
     refusal: KindRefusal
@@ -82,19 +82,19 @@ class Objection:
 
 
 @dataclass(frozen=True)
-class Kind(Generic[W]):
+class TaskKind(Generic[W]):
     """One kind of task. `ours` says that the code is ours, so that a wrong result is the node's and stake is at risk.
 
     `own_inputs` says that the customer may bring any further inputs; `in_image` that it runs in an image only.
     """
 
     name: str
-    read: Callable[[Mapping[str, object]], W | Objection]
+    read: Callable[[Mapping[str, object]], W | TaskObjection]
     needs: Callable[[W], Needs]
-    inputs: Callable[[W], tuple[Expected, ...]]
-    outputs: Callable[[W], tuple[Output, ...]]
+    inputs: Callable[[W], tuple[ExpectedInput, ...]]
+    outputs: Callable[[W], tuple[OutputFile, ...]]
     numeric_class: Callable[[W], NumericClass]
-    check: Callable[[W], Check]
+    check: Callable[[W], CheckMethod]
     ours: bool
     own_inputs: bool = False
     in_image: bool = False

@@ -10,7 +10,15 @@ from enum import StrEnum
 from typing import Annotated
 
 from tidemill.core.bounded_json import Whole
-from tidemill.core.jobs.kinds.kind import Check, Expected, Form, Kind, NumericClass, Objection, Output
+from tidemill.core.jobs.kinds.kind import (
+    CheckMethod,
+    ExpectedInput,
+    FileForm,
+    NumericClass,
+    OutputFile,
+    TaskKind,
+    TaskObjection,
+)
 from tidemill.core.jobs.kinds.needs import Needs
 from tidemill.core.jobs.kinds.parameters import read_parameters, too_large
 from tidemill.core.jobs.sandboxes import MIB
@@ -42,7 +50,7 @@ class Matmul:
     devices: Annotated[int, Whole(0, 1)] = 0
 
 
-def read(parameters: Mapping[str, object]) -> Matmul | Objection:
+def read(parameters: Mapping[str, object]) -> Matmul | TaskObjection:
     work = read_parameters(Matmul, parameters)
     if isinstance(work, Matmul) and (whole_bytes := sum(_sizes_bytes(work))) > ALL_MAX_BYTES:
         return too_large(f"The three matrices take {whole_bytes:,} bytes, and may take {ALL_MAX_BYTES:,}.")
@@ -61,16 +69,16 @@ def needs(work: Matmul) -> Needs:
     )
 
 
-def inputs(work: Matmul) -> tuple[Expected, ...]:
+def inputs(work: Matmul) -> tuple[ExpectedInput, ...]:
     a_bytes, b_bytes, _ = _sizes_bytes(work)
     if work.seed is not None:
         return ()
-    return Expected("a", a_bytes + HEADERS_BYTES), Expected("b", b_bytes + HEADERS_BYTES)
+    return ExpectedInput("a", a_bytes + HEADERS_BYTES), ExpectedInput("b", b_bytes + HEADERS_BYTES)
 
 
-def outputs(work: Matmul) -> tuple[Output, ...]:
+def outputs(work: Matmul) -> tuple[OutputFile, ...]:
     size_bytes = 128 + _sizes_bytes(work)[2]
-    return (Output("c.npy", Form.MATRIX, size_bytes, exact_bytes=size_bytes),)
+    return (OutputFile("c.npy", FileForm.MATRIX, size_bytes, exact_bytes=size_bytes),)
 
 
 def _sizes_bytes(work: Matmul) -> tuple[int, int, int]:
@@ -78,13 +86,13 @@ def _sizes_bytes(work: Matmul) -> tuple[int, int, int]:
     return work.m * work.k * item_bytes, work.k * work.n * item_bytes, work.m * work.n * 4
 
 
-KIND = Kind(
+KIND = TaskKind(
     name="matmul",
     read=read,
     needs=needs,
     inputs=inputs,
     outputs=outputs,
     numeric_class=lambda work: NumericClass.EXACT if work.element is Element.INT8 else NumericClass.DEVICE,
-    check=lambda _: Check.FREIVALDS,
+    check=lambda _: CheckMethod.FREIVALDS,
     ours=True,
 )

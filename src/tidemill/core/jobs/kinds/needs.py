@@ -7,7 +7,7 @@ little low does not end the run.
 from dataclasses import dataclass
 from math import ceil
 
-from tidemill.core.jobs.sandboxes import MIB, Limits
+from tidemill.core.jobs.sandboxes import MIB, RunLimits
 from tidemill.core.settings.sections.work import ContainersSettings
 
 ROOM = 1.25
@@ -36,11 +36,11 @@ class Needs:
     seconds: int = 0
 
 
-def limits_of(needs: Needs, seconds: float, containers: ContainersSettings) -> Limits:
+def limits_of(needs: Needs, seconds: float, containers: ContainersSettings) -> RunLimits:
     """The most that a run with these needs may take, for so many seconds."""
     usual_mib, asked_mib = containers.shared_memory_mib, needs.shared_memory_mib
     disk_bytes = ceil(needs.disk_mib * ROOM) * MIB + LITTLE_BYTES
-    return Limits(
+    return RunLimits(
         seconds=seconds,
         memory_bytes=ceil(needs.memory_mib * ROOM) * MIB,
         shared_memory_bytes=max(1, usual_mib if asked_mib is None else asked_mib) * MIB,

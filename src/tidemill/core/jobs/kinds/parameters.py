@@ -11,12 +11,12 @@ from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from tidemill.core.bounded_json import Malformed, read_value
-from tidemill.core.jobs.kinds.kind import KindRefusal, Objection
+from tidemill.core.jobs.kinds.kind import KindRefusal, TaskObjection
 
 T = TypeVar("T")
 
 
-def read_parameters(shape: type[T], parameters: Mapping[str, object]) -> T | Objection:
+def read_parameters(shape: type[T], parameters: Mapping[str, object]) -> T | TaskObjection:
     """The work that the parameters describe, every field within its bounds."""
     read = read_value(shape, dict(parameters))
     if isinstance(read, Malformed):
@@ -26,12 +26,12 @@ def read_parameters(shape: type[T], parameters: Mapping[str, object]) -> T | Obj
     return read
 
 
-def malformed(figures: str) -> Objection:
-    return Objection(KindRefusal.PARAMETERS_MALFORMED, figures)
+def malformed(figures: str) -> TaskObjection:
+    return TaskObjection(KindRefusal.PARAMETERS_MALFORMED, figures)
 
 
-def too_large(figures: str) -> Objection:
-    return Objection(KindRefusal.WORK_TOO_LARGE, figures)
+def too_large(figures: str) -> TaskObjection:
+    return TaskObjection(KindRefusal.WORK_TOO_LARGE, figures)
 
 
 def _unknown(shape: Any, value: Any, where: str) -> Iterator[tuple[str, str]]:

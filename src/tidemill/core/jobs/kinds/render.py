@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from tidemill.core.bounded_json import Most, Whole
-from tidemill.core.jobs.kinds.kind import Check, Form, Kind, NumericClass, Objection, Output
+from tidemill.core.jobs.kinds.kind import CheckMethod, FileForm, NumericClass, OutputFile, TaskKind, TaskObjection
 from tidemill.core.jobs.kinds.needs import Needs
 from tidemill.core.jobs.kinds.parameters import malformed, read_parameters, too_large
 from tidemill.core.jobs.sandboxes import MIB
@@ -23,25 +23,25 @@ OPERATIONS_PER_SEARCH, OPERATIONS_PER_OBJECT = 6_000.0, 760.0
 """For the first thing on a ray's way, and for each sphere or plane that may be it, as measured: number by number, a
 processor is some fifty times slower than when it multiplies matrices."""
 
-Place = Annotated[int, Whole(-1_000_000_000, 1_000_000_000)]
+Coordinate = Annotated[int, Whole(-1_000_000_000, 1_000_000_000)]
 Length = Annotated[int, Whole(1, 1_000_000_000)]
-Share = Annotated[int, Whole(0, 1000)]
+LightShare = Annotated[int, Whole(0, 1000)]
 Brightness = Annotated[int, Whole(0, 1_000_000_000)]
 Across = Annotated[int, Whole(1, PICTURE_MAX)]
 
 
 @dataclass(frozen=True)
 class Vector:
-    x: Place
-    y: Place
-    z: Place
+    x: Coordinate
+    y: Coordinate
+    z: Coordinate
 
 
 @dataclass(frozen=True)
 class Colour:
-    red: Share
-    green: Share
-    blue: Share
+    red: LightShare
+    green: LightShare
+    blue: LightShare
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Surface:
     """`mirror` is the share of light that is mirrored; the rest is scattered. `glow` is light of its own."""
 
     colour: Colour
-    mirror: Share = 0
+    mirror: LightShare = 0
     glow: Brightness = 0
 
 
@@ -121,9 +121,9 @@ class Render:
         return self.tile or Tile(0, 0, self.width, self.height)
 
 
-def read(parameters: Mapping[str, object]) -> Render | Objection:
+def read(parameters: Mapping[str, object]) -> Render | TaskObjection:
     work = read_parameters(Render, parameters)
-    return work if isinstance(work, Objection) else _objection(work) or work
+    return work if isinstance(work, TaskObjection) else _objection(work) or work
 
 
 def needs(work: Render) -> Needs:
@@ -139,16 +139,16 @@ def needs(work: Render) -> Needs:
     )
 
 
-def outputs(work: Render) -> tuple[Output, ...]:
+def outputs(work: Render) -> tuple[OutputFile, ...]:
     size_bytes = _size_bytes(work)
-    return (Output("picture.png", Form.PICTURE, size_bytes, exact_bytes=size_bytes),)
+    return (OutputFile("picture.png", FileForm.PICTURE, size_bytes, exact_bytes=size_bytes),)
 
 
 def _size_bytes(work: Render) -> int:
     return png_bytes(work.part.width, work.part.height)
 
 
-def _objection(work: Render) -> Objection | None:
+def _objection(work: Render) -> TaskObjection | None:
     part, camera = work.part, work.scene.camera
     if part.x + part.width > work.width or part.y + part.height > work.height:
         return malformed("tile must lie within the picture.")
@@ -163,13 +163,13 @@ def _objection(work: Render) -> Objection | None:
     return None
 
 
-KIND = Kind(
+KIND = TaskKind(
     name="render",
     read=read,
     needs=needs,
     inputs=lambda _: (),
     outputs=outputs,
     numeric_class=lambda _: NumericClass.EXACT,
-    check=lambda _: Check.PIXELS,
+    check=lambda _: CheckMethod.PIXELS,
     ours=True,
 )

@@ -9,8 +9,16 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from tidemill.core.bounded_json import Most, Prose
-from tidemill.core.jobs.kinds.bounds import OPERATIONS_PER_CORE_S, Argument, Cores, Mib, Seconds, SomeMib, any_files
-from tidemill.core.jobs.kinds.kind import Check, Expected, Kind, NumericClass, Objection
+from tidemill.core.jobs.kinds.bounds import (
+    OPERATIONS_PER_CORE_S,
+    Argument,
+    Cores,
+    ProgramMib,
+    Seconds,
+    SomeMib,
+    any_files,
+)
+from tidemill.core.jobs.kinds.kind import CheckMethod, ExpectedInput, NumericClass, TaskKind, TaskObjection
 from tidemill.core.jobs.kinds.needs import Needs
 from tidemill.core.jobs.kinds.parameters import malformed, read_parameters
 from tidemill.core.jobs.sandboxes import MIB
@@ -26,12 +34,12 @@ class Script:
     seconds: Seconds
     program: Annotated[str, Prose(PROGRAM_MAX_BYTES)] | None = None
     arguments: Annotated[tuple[Argument, ...], Most(64)] = ()
-    memory_mib: Mib = 512
+    memory_mib: ProgramMib = 512
     disk_mib: SomeMib = 256
     cores: Cores = 1
 
 
-def read(parameters: Mapping[str, object]) -> Script | Objection:
+def read(parameters: Mapping[str, object]) -> Script | TaskObjection:
     work = read_parameters(Script, parameters)
     if isinstance(work, Script) and work.program is not None and not work.program.strip():
         return malformed("program must be a Python program, or be left out where it comes as an input.")
@@ -48,18 +56,18 @@ def needs(work: Script) -> Needs:
     )
 
 
-def inputs(work: Script) -> tuple[Expected, ...]:
-    return () if work.program is not None else (Expected("program", PROGRAM_FILE_MAX_BYTES),)
+def inputs(work: Script) -> tuple[ExpectedInput, ...]:
+    return () if work.program is not None else (ExpectedInput("program", PROGRAM_FILE_MAX_BYTES),)
 
 
-KIND = Kind(
+KIND = TaskKind(
     name="script",
     read=read,
     needs=needs,
     inputs=inputs,
     outputs=lambda work: any_files(work.disk_mib),
     numeric_class=lambda _: NumericClass.DEVICE,
-    check=lambda _: Check.REPLAY,
+    check=lambda _: CheckMethod.REPLAY,
     ours=False,
     own_inputs=True,
 )

@@ -13,8 +13,8 @@ from typing import Annotated, Any
 
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.bounded_json import Malformed, Most, Text, Whole, parse_json, read_value
-from tidemill.core.jobs.kinds.kind import KindRefusal, Objection
-from tidemill.core.jobs.sandboxes import Ability, Limits
+from tidemill.core.jobs.kinds.kind import KindRefusal, TaskObjection
+from tidemill.core.jobs.sandboxes import Ability, RunLimits
 
 TASK_MAX_BYTES = 64 * 1024
 INPUTS_MAX = 64
@@ -47,7 +47,7 @@ class Task:
 
     kind: str
     parameters: Mapping[str, object]
-    limits: Limits
+    limits: RunLimits
     inputs: tuple[Input, ...] = ()
     demands: frozenset[Ability] = frozenset()
     devices: int = 0
@@ -72,20 +72,20 @@ def task_bytes(task: Task) -> bytes:
     return json.dumps(plain, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode()
 
 
-def read_task(body: bytes) -> Task | Objection:
+def read_task(body: bytes) -> Task | TaskObjection:
     """The inverse."""
     parsed = parse_json(body, TASK_MAX_BYTES)
     form = parsed if isinstance(parsed, Malformed) else read_value(_Form, parsed)
     if isinstance(form, Malformed):
-        return Objection(KindRefusal.PARAMETERS_MALFORMED, form.sentence)
+        return TaskObjection(KindRefusal.PARAMETERS_MALFORMED, form.sentence)
     assert isinstance(parsed, dict), "what was read as fields is an object"
     parameters, limits = parsed.get("parameters"), _limits(parsed.get("limits"))
     if not isinstance(parameters, dict):
-        return Objection(KindRefusal.PARAMETERS_MALFORMED, "parameters must be an object.")
+        return TaskObjection(KindRefusal.PARAMETERS_MALFORMED, "parameters must be an object.")
     if limits is None:
-        return Objection(KindRefusal.PARAMETERS_MALFORMED, "limits must be numbers above zero, by their names.")
+        return TaskObjection(KindRefusal.PARAMETERS_MALFORMED, "limits must be numbers above zero, by their names.")
     if figures := _misshapen(form):
-        return Objection(KindRefusal.PARAMETERS_MALFORMED, figures)
+        return TaskObjection(KindRefusal.PARAMETERS_MALFORMED, figures)
     return _task(form, parameters, limits)
 
 
@@ -120,7 +120,7 @@ def _misshapen(form: _Form) -> str | None:
     return None
 
 
-def _task(form: _Form, parameters: dict[str, object], limits: Limits) -> Task:
+def _task(form: _Form, parameters: dict[str, object], limits: RunLimits) -> Task:
     return Task(
         kind=form.kind,
         parameters=parameters,
@@ -134,14 +134,14 @@ def _task(form: _Form, parameters: dict[str, object], limits: Limits) -> Task:
     )
 
 
-def _limits(value: object) -> Limits | None:
+def _limits(value: object) -> RunLimits | None:
     """Every limit must be there, so that none falls back to a default that the pool did not mean."""
     if not isinstance(value, dict):
         return None
-    names = [field.name for field in fields(Limits)]
+    names = [field.name for field in fields(RunLimits)]
     found: dict[str, Any] = {name: value[name] for name in names if name in value}
-    missing = [field.name for field in fields(Limits) if field.name not in found and field.default is not None]
-    return Limits(**found) if not missing and all(map(_fits, found.items())) else None
+    missing = [field.name for field in fields(RunLimits) if field.name not in found and field.default is not None]
+    return RunLimits(**found) if not missing and all(map(_fits, found.items())) else None
 
 
 def _fits(limit: tuple[str, object]) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 from tidemill.core.jobs.kinds import container, embed, matmul, render, script
 from tidemill.core.jobs.kinds.bounds import OPERATIONS_PER_CORE_S
-from tidemill.core.jobs.kinds.kind import Kind, Objection
+from tidemill.core.jobs.kinds.kind import TaskKind, TaskObjection
 from tidemill.core.jobs.kinds.needs import Needs
 
 Parameters = Mapping[str, object]
@@ -28,7 +28,7 @@ NUMBER, COUNT = "{task}", "{tasks}"
 
 
 @dataclass(frozen=True)
-class Divided:
+class Division:
     """How a kind of work is divided: what all of it needs, the fewest and the most tasks, and the parts of so many."""
 
     whole: Callable[[Any, Parameters], Needs]
@@ -36,11 +36,11 @@ class Divided:
     parts: Callable[[Any, Parameters, int], Sequence[Parameters]]
 
 
-def read_whole(kind: Kind[Any], parameters: Parameters) -> Any | Objection:
+def read_whole(kind: TaskKind[Any], parameters: Parameters) -> Any | TaskObjection:
     """The work that parameters describe. A whole picture may be larger than one task can be."""
     if kind is render.KIND and "tile" not in parameters:
         read = kind.read({**parameters, "tile": {"x": 0, "y": 0, "width": 1, "height": 1}})
-        return read if isinstance(read, Objection) else _untiled(read)
+        return read if isinstance(read, TaskObjection) else _untiled(read)
     return kind.read(parameters)
 
 
@@ -136,19 +136,19 @@ def _put(text: str, number: int, count: int) -> str:
     return text.replace(NUMBER, str(number)).replace(COUNT, str(count))
 
 
-def _needs(kind: Kind[Any]) -> Callable[[Any, Parameters], Needs]:
+def _needs(kind: TaskKind[Any]) -> Callable[[Any, Parameters], Needs]:
     return lambda work, _: kind.needs(work)
 
 
 _BY_SIZE = frozenset({embed.KIND.name, render.KIND.name})
 """Kinds whose work is divided; of the others every task is a whole of its own."""
 
-DIVIDED: Mapping[str, Divided] = {
-    matmul.KIND.name: Divided(_needs(matmul.KIND), _seed_bounds, _seeds),
-    embed.KIND.name: Divided(_needs(embed.KIND), _text_bounds, _text_blocks),
-    render.KIND.name: Divided(_whole_picture, _band_bounds, _bands),
-    script.KIND.name: Divided(_needs(script.KIND), _number_bounds("arguments"), _numbered("arguments")),
-    container.KIND.name: Divided(_needs(container.KIND), _number_bounds("command"), _numbered("command")),
+DIVIDED: Mapping[str, Division] = {
+    matmul.KIND.name: Division(_needs(matmul.KIND), _seed_bounds, _seeds),
+    embed.KIND.name: Division(_needs(embed.KIND), _text_bounds, _text_blocks),
+    render.KIND.name: Division(_whole_picture, _band_bounds, _bands),
+    script.KIND.name: Division(_needs(script.KIND), _number_bounds("arguments"), _numbered("arguments")),
+    container.KIND.name: Division(_needs(container.KIND), _number_bounds("command"), _numbered("command")),
 }
 
 

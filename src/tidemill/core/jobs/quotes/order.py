@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from tidemill.core.jobs.kinds import KINDS
-from tidemill.core.jobs.kinds.kind import KindRefusal, Objection
+from tidemill.core.jobs.kinds.kind import KindRefusal, TaskObjection
 from tidemill.core.jobs.kinds.needs import Needs
 from tidemill.core.jobs.kinds.parameters import malformed, too_large
 from tidemill.core.jobs.kinds.task import INPUTS_MAX, NAME, Priority
@@ -65,7 +65,7 @@ class Order:
         return self.training is None
 
 
-def understand(body: Mapping[str, object], tasks_max: int = 1_000) -> Order | Objection:
+def parse_order(body: Mapping[str, object], tasks_max: int = 1_000) -> Order | TaskObjection:
     """The order in a body, or what is wrong with it."""
     of_training = "type" in body
     known = _SHARED | (_OF_TRAINING if of_training else _OF_TASKS)
@@ -75,7 +75,7 @@ def understand(body: Mapping[str, object], tasks_max: int = 1_000) -> Order | Ob
     if _has_zero(body):
         return malformed("A text of the job holds a zero character, which cannot be kept.")
     order = _training(body) if of_training else _tasks(body, tasks_max)
-    return order if isinstance(order, Objection) else _shared(order, body)
+    return order if isinstance(order, TaskObjection) else _shared(order, body)
 
 
 def _named(fields: Iterable[object]) -> str:
@@ -83,7 +83,7 @@ def _named(fields: Iterable[object]) -> str:
     return ", ".join(repr(name[:_NAME_MAX]) for name in sorted(map(str, fields))[:_NAMED_MAX])
 
 
-def read_result_key(raw: object) -> bytes | Objection | None:
+def read_result_key(raw: object) -> bytes | TaskObjection | None:
     """The customer's public key. One that anybody can open for is none."""
     if raw is None:
         return None
@@ -102,41 +102,41 @@ def _has_zero(value: object) -> bool:
     return isinstance(value, list) and any(map(_has_zero, value))
 
 
-def _training(body: Mapping[str, object]) -> Order | Objection:
+def _training(body: Mapping[str, object]) -> Order | TaskObjection:
     if not isinstance(body["type"], str) or body["type"] not in training.TYPES:
-        return Objection(
+        return TaskObjection(
             KindRefusal.KIND_UNKNOWN,
             f"type must be one of {', '.join(sorted(training.TYPES))}; other work has a kind: {', '.join(KINDS)}.",
         )
     read = training.read_training(body)
-    if isinstance(read, Objection):
+    if isinstance(read, TaskObjection):
         return read
     asked = {name: body[name] for name in ("type", *_OF_TRAINING) if name in body}
     return Order(training.KIND, asked, training=read)
 
 
-def _tasks(body: Mapping[str, object], tasks_max: int) -> Order | Objection:
+def _tasks(body: Mapping[str, object], tasks_max: int) -> Order | TaskObjection:
     kind, parameters = KINDS.get(str(body.get("kind"))[:64]), body.get("parameters", {})
     if kind is None:
-        return Objection(KindRefusal.KIND_UNKNOWN, f"The kinds there are: {', '.join(KINDS)}.")
+        return TaskObjection(KindRefusal.KIND_UNKNOWN, f"The kinds there are: {', '.join(KINDS)}.")
     if not isinstance(parameters, dict):
         return malformed("parameters must be an object.")
     work = chunks.read_whole(kind, parameters)
-    if isinstance(work, Objection):
+    if isinstance(work, TaskObjection):
         return work
     memory = _memory(chunks.DIVIDED[kind.name].whole(work, parameters), body.get("memory"))
     inputs, tasks = _inputs(body.get("inputs", {})), _count(kind.name, work, parameters, body.get("tasks"), tasks_max)
     hourly, expected = _hourly(body.get("hourly")), _expected(body.get("expected", []))
     result_key = read_result_key(body.get("result_key"))
     for read in (memory, inputs, tasks, hourly, expected, result_key):
-        if isinstance(read, Objection):
+        if isinstance(read, TaskObjection):
             return read
     order = Order(kind.name, parameters, work=work, inputs=_sure(inputs), tasks=_sure(tasks))
     order = replace(order, result_key=_sure(result_key))
     return replace(order, memory_mib=_sure(memory), hourly_max_uc=_sure(hourly), expected=_sure(expected))
 
 
-def _shared(order: Order, body: Mapping[str, object]) -> Order | Objection:
+def _shared(order: Order, body: Mapping[str, object]) -> Order | TaskObjection:
     """What every job may say."""
     name, priority = body.get("name", ""), body.get("priority", Priority.NORMAL.value)
     if not isinstance(name, str) or len(name) > NAME_MAX or not name.isprintable():
@@ -155,7 +155,7 @@ def _shared(order: Order, body: Mapping[str, object]) -> Order | Objection:
     return replace(order, name=name, priority=Priority(priority), budget_uc=budget_uc, deadline_s=kept_s)
 
 
-def _memory(needs: Needs, raw: object) -> int | Objection:
+def _memory(needs: Needs, raw: object) -> int | TaskObjection:
     """The memory that a machine must have, as the customer asks for it; refused if they allow less than is needed."""
     asked = Range() if raw is None else range_of(raw, MEBIBYTES)
     if asked is None or (asked.low or 0) > MEMORY_MAX_MIB:
@@ -168,7 +168,7 @@ def _memory(needs: Needs, raw: object) -> int | Objection:
 
 def _count(
     kind: str, work: Any, parameters: Mapping[str, object], raw: object, most: int
-) -> tuple[int, int] | Objection:
+) -> tuple[int, int] | TaskObjection:
     """How many tasks, at the fewest and at the most: as many as are asked for, or as usual."""
     fewest, largest = chunks.DIVIDED[kind].bounds(work, parameters)
     if raw is None:
@@ -194,7 +194,7 @@ def _hint(kind: str) -> str:
     return "ask for as many."
 
 
-def _inputs(raw: object) -> tuple[tuple[str, UUID], ...] | Objection:
+def _inputs(raw: object) -> tuple[tuple[str, UUID], ...] | TaskObjection:
     if not isinstance(raw, dict) or len(raw) > INPUTS_MAX:
         return malformed(f"inputs must be an object of at most {INPUTS_MAX} names, each with an artefact's id.")
     if not all(isinstance(one, str) and _ID.fullmatch(one) for one in raw.values()):
@@ -205,7 +205,7 @@ def _inputs(raw: object) -> tuple[tuple[str, UUID], ...] | Objection:
     return found
 
 
-def _hourly(raw: object) -> int | Objection | None:
+def _hourly(raw: object) -> int | TaskObjection | None:
     """The most that a device-hour may cost; of a range only the upper end says something."""
     if raw is None:
         return None
@@ -216,7 +216,7 @@ def _hourly(raw: object) -> int | Objection | None:
     return high_uc
 
 
-def _expected(raw: object) -> tuple[bytes, ...] | Objection:
+def _expected(raw: object) -> tuple[bytes, ...] | TaskObjection:
     texts = [raw] if isinstance(raw, str) else raw
     if not isinstance(texts, list) or not all(isinstance(one, str) and _SHA256.fullmatch(one) for one in texts):
         return malformed(
@@ -226,5 +226,5 @@ def _expected(raw: object) -> tuple[bytes, ...] | Objection:
 
 
 def _sure(read: Any) -> Any:
-    assert not isinstance(read, Objection), "what is wrong was told before"
+    assert not isinstance(read, TaskObjection), "what is wrong was told before"
     return read

@@ -16,18 +16,18 @@ from tidemill.core.clock import SECOND, Instant
 from tidemill.core.currency import CREDIT
 from tidemill.core.jobs.kinds import KINDS
 from tidemill.core.jobs.kinds.bounds import OPERATIONS_PER_CORE_S
-from tidemill.core.jobs.kinds.kind import Check
+from tidemill.core.jobs.kinds.kind import CheckMethod
 from tidemill.core.jobs.kinds.needs import Needs
 from tidemill.core.jobs.quotes import training
 from tidemill.core.jobs.quotes.order import Order
-from tidemill.core.jobs.quotes.tasks import Part
+from tidemill.core.jobs.quotes.tasks import OrderPart
 from tidemill.core.money import AMOUNT_MAX_UC, credits_of
 from tidemill.core.placement import supply as markets
-from tidemill.core.placement.supply import ForSale, Market, Terms
+from tidemill.core.placement.supply import Supply, SupplyNode, TaskTerms
 from tidemill.core.settings.sections.market import MarketSettings
 from tidemill.core.settings.sections.money import MoneySettings
 from tidemill.core.settings.sections.work import JobsSettings
-from tidemill.core.settlement.rewards import MarketPlan, cost_max_uc, due
+from tidemill.core.settlement.rewards import RewardPlan, attempt_pay, cost_max_uc
 
 COVERED = 0.8
 """The share of fitting nodes, the cheapest first, that the upper end pays for."""
@@ -40,24 +40,24 @@ HOUR_MS = 3_600_000
 DEAREST = AMOUNT_MAX_UC // 2 * HOUR_MS
 """Nodes on which one task could cost more than the books hold, with whatever commission, are no offer."""
 
-_CHECKS: Mapping[Check, str] = {
-    Check.RECOMPUTE: "Each result is computed again.",
-    Check.FREIVALDS: "Each product is proved and checked with random vectors.",
-    Check.HASH: "Each result is made again by a house node, and must be the same.",
-    Check.SIMILARITY: "Each result is made again by a house node, and must be alike.",
-    Check.PIXELS: "Each picture is made again by a house node, and every pixel must be the same.",
-    Check.REPLAY: "Each result is made again by a house node, and its files must be the same.",
+_CHECKS: Mapping[CheckMethod, str] = {
+    CheckMethod.RECOMPUTE: "Each result is computed again.",
+    CheckMethod.FREIVALDS: "Each product is proved and checked with random vectors.",
+    CheckMethod.HASH: "Each result is made again by a house node, and must be the same.",
+    CheckMethod.SIMILARITY: "Each result is made again by a house node, and must be alike.",
+    CheckMethod.PIXELS: "Each picture is made again by a house node, and every pixel must be the same.",
+    CheckMethod.REPLAY: "Each result is made again by a house node, and its files must be the same.",
 }
-_PROVED = frozenset({Check.RECOMPUTE, Check.FREIVALDS})
+_PROVED = frozenset({CheckMethod.RECOMPUTE, CheckMethod.FREIVALDS})
 _NO_HOUSE = "No house node that is online can check it: results would wait until one comes, and are paid for only then."
 _IS_EXPECTED = "Each result must have the hash that you expect."
 
 
 @dataclass(frozen=True)
-class Rules:
+class QuoteRules:
     """By which rules a pool quotes: the plan it pays by, how long a quote is good for, and when a run is too late."""
 
-    plan: MarketPlan
+    plan: RewardPlan
     valid_us: int
     deadline_factor: float
     currency: str = CREDIT
@@ -67,7 +67,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Line:
+class QuoteLine:
     """One line of the price."""
 
     what: str
@@ -94,7 +94,7 @@ class Quote:
     high_uc: int
     hours_low: float
     hours_high: float
-    lines: Sequence[Line]
+    lines: Sequence[QuoteLine]
     reasoning: Sequence[str]
     expires_at: Instant
     has_runner: bool
@@ -103,7 +103,7 @@ class Quote:
 
 
 def quote(
-    order: Order, parts: Sequence[Part], market: Market, rules: Rules, customer_id: UUID | None, now: Instant
+    order: Order, parts: Sequence[OrderPart], market: Supply, rules: QuoteRules, customer_id: UUID | None, now: Instant
 ) -> Quote:
     """What an order costs today. `parts` are its tasks; a training has none."""
     expires_at = Instant(now + rules.valid_us)
@@ -140,7 +140,7 @@ def quote(
     )
 
 
-def size_of(devices: int, rules: Rules) -> str:
+def size_of(devices: int, rules: QuoteRules) -> str:
     """How large a job is, by the devices that it could use at once."""
     for name, most in (("light", rules.light_max), ("medium", rules.medium_max), ("heavy", rules.heavy_max)):
         if devices <= most:
@@ -148,19 +148,19 @@ def size_of(devices: int, rules: Rules) -> str:
     return "parallel"
 
 
-def shown(made: Quote) -> dict[str, Any]:
+def quote_json(made: Quote) -> dict[str, Any]:
     """A quote as JSON can hold it."""
     return asdict(made)
 
 
-def from_shown(kept: Mapping[str, Any]) -> Quote:
+def quote_from_json(kept: Mapping[str, Any]) -> Quote:
     """The inverse."""
-    lines = tuple(Line(**line) for line in kept["lines"])
+    lines = tuple(QuoteLine(**line) for line in kept["lines"])
     texts, costs = tuple(kept["reasoning"]), tuple(kept["costs_max_uc"])
     return Quote(**{**kept, "lines": lines, "reasoning": texts, "costs_max_uc": costs})
 
 
-def _affordable(order: Order, needs: Needs, market: Market, customer_id: UUID | None) -> list[ForSale]:
+def _affordable(order: Order, needs: Needs, market: Supply, customer_id: UUID | None) -> list[SupplyNode]:
     """The cheapest of the nodes that fit and cost no more than the customer allows."""
     most_uc = AMOUNT_MAX_UC if order.hourly_max_uc is None else order.hourly_max_uc
     fit = [node for node in markets.fitting(market, order.kind, needs, customer_id) if node.price_uc <= most_uc]
@@ -169,19 +169,19 @@ def _affordable(order: Order, needs: Needs, market: Market, customer_id: UUID | 
     return kept[: ceil(len(kept) * COVERED)]
 
 
-def dearness(needs: Needs, node: ForSale) -> int:
+def dearness(needs: Needs, node: SupplyNode) -> int:
     """What orders nodes by what a task costs there at the most: the price of an hour times the time quoted."""
     return node.price_uc * max(1, needs.devices) * markets.quoted_ms(needs, markets.speed_of(node, needs))
 
 
-def _usual(market: Market, order: Order, needs: Needs) -> ForSale:
+def _usual(market: Supply, order: Order, needs: Needs) -> SupplyNode:
     """What stands for a node where none fits."""
     price_uc = market.default_uc if order.hourly_max_uc is None else min(market.default_uc, order.hourly_max_uc)
     speeds = OPERATIONS_PER_CORE_S, USUAL_GPU_OPERATIONS_PER_S
-    return ForSale(UUID(int=0), UUID(int=0), price_uc, *speeds, devices=needs.devices)
+    return SupplyNode(UUID(int=0), UUID(int=0), price_uc, *speeds, devices=needs.devices)
 
 
-def _prices(nodes: Sequence[ForSale], needs: Sequence[Needs], plan: MarketPlan) -> tuple[list[int], list[int]]:
+def _prices(nodes: Sequence[SupplyNode], needs: Sequence[Needs], plan: RewardPlan) -> tuple[list[int], list[int]]:
     """The least and the most that each task costs on these nodes."""
     classes = _classes(needs)
     cheapest, dearest = _front(nodes, needs[0], -1), _front(nodes, needs[0], 1)
@@ -193,10 +193,10 @@ def _prices(nodes: Sequence[ForSale], needs: Sequence[Needs], plan: MarketPlan) 
     return [priced[one][0] for one in classes], [priced[one][1] for one in classes]
 
 
-def _front(nodes: Sequence[ForSale], needs: Needs, sign: int) -> list[ForSale]:
+def _front(nodes: Sequence[SupplyNode], needs: Needs, sign: int) -> list[SupplyNode]:
     """The dearest nodes for tasks of any size, or the cheapest: no other is more so by the hour and by work."""
     ranked = sorted((sign * node.price_uc, sign * _by_work(node, needs), node.node_id, node) for node in nodes)
-    kept: list[ForSale] = []
+    kept: list[SupplyNode] = []
     reached = -inf
     for _, by_work, _, node in reversed(ranked):
         if by_work > reached or not kept:
@@ -205,12 +205,12 @@ def _front(nodes: Sequence[ForSale], needs: Needs, sign: int) -> list[ForSale]:
     return kept
 
 
-def _by_work(node: ForSale, needs: Needs) -> float:
+def _by_work(node: SupplyNode, needs: Needs) -> float:
     """What a node asks for an operation, in a unit of its own."""
     return node.price_uc / max(1.0, markets.speed_of(node, needs))
 
 
-def _most_uc(plan: MarketPlan, found: Terms) -> int:
+def _most_uc(plan: RewardPlan, found: TaskTerms) -> int:
     """Times are whole milliseconds: one more, so that rounding puts no other node above it."""
     return cost_max_uc(plan, found.hourly_uc, found.quoted_ms + 1)
 
@@ -230,25 +230,25 @@ def _check_of(order: Order) -> str:
     return f"{check} Only what passes is paid. The pool pays for checks out of its commission."
 
 
-def _warning(order: Order, needs: Needs, market: Market) -> tuple[str, ...]:
+def _warning(order: Order, needs: Needs, market: Supply) -> tuple[str, ...]:
     """What is executed again by the house needs a house."""
     if order.expected or KINDS[order.kind].check(order.work) in _PROVED:
         return ()
-    return () if any(node.house and markets.holds(node, order.kind, needs) for node in market.nodes) else (_NO_HOUSE,)
+    return () if any(node.house and markets.can_run(node, order.kind, needs) for node in market.nodes) else (_NO_HOUSE,)
 
 
-def _lines(low_uc: int, high_uc: int, commission_ppm: int, check: str) -> tuple[Line, ...]:
+def _lines(low_uc: int, high_uc: int, commission_ppm: int, check: str) -> tuple[QuoteLine, ...]:
     """The whole price, divided as it will be paid: the price of owners, and what the pool takes on top."""
     low, high = (amount_uc * 1_000_000 // (1_000_000 + commission_ppm) for amount_uc in (low_uc, high_uc))
     return (
-        Line("work", low, high, "What the owners of the nodes ask for, by the time used, up to the time quoted."),
-        Line("commission", low_uc - low, high_uc - high, f"{commission_ppm / 10_000:g} % on top, for the pool."),
-        Line("verification", 0, 0, check),
+        QuoteLine("work", low, high, "What the owners of the nodes ask for, by the time used, up to the time quoted."),
+        QuoteLine("commission", low_uc - low, high_uc - high, f"{commission_ppm / 10_000:g} % on top, for the pool."),
+        QuoteLine("verification", 0, 0, check),
     )
 
 
 def _reasoning(
-    tasks: int, needs: Needs, nodes: Sequence[ForSale], found: Sequence[ForSale], rules: Rules
+    tasks: int, needs: Needs, nodes: Sequence[SupplyNode], found: Sequence[SupplyNode], rules: QuoteRules
 ) -> tuple[str, ...]:
     share = f"{tasks} tasks, the largest of which needs" if tasks > 1 else "One task, which needs"
     cores, devices = _counted(needs.cores, "core"), _counted(needs.devices, "device")
@@ -279,14 +279,14 @@ def _of_time(needs: Needs) -> str:
     )
 
 
-def _of_training(order: Order, market: Market, rules: Rules, expires_at: Instant) -> Quote:
+def _of_training(order: Order, market: Supply, rules: QuoteRules, expires_at: Instant) -> Quote:
     """An estimate alone: nothing of it can be confirmed."""
     assert order.training
     made = training.estimate(order.training)
     owned = sorted(node.price_uc for node in market.nodes if node.gpu_memory_mib >= training.DEVICE_MIB // 2)
     prices = owned[: ceil(len(owned) * COVERED)] or [market.default_uc]
     ends = [
-        due(rules.plan, price_uc * made.devices, ms, ms).cost_uc
+        attempt_pay(rules.plan, price_uc * made.devices, ms, ms).cost_uc
         for price_uc, ms in zip((prices[0], prices[-1]), (ceil(one * HOUR_MS) for one in made.hours), strict=True)
     ]
     asked = "asked by nodes with such devices" if owned else "the pool's usual one, since no such node is online"
@@ -314,9 +314,9 @@ def _of_training(order: Order, market: Market, rules: Rules, expires_at: Instant
     )
 
 
-def rules_of(plan: MarketPlan, money: MoneySettings, market: MarketSettings, jobs: JobsSettings) -> Rules:
+def rules_of(plan: RewardPlan, money: MoneySettings, market: MarketSettings, jobs: JobsSettings) -> QuoteRules:
     """The rules of this pool."""
-    return Rules(
+    return QuoteRules(
         plan=plan,
         valid_us=int(market.quote_valid_s * SECOND),
         deadline_factor=jobs.deadline_factor,

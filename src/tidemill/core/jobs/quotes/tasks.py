@@ -4,21 +4,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tidemill.core.jobs.kinds import KINDS, work_of
-from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.kinds.needs import Needs, limits_of
 from tidemill.core.jobs.kinds.parameters import malformed, too_large
 from tidemill.core.jobs.kinds.task import TASK_MAX_BYTES, Input, Task, task_bytes
 from tidemill.core.jobs.quotes import chunks
 from tidemill.core.jobs.quotes.order import Order
-from tidemill.core.jobs.sandboxes import Limits
+from tidemill.core.jobs.sandboxes import RunLimits
 from tidemill.core.settings.sections.work import ContainersSettings
 
-_UNLIMITED = Limits(seconds=1)
+_UNLIMITED = RunLimits(seconds=1)
 """Stands until the price is known, and with it the time."""
 
 
 @dataclass(frozen=True)
-class Part:
+class OrderPart:
     """One task of an order, and what it needs."""
 
     task: Task
@@ -26,7 +26,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class NewTaskParts:
+class TaskPlan:
     """A task to be made: its body, the most that it may cost, and the result that the customer expects."""
 
     body: bytes
@@ -34,7 +34,7 @@ class NewTaskParts:
     expected: bytes | None = None
 
 
-def divided(order: Order, inputs: Sequence[Input]) -> Sequence[Part] | Objection:
+def divide(order: Order, inputs: Sequence[Input]) -> Sequence[OrderPart] | TaskObjection:
     """The tasks that an order is divided into, each of which its kind would take."""
     assert order.has_runner, "what has no runner has no tasks"
     parts = chunks.DIVIDED[order.kind].parts(order.work, order.parameters, _count(order))
@@ -45,7 +45,7 @@ def divided(order: Order, inputs: Sequence[Input]) -> Sequence[Part] | Objection
     found = []
     for parameters in parts:
         part = _part(order, parameters, tuple(inputs))
-        if isinstance(part, Objection):
+        if isinstance(part, TaskObjection):
             return part
         found.append(part)
     return found
@@ -53,12 +53,12 @@ def divided(order: Order, inputs: Sequence[Input]) -> Sequence[Part] | Objection
 
 def tasks_of(
     order: Order,
-    parts: Sequence[Part],
+    parts: Sequence[OrderPart],
     costs_max_uc: Sequence[int],
     limit_s: int,
     verification: bytes,
     containers: ContainersSettings,
-) -> Sequence[NewTaskParts] | Objection:
+) -> Sequence[TaskPlan] | TaskObjection:
     """The tasks as they are made, each with its own most. A run of ours ends at the latest after so many seconds.
 
     Results of a private order are sealed to the pool's verification, by its public key, and to the customer.
@@ -70,7 +70,7 @@ def tasks_of(
         body = task_bytes(replace(part.task, limits=limits, seal_to=seal_to))
         if len(body) > TASK_MAX_BYTES:
             return too_large(f"A task would take {len(body):,} bytes, and may take {TASK_MAX_BYTES:,}: use inputs.")
-        made.append(NewTaskParts(body, cost_uc, order.expected[number] if order.expected else None))
+        made.append(TaskPlan(body, cost_uc, order.expected[number] if order.expected else None))
     return made
 
 
@@ -80,9 +80,9 @@ def _count(order: Order) -> int:
     return high if chunks.is_divided(order.kind) or low == high else low
 
 
-def _part(order: Order, parameters: chunks.Parameters, inputs: tuple[Input, ...]) -> Part | Objection:
+def _part(order: Order, parameters: chunks.Parameters, inputs: tuple[Input, ...]) -> OrderPart | TaskObjection:
     work = work_of(Task(order.kind, parameters, _UNLIMITED, inputs))
-    if isinstance(work, Objection):
+    if isinstance(work, TaskObjection):
         return work
     needs = KINDS[order.kind].needs(work)
     needs = replace(needs, memory_mib=max(needs.memory_mib, order.memory_mib))
@@ -95,4 +95,4 @@ def _part(order: Order, parameters: chunks.Parameters, inputs: tuple[Input, ...]
         gpu_memory_mib=needs.gpu_memory_mib,
         priority=order.priority,
     )
-    return Part(task, needs)
+    return OrderPart(task, needs)

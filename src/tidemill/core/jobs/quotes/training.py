@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
-from tidemill.core.jobs.kinds.kind import Objection
+from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.kinds.parameters import malformed
 from tidemill.core.jobs.quotes.quantities import BYTES, COUNT, amount
 
@@ -46,7 +46,7 @@ class Estimate:
     reasoning: tuple[str, ...]
 
 
-def read_training(body: Mapping[str, object]) -> Training | Objection:
+def read_training(body: Mapping[str, object]) -> Training | TaskObjection:
     """The training that is asked for, every field within its bounds."""
     framework = body.get("framework", "")
     if not isinstance(framework, str) or len(framework) > _NAME_MAX or not framework.isprintable():

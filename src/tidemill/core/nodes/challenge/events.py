@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from tidemill.core.events.log import Event
 from tidemill.core.nodes.challenge.verdict import Figures
-from tidemill.core.nodes.events import OfNode
+from tidemill.core.nodes.events import NodeSubject
 
 
 @dataclass(frozen=True)
-class NodeChallengePassed(OfNode, Event, kind="node.challenge_passed"):
+class NodeChallengePassed(NodeSubject, Event, kind="node.challenge_passed"):
     """A node showed what it claims. Speeds include the way there and back, which took about as long as is said."""
 
     devices: tuple[Figures, ...]
@@ -16,7 +16,7 @@ class NodeChallengePassed(OfNode, Event, kind="node.challenge_passed"):
 
 
 @dataclass(frozen=True)
-class NodeChallengeFailed(OfNode, Event, kind="node.challenge_failed"):
+class NodeChallengeFailed(NodeSubject, Event, kind="node.challenge_failed"):
     """A node could not show what it claims; each sentence says which figures do not fit."""
 
     codes: tuple[str, ...]

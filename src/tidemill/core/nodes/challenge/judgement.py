@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from tidemill.core.merkle import path_bytes, shows
+from tidemill.core.merkle import is_leaf_of, path_bytes
 from tidemill.core.nodes.challenge.memory import ancestors, first_pages, pages_of
 from tidemill.core.nodes.challenge.messages import (
     LEAF_BYTES,
     DeviceDraw,
+    DeviceOpenings,
     DeviceTask,
-    Shown,
     page_opening_bytes,
     row_opening_bytes,
 )
@@ -24,7 +24,7 @@ from tidemill.core.nodes.challenge.tasks import DIGESTS_IN_LEAF, PAGE_BYTES, Mem
 from tidemill.core.trust.proofs.freivalds import Residues, residues, rows_agree
 
 
-def memory_holds(task: DeviceTask, draw: DeviceDraw, shown: Shown) -> bool:
+def is_memory_shown(task: DeviceTask, draw: DeviceDraw, shown: DeviceOpenings) -> bool:
     """Whether every drawn page was opened, was committed to, and is what its ancestors make it."""
     memory = task.memory
     opened = [_committed_pages(memory, shown.memory_root, place, shown.pages.get(place, b"")) for place in draw.pages]
@@ -37,7 +37,7 @@ def memory_holds(task: DeviceTask, draw: DeviceDraw, shown: Shown) -> bool:
     )
 
 
-def speed_holds(task: DeviceTask, draw: DeviceDraw, shown: Shown, random: bytes) -> bool:
+def is_speed_shown(task: DeviceTask, draw: DeviceDraw, shown: DeviceOpenings, random: bytes) -> bool:
     """Whether every drawn row was opened, was committed to, and is right; `random` is eight bytes a column."""
     if not all(
         place in shown.rows and _row_committed(task.speed, shown.speed_root, place, shown.rows[place])
@@ -58,7 +58,7 @@ def _committed_pages(task: MemoryTask, root: bytes, place: int, opening: bytes) 
     pages = np.stack([np.frombuffer(leaf[:PAGE_BYTES], dtype="<u8") for leaf in leaves])
     places = [place, *(ancestors(task, place, pages[1]) if place >= task.width else ())]
     committed = all(
-        shows(root, task.pages, at, leaf[:PAGE_BYTES], leaf[PAGE_BYTES:])
+        is_leaf_of(root, task.pages, at, leaf[:PAGE_BYTES], leaf[PAGE_BYTES:])
         for at, leaf in zip(places, leaves, strict=True)
     )
     return pages if committed else None
@@ -79,7 +79,7 @@ def _row_committed(task: SpeedTask, root: bytes, place: int, opening: bytes) -> 
     leaf = opening[task.side * 4 : task.side * 4 + LEAF_BYTES]
     at, within = divmod(place, DIGESTS_IN_LEAF)
     committed = np.frombuffer(leaf, dtype="<u8")[within]
-    return bool(row_digests(rows, np)[0] == committed) and shows(
+    return bool(row_digests(rows, np)[0] == committed) and is_leaf_of(
         root, task.leaves, at, leaf, opening[task.side * 4 + LEAF_BYTES :]
     )
 

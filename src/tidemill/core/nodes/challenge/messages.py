@@ -1,7 +1,7 @@
 """What pool and node say to each other in a challenge, as JSON that fits into one report or order each.
 
 An order repeats what the database says, so a node may see it twice. An answer is a stranger's: it is bounded here, and
-`Answer.fits` says whether it belongs to what was asked and drawn before any of it is kept.
+`ChallengeAnswer.fits` says whether it belongs to what was asked and drawn before any of it is kept.
 """
 
 import base64
@@ -27,18 +27,18 @@ ROWS_DRAWN = 4
 
 LEAF_BYTES = DIGESTS_IN_LEAF * 8
 
-Place = Annotated[int, Whole(0, 2**48)]
-Named = Annotated[str, Text(32)]
+LeafPosition = Annotated[int, Whole(0, 2**48)]
+ChallengeName = Annotated[str, Text(32)]
 
 
-class Part(Enum):
+class ChallengePart(Enum):
     """What of a device is tried."""
 
     SPEED = "speed"
     MEMORY = "memory"
 
 
-class Step(Enum):
+class AnswerStep(Enum):
     COMMITMENT = "commitment"
     OPENING = "opening"
     LINKS = "links"
@@ -55,7 +55,7 @@ class DeviceTask:
 
 
 @dataclass(frozen=True)
-class Pair:
+class DevicePair:
     """Two devices that claim to be linked."""
 
     one: Index
@@ -76,30 +76,30 @@ class DeviceDraw:
     """The pages and the rows that a device has to show."""
 
     index: Index
-    pages: Annotated[tuple[Place, ...], Most(PAGES_DRAWN)]
-    rows: Annotated[tuple[Place, ...], Most(ROWS_DRAWN)]
+    pages: Annotated[tuple[LeafPosition, ...], Most(PAGES_DRAWN)]
+    rows: Annotated[tuple[LeafPosition, ...], Most(ROWS_DRAWN)]
 
 
 @dataclass(frozen=True)
-class Order:
+class ChallengeInstruction:
     """Either the tasks or the draw. Memory is kept for `keep_s` at most, however long the draw takes."""
 
-    challenge: Named
+    challenge: ChallengeName
     keep_s: Annotated[int, Whole(1, 7 * 86_400)]
     tasks: Annotated[tuple[DeviceTask, ...], Most(DEVICES_MAX)] = ()
-    pairs: Annotated[tuple[Pair, ...], Most(LINKS_MAX)] = ()
+    pairs: Annotated[tuple[DevicePair, ...], Most(LINKS_MAX)] = ()
     draws: Annotated[tuple[DeviceDraw, ...], Most(DEVICES_MAX)] = ()
 
 
 @dataclass(frozen=True)
-class Answer:
+class ChallengeAnswer:
     """One thing a node says. `shown` is base64; `words` say why it cannot."""
 
-    challenge: Named
+    challenge: ChallengeName
     device: Index
-    step: Step
-    part: Part = Part.SPEED
-    place: Place = 0
+    step: AnswerStep
+    part: ChallengePart = ChallengePart.SPEED
+    place: LeafPosition = 0
     shown: Annotated[str, Text(46_000)] = ""
     words: Annotated[str, Text(WORDS_MAX)] = ""
     links: Annotated[tuple[LinkRate, ...], Most(LINKS_MAX)] = ()
@@ -122,13 +122,13 @@ class Answer:
         content = self.content
         if content is None:
             return False
-        if self.step in (Step.LINKS, Step.CANNOT):
-            return not content and self.part is Part.SPEED and self.place == 0
-        if self.step is Step.COMMITMENT:
+        if self.step in (AnswerStep.LINKS, AnswerStep.CANNOT):
+            return not content and self.part is ChallengePart.SPEED and self.place == 0
+        if self.step is AnswerStep.COMMITMENT:
             return len(content) == HASH_BYTES and self.place == 0
-        if self.step is not Step.OPENING or draw is None:
+        if self.step is not AnswerStep.OPENING or draw is None:
             return False
-        if self.part is Part.MEMORY:
+        if self.part is ChallengePart.MEMORY:
             return self.place in draw.pages and len(content) == page_opening_bytes(task.memory, self.place)
         return self.place in draw.rows and len(content) == row_opening_bytes(task.speed)
 
@@ -144,17 +144,17 @@ def row_opening_bytes(task: SpeedTask) -> int:
     return task.side * 4 + LEAF_BYTES + path_bytes(task.leaves)
 
 
-def order_bytes(order: Order) -> bytes:
+def instruction_bytes(order: ChallengeInstruction) -> bytes:
     body = json_bytes(order)
     assert len(body) <= ORDER_MAX_BYTES, "an order fits into one message"
     return body
 
 
-def order_of(body: bytes) -> Order | Malformed:
-    return read_json(Order, body, ORDER_MAX_BYTES)
+def instruction_of(body: bytes) -> ChallengeInstruction | Malformed:
+    return read_json(ChallengeInstruction, body, ORDER_MAX_BYTES)
 
 
-def answer_bytes(answer: Answer) -> bytes:
+def answer_bytes(answer: ChallengeAnswer) -> bytes:
     """An answer as it travels. A cause that is too long, or that cannot be shown, is shortened."""
     words = "".join(letter for letter in answer.words if letter.isprintable())[:WORDS_MAX]
     body = json_bytes(replace(answer, words=words))
@@ -162,8 +162,8 @@ def answer_bytes(answer: Answer) -> bytes:
     return body
 
 
-def answer_of(body: bytes) -> Answer | Malformed:
-    return read_json(Answer, body, BODY_MAX_BYTES)
+def answer_of(body: bytes) -> ChallengeAnswer | Malformed:
+    return read_json(ChallengeAnswer, body, BODY_MAX_BYTES)
 
 
 def as_text(content: bytes) -> str:
@@ -175,7 +175,7 @@ def _is_hex(text: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Shown:
+class DeviceOpenings:
     """What a device said: its two commitments, and what it opened, by place."""
 
     speed_root: bytes

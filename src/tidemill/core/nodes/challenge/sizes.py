@@ -11,13 +11,20 @@ from uuid import UUID
 
 from tidemill.core.bounded_json import Most, Whole
 from tidemill.core.merkle import drawn_places
-from tidemill.core.nodes.challenge.messages import PAGES_DRAWN, ROWS_DRAWN, DeviceDraw, DeviceTask, Order, Pair
+from tidemill.core.nodes.challenge.messages import (
+    PAGES_DRAWN,
+    ROWS_DRAWN,
+    ChallengeInstruction,
+    DeviceDraw,
+    DevicePair,
+    DeviceTask,
+)
 from tidemill.core.nodes.challenge.tasks import PAGE_WORDS, PAGES_IN_MIB, MemoryTask, SpeedTask
 from tidemill.core.nodes.machine.hardware import DEVICES_MAX, LINKS_MAX, Device, DeviceKind, Machine, Mib, Name
 from tidemill.core.settings.sections.challenge import ChallengeSettings
 
 SPEED_MAX = 10**18
-Speed = Annotated[int, Whole(0, SPEED_MAX)]
+OperationRate = Annotated[int, Whole(0, SPEED_MAX)]
 """Operations a second; a multiplication and its addition are two."""
 
 _FIRST_GUESS = {DeviceKind.CPU: 20 * 10**9, DeviceKind.NVIDIA: 10**12, DeviceKind.AMD: 10**12}
@@ -38,46 +45,52 @@ _UNKNOWN_GPU = 5 * 10**12
 
 
 @dataclass(frozen=True)
-class AskedDevice:
+class ChallengedDevice:
     """What a device claimed when it was asked, what the catalogue says of it, and its task. Zero is not known."""
 
     name: Name
     memory_mib: Mib
-    catalogue_ops_per_s: Speed
-    earlier_ops_per_s: Speed
+    catalogue_ops_per_s: OperationRate
+    earlier_ops_per_s: OperationRate
     nvlink_gb_per_s: Annotated[int, Whole(0, 100_000)]
     task: DeviceTask
 
 
 @dataclass(frozen=True)
-class Asked:
+class ChallengePlan:
     """What a node is asked for: its sound devices, and the pairs of them that claim to be linked."""
 
-    devices: Annotated[tuple[AskedDevice, ...], Most(DEVICES_MAX)]
-    pairs: Annotated[tuple[Pair, ...], Most(LINKS_MAX)] = ()
+    devices: Annotated[tuple[ChallengedDevice, ...], Most(DEVICES_MAX)]
+    pairs: Annotated[tuple[DevicePair, ...], Most(LINKS_MAX)] = ()
 
     @property
     def tasks(self) -> Mapping[int, DeviceTask]:
         return {device.task.index: device.task for device in self.devices}
 
 
-def asked(machine: Machine, earlier: Mapping[int, int], seed: bytes, settings: ChallengeSettings) -> Asked:
+def plan_challenge(
+    machine: Machine, earlier: Mapping[int, int], seed: bytes, settings: ChallengeSettings
+) -> ChallengePlan:
     """What to ask of a machine. `earlier` are measured speeds by device; failing devices are asked for nothing."""
     sound = [device for device in machine.devices if device.failing is None and device.memory_mib > 0]
     numbers = {device.index for device in sound}
-    pairs = tuple(Pair(link.one, link.other) for link in machine.links if {link.one, link.other} <= numbers)
-    return Asked(tuple(_asked_device(device, earlier.get(device.index, 0), seed, settings) for device in sound), pairs)
+    pairs = tuple(DevicePair(link.one, link.other) for link in machine.links if {link.one, link.other} <= numbers)
+    return ChallengePlan(
+        tuple(_asked_device(device, earlier.get(device.index, 0), seed, settings) for device in sound), pairs
+    )
 
 
-def ask_order(challenge_id: UUID, wanted: Asked, keep_s: int) -> Order:
-    return Order(challenge_id.hex, keep_s, tasks=tuple(device.task for device in wanted.devices), pairs=wanted.pairs)
+def ask_instruction(challenge_id: UUID, wanted: ChallengePlan, keep_s: int) -> ChallengeInstruction:
+    return ChallengeInstruction(
+        challenge_id.hex, keep_s, tasks=tuple(device.task for device in wanted.devices), pairs=wanted.pairs
+    )
 
 
-def draw_order(challenge_id: UUID, wanted: Asked, draw: bytes, keep_s: int) -> Order:
-    return Order(challenge_id.hex, keep_s, draws=draws(wanted, draw))
+def draw_instruction(challenge_id: UUID, wanted: ChallengePlan, draw: bytes, keep_s: int) -> ChallengeInstruction:
+    return ChallengeInstruction(challenge_id.hex, keep_s, draws=draws(wanted, draw))
 
 
-def draws(wanted: Asked, draw: bytes) -> tuple[DeviceDraw, ...]:
+def draws(wanted: ChallengePlan, draw: bytes) -> tuple[DeviceDraw, ...]:
     """What every device has to show."""
     return tuple(device_draw(device.task, draw) for device in wanted.devices)
 
@@ -88,13 +101,13 @@ def device_draw(task: DeviceTask, draw: bytes) -> DeviceDraw:
     return DeviceDraw(task.index, tuple(pages), tuple(rows))
 
 
-def asked_mib(device: Device, settings: ChallengeSettings) -> int:
+def challenge_mib(device: Device, settings: ChallengeSettings) -> int:
     if device.kind is DeviceKind.CPU:
         return max(1, min(settings.cpu_memory_mib, device.memory_mib // 4))
     return max(1, int(device.memory_mib * settings.memory_share))
 
 
-def _asked_device(device: Device, earlier: int, seed: bytes, settings: ChallengeSettings) -> AskedDevice:
+def _asked_device(device: Device, earlier: int, seed: bytes, settings: ChallengeSettings) -> ChallengedDevice:
     catalogue = int(device.model.fp32_tflops * 10**12) if device.model else 0
     speed = catalogue or earlier or _FIRST_GUESS[device.kind]
     task = DeviceTask(
@@ -103,7 +116,9 @@ def _asked_device(device: Device, earlier: int, seed: bytes, settings: Challenge
         _memory_task(device, catalogue, settings, _seed(seed, "memory", device.index)),
     )
     nvlink = device.model.nvlink if device.model else None
-    return AskedDevice(device.name, device.memory_mib, catalogue, earlier, int(nvlink.gb_per_s) if nvlink else 0, task)
+    return ChallengedDevice(
+        device.name, device.memory_mib, catalogue, earlier, int(nvlink.gb_per_s) if nvlink else 0, task
+    )
 
 
 def _speed_task(speed: int, target_s: float, seed: int) -> SpeedTask:
@@ -113,7 +128,7 @@ def _speed_task(speed: int, target_s: float, seed: int) -> SpeedTask:
 
 
 def _memory_task(device: Device, catalogue: int, settings: ChallengeSettings, seed: int) -> MemoryTask:
-    pages = asked_mib(device, settings) * PAGES_IN_MIB
+    pages = challenge_mib(device, settings) * PAGES_IN_MIB
     width = min(_WIDTH[device.kind], max(1, pages // 64))
     return MemoryTask(seed, max(2, pages // width), width, _rounds(device, catalogue, pages, settings.open_s))
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 
-class State(StrEnum):
+class ChallengeState(StrEnum):
     ASKED = "asked"
     COMMITTED = "committed"
     DRAWN = "drawn"
@@ -19,7 +19,7 @@ class State(StrEnum):
     CANNOT = "cannot"  # the node said why it cannot be challenged
 
 
-class Happening(StrEnum):
+class ChallengeHappening(StrEnum):
     COMMITTED_ALL = "committed_all"
     PLACES_DRAWN = "places_drawn"
     OPENED_ALL = "opened_all"
@@ -29,24 +29,27 @@ class Happening(StrEnum):
     UNABLE = "unable"
 
 
-STATES: Mapping[tuple[State, Happening], State] = {
-    (State.ASKED, Happening.COMMITTED_ALL): State.COMMITTED,
-    (State.ASKED, Happening.UNABLE): State.CANNOT,
-    (State.ASKED, Happening.TIME_UP): State.EXPIRED,
-    (State.ASKED, Happening.DISPROVED): State.FAILED,  # late once too often
-    (State.COMMITTED, Happening.PLACES_DRAWN): State.DRAWN,
-    (State.COMMITTED, Happening.TIME_UP): State.EXPIRED,  # only by our own outage
-    (State.COMMITTED, Happening.UNABLE): State.CANNOT,
-    (State.DRAWN, Happening.OPENED_ALL): State.OPENED,
-    (State.DRAWN, Happening.UNABLE): State.CANNOT,
-    (State.DRAWN, Happening.TIME_UP): State.EXPIRED,
-    (State.DRAWN, Happening.DISPROVED): State.FAILED,
-    (State.OPENED, Happening.PROVED): State.PASSED,
-    (State.OPENED, Happening.DISPROVED): State.FAILED,
-    (State.OPENED, Happening.TIME_UP): State.EXPIRED,  # by our own outage, or where the link was lost meanwhile
+STATES: Mapping[tuple[ChallengeState, ChallengeHappening], ChallengeState] = {
+    (ChallengeState.ASKED, ChallengeHappening.COMMITTED_ALL): ChallengeState.COMMITTED,
+    (ChallengeState.ASKED, ChallengeHappening.UNABLE): ChallengeState.CANNOT,
+    (ChallengeState.ASKED, ChallengeHappening.TIME_UP): ChallengeState.EXPIRED,
+    (ChallengeState.ASKED, ChallengeHappening.DISPROVED): ChallengeState.FAILED,  # late once too often
+    (ChallengeState.COMMITTED, ChallengeHappening.PLACES_DRAWN): ChallengeState.DRAWN,
+    (ChallengeState.COMMITTED, ChallengeHappening.TIME_UP): ChallengeState.EXPIRED,  # only by our own outage
+    (ChallengeState.COMMITTED, ChallengeHappening.UNABLE): ChallengeState.CANNOT,
+    (ChallengeState.DRAWN, ChallengeHappening.OPENED_ALL): ChallengeState.OPENED,
+    (ChallengeState.DRAWN, ChallengeHappening.UNABLE): ChallengeState.CANNOT,
+    (ChallengeState.DRAWN, ChallengeHappening.TIME_UP): ChallengeState.EXPIRED,
+    (ChallengeState.DRAWN, ChallengeHappening.DISPROVED): ChallengeState.FAILED,
+    (ChallengeState.OPENED, ChallengeHappening.PROVED): ChallengeState.PASSED,
+    (ChallengeState.OPENED, ChallengeHappening.DISPROVED): ChallengeState.FAILED,
+    (
+        ChallengeState.OPENED,
+        ChallengeHappening.TIME_UP,
+    ): ChallengeState.EXPIRED,  # by our own outage, or where the link was lost meanwhile
 }
 
 
-def after(state: State, happening: Happening) -> State | None:
+def after(state: ChallengeState, happening: ChallengeHappening) -> ChallengeState | None:
     """The state after a happening; None if it changes nothing, because it comes too early or too late."""
     return STATES.get((state, happening))

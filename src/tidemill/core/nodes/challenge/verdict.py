@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tidemill.core.clock import SECOND
 from tidemill.core.nodes.challenge.messages import LinkRate
-from tidemill.core.nodes.challenge.sizes import SPEED_MAX, Asked, AskedDevice
+from tidemill.core.nodes.challenge.sizes import SPEED_MAX, ChallengedDevice, ChallengePlan
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings.kinds.quantities import ONE_PPM
 from tidemill.core.settings.sections.challenge import ChallengeSettings
@@ -54,7 +54,7 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Finding:
+class UnsupportedClaim:
     """A claim that is not supported: the refusal, and the figures that do not fit."""
 
     refusal: ChallengeRefusal
@@ -66,7 +66,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Held:
+class DeviceCheck:
     """What of one device held, and how long its multiplication took on our clock."""
 
     memory: bool
@@ -75,7 +75,7 @@ class Held:
 
 
 def figures(
-    wanted: Asked, held: Mapping[int, Held], rates: Sequence[LinkRate], nvlink: NvlinkSettings
+    wanted: ChallengePlan, held: Mapping[int, DeviceCheck], rates: Sequence[LinkRate], nvlink: NvlinkSettings
 ) -> list[Figures]:
     """The figures of every device that was asked."""
     return [
@@ -84,12 +84,16 @@ def figures(
     ]
 
 
-def findings(of_devices: Sequence[Figures], held: Mapping[int, Held], rules: ChallengeSettings) -> list[Finding]:
+def unsupported_claims(
+    of_devices: Sequence[Figures], held: Mapping[int, DeviceCheck], rules: ChallengeSettings
+) -> list[UnsupportedClaim]:
     """Every claim that the figures do not support; none is a pass."""
     return [finding for device in of_devices for finding in _about(device, held[device.index], rules)]
 
 
-def nvlink_ppm(wanted: Asked, device: AskedDevice, rates: Sequence[LinkRate], settings: NvlinkSettings) -> int:
+def nvlink_ppm(
+    wanted: ChallengePlan, device: ChallengedDevice, rates: Sequence[LinkRate], settings: NvlinkSettings
+) -> int:
     """What the links of a device are worth: by what they carried, as a share of what its model can."""
     index = device.task.index
     claimed = {(pair.one, pair.other) for pair in wanted.pairs}
@@ -103,19 +107,19 @@ def nvlink_ppm(wanted: Asked, device: AskedDevice, rates: Sequence[LinkRate], se
     return settings.low_ppm + (settings.high_ppm - settings.low_ppm) * share_ppm // ONE_PPM
 
 
-def late(times: int) -> Finding:
-    return Finding(ChallengeRefusal.CHALLENGE_LATE, f"The node was late; that is number {times} in a row.")
+def late(times: int) -> UnsupportedClaim:
+    return UnsupportedClaim(ChallengeRefusal.CHALLENGE_LATE, f"The node was late; that is number {times} in a row.")
 
 
-def missed() -> Finding:
-    return Finding(ChallengeRefusal.CHALLENGE_MISSED, "The node could not be reached.")
+def missed() -> UnsupportedClaim:
+    return UnsupportedClaim(ChallengeRefusal.CHALLENGE_MISSED, "The node could not be reached.")
 
 
-def impossible(index: int, words: str) -> Finding:
-    return Finding(ChallengeRefusal.CHALLENGE_IMPOSSIBLE, f"Device {index}: {words}")
+def impossible(index: int, words: str) -> UnsupportedClaim:
+    return UnsupportedClaim(ChallengeRefusal.CHALLENGE_IMPOSSIBLE, f"Device {index}: {words}")
 
 
-def _figures(device: AskedDevice, held: Held, of_links_ppm: int) -> Figures:
+def _figures(device: ChallengedDevice, held: DeviceCheck, of_links_ppm: int) -> Figures:
     speed = device.task.speed.operations * SECOND // max(1, held.elapsed_us) if held.product else 0
     ceiling = device.catalogue_ops_per_s or SPEED_MAX
     return Figures(
@@ -131,21 +135,21 @@ def _figures(device: AskedDevice, held: Held, of_links_ppm: int) -> Figures:
     )
 
 
-def _about(device: Figures, held: Held, rules: ChallengeSettings) -> Iterator[Finding]:
+def _about(device: Figures, held: DeviceCheck, rules: ChallengeSettings) -> Iterator[UnsupportedClaim]:
     who = f"Device {device.index}, {device.name},"
     if not held.memory:
         claim = f"{who} claims {device.claimed_mib:,} MiB and could not show what was asked for."
-        yield Finding(ChallengeRefusal.MEMORY_NOT_SHOWN, claim)
+        yield UnsupportedClaim(ChallengeRefusal.MEMORY_NOT_SHOWN, claim)
     if not held.product:
-        yield Finding(ChallengeRefusal.PRODUCT_WRONG, f"{who} showed rows that are not those of the product.")
+        yield UnsupportedClaim(ChallengeRefusal.PRODUCT_WRONG, f"{who} showed rows that are not those of the product.")
         return
     measured = f"{who} did {_giga(device.measured_ops_per_s)}, the way to it and back included;"
     if device.measured_ops_per_s < device.catalogue_ops_per_s * rules.catalogue_share:
         least = f"its model does {_giga(device.catalogue_ops_per_s)}, and {rules.catalogue_share:.0%} of that is asked."
-        yield Finding(ChallengeRefusal.SPEED_BELOW_CATALOGUE, f"{measured} {least}")
+        yield UnsupportedClaim(ChallengeRefusal.SPEED_BELOW_CATALOGUE, f"{measured} {least}")
     if device.measured_ops_per_s < device.earlier_ops_per_s * rules.earlier_share:
         least = f"it did {_giga(device.earlier_ops_per_s)} before, and {rules.earlier_share:.0%} of that is asked."
-        yield Finding(ChallengeRefusal.SPEED_BELOW_EARLIER, f"{measured} {least}")
+        yield UnsupportedClaim(ChallengeRefusal.SPEED_BELOW_EARLIER, f"{measured} {least}")
 
 
 def _giga(speed: int) -> str:

@@ -28,7 +28,7 @@ class AlertKind(StrEnum):
     DEVICE_CLAIMED_TWICE = "device_claimed_twice"
 
 
-class About(NamedTuple):
+class AlertSubject(NamedTuple):
     """Which alert: of its kind there is one for each device, or one for the whole node."""
 
     kind: AlertKind
@@ -37,7 +37,7 @@ class About(NamedTuple):
 
 @dataclass(frozen=True)
 class Alert:
-    about: About
+    about: AlertSubject
     sentence: str
 
 
@@ -60,11 +60,11 @@ class AlertLimits:
 
 
 @dataclass(frozen=True)
-class Alerts:
+class AlertChanges:
     """What is to be raised and what to be cleared."""
 
     raised: tuple[Alert, ...]
-    cleared: tuple[About, ...]
+    cleared: tuple[AlertSubject, ...]
 
 
 _OF_BEATS = {AlertKind.HOT, AlertKind.SLOW_LINK, AlertKind.LOW_DISK}
@@ -75,18 +75,18 @@ def is_alarming(beat: Beat, limits: AlertLimits) -> bool:
     return any(True for _ in _alarms(beat, limits))
 
 
-def of_beat(open_: Mapping[About, Instant], beat: Beat, limits: AlertLimits, now: Instant) -> Alerts:
+def of_beat(open_: Mapping[AlertSubject, Instant], beat: Beat, limits: AlertLimits, now: Instant) -> AlertChanges:
     """What a beat raises and clears; `open_` says since when each alert is there."""
     raised = tuple(alert for alert in _alarms(beat, limits) if alert.about not in open_)
     old = [about for about, since in open_.items() if about.kind in _OF_BEATS and now - since >= LASTS_US]
-    return Alerts(raised, tuple(about for about in sorted(old) if _is_over(about, beat, limits)))
+    return AlertChanges(raised, tuple(about for about in sorted(old) if _is_over(about, beat, limits)))
 
 
 def of_machine(machine: Machine) -> tuple[Alert, ...]:
     """What a machine's own word about its devices raises. It is over when the machine says so and it is old enough."""
     return tuple(
         Alert(
-            About(AlertKind.FAILING_DEVICE, device.index),
+            AlertSubject(AlertKind.FAILING_DEVICE, device.index),
             f"{device.name or f'Device {device.index}'} is failing: {device.failing} Look at its driver and the card.",
         )
         for device in machine.devices
@@ -96,14 +96,14 @@ def of_machine(machine: Machine) -> tuple[Alert, ...]:
 
 def offline(silent_s: int) -> Alert:
     return Alert(
-        About(AlertKind.OFFLINE),
+        AlertSubject(AlertKind.OFFLINE),
         f"Nothing was heard of this node for {silent_s} s of our listening: run `tidemill agent doctor` on it.",
     )
 
 
 def claimed_twice(device: int, uuid: str) -> Alert:
     return Alert(
-        About(AlertKind.DEVICE_CLAIMED_TWICE, device),
+        AlertSubject(AlertKind.DEVICE_CLAIMED_TWICE, device),
         f"Another node of the pool also claims device {device}, {uuid}: remove the node that does not have it.",
     )
 
@@ -112,16 +112,16 @@ def _alarms(beat: Beat, limits: AlertLimits) -> Iterator[Alert]:
     for index, device in enumerate(beat.devices):
         if device.temperature_c is not None and device.temperature_c > limits.hot_above_c:
             figures = f"Device {index} is {device.temperature_c} °C and should stay at {limits.hot_above_c:g} °C"
-            yield Alert(About(AlertKind.HOT, index), f"{figures}: look at its fans and the air around it.")
+            yield Alert(AlertSubject(AlertKind.HOT, index), f"{figures}: look at its fans and the air around it.")
     if beat.round_trip_ms is not None and beat.round_trip_ms > limits.slow_above_ms:
         figures = f"A message to this node and back takes {beat.round_trip_ms:,} ms"
-        yield Alert(About(AlertKind.SLOW_LINK), f"{figures}: look at its network.")
+        yield Alert(AlertSubject(AlertKind.SLOW_LINK), f"{figures}: look at its network.")
     if beat.disk_free_mib < limits.disk_low_mib:
         figures = f"Of the disk {beat.disk_free_mib:,} MiB are free and {limits.disk_low_mib:,} MiB are needed"
-        yield Alert(About(AlertKind.LOW_DISK), f"{figures}: free some space.")
+        yield Alert(AlertSubject(AlertKind.LOW_DISK), f"{figures}: free some space.")
 
 
-def _is_over(about: About, beat: Beat, limits: AlertLimits) -> bool:
+def _is_over(about: AlertSubject, beat: Beat, limits: AlertLimits) -> bool:
     if about.kind is AlertKind.SLOW_LINK:
         return beat.round_trip_ms is not None and beat.round_trip_ms <= limits.quick_at_ms
     if about.kind is AlertKind.LOW_DISK:

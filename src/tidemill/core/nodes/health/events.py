@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tidemill.core.events.log import Event
-from tidemill.core.nodes.events import OfNode
+from tidemill.core.nodes.events import NodeSubject
 
 
 @dataclass(frozen=True)
@@ -20,19 +20,19 @@ class PoolHears(Event, kind="pool.hears_again"):
 
 
 @dataclass(frozen=True)
-class NodeOffline(OfNode, Event, kind="node.offline"):
+class NodeOffline(NodeSubject, Event, kind="node.offline"):
     """A node was silent for too long while we listened. Whoever gave it work takes it back."""
 
     heard_at_us: int
 
 
 @dataclass(frozen=True)
-class NodeOnline(OfNode, Event, kind="node.online"):
+class NodeOnline(NodeSubject, Event, kind="node.online"):
     """A node that was offline is heard again; it has to be challenged before it gets work."""
 
 
 @dataclass(frozen=True)
-class NodeAlertRaised(OfNode, Event, kind="node.alert_raised"):
+class NodeAlertRaised(NodeSubject, Event, kind="node.alert_raised"):
     """Something about a node needs its owner. The device is -1 where it is about the whole node."""
 
     alert: str
@@ -41,7 +41,7 @@ class NodeAlertRaised(OfNode, Event, kind="node.alert_raised"):
 
 
 @dataclass(frozen=True)
-class NodeAlertCleared(OfNode, Event, kind="node.alert_cleared"):
+class NodeAlertCleared(NodeSubject, Event, kind="node.alert_cleared"):
     """What needed the owner of a node is over."""
 
     alert: str
@@ -49,7 +49,7 @@ class NodeAlertCleared(OfNode, Event, kind="node.alert_cleared"):
 
 
 @dataclass(frozen=True)
-class NodeHardwareChanged(OfNode, Event, kind="node.hardware_changed"):
+class NodeHardwareChanged(NodeSubject, Event, kind="node.hardware_changed"):
     """A machine says something else about its hardware than before; the parts that differ, and its devices now."""
 
     changed: tuple[str, ...]
@@ -57,7 +57,7 @@ class NodeHardwareChanged(OfNode, Event, kind="node.hardware_changed"):
 
 
 @dataclass(frozen=True)
-class NodeFactsRefused(OfNode, Event, kind="node.facts_refused"):
+class NodeFactsRefused(NodeSubject, Event, kind="node.facts_refused"):
     """A node said something about itself that cannot be, so it was not taken: which, and the figures."""
 
     about: str
@@ -66,7 +66,7 @@ class NodeFactsRefused(OfNode, Event, kind="node.facts_refused"):
 
 
 @dataclass(frozen=True)
-class NodeReportsDropped(OfNode, Event, kind="node.reports_dropped"):
+class NodeReportsDropped(NodeSubject, Event, kind="node.reports_dropped"):
     """A node had to drop reports before they arrived: so many because its spool was full, so many damaged."""
 
     full: int

@@ -30,7 +30,7 @@ class HealthRules:
 
 
 @dataclass(frozen=True)
-class Listening:
+class ListeningState:
     """How long we have listened; the last tick and the first without a gap before it; since when we hear nobody."""
 
     listened_us: int
@@ -40,7 +40,7 @@ class Listening:
 
 
 @dataclass(frozen=True)
-class Ears:
+class NodesToHear:
     """What should be heard, and when something last was: by any process, from any node that is not offline."""
 
     nodes: int
@@ -48,7 +48,7 @@ class Ears:
     heard_at: Instant | None
 
 
-def listen(before: Listening, ears: Ears, rules: HealthRules, now: Instant) -> Listening:
+def listen(before: ListeningState, ears: NodesToHear, rules: HealthRules, now: Instant) -> ListeningState:
     """The pool's listening after a tick. After a gap of more than two periods we were away, and it adds nothing."""
     passed_us = -1 if before.at is None else now - before.at
     unbroken = 0 <= passed_us <= 2 * rules.tick_us
@@ -56,23 +56,23 @@ def listen(before: Listening, ears: Ears, rules: HealthRules, now: Instant) -> L
     if _hears_nobody(ears, rules, now):
         # After an outage of our own nobody has called yet. That is no news before we have waited as long ourselves.
         waited = now - since > _DEAF_BEATS * rules.beat_us
-        return Listening(before.listened_us, now, since, before.deaf_since or (now if waited else None))
-    return Listening(before.listened_us + (passed_us if unbroken else 0), now, since)
+        return ListeningState(before.listened_us, now, since, before.deaf_since or (now if waited else None))
+    return ListeningState(before.listened_us + (passed_us if unbroken else 0), now, since)
 
 
-def silent_below_us(listening: Listening, rules: HealthRules) -> int:
+def silent_below_us(listening: ListeningState, rules: HealthRules) -> int:
     """Who was heard last when we had listened for less than this is offline."""
     return listening.listened_us - rules.offline_after_us
 
 
-def fell_deaf(before: Listening, after: Listening) -> bool:
+def fell_deaf(before: ListeningState, after: ListeningState) -> bool:
     return before.deaf_since is None and after.deaf_since is not None
 
 
-def hears_again(before: Listening, after: Listening) -> bool:
+def hears_again(before: ListeningState, after: ListeningState) -> bool:
     return before.deaf_since is not None and after.deaf_since is None
 
 
-def _hears_nobody(ears: Ears, rules: HealthRules, now: Instant) -> bool:
+def _hears_nobody(ears: NodesToHear, rules: HealthRules, now: Instant) -> bool:
     many = ears.owners >= DEAF_OWNERS or ears.nodes >= DEAF_NODES
     return many and (ears.heard_at is None or now - ears.heard_at > _DEAF_BEATS * rules.beat_us)

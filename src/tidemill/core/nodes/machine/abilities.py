@@ -18,7 +18,7 @@ Name = Annotated[str, Text(64)]
 
 
 @dataclass(frozen=True)
-class WhyNot:
+class MissingAbility:
     """What is missing, and why: a kind of task, or an ability of sandboxes."""
 
     what: Name
@@ -26,22 +26,22 @@ class WhyNot:
 
 
 @dataclass(frozen=True)
-class Carries:
+class NodeAbilities:
     """Names of kinds, and of abilities in `core.sandboxes`. A newer agent may name some that we do not know."""
 
     kinds: Annotated[tuple[Name, ...], Most(64)]
     abilities: Annotated[tuple[Name, ...], Most(64)]
-    why_not: Annotated[tuple[WhyNot, ...], Most(128)] = ()
+    why_not: Annotated[tuple[MissingAbility, ...], Most(128)] = ()
 
 
-def why_not(what: str, why: str) -> WhyNot:
+def missing_ability(what: str, why: str) -> MissingAbility:
     """With as much of the sentence as can be told."""
-    return WhyNot(what, "".join(one if one.isprintable() else " " for one in why)[:WHY_MAX])
+    return MissingAbility(what, "".join(one if one.isprintable() else " " for one in why)[:WHY_MAX])
 
 
-def carries_bytes(carries: Carries) -> bytes:
+def abilities_bytes(carries: NodeAbilities) -> bytes:
     return json_bytes(carries)
 
 
-def carries_of(body: bytes) -> Carries | Malformed:
-    return read_json(Carries, body, BYTES_MAX)
+def abilities_of(body: bytes) -> NodeAbilities | Malformed:
+    return read_json(NodeAbilities, body, BYTES_MAX)

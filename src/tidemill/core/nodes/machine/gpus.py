@@ -9,9 +9,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from tidemill.core.nodes.machine.gpu_models import AMD, NVIDIA, Gpu, Memory
+from tidemill.core.nodes.machine.gpu_models import AMD, NVIDIA, GpuType, MemoryKind
 
-CATALOGUE: tuple[Gpu, ...] = NVIDIA + AMD
+CATALOGUE: tuple[GpuType, ...] = NVIDIA + AMD
 
 MEMORY_TOLERANCE_PCT = 3
 """A driver keeps some memory for itself, and says so or not."""
@@ -20,19 +20,19 @@ _UNSAID = {"nvidia", "geforce", "tesla", "amd", "radeon", "instinct", "graphics"
 _IN_BRACKETS = re.compile(r"\[([^\[\]]+)\]\s*$")
 
 
-def models_named(name: str) -> tuple[Gpu, ...]:
+def types_named(name: str) -> tuple[GpuType, ...]:
     """The models a driver may mean by this name, by memory, smallest first; none if it is unknown."""
     return _BY_KEY.get(key(name), ())
 
 
-def recognised(name: str, memory_mib: int) -> Gpu | None:
+def recognised(name: str, memory_mib: int) -> GpuType | None:
     """The model with this name whose memory is nearest to what is there; None if the name is unknown."""
-    return min(models_named(name), key=lambda gpu: abs(gpu.memory_mib - memory_mib), default=None)
+    return min(types_named(name), key=lambda gpu: abs(gpu.memory_mib - memory_mib), default=None)
 
 
-def memory_fits(gpu: Gpu, memory_mib: int, *, ecc: bool) -> bool:
+def memory_fits(gpu: GpuType, memory_mib: int, *, ecc: bool) -> bool:
     """Whether a device of this model can have so much memory."""
-    least_mib = gpu.memory_mib * 15 // 16 if ecc and gpu.memory is Memory.GDDR else gpu.memory_mib
+    least_mib = gpu.memory_mib * 15 // 16 if ecc and gpu.memory is MemoryKind.GDDR else gpu.memory_mib
     return least_mib * (100 - MEMORY_TOLERANCE_PCT) <= memory_mib * 100 <= gpu.memory_mib * (100 + MEMORY_TOLERANCE_PCT)
 
 
@@ -43,8 +43,8 @@ def key(name: str) -> str:
     return " ".join(word for word in words if word not in _UNSAID)
 
 
-def _by_key(catalogue: Iterable[Gpu]) -> Mapping[str, tuple[Gpu, ...]]:
-    found: dict[str, list[Gpu]] = defaultdict(list)
+def _by_key(catalogue: Iterable[GpuType]) -> Mapping[str, tuple[GpuType, ...]]:
+    found: dict[str, list[GpuType]] = defaultdict(list)
     for gpu in sorted(catalogue, key=lambda gpu: gpu.memory_mib):
         for one in {key(name) for name in (gpu.name, *gpu.also)}:
             found[one].append(gpu)

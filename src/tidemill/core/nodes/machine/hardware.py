@@ -11,8 +11,8 @@ from itertools import combinations
 from typing import Annotated
 
 from tidemill.core.bounded_json import Malformed, Most, Text, Whole, json_bytes, read_json
-from tidemill.core.nodes.machine.gpu_models import NVIDIA, Gpu
-from tidemill.core.nodes.machine.gpus import memory_fits, models_named, recognised
+from tidemill.core.nodes.machine.gpu_models import NVIDIA, GpuType
+from tidemill.core.nodes.machine.gpus import memory_fits, recognised, types_named
 from tidemill.core.refusals import Refusal
 
 FACTS_MAX_BYTES = 64 * 1024
@@ -76,7 +76,7 @@ class Device:
     failing: Words | None = None
 
     @property
-    def model(self) -> Gpu | None:
+    def model(self) -> GpuType | None:
         """The catalogue's model; None for a CPU and for what the catalogue does not know."""
         return None if self.kind is DeviceKind.CPU else recognised(self.name, self.memory_mib)
 
@@ -94,7 +94,7 @@ class DeviceLink:
 
 
 @dataclass(frozen=True)
-class Engine:
+class EngineVersion:
     """A program that can run containers or sandboxes, and its version where it tells one."""
 
     name: Name
@@ -124,7 +124,7 @@ class Machine:
     disk_mib: DiskMib
     devices: Annotated[tuple[Device, ...], Most(DEVICES_MAX)]
     links: Annotated[tuple[DeviceLink, ...], Most(LINKS_MAX)] = ()
-    engines: Annotated[tuple[Engine, ...], Most(10)] = ()
+    engines: Annotated[tuple[EngineVersion, ...], Most(10)] = ()
     network: Network = Network()
 
 
@@ -163,7 +163,7 @@ class HardwareRefusal(Refusal):
 
 
 @dataclass(frozen=True)
-class Objection:
+class HardwareObjection:
     """Why a claim is refused: the refusal, and the figures that do not fit."""
 
     refusal: HardwareRefusal
@@ -179,79 +179,87 @@ def facts_of(machine: Machine) -> bytes:
     return json_bytes(machine)
 
 
-def machine_of(body: bytes) -> Machine | Objection:
+def machine_of(body: bytes) -> Machine | HardwareObjection:
     """The inverse. Whether the machine can be is another question: `objections`."""
     read = read_json(Machine, body, FACTS_MAX_BYTES)
-    return Objection(HardwareRefusal.FACTS_MALFORMED, read.sentence) if isinstance(read, Malformed) else read
+    return HardwareObjection(HardwareRefusal.FACTS_MALFORMED, read.sentence) if isinstance(read, Malformed) else read
 
 
-def objections(machine: Machine) -> tuple[Objection, ...]:
+def objections(machine: Machine) -> tuple[HardwareObjection, ...]:
     """Everything about a machine that cannot be, each with its figures."""
     return (*_about_order(machine), *_about_devices(machine), *_about_links(machine))
 
 
-def _about_order(machine: Machine) -> Iterator[Objection]:
+def _about_order(machine: Machine) -> Iterator[HardwareObjection]:
     numbers = [device.index for device in machine.devices]
     if numbers != list(range(len(numbers))):
-        yield Objection(HardwareRefusal.DEVICES_DISORDERED, f"The devices are numbered {_listed(numbers)}.")
+        yield HardwareObjection(HardwareRefusal.DEVICES_DISORDERED, f"The devices are numbered {_listed(numbers)}.")
     for one, other in combinations(machine.devices, 2):
         if one.uuid and one.uuid == other.uuid:
-            yield Objection(HardwareRefusal.DEVICE_TWICE, f"Devices {one.index} and {other.index} are both {one.uuid}.")
+            yield HardwareObjection(
+                HardwareRefusal.DEVICE_TWICE, f"Devices {one.index} and {other.index} are both {one.uuid}."
+            )
 
 
-def _about_devices(machine: Machine) -> Iterator[Objection]:
+def _about_devices(machine: Machine) -> Iterator[HardwareObjection]:
     for device in machine.devices:
         if device.failing is None and not (device.name and device.uuid and device.driver and device.memory_mib):
-            yield Objection(HardwareRefusal.DEVICE_INCOMPLETE, f"Of device {device.index} something is missing.")
+            yield HardwareObjection(
+                HardwareRefusal.DEVICE_INCOMPLETE, f"Of device {device.index} something is missing."
+            )
         if device.kind is DeviceKind.CPU:
             yield from _about_cpu(device, machine)
         elif device.model is not None:
             yield from _about_model(device, device.model)
 
 
-def _about_cpu(device: Device, machine: Machine) -> Iterator[Objection]:
+def _about_cpu(device: Device, machine: Machine) -> Iterator[HardwareObjection]:
     if device.memory_mib > machine.memory_mib:
         figures = f"The CPU claims {device.memory_mib:,} MiB of memory, the machine has {machine.memory_mib:,} MiB."
-        yield Objection(HardwareRefusal.DEVICE_MEMORY_IMPLAUSIBLE, figures)
+        yield HardwareObjection(HardwareRefusal.DEVICE_MEMORY_IMPLAUSIBLE, figures)
 
 
-def _about_model(device: Device, model: Gpu) -> Iterator[Objection]:
+def _about_model(device: Device, model: GpuType) -> Iterator[HardwareObjection]:
     maker = DeviceKind.NVIDIA if any(model is one for one in NVIDIA) else DeviceKind.AMD
     if device.kind is not maker:
         figures = f"Device {device.index}, {model.name}, is by {maker.value}, its driver by {device.kind.value}."
-        yield Objection(HardwareRefusal.DEVICE_MAKER_WRONG, figures)
+        yield HardwareObjection(HardwareRefusal.DEVICE_MAKER_WRONG, figures)
     if device.memory_mib and not memory_fits(model, device.memory_mib, ecc=device.ecc is True):
-        sizes = " or ".join(f"{gpu.memory_mib:,} MiB" for gpu in models_named(device.name))
+        sizes = " or ".join(f"{gpu.memory_mib:,} MiB" for gpu in types_named(device.name))
         figures = f"Device {device.index}, {model.name}, has {sizes} of memory and claims {device.memory_mib:,} MiB."
-        yield Objection(HardwareRefusal.DEVICE_MEMORY_IMPLAUSIBLE, figures)
+        yield HardwareObjection(HardwareRefusal.DEVICE_MEMORY_IMPLAUSIBLE, figures)
 
 
-def _about_links(machine: Machine) -> Iterator[Objection]:
+def _about_links(machine: Machine) -> Iterator[HardwareObjection]:
     seen: set[tuple[int, int]] = set()
     for link in machine.links:
         pair = (link.one, link.other)
         if not link.one < link.other < len(machine.devices):
             figures = f"A link joins devices {link.one} and {link.other} of {len(machine.devices)}."
-            yield Objection(HardwareRefusal.LINK_IMPLAUSIBLE, figures)
+            yield HardwareObjection(HardwareRefusal.LINK_IMPLAUSIBLE, figures)
         elif pair in seen:
-            yield Objection(HardwareRefusal.LINK_IMPLAUSIBLE, f"Devices {link.one} and {link.other} are linked twice.")
+            yield HardwareObjection(
+                HardwareRefusal.LINK_IMPLAUSIBLE, f"Devices {link.one} and {link.other} are linked twice."
+            )
         else:
             for index in pair:
                 yield from _about_end(link, machine.devices[index])
         seen.add(pair)
 
 
-def _about_end(link: DeviceLink, device: Device) -> Iterator[Objection]:
+def _about_end(link: DeviceLink, device: Device) -> Iterator[HardwareObjection]:
     maker = DeviceKind.NVIDIA if link.kind is LinkKind.NVLINK else DeviceKind.AMD
     if device.kind is not maker:
         figures = f"Device {device.index} is by {device.kind.value} and claims a link of the kind {link.kind.value}."
-        yield Objection(HardwareRefusal.LINK_IMPLAUSIBLE, figures)
+        yield HardwareObjection(HardwareRefusal.LINK_IMPLAUSIBLE, figures)
     elif maker is DeviceKind.NVIDIA and device.model is not None:
         most_gb_per_s = device.model.nvlink.gb_per_s if device.model.nvlink else 0
         claimed_gb_per_s = link.gb_per_s or 0
         if not most_gb_per_s or claimed_gb_per_s * 100 > most_gb_per_s * (100 + LINK_TOLERANCE_PCT):
             figures = f"Device {device.index}, {device.model.name}, has {most_gb_per_s:g} GB/s of NVLink"
-            yield Objection(HardwareRefusal.LINK_IMPLAUSIBLE, f"{figures} and claims {claimed_gb_per_s:,} GB/s.")
+            yield HardwareObjection(
+                HardwareRefusal.LINK_IMPLAUSIBLE, f"{figures} and claims {claimed_gb_per_s:,} GB/s."
+            )
 
 
 def _listed(numbers: list[int]) -> str:

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from tidemill.core.clock import Instant
 from tidemill.core.money import MoneyRefusal, credits_of, micro_credits
-from tidemill.core.nodes.rules.rules import Idle, Rules, Work
+from tidemill.core.nodes.rules.rules import IdleRule, NodeRules, WorkMode
 from tidemill.core.nodes.rules.windows import DAYS, WINDOWS_MAX, Window, minute_of, time_text
 from tidemill.core.refusals import Refusal
 
@@ -63,7 +63,7 @@ class RulesRefusal(Refusal):
 RuleRefused: TypeAlias = RulesRefusal | MoneyRefusal
 
 
-class Place(StrEnum):
+class RuleOrigin(StrEnum):
     """Where a rule was set."""
 
     NODE = "node"
@@ -71,12 +71,12 @@ class Place(StrEnum):
 
 
 @dataclass(frozen=True)
-class Entry:
+class RuleEntry:
     """What one rule is, and who set it so."""
 
     value: Any
     by: str
-    place: Place
+    place: RuleOrigin
     at: Instant
 
 
@@ -84,7 +84,7 @@ class Entry:
 class RuleBook:
     """The entry of each rule that was ever set, by its name."""
 
-    entries: Mapping[str, Entry] = field(default_factory=lambda: MappingProxyType({}))
+    entries: Mapping[str, RuleEntry] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class _Rule:
 
 
 def change(
-    book: RuleBook, wishes: Mapping[str, object], *, by: str, place: Place, now: Instant
+    book: RuleBook, wishes: Mapping[str, object], *, by: str, place: RuleOrigin, now: Instant
 ) -> RuleBook | RuleRefused:
     """The book after somebody set these rules, all of them or none. None takes a rule away."""
     assert _is_name(by), "who changes rules was checked before"
@@ -106,7 +106,7 @@ def change(
             return value
         before = entries.get(name)
         at = now if before is None else max(now, min(AT_MAX, before.at + 1))
-        entries[name] = Entry(value, by, place, Instant(at))
+        entries[name] = RuleEntry(value, by, place, Instant(at))
     return RuleBook(MappingProxyType(entries))
 
 
@@ -123,13 +123,13 @@ def leaps(known: RuleBook, said: RuleBook) -> bool:
     return any(entry.at > max(_AT_USUAL, ours.get(name, 0)) for name, entry in said.entries.items())
 
 
-def rules_of(book: RuleBook) -> Rules:
+def rules_of(book: RuleBook) -> NodeRules:
     """The rules that hold."""
     values = {_RULES[name].attribute: entry.value for name, entry in book.entries.items() if entry.value is not None}
-    return Rules(**values)
+    return NodeRules(**values)
 
 
-def shown(book: RuleBook) -> dict[str, dict[str, object]]:
+def book_json(book: RuleBook) -> dict[str, dict[str, object]]:
     """The book as JSON: each rule with its value, and who set it, where and when."""
     return {
         name: {"value": _shown_value(name, entry), "by": entry.by, "place": entry.place.value, "at": entry.at}
@@ -138,7 +138,7 @@ def shown(book: RuleBook) -> dict[str, dict[str, object]]:
 
 
 def to_json(book: RuleBook) -> bytes:
-    return json.dumps(shown(book), ensure_ascii=False, separators=(",", ":")).encode()
+    return json.dumps(book_json(book), ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def from_json(body: bytes) -> RuleBook | RuleRefused:
@@ -149,31 +149,31 @@ def from_json(body: bytes) -> RuleBook | RuleRefused:
         parsed = json.loads(body)
     except (ValueError, RecursionError):
         return RulesRefusal.RULES_MALFORMED
-    return from_shown(parsed)
+    return book_from_json(parsed)
 
 
-def from_shown(parsed: object) -> RuleBook | RuleRefused:
-    """The inverse of `shown`."""
+def book_from_json(parsed: object) -> RuleBook | RuleRefused:
+    """The inverse of `book_json`."""
     if not isinstance(parsed, dict):
         return RulesRefusal.RULES_MALFORMED
-    entries: dict[str, Entry] = {}
+    entries: dict[str, RuleEntry] = {}
     for name, raw in parsed.items():
         entry = _entry(name, raw)
-        if not isinstance(entry, Entry):
+        if not isinstance(entry, RuleEntry):
             return entry
         entries[name] = entry
     return RuleBook(MappingProxyType(entries))
 
 
-def _entry(name: str, raw: object) -> Entry | RuleRefused:
+def _entry(name: str, raw: object) -> RuleEntry | RuleRefused:
     if not isinstance(raw, dict) or raw.keys() != {"value", "by", "place", "at"}:
         return RulesRefusal.RULES_MALFORMED
-    if not (_is_name(raw["by"]) and raw["place"] in list(Place) and _is_whole(raw["at"], 0, AT_MAX)):
+    if not (_is_name(raw["by"]) and raw["place"] in list(RuleOrigin) and _is_whole(raw["at"], 0, AT_MAX)):
         return RulesRefusal.RULES_MALFORMED
     value = _value(name, raw["value"])
     if isinstance(value, RulesRefusal | MoneyRefusal):
         return value
-    return Entry(value, raw["by"], Place(raw["place"]), Instant(raw["at"]))
+    return RuleEntry(value, raw["by"], RuleOrigin(raw["place"]), Instant(raw["at"]))
 
 
 def _value(name: str, raw: object) -> Any:
@@ -183,13 +183,13 @@ def _value(name: str, raw: object) -> Any:
     return None if raw is None else _RULES[name].read(raw)
 
 
-def _shown_value(name: str, entry: Entry) -> object:
+def _shown_value(name: str, entry: RuleEntry) -> object:
     return None if entry.value is None else _RULES[name].show(entry.value)
 
 
-def _age(name: str, entry: Entry) -> tuple[int, bool, str, str]:
+def _age(name: str, entry: RuleEntry) -> tuple[int, bool, str, str]:
     """What is newer is larger. Of two of one instant the pool's counts, and then the larger text, whatever it is."""
-    return entry.at, entry.place is Place.POOL, entry.by, json.dumps(_shown_value(name, entry), sort_keys=True)
+    return entry.at, entry.place is RuleOrigin.POOL, entry.by, json.dumps(_shown_value(name, entry), sort_keys=True)
 
 
 def _is_whole(raw: object, low: int, high: int) -> bool:
@@ -231,15 +231,15 @@ def _show_windows(windows: tuple[Window, ...]) -> object:
     ]
 
 
-def _read_idle(raw: object) -> Idle | RulesRefusal:
+def _read_idle(raw: object) -> IdleRule | RulesRefusal:
     if not isinstance(raw, dict) or raw.keys() != {"below_pct", "for_s"}:
         return RulesRefusal.IDLE_MALFORMED
     if not (_is_whole(raw["below_pct"], 1, 100) and _is_whole(raw["for_s"], 0, 86_400)):
         return RulesRefusal.IDLE_MALFORMED
-    return Idle(raw["below_pct"], raw["for_s"])
+    return IdleRule(raw["below_pct"], raw["for_s"])
 
 
-def _show_idle(idle: Idle) -> object:
+def _show_idle(idle: IdleRule) -> object:
     return {"below_pct": idle.below_pct, "for_s": idle.for_s}
 
 
@@ -266,8 +266,8 @@ def _is_text(raw: object) -> bool:
     return isinstance(raw, str) and 0 < len(raw) <= LABEL_MAX and raw.isprintable()
 
 
-def _read_work(raw: object) -> Work | RulesRefusal:
-    return Work(raw) if isinstance(raw, str) and raw in list(Work) else RulesRefusal.WORK_MALFORMED
+def _read_work(raw: object) -> WorkMode | RulesRefusal:
+    return WorkMode(raw) if isinstance(raw, str) and raw in list(WorkMode) else RulesRefusal.WORK_MALFORMED
 
 
 def _same(value: object) -> object:

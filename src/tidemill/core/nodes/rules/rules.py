@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.nodes.reasons import Reason, Why
+from tidemill.core.nodes.reasons import NoWorkCause, NoWorkReason
 from tidemill.core.nodes.rules import windows
 from tidemill.core.nodes.rules.windows import Window
 
@@ -20,7 +20,7 @@ UNSEEN_US = 120 * SECOND
 _POWER_RESUME = 0.9
 
 
-class Work(StrEnum):
+class WorkMode(StrEnum):
     """What the owner wants of the node: work, finish what it has and no more, or stop at once."""
 
     RUN = "run"
@@ -29,7 +29,7 @@ class Work(StrEnum):
 
 
 @dataclass(frozen=True)
-class Idle:
+class IdleRule:
     """The machine counts as idle when others' processes have used less than this of every device for so long."""
 
     below_pct: int
@@ -37,18 +37,18 @@ class Idle:
 
 
 @dataclass(frozen=True)
-class Rules:
+class NodeRules:
     """What an owner has set. None and the empty tuple mean that there is no such rule."""
 
     price_uc: int | None = None
     minimum_price_uc: int | None = None
     windows: tuple[Window, ...] = ()
-    only_when_idle: Idle | None = None
+    only_when_idle: IdleRule | None = None
     power_limit_w: int | None = None
     temperature_limit_c: int | None = None
     labels: tuple[str, ...] = ()
     region: str | None = None
-    work: Work = Work.RUN
+    work: WorkMode = WorkMode.RUN
 
     @property
     def asked_uc(self) -> int | None:
@@ -66,7 +66,7 @@ class HeatLimits:
 
 
 @dataclass(frozen=True)
-class Reading:
+class MachineReading:
     """How the machine is at this moment: its hottest device, its hungriest, and how much others use the busiest."""
 
     temperature_c: float | None
@@ -78,14 +78,14 @@ class Reading:
 class Senses:
     """What readings have come to, each weighed against what was known before."""
 
-    reading: Reading
+    reading: MachineReading
     hot: bool
     hungry: bool
     idle_since: Instant | None
     seen_at: Instant
 
 
-def heat_limits(rules: Rules, pool: HeatLimits) -> HeatLimits:
+def heat_limits(rules: NodeRules, pool: HeatLimits) -> HeatLimits:
     """The stricter of the owner's limit and the pool's, with the pool's distance between pausing and going on."""
     if rules.temperature_limit_c is None or rules.temperature_limit_c >= pool.pause_above_c:
         return pool
@@ -93,7 +93,7 @@ def heat_limits(rules: Rules, pool: HeatLimits) -> HeatLimits:
     return HeatLimits(rules.temperature_limit_c, rules.temperature_limit_c - gap_c)
 
 
-def sense(before: Senses | None, reading: Reading, rules: Rules, pool: HeatLimits, now: Instant) -> Senses:
+def sense(before: Senses | None, reading: MachineReading, rules: NodeRules, pool: HeatLimits, now: Instant) -> Senses:
     """Weigh a new reading."""
     limits = heat_limits(rules, pool)
     return Senses(
@@ -114,17 +114,19 @@ def sense(before: Senses | None, reading: Reading, rules: Rules, pool: HeatLimit
 
 
 def objections(
-    rules: Rules, senses: Senses | None, pool: HeatLimits, now: Instant, utc_offset_s: int
-) -> Iterator[Reason]:
-    """Everything in the rules that speaks against working now, in the order of `Why`. Without senses, what they say."""
+    rules: NodeRules, senses: Senses | None, pool: HeatLimits, now: Instant, utc_offset_s: int
+) -> Iterator[NoWorkReason]:
+    """Everything in the rules that speaks against working now, in the order of `NoWorkCause`."""
     if senses and senses.hot:
         yield _too_hot(senses.reading, heat_limits(rules, pool))
     if senses and senses.hungry and rules.power_limit_w is not None:
         yield _too_much_power(senses.reading, rules.power_limit_w)
-    if rules.work is Work.PAUSE:
-        yield Reason(Why.PAUSED, "Its owner has paused this node: resume it when it may work again.")
-    if rules.work is Work.DRAIN:
-        yield Reason(Why.DRAINING, "This node finishes what it has and takes no new work: resume it to change that.")
+    if rules.work is WorkMode.PAUSE:
+        yield NoWorkReason(NoWorkCause.PAUSED, "Its owner has paused this node: resume it when it may work again.")
+    if rules.work is WorkMode.DRAIN:
+        yield NoWorkReason(
+            NoWorkCause.DRAINING, "This node finishes what it has and takes no new work: resume it to change that."
+        )
     if not windows.is_open(rules.windows, now, utc_offset_s):
         yield _outside(rules, now, utc_offset_s)
     if senses and rules.only_when_idle and not _is_idle(rules.only_when_idle, senses, now):
@@ -138,7 +140,7 @@ def _is_over(before: bool, value: float | None, above: float, at_most: float) ->
     return value > above or (before and value > at_most)
 
 
-def _idle_since(before: Senses | None, reading: Reading, rules: Rules, now: Instant) -> Instant | None:
+def _idle_since(before: Senses | None, reading: MachineReading, rules: NodeRules, now: Instant) -> Instant | None:
     """Since when nobody else uses the machine. Time that nobody saw, and a clock that went back, count for nothing."""
     rule = rules.only_when_idle
     if rule is None or reading.others_pct is None or reading.others_pct >= rule.below_pct:
@@ -148,42 +150,46 @@ def _idle_since(before: Senses | None, reading: Reading, rules: Rules, now: Inst
     return min(before.idle_since, now)
 
 
-def _is_idle(rule: Idle, senses: Senses, now: Instant) -> bool:
+def _is_idle(rule: IdleRule, senses: Senses, now: Instant) -> bool:
     return senses.idle_since is not None and now - senses.idle_since >= rule.for_s * SECOND
 
 
-def _too_hot(reading: Reading, limits: HeatLimits) -> Reason:
+def _too_hot(reading: MachineReading, limits: HeatLimits) -> NoWorkReason:
     is_now = "does not say" if reading.temperature_c is None else f"is {reading.temperature_c:g} °C"
-    return Reason(
-        Why.TOO_HOT,
+    return NoWorkReason(
+        NoWorkCause.TOO_HOT,
         f"The hottest device {is_now}; work goes on at {limits.resume_at_c:g} °C, after it was above "
         f"{limits.pause_above_c:g} °C. Look at its fans and the air around it.",
     )
 
 
-def _too_much_power(reading: Reading, limit_w: int) -> Reason:
+def _too_much_power(reading: MachineReading, limit_w: int) -> NoWorkReason:
     is_now = "does not say" if reading.power_w is None else f"draws {reading.power_w:g} W"
-    return Reason(
-        Why.TOO_MUCH_POWER,
+    return NoWorkReason(
+        NoWorkCause.TOO_MUCH_POWER,
         f"A device {is_now}; work goes on at {limit_w * _POWER_RESUME:g} W, after it was above your limit of "
         f"{limit_w} W.",
     )
 
 
-def _outside(rules: Rules, now: Instant, utc_offset_s: int) -> Reason:
+def _outside(rules: NodeRules, now: Instant, utc_offset_s: int) -> NoWorkReason:
     opens = windows.opens_at(rules.windows, now, utc_offset_s)
     then = "" if opens is None else f", next on {windows.spoken_time(opens, utc_offset_s)}"
     spoken = windows.spoken_windows(rules.windows)
-    return Reason(Why.OUTSIDE_WINDOW, f"This node works only {spoken}, by its own clock{then}.", until=opens)
+    return NoWorkReason(
+        NoWorkCause.OUTSIDE_WINDOW, f"This node works only {spoken}, by its own clock{then}.", until=opens
+    )
 
 
-def _not_idle(rule: Idle, senses: Senses, now: Instant) -> Reason:
+def _not_idle(rule: IdleRule, senses: Senses, now: Instant) -> NoWorkReason:
     rule_text = f"it works only when others have used less than {rule.below_pct} % of it for {rule.for_s} s"
     others_pct = senses.reading.others_pct
     if others_pct is None:
-        return Reason(Why.NOT_IDLE, f"Whether others use this machine cannot be told, and {rule_text}.")
+        return NoWorkReason(NoWorkCause.NOT_IDLE, f"Whether others use this machine cannot be told, and {rule_text}.")
     if senses.idle_since is None:
-        return Reason(Why.NOT_IDLE, f"Others use {others_pct:g} % of this machine, and {rule_text}.")
+        return NoWorkReason(NoWorkCause.NOT_IDLE, f"Others use {others_pct:g} % of this machine, and {rule_text}.")
     until = Instant(senses.idle_since + rule.for_s * SECOND)
     still_s = min(rule.for_s, max(1, (until - now) // SECOND))
-    return Reason(Why.NOT_IDLE, f"This machine has to stay idle for {still_s} s more: {rule_text}.", until=until)
+    return NoWorkReason(
+        NoWorkCause.NOT_IDLE, f"This machine has to stay idle for {still_s} s more: {rule_text}.", until=until
+    )

@@ -1,18 +1,18 @@
 """Mail: which letters the pool writes, how they read in each language, and what a server's answer means for one."""
 
 from tidemill.core.notices.mail.delivery import FailureCause, RetryRules, is_final, is_too_late, next_try
-from tidemill.core.notices.mail.letters import Letter, LetterKind, LetterRefusal, Value, is_understood
-from tidemill.core.notices.mail.renderer import Masthead, Rendered, render
+from tidemill.core.notices.mail.letters import Letter, LetterKind, LetterRefusal, LetterValue, is_understood
+from tidemill.core.notices.mail.renderer import Masthead, RenderedLetter, render
 
 __all__ = [
     "FailureCause",
     "Letter",
     "LetterKind",
     "LetterRefusal",
+    "LetterValue",
     "Masthead",
-    "Rendered",
+    "RenderedLetter",
     "RetryRules",
-    "Value",
     "is_final",
     "is_too_late",
     "is_understood",

@@ -15,10 +15,10 @@ from tidemill.core.refusals import Refusal
 
 TEXT_MAX = 200
 
-Value = str | int
+LetterValue = str | int
 
 
-class Form(Enum):
+class ParameterForm(Enum):
     """What a parameter is, and so how it is shown."""
 
     LINK = "a path of the pool, shown as a button"
@@ -50,32 +50,50 @@ class LetterKind(StrEnum):
     TEST = "test"
 
 
-PARAMETERS: Mapping[LetterKind, Mapping[str, Form]] = {
-    LetterKind.CONFIRM_ADDRESS: {"link": Form.LINK, "code": Form.CODE},
-    LetterKind.ADDRESS_TAKEN: {"link": Form.LINK},
-    LetterKind.RESET_PASSWORD: {"link": Form.LINK, "code": Form.CODE},
+PARAMETERS: Mapping[LetterKind, Mapping[str, ParameterForm]] = {
+    LetterKind.CONFIRM_ADDRESS: {"link": ParameterForm.LINK, "code": ParameterForm.CODE},
+    LetterKind.ADDRESS_TAKEN: {"link": ParameterForm.LINK},
+    LetterKind.RESET_PASSWORD: {"link": ParameterForm.LINK, "code": ParameterForm.CODE},
     LetterKind.NO_ACCOUNT: {},
-    LetterKind.PASSWORD_CHANGED: {"at": Form.TIME, "link": Form.LINK},
-    LetterKind.CONFIRM_NEW_ADDRESS: {"link": Form.LINK, "code": Form.CODE},
-    LetterKind.ADDRESS_CHANGED: {"new_address": Form.TEXT, "at": Form.TIME, "link": Form.LINK},
-    LetterKind.SECOND_FACTOR_ON: {"at": Form.TIME},
-    LetterKind.SECOND_FACTOR_OFF: {"at": Form.TIME, "link": Form.LINK},
-    LetterKind.RECOVERY_CODE_USED: {"left": Form.NUMBER, "at": Form.TIME},
-    LetterKind.NEW_LOGIN: {"device": Form.TEXT, "address": Form.TEXT, "at": Form.TIME, "link": Form.LINK},
-    LetterKind.ACCOUNT_LOCKED: {"tries": Form.NUMBER, "address": Form.TEXT, "until": Form.TIME},
-    LetterKind.KEY_MADE: {"name": Form.TEXT, "prefix": Form.TEXT, "at": Form.TIME, "link": Form.LINK},
-    LetterKind.NODE_JOINED: {
-        "node": Form.TEXT,
-        "token": Form.TEXT,
-        "address": Form.TEXT,
-        "at": Form.TIME,
-        "link": Form.LINK,
+    LetterKind.PASSWORD_CHANGED: {"at": ParameterForm.TIME, "link": ParameterForm.LINK},
+    LetterKind.CONFIRM_NEW_ADDRESS: {"link": ParameterForm.LINK, "code": ParameterForm.CODE},
+    LetterKind.ADDRESS_CHANGED: {
+        "new_address": ParameterForm.TEXT,
+        "at": ParameterForm.TIME,
+        "link": ParameterForm.LINK,
     },
-    LetterKind.ACCOUNT_BLOCKED: {"reason": Form.TEXT},
-    LetterKind.ACCOUNT_UNBLOCKED: {"link": Form.LINK},
-    LetterKind.ACCOUNT_DELETED: {"at": Form.TIME},
-    LetterKind.OPERATOR_MADE: {"link": Form.LINK},
-    LetterKind.TEST: {"at": Form.TIME},
+    LetterKind.SECOND_FACTOR_ON: {"at": ParameterForm.TIME},
+    LetterKind.SECOND_FACTOR_OFF: {"at": ParameterForm.TIME, "link": ParameterForm.LINK},
+    LetterKind.RECOVERY_CODE_USED: {"left": ParameterForm.NUMBER, "at": ParameterForm.TIME},
+    LetterKind.NEW_LOGIN: {
+        "device": ParameterForm.TEXT,
+        "address": ParameterForm.TEXT,
+        "at": ParameterForm.TIME,
+        "link": ParameterForm.LINK,
+    },
+    LetterKind.ACCOUNT_LOCKED: {
+        "tries": ParameterForm.NUMBER,
+        "address": ParameterForm.TEXT,
+        "until": ParameterForm.TIME,
+    },
+    LetterKind.KEY_MADE: {
+        "name": ParameterForm.TEXT,
+        "prefix": ParameterForm.TEXT,
+        "at": ParameterForm.TIME,
+        "link": ParameterForm.LINK,
+    },
+    LetterKind.NODE_JOINED: {
+        "node": ParameterForm.TEXT,
+        "token": ParameterForm.TEXT,
+        "address": ParameterForm.TEXT,
+        "at": ParameterForm.TIME,
+        "link": ParameterForm.LINK,
+    },
+    LetterKind.ACCOUNT_BLOCKED: {"reason": ParameterForm.TEXT},
+    LetterKind.ACCOUNT_UNBLOCKED: {"link": ParameterForm.LINK},
+    LetterKind.ACCOUNT_DELETED: {"at": ParameterForm.TIME},
+    LetterKind.OPERATOR_MADE: {"link": ParameterForm.LINK},
+    LetterKind.TEST: {"at": ParameterForm.TIME},
 }
 
 ONCE_A_DAY = frozenset({LetterKind.ADDRESS_TAKEN, LetterKind.NO_ACCOUNT, LetterKind.ACCOUNT_LOCKED})
@@ -95,7 +113,7 @@ class Letter:
     kind: LetterKind
     recipient: str
     language: Language
-    parameters: Mapping[str, Value]
+    parameters: Mapping[str, LetterValue]
 
     def __post_init__(self) -> None:
         declared = PARAMETERS[self.kind]
@@ -105,17 +123,17 @@ class Letter:
         object.__setattr__(self, "parameters", MappingProxyType(cleaned))
 
 
-def is_understood(kind: str, parameters: Mapping[str, Value]) -> bool:
+def is_understood(kind: str, parameters: Mapping[str, LetterValue]) -> bool:
     """Whether this version can write such a letter; a newer one may have left it in the database."""
     return kind in set(LetterKind) and PARAMETERS[LetterKind(kind)].keys() == parameters.keys()
 
 
-def _cleaned(form: Form, value: Value) -> Value:
-    if form in (Form.NUMBER, Form.TIME):
+def _cleaned(form: ParameterForm, value: LetterValue) -> LetterValue:
+    if form in (ParameterForm.NUMBER, ParameterForm.TIME):
         assert isinstance(value, int), f"{form.value} is an integer"
         return value
     assert isinstance(value, str), f"{form.value} is a text"
-    if form is Form.LINK:
+    if form is ParameterForm.LINK:
         assert is_own_path(value), "a link is a path of the pool itself"
         return value
     return one_line(value)

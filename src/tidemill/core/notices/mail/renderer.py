@@ -10,9 +10,9 @@ from html import escape
 
 from tidemill.core.clock import Instant
 from tidemill.core.notices.mail.layout import PAGE, button, code, line, paragraph
-from tidemill.core.notices.mail.letters import PARAMETERS, Form, Letter, Value
+from tidemill.core.notices.mail.letters import PARAMETERS, Letter, LetterValue, ParameterForm
 from tidemill.core.notices.mail.texts import WORDINGS
-from tidemill.core.notices.mail.wording import Counted, Template, Wording, time_text
+from tidemill.core.notices.mail.wording import PluralNumber, Template, Wording, time_text
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Masthead:
 
 
 @dataclass(frozen=True)
-class Rendered:
+class RenderedLetter:
     """What is sent. The subject is one line."""
 
     subject: str
@@ -32,14 +32,14 @@ class Rendered:
     html: str
 
 
-def render(letter: Letter, masthead: Masthead) -> Rendered:
+def render(letter: Letter, masthead: Masthead) -> RenderedLetter:
     wording = WORDINGS[letter.language]
     template = wording.letters[letter.kind]
     words = _words(letter, masthead, wording)
     subject = template.subject.format(**words)
     footer = wording.footer.format(**words)
     text = "\n\n".join([subject, *_text(template, words), f"--\n{footer}"]) + "\n"
-    return Rendered(subject, text, _page(letter, subject, _html(template, words), footer))
+    return RenderedLetter(subject, text, _page(letter, subject, _html(template, words), footer))
 
 
 def _words(letter: Letter, masthead: Masthead, wording: Wording) -> dict[str, object]:
@@ -48,13 +48,13 @@ def _words(letter: Letter, masthead: Masthead, wording: Wording) -> dict[str, ob
     return {**shown, "pool": masthead.pool, "url": masthead.url}
 
 
-def _shown(form: Form, value: Value, masthead: Masthead, wording: Wording) -> object:
+def _shown(form: ParameterForm, value: LetterValue, masthead: Masthead, wording: Wording) -> object:
     match form:
-        case Form.NUMBER:
-            return Counted(int(value), wording.plural)
-        case Form.TIME:
+        case ParameterForm.NUMBER:
+            return PluralNumber(int(value), wording.plural)
+        case ParameterForm.TIME:
             return time_text(wording, Instant(int(value)))
-        case Form.LINK:
+        case ParameterForm.LINK:
             return f"{masthead.url.rstrip('/')}{value}"
         case _:
             return str(value)

@@ -34,7 +34,7 @@ class Wording:
 
 
 @dataclass(frozen=True)
-class Counted:
+class PluralNumber:
     """A number in a text: `{left}` writes it, `{left:code|codes}` the word that goes with it."""
 
     number: int

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemill.core.clock import Instant
-from tidemill.core.placement.demand import WHOLE_MILLI, Request
+from tidemill.core.placement.demand import WHOLE_MILLI, Demand
 from tidemill.core.placement.index.node import PoolNode
 from tidemill.core.placement.policies import Numbers, Slots
 from tidemill.core.placement.why_not import suits
@@ -105,7 +105,7 @@ class Columns:
         self._mixed.discard(slot)
         self._windowed.discard(slot)
 
-    def suiting(self, request: Request, now: Instant, excluded: list[int], newcomers: bool) -> Slots:
+    def suiting(self, request: Demand, now: Instant, excluded: list[int], newcomers: bool) -> Slots:
         """The slots of all nodes that suit. `excluded` are those of excluded nodes."""
         slots = self._with_devices(request)
         mask = self._among(request, excluded, slots)
@@ -117,7 +117,7 @@ class Columns:
         mixed = [slot for slot in self._mixed if self._suits(slot, request, now, newcomers)]
         return np.concatenate((slots, np.array(mixed, np.intp))) if mixed else slots
 
-    def room(self, request: Request, slots: Slots) -> Mask:
+    def room(self, request: Demand, slots: Slots) -> Mask:
         """Where enough is free, of these slots."""
         mask: Mask = self.plain[slots]
         if request.devices:
@@ -133,14 +133,14 @@ class Columns:
                     mask[place] = node.holds(request)
         return mask
 
-    def allowed(self, request: Request, now: Instant, excluded: list[int]) -> Mask:
+    def allowed(self, request: Demand, now: Instant, excluded: list[int]) -> Mask:
         """Where the request may go, room or no room. `excluded` are the slots of excluded nodes."""
         mask: Mask = self.alive & self._among(request, excluded, None)
         for column, least in self._wishes(request, now):
             mask &= column >= least
         return mask
 
-    def _with_devices(self, request: Request) -> Slots:
+    def _with_devices(self, request: Demand) -> Slots:
         """The slots of plain nodes that have enough devices of the right models."""
         if not request.devices:
             return np.flatnonzero(self.plain)
@@ -156,10 +156,10 @@ class Columns:
             self._of_models[number] = np.flatnonzero(self.plain & (self.model == number))
         return self._of_models[number]
 
-    def _devices(self, request: Request) -> Test:
+    def _devices(self, request: Demand) -> Test:
         return (self.whole, request.devices) if request.milli == WHOLE_MILLI else (self.largest, request.milli)
 
-    def _needs(self, request: Request) -> Iterator[Test]:
+    def _needs(self, request: Demand) -> Iterator[Test]:
         """What must be free or there besides devices; what is not asked for is not compared."""
         if request.cpu_milli:
             yield self.cpu, request.cpu_milli
@@ -172,7 +172,7 @@ class Columns:
         if request.nvlink and request.devices > 1:
             yield self.joined, request.devices
 
-    def _wishes(self, request: Request, now: Instant) -> Iterator[Test]:
+    def _wishes(self, request: Demand, now: Instant) -> Iterator[Test]:
         """What a node must be, room or no room."""
         if request.price_max_uc is not None:
             yield self.cheapness, -request.price_max_uc
@@ -183,7 +183,7 @@ class Columns:
         if self._windowed:
             yield self.until, now + request.duration_us
 
-    def _among(self, request: Request, excluded: list[int], slots: Slots | None) -> Mask:
+    def _among(self, request: Demand, excluded: list[int], slots: Slots | None) -> Mask:
         """Whether each node, of these slots or of all, is where and whose it may be."""
         at: Slots | slice = _EVERYWHERE if slots is None else slots
         mask: Mask = np.ones(self.capacity if slots is None else len(slots), np.bool_)
@@ -203,7 +203,7 @@ class Columns:
             mask &= ~barred_slots[at]
         return mask
 
-    def _suits(self, slot: int, request: Request, now: Instant, newcomers: bool) -> bool:
+    def _suits(self, slot: int, request: Demand, now: Instant, newcomers: bool) -> bool:
         node = self.nodes[slot]
         return node is not None and (node.newcomer or not newcomers) and suits(node, request, now)
 

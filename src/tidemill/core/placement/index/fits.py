@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidemill.core.placement.demand import Request, Shape
+from tidemill.core.placement.demand import Demand, Shape
 from tidemill.core.placement.index.columns import Columns, Mask
 from tidemill.core.placement.policies import FitPolicy, Floats, Slots
 
@@ -42,7 +42,7 @@ class FitIndex:
         self._changed_at[slots] = self._tick
         self._fitting.refresh(slots)
 
-    def best(self, request: Request, allowed: Mask | None, bonus: Floats | None) -> tuple[int, int] | None:
+    def best(self, request: Demand, allowed: Mask | None, bonus: Floats | None) -> tuple[int, int] | None:
         """The slot with the lowest cost and the device there, or -1 for the node to choose.
 
         `allowed` says where it may go, if not everywhere; `bonus` is taken off the costs.
@@ -54,7 +54,7 @@ class FitIndex:
         slot = int(np.argmin(costs))
         return (slot, int(kept.devices[slot])) if costs[slot] < np.inf else None
 
-    def terms(self, request: Request, slot: int) -> dict[str, float]:
+    def terms(self, request: Demand, slot: int) -> dict[str, float]:
         """What a node that has room would cost, by term."""
         row = self._up_to_date(request).terms[slot] * self._fitting.prices()
         return dict(zip(self._fitting.names, map(float, row), strict=True))
@@ -63,7 +63,7 @@ class FitIndex:
         totals: Floats = kept.terms @ self._fitting.prices() if kept.terms.shape[1] > 1 else kept.terms[:, 0]
         return totals - bonus if bonus is not None else totals
 
-    def _up_to_date(self, request: Request) -> _Kept:
+    def _up_to_date(self, request: Demand) -> _Kept:
         kept = self._kept.pop(request.shape, None)
         if kept is None:
             kept = self._unknown()
@@ -77,7 +77,7 @@ class FitIndex:
             self._weigh(kept, request, stale)
         return kept
 
-    def _weigh(self, kept: _Kept, request: Request, slots: Slots) -> None:
+    def _weigh(self, kept: _Kept, request: Demand, slots: Slots) -> None:
         kept.terms[slots] = 0.0
         kept.terms[slots, 0] = np.inf
         roomy = slots[self._columns.room(request, slots)]

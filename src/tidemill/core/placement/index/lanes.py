@@ -13,12 +13,12 @@ from tidemill.core.placement.index.node import PoolNode
 NARROW_MAX = 8
 """So many narrow lanes there are of one model: every change of a node looks at each of them."""
 
-Entry = tuple[PoolNode, int]
-Bucket = deque[Entry]
-Room = tuple[int, int]
+LaneEntry = tuple[PoolNode, int]
+LaneBucket = deque[LaneEntry]
+LaneRoom = tuple[int, int]
 """So much of the processor and of memory."""
 
-WIDE: Room = (0, 0)
+WIDE: LaneRoom = (0, 0)
 
 
 class Lane:
@@ -27,19 +27,19 @@ class Lane:
 
     __slots__ = ("buckets", "cpu_milli", "devices", "memory_mib", "ranks")
 
-    def __init__(self, devices: int, room: Room = WIDE) -> None:
+    def __init__(self, devices: int, room: LaneRoom = WIDE) -> None:
         self.devices, self.ranks = devices, 0
         self.cpu_milli, self.memory_mib = room
-        self.buckets: dict[int, Bucket] = {}
+        self.buckets: dict[int, LaneBucket] = {}
 
-    def enter(self, entry: Entry, rank: int) -> None:
+    def enter(self, entry: LaneEntry, rank: int) -> None:
         bucket = self.buckets.get(rank)
         if bucket:
             bucket.append(entry)
         else:
             self.open(bucket, entry, rank)
 
-    def open(self, bucket: Bucket | None, entry: Entry, rank: int) -> None:
+    def open(self, bucket: LaneBucket | None, entry: LaneEntry, rank: int) -> None:
         """The first of its rank enters; the bucket is empty, or there was none yet."""
         if bucket is None:
             bucket = self.buckets[rank] = deque()
@@ -63,7 +63,7 @@ class Lane:
         return fresh
 
 
-class Standing:
+class LaneMembership:
     """The lanes in which some nodes stand: `wide[n]` are those for a node with n whole devices."""
 
     __slots__ = ("_lanes", "narrow", "wide")
@@ -91,22 +91,22 @@ class Standing:
             self.wide[whole].append(lane)
 
 
-class LanesOfModel:
+class DeviceModelLanes:
     """The lanes of one model: for everybody, and for requests that are kept for newcomers."""
 
     __slots__ = ("_known", "everybody", "newcomer")
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, Room, bool], Lane] = {}
-        self.everybody = Standing()
+        self._known: dict[tuple[int, LaneRoom, bool], Lane] = {}
+        self.everybody = LaneMembership()
         """Where all stand who are no newcomers."""
-        self.newcomer = Standing()
+        self.newcomer = LaneMembership()
         """Where newcomers stand: in all there are."""
 
-    def lane(self, devices: int, room: Room, *, newcomers: bool) -> Lane | None:
+    def lane(self, devices: int, room: LaneRoom, *, newcomers: bool) -> Lane | None:
         return self._known.get((devices, room, newcomers))
 
-    def wider(self, devices: int, room: Room, *, newcomers: bool) -> Lane | None:
+    def wider(self, devices: int, room: LaneRoom, *, newcomers: bool) -> Lane | None:
         """The narrowest of those in which all stand who have so much."""
         cpu_milli, memory_mib = room
         found = [

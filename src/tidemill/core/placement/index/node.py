@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
-from tidemill.core.placement.candidate import Candidate, Device
-from tidemill.core.placement.demand import WHOLE_MILLI, Request
+from tidemill.core.placement.candidate import Candidate, CandidateDevice
+from tidemill.core.placement.demand import WHOLE_MILLI, Demand
 
 _ONE = [(index,) for index in range(64)]
 _EVERY = [tuple(range(count)) for count in range(17)]
@@ -77,7 +77,7 @@ class PoolNode:
         of_processor = 1.0 - self.cpu_milli / self.cpu_total
         return of_devices if of_devices > of_processor else of_processor
 
-    def holds(self, request: Request) -> bool:
+    def holds(self, request: Demand) -> bool:
         """Whether what is free is enough, whoever asks."""
         return (
             self.cpu_milli >= request.cpu_milli
@@ -87,24 +87,24 @@ class PoolNode:
             and self.joined_for(request)
         )
 
-    def has_whole(self, request: Request) -> bool:
+    def has_whole(self, request: Demand) -> bool:
         """Whether a plain node has as many whole devices as are asked for, of the right model."""
         return self.whole >= request.devices and (
             not request.devices or not request.models or self.model in request.models
         )
 
-    def free_for(self, request: Request) -> int:
+    def free_for(self, request: Demand) -> int:
         """How many of its devices are of the right kind, and free enough."""
         return len(self._fitting(request))
 
-    def joined_for(self, request: Request) -> bool:
+    def joined_for(self, request: Demand) -> bool:
         """Whether enough of them are joined by NVLink, where the request asks for that."""
         if not request.nvlink or request.devices < 2:
             return True
         groups = Counter(self.candidate.devices[index].nvlink_group for index in self._fitting(request))
         return any(count >= request.devices for group, count in groups.items() if group)
 
-    def take(self, request: Request, device: int = -1) -> tuple[int, ...]:
+    def take(self, request: Demand, device: int = -1) -> tuple[int, ...]:
         """What the request needs is taken; the answer is which devices. The request must suit. A caller that knows
         which device is best for a part of one says so."""
         self.tenants += 1
@@ -135,7 +135,7 @@ class PoolNode:
         self.free = tuple(left)
         return devices
 
-    def give_back(self, request: Request, devices: Sequence[int]) -> None:
+    def give_back(self, request: Demand, devices: Sequence[int]) -> None:
         """What the request had is free again."""
         self.tenants = others = self.tenants - 1
         if others:
@@ -161,7 +161,7 @@ class PoolNode:
         if self.whole == len(left) < len(_IDLE):
             self.free = _IDLE[self.whole]
 
-    def _devices_for(self, request: Request) -> tuple[int, ...]:
+    def _devices_for(self, request: Demand) -> tuple[int, ...]:
         """The devices that the request gets here: the fullest that will do for a part of one, and for whole ones those
         whose taking breaks up the fewest NVLink groups."""
         if request.devices == 0:
@@ -174,7 +174,7 @@ class PoolNode:
             return tuple(fitting[: request.devices])
         return _from_groups(self.candidate.devices, fitting, request.devices)
 
-    def _fitting(self, request: Request) -> list[int]:
+    def _fitting(self, request: Demand) -> list[int]:
         """The indexes of devices that could be among those it gets."""
         free, milli = self.free, request.milli
         if self.is_plain:
@@ -190,7 +190,7 @@ class PoolNode:
         ]
 
 
-def _from_groups(devices: Sequence[Device], fitting: Sequence[int], count: int) -> tuple[int, ...]:
+def _from_groups(devices: Sequence[CandidateDevice], fitting: Sequence[int], count: int) -> tuple[int, ...]:
     """Devices of the smallest group that has enough; else of the largest groups, so that few are needed.
 
     A device without a group is a group of its own.

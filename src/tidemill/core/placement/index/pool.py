@@ -14,14 +14,14 @@ from uuid import UUID
 import numpy as np
 
 from tidemill.core.clock import Instant
-from tidemill.core.placement.candidate import Candidate, Market
-from tidemill.core.placement.demand import Request
+from tidemill.core.placement.candidate import Candidate, MedianPrices
+from tidemill.core.placement.demand import Demand
 from tidemill.core.placement.index.columns import Columns
 from tidemill.core.placement.index.fits import FitIndex
 from tidemill.core.placement.index.node import PoolNode
 from tidemill.core.placement.index.ranking import UNSURE, Ranking
 from tidemill.core.placement.policies import Floats, Policy, RankPolicy, Slots
-from tidemill.core.placement.why_not import WhyNot, objections
+from tidemill.core.placement.why_not import PlacementObjection, objections
 
 LOCALITY_WEIGHT = 0.1
 """What holding all inputs is worth in a rank policy, whose scores are between 0 and 1."""
@@ -45,21 +45,21 @@ _new_tuple = tuple.__new__
 """Without the detour through the keywords of a named tuple."""
 
 
-class Placed(NamedTuple):
+class Reservation(NamedTuple):
     """A request on its node. `node` is the pool's own; a release is recognised by it."""
 
     node_id: UUID
     devices: tuple[int, ...]
-    request: Request
+    request: Demand
     node: PoolNode
 
 
 @dataclass(frozen=True)
-class Explanation:
+class PolicyAssessment:
     """What a policy says of one node: the objections, or the terms of its score. Of a fit policy they are costs."""
 
     node_id: UUID
-    objections: tuple[WhyNot, ...]
+    objections: tuple[PlacementObjection, ...]
     terms: Mapping[str, float]
 
     @property
@@ -67,11 +67,11 @@ class Explanation:
         return sum(self.terms.values())
 
 
-class Pool:
+class CandidatePool:
     """Candidates and what is free of them."""
 
     def __init__(
-        self, policies: Mapping[str, Policy], market: Market, newcomers_share: float = NEWCOMERS_SHARE
+        self, policies: Mapping[str, Policy], market: MedianPrices, newcomers_share: float = NEWCOMERS_SHARE
     ) -> None:
         self._market, self._newcomers_share = market, newcomers_share
         self._rank_policies = {name: one for name, one in policies.items() if isinstance(one, RankPolicy)}
@@ -138,7 +138,7 @@ class Pool:
             for digest, node_ids in holders.items()
         }
 
-    def place(self, request: Request, now: Instant, draw: float = 1.0) -> Placed | None:
+    def place(self, request: Demand, now: Instant, draw: float = 1.0) -> Reservation | None:
         """Take what one part of the request needs, on the best node. `draw`, from 0 to 1, says whether this placement
         is one of those kept for newcomers; when none of them can take it, anybody may."""
         if draw < self._newcomers_share and (found := self._best(request, now, newcomers=True)):
@@ -153,12 +153,12 @@ class Pool:
         found = self._best(request, now, newcomers=False)
         return None if found is None else self._take(found[0], request, found[1])
 
-    def place_exactly(self, request: Request, now: Instant) -> Placed | None:
+    def place_exactly(self, request: Demand, now: Instant) -> Reservation | None:
         """As `place` without newcomers, by holding the request against every node."""
         found = self._exactly(request, now, newcomers=False)
         return None if found is None else self._take(found[0], request, found[1])
 
-    def release(self, placed: Placed) -> bool:
+    def release(self, placed: Reservation) -> bool:
         """Give back what a placement took. False when its node has gone or come anew: then that says what is free."""
         _, devices, request, node = placed
         if node.home is not self._home:  # it has gone, or is of a pool that was before this one
@@ -171,16 +171,16 @@ class Pool:
             change(node)
         return True
 
-    def why_nowhere(self, request: Request, now: Instant) -> Counter[WhyNot]:
+    def why_nowhere(self, request: Demand, now: Instant) -> Counter[PlacementObjection]:
         """How many nodes there is each objection to."""
         return Counter(why for node in self._by_id.values() for why in objections(node, request, now))
 
-    def against(self, request: Request, now: Instant) -> Iterator[tuple[UUID, tuple[WhyNot, ...]]]:
+    def against(self, request: Demand, now: Instant) -> Iterator[tuple[UUID, tuple[PlacementObjection, ...]]]:
         """Each node, and every objection to it."""
         for node in self._by_id.values():
             yield node.node_id, tuple(objections(node, request, now))
 
-    def ranked(self, request: Request, now: Instant, most: int) -> Iterator[UUID]:
+    def ranked(self, request: Demand, now: Instant, most: int) -> Iterator[UUID]:
         """The nodes that could have a request, in the order in which it would go to them. Nothing is taken."""
         rest = request
         for _ in range(most):
@@ -195,15 +195,15 @@ class Pool:
         """Whether the terms of a policy are costs, so that the lowest sum wins."""
         return policy in self._fit_policies
 
-    def explain(self, request: Request, now: Instant, node_id: UUID) -> Explanation | None:
+    def explain(self, request: Demand, now: Instant, node_id: UUID) -> PolicyAssessment | None:
         """What the request's policy says of a node; None if there is no such node."""
         node = self._by_id.get(node_id)
         if node is None:
             return None
         against = tuple(objections(node, request, now))
-        return Explanation(node_id, against, {} if against else self._terms(node, request))
+        return PolicyAssessment(node_id, against, {} if against else self._terms(node, request))
 
-    def _best(self, request: Request, now: Instant, *, newcomers: bool) -> tuple[PoolNode, int] | None:
+    def _best(self, request: Demand, now: Instant, *, newcomers: bool) -> tuple[PoolNode, int] | None:
         if request.policy in self._rank_policies:
             local = list(self._local(request, LOCALITY_WEIGHT)) if request.inputs else ()
             node = self._ranking(request.policy).best(request, now, newcomers, local)
@@ -213,7 +213,7 @@ class Pool:
                 return node, -1
         return self._exactly(request, now, newcomers=newcomers)
 
-    def _exactly(self, request: Request, now: Instant, *, newcomers: bool) -> tuple[PoolNode, int] | None:
+    def _exactly(self, request: Demand, now: Instant, *, newcomers: bool) -> tuple[PoolNode, int] | None:
         ranking = self._ranking(request.policy) if request.policy in self._rank_policies else None
         fits = self._fit(request.policy) if ranking is None else None
         self._flush()
@@ -227,7 +227,7 @@ class Pool:
         found = fits.best(request, mask, self._bonus(request, LOCALITY_MILLI))
         return None if found is None else (self._node(found[0]), found[1])
 
-    def _highest(self, ranking: Ranking, slots: Slots, request: Request) -> tuple[PoolNode, int] | None:
+    def _highest(self, ranking: Ranking, slots: Slots, request: Demand) -> tuple[PoolNode, int] | None:
         """The highest rank, and among equals the one that was changed longest ago."""
         if not len(slots):
             return None
@@ -237,14 +237,14 @@ class Pool:
         slots = slots[ranks == ranks.max()]
         return self._node(int(slots[np.argmin(self._columns.version[slots])])), -1
 
-    def _take(self, node: PoolNode, request: Request, device: int = -1) -> Placed:
+    def _take(self, node: PoolNode, request: Demand, device: int = -1) -> Reservation:
         devices = node.take(request, device)
         self._version = node.version = self._version + 1
         if not node.is_noted:
             self._stale(node)
         for change in self._changes:
             change(node)
-        return _new_tuple(Placed, (node.node_id, devices, request, node))
+        return _new_tuple(Reservation, (node.node_id, devices, request, node))
 
     def _stale(self, node: PoolNode) -> None:
         if not node.is_noted:
@@ -279,7 +279,7 @@ class Pool:
             self._fits[name] = FitIndex(self._fit_policies[name], self._columns)
         return self._fits[name]
 
-    def _terms(self, node: PoolNode, request: Request) -> dict[str, float]:
+    def _terms(self, node: PoolNode, request: Demand) -> dict[str, float]:
         policy = self._rank_policies.get(request.policy)
         if policy is None:
             fits = self._fit(request.policy)
@@ -288,11 +288,11 @@ class Pool:
         terms = {**policy.terms(node.candidate, self._market), "load": -policy.load_weight * node.load}
         return terms | self._locality(node, request, LOCALITY_WEIGHT)
 
-    def _locality(self, node: PoolNode, request: Request, weight: float) -> dict[str, float]:
+    def _locality(self, node: PoolNode, request: Demand, weight: float) -> dict[str, float]:
         bonus = next((bonus for one, bonus in self._local(request, weight) if one is node), None)
         return {} if bonus is None else {"locality": bonus}
 
-    def _local(self, request: Request, weight: float) -> Iterator[tuple[PoolNode, float]]:
+    def _local(self, request: Demand, weight: float) -> Iterator[tuple[PoolNode, float]]:
         """The nodes that hold some of a request's inputs, and what that is worth: by the share of the bytes."""
         total = max(1, request.input_bytes)
         held: Counter[int] = Counter()
@@ -302,7 +302,7 @@ class Pool:
         for slot, size_bytes in held.items():
             yield self._node(slot), weight * (size_bytes / total)
 
-    def _bonus(self, request: Request, weight: float) -> Floats | None:
+    def _bonus(self, request: Demand, weight: float) -> Floats | None:
         if not request.inputs:
             return None
         bonus = np.zeros(self._columns.capacity)

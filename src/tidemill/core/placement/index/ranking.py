@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemill.core.clock import Instant
-from tidemill.core.placement.candidate import Market
-from tidemill.core.placement.demand import WHOLE_MILLI, Request
-from tidemill.core.placement.index.lanes import WIDE, Bucket, Lane, LanesOfModel, Room, Standing
+from tidemill.core.placement.candidate import MedianPrices
+from tidemill.core.placement.demand import WHOLE_MILLI, Demand
+from tidemill.core.placement.index.lanes import WIDE, DeviceModelLanes, Lane, LaneBucket, LaneMembership, LaneRoom
 from tidemill.core.placement.index.node import PoolNode
 from tidemill.core.placement.policies import RankPolicy
 from tidemill.core.placement.why_not import suits, suits_besides
@@ -45,19 +45,19 @@ Needed = tuple[bool, int, int]
 """Whether it is kept for newcomers; and of the processor and of memory so much."""
 
 
-class Unsure(Enum):
+class RankingDoubt(Enum):
     """The front of the lanes holds too many nodes that do not suit, or the lanes are too many."""
 
     UNSURE = "unsure"
 
 
-UNSURE: Final = Unsure.UNSURE
+UNSURE: Final = RankingDoubt.UNSURE
 
 
 class Ranking:
     """The ranks of all nodes under one policy. `nodes` is the pool's own list."""
 
-    def __init__(self, policy: RankPolicy, nodes: Nodes, market: Market) -> None:
+    def __init__(self, policy: RankPolicy, nodes: Nodes, market: MedianPrices) -> None:
         self._policy, self._nodes, self._market = policy, nodes, market
         self._weight, self._steps = policy.load_weight, policy.steps
         assert 0 < self._steps <= STEPS_MAX
@@ -68,9 +68,9 @@ class Ranking:
         self._numbers = list(range(self._rank_max + 1))
         """So that equal ranks are one object: a hundred thousand would not stay in the cache."""
         self.column: NDArray[np.int16] = np.zeros(len(nodes), np.int16)
-        self._models: dict[str, LanesOfModel] = {}
-        nowhere = Standing()
-        self._standing: list[Standing] = [nowhere] * len(nodes)
+        self._models: dict[str, DeviceModelLanes] = {}
+        nowhere = LaneMembership()
+        self._standing: list[LaneMembership] = [nowhere] * len(nodes)
         """Where the node of each slot stands."""
         self._sweep_after = _SLACK
         """When a version is above this, so much has been entered that what is stale is let go."""
@@ -96,7 +96,7 @@ class Ranking:
         self._came[node.slot] = self._numbers[self._rank(node, node.came_load)]
         lanes = self._models.get(node.model)
         if lanes is None:
-            lanes = self._models[node.model] = LanesOfModel()
+            lanes = self._models[node.model] = DeviceModelLanes()
             for fronts in (self._fronts, self._newcomers_fronts, self._narrow):
                 fronts.clear()
         standing = lanes.newcomer if node.newcomer else lanes.everybody
@@ -128,7 +128,7 @@ class Ranking:
         lanes = [lane for one in self._models.values() for lane in one.newcomer]
         self._sweep_after = version + _SLACK + 2 * sum(lane.sweep() for lane in lanes)
 
-    def best(self, request: Request, now: Instant, newcomers: bool, local: Local) -> PoolNode | Unsure | None:
+    def best(self, request: Demand, now: Instant, newcomers: bool, local: Local) -> PoolNode | RankingDoubt | None:
         """The node that gets the request. `local` are nodes with what holding its inputs is worth to each."""
         fronts = (self._newcomers_fronts if newcomers else self._fronts).get(request.lanes)
         if self._narrow and (narrow := self._narrow.get(request.lanes)):
@@ -168,7 +168,7 @@ class Ranking:
                 ranks ^= 1 << rank
         return best
 
-    def _lanes_for(self, request: Request, newcomers: bool) -> list[Lane] | None:
+    def _lanes_for(self, request: Demand, newcomers: bool) -> list[Lane] | None:
         """The lanes in which a node for this request may stand; None when they are too many, or there are none."""
         names = self._names(request)
         if len(names) > MODELS_MAX or request.milli < WHOLE_MILLI:
@@ -179,7 +179,7 @@ class Ranking:
         fronts[request.lanes] = [self._lane(name, request.devices, WIDE, newcomers=newcomers) for name in names]
         return fronts[request.lanes]
 
-    def _narrowed(self, request: Request, newcomers: bool, bucket: Bucket) -> bool:
+    def _narrowed(self, request: Demand, newcomers: bool, bucket: LaneBucket) -> bool:
         """Where most in front lack processor or memory, such requests look from now on only at nodes that have it.
         False when they do already, or that is not what is wrong."""
         if not _lack_room(bucket, request):
@@ -196,12 +196,12 @@ class Ranking:
         narrow[needed] = [self._lane(name, request.devices, room, newcomers=newcomers) for name in self._names(request)]
         return True
 
-    def _names(self, request: Request) -> list[str]:
+    def _names(self, request: Demand) -> list[str]:
         """The models whose lanes count. Nodes that mix models stand in those of no model."""
         models, _ = request.lanes
         return [name for name in (*models, "") if name in self._models] if models else list(self._models)
 
-    def _lane(self, model: str, devices: int, room: Room, *, newcomers: bool) -> Lane:
+    def _lane(self, model: str, devices: int, room: LaneRoom, *, newcomers: bool) -> Lane:
         """As it is known, or opened. When there are too many narrow ones, another that has all nodes for it."""
         lanes = self._models[model]
         known = lanes.lane(devices, room, newcomers=newcomers)
@@ -218,7 +218,7 @@ class Ranking:
         return lane
 
 
-def _lack_room(bucket: Bucket, request: Request) -> bool:
+def _lack_room(bucket: LaneBucket, request: Demand) -> bool:
     """Whether most of those in front have too little of processor or memory, and not some other fault."""
     front = [node for node, version in islice(bucket, SKIPPED_MAX) if node.version == version]
     lacking = [node.cpu_milli < request.cpu_milli or node.memory_mib < request.memory_mib for node in front]
@@ -226,7 +226,7 @@ def _lack_room(bucket: Bucket, request: Request) -> bool:
 
 
 def _behind(
-    bucket: Bucket, request: Request, now: Instant, best: PoolNode | None, patience: int
+    bucket: LaneBucket, request: Demand, now: Instant, best: PoolNode | None, patience: int
 ) -> tuple[PoolNode | None, int]:
     """The first that suits behind the front of a bucket, if it comes before the best so far, and what is left of the
     patience with those that do not."""
@@ -241,7 +241,7 @@ def _behind(
 
 def _of_local(
     rank_of: Callable[[PoolNode, float], int],
-    request: Request,
+    request: Demand,
     now: Instant,
     local: Local,
     *,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from tidemill.core.placement.candidate import Candidate, Market
-from tidemill.core.placement.demand import Request
+from tidemill.core.placement.candidate import Candidate, MedianPrices
+from tidemill.core.placement.demand import Demand
 
 if TYPE_CHECKING:
     from tidemill.core.placement.index.columns import Columns
@@ -38,12 +38,12 @@ class RankPolicy(Protocol):
         """Into so many steps a unit of score is divided. Who differs by less is equal, and equals take turns."""
         ...
 
-    def terms(self, candidate: Candidate, market: Market) -> Mapping[str, float]:
+    def terms(self, candidate: Candidate, market: MedianPrices) -> Mapping[str, float]:
         """What speaks for a node, each term under its name. Must not depend on what is free of it."""
         ...
 
 
-class Fitting(Protocol):
+class FitScorer(Protocol):
     """A fit policy at work on the columns of one pool."""
 
     @property
@@ -60,7 +60,7 @@ class Fitting(Protocol):
         """These nodes have changed, come or gone."""
         ...
 
-    def costs(self, request: Request, slots: Slots) -> tuple[Floats, Slots]:
+    def costs(self, request: Demand, slots: Slots) -> tuple[Floats, Slots]:
         """For each of these nodes, which all have room: its terms in a row, and the device for a part of one.
 
         The device is -1 where the node itself is to choose."""
@@ -75,7 +75,7 @@ class Fitting(Protocol):
 class FitPolicy(Protocol):
     """What a placement costs depends on the request and on everything that is left."""
 
-    def begin(self, columns: "Columns") -> Fitting: ...
+    def begin(self, columns: "Columns") -> FitScorer: ...
 
 
 Policy = RankPolicy | FitPolicy

@@ -6,7 +6,7 @@ Latency, idleness, capability and cost are each scaled to 0–1 and weighed by s
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tidemill.core.placement.candidate import Candidate, Market
+from tidemill.core.placement.candidate import Candidate, MedianPrices
 from tidemill.core.settings.tree import Settings
 
 HALF_LATENCY_MS = 50
@@ -17,14 +17,14 @@ RATIO_LOW, RATIO_HIGH = 0.5, 2.0
 
 
 @dataclass(frozen=True)
-class Fast:
+class FastPolicy:
     latency_weight: float = 0.4
     load_weight: float = 0.3
     capability_weight: float = 0.2
     cost_weight: float = 0.1
     steps: int = 1000
 
-    def terms(self, candidate: Candidate, market: Market) -> Mapping[str, float]:
+    def terms(self, candidate: Candidate, market: MedianPrices) -> Mapping[str, float]:
         cheapness = (market.median_over(candidate, RATIO_LOW, RATIO_HIGH) - RATIO_LOW) / (RATIO_HIGH - RATIO_LOW)
         return {
             "latency": self.latency_weight * HALF_LATENCY_MS / (HALF_LATENCY_MS + candidate.latency_ms),
@@ -34,6 +34,6 @@ class Fast:
         }
 
 
-def from_settings(settings: Settings) -> Fast:
+def from_settings(settings: Settings) -> FastPolicy:
     weights = settings.fast_policy
-    return Fast(weights.latency_weight, weights.load_weight, weights.capability_weight, weights.cost_weight)
+    return FastPolicy(weights.latency_weight, weights.load_weight, weights.capability_weight, weights.cost_weight)

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tidemill.core.placement.demand import WHOLE_MILLI, Request
+from tidemill.core.placement.demand import WHOLE_MILLI, Demand
 from tidemill.core.placement.index.columns import Columns
 from tidemill.core.placement.policies import Floats, Numbers, Slots
-from tidemill.core.placement.workload import UNKNOWN, Demand, FillTable, fill_table
+from tidemill.core.placement.workload import UNKNOWN, FillTable, Workload, fill_table
 from tidemill.core.settings.tree import Settings
 
 GROUPS_MAX = 24
@@ -35,20 +35,20 @@ Group = tuple[frozenset[str], int]
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedPolicy:
     """The policy for a certain demand. A demand without devices tells nothing, and is as good as an unknown one."""
 
-    demand: Demand = UNKNOWN
+    demand: Workload = UNKNOWN
 
-    def knowing(self, demand: Demand) -> "Packed":
+    def knowing(self, demand: Workload) -> "PackedPolicy":
         """The same, for what was asked for lately."""
         return replace(self, demand=demand if demand.of_devices else UNKNOWN)
 
-    def begin(self, columns: Columns) -> "PackedFitting":
-        return PackedFitting(columns, fill_table(self.demand), _groups(self.demand))
+    def begin(self, columns: Columns) -> "PackedScorer":
+        return PackedScorer(columns, fill_table(self.demand), _groups(self.demand))
 
 
-class PackedFitting:
+class PackedScorer:
     lasting = True
 
     def __init__(self, columns: Columns, table: FillTable, groups: dict[Group, float]) -> None:
@@ -75,7 +75,7 @@ class PackedFitting:
         self._usable_sums += (usable - self._usable[slots]).sum(0)
         self._usable[slots] = usable
 
-    def costs(self, request: Request, slots: Slots) -> tuple[Floats, Slots]:
+    def costs(self, request: Demand, slots: Slots) -> tuple[Floats, Slots]:
         columns = self._columns
         cpu, memory = columns.cpu[slots] - request.cpu_milli, columns.memory[slots] - request.memory_mib
         free = columns.free[slots]
@@ -106,7 +106,7 @@ class PackedFitting:
         worth: Floats = self._table.expected(free, cpu[:, None] * parts, memory[:, None] * parts).sum(1)
         return worth
 
-    def _uses(self, request: Request, slots: Slots, devices: Slots) -> Floats:
+    def _uses(self, request: Demand, slots: Slots, devices: Slots) -> Floats:
         """What the request takes away from each group, in milli."""
         if not request.devices or not self._groups:
             return np.zeros((len(slots), len(self._groups)))
@@ -134,11 +134,11 @@ class PackedFitting:
         return np.where(self._sizes > 1, several, sums[:, None]).astype(float)
 
 
-def from_settings(_: Settings) -> Packed:
-    return Packed()
+def from_settings(_: Settings) -> PackedPolicy:
+    return PackedPolicy()
 
 
-def _groups(demand: Demand) -> dict[Group, float]:
+def _groups(demand: Workload) -> dict[Group, float]:
     """The groups that cannot go everywhere, and the share of all that is asked for which is theirs."""
     asked: Counter[Group] = Counter()
     for one in demand.of_devices:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tidemill.core.placement.candidate import Candidate, Market
+from tidemill.core.placement.candidate import Candidate, MedianPrices
 from tidemill.core.settings.tree import Settings
 from tidemill.core.trust.stake import StakeRules
 
@@ -14,17 +14,17 @@ LOAD_WEIGHT = 0.1
 
 
 @dataclass(frozen=True)
-class Trusted:
+class TrustedPolicy:
     """`stake_scale_uc` is the stake at which half of its weight is reached."""
 
     stake_scale_uc: float
     load_weight: float = LOAD_WEIGHT
     steps: int = 8000
 
-    def terms(self, candidate: Candidate, market: Market) -> Mapping[str, float]:
+    def terms(self, candidate: Candidate, market: MedianPrices) -> Mapping[str, float]:
         stake = candidate.stake_uc / (candidate.stake_uc + self.stake_scale_uc)
         return {"reputation": candidate.reputation / 1000, "stake": STAKE_WEIGHT * stake}
 
 
-def from_settings(_: Settings) -> Trusted:
-    return Trusted(float(StakeRules().large_uc))
+def from_settings(_: Settings) -> TrustedPolicy:
+    return TrustedPolicy(float(StakeRules().large_uc))

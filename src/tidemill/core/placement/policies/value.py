@@ -7,7 +7,7 @@ against it. A price is compared with the median of the same model, so that cheap
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tidemill.core.placement.candidate import NVLINK_MAX_PCT, Candidate, Market
+from tidemill.core.placement.candidate import NVLINK_MAX_PCT, Candidate, MedianPrices
 from tidemill.core.settings.tree import Settings
 
 LOAD_WEIGHT = 0.1
@@ -15,7 +15,7 @@ LINK_WEIGHT = 0.1
 
 
 @dataclass(frozen=True)
-class Value:
+class ValuePolicy:
     """The weights of the four terms that sum to 1, and where price ratios and latencies end."""
 
     reputation_weight: float = 0.4
@@ -28,7 +28,7 @@ class Value:
     load_weight: float = LOAD_WEIGHT
     steps: int = 1000
 
-    def terms(self, candidate: Candidate, market: Market) -> Mapping[str, float]:
+    def terms(self, candidate: Candidate, market: MedianPrices) -> Mapping[str, float]:
         low, high = self.price_ratio_low, self.price_ratio_high
         cheapness = (market.median_over(candidate, low, high) - low) / (high - low)
         return {
@@ -40,9 +40,9 @@ class Value:
         }
 
 
-def from_settings(settings: Settings) -> Value:
+def from_settings(settings: Settings) -> ValuePolicy:
     weights = settings.value_policy
-    return Value(
+    return ValuePolicy(
         weights.reputation_weight,
         weights.success_weight,
         weights.price_weight,

@@ -12,19 +12,19 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Unreadable:
+class UnreadableValue:
     """A value of the wrong type or form. Without a reason, saying what is accepted says enough."""
 
     reason: str = ""
 
 
 @dataclass(frozen=True)
-class Kind(Generic[T]):
+class SettingKind(Generic[T]):
     """One way of writing values."""
 
     name: str
     accepts: str  # ends the sentence "it must be …"
-    read: Callable[[object], T | Unreadable]
+    read: Callable[[object], T | UnreadableValue]
     show: Callable[[T], str]
     unit: str = ""  # the unit outside, in files and on pages
     suffix: str = ""  # the unit inside, which ends the field's name but is not part of the setting's name
@@ -34,14 +34,14 @@ class Kind(Generic[T]):
     mask: Callable[[T], str] | None = None  # set where a value may carry a secret: how to show it without
 
 
-def read_from_file(kind: Kind[T], raw: object) -> T | Unreadable:
+def read_from_file(kind: SettingKind[T], raw: object) -> T | UnreadableValue:
     """TOML has its own numbers and booleans: a text in their place is a mistake that we do not guess about."""
     if isinstance(raw, str) and not kind.spoken:
-        return Unreadable("that is a text in quotation marks")
+        return UnreadableValue("that is a text in quotation marks")
     return kind.read(raw)
 
 
-def shown(kind: Kind[T], value: T | None) -> str:
+def shown(kind: SettingKind[T], value: T | None) -> str:
     """A value as people may see it: secrets masked."""
     if value is None:
         return "not set"

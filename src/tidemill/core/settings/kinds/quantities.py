@@ -10,7 +10,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import TypeVar
 
-from tidemill.core.settings.kinds.kind import Kind, Unreadable
+from tidemill.core.settings.kinds.kind import SettingKind, UnreadableValue
 
 T = TypeVar("T")
 Units = Mapping[str, Decimal]
@@ -36,50 +36,52 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,25}")
 _SPOKEN = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?)\s*([A-Za-z%]*)")
 
 
-def _read_whole(raw: object) -> int | Unreadable:
+def _read_whole(raw: object) -> int | UnreadableValue:
     if isinstance(raw, str):
-        return int(raw) if _WHOLE.fullmatch(raw.strip()) else Unreadable()
-    return raw if isinstance(raw, int) and not isinstance(raw, bool) else Unreadable()
+        return int(raw) if _WHOLE.fullmatch(raw.strip()) else UnreadableValue()
+    return raw if isinstance(raw, int) and not isinstance(raw, bool) else UnreadableValue()
 
 
-def _decimal(raw: object, units: Units) -> Decimal | Unreadable:
+def _decimal(raw: object, units: Units) -> Decimal | UnreadableValue:
     """A number, or a text with one of the units, in the unit that has no name."""
     factor = Decimal(1)
     if isinstance(raw, str):
         match = _SPOKEN.fullmatch(raw.strip())
         if match is None or match[2].lower() not in units:
-            return Unreadable()
+            return UnreadableValue()
         raw, factor = Decimal(match[1]), units[match[2].lower()]
     if isinstance(raw, bool) or not isinstance(raw, int | float | Decimal):
-        return Unreadable()
+        return UnreadableValue()
     value = Decimal(repr(raw)) if isinstance(raw, float) else Decimal(raw)
     if not value.is_finite() or len(value.as_tuple().digits) > DIGITS_MOST or value.adjusted() > MAGNITUDE_MOST:
-        return Unreadable("that is not a number we can count with")
+        return UnreadableValue("that is not a number we can count with")
     return value * factor
 
 
-def _reader(units: Units, finish: Callable[[Decimal], T | Unreadable]) -> Callable[[object], T | Unreadable]:
-    def read(raw: object) -> T | Unreadable:
+def _reader(units: Units, finish: Callable[[Decimal], T | UnreadableValue]) -> Callable[[object], T | UnreadableValue]:
+    def read(raw: object) -> T | UnreadableValue:
         value = _decimal(raw, units)
-        return value if isinstance(value, Unreadable) else finish(value)
+        return value if isinstance(value, UnreadableValue) else finish(value)
 
     return read
 
 
-def _scaled(places: int) -> Callable[[Decimal], int | Unreadable]:
+def _scaled(places: int) -> Callable[[Decimal], int | UnreadableValue]:
     """Keep a decimal number as an integer of its last allowed place; never round what an operator wrote."""
 
-    def finish(value: Decimal) -> int | Unreadable:
+    def finish(value: Decimal) -> int | UnreadableValue:
         moved = value.scaleb(places)
         if moved != moved.to_integral_value():
-            return Unreadable(f"that has more than {places} decimal {'place' if places == 1 else 'places'}")
+            return UnreadableValue(f"that has more than {places} decimal {'place' if places == 1 else 'places'}")
         return int(moved)
 
     return finish
 
 
-def _whole(value: Decimal) -> int | Unreadable:
-    return int(value) if value == value.to_integral_value() else Unreadable("that is not a whole number of the unit")
+def _whole(value: Decimal) -> int | UnreadableValue:
+    return (
+        int(value) if value == value.to_integral_value() else UnreadableValue("that is not a whole number of the unit")
+    )
 
 
 def _plain(value: Decimal) -> str:
@@ -122,9 +124,11 @@ def _show_size(names: tuple[str, ...]) -> Callable[[int], str]:
     return show
 
 
-INTEGER: Kind[int] = Kind("whole number", "a whole number", _read_whole, str, spoken=False, low=0)
-NUMBER: Kind[float] = Kind("number", "a number", _reader(PLAIN, float), _show_number, spoken=False, low=0.0)
-DURATION: Kind[float] = Kind(
+INTEGER: SettingKind[int] = SettingKind("whole number", "a whole number", _read_whole, str, spoken=False, low=0)
+NUMBER: SettingKind[float] = SettingKind(
+    "number", "a number", _reader(PLAIN, float), _show_number, spoken=False, low=0.0
+)
+DURATION: SettingKind[float] = SettingKind(
     "duration",
     'seconds, or a text such as "30s", "5m", "24h" or "7d",',
     _reader(TIME, float),
@@ -132,7 +136,7 @@ DURATION: Kind[float] = Kind(
     unit="s",
     low=0.0,
 )
-SHARE: Kind[float] = Kind(
+SHARE: SettingKind[float] = SettingKind(
     "share",
     'a share such as 0.1 or "10%"',
     _reader(PERCENT, float),
@@ -141,7 +145,7 @@ SHARE: Kind[float] = Kind(
     low=0.0,
     high=1.0,
 )
-SHARE_PPM: Kind[int] = Kind(
+SHARE_PPM: SettingKind[int] = SettingKind(
     "exact share",
     'a share such as 0.1 or "10%", with up to six decimal places,',
     _reader(PERCENT, _scaled(6)),
@@ -151,7 +155,7 @@ SHARE_PPM: Kind[int] = Kind(
     low=0,
     high=ONE_PPM,
 )
-FACTOR_PPM: Kind[int] = Kind(
+FACTOR_PPM: SettingKind[int] = SettingKind(
     "exact factor",
     'a factor such as 1.2 or "120%", with up to six decimal places,',
     _reader(PERCENT, _scaled(6)),
@@ -160,7 +164,7 @@ FACTOR_PPM: Kind[int] = Kind(
     suffix="_ppm",
     low=0,
 )
-CREDITS: Kind[int] = Kind(
+CREDITS: SettingKind[int] = SettingKind(
     "credits",
     "an amount in credits, with up to six decimal places,",
     _reader(PLAIN, _scaled(6)),
@@ -169,7 +173,7 @@ CREDITS: Kind[int] = Kind(
     suffix="_uc",
     low=0,
 )
-POINTS: Kind[int] = Kind(
+POINTS: SettingKind[int] = SettingKind(
     "reputation",
     "a reputation as it is shown, with up to one decimal place,",
     _reader(PLAIN, _scaled(1)),
@@ -179,7 +183,7 @@ POINTS: Kind[int] = Kind(
     low=0,
     high=1000,
 )
-SIZE: Kind[int] = Kind(
+SIZE: SettingKind[int] = SettingKind(
     "size",
     'bytes, or a text such as "512MiB",',
     _reader(BYTES, _whole),
@@ -187,7 +191,7 @@ SIZE: Kind[int] = Kind(
     unit="bytes",
     low=0,
 )
-MEMORY: Kind[int] = Kind(
+MEMORY: SettingKind[int] = SettingKind(
     "memory",
     'mebibytes, or a text such as "24GiB",',
     _reader(MEBIBYTES, _whole),

@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit, url
 
 from tidemill.core.nodes.pool_urls import URLS_MAX, is_address, is_pool_url
 from tidemill.core.nodes.versions import is_version
-from tidemill.core.settings.kinds.kind import Kind, Unreadable
+from tidemill.core.settings.kinds.kind import SettingKind, UnreadableValue
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -26,113 +26,113 @@ _HOST_NAME = re.compile(
 _SWITCH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
-def choice(options: type[E]) -> Kind[E]:
+def choice(options: type[E]) -> SettingKind[E]:
     """One of an enumeration's values."""
 
-    def read(raw: object) -> E | Unreadable:
-        return next((option for option in options if option.value == raw), Unreadable())
+    def read(raw: object) -> E | UnreadableValue:
+        return next((option for option in options if option.value == raw), UnreadableValue())
 
-    return Kind("choice", "one of " + ", ".join(options), read, str)
+    return SettingKind("choice", "one of " + ", ".join(options), read, str)
 
 
-def _read_switch(raw: object) -> bool | Unreadable:
+def _read_switch(raw: object) -> bool | UnreadableValue:
     if isinstance(raw, str):
-        return _SWITCH.get(raw.strip().lower(), Unreadable())
-    return raw if isinstance(raw, bool) else Unreadable()
+        return _SWITCH.get(raw.strip().lower(), UnreadableValue())
+    return raw if isinstance(raw, bool) else UnreadableValue()
 
 
-def _read_text(raw: object) -> str | Unreadable:
+def _read_text(raw: object) -> str | UnreadableValue:
     if not isinstance(raw, str):
-        return Unreadable()
+        return UnreadableValue()
     if not raw.strip():
-        return Unreadable("that is empty")
-    return raw.strip() if raw.strip().isprintable() else Unreadable("that has characters that cannot be printed")
+        return UnreadableValue("that is empty")
+    return raw.strip() if raw.strip().isprintable() else UnreadableValue("that has characters that cannot be printed")
 
 
-def _read_path(raw: object) -> Path | Unreadable:
+def _read_path(raw: object) -> Path | UnreadableValue:
     text = _read_text(str(raw) if isinstance(raw, Path) else raw)
-    if isinstance(text, Unreadable):
+    if isinstance(text, UnreadableValue):
         return text
-    return Path(text) if text.startswith("/") else Unreadable('write the full path, beginning with "/"')
+    return Path(text) if text.startswith("/") else UnreadableValue('write the full path, beginning with "/"')
 
 
-def _read_host(raw: object) -> str | Unreadable:
+def _read_host(raw: object) -> str | UnreadableValue:
     text = _read_text(raw)
-    if isinstance(text, Unreadable) or is_address(text):
+    if isinstance(text, UnreadableValue) or is_address(text):
         return text
     # Four numbers that are no address are a slip of the pen, not a name.
     is_name = _HOST_NAME.fullmatch(text) and not text.rpartition(".")[2].isdigit()
-    return text if is_name else Unreadable()
+    return text if is_name else UnreadableValue()
 
 
-def _read_version(raw: object) -> str | Unreadable:
+def _read_version(raw: object) -> str | UnreadableValue:
     text = _read_text(raw)
-    return text if isinstance(text, Unreadable) or is_version(text) else Unreadable()
+    return text if isinstance(text, UnreadableValue) or is_version(text) else UnreadableValue()
 
 
-def _items(raw: object) -> tuple[str, ...] | Unreadable:
+def _items(raw: object) -> tuple[str, ...] | UnreadableValue:
     """The items of a list, which the environment writes with commas between them."""
     if isinstance(raw, str):
         raw = raw.split(",") if raw.strip() else ()
     if not isinstance(raw, list | tuple):
-        return Unreadable()
+        return UnreadableValue()
     return tuple(item.strip() if isinstance(item, str) else "" for item in raw)
 
 
-def _read_networks(raw: object) -> tuple[str, ...] | Unreadable:
+def _read_networks(raw: object) -> tuple[str, ...] | UnreadableValue:
     items = _items(raw)
-    if isinstance(items, Unreadable):
+    if isinstance(items, UnreadableValue):
         return items
     for item in items:
         try:
             network = ip_network(item)
         except ValueError:
-            return Unreadable(f"{item[:60]!r} is no address, or a network with bits set beyond its mask")
+            return UnreadableValue(f"{item[:60]!r} is no address, or a network with bits set beyond its mask")
         if network.prefixlen == 0:
-            return Unreadable(f"{item!r} is everyone")
+            return UnreadableValue(f"{item!r} is everyone")
     return items
 
 
-def _read_pool_urls(raw: object) -> tuple[str, ...] | Unreadable:
+def _read_pool_urls(raw: object) -> tuple[str, ...] | UnreadableValue:
     items = _items(raw)
-    if isinstance(items, Unreadable):
+    if isinstance(items, UnreadableValue):
         return items
     if len(items) > URLS_MAX:
-        return Unreadable(f"{URLS_MAX} addresses are the most")
+        return UnreadableValue(f"{URLS_MAX} addresses are the most")
     wrong = next((item for item in items if not is_pool_url(item)), None)
-    return items if wrong is None else Unreadable(f"{wrong[:60]!r} is none; http:// is only for this machine")
+    return items if wrong is None else UnreadableValue(f"{wrong[:60]!r} is none; http:// is only for this machine")
 
 
-def _split(raw: object) -> SplitResult | Unreadable:
+def _split(raw: object) -> SplitResult | UnreadableValue:
     text = _read_text(raw)
-    if isinstance(text, Unreadable):
+    if isinstance(text, UnreadableValue):
         return text
     try:
         parts = urlsplit(text)
     except ValueError:
-        return Unreadable("that is no URL")
+        return UnreadableValue("that is no URL")
     # An "@" here is most often the end of a password with a bare "/", "?" or "#" in it: half of it would be shown.
     if "@" in parts.path + parts.query + parts.fragment:
-        return Unreadable('special characters of a password are written percent-encoded, for example "/" as "%2F"')
+        return UnreadableValue('special characters of a password are written percent-encoded, for example "/" as "%2F"')
     return parts
 
 
-def _read_database_url(raw: object) -> str | Unreadable:
+def _read_database_url(raw: object) -> str | UnreadableValue:
     parts = _split(raw)
-    if isinstance(parts, Unreadable):
+    if isinstance(parts, UnreadableValue):
         return parts
     if parts.scheme != "postgresql":
-        return Unreadable("it does not begin with postgresql://")
+        return UnreadableValue("it does not begin with postgresql://")
     has_user = parts.username or dict(parse_qsl(parts.query)).get("user")
-    return str(raw).strip() if has_user else Unreadable("it names no user")
+    return str(raw).strip() if has_user else UnreadableValue("it names no user")
 
 
-def _read_web_url(raw: object) -> str | Unreadable:
+def _read_web_url(raw: object) -> str | UnreadableValue:
     parts = _split(raw)
-    if isinstance(parts, Unreadable):
+    if isinstance(parts, UnreadableValue):
         return parts
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        return Unreadable("it does not begin with http:// or https:// and a host")
+        return UnreadableValue("it does not begin with http:// or https:// and a host")
     return str(raw).strip()
 
 
@@ -161,28 +161,32 @@ def _same(value: str) -> str:
 
 _join: Callable[[tuple[str, ...]], str] = ",".join
 
-SWITCH: Kind[bool] = Kind("yes or no", "true or false", _read_switch, lambda value: str(value).lower(), spoken=False)
-TEXT: Kind[str] = Kind("text", "a text", _read_text, _same)
-PATH: Kind[Path] = Kind("path", "a full path", _read_path, str)
-HOST: Kind[str] = Kind("host", "an IP address or a host name", _read_host, _same)
-VERSION: Kind[str] = Kind("version", "a version such as 0.1 or 1.2.3", _read_version, _same)
-NETWORKS: Kind[tuple[str, ...]] = Kind(
+SWITCH: SettingKind[bool] = SettingKind(
+    "yes or no", "true or false", _read_switch, lambda value: str(value).lower(), spoken=False
+)
+TEXT: SettingKind[str] = SettingKind("text", "a text", _read_text, _same)
+PATH: SettingKind[Path] = SettingKind("path", "a full path", _read_path, str)
+HOST: SettingKind[str] = SettingKind("host", "an IP address or a host name", _read_host, _same)
+VERSION: SettingKind[str] = SettingKind("version", "a version such as 0.1 or 1.2.3", _read_version, _same)
+NETWORKS: SettingKind[tuple[str, ...]] = SettingKind(
     "networks",
     "a list of IP addresses or networks such as 10.0.0.0/8 (in the environment, with commas between them)",
     _read_networks,
     _join,
 )
-POOL_URLS: Kind[tuple[str, ...]] = Kind(
+POOL_URLS: SettingKind[tuple[str, ...]] = SettingKind(
     "URLs",
     "a list of URLs such as https://pool.example.com (in the environment, with commas between them)",
     _read_pool_urls,
     _join,
 )
-DATABASE_URL: Kind[str] = Kind(
+DATABASE_URL: SettingKind[str] = SettingKind(
     "database URL",
     "a URL such as postgresql://user:password@host/database",
     _read_database_url,
     _same,
     mask=_mask_database_url,
 )
-WEB_URL: Kind[str] = Kind("URL", "a URL such as https://host/path", _read_web_url, _same, mask=_mask_web_url)
+WEB_URL: SettingKind[str] = SettingKind(
+    "URL", "a URL such as https://host/path", _read_web_url, _same, mask=_mask_web_url
+)

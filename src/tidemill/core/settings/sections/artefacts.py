@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidemill.core.settings.definition import Scope, optional, setting
-from tidemill.core.settings.kinds.kind import Kind, Unreadable
+from tidemill.core.settings.definition import SettingScope, optional, setting
+from tidemill.core.settings.kinds.kind import SettingKind, UnreadableValue
 from tidemill.core.settings.kinds.quantities import DURATION, INTEGER, SIZE
 from tidemill.core.settings.kinds.texts import PATH, SWITCH, TEXT, WEB_URL
 from tidemill.core.settings.sections.mail import SECRET
@@ -14,17 +14,17 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
 _PREFIX = re.compile(r"([A-Za-z0-9._-]+/)*", re.ASCII)
 
 
-def _read_bucket(raw: object) -> str | Unreadable:
-    return raw if isinstance(raw, str) and _BUCKET.fullmatch(raw) else Unreadable()
+def _read_bucket(raw: object) -> str | UnreadableValue:
+    return raw if isinstance(raw, str) and _BUCKET.fullmatch(raw) else UnreadableValue()
 
 
-def _read_prefix(raw: object) -> str | Unreadable:
+def _read_prefix(raw: object) -> str | UnreadableValue:
     fits = isinstance(raw, str) and len(raw) <= 200 and _PREFIX.fullmatch(raw)
-    return raw if isinstance(raw, str) and fits and ".." not in raw else Unreadable()
+    return raw if isinstance(raw, str) and fits and ".." not in raw else UnreadableValue()
 
 
-BUCKET: Kind[str] = Kind("bucket", "a bucket's name such as artefacts", _read_bucket, lambda value: value)
-PREFIX: Kind[str] = Kind(
+BUCKET: SettingKind[str] = SettingKind("bucket", "a bucket's name such as artefacts", _read_bucket, lambda value: value)
+PREFIX: SettingKind[str] = SettingKind(
     "prefix", "plain names, each with a slash behind it, such as pool/", _read_prefix, lambda value: value
 )
 
@@ -35,37 +35,46 @@ class ArtefactsSettings:
 
     place: Path | None = optional(
         PATH,
-        scope=Scope.PROCESS,
+        scope=SettingScope.PROCESS,
         meaning="The directory of the artefacts; not set uses `artefacts` in the home.",
     )
     s3_endpoint: str | None = optional(
         WEB_URL,
-        scope=Scope.PROCESS,
+        scope=SettingScope.PROCESS,
         meaning="The S3-compatible server that keeps the artefacts; not set keeps them in `artefacts.place`.",
     )
     s3_bucket: str | None = optional(
-        BUCKET, scope=Scope.PROCESS, meaning="The bucket there, which must exist; needed with `artefacts.s3_endpoint`."
+        BUCKET,
+        scope=SettingScope.PROCESS,
+        meaning="The bucket there, which must exist; needed with `artefacts.s3_endpoint`.",
     )
     s3_prefix: str = setting(
-        PREFIX, "", scope=Scope.PROCESS, meaning="What every key in the bucket begins with, if others use it, too."
+        PREFIX,
+        "",
+        scope=SettingScope.PROCESS,
+        meaning="What every key in the bucket begins with, if others use it, too.",
     )
-    s3_region: str = setting(TEXT, "us-east-1", scope=Scope.PROCESS, meaning="The region that requests are signed for.")
+    s3_region: str = setting(
+        TEXT, "us-east-1", scope=SettingScope.PROCESS, meaning="The region that requests are signed for."
+    )
     s3_access_key: str | None = optional(
-        TEXT, scope=Scope.PROCESS, meaning="The name of the key to the bucket; needed with `artefacts.s3_endpoint`."
+        TEXT,
+        scope=SettingScope.PROCESS,
+        meaning="The name of the key to the bucket; needed with `artefacts.s3_endpoint`.",
     )
     s3_secret_key: str | None = optional(
-        SECRET, scope=Scope.PROCESS, meaning="The key itself; it signs requests and is never sent."
+        SECRET, scope=SettingScope.PROCESS, meaning="The key itself; it signs requests and is never sent."
     )
     s3_plain_allowed: bool = setting(
         SWITCH,
         False,
-        scope=Scope.PROCESS,
+        scope=SettingScope.PROCESS,
         meaning="Whether artefacts may leave this machine without TLS, in a network of your own.",
     )
     keep_free_bytes: int = setting(
         SIZE,
         "1GiB",
-        scope=Scope.PROCESS,
+        scope=SettingScope.PROCESS,
         meaning="The space that uploads leave free on the disk: the pool's database may need it.",
     )
     threads: int = setting(
@@ -74,7 +83,7 @@ class ArtefactsSettings:
         unit="threads",
         low=1,
         high=64,
-        scope=Scope.PROCESS,
+        scope=SettingScope.PROCESS,
         meaning="How many threads read, write and hash artefacts.",
     )
     size_max_bytes: int = setting(SIZE, "50GiB", low="1MiB", meaning="The largest artefact.")

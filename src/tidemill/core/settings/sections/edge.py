@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tidemill.core.accounts.sessions import Binding
 from tidemill.core.limits import COUNT_MAX
-from tidemill.core.settings.definition import Scope, optional, setting
+from tidemill.core.settings.definition import SettingScope, optional, setting
 from tidemill.core.settings.kinds.quantities import DURATION, INTEGER, SIZE
 from tidemill.core.settings.kinds.texts import NETWORKS, PATH, choice
 
@@ -43,7 +43,7 @@ class HttpSettings:
         "1MiB",
         low="1KiB",
         high="1GiB",
-        scope=Scope.POOL,
+        scope=SettingScope.POOL,
         meaning="The largest body of a request; uploads of artefacts have their own way.",
     )
     header_limit_bytes: int = setting(
@@ -70,17 +70,28 @@ class HttpSettings:
         DURATION, "20s", high="1h", meaning="How long a stopping process lets running requests finish."
     )
     page_limit_default: int = setting(
-        INTEGER, 50, unit="rows", low=1, scope=Scope.POOL, meaning="The rows of a list when a caller asks for none."
+        INTEGER,
+        50,
+        unit="rows",
+        low=1,
+        scope=SettingScope.POOL,
+        meaning="The rows of a list when a caller asks for none.",
     )
     page_limit_max: int = setting(
-        INTEGER, 500, unit="rows", low=1, high=10_000, scope=Scope.POOL, meaning="The most rows of a list at once."
+        INTEGER,
+        500,
+        unit="rows",
+        low=1,
+        high=10_000,
+        scope=SettingScope.POOL,
+        meaning="The most rows of a list at once.",
     )
     idempotency_keep_s: float = setting(
         DURATION,
         "7d",
         low="1h",
         high="366d",
-        scope=Scope.POOL,
+        scope=SettingScope.POOL,
         meaning="How long the answer to an `Idempotency-Key` is kept.",
     )
     event_heartbeat_s: float = setting(

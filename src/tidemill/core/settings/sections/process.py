@@ -6,7 +6,7 @@ They shape how a process works, never what it decides; those that processes must
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tidemill.core.settings.definition import Scope, optional, setting
+from tidemill.core.settings.definition import SettingScope, optional, setting
 from tidemill.core.settings.kinds.quantities import DURATION, INTEGER, SHARE
 from tidemill.core.settings.kinds.texts import SWITCH, TEXT, WEB_URL, choice
 
@@ -49,16 +49,16 @@ class DatabaseSettings:
     lock_timeout_s: float = setting(
         DURATION, "10s", low="10ms", high="1h", meaning="A statement that waits longer for a lock is ended."
     )
-    backups_enabled: bool = setting(SWITCH, True, scope=Scope.POOL, meaning="Whether backups are made.")
+    backups_enabled: bool = setting(SWITCH, True, scope=SettingScope.POOL, meaning="Whether backups are made.")
     backup_every_s: float = setting(
-        DURATION, "24h", low="1m", high="30d", scope=Scope.POOL, meaning="How often a backup is made."
+        DURATION, "24h", low="1m", high="30d", scope=SettingScope.POOL, meaning="How often a backup is made."
     )
     backup_keep_daily: int = setting(
         INTEGER,
         7,
         unit="backups",
         high=366,
-        scope=Scope.POOL,
+        scope=SettingScope.POOL,
         meaning="The backups kept, one of each of the last days.",
     )
     backup_keep_weekly: int = setting(
@@ -66,7 +66,7 @@ class DatabaseSettings:
         4,
         unit="backups",
         high=520,
-        scope=Scope.POOL,
+        scope=SettingScope.POOL,
         meaning="The backups kept, one of each of the last weeks.",
     )
     partitions_ahead_days: int = setting(
@@ -75,7 +75,7 @@ class DatabaseSettings:
         unit="days",
         low=7,
         high=3660,
-        scope=Scope.POOL,
+        scope=SettingScope.POOL,
         meaning="How far ahead the partitions of growing tables exist.",
     )
     server_user: str = setting(
@@ -113,7 +113,12 @@ class LoopsSettings:
     )
     batch_max: int = setting(INTEGER, 1000, unit="rows", low=1, high=100_000, meaning="The most rows of one tick.")
     lease_s: float = setting(
-        DURATION, "30s", low="1s", high="1h", scope=Scope.POOL, meaning="How long a loop may hold the work it took."
+        DURATION,
+        "30s",
+        low="1s",
+        high="1h",
+        scope=SettingScope.POOL,
+        meaning="How long a loop may hold the work it took.",
     )
     backoff_first_s: float = setting(
         DURATION, "500ms", low="10ms", high="1h", meaning="The wait after a loop's first failure."
@@ -122,18 +127,28 @@ class LoopsSettings:
         DURATION, "30s", low="10ms", high="24h", meaning="The longest wait after failures in a row."
     )
     process_heartbeat_s: float = setting(
-        DURATION, "5s", low="100ms", high="10m", scope=Scope.POOL, meaning="How often a process says that it is there."
+        DURATION,
+        "5s",
+        low="100ms",
+        high="10m",
+        scope=SettingScope.POOL,
+        meaning="How often a process says that it is there.",
     )
     process_lost_s: float = setting(
         DURATION,
         "30s",
         low="1s",
         high="1h",
-        scope=Scope.POOL,
+        scope=SettingScope.POOL,
         meaning="A process silent for longer is counted as lost.",
     )
     process_keep_s: float = setting(
-        DURATION, "30d", low="1h", high="3650d", scope=Scope.POOL, meaning="How long a process that is gone is listed."
+        DURATION,
+        "30d",
+        low="1h",
+        high="3650d",
+        scope=SettingScope.POOL,
+        meaning="How long a process that is gone is listed.",
     )
 
 

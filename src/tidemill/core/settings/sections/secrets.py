@@ -8,16 +8,16 @@ from pathlib import Path
 
 from tidemill.core.operations.master_keys import master_keys_of, text_of
 from tidemill.core.settings.definition import optional
-from tidemill.core.settings.kinds.kind import Kind, Unreadable
+from tidemill.core.settings.kinds.kind import SettingKind, UnreadableValue
 from tidemill.core.settings.kinds.texts import MASK, PATH, TEXT
 
 
-def _read_keys(raw: object) -> str | Unreadable:
+def _read_keys(raw: object) -> str | UnreadableValue:
     keys = master_keys_of(raw) if isinstance(raw, str) else None
-    return " ".join(map(text_of, keys)) if keys else Unreadable()
+    return " ".join(map(text_of, keys)) if keys else UnreadableValue()
 
 
-MASTER_KEYS: Kind[str] = Kind(
+MASTER_KEYS: SettingKind[str] = SettingKind(
     "master keys",
     "one or more keys of 32 bytes, each written as base64url, with spaces between them",
     _read_keys,

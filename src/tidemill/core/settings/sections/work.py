@@ -6,12 +6,12 @@ A policy's weights sum to 1, so that scores of different pools can be compared.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tidemill.core.settings.definition import Scope, setting
+from tidemill.core.settings.definition import SettingScope, setting
 from tidemill.core.settings.kinds.quantities import DURATION, INTEGER, MEMORY, NUMBER, SHARE
 from tidemill.core.settings.kinds.texts import POOL_URLS, VERSION, choice
 
 
-class Policy(StrEnum):
+class PolicyChoice(StrEnum):
     """How candidates for a task are ranked."""
 
     VALUE = "value"
@@ -24,7 +24,7 @@ class Policy(StrEnum):
 class SchedulingSettings:
     """Placing tasks on nodes."""
 
-    policy: Policy = setting(choice(Policy), "value", meaning="The policy of jobs that choose none.")
+    policy: PolicyChoice = setting(choice(PolicyChoice), "value", meaning="The policy of jobs that choose none.")
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class LinkSettings:
         unit="links",
         low=1,
         high=1_000_000,
-        scope=Scope.PROCESS,
+        scope=SettingScope.PROCESS,
         meaning="The most links that one process holds.",
     )
 

@@ -18,18 +18,18 @@ from numpy.typing import NDArray
 
 from tidemill.core.jobs.archives import ResultFilesRefusal, read_archive
 from tidemill.core.jobs.kinds import KINDS, work_of
-from tidemill.core.jobs.kinds.kind import Check, NumericClass, Objection
+from tidemill.core.jobs.kinds.kind import CheckMethod, NumericClass, TaskObjection
 from tidemill.core.jobs.kinds.render import Render, Tile
 from tidemill.core.jobs.kinds.task import Task
-from tidemill.core.jobs.receipts import Outcome, Receipt
+from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
 from tidemill.core.pictures import pixels_of
 from tidemill.core.settings.sections.trust import VerificationSettings
 from tidemill.core.trust.checks import exact, images, replay, similarity
-from tidemill.core.trust.checks.exact import Hashed
+from tidemill.core.trust.checks.exact import ResultHash
 from tidemill.core.trust.checks.images import Picture
 from tidemill.core.trust.checks.receipt_checks import is_inline
 from tidemill.core.trust.checks.replay import Execution
-from tidemill.core.trust.checks.similarity import Measure, Values
+from tidemill.core.trust.checks.similarity import Measure, ResultValues
 from tidemill.core.trust.checks.task_checks import read_matrix
 from tidemill.core.trust.checks.verdict import Ruling, Verdict, failed, passed, review, together
 
@@ -42,7 +42,7 @@ ALIKE = "A house node came to a result that is as like as it must be."
 
 
 @dataclass(frozen=True)
-class Pair:
+class ExecutionPair:
     """Two executions of a task. The bytes of what they left are there where they are small enough."""
 
     task: Task
@@ -72,23 +72,23 @@ def is_same(claim: Receipt, found: Receipt) -> bool:
     return hmac.compare_digest(claim.result_sha256, found.result_sha256)
 
 
-def compared(pair: Pair, settings: VerificationSettings) -> Verdict:
+def compare(pair: ExecutionPair, settings: VerificationSettings) -> Verdict:
     """What the second execution says of the first, by the kind's check."""
-    assert pair.found.outcome is pair.claim.outcome is Outcome.DONE, "only results are compared"
+    assert pair.found.outcome is pair.claim.outcome is AttemptOutcome.DONE, "only results are compared"
     if is_same(pair.claim, pair.found):
         return passed()
     work = work_of(pair.task)
-    assert not isinstance(work, Objection), "what was carried out can be read"
+    assert not isinstance(work, TaskObjection), "what was carried out can be read"
     kind = KINDS[pair.task.kind]
     if kind.numeric_class(work) is NumericClass.EXACT:
         pair = replace(pair, claim=_exact(pair.claim), found=_exact(pair.found))
     name = PurePosixPath(kind.outputs(work)[0].name)
     match kind.check(work):
-        case Check.SIMILARITY:
+        case CheckMethod.SIMILARITY:
             return _similar(pair, name, settings)
-        case Check.PIXELS:
+        case CheckMethod.PIXELS:
             return _pictured(pair, work, name)
-        case Check.REPLAY:
+        case CheckMethod.REPLAY:
             return _replayed(pair)
         case _:
             return _hashed(pair)
@@ -113,14 +113,14 @@ def sentence_of(verdict: Verdict, *, same: bool) -> str:
     return " ".join(verdict.reasons)
 
 
-def _hashed(pair: Pair) -> Verdict:
+def _hashed(pair: ExecutionPair) -> Verdict:
     claim, found = pair.claim, pair.found
     return exact.check(
-        Hashed(claim.result_sha256, claim.numeric_class), Hashed(found.result_sha256, found.numeric_class)
+        ResultHash(claim.result_sha256, claim.numeric_class), ResultHash(found.result_sha256, found.numeric_class)
     )
 
 
-def _similar(pair: Pair, name: PurePosixPath, settings: VerificationSettings) -> Verdict:
+def _similar(pair: ExecutionPair, name: PurePosixPath, settings: VerificationSettings) -> Verdict:
     """Rows are compared some at a time, so that little is in memory besides the results."""
     if pair.claimed is None or pair.repeated is None:
         return review("The results differ and are too large to be compared.")
@@ -134,12 +134,12 @@ def _similar(pair: Pair, name: PurePosixPath, settings: VerificationSettings) ->
     return min(checks, key=_how_similar) if all("similarity" in one.figures for one in checks) else together(*checks)
 
 
-def _pictured(pair: Pair, work: Render, name: PurePosixPath) -> Verdict:
+def _pictured(pair: ExecutionPair, work: Render, name: PurePosixPath) -> Verdict:
     claim, found = (_picture(body, work.part, name) for body in (pair.claimed, pair.repeated))
     return _hashed(pair) if claim is None or found is None else images.check(claim, found)
 
 
-def _replayed(pair: Pair) -> Verdict:
+def _replayed(pair: ExecutionPair) -> Verdict:
     if pair.claimed is None or pair.repeated is None:
         return _hashed(pair)
     found, claim = read_archive(pair.repeated), read_archive(pair.claimed)
@@ -177,8 +177,8 @@ def _picture(result: bytes | None, part: Tile, name: PurePosixPath) -> Picture |
     return None if pixels is None else Picture(np.frombuffer(pixels, np.uint8).reshape(part.height, part.width, 3))
 
 
-def _embeddings(rows: NDArray[Any]) -> Values:
-    return Values(Measure.EMBEDDINGS, rows)
+def _embeddings(rows: NDArray[Any]) -> ResultValues:
+    return ResultValues(Measure.EMBEDDINGS, rows)
 
 
 def _how_similar(verdict: Verdict) -> float:

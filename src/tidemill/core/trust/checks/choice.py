@@ -17,7 +17,7 @@ THE_POOL = UUID(int=0)
 """Who orders audits: no account, so no customer sees them among their tasks, waits for them or pays for them."""
 
 
-class Manner(Enum):
+class CheckManner(Enum):
     EXPECTED = "The customer knows the hash of the result."
     TRUSTED = "A house node computed it."
     PROVED = "The pool checks it against the inputs, without computing it."
@@ -25,7 +25,7 @@ class Manner(Enum):
 
 
 @dataclass(frozen=True)
-class Delivered:
+class ResultFacts:
     """What is known of a result before anything of it is read."""
 
     task: Task
@@ -35,10 +35,10 @@ class Delivered:
     by_house: bool
 
 
-def manner_of(delivered: Delivered) -> Manner:
+def manner_of(delivered: ResultFacts) -> CheckManner:
     """How a result is to be checked."""
     if delivered.is_expected:
-        return Manner.EXPECTED
+        return CheckManner.EXPECTED
     if delivered.by_house:
-        return Manner.TRUSTED
-    return Manner.PROVED if is_provable(delivered.task) else Manner.REPEATED
+        return CheckManner.TRUSTED
+    return CheckManner.PROVED if is_provable(delivered.task) else CheckManner.REPEATED

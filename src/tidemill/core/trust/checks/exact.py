@@ -14,14 +14,14 @@ NOWHERE = "none"
 
 
 @dataclass(frozen=True)
-class Hashed:
+class ResultHash:
     """A result by its hash, and the numeric class in which it was computed."""
 
     result_sha256: bytes
     numeric_class: str
 
 
-def check(claim: Hashed, evidence: Hashed) -> Verdict:
+def check(claim: ResultHash, evidence: ResultHash) -> Verdict:
     """Compare a result with another execution's. Bits tell something within one class only, equal or not."""
     if not is_comparable(claim.numeric_class, evidence.numeric_class):
         return review(

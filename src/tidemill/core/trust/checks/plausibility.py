@@ -10,18 +10,18 @@ from dataclasses import dataclass
 
 from tidemill.core.clock import Instant
 from tidemill.core.jobs.kinds import KINDS, work_of
-from tidemill.core.jobs.kinds.kind import Check, Objection
+from tidemill.core.jobs.kinds.kind import CheckMethod, TaskObjection
 from tidemill.core.jobs.kinds.matmul import Element, Matmul
 from tidemill.core.jobs.kinds.task import Task
 from tidemill.core.jobs.receipts import Receipt
 from tidemill.core.nodes.machine.gpus import recognised
 from tidemill.core.placement.supply import SPREAD, START_MS
 from tidemill.core.trust.checks import timing
-from tidemill.core.trust.checks.timing import CLOCK_SLACK_MS, MEASURED_MARGIN, Known, Numbers, Told
+from tidemill.core.trust.checks.timing import CLOCK_SLACK_MS, MEASURED_MARGIN, NumberType, ReceiptTimes, TimingEvidence
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class MeasuredSpeeds:
     """What is known of a node's fastest GPU and of its processors; zero and no name are not known."""
 
     model: str = ""
@@ -31,14 +31,14 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class AttemptTimes:
     """When a task was offered to its node, and when its receipt came."""
 
     offered_at: Instant
     received_at: Instant
 
 
-def is_doubtful(receipt: Receipt, times: Times, quoted_ms: int) -> bool:
+def is_doubtful(receipt: Receipt, times: AttemptTimes, quoted_ms: int) -> bool:
     """The first look: whether the times need a second one."""
     passed_ms = (times.received_at - times.offered_at) / 1_000
     told_ms = (receipt.finished_at - receipt.started_at) / 1_000
@@ -48,20 +48,22 @@ def is_doubtful(receipt: Receipt, times: Times, quoted_ms: int) -> bool:
     return max(1.0, min(passed_ms, told_ms)) * MEASURED_MARGIN < estimate_ms
 
 
-def doubt_about(receipt: Receipt, task: Task, device: Device, times: Times) -> str:
+def doubt_about(receipt: Receipt, task: Task, device: MeasuredSpeeds, times: AttemptTimes) -> str:
     """The second look: what cannot be true, in words; empty if everything can."""
     work = work_of(task)
-    assert not isinstance(work, Objection), "what was placed can be read"
+    assert not isinstance(work, TaskObjection), "what was placed can be read"
     kind = KINDS[task.kind]
     needs = kind.needs(work)
-    is_counted = kind.check(work) is Check.FREIVALDS
-    known = Known(
+    is_counted = kind.check(work) is CheckMethod.FREIVALDS
+    known = TimingEvidence(
         operations=0.0 if needs.seconds else needs.operations / (1.0 if is_counted else SPREAD),
-        numbers=Numbers.INT8 if isinstance(work, Matmul) and work.element is Element.INT8 else Numbers.FLOAT32,
+        numbers=NumberType.INT8 if isinstance(work, Matmul) and work.element is Element.INT8 else NumberType.FLOAT32,
         devices=needs.devices,
         gpu=recognised(device.model, device.memory_mib) if needs.devices else None,
         measured_ops_per_s=device.gpu_ops_per_s if needs.devices else device.cpu_ops_per_s,
         offered_at=times.offered_at,
         received_at=times.received_at,
     )
-    return " ".join(timing.check(Told(receipt.started_at, receipt.finished_at, receipt.device_ms), known).reasons)
+    return " ".join(
+        timing.check(ReceiptTimes(receipt.started_at, receipt.finished_at, receipt.device_ms), known).reasons
+    )

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from tidemill.core.trust.checks.verdict import Verdict, failed, passed, review
 from tidemill.core.trust.proofs import floats, integers
-from tidemill.core.trust.proofs.floats import Findings, Precision
+from tidemill.core.trust.proofs.floats import Examination, Precision
 from tidemill.core.trust.proofs.statement import Statement, challenge, is_about
 
 
 @dataclass(frozen=True)
-class Multiplied:
+class ClaimedProduct:
     """The product, and the statement that its node committed to."""
 
     statement: Statement
@@ -37,7 +37,7 @@ class Factors:
     precision: Precision | None = None
 
 
-def check(claim: Multiplied, evidence: Factors) -> Verdict:
+def check(claim: ClaimedProduct, evidence: Factors) -> Verdict:
     """Whether the product is right. The statement was received before this is asked, so the draw comes after it."""
     left, right = evidence.left, evidence.right
     if not is_about(claim.statement, left, right, claim.product):
@@ -45,7 +45,7 @@ def check(claim: Multiplied, evidence: Factors) -> Verdict:
     draw = challenge(evidence.secret, claim.statement)
     if evidence.precision is not None:
         return _of_floats(claim.product, evidence.precision, left, right, draw)
-    if integers.holds(left, right, claim.product, draw):
+    if integers.is_right(left, right, claim.product, draw):
         return passed()
     return failed("The product is wrong.")
 
@@ -67,7 +67,7 @@ def _of_floats(
     return passed(**figures)
 
 
-def _sentence(found: Findings) -> str:
+def _sentence(found: Examination) -> str:
     wrong = found.wrong
     assert wrong is not None, "only what is wrong is told"
     return (

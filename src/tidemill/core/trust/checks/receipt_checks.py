@@ -9,7 +9,7 @@ import hmac
 from dataclasses import dataclass
 
 from tidemill.core.jobs.attempt import Happening
-from tidemill.core.jobs.receipts import Outcome, Receipt
+from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
 from tidemill.core.trust.checks.verdict import Ruling
 
 EXPECTED = "The result has the hash that the customer expects."
@@ -20,7 +20,7 @@ TASK_AT_FAULT = "The task failed in the same way for independent owners: that is
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ReceiptJudgement:
     """What happened to an attempt, with the verdict and its reason."""
 
     happenings: tuple[Happening, ...]
@@ -28,16 +28,16 @@ class Judged:
     reason: str
 
 
-DELIVERED = Judged((Happening.DELIVERED,), "", "")
+DELIVERED = ReceiptJudgement((Happening.DELIVERED,), "", "")
 """It waits to be checked."""
 
 
 def judged_at_once(
     receipt: Receipt, expected: bytes | None, *, house: bool, private: bool, is_doubtful: bool = False
-) -> Judged:
+) -> ReceiptJudgement:
     """The verdict where it costs nothing."""
-    if receipt.outcome is Outcome.FAILED:
-        return Judged((Happening.CRASHED,), "", receipt.reason or "The task failed on its node.")
+    if receipt.outcome is AttemptOutcome.FAILED:
+        return ReceiptJudgement((Happening.CRASHED,), "", receipt.reason or "The task failed on its node.")
     if expected is None and not house:
         return DELIVERED
     judged = judged_by_whose(receipt, expected)
@@ -45,7 +45,7 @@ def judged_at_once(
     return DELIVERED if waits and Happening.PASSED in judged.happenings else judged
 
 
-def judged_by_whose(receipt: Receipt, expected: bytes | None) -> Judged:
+def judged_by_whose(receipt: Receipt, expected: bytes | None) -> ReceiptJudgement:
     """The verdict on a result that is here, by the hash that its customer knows, or because the house came to it."""
     if expected is None:
         return passed(HOUSE)
@@ -58,27 +58,27 @@ def is_inline(receipt: Receipt) -> bool:
     return is_open and hmac.compare_digest(hashlib.sha256(receipt.inline).digest(), receipt.result_sha256)
 
 
-def at_fault(reason: str) -> Judged:
+def at_fault(reason: str) -> ReceiptJudgement:
     """It failed as it did for other owners: nobody else needs to try it."""
-    return Judged((Happening.FAULTED,), "", f"{reason} {TASK_AT_FAULT}")
+    return ReceiptJudgement((Happening.FAULTED,), "", f"{reason} {TASK_AT_FAULT}")
 
 
-def passed(reason: str) -> Judged:
-    return Judged((Happening.DELIVERED, Happening.PASSED), Ruling.PASS.value, reason)
+def passed(reason: str) -> ReceiptJudgement:
+    return ReceiptJudgement((Happening.DELIVERED, Happening.PASSED), Ruling.PASS.value, reason)
 
 
-def failed(reason: str) -> Judged:
-    return Judged((Happening.DELIVERED, Happening.FAILED), Ruling.FAIL.value, reason)
+def failed(reason: str) -> ReceiptJudgement:
+    return ReceiptJudgement((Happening.DELIVERED, Happening.FAILED), Ruling.FAIL.value, reason)
 
 
-def unsure(reason: str) -> Judged:
+def unsure(reason: str) -> ReceiptJudgement:
     """This check cannot tell: the result is neither paid nor blamed, and a house node carries the task out."""
-    return Judged((Happening.DELIVERED, Happening.UNSURE), Ruling.REVIEW.value, reason)
+    return ReceiptJudgement((Happening.DELIVERED, Happening.UNSURE), Ruling.REVIEW.value, reason)
 
 
-def faulted(reason: str) -> Judged:
+def faulted(reason: str) -> ReceiptJudgement:
     """Nobody can do it, or nobody can tell: the customer gets the money back, and no node is blamed."""
-    return Judged((Happening.DELIVERED, Happening.FAULTED), Ruling.REVIEW.value, reason)
+    return ReceiptJudgement((Happening.DELIVERED, Happening.FAULTED), Ruling.REVIEW.value, reason)
 
 
 def used_ms(receipt: Receipt) -> int:

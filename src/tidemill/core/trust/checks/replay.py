@@ -6,7 +6,7 @@ Bits are compared within one numeric class only. A task that ended well here and
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tidemill.core.jobs.receipts import Outcome
+from tidemill.core.jobs.receipts import AttemptOutcome
 from tidemill.core.trust.checks.exact import is_comparable
 from tidemill.core.trust.checks.verdict import Verdict, failed, passed, review
 
@@ -17,7 +17,7 @@ _NAMED = 3
 class Execution:
     """How one execution ended: its outcome and exit code, and the SHA-256 of each file it left."""
 
-    outcome: Outcome
+    outcome: AttemptOutcome
     exit_code: int
     files: Mapping[str, bytes]
     numeric_class: str
@@ -27,7 +27,7 @@ def check(claim: Execution, evidence: Execution) -> Verdict:
     """Compare an execution with a second one."""
     if claim.outcome is not evidence.outcome:
         return review(f"One execution says {claim.outcome}, the other {evidence.outcome}: let a third one decide.")
-    if claim.outcome is Outcome.FAILED:
+    if claim.outcome is AttemptOutcome.FAILED:
         return _of_failures(claim, evidence)
     different = sorted(
         name for name in claim.files.keys() | evidence.files.keys() if claim.files.get(name) != evidence.files.get(name)

@@ -23,14 +23,14 @@ class Measure(StrEnum):
 
 
 @dataclass(frozen=True)
-class Values:
+class ResultValues:
     """A result as an array; embeddings are rows of a matrix."""
 
     measure: Measure
     values: NDArray[Any]
 
 
-def check(claim: Values, evidence: Values, settings: VerificationSettings) -> Verdict:
+def check(claim: ResultValues, evidence: ResultValues, settings: VerificationSettings) -> Verdict:
     """Compare a result with another execution's."""
     assert claim.measure is evidence.measure, "like is compared with like"
     if claim.values.shape != evidence.values.shape:
@@ -43,10 +43,10 @@ def check(claim: Values, evidence: Values, settings: VerificationSettings) -> Ve
         return failed("The result holds what is no number, and the other execution's does not.", similarity=0.0)
     if claim.measure is Measure.EMBEDDINGS and claim.values.ndim != 2:
         return failed("Embeddings are rows of a matrix, and this is none.")
-    return judged(*_similarity(claim, evidence), settings)
+    return verdict_of(*_similarity(claim, evidence), settings)
 
 
-def judged(similarity: float, where: str, settings: VerificationSettings) -> Verdict:
+def verdict_of(similarity: float, where: str, settings: VerificationSettings) -> Verdict:
     """What a similarity means. It is compared so that what is no number never passes."""
     told = f"The result is only {similarity:.3f} similar to the other execution's{where}."
     if similarity > settings.similarity_pass:
@@ -74,7 +74,7 @@ def row_similarities(ones: NDArray[Any], others: NDArray[Any]) -> NDArray[np.flo
     return found
 
 
-def _similarity(claim: Values, evidence: Values) -> tuple[float, str]:
+def _similarity(claim: ResultValues, evidence: ResultValues) -> tuple[float, str]:
     if claim.measure is Measure.NUMBERS or claim.values.size == 0:
         return similarity_of(claim.values, evidence.values), ""
     rows = row_similarities(claim.values, evidence.values)

@@ -20,11 +20,11 @@ from tidemill.core.jobs.kinds import work_of
 from tidemill.core.jobs.kinds.matmul import Element, Matmul
 from tidemill.core.jobs.kinds.task import Task
 from tidemill.core.jobs.receipts import Receipt
-from tidemill.core.matrices.npy import HEADER_MAX_BYTES, Layout, Unreadable, read_layout
+from tidemill.core.matrices.npy import HEADER_MAX_BYTES, MatrixLayout, UnreadableFile, read_layout
 from tidemill.core.matrices.products import RESULTS
 from tidemill.core.matrices.seeded_matrices import LEFT, RIGHT, drawn_rows
 from tidemill.core.trust.checks import products
-from tidemill.core.trust.checks.products import Factors, Multiplied
+from tidemill.core.trust.checks.products import ClaimedProduct, Factors
 from tidemill.core.trust.checks.verdict import Ruling, Verdict, failed, review
 from tidemill.core.trust.proofs.floats import Precision
 from tidemill.core.trust.proofs.statement import Statement, matrix_digest
@@ -34,7 +34,7 @@ CHECKED_MAX_BYTES = 512 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Evidence:
+class ResultEvidence:
     """What a result is checked with: the task, its inputs by name, the result, and a secret made after its receipt."""
 
     task: Task
@@ -56,7 +56,7 @@ def result_max_bytes(task: Task) -> int:
     return archives.archived_bytes([HEADER_MAX_BYTES + 4 * work.m * work.n])
 
 
-def checked(receipt: Receipt, evidence: Evidence) -> Verdict:
+def check_result(receipt: Receipt, evidence: ResultEvidence) -> Verdict:
     """The verdict on a delivered result."""
     work = work_of(evidence.task)
     assert isinstance(work, Matmul), "only what can be proved is"
@@ -66,7 +66,7 @@ def checked(receipt: Receipt, evidence: Evidence) -> Verdict:
     if product is None:
         return failed("The result is no matrix of the shape and type that the task asks for.")
     factors = _factors(work, evidence.inputs)
-    if isinstance(factors, Unreadable):
+    if isinstance(factors, UnreadableFile):
         return review(factors.sentence)
     left, right = factors
     precision = None if work.element is Element.INT8 else Precision.FLOAT32
@@ -74,7 +74,7 @@ def checked(receipt: Receipt, evidence: Evidence) -> Verdict:
         *(receipt.task_id, receipt.attempt_id, receipt.node_id, receipt.lease, work.m, work.n, work.k),
         *(matrix_digest(left), matrix_digest(right), matrix_digest(product)),
     )
-    return products.check(Multiplied(statement, product), Factors(left, right, evidence.secret, precision))
+    return products.check(ClaimedProduct(statement, product), Factors(left, right, evidence.secret, precision))
 
 
 def sentence_of(verdict: Verdict) -> str:
@@ -84,10 +84,10 @@ def sentence_of(verdict: Verdict) -> str:
     return " ".join(verdict.reasons)
 
 
-def read_matrix(body: bytes) -> NDArray[Any] | Unreadable:
+def read_matrix(body: bytes) -> NDArray[Any] | UnreadableFile:
     """The matrix in a file of NumPy's format, without copying it."""
     layout = read_layout(body[:HEADER_MAX_BYTES], len(body))
-    return layout if isinstance(layout, Unreadable) else _entries(body, layout)
+    return layout if isinstance(layout, UnreadableFile) else _entries(body, layout)
 
 
 def _bytes_of(work: Matmul) -> int:
@@ -103,23 +103,23 @@ def _product(work: Matmul, result: bytes) -> NDArray[Any] | None:
     return found if isinstance(found, np.ndarray) and (found.dtype.name, found.shape) == wanted else None
 
 
-def _factors(work: Matmul, inputs: Mapping[str, bytes]) -> tuple[NDArray[Any], NDArray[Any]] | Unreadable:
+def _factors(work: Matmul, inputs: Mapping[str, bytes]) -> tuple[NDArray[Any], NDArray[Any]] | UnreadableFile:
     element = work.element.value
     if work.seed is not None:
         left = drawn_rows(work.seed, LEFT, element, work.k, range(work.m))
         return left, drawn_rows(work.seed, RIGHT, element, work.n, range(work.k))
     found = [read_matrix(inputs[name]) for name in ("a", "b")]
     for matrix, shape in zip(found, ((work.m, work.k), (work.k, work.n)), strict=True):
-        if isinstance(matrix, Unreadable):
+        if isinstance(matrix, UnreadableFile):
             return matrix
         if (matrix.dtype.name, matrix.shape) != (element, shape):
-            return Unreadable("An input is no matrix of the shape and type that the task names.")
+            return UnreadableFile("An input is no matrix of the shape and type that the task names.")
     left, right = found
     assert isinstance(left, np.ndarray)
     assert isinstance(right, np.ndarray)
     return left, right
 
 
-def _entries(body: bytes, layout: Layout) -> NDArray[Any]:
+def _entries(body: bytes, layout: MatrixLayout) -> NDArray[Any]:
     entries = np.frombuffer(body, np.dtype(layout.element), offset=layout.begins_at)
     return entries.reshape(layout.rows, layout.columns)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tidemill.core.clock import Instant
-from tidemill.core.nodes.machine.gpu_models import Gpu
+from tidemill.core.nodes.machine.gpu_models import GpuType
 from tidemill.core.trust.checks.verdict import Verdict, passed, review
 
 CLOCK_MARGIN = 1.25
@@ -21,7 +21,7 @@ MEASURED_MARGIN = 4.0
 CLOCK_SLACK_MS = 1_000
 
 
-class Numbers(StrEnum):
+class NumberType(StrEnum):
     """What is computed with. Tensor cores do int8 at twice the rate of float16, and float32 as TF32 at half of it."""
 
     INT8 = "int8"
@@ -30,7 +30,7 @@ class Numbers(StrEnum):
 
 
 @dataclass(frozen=True)
-class Told:
+class ReceiptTimes:
     """What a receipt says of time."""
 
     started_at: Instant
@@ -39,19 +39,19 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Known:
+class TimingEvidence:
     """What the task needed, and what is known of the device: its model, and what was measured; zero is not known."""
 
     operations: float
-    numbers: Numbers
+    numbers: NumberType
     devices: int
-    gpu: Gpu | None
+    gpu: GpuType | None
     measured_ops_per_s: int
     offered_at: Instant
     received_at: Instant
 
 
-def check(claim: Told, evidence: Known) -> Verdict:
+def check(claim: ReceiptTimes, evidence: TimingEvidence) -> Verdict:
     """Whether the times can be true."""
     reasons = []
     passed_ms = (evidence.received_at - evidence.offered_at) / 1_000
@@ -68,7 +68,7 @@ def check(claim: Told, evidence: Known) -> Verdict:
     return review(*reasons, **figures) if reasons else passed(**figures)
 
 
-def ceiling_ops_per_s(known: Known) -> float:
+def ceiling_ops_per_s(known: TimingEvidence) -> float:
     """What all devices of the task can do at the most; zero where nothing is known."""
     ceilings = []
     if known.gpu is not None:
@@ -78,10 +78,10 @@ def ceiling_ops_per_s(known: Known) -> float:
     return min(ceilings, default=0.0) * max(1, known.devices)
 
 
-def _catalogue_ops_per_s(gpu: Gpu, numbers: Numbers) -> float:
+def _catalogue_ops_per_s(gpu: GpuType, numbers: NumberType) -> float:
     tera = {
-        Numbers.INT8: max(2 * gpu.fp16_tflops, 4 * gpu.fp32_tflops),
-        Numbers.FLOAT16: max(gpu.fp16_tflops, gpu.fp32_tflops),
-        Numbers.FLOAT32: max(gpu.fp16_tflops / 2, gpu.fp32_tflops),
+        NumberType.INT8: max(2 * gpu.fp16_tflops, 4 * gpu.fp32_tflops),
+        NumberType.FLOAT16: max(gpu.fp16_tflops, gpu.fp32_tflops),
+        NumberType.FLOAT32: max(gpu.fp16_tflops / 2, gpu.fp32_tflops),
     }
     return tera[numbers] * 1e12

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tidemill.core.trust.proofs.freivalds import MODULUS, MODULUS_BITS
 
-Element: TypeAlias = tuple[int, int]
+FieldElement: TypeAlias = tuple[int, int]
 Elements: TypeAlias = NDArray[np.int64]
 """Two rows: the real parts, and those of i."""
 
@@ -23,24 +23,24 @@ _HALF = 2**_HALF_BITS - 1
 _UPPER_BITS = MODULUS_BITS - _HALF_BITS
 
 
-def plus(one: Element, other: Element) -> Element:
+def plus(one: FieldElement, other: FieldElement) -> FieldElement:
     return (one[0] + other[0]) % MODULUS, (one[1] + other[1]) % MODULUS
 
 
-def minus(one: Element, other: Element) -> Element:
+def minus(one: FieldElement, other: FieldElement) -> FieldElement:
     return (one[0] - other[0]) % MODULUS, (one[1] - other[1]) % MODULUS
 
 
-def times(one: Element, other: Element) -> Element:
+def times(one: FieldElement, other: FieldElement) -> FieldElement:
     (a, b), (c, d) = one, other
     return (a * c - b * d) % MODULUS, (a * d + b * c) % MODULUS
 
 
-def element_bytes(element: Element) -> bytes:
+def element_bytes(element: FieldElement) -> bytes:
     return element[0].to_bytes(8, "big") + element[1].to_bytes(8, "big")
 
 
-def read_element(encoded: bytes) -> Element | None:
+def read_element(encoded: bytes) -> FieldElement | None:
     """The inverse; None for bytes that `element_bytes` does not write."""
     real, imaginary = int.from_bytes(encoded[:8], "big"), int.from_bytes(encoded[8:], "big")
     return (real, imaginary) if len(encoded) == ELEMENT_BYTES and max(real, imaginary) < MODULUS else None
@@ -52,12 +52,12 @@ def all_times(ones: Elements, others: Elements) -> Elements:
     return np.stack(((_times(a, c) - _times(b, d)) % MODULUS, (_times(a, d) + _times(b, c)) % MODULUS))
 
 
-def scaled(ones: Elements, element: Element) -> Elements:
+def scaled(ones: Elements, element: FieldElement) -> Elements:
     """Each times the same element."""
     return all_times(ones, np.array(element, dtype=np.int64)[:, None])
 
 
-def summed(ones: Elements) -> Element:
+def summed(ones: Elements) -> FieldElement:
     """The sum of all of them. Halves of 31 bits are added, so that no sum of up to 2^32 overflows."""
     low, high = (ones & _HALF).sum(axis=1), (ones >> _HALF_BITS).sum(axis=1)
     real, imaginary = (
@@ -66,7 +66,7 @@ def summed(ones: Elements) -> Element:
     return real, imaginary
 
 
-def weights(point: Sequence[Element], count: int) -> Elements:
+def weights(point: Sequence[FieldElement], count: int) -> Elements:
     """What each of the first `count` corners of a cube counts at a point; the first coordinate is the highest bit."""
     found = np.array([[1], [0]], dtype=np.int64)
     for coordinate in point:

@@ -79,7 +79,7 @@ class Precision(Enum):
 
 
 @dataclass(frozen=True)
-class Wrong:
+class WrongEntry:
     """An entry that no honest arithmetic gives: where, what was claimed, what is right, and how much it may be off."""
 
     row: int
@@ -90,17 +90,17 @@ class Wrong:
 
 
 @dataclass(frozen=True)
-class Findings:
+class Examination:
     """What was looked at, and the worst of what is wrong. `unsettled` rows might be wrong, and were too many."""
 
-    wrong: Wrong | None
+    wrong: WrongEntry | None
     rows_computed: int
     rows_suspect: int
     rows_unsettled: int
     entries_overflowing: int
 
 
-def examine(left: Floats, right: Floats, claimed: Floats, precision: Precision, draw: bytes) -> Findings:
+def examine(left: Floats, right: Floats, claimed: Floats, precision: Precision, draw: bytes) -> Examination:
     """Look at a product that was committed to before the draw. Entries are of at most 32 bits; inputs are finite."""
     assert max(one.dtype.itemsize for one in (left, right, claimed)) <= 4, "floats of at most 32 bits"
     assert left.shape[1] == right.shape[0], "the inner sides are equal"
@@ -110,7 +110,7 @@ def examine(left: Floats, right: Floats, claimed: Floats, precision: Precision, 
     rows = sorted({*drawn_places(draw, "rows", left.shape[0], ROWS), *suspects[:SUSPECTS_MAX]})
     wrong, overflowing = _compared(left[rows], right, claimed[rows], arithmetic)
     named = wrong and replace(wrong, row=rows[wrong.row])
-    return Findings(named, len(rows), len(suspects), max(0, len(suspects) - SUSPECTS_MAX), overflowing)
+    return Examination(named, len(rows), len(suspects), max(0, len(suspects) - SUSPECTS_MAX), overflowing)
 
 
 def signs(draw: bytes, columns: int, vectors: int = VECTORS) -> Doubles:
@@ -180,7 +180,7 @@ def _bounds(lefts: Doubles, right: _Right, claims: Doubles, arithmetic: Arithmet
     return found
 
 
-def _compared(left: Floats, right: Floats, claimed: Floats, arithmetic: Arithmetic) -> tuple[Wrong | None, int]:
+def _compared(left: Floats, right: Floats, claimed: Floats, arithmetic: Arithmetic) -> tuple[WrongEntry | None, int]:
     """The worst entry of some rows, if one is wrong; and how many entries are no numbers because they overflowed."""
     k = left.shape[1]
     lefts, claims = left.astype(np.float64), claimed.astype(np.float64)
@@ -203,4 +203,4 @@ def _compared(left: Floats, right: Floats, claimed: Floats, arithmetic: Arithmet
     if over[row, column] <= 0:
         return None, int(overflowed.sum())
     figures = (float(one[row, column]) for one in (claims, exact, allowed))
-    return Wrong(row, column, *figures), int(overflowed.sum())
+    return WrongEntry(row, column, *figures), int(overflowed.sum())

@@ -22,7 +22,7 @@ _LARGEST_PRODUCT = 2**14
 _VECTORS = b"tidemill product vectors\0"
 
 
-def holds(left: Integers, right: Integers, claimed: Integers, draw: bytes, vectors: int = VECTORS) -> bool:
+def is_right(left: Integers, right: Integers, claimed: Integers, draw: bytes, vectors: int = VECTORS) -> bool:
     """Whether the product is right, in the cheaper way. `draw` was made after all three were committed to."""
     if not is_possible(left, right, claimed):
         return False

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import numpy as np
 
-from tidemill.core.matrices.npy import CODES, Layout, header_of
+from tidemill.core.matrices.npy import CODES, MatrixLayout, header_of
 from tidemill.core.trust.proofs.freivalds import Integers
 
 SIDE_MAX = 2**16
@@ -54,7 +54,7 @@ def statement_bytes(statement: Statement) -> bytes:
 def matrix_digest(matrix: Integers) -> bytes:
     """The SHA-256 of the matrix's file."""
     rows, columns = matrix.shape
-    hashed = hashlib.sha256(header_of(Layout(matrix.dtype.name, rows, columns)))
+    hashed = hashlib.sha256(header_of(MatrixLayout(matrix.dtype.name, rows, columns)))
     hashed.update(np.ascontiguousarray(matrix).data)
     return hashed.digest()
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from tidemill.core.trust.proofs.field import (
     ELEMENT_BYTES,
-    Element,
     Elements,
+    FieldElement,
     all_times,
     element_bytes,
     minus,
@@ -40,15 +40,15 @@ _PURPOSE = b"tidemill sumcheck 1\0"
 
 
 @dataclass(frozen=True)
-class Values:
+class ProofValues:
     """What a proof comes down to: one value of each matrix, at points that nobody chose."""
 
-    rows: tuple[Element, ...]
-    columns: tuple[Element, ...]
-    inner: tuple[Element, ...]
-    left: Element
-    right: Element
-    product: Element
+    rows: tuple[FieldElement, ...]
+    columns: tuple[FieldElement, ...]
+    inner: tuple[FieldElement, ...]
+    left: FieldElement
+    right: FieldElement
+    product: FieldElement
 
 
 class _Transcript:
@@ -57,10 +57,10 @@ class _Transcript:
     def __init__(self, statement: Statement) -> None:
         self._state = hashlib.sha256(_PURPOSE + statement_bytes(statement)).digest()
 
-    def said(self, *elements: Element) -> None:
+    def said(self, *elements: FieldElement) -> None:
         self._state = hashlib.sha256(self._state + b"said" + b"".join(map(element_bytes, elements))).digest()
 
-    def drawn(self, count: int) -> tuple[Element, ...]:
+    def drawn(self, count: int) -> tuple[FieldElement, ...]:
         """Elements from 16 bytes a part, so that none is likelier than another by more than 2^-66 of its chance."""
         random = hashlib.shake_256(self._state + b"drawn").digest(2 * ELEMENT_BYTES * count)
         parts = [int.from_bytes(random[at : at + 16], "big") % MODULUS for at in range(0, len(random), 16)]
@@ -87,7 +87,7 @@ def prove(statement: Statement, left: Integers, right: Integers) -> bytes:
     return _VERSION + b"".join(map(element_bytes, said))
 
 
-def replay(statement: Statement, proof: bytes) -> Values | ProofRefusal:
+def replay(statement: Statement, proof: bytes) -> ProofValues | ProofRefusal:
     """What the proof comes down to, if it agrees with itself and with the statement."""
     said = _read(proof, _bits(statement.k))
     if said is None:
@@ -104,10 +104,10 @@ def replay(statement: Statement, proof: bytes) -> Values | ProofRefusal:
         inner.append(drawn)
     if sum_ != times(left, right):
         return ProofRefusal.PROOF_INCONSISTENT
-    return Values(rows, columns, tuple(inner), left, right, product)
+    return ProofValues(rows, columns, tuple(inner), left, right, product)
 
 
-def refused(
+def refused_proof(
     statement: Statement, proof: bytes, left: Integers, right: Integers, product: Integers
 ) -> ProofRefusal | None:
     """Why the proof does not show that this is the product; None if it does."""
@@ -125,13 +125,13 @@ def refused(
     return None if is_right else ProofRefusal.PROOF_WRONG
 
 
-def value_at(matrix: Integers, rows: Sequence[Element], columns: Sequence[Element]) -> Element:
+def value_at(matrix: Integers, rows: Sequence[FieldElement], columns: Sequence[FieldElement]) -> FieldElement:
     """The value of a matrix's polynomial."""
     across = products(matrix, weights(columns, matrix.shape[1]))
     return summed(all_times(across, weights(rows, matrix.shape[0])))
 
 
-def _points(transcript: _Transcript, statement: Statement) -> tuple[tuple[Element, ...], tuple[Element, ...]]:
+def _points(transcript: _Transcript, statement: Statement) -> tuple[tuple[FieldElement, ...], tuple[FieldElement, ...]]:
     """The point of C that is looked at: its row's coordinates, and its column's."""
     drawn = transcript.drawn(_bits(statement.m) + _bits(statement.n))
     return drawn[: _bits(statement.m)], drawn[_bits(statement.m) :]
@@ -145,18 +145,18 @@ def _halves(ones: Elements) -> tuple[Elements, Elements]:
     return ones[:, :half], (upper - ones[:, :half]) % MODULUS
 
 
-def _folded(ones: Elements, step: Elements, drawn: Element) -> Elements:
+def _folded(ones: Elements, step: Elements, drawn: FieldElement) -> Elements:
     folded: Elements = (ones + scaled(step, drawn)) % MODULUS
     return folded
 
 
-def _at(sum_: Element, at_zero: Element, square: Element, drawn: Element) -> Element:
+def _at(sum_: FieldElement, at_zero: FieldElement, square: FieldElement, drawn: FieldElement) -> FieldElement:
     """The value of the quadratic polynomial whose values at 0 and 1 have this sum."""
     slope = minus(minus(sum_, plus(at_zero, at_zero)), square)
     return plus(at_zero, times(drawn, plus(slope, times(drawn, square))))
 
 
-def _read(proof: bytes, rounds: int) -> list[Element] | None:
+def _read(proof: bytes, rounds: int) -> list[FieldElement] | None:
     """The elements of a proof; None for bytes that are no proof with so many rounds."""
     body = proof[len(_VERSION) :]
     if proof[: len(_VERSION)] != _VERSION or len(body) != ELEMENT_BYTES * (2 * rounds + 3):

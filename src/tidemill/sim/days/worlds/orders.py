@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemill.core.clock import HOUR, SECOND, as_instant
-from tidemill.core.placement.demand import Priority
-from tidemill.sim.days.worlds.sorts import Field
+from tidemill.core.placement.demand import PriorityLevel
+from tidemill.sim.days.worlds.sorts import TaskTypeFit
 from tidemill.sim.days.worlds.world import World, WorldFault, capacity_milli
 
 Floats = NDArray[np.float64]
@@ -26,7 +26,7 @@ LENGTHS_SIGMA = 1.0
 LONGEST = 20.0
 """No task takes longer than so many times the mean."""
 
-PRIORITIES = (Priority.LOW, Priority.NORMAL, Priority.HIGH)
+PRIORITIES = (PriorityLevel.LOW, PriorityLevel.NORMAL, PriorityLevel.HIGH)
 PRIORITY_SHARES = (0.2, 0.7, 0.1)
 TASKS_PER_CUSTOMER = 400
 CALLED_OFF_SHARE = 0.02
@@ -39,7 +39,7 @@ SPAN_MAX_S = 10 * 366 * 86_400.0
 
 
 @dataclass(frozen=True)
-class Demand:
+class OrderVolume:
     """How much is ordered: so many tasks in the time, which would fill such a share of what is there in the mean."""
 
     tasks: int
@@ -50,7 +50,7 @@ class Demand:
 
 
 @dataclass
-class Orders:
+class OrderTable:
     """Jobs in the order of their arrival. Tasks are numbered through; `first` is the number of a job's first."""
 
     at: list[int]
@@ -59,7 +59,7 @@ class Orders:
     tasks: list[int]
     first: list[int]
     length_s: list[float]
-    priority: list[Priority]
+    priority: list[PriorityLevel]
     deadline_us: list[int]
     called_off_us: list[int]
     """After so long, or -1."""
@@ -102,7 +102,9 @@ def read_profile(files: Iterable[Path], hours: float) -> Floats:
     return total
 
 
-def ordered(world: World, fields: Sequence[Field], profile: Floats, demand: Demand, there: float, seed: int) -> Orders:
+def draw_orders(
+    world: World, fields: Sequence[TaskTypeFit], profile: Floats, demand: OrderVolume, there: float, seed: int
+) -> OrderTable:
     """All jobs of the time. `there` is the share of time that a node is there in the mean."""
     base = _drawn(fields, profile, demand, demand.tasks, np.random.default_rng((seed, 3)))
     scale = _seconds_a_unit(world, fields, base, demand, there)
@@ -119,7 +121,7 @@ def ordered(world: World, fields: Sequence[Field], profile: Floats, demand: Dema
 
 
 def _drawn(
-    fields: Sequence[Field], profile: Floats, demand: Demand, tasks: int, dice: np.random.Generator
+    fields: Sequence[TaskTypeFit], profile: Floats, demand: OrderVolume, tasks: int, dice: np.random.Generator
 ) -> dict[str, NDArray[np.float64]]:
     """So many tasks in jobs; the last job has as many as are left. Lengths are relative."""
     weights = np.array([field.sort.weight for field in fields])
@@ -157,7 +159,7 @@ def _times(profile: Floats, hours: float, count: int, dice: np.random.Generator)
     return times
 
 
-def _lengths(fields: Sequence[Field], sorts: NDArray[np.int64], dice: np.random.Generator) -> Floats:
+def _lengths(fields: Sequence[TaskTypeFit], sorts: NDArray[np.int64], dice: np.random.Generator) -> Floats:
     sigma = LENGTHS_SIGMA
     drawn: Floats = np.minimum(np.exp(dice.normal(-(sigma**2) / 2, sigma, len(sorts))), LONGEST)
     drawn *= np.array([field.sort.work for field in fields])[sorts]
@@ -169,7 +171,7 @@ def _lengths(fields: Sequence[Field], sorts: NDArray[np.int64], dice: np.random.
 
 
 def _seconds_a_unit(
-    world: World, fields: Sequence[Field], drawn: dict[str, Floats], demand: Demand, there: float
+    world: World, fields: Sequence[TaskTypeFit], drawn: dict[str, Floats], demand: OrderVolume, there: float
 ) -> float:
     """How long the unit of length is, so that the orders fill what they should."""
     has_devices = any(field.sort.request.devices for field in fields)
@@ -190,19 +192,19 @@ def _scale(asked: Floats, lengths: Floats, time_s: float, wanted: float) -> floa
     return high
 
 
-def _busy_milli(field: Field, *, has_devices: bool) -> int:
+def _busy_milli(field: TaskTypeFit, *, has_devices: bool) -> int:
     request = field.sort.request
     return request.asked_milli if has_devices else request.cpu_milli
 
 
-def _as_orders(columns: dict[str, Floats]) -> Orders:
+def _as_orders(columns: dict[str, Floats]) -> OrderTable:
     order = np.argsort(columns["at"], kind="stable")
     sorted_ = {name: column[order] for name, column in columns.items()}
     length_us = sorted_["length_s"] * SECOND
     ahead_us = np.where(sorted_["urgent"] > 0, 0.25 * HOUR, 24.0 * HOUR) + 6 * length_us
     off_us = np.where(sorted_["called_off"] >= 0, sorted_["called_off"] * 2 * length_us, -1)
     whole = {name: column.astype(np.int64).tolist() for name, column in sorted_.items() if name != "length_s"}
-    return Orders(
+    return OrderTable(
         at=whole["at"],
         sort=whole["sort"],
         customer=whole["customer"],

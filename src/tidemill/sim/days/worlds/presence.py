@@ -16,7 +16,7 @@ from tidemill.core.clock import HOUR, Instant
 from tidemill.core.nodes.rules import windows
 from tidemill.sim.days.worlds.world import Member, World, WorldFault
 
-Times = NDArray[np.int64]
+Instants = NDArray[np.int64]
 Turn = tuple[int, int, bool]
 """At, of which member, and whether it comes."""
 
@@ -85,7 +85,7 @@ def turns(
     """Who is there at the beginning, and who comes and goes when, in order. None is nobody who goes by chance."""
     count = len(world.members)
     there = np.ones(count, np.bool_)
-    came: list[tuple[Times, Times, bool]] = []
+    came: list[tuple[Instants, Instants, bool]] = []
     if churn is not None:
         there, came = _by_chance(churn, count, until_us, np.random.default_rng((seed, 2)))
     found: dict[int, list[Turn]] = {}
@@ -105,11 +105,11 @@ def turns(
 
 def _by_chance(
     churn: Churn, count: int, until_us: int, dice: np.random.Generator
-) -> tuple[NDArray[np.bool_], list[tuple[Times, Times, bool]]]:
+) -> tuple[NDArray[np.bool_], list[tuple[Instants, Instants, bool]]]:
     """Rounds of turns of all members at once, until everybody's next turn is after the end."""
     there = dice.random(count) < churn.there_share
     at = np.where(there, _residual(churn.there, count, dice), _residual(churn.away, count, dice))
-    found: list[tuple[Times, Times, bool]] = []
+    found: list[tuple[Instants, Instants, bool]] = []
     is_there, members = there.copy(), np.arange(count)
     while len(members := members[at[members] < until_us]):
         is_there[members] = ~is_there[members]
@@ -120,12 +120,12 @@ def _by_chance(
     return there, found
 
 
-def _drawn(spans: Spans, count: int, dice: np.random.Generator) -> Times:
+def _drawn(spans: Spans, count: int, dice: np.random.Generator) -> Instants:
     hours = spans.scale_h * dice.weibull(spans.shape, count)
     return (np.minimum(hours, 1e6) * HOUR).astype(np.int64) + 1
 
 
-def _residual(spans: Spans, count: int, dice: np.random.Generator) -> Times:
+def _residual(spans: Spans, count: int, dice: np.random.Generator) -> Instants:
     """What is left of the span that a moment falls into: long spans are more likely to be met, and met anywhere."""
     whole_h = spans.scale_h * dice.gamma(1 + 1 / spans.shape, 1.0, count) ** (1 / spans.shape)
     hours = np.minimum(whole_h, 1e6) * dice.random(count)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidemill.core.clock import Instant
-from tidemill.core.placement.candidate import Candidate, Market
-from tidemill.core.placement.demand import Request
+from tidemill.core.placement.candidate import Candidate, MedianPrices
+from tidemill.core.placement.demand import Demand
 from tidemill.core.placement.index.node import PoolNode
 from tidemill.core.placement.why_not import suits
 from tidemill.sim.days.worlds.world import World, WorldFault
@@ -27,11 +27,11 @@ _NOW = Instant(0)
 
 
 @dataclass(frozen=True)
-class Sort:
+class TaskType:
     """Tasks that ask the same. `lengths` are relative; where there are none, lengths scatter around `work`."""
 
     name: str
-    request: Request
+    request: Demand
     weight: float
     tasks_mean: float = 1.0
     work: float = 1.0
@@ -39,13 +39,13 @@ class Sort:
 
 
 @dataclass(frozen=True)
-class Field:
+class TaskTypeFit:
     """A sort in a world: who could ever carry it out, how fast they are, and the most that one of them asks.
 
     The mean is harmonic, so that on devices drawn at random tasks take as long as was meant.
     """
 
-    sort: Sort
+    sort: TaskType
     able: Mask
     speed_mean: float
     speed_least: float
@@ -54,18 +54,26 @@ class Field:
 
 _GIB = 1024
 
-OURS: tuple[Sort, ...] = (
-    Sort("embeddings", Request("embed", 1, gpu_memory_mib=6 * _GIB, cpu_milli=1000, memory_mib=4 * _GIB), 30, 20, 0.5),
-    Sort("pictures", Request("render", 1, gpu_memory_mib=10 * _GIB, cpu_milli=2000, memory_mib=8 * _GIB), 20, 12),
-    Sort("products", Request("matmul", 1, gpu_memory_mib=22 * _GIB, cpu_milli=1000, memory_mib=8 * _GIB), 20, 8, 1.5),
-    Sort("pairs", Request("container", 2, gpu_memory_mib=10 * _GIB, cpu_milli=4000, memory_mib=16 * _GIB), 10, 3, 1.5),
-    Sort("fours", Request("container", 4, gpu_memory_mib=14 * _GIB, cpu_milli=8000, memory_mib=32 * _GIB), 5, 2, 2.0),
-    Sort("machines", Request("container", 8, gpu_memory_mib=40 * _GIB, cpu_milli=8000, memory_mib=_GIB), 2, 1, 3.0),
-    Sort("scripts", Request("script", 0, cpu_milli=1000, memory_mib=2 * _GIB), 5, 15),
+OURS: tuple[TaskType, ...] = (
+    TaskType(
+        "embeddings", Demand("embed", 1, gpu_memory_mib=6 * _GIB, cpu_milli=1000, memory_mib=4 * _GIB), 30, 20, 0.5
+    ),
+    TaskType("pictures", Demand("render", 1, gpu_memory_mib=10 * _GIB, cpu_milli=2000, memory_mib=8 * _GIB), 20, 12),
+    TaskType(
+        "products", Demand("matmul", 1, gpu_memory_mib=22 * _GIB, cpu_milli=1000, memory_mib=8 * _GIB), 20, 8, 1.5
+    ),
+    TaskType(
+        "pairs", Demand("container", 2, gpu_memory_mib=10 * _GIB, cpu_milli=4000, memory_mib=16 * _GIB), 10, 3, 1.5
+    ),
+    TaskType(
+        "fours", Demand("container", 4, gpu_memory_mib=14 * _GIB, cpu_milli=8000, memory_mib=32 * _GIB), 5, 2, 2.0
+    ),
+    TaskType("machines", Demand("container", 8, gpu_memory_mib=40 * _GIB, cpu_milli=8000, memory_mib=_GIB), 2, 1, 3.0),
+    TaskType("scripts", Demand("script", 0, cpu_milli=1000, memory_mib=2 * _GIB), 5, 15),
 )
 
 
-def fields(world: World, sorts: Sequence[Sort], policy: str) -> list[Field]:
+def fit_task_types(world: World, sorts: Sequence[TaskType], policy: str) -> list[TaskTypeFit]:
     """Each sort that somebody could carry out, and some of its orders under a limit of price."""
     candidates = [member.seller.candidate for member in world.members]
     prices = np.array([one.price_uc for one in candidates])
@@ -79,7 +87,7 @@ def fields(world: World, sorts: Sequence[Sort], policy: str) -> list[Field]:
     return made
 
 
-def _divided(world: World, sort: Sort, able: Mask, prices: NDArray[np.int64]) -> list[Field]:
+def _divided(world: World, sort: TaskType, able: Mask, prices: NDArray[np.int64]) -> list[TaskTypeFit]:
     """Without a limit, and with one where prices differ."""
     limit_uc, most_uc = int(np.quantile(prices[able], _THRIFTY_QUANTILE)), int(prices[able].max())
     if limit_uc == most_uc:
@@ -95,21 +103,21 @@ def _divided(world: World, sort: Sort, able: Mask, prices: NDArray[np.int64]) ->
     return [_field(world, free, able, most_uc), _field(world, thrifty, cheap, limit_uc)]
 
 
-def _within(world: World, request: Request, able: Mask, limit_uc: int) -> Request:
+def _within(world: World, request: Demand, able: Mask, limit_uc: int) -> Demand:
     """Under a limit of price, naming the models of which at least half the nodes keep to it: others are hopeless."""
-    market = Market.of(world.members[number].seller.candidate for number in np.flatnonzero(able).tolist())
+    market = MedianPrices.of(world.members[number].seller.candidate for number in np.flatnonzero(able).tolist())
     models = frozenset(model for model in request.models if market.medians_uc.get(model, limit_uc) <= limit_uc)
     return replace(request, price_max_uc=limit_uc, models=models or request.models)
 
 
-def _of_models(world: World, request: Request) -> Mask:
+def _of_models(world: World, request: Demand) -> Mask:
     models = request.models
     return np.array(
         [not models or any(one.model in models for one in member.seller.candidate.devices) for member in world.members]
     )
 
 
-def _named(request: Request, policy: str, candidates: Sequence[Candidate]) -> Request:
+def _named(request: Demand, policy: str, candidates: Sequence[Candidate]) -> Demand:
     """A request that asks for memory names the models that have it, so that it is placed quickly."""
     if not request.devices or request.models:
         return replace(request, policy=policy)
@@ -117,7 +125,7 @@ def _named(request: Request, policy: str, candidates: Sequence[Candidate]) -> Re
     return replace(request, models=frozenset(enough), policy=policy)
 
 
-def _able(candidates: Sequence[Candidate], request: Request) -> Mask:
+def _able(candidates: Sequence[Candidate], request: Demand) -> Mask:
     """Whose machine is large enough when it is idle. Machines that are alike are asked once."""
     known: dict[tuple[object, ...], bool] = {}
     found = np.zeros(len(candidates), np.bool_)
@@ -129,9 +137,9 @@ def _able(candidates: Sequence[Candidate], request: Request) -> Mask:
     return found
 
 
-def _field(world: World, sort: Sort, able: Mask, price_max_uc: int) -> Field:
+def _field(world: World, sort: TaskType, able: Mask, price_max_uc: int) -> TaskTypeFit:
     sellers = [world.members[number].seller for number in np.flatnonzero(able).tolist()]
     speeds = [max(1.0, one.device_ops_per_s if sort.request.devices else one.cpu_ops_per_s) for one in sellers]
     weights = [max(1, len(one.candidate.devices)) for one in sellers]
     mean = sum(weights) / sum(weight / speed for weight, speed in zip(weights, speeds, strict=True))
-    return Field(sort, able, mean, min(speeds), price_max_uc)
+    return TaskTypeFit(sort, able, mean, min(speeds), price_max_uc)

@@ -12,11 +12,11 @@ import numpy as np
 
 from tidemill.core.jobs.kinds import KINDS
 from tidemill.core.jobs.kinds.bounds import OPERATIONS_PER_CORE_S
-from tidemill.core.nodes.machine.gpu_models import Gpu
+from tidemill.core.nodes.machine.gpu_models import GpuType
 from tidemill.core.nodes.machine.gpus import recognised
-from tidemill.core.placement.candidate import NVLINK_NONE_PCT, Candidate, Device
+from tidemill.core.placement.candidate import NVLINK_NONE_PCT, Candidate, CandidateDevice
 from tidemill.core.placement.seller import Seller
-from tidemill.sim.days.worlds.world import Member, World, checked
+from tidemill.sim.days.worlds.world import Member, World, checked_world
 
 EFFICIENCY = 0.3
 """What a challenge measures of the data sheet's rate."""
@@ -31,7 +31,7 @@ NVLINKED_PCT = 140
 
 
 @dataclass(frozen=True)
-class Model:
+class GpuShare:
     """A model with its memory, its share of the nodes, what an hour costs, and how many devices nodes have."""
 
     name: str
@@ -41,22 +41,22 @@ class Model:
     counts: tuple[int, ...] = (1, 1, 1, 2)
 
 
-MIX: tuple[Model, ...] = (
-    Model("GeForce RTX 3060", 12_288, 0.20, 90_000, (1, 1, 1, 1, 2)),
-    Model("GeForce RTX 3080", 10_240, 0.12, 140_000),
-    Model("GeForce RTX 4070", 12_288, 0.10, 160_000),
-    Model("GeForce RTX 3090", 24_576, 0.18, 220_000),
-    Model("GeForce RTX 4090", 24_576, 0.16, 400_000),
-    Model("Tesla T4", 16_384, 0.06, 150_000, (1, 2, 4)),
-    Model("L4", 24_576, 0.04, 450_000, (1, 2, 4, 8)),
-    Model("RTX A6000", 49_152, 0.05, 500_000, (1, 2, 4)),
-    Model("L40S", 49_152, 0.03, 900_000, (2, 4, 8)),
-    Model("A100-SXM4-80GB", 81_920, 0.04, 1_300_000, (4, 8)),
-    Model("H100 80GB HBM3", 81_920, 0.02, 2_400_000, (8,)),
+MIX: tuple[GpuShare, ...] = (
+    GpuShare("GeForce RTX 3060", 12_288, 0.20, 90_000, (1, 1, 1, 1, 2)),
+    GpuShare("GeForce RTX 3080", 10_240, 0.12, 140_000),
+    GpuShare("GeForce RTX 4070", 12_288, 0.10, 160_000),
+    GpuShare("GeForce RTX 3090", 24_576, 0.18, 220_000),
+    GpuShare("GeForce RTX 4090", 24_576, 0.16, 400_000),
+    GpuShare("Tesla T4", 16_384, 0.06, 150_000, (1, 2, 4)),
+    GpuShare("L4", 24_576, 0.04, 450_000, (1, 2, 4, 8)),
+    GpuShare("RTX A6000", 49_152, 0.05, 500_000, (1, 2, 4)),
+    GpuShare("L40S", 49_152, 0.03, 900_000, (2, 4, 8)),
+    GpuShare("A100-SXM4-80GB", 81_920, 0.04, 1_300_000, (4, 8)),
+    GpuShare("H100 80GB HBM3", 81_920, 0.02, 2_400_000, (8,)),
 )
 
 
-def synthetic(nodes: int, seed: int, mix: Sequence[Model] = MIX) -> World:
+def synthetic(nodes: int, seed: int, mix: Sequence[GpuShare] = MIX) -> World:
     """The same seed makes the same world."""
     dice = np.random.default_rng((seed, 1))
     shares = np.array([model.share for model in mix])
@@ -72,7 +72,7 @@ def synthetic(nodes: int, seed: int, mix: Sequence[Model] = MIX) -> World:
         count = model.counts[int(picks[number] * len(model.counts))]
         price_uc = max(1, int(model.hourly_uc * spreads[number]))
         members.append(_member(number, owner, gpu, count, price_uc, reputations[owner]))
-    return checked(members)
+    return checked_world(members)
 
 
 def _owners(nodes: int, dice: np.random.Generator) -> list[int]:
@@ -87,12 +87,12 @@ def _owners(nodes: int, dice: np.random.Generator) -> list[int]:
     return owners
 
 
-def _member(number: int, owner: int, gpu: Gpu, count: int, price_uc: int, reputation: int) -> Member:
+def _member(number: int, owner: int, gpu: GpuType, count: int, price_uc: int, reputation: int) -> Member:
     is_linked = gpu.nvlink is not None and count > 1
     candidate = Candidate(
         node_id=UUID(int=number + 1),
         owner_id=UUID(int=(1 << 64) + owner),
-        devices=(Device(gpu.name, gpu.memory_mib, nvlink_group=int(is_linked)),) * count,
+        devices=(CandidateDevice(gpu.name, gpu.memory_mib, nvlink_group=int(is_linked)),) * count,
         cpu_milli=8_000 * count,
         memory_mib=32_768 * count,
         disk_mib=512_000,

@@ -11,10 +11,10 @@ from pathlib import Path
 from statistics import fmean
 from uuid import UUID
 
-from tidemill.core.placement.demand import Request
+from tidemill.core.placement.demand import Demand
 from tidemill.core.placement.seller import Seller
-from tidemill.sim.days.worlds.sorts import Sort
-from tidemill.sim.days.worlds.world import Member, World, WorldFault, checked
+from tidemill.sim.days.worlds.sorts import TaskType
+from tidemill.sim.days.worlds.world import Member, World, WorldFault, checked_world
 from tidemill.sim.openb.experiment import Cluster, read_cluster
 
 HOURLY_UC = 1_000_000
@@ -30,18 +30,18 @@ def world_of(cluster: Cluster) -> World:
     for number, node in enumerate(cluster.nodes):
         candidate = replace(node, owner_id=UUID(int=_PROVIDERS + number), price_uc=HOURLY_UC)
         members.append(Member(Seller(candidate, False, SPEED, SPEED), f"provider-{number + 1}"))
-    return checked(members)
+    return checked_world(members)
 
 
-def read_sorts(nodes: Path, pods: Path) -> tuple[World, tuple[Sort, ...]]:
+def read_task_types(nodes: Path, pods: Path) -> tuple[World, tuple[TaskType, ...]]:
     """The world of a list of nodes, and a sort for each shape in a list of pods, as often as it is there."""
     cluster = read_cluster(nodes, pods)
     lengths = _lengths(pods)
-    found: dict[tuple[object, ...], list[tuple[Request, float]]] = {}
+    found: dict[tuple[object, ...], list[tuple[Demand, float]]] = {}
     for pod, length in zip(cluster.pods, lengths or [0.0] * len(cluster.pods), strict=True):
         found.setdefault(pod.shape, []).append((pod, length))
     return world_of(cluster), tuple(
-        Sort(_named(those[0][0]), those[0][0], len(those), lengths=tuple(length for _, length in those if length))
+        TaskType(_named(those[0][0]), those[0][0], len(those), lengths=tuple(length for _, length in those if length))
         for those in found.values()
     )
 
@@ -67,7 +67,7 @@ def _lasted(row: Mapping[str, str]) -> float:
     return max(1.0, ended - began)
 
 
-def _named(pod: Request) -> str:
+def _named(pod: Demand) -> str:
     devices = f"{pod.milli / 1000:g} of a device" if pod.milli < 1000 and pod.devices else f"{pod.devices} devices"
     models = f" of {' or '.join(sorted(pod.models))}" if pod.models else ""
     return f"{devices}{models}, {pod.cpu_milli / 1000:g} cores, {pod.memory_mib} MiB"

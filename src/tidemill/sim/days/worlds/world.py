@@ -60,7 +60,7 @@ def capacity_milli(candidate: Candidate) -> int:
     return WHOLE_MILLI * len(candidate.devices) or candidate.cpu_milli
 
 
-def checked(members: Sequence[Member]) -> World:
+def checked_world(members: Sequence[Member]) -> World:
     """A world in which something can happen."""
     if not members:
         raise WorldFault("There is no node in this world: a pool needs at least one.")

@@ -12,9 +12,9 @@ from typing import Any
 from uuid import UUID
 
 from tidemill.core.nodes.rules.windows import Window
-from tidemill.core.placement.candidate import NVLINK_NONE_PCT, Candidate, Device
+from tidemill.core.placement.candidate import NVLINK_NONE_PCT, Candidate, CandidateDevice
 from tidemill.core.placement.seller import Seller
-from tidemill.sim.days.worlds.world import Member, World, WorldFault, checked
+from tidemill.sim.days.worlds.world import Member, World, WorldFault, checked_world
 
 FORMAT, VERSION = "tidemill world", 1
 DEVICES_MAX = 256
@@ -64,7 +64,7 @@ def read_world(file: Path) -> World:
             ) from error
         except (TypeError, ValueError) as error:
             raise WorldFault(f"Line {number} of {file} is no node ({error}): export the world again.") from error
-    return checked(members)
+    return checked_world(members)
 
 
 def _row(member: Member) -> dict[str, Any]:
@@ -120,8 +120,8 @@ def _member(number: int, provider: int, owner: str, row: Mapping[str, Any]) -> M
     return Member(seller, owner, tuple(map(_window, row["windows"])), offset_s)
 
 
-def _device(row: Mapping[str, Any]) -> Device:
-    return Device(_text(row, "model"), _whole(row, "memory_mib"), nvlink_group=_whole(row, "nvlink_group"))
+def _device(row: Mapping[str, Any]) -> CandidateDevice:
+    return CandidateDevice(_text(row, "model"), _whole(row, "memory_mib"), nvlink_group=_whole(row, "nvlink_group"))
 
 
 def _window(row: Mapping[str, Any]) -> Window:

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tidemill.sim.economy.strategies.interface import Choices, Strategy, View
+from tidemill.sim.economy.strategies.interface import Choices, OwnerView, Strategy
 
 
 class Honest(Strategy):
@@ -20,7 +20,7 @@ class Lazy(Strategy):
     name = "lazy"
     alike = True
 
-    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+    def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
         choices = Choices.honest(view)
         choices.cheat[:], choices.saved[:] = 0.3, 0.8
         return choices
@@ -31,24 +31,24 @@ class Random(Strategy):
 
     name = "random"
 
-    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+    def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
         choices = Choices.honest(view)
         choices.cheat[:] = 1.0
         return choices
 
 
-class Trickling(Strategy):
+class Trickler(Strategy):
     """Once audits have become rare, one task in two hundred, at random: nearly as rare as errors."""
 
     name = "trickling"
 
-    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+    def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
         choices = Choices.honest(view)
         choices.cheat[:] = np.where(view.verified_results > 1500, 0.005, 0.0)
         return choices
 
 
-class Spaced(Strategy):
+class Spacer(Strategy):
     """One large task in each dispute window, so that a look back finds no second one, and only while audits are rare.
 
     When it was found it works honestly until they are rare again.
@@ -63,7 +63,7 @@ class Spaced(Strategy):
         self.rare_from = np.zeros(0, dtype=np.int64)
         self.last = np.zeros(0)
 
-    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+    def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
         choices = Choices.honest(view)
         self._remember(view)
         rare = view.verified_results > self.rare_from[view.account]
@@ -73,7 +73,7 @@ class Spaced(Strategy):
         choices.cheat_from_uc = 2 * view.usual_reward_uc
         return choices
 
-    def _remember(self, view: View) -> None:
+    def _remember(self, view: OwnerView) -> None:
         more = max(0, int(view.account.max()) + 1 - len(self.found))
         self.found, self.last = np.pad(self.found, (0, more)), np.pad(self.last, (0, more))
         self.rare_from = np.pad(self.rare_from, (0, more), constant_values=self.rare_after)
@@ -88,7 +88,7 @@ class LargeOnly(Strategy):
 
     name = "large_only"
 
-    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+    def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
         choices = Choices.honest(view)
         choices.cheat[:] = np.where(view.verified_results > 1500, 1.0, 0.0)
         choices.cheat_from_uc = 3 * view.usual_reward_uc
@@ -100,42 +100,42 @@ class Sleeper(Strategy):
 
     name = "sleeper"
 
-    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+    def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
         choices = Choices.honest(view)
         choices.cheat[:] = np.where(view.reputation_points >= 800, 0.2, 0.0)
         return choices
 
 
-class Copying(Strategy):
+class Copier(Strategy):
     """Ten friends who copy each other's answers where they meet, and guess half of the rest."""
 
     name = "copying"
     ring = 10
 
-    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+    def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
         choices = Choices.honest(view)
         choices.cheat[:] = 0.5
         return choices
 
 
-class Colluding(Strategy):
+class Colluder(Strategy):
     """Fifty providers who vouch for each other. They build a record, so that they are asked, and then cheat."""
 
     name = "colluding"
     ring = 50
 
-    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+    def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
         choices = Choices.honest(view)
         choices.cheat[:] = np.where(view.age_days > 30, 0.25, 0.0)
         return choices
 
 
-class SelfTrading(Strategy):
+class SelfTrader(Strategy):
     """A customer and a provider who are one: half of the capacity is sold to oneself, at the highest bonus."""
 
     name = "self_trading"
 
-    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+    def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
         choices = Choices.honest(view)
         choices.self_traded[:] = 0.5
         return choices
@@ -146,7 +146,7 @@ class Accomplice(Strategy):
 
     name = "accomplice"
 
-    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+    def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
         choices = Choices.honest(view)
         young = view.age_days < 10
         choices.self_traded[:] = np.where(young, 0.8, 0.0)
@@ -160,18 +160,18 @@ class Sybil(Strategy):
     name = "sybil"
     accounts = 5
 
-    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+    def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
         choices = Choices.honest(view)
         choices.cheat[:] = 0.8
         return choices
 
 
-class Whitewashing(Strategy):
+class Whitewasher(Strategy):
     """Cheats on half until found, leaves with what is left, and comes back as somebody else."""
 
     name = "whitewashing"
 
-    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+    def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
         choices = Choices.honest(view)
         choices.cheat[:] = np.where(view.age_days > 7, 0.5, 0.0)
         choices.leave = view.times_found > 0
@@ -179,35 +179,35 @@ class Whitewashing(Strategy):
         return choices
 
 
-class Renewing(Strategy):
+class Renewer(Strategy):
     """Works honestly and begins anew every ten days, for what is kept for newcomers."""
 
     name = "renewing"
 
-    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+    def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
         choices = Choices.honest(view)
         choices.leave = view.age_days >= 10
         choices.rejoin = choices.leave
         return choices
 
 
-class Oscillating(Strategy):
+class Oscillator(Strategy):
     """Three weeks of honest work, four days of cheating, and again."""
 
     name = "oscillating"
 
-    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+    def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
         choices = Choices.honest(view)
         choices.cheat[:] = np.where(view.age_days % 25 > 21, 0.5, 0.0)
         return choices
 
 
-class Bursting(Strategy):
+class Burster(Strategy):
     """Every ten days takes on as much at once as it gets, and computes none of it."""
 
     name = "bursting"
 
-    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+    def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
         choices = Choices.honest(view)
         now = (view.age_days >= 10) & (view.age_days % 10 < 0.25)
         choices.cheat[:] = np.where(now, 1.0, 0.0)
@@ -220,7 +220,7 @@ class OneShot(Strategy):
 
     name = "one_shot"
 
-    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+    def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
         choices = Choices.honest(view)
         choices.cheat[:] = np.where(view.age_days >= 60, 1.0, 0.0)
         choices.leave = view.age_days >= 61
@@ -232,7 +232,7 @@ class FalseAudits(Strategy):
 
     name = "false_audits"
 
-    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+    def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
         choices = Choices.honest(view)
         choices.cheat[:], choices.saved[:] = 0.2, 0.0
         return choices
@@ -244,18 +244,18 @@ class FalseDisputes(Strategy):
     name = "false_disputes"
     ring = 30
 
-    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+    def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
         choices = Choices.honest(view)
         choices.disputes[:] = 0.25
         return choices
 
 
-class Poisoning(Strategy):
+class Poisoner(Strategy):
     """Works honestly, and orders tasks that have no single answer."""
 
     name = "poisoning"
 
-    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+    def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
         choices = Choices.honest(view)
         choices.poisoned[:] = 1.0
         return choices
@@ -265,21 +265,21 @@ OURS: Sequence[type[Strategy]] = (
     Honest,
     Lazy,
     Random,
-    Trickling,
-    Spaced,
+    Trickler,
+    Spacer,
     LargeOnly,
     Sleeper,
-    Copying,
-    Colluding,
-    SelfTrading,
+    Copier,
+    Colluder,
+    SelfTrader,
     Accomplice,
     Sybil,
-    Whitewashing,
-    Renewing,
-    Oscillating,
-    Bursting,
+    Whitewasher,
+    Renewer,
+    Oscillator,
+    Burster,
     OneShot,
     FalseAudits,
     FalseDisputes,
-    Poisoning,
+    Poisoner,
 )

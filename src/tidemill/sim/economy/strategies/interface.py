@@ -20,7 +20,7 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class View:
+class OwnerView:
     """What the owner of each account knows at the beginning of a step. Amounts are in micro-credits.
 
     `account` is a number that stays with the account; `person` one that stays with the person behind it, so that a
@@ -76,7 +76,7 @@ class Choices:
     rejoin: Flags
 
     @classmethod
-    def honest(cls, view: View) -> "Choices":
+    def honest(cls, view: OwnerView) -> "Choices":
         """Compute everything, keep the stake up, stay."""
         many = len(view)
         return cls(
@@ -107,7 +107,7 @@ class Strategy:
     ring: ClassVar[int] = 0
     alike: ClassVar[bool] = False
 
-    def choose(self, view: View, draws: np.random.Generator) -> Choices:
+    def choose(self, view: OwnerView, draws: np.random.Generator) -> Choices:
         return Choices.honest(view)
 
 
@@ -128,7 +128,7 @@ _BOUNDS = {
 }
 
 
-def asked(strategy: Strategy, view: View, draws: np.random.Generator) -> Choices:
+def checked_choices(strategy: Strategy, view: OwnerView, draws: np.random.Generator) -> Choices:
     """A strategy's choices, each of the right shape and within its bounds, whatever it answered."""
     try:
         answer = strategy.choose(view, draws)
