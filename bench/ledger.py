@@ -34,7 +34,7 @@ from tidemill.store.address import tool_arguments
 from tidemill.store.clock import DatabaseClock
 from tidemill.store.database import Database, DatabaseLimits, connect
 from tidemill.store.embedded import EmbeddedServer, tool
-from tidemill.store.embedded.account import clean_environment
+from tidemill.store.embedded.system_user import clean_environment
 from tidemill.store.ledger import ledger
 from tidemill.store.ledger.poster import BATCH_MAX, Poster
 from tidemill.store.migrate import migrate

@@ -25,7 +25,7 @@ from tidemill import __version__
 from tidemill.control.http.limiter import Limiter, headers
 from tidemill.core.clock import SECOND, ClockRules, Instant
 from tidemill.core.ids import Ids
-from tidemill.core.limits import Limit
+from tidemill.core.rate_limits import Limit
 from tidemill.store.clock import DatabaseClock
 from tidemill.store.database import Database, DatabaseLimits
 from tidemill.store.embedded import EmbeddedServer

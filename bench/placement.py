@@ -26,15 +26,15 @@ from tidemill.core.clock import Instant
 from tidemill.core.jobs.kinds import matmul
 from tidemill.core.jobs.kinds.matmul import Element, Matmul
 from tidemill.core.jobs.kinds.needs import limits_of
-from tidemill.core.jobs.kinds.task import Task, task_bytes
-from tidemill.core.placement.assignment import place_jointly
+from tidemill.core.jobs.kinds.task_body import Task, task_bytes
 from tidemill.core.placement.candidate import Candidate, CandidateDevice, MedianPrices
 from tidemill.core.placement.demand import Demand
-from tidemill.core.placement.index.pool import CandidatePool, Reservation
+from tidemill.core.placement.index.candidate_pool import CandidatePool, Reservation
+from tidemill.core.placement.joint_placement import place_jointly
 from tidemill.core.placement.placer import Placer, QueuedTask
 from tidemill.core.placement.policies.value import ValuePolicy
-from tidemill.core.placement.queued_task import read_demand
 from tidemill.core.placement.seller import Seller
+from tidemill.core.placement.task_demand import read_demand
 from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.core.settlement.rewards import RewardPlan
 

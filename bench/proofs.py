@@ -22,7 +22,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np
 
-from tidemill.core.nodes.machine.gpus import recognised
+from tidemill.core.nodes.machine.gpu_names import recognised
 from tidemill.core.trust.proofs import sumcheck
 from tidemill.core.trust.proofs.floats import Precision, examine
 from tidemill.core.trust.proofs.integers import each_agrees, is_possible

@@ -18,8 +18,8 @@ from tidemill.sim.days.runs import RunPlan, simulate
 from tidemill.sim.days.scenario import DayScenario, PoolRules
 from tidemill.sim.days.worlds.orders import OrderVolume, daily_wave
 from tidemill.sim.days.worlds.presence import AT_HOME
-from tidemill.sim.days.worlds.sorts import OURS
 from tidemill.sim.days.worlds.synthetic import synthetic
+from tidemill.sim.days.worlds.task_types import OURS
 
 HOURS = 24.0
 

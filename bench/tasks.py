@@ -37,13 +37,14 @@ import uvloop
 from link import Agent, Crowd, await_links, cpu_s, join_token
 from pools import pool_of_its_own
 from task_history import fill
+from tidemill.store.embedded.attachment import attach
 
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.ids import Ids, uuid_of
 from tidemill.core.jobs.kinds import matmul
 from tidemill.core.jobs.kinds.matmul import Element, Matmul
 from tidemill.core.jobs.kinds.needs import limits_of
-from tidemill.core.jobs.kinds.task import Task, task_bytes
+from tidemill.core.jobs.kinds.task_body import Task, task_bytes
 from tidemill.core.jobs.receipts import AttemptOutcome, Receipt, batch_bytes, sign_batch
 from tidemill.core.ledger import AccountKind, LedgerAccount, Transfer
 from tidemill.core.nodes.machine.abilities import NodeAbilities, abilities_bytes
@@ -51,7 +52,6 @@ from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine, fa
 from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, DatabaseLimits, connect
-from tidemill.store.embedded.attach import attach
 from tidemill.store.jobs import jobs
 from tidemill.store.jobs.jobs import Draft, JobPlan
 from tidemill.store.jobs.tasks import NewTask

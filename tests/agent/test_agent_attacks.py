@@ -15,9 +15,9 @@ from tests.worlds.agents.shelf import ShelfOfArtefacts
 from tidemill.agent.home.home import Home
 from tidemill.agent.home.identity import new_membership
 from tidemill.agent.home.rules_file import RulesFile
-from tidemill.agent.link.orders import InstructionFollower
+from tidemill.agent.link.instructions import InstructionFollower
 from tidemill.agent.standing import AgentStanding, LinkStanding, LinkState
-from tidemill.agent.work.attempts import AttemptDirectories
+from tidemill.agent.work.attempt_directories import AttemptDirectories
 from tidemill.agent.work.work import WorkInHand
 from tidemill.agent.work.workshop import Workshop
 from tidemill.cli.agent import agent_service

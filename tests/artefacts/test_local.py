@@ -26,8 +26,8 @@ from tests.worlds.artefacts.artefact_stores import (
     opened,
     put,
 )
-from tidemill.artefacts.incoming import PIECE_BYTES
 from tidemill.artefacts.local import LocalStore
+from tidemill.artefacts.local_receiver import PIECE_BYTES
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.faults import ArtefactFault, DiskFull
@@ -245,7 +245,7 @@ async def test_chunks_that_lie_as_the_disk_takes_them_are_the_bytes_sent_though_
 async def test_what_comes_slowly_is_on_the_disk_before_a_piece_of_it_is_full(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidemill.artefacts.incoming._GATHERED_S", 0.02)
+    monkeypatch.setattr("tidemill.artefacts.local_receiver._GATHERED_S", 0.02)
     upload_id = ids().new(NOW)
     await store.begin(upload_id, 100_000)
     seen: list[int | UploadRefusal] = []

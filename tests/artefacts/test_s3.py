@@ -27,11 +27,11 @@ from tests.worlds.artefacts.artefact_stores import (
     put,
 )
 from tests.worlds.artefacts.s3_server import place_in
-from tidemill.artefacts.by_settings import open_store
 from tidemill.artefacts.s3 import S3Store
 from tidemill.artefacts.s3_bucket import Bucket, BucketAddress
 from tidemill.artefacts.s3_signing import S3Credentials, query_text, signed_headers
 from tidemill.artefacts.s3_upload import whole_key
+from tidemill.artefacts.store_choice import open_store
 from tidemill.artefacts.threads import Threads
 from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.artefacts.uploads import Checksum

@@ -26,7 +26,7 @@ from tests.worlds.artefacts.artefact_stores import (
     put,
 )
 from tests.worlds.artefacts.s3_server import place_in
-from tidemill.artefacts.incoming import PIECE_BYTES
+from tidemill.artefacts.local_receiver import PIECE_BYTES
 from tidemill.artefacts.store import ArtefactStore
 from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
 from tidemill.core.artefacts.uploads import Checksum

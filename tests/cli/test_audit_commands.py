@@ -9,7 +9,7 @@ import pytest
 
 from tests.worlds.places import reachable_directory
 from tests.worlds.pools.pool import Pool, Running, pool_in, until
-from tidemill.cli.client.surroundings import operator_name
+from tidemill.cli.client.local_pool import operator_name
 from tidemill.core.events.trail_lines import act_of, tip_of
 from tidemill.store.database import connect
 from tidemill.store.embedded import attach

@@ -14,7 +14,7 @@ import pytest
 
 from tests.worlds.places import reachable_directory
 from tests.worlds.pools.pool import Pool, pool_in
-from tidemill.cli.client.surroundings import operator_name
+from tidemill.cli.client.local_pool import operator_name
 from tidemill.core.clock import DAY, Instant
 from tidemill.core.ids import Ids
 from tidemill.core.ledger import (

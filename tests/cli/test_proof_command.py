@@ -14,7 +14,7 @@ from tests.core.trust.test_proofs import a_statement
 from tidemill.cli.main import run
 from tidemill.core.jobs.receipts import batch_bytes, inclusion, sign_batch
 from tidemill.core.matrices.seeded_matrices import LEFT, RIGHT, drawn_rows
-from tidemill.core.trust.proofs.file import FILE_MAX_BYTES, ProofFile, SignedReceipt, file_bytes, read_file
+from tidemill.core.trust.proofs.proof_file import FILE_MAX_BYTES, ProofFile, SignedReceipt, file_bytes, read_file
 from tidemill.core.trust.proofs.refusals import ProofRefusal
 from tidemill.core.trust.proofs.sumcheck import prove
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tidemill.control.http.limiter import Allowance, headers
 from tidemill.core.clock import DAY, HOUR, SECOND, Instant
-from tidemill.core.limits import (
+from tidemill.core.rate_limits import (
     COUNT_MAX,
     SKEW_US,
     Limit,

@@ -17,9 +17,9 @@ from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import AgentFault
 from tidemill.link.dialled.spool import BEAT_EVERY_US, Spool
 from tidemill.link.dialled.spool_file import SpoolFile
-from tidemill.wire.delivery import Outbox
 from tidemill.wire.errors import ProtocolError
 from tidemill.wire.messages import Facts, Report, Reports, encode
+from tidemill.wire.outbox import Outbox
 from tidemill.wire.spool_reports import DROPPED, PAST_BEAT, PastBeatReport, SpoolGap, as_facts, spool_report_in
 
 MIB = 1024 * 1024

@@ -18,7 +18,7 @@ from tidemill.core.jobs.task import RetryLimits, TaskEffect, TaskLife, TaskState
 from tidemill.core.nodes.rules.windows import Window
 from tidemill.core.placement.candidate import Candidate, CandidateDevice
 from tidemill.core.placement.demand import PriorityLevel
-from tidemill.core.placement.index.pool import CandidatePool
+from tidemill.core.placement.index.candidate_pool import CandidatePool
 from tidemill.core.placement.seller import Seller
 from tidemill.core.settings.tree import Settings
 from tidemill.core.settlement.rewards import AttemptPay, CommissionSplit, RewardPlan
@@ -32,8 +32,8 @@ from tidemill.sim.days.watch import BrokenRule, RuleWatch
 from tidemill.sim.days.worlds import presence
 from tidemill.sim.days.worlds.orders import OrderTable, OrderVolume, daily_wave, draw_orders
 from tidemill.sim.days.worlds.presence import AT_HOME, Churn, Spans, turns
-from tidemill.sim.days.worlds.sorts import OURS, fit_task_types
 from tidemill.sim.days.worlds.synthetic import synthetic
+from tidemill.sim.days.worlds.task_types import OURS, fit_task_types
 from tidemill.sim.days.worlds.world import Member, World, WorldFault, checked_world
 
 SETTINGS = Settings(home=Path())

@@ -15,8 +15,8 @@ from tidemill.core.trust.rules import FindingsRules
 from tidemill.sim.economy import report
 from tidemill.sim.economy.answers import HOUSE, Auditors
 from tidemill.sim.economy.books import EconomyBooks, Purse
+from tidemill.sim.economy.cheating_profits import cheating_profits
 from tidemill.sim.economy.checks import outvoted
-from tidemill.sim.economy.paying_map import cheating_profits
 from tidemill.sim.economy.run import Economy
 from tidemill.sim.economy.scenario import EconomyRules, EconomyScenario
 from tidemill.sim.economy.strategies.catalogue import Honest, Random, Renewer, SelfTrader, Spacer

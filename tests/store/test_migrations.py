@@ -13,7 +13,7 @@ from tidemill.core.faults import DatabaseFault, WrongVersion
 from tidemill.core.ids import Ids, first_id_at
 from tidemill.store import partitions
 from tidemill.store.address import DatabaseUrls
-from tidemill.store.check import checks
+from tidemill.store.checks import checks
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, connect
 from tidemill.store.events import events

@@ -13,7 +13,7 @@ from tests.worlds.pools.agents import LIGHT, Machine, join_token, machines_in, u
 from tests.worlds.pools.people import MANY, People, people_of
 from tests.worlds.pools.pool import Running, pool_in, until
 from tidemill.core.accounts.roles import Role
-from tidemill.core.jobs.archives import read_archive
+from tidemill.core.jobs.result_archives import read_archive
 
 SCRIPT = {
     "kind": "script",

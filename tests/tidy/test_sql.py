@@ -29,7 +29,7 @@ STATEMENT = re.compile(
 WRITTEN_IN_CODE = {
     "store/migrate.py": "runs before there is a schema that a query could be written against",
     "store/operations/backup.py": "makes, renames and drops whole databases, which takes no parameters",
-    "store/check.py": "reads every table there is, whatever its name",
+    "store/checks.py": "reads every table there is, whatever its name",
     "store/operations/rotation.py": "seals columns of any table anew, and names take no parameters",
     "store/events/events.py": "NOTIFY takes no parameters",
     "store/embedded/": "makes the roles and the database of a new server",

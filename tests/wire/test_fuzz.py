@@ -13,7 +13,6 @@ import pytest
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.signatures import Identity, fingerprint
 from tidemill.wire.channels import CHANNELS_MAX, WINDOW, ChannelOpened, ChannelReceived
-from tidemill.wire.delivery import Outbox
 from tidemill.wire.errors import ProtocolError
 from tidemill.wire.handshake import CallingAgent
 from tidemill.wire.link import AgentLink, Closed, Greeted, Link, LinkEvent, LinkPhase, PoolLink, Reported
@@ -46,6 +45,7 @@ from tidemill.wire.messages import (
     Wish,
     encode,
 )
+from tidemill.wire.outbox import Outbox
 from tidemill.wire.spool_reports import spool_report_in
 from tidemill.wire.websocket import Opcode, write_frame
 

@@ -26,7 +26,6 @@ from tidemill.wire.channels import (
     ChannelReceived,
     Channels,
 )
-from tidemill.wire.delivery import Outbox
 from tidemill.wire.errors import ProtocolError
 from tidemill.wire.handshake import CallingAgent
 from tidemill.wire.link import (
@@ -60,6 +59,7 @@ from tidemill.wire.messages import (
     encode,
     from_agent,
 )
+from tidemill.wire.outbox import Outbox
 from tidemill.wire.websocket import FrameReader, write_frame
 
 NOW = Instant(1_800_000_000 * SECOND)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tidemill.core.clock import Instant
 from tidemill.core.placement.candidate import Candidate, CandidateDevice, MedianPrices
 from tidemill.core.placement.demand import Demand, NeededArtefact
-from tidemill.core.placement.index.pool import CandidatePool
+from tidemill.core.placement.index.candidate_pool import CandidatePool
 from tidemill.core.placement.policies import Policy
 from tidemill.core.placement.policies.fast import FastPolicy
 from tidemill.core.placement.policies.packed import PackedPolicy

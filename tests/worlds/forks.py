@@ -27,7 +27,7 @@ _CONTEXT.set_forkserver_preload(
         "tests.worlds.agents.busy_agent",
         "tests.worlds.agents.spool_writer",
         "tidemill.agent.doctor",
-        "tidemill.agent.starting",
+        "tidemill.agent.startup",
         "tidemill.serving.logs",
         "tidemill.cli.main",
         "tidemill.control.process",

@@ -240,7 +240,7 @@ def _write(home: Home) -> None:
 
 
 def _joined(home: Home) -> None:
-    from tidemill.agent.starting import member_of
+    from tidemill.agent.startup import member_of
 
     member_of(home)
 

@@ -10,10 +10,10 @@ from enum import StrEnum
 
 from tidemill import __version__
 from tidemill.agent.home.identity import Membership
-from tidemill.agent.link.speed import LineSpeed
+from tidemill.agent.link.line_speed import LineSpeed
 from tidemill.core.clock import Instant, as_datetime
 from tidemill.core.nodes.machine.hardware import Machine, MachineState
-from tidemill.core.nodes.reasons import BegunWork, NoWorkCause, NoWorkReason
+from tidemill.core.nodes.no_work_reasons import BegunWork, NoWorkCause, NoWorkReason
 from tidemill.core.nodes.rules.rule_book import RuleBook, book_json, rules_of
 from tidemill.core.nodes.rules.rules import HeatLimits, MachineReading, Senses, objections
 from tidemill.host.clocks import utc_offset_s

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from tidemill.artefacts.contents import content_size, delete_content, names_in, old_contents, open_content
 from tidemill.artefacts.directories import faults
-from tidemill.artefacts.incoming import receive
+from tidemill.artefacts.local_receiver import receive
 from tidemill.artefacts.local_upload import (
     UPLOADS,
     HashState,

@@ -4,10 +4,10 @@ import re
 import secrets
 from pathlib import Path
 
-from tidemill.artefacts.by_settings import open_store
+from tidemill.artefacts.store_choice import open_store
+from tidemill.control.accounts.access_tokens import AccessTokens
 from tidemill.control.accounts.callers import Callers
 from tidemill.control.accounts.passwords import Passwords
-from tidemill.control.accounts.tokens import AccessTokens
 from tidemill.control.context import Control
 from tidemill.control.events.feed import EventFeed
 from tidemill.control.http.denials import Denials

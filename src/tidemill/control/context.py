@@ -9,9 +9,9 @@ from typing import Annotated
 from fastapi import Depends, Query, Request
 
 from tidemill.artefacts.store import ArtefactStore
+from tidemill.control.accounts.access_tokens import AccessTokens
 from tidemill.control.accounts.callers import Callers
 from tidemill.control.accounts.passwords import Passwords
-from tidemill.control.accounts.tokens import AccessTokens
 from tidemill.control.events.feed import EventFeed
 from tidemill.control.http.denials import Denials
 from tidemill.control.http.limiter import Limiter
@@ -20,7 +20,7 @@ from tidemill.control.jobs.attempt_reports import AttemptReportIntake
 from tidemill.control.loops.frame import LoopRunner
 from tidemill.control.nodes.node_registry import LinkRefusals
 from tidemill.control.parts import Parts
-from tidemill.control.placement.supply_now import SupplyCache
+from tidemill.control.placement.supply_cache import SupplyCache
 from tidemill.core.accounts.roles import STRANGER, Caller
 from tidemill.core.accounts.sessions import USER_AGENT_MAX, SessionOrigin, SessionRules
 from tidemill.core.clock import SECOND

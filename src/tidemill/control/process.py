@@ -26,14 +26,14 @@ from tidemill.control.context import BackupTarget, Control
 from tidemill.control.events.feed import EventFeed
 from tidemill.control.loops.frame import LoopRunner
 from tidemill.control.metrics import Metrics
-from tidemill.control.nodes.telling_loop import NodeInstructionLoop
+from tidemill.control.nodes.node_instruction_loop import NodeInstructionLoop
 from tidemill.control.operations.first_steps import FirstStep, first_steps
 from tidemill.control.operations.housekeeping import (
     AnnounceLoop,
 )
 from tidemill.control.operations.master_key import open_keyring
 from tidemill.control.parts import Parts
-from tidemill.control.placement.offering_loop import AssignmentLoop
+from tidemill.control.placement.assignment_loop import AssignmentLoop
 from tidemill.control.placement.placing_loop import PlacingLoop
 from tidemill.core.clock import SECOND, ClockRules
 from tidemill.core.events.log import RecordedEvent

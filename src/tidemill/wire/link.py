@@ -18,7 +18,6 @@ from tidemill.core.clock import SECOND, Instant
 from tidemill.core.signatures import Identity
 from tidemill.wire import handshake
 from tidemill.wire.channels import ChannelEvent, Channels
-from tidemill.wire.delivery import Outbox
 from tidemill.wire.errors import ProtocolError
 from tidemill.wire.handshake import CallingAgent
 from tidemill.wire.messages import (
@@ -48,6 +47,7 @@ from tidemill.wire.messages import (
     from_agent,
     from_pool,
 )
+from tidemill.wire.outbox import Outbox
 
 HANDSHAKE_US = 15 * SECOND
 _SILENT_BEATS = 3

@@ -11,8 +11,8 @@ import pytest
 
 from tests.agent.artefacts.test_transfers import transfers_to
 from tests.worlds.agents.artefact_server import artefact_server
+from tidemill.agent.artefacts.access import open_artefact_access, telling_cache
 from tidemill.agent.artefacts.cache import Cache
-from tidemill.agent.artefacts.ways import open_artefact_access, telling_cache
 from tidemill.agent.home.home import Home
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.nodes.machine.cache_report import CACHE, cached_of

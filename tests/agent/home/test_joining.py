@@ -13,9 +13,9 @@ from tests.worlds.agents.agent_machine import OwnersMachine, machine_in, until
 from tests.worlds.agents.pool_end import PoolEnd
 from tests.worlds.pools.pool import clean_environment
 from tests.worlds.pools.terminal import Terminal, at_terminal
+from tidemill.agent.agent import Agent
 from tidemill.agent.home.home import Home
-from tidemill.agent.run import Agent
-from tidemill.agent.starting import applicant_in, equipped, joined
+from tidemill.agent.startup import applicant_in, equipped, joined
 from tidemill.core.nodes.join_tokens import JoinTokenParts, read_token
 from tidemill.core.nodes.machine.hardware import Machine, machine_of, objections
 from tidemill.core.settings import Settings

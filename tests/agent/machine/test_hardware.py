@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tidemill.agent.machine.cpu import CpuUsage
-from tidemill.agent.machine.host import disk_free_mib, engines, host
+from tidemill.agent.machine.operating_system import disk_free_mib, engines, host
 
 pytestmark = pytest.mark.needs("gcc")
 

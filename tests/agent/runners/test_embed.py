@@ -17,7 +17,7 @@ from tests.worlds.sandboxes.runner_tasks import run, task_of
 from tests.worlds.sandboxes.sandbox_cell import Cell
 from tidemill.agent.inside.dialogue import EXIT_UNFIT, MachineUnable
 from tidemill.agent.inside.minilm import MiniLm, error_function
-from tidemill.agent.inside.tokens import Vocabulary, words
+from tidemill.agent.inside.vocabulary import Vocabulary, words
 from tidemill.agent.runners import RUNNERS, ResultFiles
 from tidemill.agent.runners.embed import ModelFiles, installed_model
 from tidemill.core.jobs.kinds.embed import TOKENS_MAX

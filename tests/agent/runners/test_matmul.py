@@ -15,7 +15,7 @@ from tests.worlds.sandboxes.sandbox_cell import Cell
 from tidemill.agent.inside.dialogue import EXIT_UNABLE, EXIT_UNFIT
 from tidemill.agent.inside.multipliers import ArrayModule
 from tidemill.agent.runners import RUNNERS, ResultFiles
-from tidemill.agent.runners.orders import checked_work
+from tidemill.agent.runners.run_specifications import checked_work
 from tidemill.agent.sandboxes.bubblewrap.runtime import python_runtime
 from tidemill.core.jobs.kinds import KINDS
 from tidemill.core.matrices.products import blocks, product_rows

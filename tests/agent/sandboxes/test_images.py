@@ -29,7 +29,7 @@ from tidemill.agent.sandboxes.engine.sandbox import open_engine
 from tidemill.agent.sandboxes.interface import OutputStream
 from tidemill.core.jobs.image_names import full_name
 from tidemill.core.jobs.kinds.kind import TaskObjection
-from tidemill.core.jobs.kinds.task import read_task
+from tidemill.core.jobs.kinds.task_body import read_task
 from tidemill.core.jobs.quotes import tasks_of
 from tidemill.core.jobs.quotes.order import parse_order
 from tidemill.core.jobs.quotes.tasks import divide

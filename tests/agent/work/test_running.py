@@ -22,7 +22,7 @@ from tests.worlds.agents.attempt_tasks import (
 )
 from tests.worlds.agents.pool_end import PoolEnd
 from tests.worlds.sandboxes.sandbox_cell import processes
-from tidemill.agent.work.attempts import AttemptDirectories
+from tidemill.agent.work.attempt_directories import AttemptDirectories
 from tidemill.core.clock import Instant
 from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
 from tidemill.core.jobs.results import public_key

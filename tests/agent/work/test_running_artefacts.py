@@ -18,15 +18,15 @@ from tests.worlds.sealed_results import opened_whole
 from tidemill.agent.home.home import Home, prepare
 from tidemill.agent.home.identity import new_membership
 from tidemill.agent.standing import AgentStanding, LinkStanding, LinkState
-from tidemill.agent.work.attempts import AttemptDirectories
+from tidemill.agent.work.attempt_directories import AttemptDirectories
 from tidemill.agent.work.work import WorkInHand
 from tidemill.agent.work.workshop import Workshop
-from tidemill.agent.work.workshop_opening import open_workshop
+from tidemill.agent.work.workshop_sandboxes import open_workshop
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.artefacts.refusals import UploadRefusal
-from tidemill.core.jobs.archives import read_archive
-from tidemill.core.jobs.kinds.task import Input
+from tidemill.core.jobs.kinds.task_body import Input
 from tidemill.core.jobs.receipts import AttemptOutcome, Receipt, read_batch
+from tidemill.core.jobs.result_archives import read_archive
 from tidemill.core.jobs.results import opened_envelope, public_key
 from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine
 from tidemill.core.nodes.rules.rules import HeatLimits

@@ -274,7 +274,7 @@ def test_a_download_goes_on_only_with_the_same_bytes_and_is_never_run_by_a_brows
     head = client.ask("HEAD", f"/api/v1/artefacts/{artefact_id}/content")
     assert (head.status_code, head.headers["content-length"]) == (200, str(len(TEXT)))
     disposition = whole.headers["content-disposition"]
-    assert disposition.startswith('attachment; filename="ta_ble; x=1 ____.html"; filename*=UTF-8')
+    assert disposition.startswith('attach; filename="ta_ble; x=1 ____.html"; filename*=UTF-8')
     assert whole.headers["content-type"] == "application/octet-stream"
     assert whole.headers["x-content-type-options"] == "nosniff"
     assert "sandbox" in whole.headers["content-security-policy"]

@@ -19,7 +19,7 @@ from tidemill.control.operations.limits_loop import LimitsLoop
 from tidemill.core.clock import HOUR, SECOND, Instant
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids
-from tidemill.core.limits import Limit, available
+from tidemill.core.rate_limits import Limit, available
 from tidemill.store.accounts import quotas
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import Database, DatabaseLimits, connect

@@ -193,7 +193,7 @@ async def test_a_whole_statement_is_csv_that_a_spreadsheet_cannot_run(up: Runnin
     by_accept = get(up, f"/accounts/{customer.id}/statement", Accept="text/csv")
     assert by_name.content == by_accept.content
     assert by_name.headers["content-type"] == "text/csv; charset=utf-8"
-    assert "attachment" in by_name.headers["content-disposition"]
+    assert "attach" in by_name.headers["content-disposition"]
     assert "content-length" not in by_name.headers
     rows = list(csv.DictReader(io.StringIO(by_name.text, newline="")))
     assert [row["cause"] for row in rows[100:]] == [

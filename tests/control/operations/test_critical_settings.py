@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.worlds.pools.pool import Pool, Running, pool_in
-from tidemill.cli.client.surroundings import operator_name
+from tidemill.cli.client.local_pool import operator_name
 from tidemill.core.ids import Ids
 from tidemill.core.settings.critical import SettingChangeRefusal
 from tidemill.store.clock import read_clock

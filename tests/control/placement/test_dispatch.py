@@ -18,8 +18,8 @@ from tests.worlds.databases.dispatch_world import (
     signed_by,
 )
 from tests.worlds.databases.node_rows import told
-from tidemill.artefacts.by_settings import open_store
 from tidemill.artefacts.store import ArtefactStore
+from tidemill.artefacts.store_choice import open_store
 from tidemill.control.jobs.reaping_loop import ReapingLoop
 from tidemill.control.placement.placing_loop import LEASE_US, PlacingLoop
 from tidemill.control.trust.stored_results import StoredResults
@@ -29,7 +29,7 @@ from tidemill.core.ledger import AccountKind, LedgerAccount
 from tidemill.core.settings.sections.artefacts import ArtefactsSettings
 from tidemill.link.held.registry import LinkGeneration, ReportsArrival
 from tidemill.store.address import DatabaseUrls
-from tidemill.store.check import checks
+from tidemill.store.checks import checks
 from tidemill.store.database import Database
 from tidemill.store.jobs.leases import AttemptAssignment
 from tidemill.store.ledger import adjustments

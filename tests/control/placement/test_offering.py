@@ -10,7 +10,7 @@ import pytest
 
 from tests.worlds.agents.link_ends import Agent, MemoryRegistry, served, soon
 from tests.worlds.databases.dispatch_world import Node, World, make_world
-from tidemill.control.placement.offering_loop import AssignmentLoop
+from tidemill.control.placement.assignment_loop import AssignmentLoop
 from tidemill.core.jobs.attempt import Happening
 from tidemill.link.held.server import Links
 from tidemill.store.address import DatabaseUrls

@@ -11,16 +11,16 @@ import pytest
 
 from tests.worlds.databases.dispatch_world import VERIFICATION, Node, World, make_world, result_sha256, signed_by
 from tests.worlds.databases.node_rows import told
-from tidemill.artefacts.by_settings import open_store
 from tidemill.artefacts.store import ArtefactStore
+from tidemill.artefacts.store_choice import open_store
 from tidemill.control.jobs.reaping_loop import ReapingLoop
 from tidemill.control.trust.stored_results import StoredResults
 from tidemill.control.trust.verifying_loop import LEASE_US, VerifyingLoop
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.jobs import archives
+from tidemill.core.jobs import result_archives
 from tidemill.core.jobs.job import JobHappening
-from tidemill.core.jobs.kinds.task import Task, task_bytes
+from tidemill.core.jobs.kinds.task_body import Task, task_bytes
 from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
 from tidemill.core.jobs.sandboxes import MIB, RunLimits
 from tidemill.core.ledger import AccountKind, LedgerAccount
@@ -53,7 +53,7 @@ async def loop(world: World, tmp_path: Path) -> AsyncIterator[VerifyingLoop]:
 
 
 def receipt(world: World, offer: AttemptAssignment, answer: bytes, numeric_class: str = HERE) -> Receipt:
-    result = archives.archive({PurePosixPath("answer.txt"): answer})
+    result = result_archives.archive({PurePosixPath("answer.txt"): answer})
     return Receipt(
         task_id=offer.task_id,
         attempt_id=offer.attempt_id,
@@ -344,7 +344,7 @@ async def test_bytes_that_are_not_those_that_were_signed_are_wrong_without_an_au
     job_id = await world.job(1, expected=False, body=SCRIPT)
     [offer] = await world.place()
     right = receipt(world, offer, RIGHT)
-    await world.say(node, signed_by(node, right._replace(inline=archives.archive({PurePosixPath("x"): b"no"}))))
+    await world.say(node, signed_by(node, right._replace(inline=result_archives.archive({PurePosixPath("x"): b"no"}))))
     await loop.tick(world.now)
     assert await world.value("SELECT count(*) FROM audit") == 0
     [one] = await used(world, job_id)

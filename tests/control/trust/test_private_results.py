@@ -13,8 +13,8 @@ import pytest
 from tests.store.artefacts.test_artefacts import delete, made
 from tests.worlds.databases.dispatch_world import VERIFICATION, Node, World, body_of, make_world, result_of, signed_by
 from tests.worlds.sealed_results import opened_whole
-from tidemill.artefacts.by_settings import open_store
 from tidemill.artefacts.store import ArtefactStore
+from tidemill.artefacts.store_choice import open_store
 from tidemill.control.jobs.job_views import ResultView, job_view, result_views
 from tidemill.control.trust.stored_results import StoredResults
 from tidemill.control.trust.verifying_loop import VerifyingLoop
@@ -22,9 +22,9 @@ from tidemill.core.artefacts.artefact import Artefact, Digest, Purpose
 from tidemill.core.artefacts.refusals import ArtefactRefusal
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.ids import Ids
-from tidemill.core.jobs import archives
+from tidemill.core.jobs import result_archives
 from tidemill.core.jobs.kinds.kind import TaskObjection
-from tidemill.core.jobs.kinds.task import Task, read_task, task_bytes
+from tidemill.core.jobs.kinds.task_body import Task, read_task, task_bytes
 from tidemill.core.jobs.private_results import NOTHING, binding_of
 from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
 from tidemill.core.jobs.results import PIECE_BYTES, ReaderKey, ResultBinding, envelope, opened_envelope, seal
@@ -49,8 +49,8 @@ def private(body: bytes) -> bytes:
 
 PRODUCT = private(body_of(0))
 SCRIPT = private(task_bytes(Task("script", {"program": "print(1)", "seconds": 5}, RunLimits(seconds=10))))
-RIGHT = archives.archive({PurePosixPath("answer.txt"): b"the right answer"})
-WRONG = archives.archive({PurePosixPath("answer.txt"): b"a wrong answer"})
+RIGHT = result_archives.archive({PurePosixPath("answer.txt"): b"the right answer"})
+WRONG = result_archives.archive({PurePosixPath("answer.txt"): b"a wrong answer"})
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.jobs.kinds import KINDS, work_of
 from tidemill.core.jobs.kinds.kind import CheckMethod, FileForm, KindRefusal, NumericClass, TaskObjection
 from tidemill.core.jobs.kinds.needs import Needs, limits_of
-from tidemill.core.jobs.kinds.task import TASK_MAX_BYTES, Input, Priority, Task, read_task, task_bytes
+from tidemill.core.jobs.kinds.task_body import TASK_MAX_BYTES, Input, Priority, Task, read_task, task_bytes
 from tidemill.core.jobs.sandboxes import MIB, Ability, RunLimits
 from tidemill.core.settings.sections.work import ContainersSettings
 

@@ -14,7 +14,7 @@ from tidemill.cli.terminal.output import CommandRefused
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import Instant
 from tidemill.core.jobs.kinds.kind import TaskObjection
-from tidemill.core.jobs.kinds.task import Task, read_task
+from tidemill.core.jobs.kinds.task_body import Task, read_task
 from tidemill.core.jobs.private_results import NOTHING, binding_of, envelope_for, unseal_result
 from tidemill.core.jobs.quotes import Order, parse_order, tasks_of
 from tidemill.core.jobs.quotes.tasks import divide

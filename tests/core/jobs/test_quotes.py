@@ -12,7 +12,7 @@ from tests.core.jobs.test_orders import MATMUL, SCENE, understood
 from tidemill.core.clock import Instant
 from tidemill.core.jobs.kinds import KINDS
 from tidemill.core.jobs.kinds.kind import TaskObjection
-from tidemill.core.jobs.kinds.task import Task, read_task
+from tidemill.core.jobs.kinds.task_body import Task, read_task
 from tidemill.core.jobs.quotes import Quote, quote, tasks_of
 from tidemill.core.jobs.quotes.quote import QuoteRules, dearness, quote_from_json, quote_json, size_of
 from tidemill.core.jobs.quotes.tasks import OrderPart, divide

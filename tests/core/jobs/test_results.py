@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.worlds.sealed_results import opened_whole
-from tidemill.core.jobs.archives import (
+from tidemill.core.jobs.result_archives import (
     ResultFilesRefusal,
     archive,
     archived_bytes,

@@ -14,6 +14,7 @@ from tidemill.agent.machine.bench import Bench
 from tidemill.core.bounded_json import Malformed
 from tidemill.core.clock import SECOND
 from tidemill.core.merkle import MerkleTree, drawn_places, is_leaf_of, leaf_hash
+from tidemill.core.nodes.challenge.figures import ChallengeRefusal, DeviceCheck, figures, nvlink_ppm, unsupported_claims
 from tidemill.core.nodes.challenge.judgement import is_memory_shown, is_speed_shown
 from tidemill.core.nodes.challenge.memory import ancestors, hardened, pages_of
 from tidemill.core.nodes.challenge.messages import (
@@ -47,7 +48,6 @@ from tidemill.core.nodes.challenge.sizes import (
 )
 from tidemill.core.nodes.challenge.states import STATES, ChallengeHappening, ChallengeState, after
 from tidemill.core.nodes.challenge.tasks import SIDE_MAX, MemoryTask, SpeedTask
-from tidemill.core.nodes.challenge.verdict import ChallengeRefusal, DeviceCheck, figures, nvlink_ppm, unsupported_claims
 from tidemill.core.nodes.machine.hardware import Device, DeviceKind, DeviceLink, LinkKind, Machine
 from tidemill.core.settings.sections.challenge import ChallengeSettings
 from tidemill.core.settings.sections.money import NvlinkSettings

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemill.core.nodes.machine.gpu_models import AMD, NVIDIA, GpuType, MemoryKind
-from tidemill.core.nodes.machine.gpus import CATALOGUE, key, memory_fits, recognised, types_named
+from tidemill.core.nodes.machine.gpu_names import CATALOGUE, key, memory_fits, recognised, types_named
+from tidemill.core.nodes.machine.gpu_types import AMD, NVIDIA, GpuType, MemoryKind
 
 REPORTED = [
     ("NVIDIA GeForce RTX 3090", 24_576, False, "GeForce RTX 3090"),

@@ -14,7 +14,7 @@ from tidemill.core.nodes.life import (
     after,
 )
 from tidemill.core.nodes.no_work import FailingDevice, NodeSituation, why_no_work
-from tidemill.core.nodes.reasons import NoWorkCause
+from tidemill.core.nodes.no_work_reasons import NoWorkCause
 from tidemill.core.nodes.rules.rules import HeatLimits, IdleRule, MachineReading, NodeRules, WorkMode, sense
 from tidemill.core.nodes.rules.windows import Window
 

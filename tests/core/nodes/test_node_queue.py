@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.nodes.queue import (
+from tidemill.core.nodes.attempt_queue import (
     OVERTAKEN_US,
     WAITING_MAX,
     AttemptStart,

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tidemill.core.clock import DAY, SECOND, Instant, as_datetime, as_instant
-from tidemill.core.nodes.reasons import IN_HAND, BegunWork, NoWorkCause
+from tidemill.core.nodes.no_work_reasons import IN_HAND, BegunWork, NoWorkCause
 from tidemill.core.nodes.rules.rules import (
     UNSEEN_US,
     HeatLimits,

@@ -13,7 +13,7 @@ from tidemill.core.clock import Instant
 from tidemill.core.events.log import KINDS, Event
 from tidemill.core.jobs.task_events import ReceiptsRefused, TimesDoubted
 from tidemill.core.nodes.challenge.events import NodeChallengeFailed, NodeChallengePassed
-from tidemill.core.nodes.challenge.verdict import Figures
+from tidemill.core.nodes.challenge.figures import Figures
 from tidemill.core.nodes.events import (
     JoinTokenMade,
     JoinTokenRevoked,

@@ -17,7 +17,7 @@ from tidemill.core.accounts.addresses import Address, parse_address
 from tidemill.core.faults import SettingsFault
 from tidemill.core.notices.mail import Letter, LetterKind, Masthead
 from tidemill.core.settings import Settings, build, rows
-from tidemill.core.settings.reach import public_url
+from tidemill.core.settings.process_addresses import public_url
 
 ID = UUID("0190a000-0000-7000-8000-000000000001")
 HEADERS = ["From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted", "Content-Language"]

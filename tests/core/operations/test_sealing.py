@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tidemill.core.faults import SecretsFault
 from tidemill.core.operations.master_keys import MasterKey, master_keys_of, text_of
-from tidemill.core.operations.sealing import DataKey, seal, sealed_by, unseal, unwrap, wrap
+from tidemill.core.operations.sealed_values import DataKey, seal, sealed_by, unseal, unwrap, wrap
 
 KEY = DataKey(UUID(int=1), bytes(range(32)))
 OTHER = DataKey(UUID(int=2), bytes(range(1, 33)))

@@ -17,9 +17,9 @@ from tidemill.core.placement.considerations import (
 )
 from tidemill.core.placement.explanations import FORGET_AFTER_US, SAMPLE_EVERY_US, SHARED_MAX, ExplanationMemory
 from tidemill.core.placement.placer import WEIGHED_MAX, Placer, QueuedTask
-from tidemill.core.placement.queued_task import read_demand
 from tidemill.core.placement.seller import Seller
 from tidemill.core.placement.sentences import NO_NODES, objection, why_lost, why_placed, why_waiting
+from tidemill.core.placement.task_demand import read_demand
 from tidemill.core.settings import Settings
 from tidemill.core.settlement.rewards import RewardPlan
 

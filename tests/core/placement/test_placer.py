@@ -14,13 +14,13 @@ from tidemill.control.placement.placement_policies import placement_policies
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.jobs.kinds.needs import Needs, limits_of
-from tidemill.core.jobs.kinds.task import Input, Task, task_bytes
+from tidemill.core.jobs.kinds.task_body import Input, Task, task_bytes
 from tidemill.core.jobs.sandboxes import MIB, RunLimits
 from tidemill.core.placement.candidate import Candidate
 from tidemill.core.placement.placer import HOLDERS_MAX, Placer, QueuedTask
 from tidemill.core.placement.prices import Prices
-from tidemill.core.placement.queued_task import read_demand
 from tidemill.core.placement.seller import Seller
+from tidemill.core.placement.task_demand import read_demand
 from tidemill.core.settings import Settings
 from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.core.settlement.rewards import RewardPlan, cost_max_uc

@@ -9,7 +9,7 @@ from tests.worlds.candidates import NOW, ask, node, pool_of, uuid
 from tidemill.control.placement.placement_policies import placement_policies
 from tidemill.core.placement.candidate import Candidate, CandidateDevice, MedianPrices
 from tidemill.core.placement.demand import WHOLE_MILLI, Demand
-from tidemill.core.placement.index.pool import CandidatePool
+from tidemill.core.placement.index.candidate_pool import CandidatePool
 from tidemill.core.placement.policies import FitPolicy, RankPolicy
 from tidemill.core.placement.policies.packed import PackedPolicy
 from tidemill.core.placement.policies.value import ValuePolicy

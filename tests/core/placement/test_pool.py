@@ -11,9 +11,9 @@ from tests.worlds.candidates import NOW, ask, candidates, node, pool_of, request
 from tidemill.core.placement.candidate import Candidate, CandidateDevice
 from tidemill.core.placement.demand import Demand, NeededArtefact
 from tidemill.core.placement.index import ranking
+from tidemill.core.placement.index.candidate_pool import CandidatePool, Reservation
 from tidemill.core.placement.index.node import PoolNode
-from tidemill.core.placement.index.pool import CandidatePool, Reservation
-from tidemill.core.placement.why_not import PlacementObjection, objections, suits
+from tidemill.core.placement.objections import PlacementObjection, objections, suits
 
 ALL_NODES = st.tuples(*(candidates(number) for number in range(1, 7)))
 STEPS = st.lists(

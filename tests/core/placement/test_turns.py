@@ -8,8 +8,8 @@ from scipy.optimize import linear_sum_assignment
 
 from tests.worlds.candidates import ask, uuid
 from tidemill.core.clock import HOUR, SECOND, Instant
-from tidemill.core.placement.assignment import place_jointly
 from tidemill.core.placement.demand import PriorityLevel
+from tidemill.core.placement.joint_placement import place_jointly
 from tidemill.core.placement.turns import AGEING_US, DevicesAtWork, in_turn, level
 
 NOW = Instant(100 * HOUR)

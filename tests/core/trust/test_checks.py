@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.jobs.receipts import AttemptOutcome
-from tidemill.core.nodes.machine.gpus import recognised
+from tidemill.core.nodes.machine.gpu_names import recognised
 from tidemill.core.settings.sections.trust import VerificationSettings
 from tidemill.core.trust.checks import exact, images, replay, similarity, timing
 from tidemill.core.trust.checks.exact import ResultHash

@@ -11,8 +11,8 @@ import pytest
 
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.jobs import archives
-from tidemill.core.jobs.kinds.task import Task
+from tidemill.core.jobs import result_archives
+from tidemill.core.jobs.kinds.task_body import Task
 from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
 from tidemill.core.jobs.sandboxes import RunLimits
 from tidemill.core.matrices.npy import MatrixLayout, header_of
@@ -56,18 +56,18 @@ def receipt(result: bytes, numeric_class: str = "device; a") -> Receipt:
 
 
 def files(**named: bytes) -> bytes:
-    return archives.archive({PurePosixPath(name): body for name, body in named.items()})
+    return result_archives.archive({PurePosixPath(name): body for name, body in named.items()})
 
 
 def embeddings(rows: Any, name: str = "embeddings.npy") -> bytes:
     numbers = np.asarray(rows, np.float32)
-    return archives.archive(
+    return result_archives.archive(
         {PurePosixPath(name): header_of(MatrixLayout("float32", *numbers.shape)) + numbers.tobytes()}
     )
 
 
 def picture(pixels: bytes, name: str = "picture.png") -> bytes:
-    return archives.archive({PurePosixPath(name): png_of(8, 4, pixels)})
+    return result_archives.archive({PurePosixPath(name): png_of(8, 4, pixels)})
 
 
 def verdict(

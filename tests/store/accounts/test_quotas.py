@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from tidemill.core.clock import DAY, SECOND, Instant
-from tidemill.core.limits import COUNT_MAX, SKEW_US, Limit, available, give_back, take
+from tidemill.core.rate_limits import COUNT_MAX, SKEW_US, Limit, available, give_back, take
 from tidemill.store.accounts import quotas
 from tidemill.store.accounts.quotas import BucketTokens, TokenLease
 from tidemill.store.database import Database

@@ -17,7 +17,7 @@ from tests.worlds.databases.embedded_server import ask, postmaster_pid, running
 from tests.worlds.places import reachable_directory
 from tidemill.core.faults import DatabaseFault
 from tidemill.store.embedded import EmbeddedServer, attach, binaries, tool
-from tidemill.store.embedded.account import find_system_user
+from tidemill.store.embedded.system_user import find_system_user
 
 pytest_plugins = ("tests.worlds.databases.embedded_homes",)
 

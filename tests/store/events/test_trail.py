@@ -21,11 +21,11 @@ from tidemill.core.events.trail import NO_ACTS, Act, Damage, Flaw, TrailTip, Tra
 from tidemill.core.faults import DatabaseFault, Fault
 from tidemill.core.ids import Ids
 from tidemill.store.address import DatabaseUrls, replace_database, role_of
-from tidemill.store.check import checks
+from tidemill.store.checks import checks
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, DatabaseLimits, connect
 from tidemill.store.embedded import EmbeddedServer
-from tidemill.store.events import events, heads_file, trail
+from tidemill.store.events import events, tips_file, trail
 from tidemill.store.migrate import migrate
 from tidemill.store.operations.backup import make_backup, restore
 from tidemill.store.query import Connection
@@ -432,14 +432,14 @@ async def test_heads_are_published_when_they_have_moved(database: Database, acts
     parts = await parts_of(database, IDS, tmp_path)
     duty = TipDuty(parts)
     now = parts.clock.now()
-    file = tmp_path / heads_file.NAME
+    file = tmp_path / tips_file.NAME
     assert (await duty.tick(now)).applied == 1
     assert (await duty.tick(Instant(now + HOUR))).applied == 0, "it has not moved"
     await append(database, "more")
     await TrailLoop(parts).tick(now)
     assert (await duty.tick(Instant(now + 2 * HOUR - 1))).applied == 0, "it is not due"
     assert (await duty.tick(Instant(now + 2 * HOUR))).applied == 1
-    heads, strange = heads_file.read_tips(file.read_text().splitlines())
+    heads, strange = tips_file.read_tips(file.read_text().splitlines())
     async with database.connection() as connection:
         assert list(await trail.published_tips(connection)) == heads
         last = list(await events.read(connection, LOG_START, 1000))[-1]
@@ -454,18 +454,18 @@ async def test_heads_are_published_when_they_have_moved(database: Database, acts
 
 
 async def test_a_torn_line_spoils_no_other_head(tmp_path: Path, acts: list[Act]) -> None:
-    file = tmp_path / heads_file.NAME
-    assert heads_file.add_tip(tmp_path, acts[0].head)
+    file = tmp_path / tips_file.NAME
+    assert tips_file.add_tip(tmp_path, acts[0].head)
     file.write_text(file.read_text() + "2 abc")
-    assert heads_file.add_tip(tmp_path, acts[2].head)
-    assert not heads_file.add_tip(tmp_path, acts[2].head)
-    assert heads_file.read_tips(file.read_text().splitlines()) == ([acts[0].head, acts[2].head], 1)
+    assert tips_file.add_tip(tmp_path, acts[2].head)
+    assert not tips_file.add_tip(tmp_path, acts[2].head)
+    assert tips_file.read_tips(file.read_text().splitlines()) == ([acts[0].head, acts[2].head], 1)
 
 
 async def test_a_home_that_cannot_be_written_is_a_fault(tmp_path: Path, acts: list[Act]) -> None:
-    (tmp_path / heads_file.NAME).mkdir()
+    (tmp_path / tips_file.NAME).mkdir()
     with pytest.raises(Fault, match="audit-heads"):
-        heads_file.add_tip(tmp_path, acts[0].head)
+        tips_file.add_tip(tmp_path, acts[0].head)
 
 
 async def test_acts_can_be_paged_by_kind_and_subject_and_time(database: Database, acts: list[Act]) -> None:

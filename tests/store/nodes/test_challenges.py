@@ -17,6 +17,7 @@ from tidemill.control.nodes.challenge_loop import ChallengeLoop
 from tidemill.control.parts import Parts
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.ids import Ids
+from tidemill.core.nodes.challenge.figures import LATE_MAX, ChallengeRefusal
 from tidemill.core.nodes.challenge.messages import (
     AnswerStep,
     ChallengeAnswer,
@@ -26,7 +27,6 @@ from tidemill.core.nodes.challenge.messages import (
     as_text,
     instruction_of,
 )
-from tidemill.core.nodes.challenge.verdict import LATE_MAX, ChallengeRefusal
 from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine, facts_of
 from tidemill.core.settings.sections.challenge import ChallengeSettings
 from tidemill.store.database import Database

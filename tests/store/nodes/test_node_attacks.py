@@ -15,8 +15,8 @@ from tests.store.nodes.test_challenges import HERE, Pool, passed
 from tests.worlds.databases.node_rows import COOL, IDS, LIMITS, an_owner, nodes_of, told
 from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.ids import Ids
+from tidemill.core.nodes.challenge.figures import LATE_MAX, ChallengeRefusal
 from tidemill.core.nodes.challenge.messages import AnswerStep, ChallengeAnswer, ChallengePart, LinkRate
-from tidemill.core.nodes.challenge.verdict import LATE_MAX, ChallengeRefusal
 from tidemill.core.nodes.health.telemetry import PastBeat
 from tidemill.core.nodes.machine.hardware import FACTS_MAX_BYTES, Device, DeviceKind, EngineVersion, Machine, facts_of
 from tidemill.core.nodes.reports import Fact

@@ -12,7 +12,7 @@ from tidemill.core.nodes.events import LinkRefused, NodeRenamed
 from tidemill.core.nodes.health.telemetry import Beat, DeviceBeat
 from tidemill.core.nodes.life import Condition
 from tidemill.core.nodes.no_work import NodeSituation, why_no_work
-from tidemill.core.nodes.reasons import NoWorkCause
+from tidemill.core.nodes.no_work_reasons import NoWorkCause
 from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.store.database import Database
 from tidemill.store.events import events

@@ -30,7 +30,7 @@ from tidemill.store.accounts.accounts import NewAccount
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database
 from tidemill.store.events import events
-from tidemill.store.nodes import admission, join_tokens, node_orders, nodes
+from tidemill.store.nodes import admission, join_tokens, node_instructions, nodes
 from tidemill.store.nodes.admission import AdmissionAnswer, AdmissionDesk, NodeAdmission
 from tidemill.store.nodes.nodes import NodeFilter
 from tidemill.store.notices import mail
@@ -121,9 +121,9 @@ class Registry:
         async with self.database.connection() as connection:
             return [row["uses"] for row in await connection.fetch("SELECT uses FROM join_token ORDER BY id")]
 
-    async def untold(self) -> list[node_orders.PendingInstruction]:
+    async def untold(self) -> list[node_instructions.PendingInstruction]:
         async with self.database.connection() as connection:
-            return await node_orders.pending_instructions(connection, self.door.process_id)
+            return await node_instructions.pending_instructions(connection, self.door.process_id)
 
 
 def newcomer(secret: str, key: bytes | None = None) -> Applicant:
@@ -458,7 +458,7 @@ async def test_rules_are_changed_whole_and_told_until_the_holder_has_told_them(r
     assert order.close is None
     await change(price="1.5")
     async with registry.database.connection() as connection:
-        await node_orders.mark_told(connection, [order])
+        await node_instructions.mark_told(connection, [order])
     (left,) = await registry.untold()
     assert left.wishes == order.wishes + 1
     await registry.admit(caller)

@@ -9,7 +9,7 @@ from tidemill.core.events.log import LOG_START
 from tidemill.core.faults import DatabaseFault, WrongVersion
 from tidemill.core.ids import Ids
 from tidemill.store.address import DatabaseUrls
-from tidemill.store.check import checks
+from tidemill.store.checks import checks
 from tidemill.store.database import connect
 from tidemill.store.events import events
 from tidemill.store.migrate import migrate

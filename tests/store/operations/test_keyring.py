@@ -24,7 +24,7 @@ from tidemill.core.events.log import LOG_START
 from tidemill.core.faults import AlreadyRunning, DatabaseFault, SecretsFault, SettingsFault
 from tidemill.core.ids import Ids
 from tidemill.core.operations.master_keys import MasterKey, master_keys_of, text_of
-from tidemill.core.operations.sealing import sealed_by
+from tidemill.core.operations.sealed_values import sealed_by
 from tidemill.core.settings import Settings, build, rows
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.clock import read_clock

@@ -14,8 +14,8 @@ from tidemill.core.refusals import Refusal
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database
 from tidemill.store.events import events
-from tidemill.store.operations import answers, duties, processes, switches
-from tidemill.store.operations.answers import AnswerRefusal, AnswerScope, HttpAnswer
+from tidemill.store.operations import duties, idempotent_answers, processes, switches
+from tidemill.store.operations.idempotent_answers import AnswerRefusal, AnswerScope, HttpAnswer
 from tidemill.store.operations.processes import Process
 
 HOUR = 3600 * SECOND
@@ -123,12 +123,12 @@ async def answer(
     database: Database, scope: AnswerScope, now: Instant, effects: list[str]
 ) -> HttpAnswer | AnswerRefusal:
     async with database.transaction() as transaction:
-        given = await answers.take_scope(transaction, scope, now)
+        given = await idempotent_answers.take_scope(transaction, scope, now)
         if given is not None:
             return given
         await asyncio.sleep(0.05)
         effects.append(scope.key)
-        await answers.keep(transaction, scope, HttpAnswer(201, b"%d" % len(effects)))
+        await idempotent_answers.keep(transaction, scope, HttpAnswer(201, b"%d" % len(effects)))
         return HttpAnswer(201, b"%d" % len(effects))
 
 
@@ -158,7 +158,7 @@ async def test_a_key_with_another_body_is_refused(database: Database, now: Insta
 async def test_a_failed_effect_leaves_the_key_free(database: Database, now: Instant) -> None:
     with pytest.raises(ZeroDivisionError):
         async with database.transaction() as transaction:
-            await answers.take_scope(transaction, SCOPE, now)
+            await idempotent_answers.take_scope(transaction, SCOPE, now)
             raise ZeroDivisionError
     effects: list[str] = []
     assert await answer(database, SCOPE, now, effects) == HttpAnswer(201, b"1")
@@ -167,6 +167,6 @@ async def test_a_failed_effect_leaves_the_key_free(database: Database, now: Inst
 async def test_old_answers_are_forgotten_in_batches(database: Database, now: Instant) -> None:
     for number in range(5):
         await answer(database, replace(SCOPE, key=f"key-{number}"), now, [])
-    assert await answers.forget(database, now, 100) == 0
-    assert await answers.forget(database, Instant(now + 1), 3) == 3
-    assert await answers.forget(database, Instant(now + 1), 3) == 2
+    assert await idempotent_answers.forget(database, now, 100) == 0
+    assert await idempotent_answers.forget(database, Instant(now + 1), 3) == 3
+    assert await idempotent_answers.forget(database, Instant(now + 1), 3) == 2

@@ -10,7 +10,7 @@ from tests.worlds.databases.dispatch_world import World, make_world
 from tidemill.control.placement.placing_loop import selling_terms
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.clock import DAY, SECOND
-from tidemill.core.jobs.kinds.task import Input, Task, task_bytes
+from tidemill.core.jobs.kinds.task_body import Input, Task, task_bytes
 from tidemill.core.jobs.sandboxes import MIB, RunLimits
 from tidemill.store.database import Database
 from tidemill.store.jobs import leases

@@ -8,11 +8,11 @@ from uuid import UUID
 
 from tests.worlds.agents.pool_end import Node, PoolEnd
 from tests.worlds.sealed_results import opened_whole
-from tidemill.core.jobs.archives import read_archive
 from tidemill.core.jobs.kinds.needs import limits_of
 from tidemill.core.jobs.kinds.script import KIND, Script
-from tidemill.core.jobs.kinds.task import Input, Task, task_bytes
+from tidemill.core.jobs.kinds.task_body import Input, Task, task_bytes
 from tidemill.core.jobs.receipts import Receipt, read_batch
+from tidemill.core.jobs.result_archives import read_archive
 from tidemill.core.jobs.results import ResultBinding, opened_envelope
 from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.wire.messages import (

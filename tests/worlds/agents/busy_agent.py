@@ -12,9 +12,9 @@ from pathlib import Path
 import structlog
 
 from tests.worlds.agents.spool_reports import receipt
+from tidemill.agent.agent import Agent
 from tidemill.agent.home.home import Home
-from tidemill.agent.run import Agent
-from tidemill.agent.starting import equipped, member_of
+from tidemill.agent.startup import equipped, member_of
 from tidemill.core.settings import Settings
 
 

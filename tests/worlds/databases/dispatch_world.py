@@ -19,11 +19,11 @@ from tidemill.control.parts import Parts
 from tidemill.control.placement.placing_loop import PlacingLoop
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.ids import Ids
-from tidemill.core.jobs import archives
+from tidemill.core.jobs import result_archives
 from tidemill.core.jobs.kinds import matmul
 from tidemill.core.jobs.kinds.matmul import Element, Matmul
 from tidemill.core.jobs.kinds.needs import limits_of
-from tidemill.core.jobs.kinds.task import Task, task_bytes
+from tidemill.core.jobs.kinds.task_body import Task, task_bytes
 from tidemill.core.jobs.receipts import AttemptOutcome as Done
 from tidemill.core.jobs.receipts import Receipt, batch_bytes, sign_batch
 from tidemill.core.jobs.results import ReaderKey
@@ -226,7 +226,7 @@ def result_of(seed: int, side: int = SIDE) -> bytes:
     left = drawn_rows(seed, LEFT, "int8", side, range(side)).astype(np.int32)
     right = drawn_rows(seed, RIGHT, "int8", side, range(side)).astype(np.int32)
     body = header_of(MatrixLayout("int32", side, side)) + np.ascontiguousarray(left @ right).tobytes()
-    return archives.archive({PurePosixPath("c.npy"): body})
+    return result_archives.archive({PurePosixPath("c.npy"): body})
 
 
 def result_sha256(seed: int) -> bytes:

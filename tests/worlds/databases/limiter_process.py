@@ -10,7 +10,7 @@ import sys
 
 from tidemill.control.http.limiter import Limiter
 from tidemill.core.clock import SECOND, ClockRules
-from tidemill.core.limits import Limit
+from tidemill.core.rate_limits import Limit
 from tidemill.store.clock import DatabaseClock
 from tidemill.store.database import Database, DatabaseLimits
 

@@ -14,7 +14,7 @@ from tests.worlds.forks import Waited, begun, ended
 from tests.worlds.pools.people import People, Person
 from tests.worlds.pools.pool import READY_S, TIDEMILL, Running, until
 from tidemill.agent.home.status_file import read_status
-from tidemill.agent.link.speed import LineSpeed, write_speed
+from tidemill.agent.link.line_speed import LineSpeed, write_speed
 from tidemill.host.clocks import wall
 
 LIGHT: Mapping[str, str] = {"TIDEMILL_CHALLENGE_CPU_MEMORY_MIB": "1MiB", "TIDEMILL_CHALLENGE_SPEED_S": "10ms"}

@@ -7,7 +7,7 @@ from typing import Any
 from tests.worlds.pools.chaos_customer import ChaosCustomer
 from tests.worlds.pools.people import People
 from tidemill.core.money import micro_credits
-from tidemill.store import check
+from tidemill.store import checks
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.database import connect
 from tidemill.store.ledger import books
@@ -78,7 +78,7 @@ async def unsound(urls: DatabaseUrls) -> list[str]:
     """Which checks of the database and of the books fail."""
     connection = await connect(urls.owner)
     try:
-        every = [*await check.checks(urls), *await books.check_books(connection)]
+        every = [*await checks.checks(urls), *await books.check_books(connection)]
     finally:
         await connection.close()
     return [f"{one.name}: {one.detail}" for one in every if not one.ok]

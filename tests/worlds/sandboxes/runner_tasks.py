@@ -14,7 +14,7 @@ from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.jobs.kinds import KINDS
 from tidemill.core.jobs.kinds.kind import TaskKind, TaskObjection
 from tidemill.core.jobs.kinds.needs import limits_of
-from tidemill.core.jobs.kinds.task import Input, Task, read_task, task_bytes
+from tidemill.core.jobs.kinds.task_body import Input, Task, read_task, task_bytes
 from tidemill.core.jobs.sandboxes import RunEnding, RunOutcome
 from tidemill.core.settings.sections.work import ContainersSettings
 

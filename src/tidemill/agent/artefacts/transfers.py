@@ -19,7 +19,7 @@ import httpx2
 import structlog
 
 from tidemill.agent.artefacts.upload_notes import UploadNotes
-from tidemill.agent.link.pool_requests import FinalRefusal, NodeHttpClient, PassingFailure
+from tidemill.agent.link.pool_http import FinalRefusal, NodeHttpClient, PassingFailure
 from tidemill.core.artefacts.artefact import Digest, Purpose
 from tidemill.core.artefacts.metadata import read_number, write_metadata
 from tidemill.core.artefacts.ranges import etag

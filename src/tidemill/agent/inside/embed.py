@@ -10,7 +10,7 @@ import numpy as np
 
 from tidemill.agent.inside.dialogue import ProgressMeter, UnfitInput, carry_out
 from tidemill.agent.inside.minilm import WIDTH, MiniLm
-from tidemill.agent.inside.tokens import Vocabulary
+from tidemill.agent.inside.vocabulary import Vocabulary
 from tidemill.core.matrices.npy import MatrixLayout, header_of
 
 WINDOW = 2048

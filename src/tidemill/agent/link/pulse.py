@@ -13,7 +13,7 @@ import structlog
 
 from tidemill.agent.machine import Hardware, beat_of
 from tidemill.agent.standing import AgentStanding, in_hand, reading_of
-from tidemill.agent.work.runner import AssignmentTaker
+from tidemill.agent.work.assignment_taker import AssignmentTaker
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import Fault
 from tidemill.core.nodes.rules.rule_book import rules_of

@@ -13,8 +13,8 @@ from tidemill.agent.machine.amd import Amd
 from tidemill.agent.machine.cpu import Cpu, CpuUsage, memory_used_mib
 from tidemill.agent.machine.driver import DetectedDevices, Driver, failing_device
 from tidemill.agent.machine.driver_calls import DriverThread, NotAnswering, complaint
-from tidemill.agent.machine.host import disk_free_mib, host
 from tidemill.agent.machine.nvidia import Nvidia
+from tidemill.agent.machine.operating_system import disk_free_mib, host
 from tidemill.core.nodes.machine.hardware import DEVICES_MAX, LINKS_MAX, DeviceState, Machine, MachineState
 from tidemill.wire.messages import BeatMessage, DeviceBeatMessage
 

@@ -11,7 +11,7 @@ from random import Random
 
 import structlog
 
-from tidemill.agent.link.speed import measure_line, read_speed, write_speed
+from tidemill.agent.link.line_speed import measure_line, read_speed, write_speed
 from tidemill.agent.machine import Hardware
 from tidemill.agent.standing import AgentStanding
 from tidemill.core.clock import DAY

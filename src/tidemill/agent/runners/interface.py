@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from tidemill.agent.sandboxes.bubblewrap.runtime import PythonRuntime
 from tidemill.core.jobs.kinds.kind import TaskKind, TaskObjection
-from tidemill.core.jobs.kinds.task import Task
+from tidemill.core.jobs.kinds.task_body import Task
 from tidemill.core.jobs.sandboxes import RunSpecification
 from tidemill.core.nodes.machine.hardware import Machine
 

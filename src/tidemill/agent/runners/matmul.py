@@ -6,12 +6,12 @@ from pathlib import Path
 
 from tidemill.agent.inside.multipliers import MISSING
 from tidemill.agent.runners.interface import ResultFiles, Runner
-from tidemill.agent.runners.orders import checked_work, specify_program_run
 from tidemill.agent.runners.results import begins_with, one_file
+from tidemill.agent.runners.run_specifications import checked_work, specify_program_run
 from tidemill.agent.sandboxes.bubblewrap.runtime import PythonRuntime
 from tidemill.core.jobs.kinds import matmul
 from tidemill.core.jobs.kinds.kind import TaskObjection
-from tidemill.core.jobs.kinds.task import Task
+from tidemill.core.jobs.kinds.task_body import Task
 from tidemill.core.jobs.sandboxes import RunSpecification
 from tidemill.core.matrices.npy import MatrixLayout, header_of
 from tidemill.core.matrices.products import RESULTS

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tidemill.agent.runners.interface import ResultFiles, Runner
-from tidemill.agent.runners.orders import checked_work, specify_program_run
 from tidemill.agent.runners.results import any_files
+from tidemill.agent.runners.run_specifications import checked_work, specify_program_run
 from tidemill.agent.sandboxes.bubblewrap.runtime import PythonRuntime
 from tidemill.core.jobs.kinds import script
 from tidemill.core.jobs.kinds.kind import TaskObjection
-from tidemill.core.jobs.kinds.task import Task
+from tidemill.core.jobs.kinds.task_body import Task
 from tidemill.core.jobs.sandboxes import RunSpecification
 
 

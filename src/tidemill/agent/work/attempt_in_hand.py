@@ -4,11 +4,11 @@ import asyncio
 from dataclasses import dataclass, field
 from enum import Enum
 
+from tidemill.agent.work.attempt_directories import AttemptDirectory
 from tidemill.agent.work.attempt_progress import AttemptProgress
-from tidemill.agent.work.attempts import AttemptDirectory
 from tidemill.agent.work.workshop import PRIORITIES, FeasibleTask
 from tidemill.core.clock import Instant
-from tidemill.core.nodes.queue import AttemptStart, QueuedAttempt
+from tidemill.core.nodes.attempt_queue import AttemptStart, QueuedAttempt
 
 
 class Stage(Enum):

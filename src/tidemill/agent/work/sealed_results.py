@@ -14,8 +14,8 @@ from pathlib import Path, PurePosixPath
 from tidemill.agent.sandboxes.outputs import open_output
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.faults import AgentFault
-from tidemill.core.jobs import archives
-from tidemill.core.jobs.archives import ResultFilesRefusal
+from tidemill.core.jobs import result_archives
+from tidemill.core.jobs.result_archives import ResultFilesRefusal
 from tidemill.core.jobs.results import INLINE_MAX_BYTES, ResultBinding, envelope, seal
 
 _READ_BYTES = 1024 * 1024
@@ -48,14 +48,14 @@ def seal_files(
     out: Path, files: Sequence[PurePosixPath], to: ResultRecipients, into: Path, is_wanted: Callable[[], bool]
 ) -> SealedResult | ResultFilesRefusal:
     """Seal the files below a directory. A result that is too large for a receipt is written to `into`."""
-    if not all(map(archives.fits, files)):
+    if not all(map(result_archives.fits, files)):
         return ResultFilesRefusal.FILE_NAME_UNFIT
     sizes = {path: _size(out, path) for path in files}
     plain = hashlib.sha256()
     chunks = _hashed(_archive(out, sizes), plain.update)
     sealed = seal(chunks, to.key, to.bound) if to.readers else chunks
     envelopes = tuple(envelope(to.key, reader, to.bound) for reader in to.readers)
-    if archives.archived_bytes(sizes.values()) <= INLINE_MAX_BYTES:
+    if result_archives.archived_bytes(sizes.values()) <= INLINE_MAX_BYTES:
         inline = b"".join(sealed)
         return SealedResult(plain.digest(), inline, None, envelopes)
     digest = _write(sealed, into, is_wanted)
@@ -63,11 +63,11 @@ def seal_files(
 
 
 def _archive(out: Path, sizes: dict[PurePosixPath, int]) -> Iterator[bytes]:
-    for path in archives.in_order(sizes):
-        yield archives.file_header(path, sizes[path])
+    for path in result_archives.in_order(sizes):
+        yield result_archives.file_header(path, sizes[path])
         yield from _content(out, path, sizes[path])
-        yield archives.padding(sizes[path])
-    yield archives.END
+        yield result_archives.padding(sizes[path])
+    yield result_archives.END
 
 
 def _content(out: Path, path: PurePosixPath, size_bytes: int) -> Iterator[bytes]:

@@ -15,20 +15,20 @@ from uuid import UUID
 import structlog
 
 from tidemill.agent.standing import AgentStanding
+from tidemill.agent.work.attempt_directories import AttemptDirectories, AttemptDirectory
 from tidemill.agent.work.attempt_in_hand import OCCUPYING, AttemptInHand, Stage, StopReason
 from tidemill.agent.work.attempt_progress import AttemptProgress
 from tidemill.agent.work.attempt_run import AttemptGivenBack, AttemptRun
-from tidemill.agent.work.attempts import AttemptDirectories, AttemptDirectory
 from tidemill.agent.work.delivery import Delivery, keep_reporting
 from tidemill.agent.work.handover import hand_over
 from tidemill.agent.work.workshop import FeasibleTask, Inputs, Uploads, Workshop
 from tidemill.core.clock import Instant
 from tidemill.core.faults import Fault
 from tidemill.core.jobs.receipts import Receipt
+from tidemill.core.nodes.attempt_queue import AttemptStart, objection, overdue, starts
 from tidemill.core.nodes.machine.abilities import SANDBOX
 from tidemill.core.nodes.machine.hardware import DeviceKind
-from tidemill.core.nodes.queue import AttemptStart, objection, overdue, starts
-from tidemill.core.nodes.reasons import BegunWork as Begun
+from tidemill.core.nodes.no_work_reasons import BegunWork as Begun
 from tidemill.host.clocks import steady, wall
 from tidemill.link.dialled.reports import Reporter
 from tidemill.wire.messages import AcceptedMessage, Assignment, Cancel, DeclinedMessage
@@ -48,7 +48,7 @@ _OLD_LEASE = "This attempt is held here under a newer lease."
 
 
 class WorkInHand:
-    """Everything in hand. It is what `tidemill.agent.work.runner.AssignmentTaker` says."""
+    """Everything in hand. It is what `tidemill.agent.work.assignment_taker.AssignmentTaker` says."""
 
     def __init__(
         self,

@@ -19,12 +19,12 @@ from tidemill.agent.work.device_grants import is_grantable
 from tidemill.core.artefacts.artefact import Digest, Purpose
 from tidemill.core.jobs.kinds import KINDS, work_of
 from tidemill.core.jobs.kinds.kind import TaskObjection
-from tidemill.core.jobs.kinds.task import Priority, Task, read_task
+from tidemill.core.jobs.kinds.task_body import Priority, Task, read_task
 from tidemill.core.jobs.results import is_reader
 from tidemill.core.jobs.sandboxes import MIB, Ability
+from tidemill.core.nodes.attempt_queue import MachineRoom, MachineShare, QueueRefusal
 from tidemill.core.nodes.machine.abilities import NodeAbilities, abilities_bytes, missing_ability
 from tidemill.core.nodes.machine.hardware import Machine
-from tidemill.core.nodes.queue import MachineRoom, MachineShare, QueueRefusal
 from tidemill.core.refusals import Refusal
 
 SPARE_MEMORY_MIB = 512

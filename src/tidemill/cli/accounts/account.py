@@ -7,7 +7,7 @@ import typer
 
 from tidemill.cli.client.credentials import StoredTokens
 from tidemill.cli.client.http_calls import PoolClient, PoolRefused, moment
-from tidemill.cli.client.signed_in import (
+from tidemill.cli.client.pool_caller import (
     PoolCaller,
     SessionCaller,
     keep_session,

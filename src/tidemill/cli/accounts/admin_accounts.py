@@ -11,7 +11,7 @@ from uuid import UUID
 import typer
 
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.client.signed_in import PoolCaller, operator_caller
+from tidemill.cli.client.pool_caller import PoolCaller, operator_caller
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table, report
 from tidemill.core.accounts.account import AccountStateRefusal
 from tidemill.core.accounts.kyc import Kyc

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.client.signed_in import PoolCaller, pool_caller, session_caller
+from tidemill.cli.client.pool_caller import PoolCaller, pool_caller, session_caller
 from tidemill.cli.operations.pool_keys import rotate_pool_keys
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, print_table, report
 from tidemill.core.accounts.keys import key_prefix, looks_like_key

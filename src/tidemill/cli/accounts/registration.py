@@ -11,8 +11,8 @@ import typer
 from tidemill.cli.accounts.account import EMAIL_OTHERWISE, Email, Where, log_in
 from tidemill.cli.accounts.second_factor import switch_on
 from tidemill.cli.client.http_calls import PoolClient, PoolRefused, pool_address
-from tidemill.cli.client.signed_in import pool_named
-from tidemill.cli.client.surroundings import URL_VARIABLE
+from tidemill.cli.client.local_pool import URL_VARIABLE
+from tidemill.cli.client.pool_caller import pool_named
 from tidemill.cli.terminal.output import AsJson, CommandRefused, report
 from tidemill.cli.terminal.questions import ask, ask_new_password, ask_password
 from tidemill.core.accounts.account import AccountStateRefusal

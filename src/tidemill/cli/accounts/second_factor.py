@@ -6,7 +6,7 @@ import sys
 import typer
 
 from tidemill.cli.client.http_calls import PoolRefused
-from tidemill.cli.client.signed_in import SessionCaller, session_caller
+from tidemill.cli.client.pool_caller import SessionCaller, session_caller
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, report
 from tidemill.cli.terminal.questions import ask, ask_code
 from tidemill.core.accounts.second_factor import SecondFactorRefusal

@@ -17,13 +17,13 @@ import typer
 
 from tidemill.agent.home.home import Home, prepare, running_pid
 from tidemill.agent.home.identity import checked_urls
-from tidemill.agent.home.leaving import REASON_MAX, LeaveWish, forget_everything, write_leave_wish
+from tidemill.agent.home.leave_wish import REASON_MAX, LeaveWish, forget_everything, write_leave_wish
 from tidemill.agent.home.rules_file import RulesFile
 from tidemill.agent.home.status_file import read_status
 from tidemill.cli.agent import agent_rules, agent_service
 from tidemill.cli.agent.agent_home import agent_settings, own_home
 from tidemill.cli.agent.agent_status import print_status
-from tidemill.cli.client.surroundings import operator_name
+from tidemill.cli.client.local_pool import operator_name
 from tidemill.cli.terminal.output import AsJson, CommandRefused, Exit, report
 from tidemill.core.nodes.join_tokens import JoinTokenParts, read_token
 from tidemill.core.nodes.rules.rules import WorkMode
@@ -33,7 +33,7 @@ from tidemill.host.clocks import wall
 from tidemill.host.standard_error import say
 
 if TYPE_CHECKING:
-    from tidemill.agent.run import Agent, AgentEnd
+    from tidemill.agent.agent import Agent, AgentEnd
 
 app = typer.Typer(help="This machine as a node of a pool: join, run, rest, leave.", no_args_is_help=True)
 app.add_typer(agent_rules.app, name="rules")
@@ -109,7 +109,7 @@ def leave(
     as_json: AsJson = False,
 ) -> None:
     """Leave the pool for good, and forget the identity that this machine had there."""
-    from tidemill.agent.starting import member_of
+    from tidemill.agent.startup import member_of
 
     if len(reason) > REASON_MAX or not reason.isprintable():
         raise CommandRefused(f"A reason has at most {REASON_MAX} printable characters: shorten it.")
@@ -151,8 +151,8 @@ def _token(file: Path | None) -> str:
 def _start(
     settings: Settings, home: Home, *, token: JoinTokenParts | None = None, url: str = "", once: bool = False
 ) -> None:
-    from tidemill.agent.run import AgentEndKind
-    from tidemill.agent.starting import NotJoined
+    from tidemill.agent.agent import AgentEndKind
+    from tidemill.agent.startup import NotJoined
     from tidemill.serving.logs import configure_logs
 
     configure_logs(settings.log)
@@ -166,24 +166,24 @@ def _start(
 
 
 async def _run(settings: Settings, home: Home, token: JoinTokenParts | None, url: str, *, once: bool) -> "AgentEnd":
-    from tidemill.agent import starting
-    from tidemill.agent.run import Agent
+    from tidemill.agent import startup
+    from tidemill.agent.agent import Agent
 
     if token is None:
-        starting.member_of(home)
+        startup.member_of(home)
     else:
-        starting.expect_newcomer(home)
+        startup.expect_newcomer(home)
         checked_urls([url])
-    async with starting.equipped(home, settings) as equipment:
+    async with startup.equipped(home, settings) as equipment:
         if token is None:
-            membership = starting.member_of(home)
+            membership = startup.member_of(home)
         else:
-            membership = starting.applicant_in(home, token, [url], settings.agent.ca_file)
+            membership = startup.applicant_in(home, token, [url], settings.agent.ca_file)
         agent = Agent(equipment, membership, token.secret_part if token else None)
         _stop_on_signals(agent)
         running = asyncio.create_task(agent.only_join() if once else agent.run())
         if token is not None:
-            await starting.joined(agent, running, home)
+            await startup.joined(agent, running, home)
             say(_welcome(str(agent.standing.membership.node_id), once=once))
         if once:
             agent.stop()
@@ -239,8 +239,8 @@ def _carry_out_leave(settings: Settings, home: Home, *, force: bool) -> None:
 
 
 async def _leave_by_ourselves(settings: Settings, home: Home) -> None:
-    from tidemill.agent.run import Agent, AgentEndKind
-    from tidemill.agent.starting import equipped, member_of
+    from tidemill.agent.agent import Agent, AgentEndKind
+    from tidemill.agent.startup import equipped, member_of
 
     membership = member_of(home)
     async with equipped(home, settings) as equipment:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tidemill.agent.home.home import Home, home_of
-from tidemill.cli.client.surroundings import load_configuration
+from tidemill.cli.client.local_pool import load_configuration
 from tidemill.cli.terminal.output import CommandRefused
 from tidemill.core.settings import Settings
 

@@ -10,7 +10,7 @@ import typer
 from tidemill.agent.home.home import prepare
 from tidemill.agent.home.rules_file import RulesFile
 from tidemill.cli.agent.agent_home import agent_settings, own_home
-from tidemill.cli.client.surroundings import operator_name
+from tidemill.cli.client.local_pool import operator_name
 from tidemill.cli.nodes.rule_words import EXAMPLES, NAMES, wish, written
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table
 from tidemill.core.clock import as_datetime

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tidemill.cli.client.http_calls import PoolRefused
-from tidemill.cli.client.signed_in import PoolCaller
+from tidemill.cli.client.pool_caller import PoolCaller
 from tidemill.cli.terminal.output import CommandRefused
 from tidemill.core.artefacts.refusals import ArtefactRefusal
 from tidemill.core.faults import Fault

@@ -16,7 +16,7 @@ from typing import BinaryIO
 import platformdirs
 
 from tidemill.cli.client.http_calls import PoolRefused
-from tidemill.cli.client.signed_in import PoolCaller
+from tidemill.cli.client.pool_caller import PoolCaller
 from tidemill.core.artefacts.metadata import read_number, write_metadata
 from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.faults import Fault

@@ -16,7 +16,7 @@ import typer
 from tidemill.cli.artefacts.artefact_downloads import download
 from tidemill.cli.artefacts.artefact_uploads import FileToUpload, FileUpload, hash_file
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.client.signed_in import operator_caller, pool_caller
+from tidemill.cli.client.pool_caller import operator_caller, pool_caller
 from tidemill.cli.terminal.output import AsJson, CommandRefused, in_words, print_fields, print_json, print_table, report
 from tidemill.core.artefacts.artefact import Purpose
 from tidemill.host.standard_error import say

@@ -8,7 +8,7 @@ import typer
 
 from tidemill.cli.artefacts.artefacts import UploadPurpose, upload_file
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.client.signed_in import operator_caller
+from tidemill.cli.client.pool_caller import operator_caller
 from tidemill.cli.terminal.output import AsJson, in_words, print_fields, print_json, print_table, report
 from tidemill.host.standard_error import say
 

@@ -8,13 +8,13 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from tidemill.cli.client.surroundings import connected, database_urls, load_configuration
+from tidemill.cli.client.local_pool import connected, database_urls, load_configuration
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, print_table, report
 from tidemill.core.clock import Instant, as_datetime, as_instant
 from tidemill.core.events.trail import NO_ACTS, Act, Damage, Flaw, TrailTip, TrailVerifier
 from tidemill.core.events.trail_lines import act_of, line_of, tip_of
 from tidemill.host.standard_error import say
-from tidemill.store.events import heads_file, trail
+from tidemill.store.events import tips_file, trail
 from tidemill.store.query import Connection
 
 app = typer.Typer(help="The audit trail: show, verify, export.", no_args_is_help=True)
@@ -100,7 +100,7 @@ def verify(
 
 async def _verify_pool(connection: Connection, demanded: Sequence[TrailTip]) -> tuple[TrailVerifier, Flaw | None]:
     """Heads are read before the trail: what is published in between is in the trail that is read."""
-    kept = load_configuration().settings.home / heads_file.NAME
+    kept = load_configuration().settings.home / tips_file.NAME
     expected = [*(await trail.published_tips(connection)), *(_heads(kept, torn=True) if kept.exists() else ())]
     verification = TrailVerifier(demanded=demanded, expected=expected)
     flaw = await _first_flaw(verification, trail.acts(connection))
@@ -165,7 +165,7 @@ def _head(text: str) -> TrailTip:
 
 def _heads(file: Path, *, torn: bool = False) -> list[TrailTip]:
     """The heads in a file. In a file of our own a line may be torn; in one that somebody made it is a mistake."""
-    heads, strange = heads_file.read_tips(file.read_text("ascii", errors="replace").splitlines())
+    heads, strange = tips_file.read_tips(file.read_text("ascii", errors="replace").splitlines())
     if strange and not torn:
         raise CommandRefused(f"{strange} lines of {file} are no heads: write one a line, as NUMBER:SHA256.")
     if strange:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tidemill.cli.client.surroundings import connected, load_configuration, running_urls
+from tidemill.cli.client.local_pool import connected, load_configuration, running_urls
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line
 from tidemill.core.clock import as_datetime
 from tidemill.core.events.log import LOG_START, Cursor, RecordedEvent

@@ -7,12 +7,12 @@ from uuid import UUID
 import typer
 
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.client.signed_in import operator_caller, pool_caller
-from tidemill.cli.jobs import job_following
+from tidemill.cli.client.pool_caller import operator_caller, pool_caller
+from tidemill.cli.jobs import job_watch
 from tidemill.cli.jobs.explanation_view import print_why_job
 from tidemill.cli.jobs.job_files import read_job, with_inputs
-from tidemill.cli.jobs.job_following import ROUTE, order_job, results_of, wait_until_over
 from tidemill.cli.jobs.job_view import print_job, print_jobs, print_quote, print_results, say_plan
+from tidemill.cli.jobs.job_watch import ROUTE, order_job, results_of, wait_until_over
 from tidemill.cli.jobs.private_results import made_private
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, report
 from tidemill.core.jobs.job import JobState
@@ -42,7 +42,7 @@ def submit(
     body = made_private(body) if private else body
     job = order_job(caller, with_inputs(body, file.parent))
     if confirm or yes:
-        job = job_following.ask_and_confirm(caller, job, yes=yes)
+        job = job_watch.ask_and_confirm(caller, job, yes=yes)
         job = wait_until_over(caller, job["id"]) if wait else job
     elif not as_json:
         say_plan(job)
@@ -70,7 +70,7 @@ def confirm(job: Which, yes: Yes = False, wait: Wait = False, as_json: AsJson = 
     caller = pool_caller()
     found = caller.ask("GET", f"{ROUTE}/{job}")
     quoted = {**found, "quote": caller.ask("GET", f"{ROUTE}/{job}/quote")}
-    done = job_following.ask_and_confirm(caller, quoted, yes=yes)
+    done = job_watch.ask_and_confirm(caller, quoted, yes=yes)
     done = wait_until_over(caller, done["id"]) if wait else done
     report(f"The job is {done['state']}: `tidemill jobs show {job}` tells how far it is.", done, as_json=as_json)
 
@@ -127,7 +127,7 @@ def logs(
     as_json: AsJson = False,
 ) -> None:
     """What the tasks of a job print."""
-    for one in job_following.output_of(operator_caller(), str(job), follow=follow):
+    for one in job_watch.output_of(operator_caller(), str(job), follow=follow):
         if as_json:
             print_json(one)
             continue
@@ -140,7 +140,7 @@ def result(job: Which, output: Folder = None, as_json: AsJson = False) -> None:
     """What came of each task of a job that is over; with --output the files themselves."""
     caller = operator_caller()
     found = results_of(caller, str(job))
-    files = job_following.keep_results(caller, found, output) if output else []
+    files = job_watch.keep_results(caller, found, output) if output else []
     if as_json:
         print_json({"items": found, "files": [str(file) for file in files]})
         return

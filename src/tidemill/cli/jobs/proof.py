@@ -9,7 +9,7 @@ from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, rep
 
 if TYPE_CHECKING:
     from tidemill.core.refusals import Refusal
-    from tidemill.core.trust.proofs.file import ProofFile
+    from tidemill.core.trust.proofs.proof_file import ProofFile
     from tidemill.core.trust.proofs.statement import Statement
 
 app = typer.Typer(help="Proofs of products of matrices: verify.", no_args_is_help=True)
@@ -54,7 +54,7 @@ def verify(
 
 
 def _read(file: Path) -> "ProofFile":
-    from tidemill.core.trust.proofs.file import FILE_MAX_BYTES, read_file
+    from tidemill.core.trust.proofs.proof_file import FILE_MAX_BYTES, read_file
     from tidemill.core.trust.proofs.refusals import ProofRefusal
 
     with file.open("rb") as opened:
@@ -66,7 +66,7 @@ def _read(file: Path) -> "ProofFile":
 
 def _refused(held: "ProofFile", left: Path | None, right: Path | None, product: Path | None) -> "Refusal | None":
     """Why the file proves nothing; None if it proves the product."""
-    from tidemill.core.trust.proofs.file import refused_receipt
+    from tidemill.core.trust.proofs.proof_file import refused_receipt
     from tidemill.core.trust.proofs.refusals import ProofRefusal
     from tidemill.core.trust.proofs.sumcheck import refused_proof, replay
 

@@ -11,16 +11,16 @@ from typing import Annotated, Any
 import typer
 
 from tidemill.cli.artefacts.artefacts import UploadPurpose, upload_file
-from tidemill.cli.client.signed_in import PoolCaller, pool_caller
+from tidemill.cli.client.pool_caller import PoolCaller, pool_caller
 from tidemill.cli.jobs.job_files import read_job
-from tidemill.cli.jobs.job_following import confirm_job, keep_results, order_job, paid_of, results_of, wait_until_over
 from tidemill.cli.jobs.job_view import print_results, say_plan
+from tidemill.cli.jobs.job_watch import confirm_job, keep_results, order_job, paid_of, results_of, wait_until_over
 from tidemill.cli.jobs.private_results import made_private
 from tidemill.cli.terminal.output import AsJson, CommandRefused, Exit, print_json
 from tidemill.core.jobs.kinds.embed import INLINE_MAX, TEXT_MAX_BYTES
 from tidemill.core.jobs.kinds.matmul import SIDE_MAX, Element
 from tidemill.core.jobs.kinds.script import PROGRAM_MAX_BYTES
-from tidemill.core.jobs.kinds.task import Priority
+from tidemill.core.jobs.kinds.task_body import Priority
 from tidemill.host.standard_error import say
 
 app = typer.Typer(help="Order a job, wait for it and fetch its result, in one line.", no_args_is_help=True)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tidemill.cli.client.signed_in import PoolCaller, operator_caller
+from tidemill.cli.client.pool_caller import PoolCaller, operator_caller
 from tidemill.cli.jobs.job_view import counted, print_jobs
 from tidemill.cli.terminal.output import AsJson, print_json, print_line, print_table
 

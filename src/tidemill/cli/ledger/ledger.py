@@ -11,7 +11,7 @@ from uuid import UUID
 
 import typer
 
-from tidemill.cli.client.surroundings import connected, load_configuration, running_urls
+from tidemill.cli.client.local_pool import connected, load_configuration, running_urls
 from tidemill.cli.ledger import ledger_adjustments, ledger_archives
 from tidemill.cli.ledger.ledger_accounts import (
     COLUMNS,

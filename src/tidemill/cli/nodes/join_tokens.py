@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import typer
 
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.client.signed_in import PoolCaller, pool_caller
+from tidemill.cli.client.pool_caller import PoolCaller, pool_caller
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, print_table, report
 from tidemill.core.nodes.join_tokens import LIFETIME_MAX_S, JoinTokenRefusal
 from tidemill.core.nodes.pool_urls import is_loopback

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.client.signed_in import PoolCaller
+from tidemill.cli.client.pool_caller import PoolCaller
 from tidemill.cli.nodes.node_events import NODE_KINDS, sentence
 from tidemill.cli.terminal.output import print_json, print_line
 

@@ -10,7 +10,7 @@ from uuid import UUID
 import typer
 
 from tidemill.cli.client.http_calls import moment
-from tidemill.cli.client.signed_in import PoolCaller, operator_caller
+from tidemill.cli.client.pool_caller import PoolCaller, operator_caller
 from tidemill.cli.jobs.explanation_view import print_considered
 from tidemill.cli.nodes import join_tokens
 from tidemill.cli.nodes.node_events import sentence

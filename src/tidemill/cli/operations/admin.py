@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tidemill.cli.client.surroundings import connected, load_configuration, operator_name, running_urls
+from tidemill.cli.client.local_pool import connected, load_configuration, operator_name, running_urls
 from tidemill.cli.operations import critical_settings
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table, report
 from tidemill.core.clock import as_datetime

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from tidemill.cli.client.surroundings import load_configuration
+from tidemill.cli.client.local_pool import load_configuration
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table
 from tidemill.core.settings import SourceKind, rows
 from tidemill.host.standard_error import say

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tidemill.cli.client.surroundings import connected, database_urls, load_configuration, operator_name
+from tidemill.cli.client.local_pool import connected, database_urls, load_configuration, operator_name
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_table, report
 from tidemill.core.clock import as_datetime
 from tidemill.core.ids import Ids

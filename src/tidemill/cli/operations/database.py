@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tidemill import __version__
-from tidemill.cli.client.surroundings import (
+from tidemill.cli.client.local_pool import (
     connected,
     database_urls,
     load_configuration,
@@ -23,10 +23,10 @@ from tidemill.core.faults import AlreadyRunning
 from tidemill.core.ids import Ids
 from tidemill.core.operations.backups import backup_name
 from tidemill.store.address import tool_arguments
-from tidemill.store.check import DatabaseCheck, checks
+from tidemill.store.checks import DatabaseCheck, checks
 from tidemill.store.clock import read_clock
 from tidemill.store.embedded import owner_pid, tool
-from tidemill.store.embedded.account import clean_environment
+from tidemill.store.embedded.system_user import clean_environment
 from tidemill.store.migrate import renew
 from tidemill.store.operations import backup as backups
 

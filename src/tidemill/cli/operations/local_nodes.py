@@ -30,7 +30,7 @@ from tidemill.control.operations.demonstration import OPERATOR, OWNERS, key_of
 from tidemill.core.faults import Fault
 from tidemill.core.refusals import Refusal
 from tidemill.core.settings import Settings
-from tidemill.core.settings.reach import own_address
+from tidemill.core.settings.process_addresses import own_address
 from tidemill.host import bound_child
 from tidemill.host.clocks import wall
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import typer
 
-from tidemill.cli.client.surroundings import connected, load_configuration, running_urls
+from tidemill.cli.client.local_pool import connected, load_configuration, running_urls
 from tidemill.cli.terminal.output import AsJson, CommandRefused, print_json, print_line, print_table, report
 from tidemill.core.accounts.account import Language
 from tidemill.core.accounts.addresses import parse_address

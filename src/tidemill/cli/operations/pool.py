@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidemill.cli.client.surroundings import (
+from tidemill.cli.client.local_pool import (
     default_home,
     load_configuration,
     operator_name,
@@ -26,7 +26,7 @@ from tidemill.cli.client.surroundings import (
 from tidemill.cli.terminal.output import AsJson, CommandRefused, Exit, print_fields, print_json, report
 from tidemill.core.faults import NotRunning
 from tidemill.core.settings import Settings, SourceKind
-from tidemill.core.settings.reach import own_address as address
+from tidemill.core.settings.process_addresses import own_address as address
 from tidemill.host.standard_error import say
 from tidemill.store.address import DatabaseUrls
 from tidemill.store.embedded import make_home, owner_pid, stop_orphan

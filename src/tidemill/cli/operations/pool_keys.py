@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from tidemill.cli.client.surroundings import connected, database_urls, load_configuration, operator_name
+from tidemill.cli.client.local_pool import connected, database_urls, load_configuration, operator_name
 from tidemill.cli.terminal.output import CommandRefused, report
 from tidemill.core.ids import Ids
 from tidemill.core.settings import Settings

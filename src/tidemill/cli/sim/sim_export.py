@@ -9,7 +9,7 @@ from uuid import UUID
 
 import typer
 
-from tidemill.cli.client.surroundings import connected, load_configuration, running_urls
+from tidemill.cli.client.local_pool import connected, load_configuration, running_urls
 from tidemill.cli.terminal.output import AsJson, CommandRefused, report
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from tidemill.host.standard_error import say
 if TYPE_CHECKING:
     from tidemill.sim.days.runs import RunPlan, WhatIf
     from tidemill.sim.days.tally import DayTally
-    from tidemill.sim.days.worlds.sorts import TaskType
+    from tidemill.sim.days.worlds.task_types import TaskType
     from tidemill.sim.days.worlds.world import World
 
 NODES = 2_000
@@ -101,8 +101,8 @@ def _world(
     file: Path | None, nodes: int, nodes_list: Path | None, pods: Path | None, seed: int
 ) -> "tuple[World, tuple[TaskType, ...]]":
     """From a file, from a cluster's lists, or made up."""
-    from tidemill.sim.days.worlds.sorts import OURS
     from tidemill.sim.days.worlds.synthetic import synthetic
+    from tidemill.sim.days.worlds.task_types import OURS
     from tidemill.sim.days.worlds.traces import read_task_types
     from tidemill.sim.days.worlds.world_files import read_world
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tidemill.cli.terminal.output import CommandRefused, print_json, print_table
-from tidemill.store.check import DatabaseCheck
+from tidemill.store.checks import DatabaseCheck
 
 
 def print_checks(found: Sequence[DatabaseCheck], *, advice: str, as_json: bool) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 from uuid import UUID
 
-from tidemill.control.accounts.tokens import AccessTokens
+from tidemill.control.accounts.access_tokens import AccessTokens
 from tidemill.control.http.problems import RouteRefused, unless_refused
 from tidemill.control.parts import Parts
 from tidemill.core.accounts.keys import KeyRefusal, looks_like_key, refused_key_use

@@ -8,7 +8,7 @@ from uuid import UUID
 from fastapi import APIRouter
 from pydantic import AfterValidator, AwareDatetime, BaseModel, Field
 
-from tidemill.control.accounts.own_account import locked_caller_account
+from tidemill.control.accounts.caller_account import locked_caller_account
 from tidemill.control.context import CallerPart, Control, ControlPart
 from tidemill.control.http.exact_numbers import ExactRoute
 from tidemill.control.http.problems import RouteRefused, documented, unless_refused

@@ -21,8 +21,8 @@ from tidemill.core.accounts.roles import Caller
 from tidemill.core.accounts.second_factor import SecondFactorRefusal, is_time_code, normal_code
 from tidemill.core.accounts.sessions import Session, SessionOrigin
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.limits import Limit, address_key
 from tidemill.core.notices.mail import LetterKind, LetterValue
+from tidemill.core.rate_limits import Limit, address_key
 from tidemill.core.refusals import Refusal
 from tidemill.store.accounts import accounts, logins, second_factors, sessions
 from tidemill.store.accounts.logins import LoginResult

@@ -1,7 +1,7 @@
 """What accounts need now and then: new signing keys, when keys were last used, and forgetting what is over."""
 
+from tidemill.control.accounts.access_tokens import AccessTokens
 from tidemill.control.accounts.callers import Callers
-from tidemill.control.accounts.tokens import AccessTokens
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import DAY, SECOND, Instant

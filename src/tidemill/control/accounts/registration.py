@@ -7,8 +7,8 @@ long it takes, is the same either way.
 from dataclasses import dataclass
 from uuid import UUID
 
+from tidemill.control.accounts.caller_account import locked_caller_account
 from tidemill.control.accounts.login import limited, limited_by_address
-from tidemill.control.accounts.own_account import locked_caller_account
 from tidemill.control.context import Control
 from tidemill.control.http.problems import RouteRefused, unless_refused
 from tidemill.control.notices.letters import ask_for_proof, may_write_to, tell, tell_address

@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 
 from tidemill.control.accounts.account_routes import own_account
 from tidemill.control.accounts.auth_routes import Code
+from tidemill.control.accounts.caller_account import locked_caller_account
 from tidemill.control.accounts.login import show_code
-from tidemill.control.accounts.own_account import locked_caller_account
 from tidemill.control.context import CallerPart, Control, ControlPart, DevicePart
 from tidemill.control.http.guard import GuardedRoute
 from tidemill.control.http.problems import RouteRefused, documented

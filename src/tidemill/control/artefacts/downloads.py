@@ -76,7 +76,7 @@ def _headers(digest: Digest, name: str) -> dict[str, str]:
     plain = "".join(c if c.isascii() and c.isprintable() and c not in '"\\%' else "_" for c in name)
     return {
         "Content-Type": "application/octet-stream",
-        "Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}",
+        "Content-Disposition": f"attach; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}",
         "Content-Security-Policy": "sandbox; default-src 'none'",
         "Cache-Control": "private, no-cache",
         "Accept-Ranges": "bytes",

@@ -5,7 +5,7 @@ from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
 from tidemill.core.clock import Instant
 from tidemill.store.events import trail
-from tidemill.store.events.heads_file import add_tip
+from tidemill.store.events.tips_file import add_tip
 
 
 class TrailLoop(Loop):

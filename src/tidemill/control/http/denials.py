@@ -2,7 +2,7 @@
 
 from typing import TypeAlias
 
-from tidemill.control.nodes.tallies import RefusalTally, RefusalTallyLoop
+from tidemill.control.events.refusal_tallies import RefusalTally, RefusalTallyLoop
 from tidemill.core.accounts.events import AuthorisationFailed
 from tidemill.core.refusals import Refusal
 

@@ -18,7 +18,7 @@ import structlog
 
 from tidemill.core.clock import SECOND, Clock, Instant
 from tidemill.core.faults import DatabaseFault
-from tidemill.core.limits import Limit, available, due_at, next_token_lease
+from tidemill.core.rate_limits import Limit, available, due_at, next_token_lease
 from tidemill.store.accounts import quotas
 from tidemill.store.accounts.quotas import BucketTokens, TokenLease
 from tidemill.store.database import Database, faults

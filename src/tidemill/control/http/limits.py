@@ -2,7 +2,7 @@
 
 from tidemill.core.accounts.roles import Caller, Credential, Role
 from tidemill.core.clock import HOUR, SECOND
-from tidemill.core.limits import Limit, address_key
+from tidemill.core.rate_limits import Limit, address_key
 from tidemill.core.settings.sections.edge import LimitsSettings
 
 _MINUTE = 60 * SECOND

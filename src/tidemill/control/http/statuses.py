@@ -12,23 +12,23 @@ from tidemill.core.accounts.permissions import PermissionRefusal
 from tidemill.core.accounts.second_factor import SecondFactorRefusal
 from tidemill.core.accounts.sessions import SessionRefusal
 from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
-from tidemill.core.jobs.archives import ResultFilesRefusal
 from tidemill.core.jobs.kinds.kind import KindRefusal
 from tidemill.core.jobs.receipts import ReceiptRefusal
 from tidemill.core.jobs.refusals import JobRefusal
+from tidemill.core.jobs.result_archives import ResultFilesRefusal
 from tidemill.core.jobs.results import ResultRefusal
 from tidemill.core.jobs.sandboxes import SandboxRefusal
 from tidemill.core.ledger import AccountRefusal, AdjustmentRefusal, FreezeRefusal, PostingRefusal
 from tidemill.core.models.model import ModelRefusal
 from tidemill.core.money import MoneyRefusal
 from tidemill.core.nodes.admission import AdmissionRefusal
-from tidemill.core.nodes.challenge.verdict import ChallengeRefusal
+from tidemill.core.nodes.attempt_queue import QueueRefusal
+from tidemill.core.nodes.challenge.figures import ChallengeRefusal
 from tidemill.core.nodes.join_tokens import JoinTokenRefusal
 from tidemill.core.nodes.life import LifeRefusal
 from tidemill.core.nodes.machine.hardware import HardwareRefusal
 from tidemill.core.nodes.node import NodeRefusal
 from tidemill.core.nodes.passes import PassRefusal
-from tidemill.core.nodes.queue import QueueRefusal
 from tidemill.core.nodes.rules.rule_book import RulesRefusal
 from tidemill.core.notices.mail import LetterRefusal
 from tidemill.core.operations.switches import SwitchRefusal
@@ -38,7 +38,7 @@ from tidemill.core.settings.critical import SettingChangeRefusal
 from tidemill.core.trust.proofs.refusals import ProofRefusal
 from tidemill.store.ledger.archive import ArchiveRefusal
 from tidemill.store.ledger.books import PastRefusal
-from tidemill.store.operations.answers import AnswerRefusal
+from tidemill.store.operations.idempotent_answers import AnswerRefusal
 
 
 class RequestRefusal(Refusal):

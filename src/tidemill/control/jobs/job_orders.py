@@ -20,7 +20,7 @@ from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.core.jobs.events import JobConfirmed, JobQuoted
 from tidemill.core.jobs.job import JobState
 from tidemill.core.jobs.kinds.kind import TaskObjection
-from tidemill.core.jobs.kinds.task import Input, Priority
+from tidemill.core.jobs.kinds.task_body import Input, Priority
 from tidemill.core.jobs.quotes import Order, Quote, parse_order, quote, tasks_of
 from tidemill.core.jobs.quotes.order import DEADLINE_S
 from tidemill.core.jobs.quotes.quote import quote_from_json, quote_json, rules_of

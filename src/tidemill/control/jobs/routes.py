@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit, device_of
 from tidemill.control.http.guard import GuardedRoute
-from tidemill.control.http.once import IdempotencyPart
+from tidemill.control.http.idempotency import IdempotencyPart
 from tidemill.control.http.problems import RouteRefused, documented, unless_refused
 from tidemill.control.http.statuses import RequestRefusal
 from tidemill.control.http.views import API
@@ -43,7 +43,7 @@ from tidemill.core.money import micro_credits
 from tidemill.store.jobs import abandoned_work, job_changes, job_views
 from tidemill.store.jobs.job_changes import JobExtension
 from tidemill.store.jobs.job_views import Job
-from tidemill.store.operations.answers import HttpAnswer
+from tidemill.store.operations.idempotent_answers import HttpAnswer
 from tidemill.store.query import Connection
 
 router = APIRouter(prefix=f"{API}/marketplace/jobs", tags=["jobs"], route_class=GuardedRoute)

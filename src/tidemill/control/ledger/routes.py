@@ -13,7 +13,7 @@ from pydantic import AwareDatetime, BaseModel, Field, WithJsonSchema
 
 from tidemill.control.context import CallerPart, Control, ControlPart, PageLimit
 from tidemill.control.http.exact_numbers import ExactRoute
-from tidemill.control.http.once import IdempotencyPart
+from tidemill.control.http.idempotency import IdempotencyPart
 from tidemill.control.http.problems import RouteRefused, documented, unless_refused
 from tidemill.control.http.views import API, Credits, OperatorReason, Timestamp, View
 from tidemill.control.ledger.statements import statement_csv
@@ -23,7 +23,7 @@ from tidemill.core.ledger import AccountKind, Adjustment, AdjustmentState, Posti
 from tidemill.core.money import credits_of, micro_credits
 from tidemill.store.ledger import adjustments, books
 from tidemill.store.ledger.books import Balance
-from tidemill.store.operations.answers import HttpAnswer
+from tidemill.store.operations.idempotent_answers import HttpAnswer
 from tidemill.store.query import Connection
 
 router = APIRouter(prefix=f"{API}/ledger", tags=["ledger"], route_class=ExactRoute)
@@ -283,7 +283,7 @@ async def _account(connection: Connection, account_id: UUID) -> Balance:
 
 
 def _whole_statement(control: Control, account: Balance) -> StreamingResponse:
-    headers = {"Cache-Control": "no-store", "Content-Disposition": f'attachment; filename="statement-{account.id}.csv"'}
+    headers = {"Cache-Control": "no-store", "Content-Disposition": f'attach; filename="statement-{account.id}.csv"'}
     return StreamingResponse(statement_csv(control, account), media_type="text/csv", headers=headers)
 
 

@@ -9,8 +9,8 @@ from tidemill.control.loops.frame import Loop
 from tidemill.control.nodes import join_token_routes, routes, telemetry_routes
 from tidemill.control.nodes.challenge_loop import ChallengeLoop
 from tidemill.control.nodes.loops import NodeAlertDuty, NodeHealthLoop, TelemetryDuty
+from tidemill.control.nodes.node_instruction_loop import NodeInstructionLoop
 from tidemill.control.nodes.node_registry import LinkRefusalLoop
-from tidemill.control.nodes.telling_loop import NodeInstructionLoop
 
 
 def _loops(control: Control) -> list[Loop]:

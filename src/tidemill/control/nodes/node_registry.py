@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import TypeAlias
 from uuid import UUID
 
+from tidemill.control.events.refusal_tallies import RefusalTally, RefusalTallyLoop
 from tidemill.control.jobs.attempt_reports import AttemptReportIntake
 from tidemill.control.nodes import wire_values as heard
-from tidemill.control.nodes.tallies import RefusalTally, RefusalTallyLoop
 from tidemill.control.parts import Parts
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.nodes import join_tokens

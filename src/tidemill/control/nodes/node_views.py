@@ -11,8 +11,8 @@ from tidemill.control.http.problems import unless_refused
 from tidemill.control.http.views import Timestamp, View
 from tidemill.core.nodes.life import Condition, NodeLife
 from tidemill.core.nodes.no_work import NodeSituation, why_no_work
+from tidemill.core.nodes.no_work_reasons import NoWorkReason
 from tidemill.core.nodes.node import KnownDevice, Node
-from tidemill.core.nodes.reasons import NoWorkReason
 from tidemill.core.nodes.rules import rule_book
 from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.core.refusals import Refusal

@@ -18,7 +18,7 @@ from tidemill.core.faults import MailFault, SecretsFault
 from tidemill.core.notices.mail import FailureCause, Masthead, RetryRules, is_final, is_too_late, next_try
 from tidemill.core.pace import Backoff
 from tidemill.core.settings import Settings
-from tidemill.core.settings.reach import public_url
+from tidemill.core.settings.process_addresses import public_url
 from tidemill.store.notices import mail
 from tidemill.store.notices.mail import FailedLetter, LetterBatch, PostponedLetter, StoredLetter
 

@@ -11,7 +11,7 @@ from tidemill.control.context import Control
 from tidemill.control.operations.demonstration import demonstrate, greeting
 from tidemill.core.faults import Fault
 from tidemill.core.nodes.pool_urls import is_loopback
-from tidemill.core.settings.reach import own_address
+from tidemill.core.settings.process_addresses import own_address
 from tidemill.store.operations import pool
 
 _IN_USE = (

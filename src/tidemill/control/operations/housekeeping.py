@@ -14,7 +14,7 @@ from tidemill.store import partitions
 from tidemill.store.accounts import quotas
 from tidemill.store.clock import DatabaseClock
 from tidemill.store.events import events
-from tidemill.store.operations import answers, processes
+from tidemill.store.operations import idempotent_answers, processes
 
 log = structlog.get_logger()
 
@@ -127,7 +127,7 @@ class ForgettingLoop(Loop):
     async def tick(self, now: Instant) -> Tick:
         batch_max = self.parts.settings.loops.batch_max
         database = self.parts.database
-        given = await answers.forget(database, Instant(now - self._keep_answers_us), batch_max)
+        given = await idempotent_answers.forget(database, Instant(now - self._keep_answers_us), batch_max)
         gone = await processes.forget(database, Instant(now - self._keep_processes_us), batch_max)
         full = await quotas.forget(database, now, batch_max)
         forgotten = given + gone + full

@@ -16,7 +16,7 @@ from tidemill.core.clock import Instant
 from tidemill.core.faults import SecretsFault
 from tidemill.core.ids import Ids
 from tidemill.core.operations.master_keys import MasterKey, master_keys_of, text_of
-from tidemill.core.operations.sealing import KEY_BYTES
+from tidemill.core.operations.sealed_values import KEY_BYTES
 from tidemill.core.settings import Settings
 from tidemill.host.private_files import make_private_file_once
 from tidemill.store.database import Database

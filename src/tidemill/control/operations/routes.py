@@ -9,13 +9,13 @@ from pydantic import BaseModel, Field
 
 from tidemill.control.context import CallerPart, ControlPart, PageLimit
 from tidemill.control.http.guard import GuardedRoute
-from tidemill.control.http.once import IdempotencyPart
+from tidemill.control.http.idempotency import IdempotencyPart
 from tidemill.control.http.problems import documented, unless_refused
 from tidemill.control.http.views import API, OperatorReason, Timestamp, View
 from tidemill.core.clock import Instant
 from tidemill.core.operations.switches import Switch
 from tidemill.store.operations import processes, switches
-from tidemill.store.operations.answers import HttpAnswer
+from tidemill.store.operations.idempotent_answers import HttpAnswer
 from tidemill.store.query import Connection
 
 router = APIRouter(prefix=f"{API}/admin", tags=["admin"], route_class=GuardedRoute)

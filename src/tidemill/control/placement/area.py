@@ -4,7 +4,7 @@ from tidemill.control.area import Area
 from tidemill.control.context import Control
 from tidemill.control.loops.frame import Loop
 from tidemill.control.placement import explanation_routes, marketplace_routes
-from tidemill.control.placement.offering_loop import AssignmentLoop
+from tidemill.control.placement.assignment_loop import AssignmentLoop
 from tidemill.control.placement.placing_loop import PlacingLoop
 from tidemill.control.placement.queue_loop import QueueLoop
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.core.placement.placer import QueuedTask
-from tidemill.core.placement.queued_task import read_demand
+from tidemill.core.placement.task_demand import read_demand
 from tidemill.store.database import Database
 from tidemill.store.jobs import tasks
 from tidemill.store.jobs.tasks import QueueRow

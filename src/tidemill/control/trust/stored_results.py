@@ -10,7 +10,7 @@ from tidemill.artefacts.store import ArtefactStore, ContentReader
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.artefacts.refusals import ArtefactRefusal
 from tidemill.core.faults import Fault
-from tidemill.core.jobs.kinds.task import Task
+from tidemill.core.jobs.kinds.task_body import Task
 from tidemill.core.jobs.private_results import NOTHING, UnsealedResult, unseal_result
 from tidemill.core.jobs.receipts import Receipt
 from tidemill.core.jobs.results import ReaderKey

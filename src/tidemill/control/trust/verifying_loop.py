@@ -16,7 +16,7 @@ from tidemill.control.trust.stored_results import StoredResults
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.jobs.kinds.kind import TaskObjection
-from tidemill.core.jobs.kinds.task import Task, read_task
+from tidemill.core.jobs.kinds.task_body import Task, read_task
 from tidemill.core.jobs.private_results import UnsealedResult
 from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
 from tidemill.core.trust.audits import comparison

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.nodes.life import Condition, LifeRefusal, NodeLife
-from tidemill.core.nodes.reasons import NoWorkCause, NoWorkReason
+from tidemill.core.nodes.no_work_reasons import NoWorkCause, NoWorkReason
 from tidemill.core.nodes.rules.rules import HeatLimits, NodeRules, Senses, objections
 
 _ORDER = {why: place for place, why in enumerate(NoWorkCause)}

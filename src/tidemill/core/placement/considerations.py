@@ -11,9 +11,9 @@ from uuid import UUID
 
 from tidemill.core.clock import Instant
 from tidemill.core.placement.demand import Demand
-from tidemill.core.placement.index.pool import CandidatePool, PolicyAssessment
+from tidemill.core.placement.index.candidate_pool import CandidatePool, PolicyAssessment
+from tidemill.core.placement.objections import PlacementObjection
 from tidemill.core.placement.seller import Seller
-from tidemill.core.placement.why_not import PlacementObjection
 
 BEST_MAX = 4
 OTHERS_MAX = 6

@@ -17,11 +17,11 @@ from tidemill.core.clock import Instant
 from tidemill.core.placement.candidate import MedianPrices
 from tidemill.core.placement.considerations import CandidateComparison, WaitReasons, compare_candidates, count
 from tidemill.core.placement.demand import Demand
-from tidemill.core.placement.index.pool import NEWCOMERS_SHARE, CandidatePool, Reservation
+from tidemill.core.placement.index.candidate_pool import NEWCOMERS_SHARE, CandidatePool, Reservation
 from tidemill.core.placement.policies import Policy
 from tidemill.core.placement.prices import Prices
-from tidemill.core.placement.queued_task import HOUSE, TaskDemand, read_demand
 from tidemill.core.placement.seller import Seller, left_of
+from tidemill.core.placement.task_demand import HOUSE, TaskDemand, read_demand
 from tidemill.core.placement.turns import DevicesAtWork, in_turn
 from tidemill.core.settlement.rewards import RewardPlan
 

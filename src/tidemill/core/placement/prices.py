@@ -10,9 +10,9 @@ from uuid import UUID
 import numpy as np
 
 from tidemill.core.placement.policies import Floats
-from tidemill.core.placement.queued_task import TaskDemand
 from tidemill.core.placement.seller import Seller
 from tidemill.core.placement.supply import PLAUSIBLE_MS, SPREAD, START_MS
+from tidemill.core.placement.task_demand import TaskDemand
 from tidemill.core.settlement.rewards import HOUR_MS, ONE_PPM, RewardPlan, cost_max_uc
 
 REMEMBERED_MAX = 100_000

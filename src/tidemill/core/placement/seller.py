@@ -17,8 +17,8 @@ from tidemill.core.nodes.rules import windows
 from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.core.placement.candidate import NVLINK_NONE_PCT, Candidate, CandidateDevice
 from tidemill.core.placement.demand import Demand
-from tidemill.core.placement.queued_task import ABILITY, HOUSE, TaskDemand
 from tidemill.core.placement.supply import SupplyNode, hourly_uc, quoted_ms
+from tidemill.core.placement.task_demand import ABILITY, HOUSE, TaskDemand
 
 CPU = "cpu"
 

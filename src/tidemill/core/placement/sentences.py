@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from tidemill.core.placement.considerations import CandidateComparison, ConsideredCandidate, WaitReasons
-from tidemill.core.placement.why_not import PlacementObjection
+from tidemill.core.placement.objections import PlacementObjection
 
 SENTENCES: Mapping[str, str] = {why.code: why.sentence for why in PlacementObjection}
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import ip_address, ip_network
 
-from tidemill.core.limits import address_key
 from tidemill.core.nodes.pool_urls import is_address
+from tidemill.core.rate_limits import address_key
 from tidemill.link.held.rules import LinkRules
 from tidemill.wire.upgrade import Rejection, UpgradeRequest
 

@@ -29,7 +29,7 @@ from tidemill.sim.days.tally import DayTally
 from tidemill.sim.days.watch import RuleWatch
 from tidemill.sim.days.worlds.orders import OrderTable
 from tidemill.sim.days.worlds.presence import Turn
-from tidemill.sim.days.worlds.sorts import TaskTypeFit
+from tidemill.sim.days.worlds.task_types import TaskTypeFit
 from tidemill.sim.days.worlds.world import World
 
 SAMPLES_AN_HOUR = 6

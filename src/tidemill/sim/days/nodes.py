@@ -16,13 +16,13 @@ from tidemill.core.jobs.attempt import AttemptState
 from tidemill.core.nodes.rules import windows
 from tidemill.core.placement.candidate import Candidate, MedianPrices
 from tidemill.core.placement.demand import WHOLE_MILLI, Demand
+from tidemill.core.placement.index.candidate_pool import CandidatePool, Reservation
 from tidemill.core.placement.index.node import PoolNode
-from tidemill.core.placement.index.pool import CandidatePool, Reservation
 from tidemill.core.placement.policies import Policy
 from tidemill.core.placement.seller import left_of
 from tidemill.core.placement.turns import DevicesAtWork
 from tidemill.sim.days.watch import RuleWatch
-from tidemill.sim.days.worlds.sorts import TaskTypeFit
+from tidemill.sim.days.worlds.task_types import TaskTypeFit
 from tidemill.sim.days.worlds.world import World, capacity_milli
 
 NEVER = -1

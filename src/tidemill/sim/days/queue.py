@@ -11,8 +11,8 @@ from uuid import UUID
 from tidemill.core.clock import Instant
 from tidemill.core.placement.demand import Demand, PriorityLevel
 from tidemill.core.placement.index.node import PoolNode
+from tidemill.core.placement.objections import suits
 from tidemill.core.placement.turns import in_turn
-from tidemill.core.placement.why_not import suits
 
 PER_LINE_MAX = 16
 PER_BUCKET_MAX = 128

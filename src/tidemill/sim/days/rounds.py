@@ -9,10 +9,10 @@ from dataclasses import replace
 from uuid import UUID
 
 from tidemill.core.clock import SECOND, Instant
+from tidemill.core.placement.index.candidate_pool import Reservation
 from tidemill.core.placement.index.node import PoolNode
-from tidemill.core.placement.index.pool import Reservation
-from tidemill.core.placement.queued_task import SLACK_MS
 from tidemill.core.placement.supply import quoted_ms
+from tidemill.core.placement.task_demand import SLACK_MS
 from tidemill.sim.days.agenda import Agenda
 from tidemill.sim.days.lives import Lives, SimulatedJob
 from tidemill.sim.days.nodes import NEVER, SimulatedAttempt, SimulatedNodes

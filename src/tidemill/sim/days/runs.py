@@ -17,7 +17,7 @@ from tidemill.sim.days.scenario import DayScenario
 from tidemill.sim.days.tally import DayTally
 from tidemill.sim.days.worlds.orders import Floats, OrderVolume, draw_orders
 from tidemill.sim.days.worlds.presence import Churn, turns
-from tidemill.sim.days.worlds.sorts import TaskType, fit_task_types
+from tidemill.sim.days.worlds.task_types import TaskType, fit_task_types
 from tidemill.sim.days.worlds.world import World, WorldFault
 
 _CHANGE = re.compile(r"([+-])(\d+(?:\.\d+)?) ?%", re.ASCII)

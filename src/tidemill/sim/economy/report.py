@@ -2,7 +2,7 @@
 
 from tidemill.sim import page as pages
 from tidemill.sim import plots
-from tidemill.sim.economy.paying_map import cheating_profits
+from tidemill.sim.economy.cheating_profits import cheating_profits
 from tidemill.sim.economy.scenario import DAYS_A_MONTH, STEPS_A_DAY
 from tidemill.sim.economy.tally import EconomyTally, StrategyOutcome, larger_share_ahead
 

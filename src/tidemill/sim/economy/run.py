@@ -14,9 +14,9 @@ from tidemill.core.trust.newcomers import throttle
 from tidemill.sim.economy.answers import HOUSE, RIGHT, AnswerMaker, Auditors
 from tidemill.sim.economy.books import Purse
 from tidemill.sim.economy.checks import StepChecks, check
-from tidemill.sim.economy.griefing import dispute, poison
 from tidemill.sim.economy.judgement import StepFindings, found_wrong, judge, luck_of_errors_uc
 from tidemill.sim.economy.newcomers import churn, come_and_go, first_population, unlock
+from tidemill.sim.economy.nuisances import dispute, poison
 from tidemill.sim.economy.placement import StepWork, place, weights_of
 from tidemill.sim.economy.population import HONEST, Population
 from tidemill.sim.economy.scenario import STEP_HOURS, STEPS_A_DAY, EconomyScenario

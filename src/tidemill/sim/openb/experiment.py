@@ -18,7 +18,7 @@ from tidemill.core.clock import Instant
 from tidemill.core.faults import Fault
 from tidemill.core.placement.candidate import Candidate, CandidateDevice, MedianPrices
 from tidemill.core.placement.demand import WHOLE_MILLI, Demand
-from tidemill.core.placement.index.pool import CandidatePool
+from tidemill.core.placement.index.candidate_pool import CandidatePool
 from tidemill.core.placement.policies import Policy
 from tidemill.core.placement.policies.packed import PackedPolicy
 from tidemill.core.placement.workload import Workload

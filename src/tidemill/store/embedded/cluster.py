@@ -11,8 +11,8 @@ from pathlib import Path
 
 from tidemill.core.faults import DatabaseFault, WrongVersion
 from tidemill.host.private_files import sync_directory
-from tidemill.store.embedded.account import SystemUser, give, run
 from tidemill.store.embedded.binaries import Binaries
+from tidemill.store.embedded.failures import failure
 from tidemill.store.embedded.layout import ServerLayout
 from tidemill.store.embedded.passwords import (
     DATABASE,
@@ -25,7 +25,7 @@ from tidemill.store.embedded.passwords import (
     write_passwords,
 )
 from tidemill.store.embedded.processes import KILL, clear_leftovers, shut_down
-from tidemill.store.embedded.said import failure
+from tidemill.store.embedded.system_user import SystemUser, give, run
 
 # The builtin provider sorts the same on every machine, and needs no locale of the operating system.
 INITDB_OPTIONS = (

@@ -7,9 +7,9 @@ settings and the programs goes on the server's command line; an orphan with anot
 import hashlib
 from pathlib import Path
 
-from tidemill.store.embedded.account import SystemUser
 from tidemill.store.embedded.binaries import Binaries
 from tidemill.store.embedded.layout import PORT, ServerLayout, write_file
+from tidemill.store.embedded.system_user import SystemUser
 
 FILE = "tidemill.conf"
 MARK = "tidemill.configuration="

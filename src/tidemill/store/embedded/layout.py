@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tidemill.core.faults import DatabaseFault
 from tidemill.host.private_files import sync_directory
-from tidemill.store.embedded.account import SystemUser, give
+from tidemill.store.embedded.system_user import SystemUser, give
 
 PORT = 5432  # only part of the socket's name: there is no TCP
 SOCKET_NAME = f".s.PGSQL.{PORT}"

@@ -18,10 +18,10 @@ import psutil
 from tidemill.core.faults import DatabaseFault
 from tidemill.host.locks import HeldLock
 from tidemill.store.address import DatabaseUrls
-from tidemill.store.embedded.account import SystemUser, check_reach, find_system_user, launch
 from tidemill.store.embedded.binaries import Binaries, find_binaries
 from tidemill.store.embedded.cluster import ensure_cluster
 from tidemill.store.embedded.configuration import MARK, mark, server_arguments, write_configuration
+from tidemill.store.embedded.failures import drop_old_logs, failure, file_faults, server_words
 from tidemill.store.embedded.layout import ServerLayout, prepare, socket_directory
 from tidemill.store.embedded.ownership import take_ownership
 from tidemill.store.embedded.passwords import RolePasswords, database_urls, superuser_url
@@ -36,7 +36,7 @@ from tidemill.store.embedded.processes import (
     running_postmaster,
     shut_down,
 )
-from tidemill.store.embedded.said import drop_old_logs, failure, file_faults, server_words
+from tidemill.store.embedded.system_user import SystemUser, check_reach, find_system_user, launch
 
 POLL_S = 0.05
 WATCH_EVERY_S = 0.5

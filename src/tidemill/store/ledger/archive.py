@@ -28,7 +28,7 @@ from tidemill.core.ledger import entry_of, fingerprint
 from tidemill.core.ledger.posting import OLDEST_US
 from tidemill.core.refusals import Refusal
 from tidemill.host.private_files import sync_directory
-from tidemill.store.check import DatabaseCheck
+from tidemill.store.checks import DatabaseCheck
 from tidemill.store.events import events
 from tidemill.store.ledger import ledger
 from tidemill.store.query import Connection, Query

@@ -7,7 +7,7 @@ from uuid import UUID
 from tidemill.core.clock import Instant
 from tidemill.core.ledger import AccountKind
 from tidemill.core.refusals import Refusal
-from tidemill.store.check import DatabaseCheck
+from tidemill.store.checks import DatabaseCheck
 from tidemill.store.query import Connection, Query
 
 _BALANCES = Query("ledger/ledger/balances")

@@ -12,9 +12,9 @@ from tidemill.core.clock import Instant
 from tidemill.core.ids import Ids
 from tidemill.core.nodes.challenge.conclusions import ChallengeEvidence, Conclusion
 from tidemill.core.nodes.challenge.events import NodeChallengeFailed, NodeChallengePassed
+from tidemill.core.nodes.challenge.figures import Figures
 from tidemill.core.nodes.challenge.messages import ChallengeAnswer, answer_of
 from tidemill.core.nodes.challenge.states import ChallengeState
-from tidemill.core.nodes.challenge.verdict import Figures
 from tidemill.core.nodes.life import LifeChange, LifeRefusal, NodeLife, after
 from tidemill.store.database import Database
 from tidemill.store.events import events

@@ -14,6 +14,7 @@ import asyncpg
 from tidemill.core.bounded_json import Malformed, json_bytes, read_json
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.ids import Ids
+from tidemill.core.nodes.challenge.figures import ChallengeRefusal, missed
 from tidemill.core.nodes.challenge.messages import AnswerStep, ChallengeAnswer, DeviceDraw, answer_of, instruction_bytes
 from tidemill.core.nodes.challenge.sizes import (
     ChallengePlan,
@@ -23,7 +24,6 @@ from tidemill.core.nodes.challenge.sizes import (
     plan_challenge,
 )
 from tidemill.core.nodes.challenge.states import ChallengeHappening, ChallengeState, after
-from tidemill.core.nodes.challenge.verdict import ChallengeRefusal, missed
 from tidemill.core.nodes.machine.hardware import Machine
 from tidemill.core.settings.sections.challenge import ChallengeSettings
 from tidemill.store.query import Connection, Query

@@ -9,7 +9,7 @@ import asyncpg
 from tidemill.core.events.log import Cursor, EventReader, RecordedEvent
 from tidemill.core.nodes.no_work import NodeSituation
 from tidemill.core.nodes.node import KnownDevice, Node
-from tidemill.core.nodes.node_state import NodeCircumstances, situation_of
+from tidemill.core.nodes.node_situation import NodeCircumstances, situation_of
 from tidemill.core.nodes.rules.rules import HeatLimits
 from tidemill.store.events import events
 from tidemill.store.nodes import telemetry

@@ -18,7 +18,7 @@ from tidemill.host.private_files import sync_directory
 from tidemill.store.address import DatabaseUrls, replace_database, tool_arguments
 from tidemill.store.database import connect, faults
 from tidemill.store.embedded import database_statements, tool
-from tidemill.store.embedded.account import clean_environment
+from tidemill.store.embedded.system_user import clean_environment
 from tidemill.store.migrate import renew
 
 DRAFT = ".partial"

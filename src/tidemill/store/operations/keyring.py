@@ -14,9 +14,9 @@ from uuid import UUID
 from tidemill.core.clock import Instant
 from tidemill.core.faults import SecretsFault
 from tidemill.core.ids import Ids
-from tidemill.core.operations import sealing
+from tidemill.core.operations import sealed_values
 from tidemill.core.operations.master_keys import MasterKey
-from tidemill.core.operations.sealing import DataKey
+from tidemill.core.operations.sealed_values import DataKey
 from tidemill.store.database import Database
 from tidemill.store.query import Connection, Query
 
@@ -102,21 +102,21 @@ class Keyring:
 
     def seal(self, plain: bytes, *, row: str) -> bytes:
         """Seal a value for its place, such as `mail.parameters:0190…`."""
-        return sealing.seal(self.current, plain, row=row, nonce=self._random_bytes(sealing.NONCE_BYTES))
+        return sealed_values.seal(self.current, plain, row=row, nonce=self._random_bytes(sealed_values.NONCE_BYTES))
 
     def unseal(self, sealed: bytes, *, row: str) -> bytes:
         """What was sealed for this place. A fault if it was not, or if we have not loaded its data key."""
-        key = self._keys.get(sealing.sealed_by(sealed) or self.current.id)
+        key = self._keys.get(sealed_values.sealed_by(sealed) or self.current.id)
         if key is None:
             raise SecretsFault(
                 f"The secret in {row} was sealed with a data key that is not in this pool's database: if it was made "
                 "this moment, try again; if not, restore the database from a backup, or set the secret anew."
             )
-        return sealing.unseal(key, sealed, row=row)
+        return sealed_values.unseal(key, sealed, row=row)
 
     async def unseal_fresh(self, sealed: bytes, *, row: str) -> bytes:
         """Like `unseal`, for values that another process may have sealed with a key it has just made."""
-        key_id = sealing.sealed_by(sealed)
+        key_id = sealed_values.sealed_by(sealed)
         if key_id and key_id not in self._keys:
             await self.refresh()
         return self.unseal(sealed, row=row)
@@ -131,7 +131,7 @@ class Keyring:
             by_id = {master.id: master for master in self._masters}
             for one in found:
                 if one.id not in self._keys and one.master_id in by_id:
-                    self._keys[one.id] = sealing.unwrap(by_id[one.master_id], one.id, one.wrapped)
+                    self._keys[one.id] = sealed_values.unwrap(by_id[one.master_id], one.id, one.wrapped)
                 if one.current and one.id in self._keys:
                     self._current = self._keys[one.id]
             if unknown := self._unknown_masters(found):
@@ -140,12 +140,12 @@ class Keyring:
     def wrapped(self, key: DataKey) -> dict[str, object]:
         """A data key as its row holds it, wrapped by the first master key."""
         master = self._masters[0]
-        nonce = self._random_bytes(sealing.NONCE_BYTES)
-        return {"wrapped": sealing.wrap(master, key, nonce=nonce), "master_id": master.id}
+        nonce = self._random_bytes(sealed_values.NONCE_BYTES)
+        return {"wrapped": sealed_values.wrap(master, key, nonce=nonce), "master_id": master.id}
 
     async def add_data_key(self, connection: Connection, ids: Ids, now: Instant) -> None:
         """Make a data key, unless there is a current one. It counts once it is loaded."""
-        key = DataKey(ids.new(now), self._random_bytes(sealing.KEY_BYTES))
+        key = DataKey(ids.new(now), self._random_bytes(sealed_values.KEY_BYTES))
         await _ADD.row(connection, id=key.id, now=now, **self.wrapped(key))
 
     def opened(self, key_id: UUID) -> DataKey:

@@ -15,7 +15,7 @@ from typing import Any
 from tidemill.agent.sandboxes.bubblewrap import gate
 from tidemill.agent.sandboxes.exits import second_process, wait_status
 from tidemill.agent.sandboxes.interface import OutputStream
-from tidemill.agent.sandboxes.life import GRACE_S, POLITE, RunLife, RunProcesses
+from tidemill.agent.sandboxes.run_life import GRACE_S, POLITE, RunLife, RunProcesses
 from tidemill.core.jobs.sandboxes import RunEnding, RunOutcome, outcome, outcome_of_wait
 
 START_S = 20.0

@@ -26,7 +26,7 @@ from tidemill.agent.sandboxes.bubblewrap.seats import Seat, Seats
 from tidemill.agent.sandboxes.bubblewrap.seccomp import call_filter, this_machine
 from tidemill.agent.sandboxes.gpu_memory import GpuMemory, watched_gpu_memory
 from tidemill.agent.sandboxes.interface import RunListener, Sandbox, SandboxFault
-from tidemill.agent.sandboxes.life import RunLife
+from tidemill.agent.sandboxes.run_life import RunLife
 from tidemill.core.jobs.sandboxes import (
     Ability,
     Command,

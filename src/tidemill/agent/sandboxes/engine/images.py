@@ -25,7 +25,7 @@ from tidemill.agent.sandboxes.disk import SPARE_BYTES
 from tidemill.agent.sandboxes.engine.api import EngineApi, EngineFault
 from tidemill.agent.sandboxes.engine.archives import unfit_image
 from tidemill.agent.sandboxes.engine.keeper import REPOSITORY
-from tidemill.agent.sandboxes.life import WATCH_S
+from tidemill.agent.sandboxes.run_life import WATCH_S
 from tidemill.core.jobs.image_names import full_name
 from tidemill.core.jobs.sandboxes import MIB, Image, SandboxRefusal
 

@@ -29,7 +29,7 @@ from tidemill.agent.sandboxes.engine.images import FetchedImage, Images, UnfitIm
 from tidemill.agent.sandboxes.exits import wait_status
 from tidemill.agent.sandboxes.gpu_memory import watched_gpu_memory
 from tidemill.agent.sandboxes.interface import OutputStream, RunListener, Sandbox, SandboxFault
-from tidemill.agent.sandboxes.life import GRACE_S, POLITE, RunLife, RunProcesses
+from tidemill.agent.sandboxes.run_life import GRACE_S, POLITE, RunLife, RunProcesses
 from tidemill.artefacts.threads import whole
 from tidemill.core.jobs.sandboxes import (
     Ability,

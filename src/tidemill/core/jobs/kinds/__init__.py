@@ -8,7 +8,7 @@ from typing import Any
 
 from tidemill.core.jobs.kinds import container, embed, matmul, render, script
 from tidemill.core.jobs.kinds.kind import ExpectedInput, KindRefusal, TaskKind, TaskObjection
-from tidemill.core.jobs.kinds.task import Input, Task
+from tidemill.core.jobs.kinds.task_body import Input, Task
 
 KINDS: Mapping[str, TaskKind[Any]] = {
     kind.name: kind for kind in (matmul.KIND, embed.KIND, script.KIND, container.KIND, render.KIND)

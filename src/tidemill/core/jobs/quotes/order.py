@@ -16,7 +16,7 @@ from tidemill.core.jobs.kinds import KINDS
 from tidemill.core.jobs.kinds.kind import KindRefusal, TaskObjection
 from tidemill.core.jobs.kinds.needs import Needs
 from tidemill.core.jobs.kinds.parameters import malformed, too_large
-from tidemill.core.jobs.kinds.task import INPUTS_MAX, NAME, Priority
+from tidemill.core.jobs.kinds.task_body import INPUTS_MAX, NAME, Priority
 from tidemill.core.jobs.quotes import chunks, training
 from tidemill.core.jobs.quotes.quantities import MEBIBYTES, PLAIN, TIME, Range, amount, range_of
 from tidemill.core.jobs.quotes.training import Training

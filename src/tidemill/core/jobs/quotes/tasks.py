@@ -7,7 +7,7 @@ from tidemill.core.jobs.kinds import KINDS, work_of
 from tidemill.core.jobs.kinds.kind import TaskObjection
 from tidemill.core.jobs.kinds.needs import Needs, limits_of
 from tidemill.core.jobs.kinds.parameters import malformed, too_large
-from tidemill.core.jobs.kinds.task import TASK_MAX_BYTES, Input, Task, task_bytes
+from tidemill.core.jobs.kinds.task_body import TASK_MAX_BYTES, Input, Task, task_bytes
 from tidemill.core.jobs.quotes import chunks
 from tidemill.core.jobs.quotes.order import Order
 from tidemill.core.jobs.sandboxes import RunLimits

@@ -11,10 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.nodes.challenge.messages import AnswerStep, ChallengeAnswer, ChallengePart, DeviceOpenings, LinkRate
-from tidemill.core.nodes.challenge.sizes import ChallengePlan, device_draw
-from tidemill.core.nodes.challenge.states import ChallengeHappening, ChallengeState, after
-from tidemill.core.nodes.challenge.verdict import (
+from tidemill.core.nodes.challenge.figures import (
     LATE_MAX,
     OF_SPEED,
     DeviceCheck,
@@ -26,6 +23,9 @@ from tidemill.core.nodes.challenge.verdict import (
     missed,
     unsupported_claims,
 )
+from tidemill.core.nodes.challenge.messages import AnswerStep, ChallengeAnswer, ChallengePart, DeviceOpenings, LinkRate
+from tidemill.core.nodes.challenge.sizes import ChallengePlan, device_draw
+from tidemill.core.nodes.challenge.states import ChallengeHappening, ChallengeState, after
 from tidemill.core.settings.sections.challenge import ChallengeSettings
 from tidemill.core.settings.sections.money import NvlinkSettings
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tidemill.core.events.log import Event
-from tidemill.core.nodes.challenge.verdict import Figures
+from tidemill.core.nodes.challenge.figures import Figures
 from tidemill.core.nodes.events import NodeSubject
 
 

@@ -11,8 +11,8 @@ from itertools import combinations
 from typing import Annotated
 
 from tidemill.core.bounded_json import Malformed, Most, Text, Whole, json_bytes, read_json
-from tidemill.core.nodes.machine.gpu_models import NVIDIA, GpuType
-from tidemill.core.nodes.machine.gpus import memory_fits, recognised, types_named
+from tidemill.core.nodes.machine.gpu_names import memory_fits, recognised, types_named
+from tidemill.core.nodes.machine.gpu_types import NVIDIA, GpuType
 from tidemill.core.refusals import Refusal
 
 FACTS_MAX_BYTES = 64 * 1024

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tidemill.core.clock import SECOND, Instant
-from tidemill.core.nodes.reasons import NoWorkCause, NoWorkReason
+from tidemill.core.nodes.no_work_reasons import NoWorkCause, NoWorkReason
 from tidemill.core.nodes.rules import windows
 from tidemill.core.nodes.rules.windows import Window
 

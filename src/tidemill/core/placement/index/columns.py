@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from tidemill.core.clock import Instant
 from tidemill.core.placement.demand import WHOLE_MILLI, Demand
 from tidemill.core.placement.index.node import PoolNode
+from tidemill.core.placement.objections import suits
 from tidemill.core.placement.policies import Numbers, Slots
-from tidemill.core.placement.why_not import suits
 
 T = TypeVar("T")
 

@@ -19,8 +19,8 @@ from tidemill.core.placement.candidate import MedianPrices
 from tidemill.core.placement.demand import WHOLE_MILLI, Demand
 from tidemill.core.placement.index.lanes import WIDE, DeviceModelLanes, Lane, LaneBucket, LaneMembership, LaneRoom
 from tidemill.core.placement.index.node import PoolNode
+from tidemill.core.placement.objections import suits, suits_besides
 from tidemill.core.placement.policies import RankPolicy
-from tidemill.core.placement.why_not import suits, suits_besides
 
 SCORE_LOW, SCORE_HIGH = -0.5, 1.5
 """Scores beyond these count as these."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidemill.core.accounts.sessions import Binding
-from tidemill.core.limits import COUNT_MAX
+from tidemill.core.rate_limits import COUNT_MAX
 from tidemill.core.settings.definition import SettingScope, optional, setting
 from tidemill.core.settings.kinds.quantities import DURATION, INTEGER, SIZE
 from tidemill.core.settings.kinds.texts import NETWORKS, PATH, choice

@@ -16,12 +16,12 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from tidemill.core.jobs.archives import ResultFilesRefusal, read_archive
 from tidemill.core.jobs.kinds import KINDS, work_of
 from tidemill.core.jobs.kinds.kind import CheckMethod, NumericClass, TaskObjection
 from tidemill.core.jobs.kinds.render import Render, Tile
-from tidemill.core.jobs.kinds.task import Task
+from tidemill.core.jobs.kinds.task_body import Task
 from tidemill.core.jobs.receipts import AttemptOutcome, Receipt
+from tidemill.core.jobs.result_archives import ResultFilesRefusal, read_archive
 from tidemill.core.pictures import pixels_of
 from tidemill.core.settings.sections.trust import VerificationSettings
 from tidemill.core.trust.checks import exact, images, replay, similarity

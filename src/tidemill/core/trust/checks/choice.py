@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from uuid import UUID
 
-from tidemill.core.jobs.kinds.task import Task
+from tidemill.core.jobs.kinds.task_body import Task
 from tidemill.core.trust.checks.task_checks import is_provable
 
 THE_POOL = UUID(int=0)

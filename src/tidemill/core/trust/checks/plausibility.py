@@ -12,9 +12,9 @@ from tidemill.core.clock import Instant
 from tidemill.core.jobs.kinds import KINDS, work_of
 from tidemill.core.jobs.kinds.kind import CheckMethod, TaskObjection
 from tidemill.core.jobs.kinds.matmul import Element, Matmul
-from tidemill.core.jobs.kinds.task import Task
+from tidemill.core.jobs.kinds.task_body import Task
 from tidemill.core.jobs.receipts import Receipt
-from tidemill.core.nodes.machine.gpus import recognised
+from tidemill.core.nodes.machine.gpu_names import recognised
 from tidemill.core.placement.supply import SPREAD, START_MS
 from tidemill.core.trust.checks import timing
 from tidemill.core.trust.checks.timing import CLOCK_SLACK_MS, MEASURED_MARGIN, NumberType, ReceiptTimes, TimingEvidence

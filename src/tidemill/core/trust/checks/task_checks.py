@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidemill.core.jobs import archives
+from tidemill.core.jobs import result_archives
 from tidemill.core.jobs.kinds import work_of
 from tidemill.core.jobs.kinds.matmul import Element, Matmul
-from tidemill.core.jobs.kinds.task import Task
+from tidemill.core.jobs.kinds.task_body import Task
 from tidemill.core.jobs.receipts import Receipt
 from tidemill.core.matrices.npy import HEADER_MAX_BYTES, MatrixLayout, UnreadableFile, read_layout
 from tidemill.core.matrices.products import RESULTS
@@ -53,7 +53,7 @@ def result_max_bytes(task: Task) -> int:
     """The most that a result of such a task has, once it is open."""
     work = work_of(task)
     assert isinstance(work, Matmul), "only what can be proved is"
-    return archives.archived_bytes([HEADER_MAX_BYTES + 4 * work.m * work.n])
+    return result_archives.archived_bytes([HEADER_MAX_BYTES + 4 * work.m * work.n])
 
 
 def check_result(receipt: Receipt, evidence: ResultEvidence) -> Verdict:
@@ -96,8 +96,8 @@ def _bytes_of(work: Matmul) -> int:
 
 
 def _product(work: Matmul, result: bytes) -> NDArray[Any] | None:
-    files = archives.read_archive(result)
-    body = None if isinstance(files, archives.ResultFilesRefusal) else files.get(PurePosixPath("c.npy"))
+    files = result_archives.read_archive(result)
+    body = None if isinstance(files, result_archives.ResultFilesRefusal) else files.get(PurePosixPath("c.npy"))
     found = None if body is None else read_matrix(body)
     wanted = (RESULTS[work.element.value], (work.m, work.n))
     return found if isinstance(found, np.ndarray) and (found.dtype.name, found.shape) == wanted else None

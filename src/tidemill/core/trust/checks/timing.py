@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tidemill.core.clock import Instant
-from tidemill.core.nodes.machine.gpu_models import GpuType
+from tidemill.core.nodes.machine.gpu_types import GpuType
 from tidemill.core.trust.checks.verdict import Verdict, passed, review
 
 CLOCK_MARGIN = 1.25

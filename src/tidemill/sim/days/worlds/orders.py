@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tidemill.core.clock import HOUR, SECOND, as_instant
 from tidemill.core.placement.demand import PriorityLevel
-from tidemill.sim.days.worlds.sorts import TaskTypeFit
+from tidemill.sim.days.worlds.task_types import TaskTypeFit
 from tidemill.sim.days.worlds.world import World, WorldFault, capacity_milli
 
 Floats = NDArray[np.float64]

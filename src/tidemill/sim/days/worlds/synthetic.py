@@ -12,8 +12,8 @@ import numpy as np
 
 from tidemill.core.jobs.kinds import KINDS
 from tidemill.core.jobs.kinds.bounds import OPERATIONS_PER_CORE_S
-from tidemill.core.nodes.machine.gpu_models import GpuType
-from tidemill.core.nodes.machine.gpus import recognised
+from tidemill.core.nodes.machine.gpu_names import recognised
+from tidemill.core.nodes.machine.gpu_types import GpuType
 from tidemill.core.placement.candidate import NVLINK_NONE_PCT, Candidate, CandidateDevice
 from tidemill.core.placement.seller import Seller
 from tidemill.sim.days.worlds.world import Member, World, checked_world

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from tidemill.core.placement.demand import Demand
 from tidemill.core.placement.seller import Seller
-from tidemill.sim.days.worlds.sorts import TaskType
+from tidemill.sim.days.worlds.task_types import TaskType
 from tidemill.sim.days.worlds.world import Member, World, WorldFault, checked_world
 from tidemill.sim.openb.experiment import Cluster, read_cluster
 

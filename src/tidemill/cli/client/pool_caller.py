@@ -11,14 +11,14 @@ from typing import Any, NoReturn, TypeVar
 
 from tidemill.cli.client.credentials import CredentialsFile, StoredTokens, credentials_folder, stored_pools
 from tidemill.cli.client.http_calls import PoolClient, PoolRefused, pool_address
-from tidemill.cli.client.surroundings import KEY_VARIABLE, URL_VARIABLE, load_configuration, outside_urls
+from tidemill.cli.client.local_pool import KEY_VARIABLE, URL_VARIABLE, load_configuration, outside_urls
 from tidemill.cli.terminal.output import CommandRefused
 from tidemill.cli.terminal.questions import ask_password, with_code
 from tidemill.core.accounts.keys import looks_like_key
 from tidemill.core.accounts.permissions import PermissionRefusal
 from tidemill.core.accounts.sessions import SessionRefusal
 from tidemill.core.faults import NotRunning
-from tidemill.core.settings.reach import own_address, public_url
+from tidemill.core.settings.process_addresses import own_address, public_url
 from tidemill.store.embedded import owner_pid
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from tidemill.agent.sandboxes.bubblewrap.runtime import PythonRuntime
 from tidemill.core.bounded_json import json_bytes
 from tidemill.core.jobs.kinds import work_of
 from tidemill.core.jobs.kinds.kind import TaskObjection
-from tidemill.core.jobs.kinds.task import Task
+from tidemill.core.jobs.kinds.task_body import Task
 from tidemill.core.jobs.sandboxes import Mount, RunSpecification
 
 INPUTS = PurePosixPath("/inputs")

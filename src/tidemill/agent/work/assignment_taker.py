@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from tidemill.core.nodes.reasons import BegunWork
+from tidemill.core.nodes.no_work_reasons import BegunWork
 from tidemill.wire.messages import AcceptedMessage, Assignment, Cancel, DeclinedMessage
 
 

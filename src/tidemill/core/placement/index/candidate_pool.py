@@ -20,8 +20,8 @@ from tidemill.core.placement.index.columns import Columns
 from tidemill.core.placement.index.fits import FitIndex
 from tidemill.core.placement.index.node import PoolNode
 from tidemill.core.placement.index.ranking import UNSURE, Ranking
+from tidemill.core.placement.objections import PlacementObjection, objections
 from tidemill.core.placement.policies import Floats, Policy, RankPolicy, Slots
-from tidemill.core.placement.why_not import PlacementObjection, objections
 
 LOCALITY_WEIGHT = 0.1
 """What holding all inputs is worth in a rank policy, whose scores are between 0 and 1."""

@@ -13,11 +13,11 @@ from typing import Any
 import typer
 
 from tidemill.cli.artefacts.artefact_downloads import download
-from tidemill.cli.client.signed_in import PoolCaller
+from tidemill.cli.client.pool_caller import PoolCaller
 from tidemill.cli.jobs.job_view import progress_of, say_plan, state_of
 from tidemill.cli.jobs.private_results import Opener, opener_of
 from tidemill.cli.terminal.output import CommandRefused
-from tidemill.core.jobs.archives import read_archive
+from tidemill.core.jobs.result_archives import read_archive
 from tidemill.core.jobs.results import PIECE_BYTES
 from tidemill.core.refusals import Refusal
 from tidemill.host.standard_error import say

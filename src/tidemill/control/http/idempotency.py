@@ -12,8 +12,8 @@ from tidemill.control.context import CallerPart, ControlPart
 from tidemill.control.http.problems import RouteRefused
 from tidemill.control.http.statuses import RequestRefusal
 from tidemill.core.clock import Instant
-from tidemill.store.operations import answers
-from tidemill.store.operations.answers import AnswerRefusal, AnswerScope, HttpAnswer
+from tidemill.store.operations import idempotent_answers
+from tidemill.store.operations.idempotent_answers import AnswerRefusal, AnswerScope, HttpAnswer
 from tidemill.store.query import Connection
 
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
@@ -31,14 +31,14 @@ class Idempotency:
     async def answer(self, effect: AnswerEffect) -> Response:
         now = self._control.clock.now()
         async with self._control.requests.transaction() as transaction:
-            given = await answers.take_scope(transaction, self._scope, now) if self._scope else None
+            given = await idempotent_answers.take_scope(transaction, self._scope, now) if self._scope else None
             if isinstance(given, AnswerRefusal):
                 raise RouteRefused(given)
             if given:
                 return _response(given, {"Idempotency-Replayed": "true"})
             answer = await effect(transaction, now)
             if self._scope:
-                await answers.keep(transaction, self._scope, answer)
+                await idempotent_answers.keep(transaction, self._scope, answer)
         return _response(answer, {})
 
 

@@ -14,7 +14,7 @@ from tidemill.core.clock import Instant
 from tidemill.core.placement.candidate import Candidate, MedianPrices
 from tidemill.core.placement.demand import Demand
 from tidemill.core.placement.index.node import PoolNode
-from tidemill.core.placement.why_not import suits
+from tidemill.core.placement.objections import suits
 from tidemill.sim.days.worlds.world import World, WorldFault
 
 Mask = NDArray[np.bool_]

@@ -9,7 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from tidemill.core.nodes.machine.gpu_models import AMD, NVIDIA, GpuType, MemoryKind
+from tidemill.core.nodes.machine.gpu_types import AMD, NVIDIA, GpuType, MemoryKind
 
 CATALOGUE: tuple[GpuType, ...] = NVIDIA + AMD
 

@@ -19,16 +19,16 @@ import structlog
 from tidemill import __version__
 from tidemill.agent.home.home import Home
 from tidemill.agent.home.identity import Membership, update_membership
-from tidemill.agent.home.leaving import read_leave_wish
+from tidemill.agent.home.leave_wish import read_leave_wish
 from tidemill.agent.home.rules_file import RulesFile
 from tidemill.agent.home.status_file import write_status
-from tidemill.agent.link.orders import RULES, InstructionFollower
+from tidemill.agent.link.instructions import RULES, InstructionFollower
 from tidemill.agent.link.pulse import Pulse
 from tidemill.agent.machine import Hardware
 from tidemill.agent.machine.prover import Prover
 from tidemill.agent.machine.watch import MachineWatch
 from tidemill.agent.standing import AgentStanding, LinkStanding, LinkState
-from tidemill.agent.work.attempts import AttemptDirectories
+from tidemill.agent.work.attempt_directories import AttemptDirectories
 from tidemill.agent.work.work import WorkInHand
 from tidemill.agent.work.workshop import Inputs, Uploads, Workshop
 from tidemill.core.clock import SECOND, Instant

@@ -9,11 +9,11 @@ from functools import lru_cache
 from math import ceil
 
 from tidemill.core.clock import SECOND
-from tidemill.core.jobs.archives import archived_bytes
 from tidemill.core.jobs.kinds import KINDS, work_of
 from tidemill.core.jobs.kinds.kind import FileForm, TaskObjection
 from tidemill.core.jobs.kinds.needs import Needs
-from tidemill.core.jobs.kinds.task import Input, Priority, Task, read_task
+from tidemill.core.jobs.kinds.task_body import Input, Priority, Task, read_task
+from tidemill.core.jobs.result_archives import archived_bytes
 from tidemill.core.jobs.results import INLINE_MAX_BYTES, sealed_bytes
 from tidemill.core.jobs.sandboxes import MIB
 from tidemill.core.placement import demand as placement

@@ -14,7 +14,7 @@ from tidemill.agent.home.rules_file import RulesFile
 from tidemill.agent.machine.prover import KIND as CHALLENGE
 from tidemill.agent.machine.prover import Prover
 from tidemill.agent.standing import AgentStanding
-from tidemill.agent.work.runner import AssignmentTaker
+from tidemill.agent.work.assignment_taker import AssignmentTaker
 from tidemill.core.faults import Fault
 from tidemill.core.jobs.receipts import read_batch
 from tidemill.core.nodes.pool_urls import URLS_MAX, is_as_safe, is_pool_url

@@ -13,7 +13,8 @@ from random import SystemRandom
 
 import structlog
 
-from tidemill.agent.artefacts.ways import open_artefact_access
+from tidemill.agent.agent import Agent, AgentEnd, Equipment
+from tidemill.agent.artefacts.access import open_artefact_access
 from tidemill.agent.home.home import Home, prepare, take_lock
 from tidemill.agent.home.identity import (
     Membership,
@@ -24,11 +25,10 @@ from tidemill.agent.home.identity import (
     read_membership,
     update_membership,
 )
-from tidemill.agent.home.leaving import forget_pool
+from tidemill.agent.home.leave_wish import forget_pool
 from tidemill.agent.home.rules_file import RulesFile
 from tidemill.agent.machine import Hardware
-from tidemill.agent.run import Agent, AgentEnd, Equipment
-from tidemill.agent.work.workshop_opening import open_workshop
+from tidemill.agent.work.workshop_sandboxes import open_workshop
 from tidemill.core.faults import AgentFault
 from tidemill.core.nodes.join_tokens import JoinTokenParts
 from tidemill.core.nodes.rules.rules import HeatLimits

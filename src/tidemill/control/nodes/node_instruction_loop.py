@@ -10,8 +10,8 @@ from tidemill.control.parts import Parts
 from tidemill.core.clock import Instant
 from tidemill.core.nodes.reports import CHALLENGE, RULES
 from tidemill.link.held.server import Links
-from tidemill.store.nodes import challenges, node_orders
-from tidemill.store.nodes.node_orders import PendingInstruction
+from tidemill.store.nodes import challenges, node_instructions
+from tidemill.store.nodes.node_instructions import PendingInstruction
 from tidemill.wire.messages import Wish
 
 
@@ -33,10 +33,10 @@ class NodeInstructionLoop(Loop):
 
     async def _tell_wishes(self) -> int:
         async with self.parts.database.connection() as connection:
-            untold = await node_orders.pending_instructions(connection, self.parts.process_id)
+            untold = await node_instructions.pending_instructions(connection, self.parts.process_id)
             told = [one for one in untold if self._tell(one)]
             if told:
-                await node_orders.mark_told(connection, told)
+                await node_instructions.mark_told(connection, told)
         return len(told)
 
     def _tell(self, untold: PendingInstruction) -> bool:
