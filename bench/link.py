@@ -339,11 +339,11 @@ class MemoryRegistry:
         return answers
 
     async def heard(self, beats: Sequence[BeatArrival], links: Sequence[LinkGeneration]) -> Sequence[Supersession]:
-        self.newest.update({beat.held.node_id: beat for beat in beats})
+        self.newest.update({beat.link.node_id: beat for beat in beats})
         return ()
 
     async def reported(self, heard: Sequence[ReportsArrival]) -> Sequence[ReportsAnswer]:
-        return [Acknowledgement(one.held, one.reports.first + len(one.reports.items) - 1) for one in heard]
+        return [Acknowledgement(one.link, one.reports.first + len(one.reports.items) - 1) for one in heard]
 
     async def gone(self, links: Sequence[LinkGeneration]) -> None:
         pass

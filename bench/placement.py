@@ -60,7 +60,7 @@ def requests(dice: Random, count: int) -> list[Demand]:
         Demand(
             KIND,
             devices=dice.choices((1, 2, 4, 8), (80, 10, 6, 4))[0],
-            models=frozenset(dice.sample(names, dice.choices((1, 2, 3), (70, 20, 10))[0])),
+            device_models=frozenset(dice.sample(names, dice.choices((1, 2, 3), (70, 20, 10))[0])),
             cpu_milli=dice.choice((1000, 2000, 4000)),
             memory_mib=dice.choice((2048, 8192)),
             price_max_uc=dice.choice((None, None, 3_000_000)),
@@ -120,10 +120,10 @@ def optimal(dice: Random) -> dict[str, float]:
     candidates, policy = nodes(dice, 5_000), ValuePolicy()
     market = MedianPrices.of(candidates)
     base = np.array([sum(policy.terms(one, market).values()) for one in candidates])
-    models = np.array([one.model for one in candidates])
+    models = np.array([one.device_model for one in candidates])
     rows = []
     for request in requests(dice, 1_000):
-        eligible = np.isin(models, sorted(request.models))
+        eligible = np.isin(models, sorted(request.device_models))
         near = np.array([dice.random() for _ in candidates]) * 0.1  # what holding its inputs would be worth
         rows.append(np.where(eligible, base + near, -np.inf))
     values = np.array(rows)
@@ -153,7 +153,7 @@ def placing(dice: Random, rounds: int) -> dict[str, float]:
     for turn in range(4 * rounds):
         wants = [_want(dice, number) for number in range(2_000)]
         cpu = time.process_time()
-        found = placer.decide(wants, NOW).found
+        found = placer.decide(wants, NOW).placements
         attempts = [UUID(int=turn * len(wants) + number) for number in range(len(found))]
         for attempt_id, one in zip(attempts, found, strict=True):
             placer.keep(attempt_id, one)

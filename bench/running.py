@@ -57,10 +57,10 @@ async def measured(turns: int, runs: int) -> dict[str, float]:
 def _one_group() -> Iterator[None]:
     """This process, and so whatever it starts, in a processor group of its own, where groups can be nested."""
     parents = cgroups.usable_parents(f"bench-{os.getpid()}-trial")
-    if "cpu" not in parents.places or "cpu" in parents.unified:
+    if "cpu" not in parents.paths or "cpu" in parents.unified:
         yield
         return
-    before = parents.places["cpu"]
+    before = parents.paths["cpu"]
     own = before / f"{cgroups.PREFIX}bench-{os.getpid()}"
     own.mkdir()
     (own / "cgroup.procs").write_text(str(os.getpid()))

@@ -7,9 +7,8 @@ What they paid is not in the ledger: how the ledger bears its history is measure
 from pathlib import Path
 from uuid import UUID
 
-from tidemill.store.embedded.attachment import attach
-
 from tidemill.store.database import connect
+from tidemill.store.embedded.attachment import attach
 
 JOB_TASKS = 1_000
 BATCH_RECEIPTS = 64

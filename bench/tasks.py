@@ -37,7 +37,6 @@ import uvloop
 from link import Agent, Crowd, await_links, cpu_s, join_token
 from pools import pool_of_its_own
 from task_history import fill
-from tidemill.store.embedded.attachment import attach
 
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.ids import Ids, uuid_of
@@ -52,6 +51,7 @@ from tidemill.core.nodes.machine.hardware import Device, DeviceKind, Machine, fa
 from tidemill.core.settings.sections.work import ContainersSettings
 from tidemill.store.clock import read_clock
 from tidemill.store.database import Database, DatabaseLimits, connect
+from tidemill.store.embedded.attachment import attach
 from tidemill.store.jobs import jobs
 from tidemill.store.jobs.jobs import Draft, JobPlan
 from tidemill.store.jobs.tasks import NewTask

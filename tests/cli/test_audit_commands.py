@@ -100,7 +100,7 @@ def test_an_exported_trail_is_verified_without_a_pool(pool: Pool, tmp_path: Path
     assert (again.returncode, "already" in again.stderr) == (1, True)
     last = act_of(exported.read_text().splitlines()[-1])
     assert last
-    head = str(last.head)
+    head = str(last.tip)
     offline = Pool(elsewhere)
     assert offline.run("audit", "verify", "--file", str(exported), "--head", head).returncode == 0
     assert not elsewhere.exists()

@@ -25,7 +25,7 @@ async def world(database: Database, tmp_path: Path) -> AsyncIterator[World]:
 
 
 async def exported(world: World) -> tuple[SimulatedWorld, dict[str, str]]:
-    async with world.parts.database.connection() as connection:
+    async with world.parts.loop_database.connection() as connection:
         members, names = await members_of(connection, SETTINGS)
     return SimulatedWorld(tuple(members)), {name: str(owner_id) for owner_id, name in names.items()}
 
@@ -49,7 +49,7 @@ async def test_whatever_is_online_is_in_the_file_and_nobody_is_named(world: Worl
 async def test_a_node_whose_hours_have_not_begun_is_exported_with_its_hours(world: World) -> None:
     node = await world.node()
     hours = [{"days": [day], "from": "00:00", "until": "00:01"} for day in ("mon",)]
-    async with world.parts.database.transaction() as connection:
+    async with world.parts.loop_database.transaction() as connection:
         await nodes.change_rules(
             connection, node.id, {"windows": hours}, owner=None, by="test", ids=world.parts.ids, now=world.now
         )

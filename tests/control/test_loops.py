@@ -61,7 +61,7 @@ async def parts_of(database: Database, ids: Ids, home: Path) -> Parts:
     return Parts(
         settings=settings(home),
         process_id=ids.new(now),
-        database=database,
+        loop_database=database,
         clock=clock,
         ids=ids,
         metrics=Metrics("test"),
@@ -129,7 +129,7 @@ async def test_a_bug_is_not_swallowed(parts: Parts) -> None:
 
 
 async def throw(parts: Parts, switch: Switch, *, stop: bool) -> None:
-    async with parts.database.transaction() as transaction:
+    async with parts.loop_database.transaction() as transaction:
         await switches.set_switch(
             transaction, switch, stop=stop, reason="test", by="test", ids=parts.ids, now=parts.clock.now()
         )
@@ -244,7 +244,7 @@ async def test_a_failed_backup_is_told_and_leaves_no_file(parts: Parts, urls: Da
     wrong = urls.owner.replace("tidemill_owner", "nobody_we_know")
     with pytest.raises(DatabaseFault, match="pg_dump"):
         await BackupDuty(parts, wrong, tmp_path).tick(parts.clock.now())
-    async with parts.database.connection() as connection:
+    async with parts.loop_database.connection() as connection:
         last = (await events.read(connection, LOG_START, 100))[-1]
     assert (last.kind, "pg_dump" in last.body["cause"]) == ("pool.backup_failed", True)
     assert list(tmp_path.iterdir()) == []
@@ -253,7 +253,7 @@ async def test_a_failed_backup_is_told_and_leaves_no_file(parts: Parts, urls: Da
 async def test_only_silence_that_could_be_heard_counts_against_a_process(parts: Parts, ids: Ids) -> None:
     assert isinstance(parts.clock, HandClock)
     start = parts.clock.at
-    await register(parts.database, Process(ids.new(start), "host", 1, "1", "f", start, start, "running"), ids)
+    await register(parts.loop_database, Process(ids.new(start), "host", 1, "1", "f", start, start, "running"), ids)
     listener = LostProcessLoop(parts)
     lost_after = int(parts.settings.loops.process_lost_s * SECOND)
     assert (await listener.tick(Instant(start + 10 * lost_after))).applied == 0, "we had been away ourselves"
@@ -264,7 +264,7 @@ async def test_only_silence_that_could_be_heard_counts_against_a_process(parts: 
 async def test_a_jumping_database_clock_is_an_event_and_no_lease_is_judged_by_it(parts: Parts) -> None:
     shift_us = 0
     rules = ClockRules(step_us=SECOND // 2, settle_us=SECOND // 5, uncertainty_us=SECOND)
-    async with parts.database.connection() as connection:
+    async with parts.loop_database.connection() as connection:
         now = await read_clock(connection)
     meeting = Sample(now, monotonic_us(), monotonic_us())
     clock = DatabaseClock(first_state(meeting), rules, lambda: monotonic_us() + shift_us)
@@ -279,7 +279,7 @@ async def test_a_jumping_database_clock_is_an_event_and_no_lease_is_judged_by_it
     await asyncio.sleep(0.25)
     await loop.tick(now)
     assert clock.trusted
-    async with parts.database.connection() as connection:
+    async with parts.loop_database.connection() as connection:
         alarms = [
             event.body for event in await events.read(connection, LOG_START, 100) if event.kind == "pool.clock_alarm"
         ]
@@ -289,7 +289,7 @@ async def test_a_jumping_database_clock_is_an_event_and_no_lease_is_judged_by_it
 
 async def test_the_feed_serves_recent_events_from_memory_and_old_ones_from_the_log(parts: Parts) -> None:
     small = settings(Path("/nowhere"), TIDEMILL_EVENTS_KEEP_IN_MEMORY="10", TIDEMILL_EVENTS_BATCH_MAX="7")
-    feed = EventFeed(replace(parts, settings=small), parts.database)
+    feed = EventFeed(replace(parts, settings=small), parts.loop_database)
     await feed.tick(parts.clock.now())
     arrival = feed.arrival
     for _ in range(15):
@@ -298,7 +298,7 @@ async def test_the_feed_serves_recent_events_from_memory_and_old_ones_from_the_l
     while (await feed.tick(parts.clock.now())).more:
         pass
     assert arrival.is_set()
-    async with parts.database.connection() as connection:
+    async with parts.loop_database.connection() as connection:
         whole = list(await events.read(connection, LOG_START, 1000))
     for start in range(len(whole)):
         assert list(await feed.read(whole[start].cursor, 5)) == whole[start + 1 : start + 6]
@@ -365,7 +365,7 @@ async def test_expired_holds_are_given_back_once(parts: Parts, ids: Ids) -> None
     bank, customer = LedgerAccount(AccountKind.EXTERNAL, name="bank"), LedgerAccount(AccountKind.CUSTOMER, UUID(int=1))
     paid = Transfer(ids.new(now), bank.id, customer.id, 100, "credit", "deposit", "test")
     hold = Hold(ids.new(now), customer.id, 70, "credit", Instant(now + SECOND), "job")
-    async with parts.database.transaction() as transaction:
+    async with parts.loop_database.transaction() as transaction:
         await ledger.open_accounts(transaction, [bank, customer], now)
         await ledger.post(transaction, [paid, hold], ids, now)
     crowd = [HoldExpiryLoop(parts) for _ in range(4)]
@@ -373,7 +373,7 @@ async def test_expired_holds_are_given_back_once(parts: Parts, ids: Ids) -> None
     later = Instant(now + SECOND)
     ticks = await asyncio.gather(*(loop.tick(later) for loop in crowd))
     assert sum(tick.applied for tick in ticks) == 1
-    async with parts.database.connection() as connection:
+    async with parts.loop_database.connection() as connection:
         (balance,) = await books.balances(connection, ids=[customer.id])
     assert balance.available_uc == 100
 
@@ -382,11 +382,11 @@ async def test_accounts_without_a_floor_get_a_checkpoint_when_they_have_moved(pa
     assert isinstance(parts.clock, HandClock)
     later = parts.clock.at
     bank, commission = LedgerAccount(AccountKind.EXTERNAL, name="bank"), LedgerAccount(AccountKind.COMMISSION)
-    async with parts.database.transaction() as transaction:
+    async with parts.loop_database.transaction() as transaction:
         await ledger.open_accounts(transaction, [bank, commission, LedgerAccount(AccountKind.BURN)], later)
     await parts.poster.post([Transfer(ids.new(later), bank.id, commission.id, 5, "credit", "test", "test")])
     assert (await CheckpointDuty(parts).tick(later)).applied == 2
     assert (await CheckpointDuty(parts).tick(later)).applied == 0  # not due yet
-    async with parts.database.connection() as connection:
+    async with parts.loop_database.connection() as connection:
         (balance,) = await books.balances(connection, ids=[commission.id])
     assert balance.posted_uc == 5

@@ -21,7 +21,7 @@ class OneFrameANode(MemoryRegistry):
     slow: asyncio.Event
 
     async def reported(self, heard: Sequence[ReportsArrival]) -> Sequence[ReportsAnswer]:
-        assert len({one.held.node_id for one in heard}) == len(heard), "two frames of one node at once"
+        assert len({one.link.node_id for one in heard}) == len(heard), "two frames of one node at once"
         await self.slow.wait()
         return await super().reported(heard)
 
@@ -55,7 +55,7 @@ class Choking(MemoryRegistry):
     on: UUID | None = None
 
     async def reported(self, heard: Sequence[ReportsArrival]) -> Sequence[ReportsAnswer]:
-        if any(one.held.node_id == self.on for one in heard):
+        if any(one.link.node_id == self.on for one in heard):
             raise Trouble("It took too long.")
         return await super().reported(heard)
 

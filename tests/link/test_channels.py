@@ -23,7 +23,7 @@ async def whole(stream: HeldStream) -> bytes:
 
 
 async def echoed(pool: Served, agent: Agent, content: bytes) -> bytes:
-    (node_id,) = pool.links.held()
+    (node_id,) = pool.links.link_generations()
     stream = pool.links.open_channel(node_id, "echo")
 
     async def send() -> None:
@@ -75,7 +75,7 @@ async def test_a_purpose_that_nobody_serves_is_refused_and_the_link_goes_on() ->
         agent, node_id = await pool.welcomed()
         number = agent.channel("nonsense")
         assert await agent.until(ChannelEnded) == ChannelEnded(number, "unknown_purpose")
-        assert node_id in pool.links.held()
+        assert node_id in pool.links.link_generations()
 
 
 async def test_a_server_that_fails_or_forgets_to_end_ends_its_channel_and_nothing_else() -> None:
@@ -93,7 +93,7 @@ async def test_a_server_that_fails_or_forgets_to_end_ends_its_channel_and_nothin
         for purpose, code in (("fails", "failed"), ("forgets", "unfinished")):
             over = ChannelEnded(agent.channel(purpose), code)
             await agent.until(ChannelEnded, over.__eq__)
-        assert node_id in pool.links.held()
+        assert node_id in pool.links.link_generations()
 
 
 async def test_a_slow_reader_holds_up_its_writer_and_nobody_else() -> None:

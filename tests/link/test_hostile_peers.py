@@ -178,10 +178,10 @@ async def test_a_peer_that_asks_without_end_and_never_reads_is_cut_off_and_other
         await asyncio.sleep(2)
         flooding.cancel()
         for _ in range(200):
-            pool.links.order(node_id, [Wish("rules", bytes(60_000))])
+            pool.links.instruct(node_id, [Wish("rules", bytes(60_000))])
         await asyncio.sleep(0.3)
         pool.links.time._counted_us += 31 * SECOND
-        await soon(lambda: node_id not in pool.links.held())
+        await soon(lambda: node_id not in pool.links.link_generations())
         assert resident_mib() - before < 50
 
 
@@ -195,7 +195,7 @@ async def test_a_flood_of_small_frames_is_slowed_down_and_not_kept() -> None:
         await asyncio.sleep(0.2)
         assert pool.links.counters.frames_in < 4_000
         await soon(lambda: pool.links.counters.frames_in > 10_000)
-        assert node_id in pool.links.held()
+        assert node_id in pool.links.link_generations()
 
 
 async def test_websocket_pings_are_answered_once_for_many() -> None:
@@ -217,7 +217,7 @@ async def test_ten_thousand_channels_are_refused_one_by_one_or_all_at_once() -> 
             agent.link._queue.append(encode(ChannelOpen(number, "nonsense", 1)))
         agent.flush()
         await soon(lambda: pool.links.counters.frames_in > 10_000, 20)
-        assert node_id in pool.links.held()
+        assert node_id in pool.links.link_generations()
         assert len(pool.links._held[node_id].channels) <= CHANNELS_MAX
         silent, silent_id = await pool.welcomed()
         assert silent.transport

@@ -18,10 +18,10 @@ async def test_an_agent_comes_in_is_given_orders_and_is_known_here() -> None:
     async with served(registry=registry) as pool:
         agent, node_id = await pool.welcomed()
         assert (await agent.until(Instructed)) == Instructed([Wish("rules", b"{}")])
-        assert pool.links.held() == {node_id: 1}
-        assert pool.links.order(node_id, [Wish("versions", b"1")])
+        assert pool.links.link_generations() == {node_id: 1}
+        assert pool.links.instruct(node_id, [Wish("versions", b"1")])
         await agent.until(Instructed, lambda event: event == Instructed([Wish("versions", b"1")]))
-        assert not pool.links.order(uuid4(), [Wish("versions", b"1")])
+        assert not pool.links.instruct(uuid4(), [Wish("versions", b"1")])
         assert (pool.links.open, pool.links.shaking_hands, pool.links.counters.welcomed) == (1, 0, 1)
 
 
@@ -76,7 +76,7 @@ async def test_beats_are_told_once_a_second_the_newest_of_each_and_none_is_lost_
         agent.beat(BeatMessage(100, 5, 1, 1, None, []))
         pool.registry.broken = False
         await soon(lambda: bool(pool.registry.beats))
-        assert [(heard.held.node_id, heard.beat.number) for heard in pool.registry.beats] == [(node_id, 100)]
+        assert [(heard.link.node_id, heard.beat.number) for heard in pool.registry.beats] == [(node_id, 100)]
         assert [held.node_id for held in pool.registry.alive] == [node_id]
 
 
@@ -149,7 +149,7 @@ async def test_the_newest_link_of_a_node_takes_the_place_of_the_older() -> None:
         second, same = await pool.welcomed(SOME)
         assert node_id == same
         assert (await first.closed()).code == "superseded"
-        assert pool.links.held() == {node_id: 2}
+        assert pool.links.link_generations() == {node_id: 2}
         second.beat()
         await soon(lambda: bool(pool.registry.beats))
         await soon(lambda: [held.generation for held in pool.registry.ended] == [1])
@@ -215,8 +215,8 @@ async def test_a_link_without_beats_is_still_told_as_alive_and_a_silent_one_is_c
         assert frozen.transport
         frozen.transport.pause_reading()
         await soon(lambda: node_id in {held.node_id for held in pool.registry.alive})
-        await soon(lambda: frozen_id not in pool.links.held())
-        assert node_id in pool.links.held()
+        await soon(lambda: frozen_id not in pool.links.link_generations())
+        assert node_id in pool.links.link_generations()
         assert pool.links.counters.refused["silent"] == 1
         assert pool.registry.refusals == []
 
@@ -227,7 +227,7 @@ async def test_a_process_that_could_not_hear_calls_nobody_silent() -> None:
         await asyncio.sleep(0.3)
         time.sleep(4)  # noqa: ASYNC251  # as a process that was stopped
         await asyncio.sleep(1)
-        assert node_id in pool.links.held()
+        assert node_id in pool.links.link_generations()
 
 
 async def test_many_agents_come_in_at_once_and_come_back_at_once() -> None:
@@ -241,4 +241,4 @@ async def test_many_agents_come_in_at_once_and_come_back_at_once() -> None:
         assert [node_id for _, node_id in first] == [node_id for _, node_id in second]
         assert pool.links.open == 300
         await soon(lambda: len(pool.registry.ended) == 300)
-        assert set(pool.links.held().values()) == {2}
+        assert set(pool.links.link_generations().values()) == {2}

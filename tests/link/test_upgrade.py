@@ -55,7 +55,7 @@ def test_a_link_comes_in_by_the_port_of_the_api_and_outlives_its_deadlines() -> 
         async with control(http) as pool:
             agent, node_id = await pool.welcomed()
             await asyncio.sleep(2.5)
-            assert node_id in pool.links.held()
+            assert node_id in pool.links.link_generations()
             agent.beat()
             await soon(lambda: bool(pool.registry.beats))
             assert not agent.lost.is_set()

@@ -251,8 +251,8 @@ def test_a_pool_that_can_do_nothing_that_is_ordered_says_so() -> None:
 
 def test_who_is_in_a_hurry_waits_less() -> None:
     base = plan(small_pool(*[2] * 20), tasks=6000, hours=12, fill=1.0, churn=None, chances=NOTHING_HAPPENS)
-    asked = fit_task_types(base.world, base.sorts, base.policy)
-    orders = draw_orders(base.world, asked, base.profile, base.demand, 1.0, 1)
+    asked = fit_task_types(base.world, base.task_types, base.policy)
+    orders = draw_orders(base.world, asked, base.profile, base.volume, 1.0, 1)
     day = Day(base.world, asked, orders, POLICIES, base.scenario)
     tally = day.run([True] * 20, [])
     assert tally.shown is not None
@@ -268,7 +268,7 @@ def test_who_has_nothing_at_work_goes_before_who_has() -> None:
     jobs = 4
     orders = OrderTable(
         at=[0, 1, 5 * SECOND, 9 * SECOND],
-        sort=[0] * jobs,
+        task_type=[0] * jobs,
         customer=[0, 0, 0, 1],
         tasks=[1, 1, 2, 1],
         first=[0, 1, 2, 4],
@@ -290,8 +290,8 @@ def test_orders_fill_what_they_should_also_where_a_few_last_for_ever() -> None:
     endless = [replace(sort, lengths=(1.0,) * 99 + (1e5,)) for sort in OURS]
     for sorts in (OURS, endless):
         asked = fit_task_types(base.world, sorts, "value")
-        orders = draw_orders(base.world, asked, base.profile, base.demand, 1.0, 1)
-        milli = [asked[sort].sort.request.asked_milli for sort in orders.sort]
+        orders = draw_orders(base.world, asked, base.profile, base.volume, 1.0, 1)
+        milli = [asked[sort].task_type.demand.asked_milli for sort in orders.task_type]
         lasted = zip(milli, orders.tasks, orders.length_s, strict=True)
         busy = sum(one * count * min(length_s, 12 * 3600) for one, count, length_s in lasted)
         capacity = sum(1000 * len(member.seller.candidate.devices) for member in base.world.members)

@@ -23,14 +23,14 @@ from tidemill.store.query import Connection, Query
 COMING_AND_GOING = ("lease", "task_queue")
 
 BATCHES = (
-    "lease/change",
-    "lease/end",
-    "lease/lock",
-    "lease/of_nodes",
-    "lease/offers",
-    "lease/reserved",
-    "task/place",
-    "task/waiting",
+    "jobs/lease/change",
+    "jobs/lease/end",
+    "jobs/lease/lock",
+    "jobs/lease/of_nodes",
+    "jobs/lease/offers",
+    "jobs/lease/reserved",
+    "jobs/task/place",
+    "jobs/task/waiting",
 )
 
 

@@ -234,7 +234,7 @@ def test_a_silent_peer_is_gone_and_a_live_one_is_measured() -> None:
 
 def test_orders_and_acknowledgements_arrive() -> None:
     agent, pool = opened()
-    pool.order([Assignment(b"a" * 16, 3, 1000, b"task")])
+    pool.instruct([Assignment(b"a" * 16, 3, 1000, b"task")])
     assert carried(pool, agent) == [Instructed([Assignment(b"a" * 16, 3, 1000, b"task")])]
     agent.report(progress(1))
     (reported,) = carried(agent, pool)

@@ -97,7 +97,7 @@ def requests(draw: st.DrawFn) -> Demand:
     if wishes["devices"] == 1:
         wishes["milli"] = draw(st.sampled_from([1000, 1000, 300, 500]))
     rare = {
-        "models": st.frozensets(MODELS),
+        "device_models": st.frozensets(MODELS),
         "gpu_memory_mib": st.sampled_from([16_384, 40_000]),
         "nvlink": st.booleans(),
         "cpu_milli": st.sampled_from([1_000, 4_000]),

@@ -76,7 +76,7 @@ class Equipment:
     hardware: Hardware
     rules: RulesFile
     workshop: Workshop
-    ways: Callable[[AgentStanding], tuple[Inputs, Uploads]]
+    artefact_access: Callable[[AgentStanding], tuple[Inputs, Uploads]]
     limits: HeatLimits
     trust: ssl.SSLContext
     dice: Random
@@ -106,7 +106,7 @@ class Agent:
         self._ending: asyncio.Future[AgentEnd] = asyncio.get_running_loop().create_future()
         parts = (self.standing, self._reporting, equipment.hardware)
         self._machine = MachineWatch(*parts, equipment.dice, equipment.home.speed)
-        kept, ways = AttemptDirectories(equipment.home.attempts), equipment.ways(self.standing)
+        kept, ways = AttemptDirectories(equipment.home.attempts), equipment.artefact_access(self.standing)
         self._work = WorkInHand(equipment.workshop, kept, ways, self.standing, self._reporting)
         self._pulse = Pulse(*parts, self._work, equipment.dice, self._machine.look_again)
         self._rules_changed = asyncio.Event()

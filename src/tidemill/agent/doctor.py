@@ -71,10 +71,10 @@ async def examine(home: Home, settings: AgentSettings) -> AsyncIterator[DoctorCh
 
 
 def _about_home(home: Home) -> Iterator[DoctorCheck]:
-    if not home.place.exists():
-        yield DoctorCheck("home", False, f"{home.place} is not there: run `tidemill agent join URL` with a join token.")
+    if not home.path.exists():
+        yield DoctorCheck("home", False, f"{home.path} is not there: run `tidemill agent join URL` with a join token.")
         return
-    yield _tried("home", lambda: prepare(home), f"{home.place} is ours and closed to others.")
+    yield _tried("home", lambda: prepare(home), f"{home.path} is ours and closed to others.")
     yield _tried("rights", lambda: _write(home), "Files can be written there.")
     yield _tried("identity", lambda: _joined(home), "This machine has joined a pool.")
     yield _tried("rules", lambda: RulesFile(home.rules).read(), "The owner's rules can be read.")
@@ -112,10 +112,10 @@ def _about_work(can: Mapping[str, Any] | None) -> Iterator[DoctorCheck]:
 
 
 def _about_disk(home: Home, settings: AgentSettings) -> Iterator[DoctorCheck]:
-    if not home.place.exists():
+    if not home.path.exists():
         return
-    free = shutil.disk_usage(home.place).free
-    text = f"{free / 2**30:.1f} GiB are free where {home.place} is"
+    free = shutil.disk_usage(home.path).free
+    text = f"{free / 2**30:.1f} GiB are free where {home.path} is"
     yield DoctorCheck("disk", free >= _FREE_BYTES, f"{text}." if free >= _FREE_BYTES else f"{text}: make room there.")
     size = sum(_size(home.spool.with_name(home.spool.name + end)) for end in ("", "-wal"))
     full = size > settings.spool_bytes
@@ -125,7 +125,7 @@ def _about_disk(home: Home, settings: AgentSettings) -> Iterator[DoctorCheck]:
 
 async def _about_hardware(home: Home) -> AsyncIterator[DoctorCheck]:
     try:
-        machine = await Hardware(home.place).machine()
+        machine = await Hardware(home.path).machine()
     except Fault as fault:
         yield DoctorCheck("hardware", False, str(fault))
         return
@@ -232,7 +232,7 @@ def _tried(name: str, act: Callable[[], object], well: str) -> DoctorCheck:
 
 
 def _write(home: Home) -> None:
-    probe = home.place / f".doctor-{os.getpid()}"
+    probe = home.path / f".doctor-{os.getpid()}"
     try:
         probe.write_bytes(b"?")
     finally:

@@ -69,10 +69,10 @@ async def equipped(home: Home, settings: Settings) -> AsyncIterator[Equipment]:
                 yield Equipment(
                     home=home,
                     reporting=reporting,
-                    hardware=Hardware(home.place),
+                    hardware=Hardware(home.path),
                     rules=RulesFile(home.rules),
                     workshop=workshop,
-                    ways=ways,
+                    artefact_access=ways,
                     limits=HeatLimits(settings.nodes.pause_above_c, settings.nodes.resume_at_c),
                     trust=trust,
                     dice=dice,

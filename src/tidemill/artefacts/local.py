@@ -121,7 +121,7 @@ class LocalStore:
         held = LockedUpload(self._root, upload_id, self._hashed.pop(upload_id, None), self._keep_free_bytes)
         refusal: UploadRefusal | None = None
         try:
-            refusal = await self._threads.run(held.hold)
+            refusal = await self._threads.run(held.lock)
             yield refusal or held
         finally:
             hashed = await self._threads.run(held.let_go)

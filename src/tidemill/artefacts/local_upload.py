@@ -79,7 +79,7 @@ class LockedUpload:
         self.stands_at = self.length_bytes = 0
         self.digest: Digest | None = None
 
-    def hold(self) -> UploadRefusal | None:
+    def lock(self) -> UploadRefusal | None:
         """Take hold of it."""
         with faults(self._root):
             try:

@@ -73,7 +73,7 @@ class S3Store:
             upload = await find_with_tail(self._bucket, upload_id) if free else UploadRefusal.UPLOAD_BUSY
             if isinstance(upload, UploadRefusal):
                 return upload
-            if refusal := refused_part(upload.begun.length_bytes, upload.stands_at, offset):
+            if refusal := refused_part(upload.plan.length_bytes, upload.stands_at, offset):
                 return refusal
             receiving = PartReceiver(self._bucket, self._threads, upload, self._hashed_of(upload_id), checksum)
             try:
@@ -86,9 +86,9 @@ class S3Store:
             upload = await find_with_tail(self._bucket, upload_id) if free else UploadRefusal.UPLOAD_BUSY
             if isinstance(upload, UploadRefusal):
                 return upload
-            if refusal := refused_end(upload.begun.length_bytes, upload.stands_at):
+            if refusal := refused_end(upload.plan.length_bytes, upload.stands_at):
                 return refusal
-            if upload.begun.multipart:
+            if upload.plan.multipart:
                 return await self._finish_large(upload, expected, now)
             return await self._finish_small(upload, expected, now)
 
@@ -164,7 +164,7 @@ class S3Store:
             return digest
         if expected not in (None, digest):
             return UploadRefusal.UPLOAD_DIGEST_WRONG
-        held = S3Content(now, upload.id, upload.begun.length_bytes, digest, here=False)
+        held = S3Content(now, upload.id, upload.plan.length_bytes, digest, here=False)
         await self._bucket.put(held.key, b"")
         if not await self._bucket.has(record_key(upload.id)):
             await self._drop(held)
@@ -178,7 +178,7 @@ class S3Store:
         for name in names:
             if isinstance(digest := read_digest(name), Digest):
                 return digest
-        length_bytes = upload.begun.length_bytes
+        length_bytes = upload.plan.length_bytes
         is_whole = names.get("bytes") == length_bytes
         text = None if is_whole else await join(self._bucket, upload, self._hashed_of(upload.id))
         text = text or await read_back(self._bucket, self._threads, whole_key(upload.id), length_bytes)

@@ -75,7 +75,7 @@ class S3UploadState:
     """An upload as it is. `tail` are the bytes behind the last whole part, where they were asked for."""
 
     id: UUID
-    begun: S3UploadPlan
+    plan: S3UploadPlan
     stands_at: int
     tail: bytes = b""
 
@@ -129,7 +129,7 @@ async def find_with_tail(bucket: Bucket, upload_id: UUID) -> S3UploadState | Upl
         upload = await find_upload(bucket, upload_id)
         if isinstance(upload, UploadRefusal):
             return upload
-        size = upload.begun.tail_of(upload.stands_at)
+        size = upload.plan.tail_of(upload.stands_at)
         found = await bucket.get(at_key(upload_id, upload.stands_at)) if size else b""
         if found is not None and len(found) == size:
             return replace(upload, tail=found)
@@ -145,7 +145,7 @@ class PartReceiver:
         self._bucket = bucket
         self._threads = threads
         self._upload = upload
-        self._begun = upload.begun
+        self._begun = upload.plan
         self.hashed = hashed
         self._hashing = hashed.copy() if len(hashed.tags) == self._sent(upload.stands_at) else HashedParts()
         self._tags: list[str] = []
@@ -236,7 +236,7 @@ class PartReceiver:
 
 async def join(bucket: Bucket, upload: S3UploadState, hashed: HashedParts) -> str | None:
     """Make one object of a complete upload in parts. Answers its digest's text if that is known without reading."""
-    begun, key = upload.begun, whole_key(upload.id)
+    begun, key = upload.plan, whole_key(upload.id)
     assert begun.multipart
     assert upload.stands_at == begun.length_bytes
     last = await bucket.put_part(key, begun.multipart, begun.parts, upload.tail) if upload.tail else None

@@ -37,18 +37,20 @@ async def make_control(parts: Parts, for_requests: Database) -> Control:
     settings = parts.settings
     rules, tokens, link_refusals = _session_rules(settings), AccessTokens(parts), LinkRefusals()
     await tokens.renew(parts.clock.now())
-    identity = await load_identity(parts.database, parts.keyring, parts.ids, parts.clock.now(), secrets.token_bytes)
+    identity = await load_identity(
+        parts.loop_database, parts.keyring, parts.ids, parts.clock.now(), secrets.token_bytes
+    )
     verification = await load_verification_key(
-        parts.database, parts.keyring, parts.ids, parts.clock.now(), secrets.token_bytes
+        parts.loop_database, parts.keyring, parts.ids, parts.clock.now(), secrets.token_bytes
     )
     receiving = AttemptReportIntake(parts)
     links = Links(NodeRegistry(parts, link_refusals, receiving), identity, parts.clock, _link_rules(settings))
     parts.metrics.registry.register(LinkMetrics(links))
     return Control(
         **vars(parts),
-        requests=for_requests,
+        route_database=for_requests,
         feed=EventFeed(parts, for_requests),
-        limiter=Limiter(parts.database, parts.clock),
+        limiter=Limiter(parts.loop_database, parts.clock),
         limits=CallerLimits(settings.limits),
         passwords=Passwords(at_once=settings.login.hashes_at_once, waiting_max=settings.login.hashes_waiting_max),
         tokens=tokens,
@@ -57,7 +59,7 @@ async def make_control(parts: Parts, for_requests: Database) -> Control:
         session_rules=rules,
         denials=Denials(),
         links=links,
-        receiving=receiving,
+        attempt_reports=receiving,
         link_refusals=link_refusals,
         verification=verification,
     )

@@ -47,7 +47,7 @@ class Control(Parts):
     `draining` is set once the process has been told to stop. `verification` opens private results.
     """
 
-    requests: Database
+    route_database: Database
     feed: EventFeed
     limiter: Limiter
     limits: CallerLimits
@@ -57,12 +57,12 @@ class Control(Parts):
     session_rules: SessionRules
     denials: Denials
     links: Links
-    receiving: AttemptReportIntake
+    attempt_reports: AttemptReportIntake
     link_refusals: LinkRefusals
     artefacts: ArtefactStore
     verification: ReaderKey
     backups: BackupTarget | None = None
-    market: SupplyCache = field(default_factory=SupplyCache)
+    supply: SupplyCache = field(default_factory=SupplyCache)
     streams: Counter[str] = field(default_factory=Counter)
     runners: list[LoopRunner] = field(default_factory=list)
     draining: asyncio.Event = field(default_factory=asyncio.Event)
@@ -76,7 +76,7 @@ class Control(Parts):
     async def is_set_up(self) -> bool:
         """Whether the first operator has set the pool up; once it is, it stays so."""
         if not self._set_up:
-            async with self.requests.connection() as connection:
+            async with self.route_database.connection() as connection:
                 self._set_up = (await pool.state(connection)).set_up
         return self._set_up
 

@@ -19,7 +19,7 @@ class Metrics:
     def __init__(self, version: str) -> None:
         self.registry = CollectorRegistry()
         registry = self.registry
-        self.requests = Histogram(
+        self.http_requests = Histogram(
             "tidemill_http_request_seconds",
             "Time to answer, by route template and status.",
             ["method", "route", "status"],
@@ -36,7 +36,7 @@ class Metrics:
         self.applied = Counter(
             "tidemill_loop_applied", "Items that a loop's ticks have changed.", ["loop"], registry=registry
         )
-        self.loop_held = Gauge(
+        self.loop_stopped = Gauge(
             "tidemill_loop_held", "1 while a loop waits for a switch or for the clock.", ["loop"], registry=registry
         )
         self.clock_difference = Gauge(

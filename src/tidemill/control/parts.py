@@ -18,7 +18,7 @@ class Parts:
 
     settings: Settings
     process_id: UUID
-    database: Database
+    loop_database: Database
     clock: Clock
     ids: Ids
     metrics: Metrics

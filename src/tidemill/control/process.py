@@ -144,7 +144,7 @@ class ControlProcess:
             parts = Parts(
                 settings=settings,
                 process_id=self._ids.new(clock.now()),
-                database=for_loops,
+                loop_database=for_loops,
                 clock=clock,
                 ids=self._ids,
                 metrics=Metrics(__version__),
@@ -179,15 +179,15 @@ class ControlProcess:
         process = Process(
             control.process_id, socket.gethostname(), os.getpid(), __version__, fingerprint, now, now, "running"
         )
-        await processes.register(control.database, process, control.ids)
-        others = await processes.listed(control.database, None, 100)
+        await processes.register(control.loop_database, process, control.ids)
+        others = await processes.listed(control.loop_database, None, 100)
         if strange := [other for other in others if other.state == "running" and other.settings != fingerprint]:
             log.warning("settings differ", processes=[str(other.id) for other in strange])
 
     async def _say_goodbye(self, control: Control) -> None:
         try:
             async with asyncio.timeout(_FAREWELL_S):
-                await processes.stop(control.database, control.process_id, control.ids, control.clock.now())
+                await processes.stop(control.loop_database, control.process_id, control.ids, control.clock.now())
         except (DatabaseFault, TimeoutError) as error:
             log.warning("left without a goodbye", cause=str(error))
 
@@ -243,8 +243,8 @@ async def _listening(control: Control) -> AsyncIterator[None]:
             offering.wake()
 
     control.feed.on_events = arrived
-    control.database.on_appended = control.requests.on_appended = appended
-    listening = asyncio.create_task(events.listen(control.database, feed.wake, control.settings.loops.poll_s))
+    control.loop_database.on_appended = control.route_database.on_appended = appended
+    listening = asyncio.create_task(events.listen(control.loop_database, feed.wake, control.settings.loops.poll_s))
     try:
         yield
     finally:

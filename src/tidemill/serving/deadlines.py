@@ -20,13 +20,13 @@ _FRAMING = 8
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """uvicorn's HTTP protocol with deadlines. `limits` and `places` are set by `guarded`.
+    """uvicorn's HTTP protocol with deadlines. `limits` and `buffers` are set by `guarded`.
 
     What a request sends besides its body (headers, trailers, the frames of chunks) is counted as `_beside` and bounded.
     """
 
     limits: HttpSettings
-    places: BodyBuffers
+    buffers: BodyBuffers
     _reading: TimerHandle | None = None
     _writing: TimerHandle | None = None
     _beside: int = 0
@@ -172,4 +172,4 @@ class GuardedProtocol(HttpToolsProtocol):
 
 def guarded(limits: HttpSettings) -> type[GuardedProtocol]:
     """The protocol with the limits of this process; uvicorn wants a class."""
-    return type("ConfiguredProtocol", (GuardedProtocol,), {"limits": limits, "places": BodyBuffers()})
+    return type("ConfiguredProtocol", (GuardedProtocol,), {"limits": limits, "buffers": BodyBuffers()})

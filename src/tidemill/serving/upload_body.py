@@ -66,7 +66,7 @@ class BodyBuffers:
 class BodyConnection(Protocol):
     """What this needs of the protocol whose connection it takes."""
 
-    places: BodyBuffers
+    buffers: BodyBuffers
 
     def turn_over(self, taker: asyncio.BufferedProtocol) -> int:
         """Let somebody else read the rest of the body. Answers how much of it has come so far."""
@@ -124,7 +124,7 @@ class ConnectionBody(asyncio.BufferedProtocol):
         if not more:
             yield came
             return
-        place_bytes = self._connection.places.take()
+        place_bytes = self._connection.buffers.take()
         try:
             self._begin(place_bytes, at + len(came))
             yield came
@@ -170,7 +170,7 @@ class ConnectionBody(asyncio.BufferedProtocol):
 
     def _let_go(self, place_bytes: int) -> None:
         """A connection that waits for its next request, or drops what nobody wants, needs no large places."""
-        self._connection.places.give_back(place_bytes)
+        self._connection.buffers.give_back(place_bytes)
         self._places = iter(())
         self._place, self._first, self._filled = memoryview(bytearray(_DROPPED_BYTES)), 0, 0
 

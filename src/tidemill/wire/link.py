@@ -101,7 +101,7 @@ class Reported:
 
 @dataclass(frozen=True)
 class Instructed:
-    orders: Sequence[Instruction]
+    instructions: Sequence[Instruction]
 
 
 @dataclass(frozen=True)
@@ -375,7 +375,7 @@ class PoolLink(Link):
             self._say(handshake.refusal(self._pool, self._challenge, self._hello, refused))
             self.state = LinkPhase.CLOSED
 
-    def order(self, orders: Sequence[Instruction]) -> None:
+    def instruct(self, orders: Sequence[Instruction]) -> None:
         self._say(Instructions(list(orders)))
 
     def acknowledge(self, received: int) -> None:

@@ -117,7 +117,7 @@ async def test_the_next_process_has_what_was_there(
 ) -> None:
     await used(cache, 0)
     again = await Cache.open(place, ROOM, transfers, 0)
-    assert dict(again.held()) == {digest(0): SIZE}
+    assert dict(again.contents()) == {digest(0): SIZE}
     assert await used(again, 0) == content(0)
     assert server.sent_bytes == SIZE
 
@@ -137,9 +137,9 @@ async def test_the_least_recently_used_goes_first(cache: Cache, server: Server, 
         await used(cache, number)
     await used(cache, 0)
     await used(cache, 3)
-    assert set(cache.held()) == {digest(0), digest(2), digest(3)}
+    assert set(cache.contents()) == {digest(0), digest(2), digest(3)}
     assert {name.name for name in (place / "content").iterdir()} == {digest(n).text for n in (0, 2, 3)}
-    assert next(iter(cache.held())) == digest(3)
+    assert next(iter(cache.contents())) == digest(3)
 
 
 async def test_what_is_in_use_stays_and_what_does_not_fit_beside_it_is_a_fault(cache: Cache, place: Path) -> None:
@@ -149,7 +149,7 @@ async def test_what_is_in_use_stays_and_what_does_not_fit_beside_it_is_a_fault(c
             await used(cache, 3)
         assert [path.read_bytes() for path in paths] == [content(number) for number in (0, 1, 2)]
     assert await used(cache, 3) == content(3)
-    assert len(cache.held()) == 3
+    assert len(cache.contents()) == 3
 
 
 async def test_many_at_once_never_pass_the_limit(cache: Cache, place: Path) -> None:
@@ -178,7 +178,7 @@ async def test_a_disk_without_room_is_a_fault_and_others_go_first(place: Path, t
     cache = await Cache.open(place, ROOM, transfers, free * 2)
     with pytest.raises(DiskFull, match="make space"):
         await used(cache, 0)
-    assert dict(cache.held()) == {}
+    assert dict(cache.contents()) == {}
 
 
 async def test_wrong_bytes_are_removed_and_fetched_again(cache: Cache, server: Server, place: Path) -> None:
@@ -198,7 +198,7 @@ async def test_a_pool_that_always_sends_wrong_bytes_is_given_up(cache: Cache, se
 async def test_what_the_pool_does_not_have_leaves_nothing(cache: Cache) -> None:
     with pytest.raises(TransferFault):
         await used(cache, 9)
-    assert dict(cache.held()) == {}
+    assert dict(cache.contents()) == {}
 
 
 @pytest.mark.parametrize("restarts", [False, True])

@@ -50,7 +50,7 @@ def test_an_identity_is_read_as_it_was_made_and_learns_its_node(home: Home) -> N
     forget_membership(home.membership)
     forget_membership(home.membership)
     assert read_membership(home.membership) is None
-    assert list(home.place.iterdir()) == []
+    assert list(home.path.iterdir()) == []
 
 
 def test_the_file_is_private_whatever_the_umask(home: Home) -> None:
@@ -71,7 +71,7 @@ def test_an_identity_is_never_overwritten_by_another(home: Home) -> None:
     with pytest.raises(AgentFault, match="agent leave"):
         make_membership(home.membership, new_membership(bytes(32), FINGERPRINT, URLS))
     assert read_membership(home.membership) == first
-    assert [file.name for file in home.place.iterdir()] == ["membership.json"], "no draft is left behind"
+    assert [file.name for file in home.path.iterdir()] == ["membership.json"], "no draft is left behind"
 
 
 def test_the_key_is_in_no_text_that_we_make(home: Home) -> None:
@@ -142,8 +142,8 @@ def test_an_identity_that_others_may_read_or_that_is_a_link_is_refused(home: Hom
     with pytest.raises(AgentFault, match="chmod 600"):
         read_membership(home.membership)
     home.membership.chmod(0o600)
-    home.membership.rename(home.place / "elsewhere")
-    home.membership.symlink_to(home.place / "elsewhere")
+    home.membership.rename(home.path / "elsewhere")
+    home.membership.symlink_to(home.path / "elsewhere")
     with pytest.raises(AgentFault, match="cannot be read"):
         read_membership(home.membership)
 
@@ -196,8 +196,8 @@ def test_a_fingerprint_that_is_none_is_refused(fingerprint: str) -> None:
 
 
 def test_the_home_is_where_services_or_users_keep_their_state(tmp_path: Path) -> None:
-    assert home_of(tmp_path).place == tmp_path
-    usual = home_of(None).place
+    assert home_of(tmp_path).path == tmp_path
+    usual = home_of(None).path
     assert usual.name == "tidemill-agent"
     assert (usual == Path("/var/lib/tidemill-agent")) == (os.geteuid() == 0)
 
@@ -206,8 +206,8 @@ def test_a_home_that_others_may_use_is_refused(tmp_path: Path) -> None:
     home = Home(tmp_path / "a" / "b")
     prepare(home)
     prepare(home)
-    assert home.place.stat().st_mode & 0o777 == 0o700
-    home.place.chmod(0o750)
+    assert home.path.stat().st_mode & 0o777 == 0o700
+    home.path.chmod(0o750)
     with pytest.raises(AgentFault, match="chmod 700"):
         prepare(home)
     (tmp_path / "file").touch()
@@ -219,7 +219,7 @@ def test_a_home_that_others_may_use_is_refused(tmp_path: Path) -> None:
 def test_a_home_of_another_user_is_refused(tmp_path: Path) -> None:
     home = Home(tmp_path / "agent")
     prepare(home)
-    os.chown(home.place, 65534, 65534)
+    os.chown(home.path, 65534, 65534)
     with pytest.raises(AgentFault, match="another user"):
         prepare(home)
 
@@ -245,7 +245,7 @@ def test_an_agent_that_was_killed_leaves_no_lock_behind(home: Home) -> None:
         "import asyncio, sys, time; from pathlib import Path; from tidemill.agent.home.home import Home, take_lock\n"
         "lock = asyncio.run(take_lock(Home(Path(sys.argv[1])))); print('held', flush=True); time.sleep(60)"
     )
-    with subprocess.Popen([sys.executable, "-c", script, home.place], cwd=ROOT, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen([sys.executable, "-c", script, home.path], cwd=ROOT, stdout=subprocess.PIPE) as process:
         assert process.stdout
         assert process.stdout.readline() == b"held\n"
         assert running_pid(home) == process.pid

@@ -53,9 +53,9 @@ def test_an_image_by_its_name_is_ordered_with_its_inputs(tmp_path: Path) -> None
         "devices": 2,
         "gpu_memory_mib": 1024,
     }
-    order = RUNNERS["container"].order(task_of("container", parameters, files), "a", files, python_runtime())
+    order = RUNNERS["container"].specify_run(task_of("container", parameters, files), "a", files, python_runtime())
     assert order.image == Image("ghcr.io/tools/blender:4.2")
-    assert order.granted == RunGrants()
+    assert order.grants == RunGrants()
     assert order.command.arguments == ("blender", "-b", "/inputs/image")
     assert order.command.environment == {"THREADS": "2"}
     assert [mount.target for mount in order.inputs] == [PurePosixPath("/inputs/image")]
@@ -66,12 +66,12 @@ def test_an_image_in_a_file_is_the_engines_and_is_not_shown_to_the_command(tmp_p
     files = {"image": tmp_path / "image", "scene.blend": tmp_path / "scene"}
     for path in files.values():
         path.write_bytes(b"x")
-    order = RUNNERS["container"].order(
+    order = RUNNERS["container"].specify_run(
         task_of("container", {"command": ["/bin/true"], "seconds": 5}, files), "a", files, python_runtime()
     )
     assert order.image == Image(tarball=PurePosixPath(tmp_path / "image"))
     assert [mount.target.name for mount in order.inputs] == ["scene.blend"]
-    assert order.granted == RunGrants()
+    assert order.grants == RunGrants()
 
 
 @pytest.mark.parametrize("program", ["matmul", "embed", "script", "render"])

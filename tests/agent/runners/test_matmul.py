@@ -27,7 +27,7 @@ ON = ArrayModule(np)
 
 def product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     element = left.dtype.name
-    rights = [ON.held(right[block].astype(np.float32)) for block in blocks(element, left.shape[1])]
+    rights = [ON.load(right[block].astype(np.float32)) for block in blocks(element, left.shape[1])]
     return product_rows(left, rights, element, ON.multiply)
 
 
@@ -74,7 +74,7 @@ async def test_a_drawn_product_is_what_its_seed_says(cell: Cell, element: str) -
 @pytest.mark.parametrize("element", ["int8", "float32"])
 def test_a_product_takes_no_more_memory_than_its_estimate(tmp_path: Path, m: int, n: int, k: int, element: str) -> None:
     task = task_of("matmul", {"m": m, "n": n, "k": k, "element": element, "seed": 1})
-    order = RUNNERS["matmul"].order(task, "a", {}, python_runtime())
+    order = RUNNERS["matmul"].specify_run(task, "a", {}, python_runtime())
     code = (
         "import re\n"
         "from tidemill.agent.inside.matmul import matmul\n"

@@ -21,9 +21,9 @@ pytestmark = pytest.mark.needs("root")
 def parents() -> Iterator[ParentGroups]:
     """A parent of the test's own: beside those of other agents on this machine, their groups would be found old."""
     found = usable_parents(f"trial-{secrets.token_hex(4)}")
-    if not found.places:
+    if not found.paths:
         pytest.skip("there are no control groups here")
-    controller, place = next(iter(found.places.items()))
+    controller, place = next(iter(found.paths.items()))
     own = place / f"test-{secrets.token_hex(6)}"
     own.mkdir()
     yield ParentGroups({controller: own}, found.unified)
@@ -32,7 +32,7 @@ def parents() -> Iterator[ParentGroups]:
 
 @pytest.fixture
 def group(parents: ParentGroups) -> Iterator[Path]:
-    [parent] = parents.places.values()
+    [parent] = parents.paths.values()
     made = parent / f"{PREFIX}{secrets.token_hex(6)}-1"
     made.mkdir()
     yield made

@@ -298,7 +298,7 @@ def test_a_container_gets_the_shared_memory_that_its_order_asks_for_or_else_the_
     assert not isinstance(made, TaskObjection)
     task = read_task(made[0].body)
     assert not isinstance(task, TaskObjection)
-    run = ContainerRunner().order(task, "run", {}, PythonRuntime("python", (), {}))
+    run = ContainerRunner().specify_run(task, "run", {}, PythonRuntime("python", (), {}))
     held = creation(run, SETTING)["HostConfig"]
     assert isinstance(held, dict)
     assert held["ShmSize"] == shared_mib * MIB
@@ -306,7 +306,7 @@ def test_a_container_gets_the_shared_memory_that_its_order_asks_for_or_else_the_
 
 def test_gpus_are_asked_for_as_each_engine_wants() -> None:
     order = RunSpecification(
-        "run", Command(("x",)), SMALL, granted=RunGrants(gpus=("0", "GPU-0123abcd-ef")), image=Image("x")
+        "run", Command(("x",)), SMALL, grants=RunGrants(gpus=("0", "GPU-0123abcd-ef")), image=Image("x")
     )
     docker = creation(order, SETTING)["HostConfig"]
     assert isinstance(docker, dict)

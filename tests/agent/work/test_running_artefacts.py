@@ -74,7 +74,7 @@ class Shop:
         return [one.reason for one in await self.reports() if isinstance(one, DeclinedMessage)]
 
     async def take(self, one: Assignment) -> None:
-        answer = await self.work.offered(one)
+        answer = await self.work.assigned(one)
         assert isinstance(answer, AcceptedMessage), answer
 
     async def ends(self) -> None:
@@ -311,7 +311,7 @@ async def test_an_attempt_that_cannot_be_read_harms_nobody(home: Home, shelf: Sh
 
 async def test_a_pool_cannot_make_a_node_wait_with_more_than_its_queue_holds(shop: Shop) -> None:
     cores = replace_share(2.0)
-    answers = [await shop.work.offered(cores(offer(number, FOREVER))) for number in range(270)]
+    answers = [await shop.work.assigned(cores(offer(number, FOREVER))) for number in range(270)]
     kept = [one for one in answers if isinstance(one, AcceptedMessage)]
     assert 256 <= len(kept) <= 258
     assert all("no more" in one.reason for one in answers if isinstance(one, DeclinedMessage))

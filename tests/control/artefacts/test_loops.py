@@ -50,7 +50,7 @@ class Storage:
             None,
             Instant(self.now + HOUR),
         )
-        async with self.parts.database.transaction() as transaction:
+        async with self.parts.loop_database.transaction() as transaction:
             assert await uploads.begin(transaction, upload, RULES) is None
         await self.filled(upload.id, content)
         return upload
@@ -67,14 +67,14 @@ class Storage:
         upload = await self.begun(content)
         digest = await self.store.finish(upload.id, None, self.now)
         assert isinstance(digest, Digest)
-        async with self.parts.database.transaction() as transaction:
+        async with self.parts.loop_database.transaction() as transaction:
             artefact_id = await artefacts.keep(transaction, upload, digest, self.parts.ids, self.now)
         await self.store.abandon(upload.id)
         assert isinstance(artefact_id, UUID)
         return artefact_id
 
     async def deleted(self, artefact_id: UUID) -> None:
-        async with self.parts.database.transaction() as transaction:
+        async with self.parts.loop_database.transaction() as transaction:
             deleting = Deletion(AccountCaller(self.owner), "owner")
             gone = await artefacts.delete(transaction, artefact_id, deleting, self.parts.ids, self.now)
             assert isinstance(gone, Artefact)
@@ -112,7 +112,7 @@ async def test_bytes_go_some_time_after_the_last_artefact_that_refers_to_them(st
     assert await storage.has(b"same"), "not yet"
     await duty.perform(storage.later(DAY))
     assert not await storage.has(b"same")
-    async with storage.parts.database.connection() as connection:
+    async with storage.parts.loop_database.connection() as connection:
         assert await artefacts.known(connection, [digest_of(b"same")]) == []
 
 
@@ -125,7 +125,7 @@ async def test_bytes_that_are_being_finished_again_are_not_deleted(storage: Stor
     assert isinstance(digest, Digest)
     await duty.perform(storage.now)
     assert await storage.has(b"same"), "its row is about to be written"
-    async with storage.parts.database.transaction() as transaction:
+    async with storage.parts.loop_database.transaction() as transaction:
         await artefacts.keep(transaction, upload, digest, storage.parts.ids, storage.now)
     await duty.perform(storage.later(30 * DAY))
     assert await storage.has(b"same")
@@ -138,7 +138,7 @@ async def test_an_upload_that_waited_too_long_is_given_up_with_its_room(storage:
     assert await storage.store.offset(upload.id) == 4
     await duty.perform(storage.later(1))
     assert await storage.store.offset(upload.id) != 4
-    async with storage.parts.database.connection() as connection:
+    async with storage.parts.loop_database.connection() as connection:
         assert await uploads.get(connection, upload.id) is None
         usage = await connection.fetchrow("SELECT used_bytes, reserved_bytes FROM artefact_usage")
         assert usage
@@ -164,7 +164,7 @@ async def test_what_a_deleted_account_kept_is_deleted_unless_a_task_needs_it(sto
     duty = ArtefactDuty(storage.parts, storage.store)
     await storage.kept(b"left")
     needed = await storage.kept(b"needed")
-    async with storage.parts.database.transaction() as transaction:
+    async with storage.parts.loop_database.transaction() as transaction:
         task_id = storage.parts.ids.new(storage.now)
         await artefacts.use(transaction, [(task_id, needed)])
         await transaction.execute(
@@ -173,13 +173,13 @@ async def test_what_a_deleted_account_kept_is_deleted_unless_a_task_needs_it(sto
             storage.now,
         )
     await duty.perform(storage.now)
-    async with storage.parts.database.connection() as connection:
+    async with storage.parts.loop_database.connection() as connection:
         assert [one.id for one in await artefacts.listed(connection, ArtefactFilter(storage.owner), None, 10)] == [
             needed
         ]
         await artefacts.release(connection, [task_id])
     await duty.perform(storage.now)
-    async with storage.parts.database.connection() as connection:
+    async with storage.parts.loop_database.connection() as connection:
         assert await artefacts.listed(connection, ArtefactFilter(storage.owner), None, 10) == []
 
 
@@ -187,7 +187,7 @@ async def test_grants_that_are_over_go(storage: Storage) -> None:
     duty, ids, now = ArtefactDuty(storage.parts, storage.store), storage.parts.ids, storage.now
     over = Grant(ids.new(now), ids.new(now), storage.owner, Access.READ, 1, Instant(now - 1), digest_of(b"x"))
     good = replace(over, attempt_id=ids.new(now), until=Instant(now + HOUR))
-    async with storage.parts.database.connection() as connection:
+    async with storage.parts.loop_database.connection() as connection:
         await artefact_grants.give(connection, [over, good])
         await duty.perform(now)
         assert await artefact_grants.of_digest(connection, over.node_id, digest_of(b"x")) == [good]

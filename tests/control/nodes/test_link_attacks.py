@@ -95,7 +95,7 @@ class Call:
         if isinstance(event, Joined | TurnedAway | Closed):
             self.outcome = self.outcome or event
         elif isinstance(event, Instructed):
-            self.orders.extend(event.orders)
+            self.orders.extend(event.instructions)
 
 
 @contextmanager

@@ -54,7 +54,7 @@ async def parts_with(database: Database, ids: Ids, home: Path, settings: dict[st
     return Parts(
         settings=build(toml={}, toml_name="", environment=settings, home=home).settings,
         process_id=ids.new(now),
-        database=database,
+        loop_database=database,
         clock=clock,
         ids=ids,
         metrics=Metrics("test"),
@@ -71,7 +71,7 @@ async def parts(database: Database, ids: Ids, office: PostOffice) -> AsyncIterat
 
 
 async def write(parts: Parts, *recipients: str) -> None:
-    async with parts.database.transaction() as transaction:
+    async with parts.loop_database.transaction() as transaction:
         for recipient in recipients:
             letter = Letter(
                 LetterKind.CONFIRM_ADDRESS,
@@ -83,7 +83,7 @@ async def write(parts: Parts, *recipients: str) -> None:
 
 
 async def states(parts: Parts) -> dict[str, StoredLetter]:
-    async with parts.database.connection() as connection:
+    async with parts.loop_database.connection() as connection:
         return {letter.recipient: letter for letter in await mail.newest(connection, 10_000)}
 
 
@@ -93,7 +93,7 @@ async def run_until_settled(parts: Parts, *, copies: int = 1, within_s: float = 
     tasks = [asyncio.create_task(runner.run()) for runner in runners]
     try:
         async with asyncio.timeout(within_s):
-            while await mail.waiting(parts.database):
+            while await mail.waiting(parts.loop_database):
                 assert not [task for task in tasks if task.done()], "a loop does not die of mail"
                 await asyncio.sleep(0.05)
     finally:
@@ -147,7 +147,7 @@ async def test_what_is_refused_for_good_fails_at_once_and_operators_are_told(par
     assert failed.last_error == "550 5.1.1 No such user here [31m"
     assert settled["content-b@example.org"].state == "failed"
     assert list(office.recipients) == ["ann@example.org"]
-    async with parts.database.connection() as connection:
+    async with parts.loop_database.connection() as connection:
         told = [event for event in await events.read(connection, LOG_START, 100) if event.kind == "mail.failed"]
     assert {event.body["cause"] for event in told} == {"rejected"}
     assert len(told) == 2
@@ -273,7 +273,7 @@ async def test_a_loop_that_is_stopped_leaves_its_letters_to_others_at_once(parts
     sending.cancel()
     with pytest.raises(asyncio.CancelledError):
         await sending
-    left = await mail.lease(parts.database, parts.ids, lease_us=SECOND, limit=10, now=parts.clock.now())
+    left = await mail.lease(parts.loop_database, parts.ids, lease_us=SECOND, limit=10, now=parts.clock.now())
     assert 4 <= len(left.letters) <= 6
     assert {letter.tries for letter in left.letters} == {0}
 

@@ -71,7 +71,7 @@ async def test_a_job_is_placed_delivered_judged_and_paid(world: World) -> None:
     spent = await world.value("SELECT spent_uc FROM job WHERE id = $1", job_id)
     assert isinstance(spent, int)
     assert 0 < await world.earned(node) < spent <= 3 * COST_MAX_UC
-    events = await told(world.parts.database, "tasks.placed", "tasks.ended", "attempts.paid", "job.ended")
+    events = await told(world.parts.loop_database, "tasks.placed", "tasks.ended", "attempts.paid", "job.ended")
     assert [one.kind for one in events] == ["tasks.placed", "tasks.ended", "attempts.paid", "job.ended"]
     assert events[-1].body["completed"] == 3
 
@@ -107,7 +107,7 @@ async def test_what_another_node_signed_is_no_receipt_and_harms_nobody(world: Wo
     thief = await world.node()
     stolen = signed_by(honest, world.receipt(offer))
     await world.say(thief, stolen)
-    [event] = await told(world.parts.database, "node.receipts_refused")
+    [event] = await told(world.parts.loop_database, "node.receipts_refused")
     assert event.subject == f"node:{thief.id}"
     assert event.body["severe"]
     moved = signed_by(thief, world.receipt(offer)._replace(node_id=thief.id))
@@ -190,7 +190,7 @@ async def test_a_placer_whose_duty_was_taken_changes_nothing(world: World) -> No
     await world.job(1)
     now = world.later(2)
     taken = await duties.take(
-        world.parts.database, PlacingLoop.name, world.parts.ids.new(now), every_us=0, lease_us=LEASE_US, now=now
+        world.parts.loop_database, PlacingLoop.name, world.parts.ids.new(now), every_us=0, lease_us=LEASE_US, now=now
     )
     assert taken
     assert (await sleeper.tick(now)).applied == 0
@@ -280,7 +280,7 @@ async def test_a_late_node_loses_its_task_to_another(world: World) -> None:
 async def too_late(world: World) -> None:
     """So much time passes while we listen that whoever has a task is late."""
     world.later(3_000)
-    async with world.parts.database.connection() as connection:
+    async with world.parts.loop_database.connection() as connection:
         await connection.execute("UPDATE listening SET listened_us = listened_us + 3000000000")
     await ReapingLoop(world.parts, world.receiving).tick(world.now)
 
@@ -370,7 +370,7 @@ async def test_a_customer_whose_account_is_frozen_blocks_no_node(world: World) -
 
 
 async def freeze(world: World, account: LedgerAccount, *, frozen: bool = True) -> None:
-    async with world.parts.database.transaction() as transaction:
+    async with world.parts.loop_database.transaction() as transaction:
         await adjustments.set_frozen(
             transaction,
             account.id,
@@ -443,7 +443,7 @@ async def test_the_check_of_the_database_finds_what_is_stuck(world: World, urls:
     await world.job(12)
     await world.deliver(*(await world.place())[:3])
     assert await work_check(urls) == (True, "9 tasks are open, each in one place.")
-    async with world.parts.database.connection() as connection:
+    async with world.parts.loop_database.connection() as connection:
         await connection.execute("DELETE FROM lease WHERE attempt_id = (SELECT min(attempt_id::text)::uuid FROM lease)")
         await connection.execute("UPDATE job SET completed = 4")
     ok, told = await work_check(urls)

@@ -31,7 +31,7 @@ async def world(database: Database, tmp_path: Path) -> AsyncIterator[World]:
 
 
 def orders(agent: Agent, kind: type[T]) -> list[T]:
-    heard = [order for event in agent.events if isinstance(event, Instructed) for order in event.orders]
+    heard = [order for event in agent.events if isinstance(event, Instructed) for order in event.instructions]
     return [order for order in heard if isinstance(order, kind)]
 
 
@@ -43,7 +43,7 @@ def offered(agent: Agent) -> list[UUID]:
 async def placed_on(world: World, node: Node, tasks: int) -> list[UUID]:
     """The attempts that this node alone could get."""
     others = [other for other in world.nodes if other != node.id]
-    async with world.parts.database.connection() as connection:
+    async with world.parts.loop_database.connection() as connection:
         await connection.execute("UPDATE node SET life = 'inactive' WHERE id = ANY ($1::uuid[])", others)
         await connection.execute("UPDATE node SET life = 'active' WHERE id = $1", node.id)
     before = {one.attempt_id for one in await world.offers()}
@@ -65,7 +65,7 @@ async def test_an_offer_is_told_also_where_the_database_takes_the_nodes_link_for
         await loop.tick(world.now)
         to_lost = await placed_on(world, lost, 2)
         to_known = await placed_on(world, known, 2)
-        async with world.parts.database.connection() as connection:
+        async with world.parts.loop_database.connection() as connection:
             await connection.execute(
                 "UPDATE presence SET process_id = NULL, linked_at = NULL WHERE node_id = $1", lost.id
             )
@@ -111,7 +111,7 @@ async def test_what_a_node_is_to_stop_is_not_lost_when_offers_cannot_be_read(wor
         await loop.tick(world.now)
         [stopped] = await placed_on(world, node, 1)
         said = AttemptHappening(stopped, 1, node.id, (Happening.CALLED_OFF,))
-        async with world.parts.database.transaction() as transaction:
+        async with world.parts.loop_database.transaction() as transaction:
             await leases.call_off(transaction, [said], "Nobody wants it.", world.now)
         await owner.execute("ALTER TABLE task RENAME TO away")
         with pytest.raises(asyncpg.UndefinedTableError):

@@ -22,22 +22,22 @@ async def world(database: Database, tmp_path: Path) -> AsyncIterator[World]:
 
 async def looked_at(world: World, front: QueueFront) -> list[UUID]:
     await front.look(world.now)
-    return [one.waiting.task_id for one in front.page(10_000, ())]
+    return [one.row.task_id for one in front.page(10_000, ())]
 
 
 async def queued(world: World) -> list[UUID]:
-    async with world.parts.database.connection() as connection:
+    async with world.parts.loop_database.connection() as connection:
         rows = await connection.fetch("SELECT task_id FROM task_queue ORDER BY rank, task_id")
     return [row["task_id"] for row in rows]
 
 
 async def test_what_waits_is_seen_in_the_order_of_the_queue_and_what_left_it_is_not(world: World) -> None:
-    front = QueueFront(world.parts.database)
+    front = QueueFront(world.parts.loop_database)
     await world.job(5)
     assert await looked_at(world, front) == await queued(world)
     await world.job(3)
     oldest, *_, newest = await queued(world)
-    async with world.parts.database.connection() as connection:
+    async with world.parts.loop_database.connection() as connection:
         await connection.execute("UPDATE task_queue SET rank = 0 WHERE task_id = $1", newest)
         await connection.execute("DELETE FROM task_queue WHERE task_id = $1", oldest)
     seen = await looked_at(world, front)
@@ -47,32 +47,32 @@ async def test_what_waits_is_seen_in_the_order_of_the_queue_and_what_left_it_is_
 
 
 async def test_what_was_decided_is_forgotten_until_it_waits_again(world: World) -> None:
-    front = QueueFront(world.parts.database)
+    front = QueueFront(world.parts.loop_database)
     await world.job(3)
     await front.look(world.now)
     first, *_ = front.page(10, ())
-    front.forget([first.waiting])
+    front.forget([first.row])
     assert len(front) == 2
     assert len(await looked_at(world, front)) == 3
 
 
 async def test_of_a_sort_that_finds_no_room_one_task_of_each_job_is_seen(world: World) -> None:
-    front = QueueFront(world.parts.database)
+    front = QueueFront(world.parts.loop_database)
     jobs = [await world.job(4), await world.job(4)]
     await world.job(2, cost_max_uc=1_000_001)
     await front.look(world.now)
     first = front.page(2, ())
-    hopeless = {one.sort for one in first}
+    hopeless = {one.demand_class for one in first}
     rest = front.page(10_000, hopeless)
     assert len(hopeless) == 1
-    assert [one.waiting.job_id for one in rest if one.sort in hopeless] == [jobs[1]]
-    assert len([one for one in rest if one.sort not in hopeless]) == 2
+    assert [one.row.job_id for one in rest if one.demand_class in hopeless] == [jobs[1]]
+    assert len([one for one in rest if one.demand_class not in hopeless]) == 2
 
 
 async def test_memory_is_bounded_however_large_tasks_are(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue_front, "AT_ONCE", 2)
     monkeypatch.setattr(queue_front, "BODIES_MAX_BYTES", 100)
-    front = QueueFront(world.parts.database)
+    front = QueueFront(world.parts.loop_database)
     await world.job(9)
     seen = await looked_at(world, front)
     assert seen == (await queued(world))[:2]

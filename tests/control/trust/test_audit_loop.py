@@ -118,19 +118,19 @@ async def refunded(world: World) -> bool:
 
 
 async def used(world: World, job_id: UUID) -> list[AttemptUse]:
-    async with world.parts.database.connection() as connection:
+    async with world.parts.loop_database.connection() as connection:
         return list(await job_views.attempt_uses(connection, job_id, None, 100))
 
 
 async def only_result(world: World, job_id: UUID) -> TaskResult:
-    async with world.parts.database.connection() as connection:
+    async with world.parts.loop_database.connection() as connection:
         [result] = await job_views.results(connection, job_id, -1, 10)
         return result
 
 
 async def is_sound(world: World) -> bool:
     """Whether every open task waits or is somebody's, and every job has counted what ended."""
-    async with world.parts.database.connection() as connection:
+    async with world.parts.loop_database.connection() as connection:
         row = await Query("check/work").row(connection)
     assert row
     return (row["adrift"], row["miscounted"], row["held"]) == (0, 0, 0)
@@ -233,7 +233,7 @@ async def test_a_house_node_that_vanishes_or_declines_is_no_verdict(world: World
     await world.say(house, DeclinedMessage(again.attempt_id.bytes, again.lease, "too hot"))
     world.later(31)
     [again] = await world.place()
-    async with world.parts.database.transaction() as transaction:
+    async with world.parts.loop_database.transaction() as transaction:
         await transaction.execute("UPDATE presence SET offline_since = $2 WHERE node_id = $1", house.id, world.now)
     await ReapingLoop(world.parts, world.receiving).tick(world.now)
     assert (await loop.tick(world.now)).applied == 0
@@ -265,7 +265,7 @@ async def test_a_job_that_is_called_off_pays_what_was_delivered_once_it_is_check
     job_id, node, _ = await delivered(world, RIGHT)
     await world.node(house=True)
     await loop.tick(world.now)
-    async with world.parts.database.transaction() as transaction:
+    async with world.parts.loop_database.transaction() as transaction:
         assert await job_closures.close(transaction, job_id, JobHappening.CALLED_OFF) is None
     await ReapingLoop(world.parts, world.receiving).tick(world.now)
     [again] = await world.place()
@@ -443,7 +443,7 @@ async def test_times_that_cannot_be_true_are_not_paid_at_once_and_are_told(world
     assert await state(world, job_id) == "completed"
     [one] = await used(world, job_id)
     assert "only" in one.reason
-    [event] = await told(world.parts.database, "node.times_doubted")
+    [event] = await told(world.parts.loop_database, "node.times_doubted")
     assert event.body["attempt_id"] == str(offer.attempt_id)
     assert await world.earned(node) > 0, "a right result is right"
 

@@ -101,7 +101,7 @@ async def verdict(world: World) -> tuple[object, object]:
 
 
 async def fetched(world: World, job_id: UUID) -> ResultView:
-    async with world.parts.database.connection() as connection:
+    async with world.parts.loop_database.connection() as connection:
         job = await job_views.get(connection, job_id, None)
         found = await job_views.results(connection, job_id, -1, 10)
     assert job
@@ -139,7 +139,7 @@ async def test_a_private_product_is_sealed_at_rest_proved_paid_and_opens_for_its
 async def test_who_can_see_a_job_is_told(world: World) -> None:
     secret, _, _ = await offered(world)
     plain = await world.job(1)
-    async with world.parts.database.connection() as connection:
+    async with world.parts.loop_database.connection() as connection:
         views = [await job_views.get(connection, one, None) for one in (secret, plain)]
     told = [job_view(replace(one, quote=None), world.parts.settings.money, world.now) for one in views if one]
     assert [one.private for one in told] == [True, False]
@@ -288,7 +288,7 @@ async def test_an_uploaded_private_result_is_paid_and_its_customer_cannot_delete
     _, node, offer = await offered(world)
     inline = receipt(world.now, offer, result_of(0))
     digest = await uploaded(artefacts, inline.inline)
-    database, customer = world.parts.database, world.customer
+    database, customer = world.parts.loop_database, world.customer
     artefact_id = await made(
         *(database, customer, world.now, inline.inline), purpose=Purpose.RESULT, attempt_id=offer.attempt_id
     )

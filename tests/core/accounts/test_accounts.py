@@ -280,7 +280,7 @@ def a_session(**changed: object) -> Session:
         seen_at=NOW,
         fresh_at=NOW,
         expires_at=Instant(NOW + 7 * DAY),
-        device=HOME,
+        origin=HOME,
         remember=False,
         second_factor=False,
         ended_at=None,

@@ -36,7 +36,7 @@ def rehashed(acts: Iterable[Act], head: TrailTip = NO_ACTS) -> list[Act]:
     for act in acts:
         loose = replace(act, number=head.number + 1, previous=head.sha256)
         made.append(replace(loose, sha256=digest(loose)))
-        head = made[-1].head
+        head = made[-1].tip
     return made
 
 
@@ -49,7 +49,7 @@ def first_flaw(
 
 def test_a_whole_trail_has_no_flaw_whatever_heads_of_it_were_kept() -> None:
     acts = trail()
-    assert first_flaw(acts, demanded=[act.head for act in acts], expected=[acts[-1].head]) is None
+    assert first_flaw(acts, demanded=[act.tip for act in acts], expected=[acts[-1].tip]) is None
     assert first_flaw([]) is None
 
 
@@ -57,7 +57,7 @@ def test_a_trail_may_be_continued_in_any_steps() -> None:
     events = [event(number) for number in range(1, 8)]
     whole = list(chain_events(NO_ACTS, events))
     parts = list(chain_events(NO_ACTS, events[:3]))
-    parts += chain_events(parts[-1].head, events[3:])
+    parts += chain_events(parts[-1].tip, events[3:])
     assert parts == whole
 
 
@@ -85,7 +85,7 @@ def test_an_edited_field_of_any_act_shows_at_that_act(field: str, place: int) ->
 
 def test_an_act_that_was_exchanged_with_its_hash_shows_where_the_next_was_chained() -> None:
     acts = trail()
-    acts[4:5] = rehashed([replace(acts[4], body="{}")], acts[3].head)
+    acts[4:5] = rehashed([replace(acts[4], body="{}")], acts[3].tip)
     flaw = first_flaw(acts)
     assert flaw
     assert (flaw.damage, flaw.number) == (Damage.EDITED, 5)
@@ -103,10 +103,10 @@ def test_acts_that_were_removed_are_named(gone: tuple[int, int], told: str) -> N
 def test_a_tail_that_was_cut_shows_against_a_head_and_only_then() -> None:
     acts = trail()
     assert first_flaw(acts[:-3]) is None
-    flaw = first_flaw(acts[:-3], expected=[acts[3].head, acts[-1].head])
+    flaw = first_flaw(acts[:-3], expected=[acts[3].tip, acts[-1].tip])
     assert flaw
     assert (flaw.damage, flaw.number) == (Damage.CUT, COUNT - 2)
-    empty = first_flaw([], expected=[acts[0].head])
+    empty = first_flaw([], expected=[acts[0].tip])
     assert empty
     assert empty.damage is Damage.CUT
 
@@ -138,7 +138,7 @@ def test_acts_that_were_given_other_numbers_show(shift: int) -> None:
 
 def test_a_forged_act_shows_at_the_first_true_one_behind_it() -> None:
     acts = trail()
-    (forged,) = chain_events(acts[4].head, [replace(event(5), cursor=Cursor(1, 705, 6), body={"by": "mallory"})])
+    (forged,) = chain_events(acts[4].tip, [replace(event(5), cursor=Cursor(1, 705, 6), body={"by": "mallory"})])
     flaw = first_flaw([*acts[:5], forged, *(replace(act, number=act.number + 1) for act in acts[5:])])
     assert flaw
     assert (flaw.damage, flaw.number) == (Damage.REORDERED, 7)
@@ -148,8 +148,8 @@ def test_a_trail_that_was_written_anew_agrees_with_itself_and_with_no_head() -> 
     acts = trail()
     anew = rehashed([*acts[:4], replace(acts[4], body="{}"), *acts[5:]])
     assert first_flaw(anew) is None
-    assert first_flaw(anew, expected=[acts[3].head]) is None
-    flaw = first_flaw(anew, expected=[acts[3].head, acts[7].head])
+    assert first_flaw(anew, expected=[acts[3].tip]) is None
+    flaw = first_flaw(anew, expected=[acts[3].tip, acts[7].tip])
     assert flaw
     assert (flaw.damage, flaw.number) == (Damage.REWRITTEN, 8)
 
@@ -169,7 +169,7 @@ def test_no_single_change_goes_unnoticed(place: int, other: int, text: str) -> N
     moved[place], moved[other] = moved[other], moved[place]
     removed = [*acts[:place], *acts[place + 1 :]]
     for changed in (edited, moved, removed):
-        assert (first_flaw(changed, expected=[whole[-1].head]) is None) == (changed == whole)
+        assert (first_flaw(changed, expected=[whole[-1].tip]) is None) == (changed == whole)
 
 
 def test_a_line_break_cannot_move_words_from_one_field_to_another() -> None:
@@ -183,8 +183,8 @@ def test_a_line_break_cannot_move_words_from_one_field_to_another() -> None:
 
 def test_heads_from_before_a_restore_are_lost_and_not_missed_unless_demanded() -> None:
     old_life, new_life = trail(), trail(8)[:5]
-    new_life += chain_events(new_life[-1].head, [event(20, PoolRestored.kind, source="b.dump"), event(21)])
-    heads = [old_life[3].head, old_life[6].head, old_life[11].head, new_life[-1].head]
+    new_life += chain_events(new_life[-1].tip, [event(20, PoolRestored.kind, source="b.dump"), event(21)])
+    heads = [old_life[3].tip, old_life[6].tip, old_life[11].tip, new_life[-1].tip]
     verification = TrailVerifier(expected=heads)
     assert [verification.take(act) for act in new_life] == [None] * 7
     assert verification.finish() is None
@@ -198,19 +198,19 @@ def test_heads_from_before_a_restore_are_lost_and_not_missed_unless_demanded() -
 
 def test_a_head_from_after_a_restore_is_missed() -> None:
     acts = trail(10, restored=[5])
-    flaw = first_flaw(acts[:7], expected=[acts[3].head, acts[9].head])
+    flaw = first_flaw(acts[:7], expected=[acts[3].tip, acts[9].tip])
     assert flaw
     assert flaw.damage is Damage.CUT
 
 
 def test_a_part_of_a_trail_is_checked_from_where_it_begins() -> None:
     acts = trail()
-    assert first_flaw(acts[4:], partial=True, demanded=[acts[3].head, acts[8].head]) is None
+    assert first_flaw(acts[4:], partial=True, demanded=[acts[3].tip, acts[8].tip]) is None
     assert first_flaw(acts[4:]) == Flaw(Damage.REMOVED, 1, "Acts 1 to 4 are missing.")
-    early = first_flaw(acts[4:], partial=True, demanded=[acts[1].head])
+    early = first_flaw(acts[4:], partial=True, demanded=[acts[1].tip])
     assert early
     assert (early.damage, early.number) == (Damage.REMOVED, 2)
-    wrong = first_flaw(acts[4:], partial=True, demanded=[replace(acts[3].head, sha256=bytes(32))])
+    wrong = first_flaw(acts[4:], partial=True, demanded=[replace(acts[3].tip, sha256=bytes(32))])
     assert wrong
     assert (wrong.damage, wrong.number) == (Damage.REWRITTEN, 4)
     cut = first_flaw([*acts[4:6], *acts[7:]], partial=True)
@@ -259,7 +259,7 @@ def test_what_is_no_line_at_all_is_no_act(line: str) -> None:
 
 
 def test_heads_are_read_as_they_are_written_and_nothing_else_is() -> None:
-    head = trail(3)[-1].head
+    head = trail(3)[-1].tip
     assert tip_of(tip_line(head)) == head
     assert tip_of(str(head)) == replace(head, at=None)
     sha = head.sha256.hex()

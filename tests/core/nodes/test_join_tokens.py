@@ -243,7 +243,7 @@ def test_a_blocked_owners_node_comes_in_to_deliver_what_it_finished() -> None:
 def test_a_clone_is_another_run_while_the_first_is_heard(
     held: bool, silent_s: int, instance: UUID, is_clone: bool
 ) -> None:
-    here = node(held=held, heard_at=Instant(NOW - silent_s * SECOND))
+    here = node(has_link=held, heard_at=Instant(NOW - silent_s * SECOND))
     verdict = alone(known(here, instance), found((here,)))
     assert isinstance(verdict, TurnAway) == is_clone
     if isinstance(verdict, TurnAway):
@@ -252,7 +252,7 @@ def test_a_clone_is_another_run_while_the_first_is_heard(
 
 def test_a_clone_is_told_of_once_in_a_while() -> None:
     for since_us, told in ((0, False), (CLONE_TOLD_EVERY_US, True)):
-        here = node(held=True, heard_at=NOW, cloned_at=Instant(NOW - since_us))
+        here = node(has_link=True, heard_at=NOW, cloned_at=Instant(NOW - since_us))
         verdict = alone(known(here, OTHER_RUN), found((here,)))
         assert isinstance(verdict, TurnAway)
         assert (verdict.cloned is not None) == told

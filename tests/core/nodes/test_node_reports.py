@@ -80,8 +80,8 @@ def test_of_each_kind_the_last_counts() -> None:
 def test_what_a_node_carries_out_is_taken_once_and_within_bounds() -> None:
     carries = NodeAbilities(("script",), ("TIME",), (missing_ability("DISK_QUOTA", "No\nquota." * 200),))
     body = abilities_bytes(carries)
-    assert weigh_reports(KNOWN, [Fact("sandbox", body)], NOW) == ReportEffects(carries=carries)
-    assert weigh_reports(replace(KNOWN, carries=json.loads(body)), [Fact("sandbox", body)], NOW) == ReportEffects()
+    assert weigh_reports(KNOWN, [Fact("sandbox", body)], NOW) == ReportEffects(abilities=carries)
+    assert weigh_reports(replace(KNOWN, abilities=json.loads(body)), [Fact("sandbox", body)], NOW) == ReportEffects()
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_what_a_node_carries_out_is_taken_once_and_within_bounds() -> None:
 )
 def test_nonsense_about_what_a_node_carries_out_is_refused(body: bytes) -> None:
     weighed = weigh_reports(KNOWN, [Fact("sandbox", body)], NOW)
-    assert weighed.carries is None
+    assert weighed.abilities is None
     assert kinds(weighed.events) == ["node.facts_refused"]
 
 

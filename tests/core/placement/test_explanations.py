@@ -59,8 +59,8 @@ def wants(count: int, job: int = 1, tries: int = 0) -> list[QueuedTask]:
 def explained(explaining: ExplanationMemory, asked: list[QueuedTask], now: Instant = NOW) -> list[int]:
     """How many tasks each explanation of a batch is of."""
     decided = placer(50).decide(asked, now, explaining.choose(asked, now))
-    if decided.weighed:
-        explaining.placed(decided, {one.want.task_id for one in decided.found}, now)
+    if decided.comparisons:
+        explaining.placed(decided, {one.task.task_id for one in decided.placements}, now)
     kept, _ = explaining.take()
     assert all(len(one.weighing.candidates) <= BEST_MAX + OTHERS_MAX for one in kept)
     return [len(one.task_ids) for one in kept]
@@ -89,7 +89,7 @@ def test_weighing_changes_no_decision() -> None:
     asked = wants(300)
     everything = frozenset(one.task_id for one in asked)
     plain, weighed = placer(50).decide(asked, NOW), placer(50).decide(asked, NOW, everything)
-    assert [one.seller.node_id for one in plain.found] == [one.seller.node_id for one in weighed.found]
+    assert [one.seller.node_id for one in plain.placements] == [one.seller.node_id for one in weighed.placements]
 
 
 def test_who_waits_no_more_is_forgotten() -> None:

@@ -83,14 +83,14 @@ def test_thousands_of_dear_nodes_do_not_hide_a_cheap_one_nor_take_long() -> None
     began = time.process_time()
     decided = placer.decide([want(number, cost_max_uc=limit_uc) for number in range(200)], NOW)
     assert time.process_time() - began < 5
-    assert {one.seller.node_id for one in decided.found} == {cheap.node_id}
-    assert len(decided.found) == 200
+    assert {one.seller.node_id for one in decided.placements} == {cheap.node_id}
+    assert len(decided.placements) == 200
 
 
 def test_what_is_too_dear_everywhere_waits_and_is_told_so() -> None:
     placer = placer_of(*(seller(number, price_uc=10**9) for number in range(1, 50)))
     asked_for = want(1, cost_max_uc=1)
-    assert not placer.decide([asked_for], NOW).found
+    assert not placer.decide([asked_for], NOW).placements
     assert placer.why_nowhere(asked_for, NOW).counts == {"too_dear": 49}
 
 
@@ -98,9 +98,9 @@ def test_a_node_that_becomes_cheaper_is_too_dear_no_more() -> None:
     one, other = seller(1, price_uc=10**9), seller(2, price_uc=10**9)
     placer = placer_of(one, other)
     limit_uc = cost_uc(seller(1, price_uc=10**6), body_of(1))
-    assert not placer.decide([want(1, cost_max_uc=limit_uc)], NOW).found
+    assert not placer.decide([want(1, cost_max_uc=limit_uc)], NOW).placements
     placer.know(one.node_id, seller(1, price_uc=10**6))
-    assert [found.seller.node_id for found in placer.decide([want(1, cost_max_uc=limit_uc)], NOW).found] == [
+    assert [found.seller.node_id for found in placer.decide([want(1, cost_max_uc=limit_uc)], NOW).placements] == [
         one.node_id
     ]
 
@@ -117,7 +117,7 @@ def test_a_front_of_ten_thousand_that_fit_nowhere_neither_starves_nor_slows_the_
     began = time.process_time()
     decided = placer.decide([*hopeless, *rest], NOW)
     taken_s = time.process_time() - began
-    assert {one.want.task_id for one in decided.found} == {one.task_id for one in rest}
+    assert {one.task.task_id for one in decided.placements} == {one.task_id for one in rest}
     assert taken_s < 8
     assert len(decided.waiting) >= sorts
 
@@ -125,16 +125,16 @@ def test_a_front_of_ten_thousand_that_fit_nowhere_neither_starves_nor_slows_the_
 def test_who_has_much_at_work_comes_after_who_has_nothing() -> None:
     placer = placer_of(seller(1, speed=1e10))
     busy, idle = 2_000_001, 2_000_002
-    for number, found in enumerate(placer.decide([want(number, customer=busy) for number in range(5)], NOW).found):
+    for number, found in enumerate(placer.decide([want(number, customer=busy) for number in range(5)], NOW).placements):
         placer.keep(UUID(int=900 + number), found)
     both = [
         *(want(number, customer=busy) for number in range(10, 13)),
         *(want(n, customer=idle) for n in range(20, 23)),
     ]
-    order = [one.want.account_id.int for one in placer.decide(both, NOW).found]
+    order = [one.task.account_id.int for one in placer.decide(both, NOW).placements]
     assert order == [idle] * 3 + [busy] * 3
     placer.release([UUID(int=900 + number) for number in range(5)])
-    again = [one.want.account_id.int for one in placer.decide(both, NOW).found]
+    again = [one.task.account_id.int for one in placer.decide(both, NOW).placements]
     assert again[:2] == [busy, idle]
 
 
@@ -144,7 +144,7 @@ def test_what_another_process_placed_counts_for_its_customer() -> None:
     for number in range(5):
         placer.reserve(UUID(int=900 + number), UUID(int=1), body_of(1), UUID(int=busy))
     decided = placer.decide([want(1, customer=busy), want(2, customer=idle)], NOW)
-    assert [one.want.account_id.int for one in decided.found] == [idle, busy]
+    assert [one.task.account_id.int for one in decided.placements] == [idle, busy]
 
 
 def test_newcomers_get_their_share_and_no_more() -> None:
@@ -152,7 +152,7 @@ def test_newcomers_get_their_share_and_no_more() -> None:
     new = [seller(number, reputation=100, newcomer=True) for number in range(20, 30)]
     placer = placer_of(*old, *new, newcomers_share=0.05)
     decided = placer.decide([want(number) for number in range(1_000)], NOW)
-    counts = Counter(one.seller.candidate.newcomer for one in decided.found)
+    counts = Counter(one.seller.candidate.newcomer for one in decided.placements)
     assert counts == {False: 950, True: 50}
 
 
@@ -162,20 +162,20 @@ def test_a_node_that_has_the_inputs_is_preferred_until_it_is_said_that_it_has_no
     placer = placer_of(*(seller(number, reputation=300) for number in range(1, 10)))
     asked_for = [want(1, body=body)]
     assert placer.inputs_of(asked_for) == {digest}
-    placer.hold({digest: [UUID(int=7)]})
-    found = placer.decide(asked_for, NOW).found
+    placer.note_cached({digest: [UUID(int=7)]})
+    found = placer.decide(asked_for, NOW).placements
     assert [one.seller.node_id.int for one in found] == [7]
     placer.take_back(found[0])
-    placer.hold({digest: [UUID(int=4), UUID(int=10_000)]})
-    assert [one.seller.node_id.int for one in placer.decide(asked_for, NOW).found] == [4]
+    placer.note_cached({digest: [UUID(int=4), UUID(int=10_000)]})
+    assert [one.seller.node_id.int for one in placer.decide(asked_for, NOW).placements] == [4]
 
 
 def test_an_input_that_everybody_has_slows_nothing() -> None:
     digest = Digest("ab" * 32)
     placer = placer_of(*(seller(number) for number in range(1, 5_001)))
-    placer.hold({digest: [UUID(int=number) for number in range(1, 5_001)]})
+    placer.note_cached({digest: [UUID(int=number) for number in range(1, 5_001)]})
     began = time.process_time()
-    found = placer.decide([want(number, body=input_body(digest)) for number in range(200)], NOW).found
+    found = placer.decide([want(number, body=input_body(digest)) for number in range(200)], NOW).placements
     assert time.process_time() - began < 4
     assert all(one.seller.node_id.int <= HOLDERS_MAX for one in found)
 

@@ -95,7 +95,7 @@ def test_a_device_without_processor_is_worth_nothing_to_requests_that_need_one()
 
 @pytest.mark.parametrize("requests", [[], [ask(devices=0, cpu_milli=1000)]])
 def test_a_demand_that_tells_nothing_of_devices_is_an_unknown_one(requests: list[Demand]) -> None:
-    assert PackedPolicy().knowing(Workload.of(requests)).demand == UNKNOWN
+    assert PackedPolicy().knowing(Workload.of(requests)).workload == UNKNOWN
     assert len(fill_table(UNKNOWN).filled) % (STEPS + 1) == 0
 
 
@@ -111,7 +111,7 @@ def test_packed_fills_the_gap_that_fits_and_keeps_whole_devices_whole() -> None:
 
 def test_packed_leaves_a_scarce_model_to_those_who_need_it() -> None:
     rare, plain = CandidateDevice("H100", 81920), CandidateDevice("T4", 16384)
-    demand = Workload.of([ask(models=frozenset({"H100"})), *[ask()] * 2])
+    demand = Workload.of([ask(device_models=frozenset({"H100"})), *[ask()] * 2])
     pool = CandidatePool({"packed": PackedPolicy().knowing(demand)}, MedianPrices({}))
     pool.put(node(1, devices=(rare,)))
     pool.put(node(2, devices=(plain,)))
@@ -132,6 +132,6 @@ def test_packed_leaves_a_whole_node_to_those_who_need_all_of_it() -> None:
 def test_packed_puts_a_part_only_on_a_device_that_will_do_where_a_node_mixes_them() -> None:
     mixed = (CandidateDevice("T4", 16384, free_milli=WHOLE_MILLI // 2), CandidateDevice("A100", 81920))
     pool = pool_of(node(1, devices=mixed))
-    placed = pool.place(ask(milli=500, models=frozenset({"A100"}), policy="packed"), NOW)
+    placed = pool.place(ask(milli=500, device_models=frozenset({"A100"}), policy="packed"), NOW)
     assert placed
     assert placed.devices == (1,)

@@ -119,7 +119,7 @@ def test_placing_and_releasing_leaves_everything_as_it_was(nodes: tuple[Candidat
     placed = [one for number, request in enumerate(asked) if (one := _placed(pool, request, number))]
     for one in placed:
         for index in one.devices:
-            assert one.node.free[index] + one.request.milli <= 1000
+            assert one.node.free[index] + one.demand.milli <= 1000
     for one in placed:
         assert pool.release(one)
     for one in placed:

@@ -94,7 +94,7 @@ class Stage:
             seen_at=self.now,
             fresh_at=self.now,
             expires_at=Instant(self.now + DAY),
-            device=HERE,
+            origin=HERE,
             remember=False,
             second_factor=False,
             ended_at=None,

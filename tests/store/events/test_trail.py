@@ -147,8 +147,8 @@ async def test_a_right_to_change_the_trail_is_noticed_by_the_check(urls: Databas
 
 async def test_only_what_continues_the_chain_can_be_inserted(database: Database, acts: list[Act]) -> None:
     last = acts[-1]
-    (good,) = chain_events(last.head, [await unheard_event(database)])
-    again = chain_events(acts[-3].head, [await unheard_event(database)])[0]
+    (good,) = chain_events(last.tip, [await unheard_event(database)])
+    again = chain_events(acts[-3].tip, [await unheard_event(database)])[0]
     wrong = [
         replace(good, body='{"by":"mallory"}'),
         _sealed(replace(good, number=good.number + 1)),
@@ -219,7 +219,7 @@ async def test_a_superuser_who_removes_acts_is_found_out(
     await put_back(superuser, acts)
     await superuser.execute("DELETE FROM audit_trail WHERE number > 18")
     assert await verified(database) is None, "nobody has kept a head"
-    flaw = await verified(database, acts[-1].head)
+    flaw = await verified(database, acts[-1].tip)
     assert flaw
     assert (flaw.damage, flaw.number) == (Damage.CUT, 19)
 
@@ -237,7 +237,7 @@ async def test_a_tail_that_was_cut_with_its_events_is_found_out_by_what_was_publ
     database: Database, superuser: Connection, acts: list[Act]
 ) -> None:
     async with database.transaction() as transaction:
-        assert await trail.publish_tip(transaction, IDS, await read_clock(transaction)) == acts[-1].head
+        assert await trail.publish_tip(transaction, IDS, await read_clock(transaction)) == acts[-1].tip
     await superuser.execute("DELETE FROM event WHERE id IN (SELECT event_id FROM audit_trail WHERE number > 15)")
     await superuser.execute("DELETE FROM audit_trail WHERE number > 15")
     flaw = await verified(database)
@@ -278,7 +278,7 @@ async def test_a_trail_that_was_written_anew_from_some_act_on_is_found_out(
 ) -> None:
     changed = [*acts[:6], replace(acts[6], body="{}"), *acts[7:]]
     await put_back(superuser, _anew(changed))
-    flaw = await verified(database, acts[-1].head)
+    flaw = await verified(database, acts[-1].tip)
     assert flaw
     assert (flaw.damage, flaw.number) == (Damage.REWRITTEN, 21)
     flaw = await verified(database)
@@ -326,7 +326,7 @@ def _anew(acts: Sequence[Act]) -> list[Act]:
     head = NO_ACTS
     for act in acts:
         made.append(_sealed(replace(act, number=head.number + 1, previous=head.sha256)))
-        head = made[-1].head
+        head = made[-1].tip
     return made
 
 
@@ -455,17 +455,17 @@ async def test_heads_are_published_when_they_have_moved(database: Database, acts
 
 async def test_a_torn_line_spoils_no_other_head(tmp_path: Path, acts: list[Act]) -> None:
     file = tmp_path / tips_file.NAME
-    assert tips_file.add_tip(tmp_path, acts[0].head)
+    assert tips_file.add_tip(tmp_path, acts[0].tip)
     file.write_text(file.read_text() + "2 abc")
-    assert tips_file.add_tip(tmp_path, acts[2].head)
-    assert not tips_file.add_tip(tmp_path, acts[2].head)
-    assert tips_file.read_tips(file.read_text().splitlines()) == ([acts[0].head, acts[2].head], 1)
+    assert tips_file.add_tip(tmp_path, acts[2].tip)
+    assert not tips_file.add_tip(tmp_path, acts[2].tip)
+    assert tips_file.read_tips(file.read_text().splitlines()) == ([acts[0].tip, acts[2].tip], 1)
 
 
 async def test_a_home_that_cannot_be_written_is_a_fault(tmp_path: Path, acts: list[Act]) -> None:
     (tmp_path / tips_file.NAME).mkdir()
     with pytest.raises(Fault, match="audit-heads"):
-        tips_file.add_tip(tmp_path, acts[0].head)
+        tips_file.add_tip(tmp_path, acts[0].tip)
 
 
 async def test_acts_can_be_paged_by_kind_and_subject_and_time(database: Database, acts: list[Act]) -> None:
@@ -490,7 +490,7 @@ async def test_a_restored_pool_goes_on_with_its_trail_and_says_that_acts_are_gon
         await make_backup(server.urls.owner, place / "a.dump")
         await append(database, "gone", "gone, too")
         await trail.continue_trail(database, 100)
-        lost = (await whole_trail(database))[-1].head
+        lost = (await whole_trail(database))[-1].tip
         await database.close()
         await restore(server.superuser_url, server.urls, place / "a.dump", IDS, "1.0")
         assert [check for check in await checks(server.urls) if not check.ok] == []

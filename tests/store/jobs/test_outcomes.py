@@ -189,7 +189,9 @@ async def test_a_result_that_waits_for_its_verdict_keeps_its_lease(pool: Pool) -
     await pool.job(1)
     [one] = await pool.place()
     batch_id = IDS.new(pool.now)
-    brought = AttemptHappening(one.attempt_id, 1, one.node_id, (Happening.DELIVERED,), batch_id=batch_id, place=3)
+    brought = AttemptHappening(
+        one.attempt_id, 1, one.node_id, (Happening.DELIVERED,), batch_id=batch_id, receipt_index=3
+    )
     assert (await pool.apply([brought])).attempts == {one.attempt_id: AttemptState.SUBMITTED}
     judged = AttemptHappening(one.attempt_id, 1, one.node_id, (Happening.PASSED,), "right", "pass", QUOTED_MS)
     assert (await pool.apply([judged])).attempts == {one.attempt_id: AttemptState.JUDGED}

@@ -44,7 +44,7 @@ class Shop:
 
     async def look(self) -> Supply:
         parts = self.world.parts
-        return await supply.read(parts.database, selling_terms(parts.settings), "0.1", self.world.now)
+        return await supply.read(parts.loop_database, selling_terms(parts.settings), "0.1", self.world.now)
 
     async def quoted(self, body: dict[str, Any] = ASKED) -> tuple[UUID, Quote, list[NewTask]]:
         """A job with its price, and the tasks that it would be made of."""
@@ -58,7 +58,7 @@ class Shop:
         found = tasks_of(order, parts, made.costs_max_uc, made.limit_s, bytes(32), ContainersSettings())
         assert not isinstance(found, TaskObjection)
         job_id = world.parts.ids.new(now)
-        async with world.parts.database.transaction() as transaction:
+        async with world.parts.loop_database.transaction() as transaction:
             await jobs.make(transaction, Draft(job_id, world.customer, order.kind, body), now)
             await jobs.set_quote(transaction, job_id, quote_json(made), made.expires_at)
         new = [NewTask(world.parts.ids.new(now), one.body, one.cost_max_uc, one.expected) for one in found]
@@ -68,25 +68,25 @@ class Shop:
         job_id, made, new = await self.quoted(body)
         later = Instant(self.world.now + DAY)
         plan = JobPlan(new, made.high_uc, rank=1, deadline_at=later, hold_until=Instant(later + 30 * DAY))
-        async with self.world.parts.database.transaction() as transaction:
+        async with self.world.parts.loop_database.transaction() as transaction:
             assert await jobs.confirm(transaction, job_id, plan, self.world.parts.ids, self.world.now) is None
         return job_id, made
 
     async def job(self, job_id: UUID, owner: UUID | None = None) -> job_views.Job:
-        async with self.world.parts.database.connection() as connection:
+        async with self.world.parts.loop_database.connection() as connection:
             found = await job_views.get(connection, job_id, owner)
         assert found
         return found
 
     async def extend(self, job_id: UUID, more: JobExtension, owner: UUID | None = None) -> JobRefusal | None:
-        async with self.world.parts.database.transaction() as transaction:
+        async with self.world.parts.loop_database.transaction() as transaction:
             return await job_changes.extend(transaction, job_id, owner, more, self.world.parts.ids, self.world.now)
 
     async def call_off(self, job_id: UUID, owner: UUID | None = None) -> JobRefusal | None:
         parts, now = self.world.parts, self.world.now
-        async with parts.database.transaction() as transaction:
+        async with parts.loop_database.transaction() as transaction:
             refusal = await job_changes.call_off(transaction, job_id, owner, parts.ids, now)
-        async with parts.database.transaction() as transaction:
+        async with parts.loop_database.transaction() as transaction:
             await job_closures.sweep(transaction, 1_000, work_terms(parts.settings).plan, parts.ids, now)
         return refusal
 
@@ -126,11 +126,11 @@ async def test_a_customer_sees_who_worked_and_gets_every_result(shop: Shop) -> N
     node = await shop.world.node()
     job_id, _ = await shop.confirmed()
     offers = await shop.world.place()
-    async with shop.world.parts.database.connection() as connection:
+    async with shop.world.parts.loop_database.connection() as connection:
         at_work = await job_views.attempt_uses(connection, job_id, None, 10)
     assert {(one.node_id, one.state, one.ended_at) for one in at_work} == {(node.id, "offered", None)}
     await shop.world.deliver(*offers)
-    async with shop.world.parts.database.connection() as connection:
+    async with shop.world.parts.loop_database.connection() as connection:
         used = await job_views.attempt_uses(connection, job_id, None, 10)
         results = await job_views.results(connection, job_id, -1, 10)
         rest = await job_views.results(connection, job_id, 0, 10)
@@ -152,7 +152,7 @@ async def test_what_is_called_off_half_way_pays_and_keeps_what_was_delivered(sho
     over = await shop.job(job_id)
     assert (over.state, over.completed, over.cancelled, over.held_uc) == (JobState.CANCELLED, 1, 2, 0)
     assert 0 < over.spent_uc <= made.high_uc
-    async with shop.world.parts.database.connection() as connection:
+    async with shop.world.parts.loop_database.connection() as connection:
         results = await job_views.results(connection, job_id, -1, 10)
     assert sorted((one.ended, one.receipt is not None) for one in results) == [
         *[("cancelled", False)] * 2,
@@ -166,7 +166,7 @@ async def test_nobody_changes_a_job_that_is_not_theirs(shop: Shop) -> None:
     stranger = UUID(int=5)
     assert await shop.call_off(job_id, stranger) is JobRefusal.UNKNOWN_JOB
     assert await shop.extend(job_id, JobExtension(time_us=1), stranger) is JobRefusal.UNKNOWN_JOB
-    async with shop.world.parts.database.connection() as connection:
+    async with shop.world.parts.loop_database.connection() as connection:
         assert await job_views.get(connection, job_id, stranger) is None
         assert await job_views.listed(connection, stranger, None, None, 10) == []
 
@@ -179,7 +179,7 @@ async def test_a_deadline_moves_only_as_far_as_money_is_held(shop: Shop) -> None
     assert (await shop.job(job_id)).deadline_at == before + DAY
     assert await shop.extend(job_id, JobExtension(time_us=25 * DAY, margin_us=7 * DAY)) is JobRefusal.DEADLINE_TOO_FAR
     assert await shop.extend(job_id, JobExtension(budget_uc=10**9)) is JobRefusal.BUDGET_HELD
-    [event] = await told(shop.world.parts.database, "job.extended")
+    [event] = await told(shop.world.parts.loop_database, "job.extended")
     assert event.body["deadline_at_us"] == before + DAY
 
 
@@ -190,18 +190,18 @@ async def test_a_job_that_was_never_confirmed_is_called_off_at_once(shop: Shop) 
     assert await shop.extend(job_id, JobExtension(budget_uc=7)) is JobRefusal.BUDGET_NOT_LARGER
     assert await shop.call_off(job_id) is None
     assert (await shop.job(job_id)).state is JobState.CANCELLED
-    [event] = await told(shop.world.parts.database, "job.ended")
+    [event] = await told(shop.world.parts.loop_database, "job.ended")
     assert event.body["state"] == "cancelled"
 
 
 async def test_an_account_has_so_many_unconfirmed_jobs_and_forgotten_ones_do_not_count(shop: Shop) -> None:
     parts, now, customer = shop.world.parts, shop.world.now, shop.world.customer
     forgotten, _, _ = await shop.quoted()
-    async with parts.database.transaction() as transaction:
+    async with parts.loop_database.transaction() as transaction:
         assert await job_changes.room_for_another(transaction, customer, 1, now) is JobRefusal.TOO_MANY_UNCONFIRMED
         assert await job_changes.room_for_another(transaction, customer, 2, now) is None
         assert await job_changes.room_for_another(transaction, UUID(int=5), 1, now) is None
-    async with parts.database.transaction() as transaction:
+    async with parts.loop_database.transaction() as transaction:
         assert await job_changes.room_for_another(transaction, customer, 1, Instant(now + 8 * DAY)) is None
     assert (await shop.job(forgotten)).state is JobState.EXPIRED
 
@@ -209,7 +209,7 @@ async def test_an_account_has_so_many_unconfirmed_jobs_and_forgotten_ones_do_not
 async def test_jobs_are_listed_newest_first_and_counted_in_the_queue(shop: Shop) -> None:
     waiting, _ = await shop.confirmed()
     quoted, _, _ = await shop.quoted()
-    async with shop.world.parts.database.connection() as connection:
+    async with shop.world.parts.loop_database.connection() as connection:
         found = await job_views.listed(connection, shop.world.customer, None, None, 10)
         behind = await job_views.listed(connection, None, None, found[0].id, 10)
         only = await job_views.listed(connection, None, JobState.QUEUED, None, 10)

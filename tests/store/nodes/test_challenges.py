@@ -41,7 +41,7 @@ class Pool:
     """A pool whose clock a test sets, with two processes that challenge."""
 
     def __init__(self, parts: Parts) -> None:
-        self.parts, self.database = parts, parts.database
+        self.parts, self.database = parts, parts.loop_database
         parts.settings = replace(parts.settings, challenge=RULES)
         self.loop = ChallengeLoop(parts, secrets.token_bytes, Random(1))
         self.other = ChallengeLoop(parts, secrets.token_bytes, Random(2))

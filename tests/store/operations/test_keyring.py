@@ -277,7 +277,7 @@ async def test_a_rotation_that_dies_after_a_step_leaves_a_working_pool_and_is_co
 
 async def test_keys_are_changed_while_the_audit_trail_is_continued(owner: Database, database: Database) -> None:
     async with database.transaction() as transaction:
-        row = await Query("trail/lock").row(transaction)
+        row = await Query("events/trail/lock").row(transaction)
         assert row
         assert row["ours"]
         async with alone(owner):

@@ -23,12 +23,12 @@ async def world(database: Database, tmp_path: Path) -> AsyncIterator[World]:
 
 
 async def kept_of(world: World, node_id: UUID) -> list[StoredExplanation]:
-    async with world.parts.database.connection() as connection:
+    async with world.parts.loop_database.connection() as connection:
         return list(await explanations.of_node(connection, node_id, None, 100))
 
 
 async def waiting(world: World, job_id: UUID) -> list[WaitExplanation]:
-    async with world.parts.database.connection() as connection:
+    async with world.parts.loop_database.connection() as connection:
         return list(await explanations.waiting(connection, job_id, 100))
 
 
@@ -55,7 +55,7 @@ async def test_what_is_placed_again_is_explained_with_the_node_that_must_not_hav
     await world.say(liar, signed_by(liar, world.receipt(offer, sha256=bytes(32))))
     honest = await world.node()
     [again] = await world.place()
-    async with world.parts.database.connection() as connection:
+    async with world.parts.loop_database.connection() as connection:
         found = await explanations.of_job(connection, job_id, [world.now])
     weighing = found[0, world.now].explained.weighing
     assert again.lease == 2
@@ -68,7 +68,7 @@ async def test_a_node_that_is_gone_is_named_as_excluded_all_the_same(world: Worl
     await world.job(1)
     [offer] = await world.place()
     await world.say(gone, DeclinedMessage(offer.attempt_id.bytes, offer.lease, "no"))
-    async with world.parts.database.transaction() as transaction:
+    async with world.parts.loop_database.transaction() as transaction:
         await transaction.execute("UPDATE presence SET process_id = NULL, linked_at = NULL WHERE node_id = $1", gone.id)
     await world.node()
     await world.place()
@@ -108,7 +108,7 @@ async def test_a_thousand_attempts_are_explained_by_a_few_rows(world: World) -> 
     kept = await kept_of(world, node.id)
     assert 1 < len(kept) <= 13 * 2 + 2, "the first, and two a second of thirteen seconds"
     assert all(len(one.explained.task_ids) <= SHARED_MAX for one in kept)
-    await explanations.forget(world.parts.database, 5)
+    await explanations.forget(world.parts.loop_database, 5)
     assert [one.id for one in await kept_of(world, node.id)] == [one.id for one in kept[:5]], "the newest stay"
     assert await world.value("SELECT count(*) FROM waiting_for") == 0
 
@@ -162,9 +162,9 @@ async def test_what_is_placed_in_the_end_is_no_longer_said_to_wait(world: World)
     await placing.tick(world.later(16))
     assert await world.offers()
     assert await waiting(world, job_id) == []
-    async with world.parts.database.connection() as connection:
+    async with world.parts.loop_database.connection() as connection:
         assert await explanations.queue(connection) == {}
-    await explanations.forget(world.parts.database, 100)
+    await explanations.forget(world.parts.loop_database, 100)
     assert await world.value("SELECT count(*) FROM waiting_for") == 0
 
 
@@ -189,7 +189,7 @@ async def test_the_queue_is_told_by_objection_for_all_customers_together(world: 
     await world.job(1)
     await world.job(1)
     await world.place()
-    async with world.parts.database.connection() as connection:
+    async with world.parts.loop_database.connection() as connection:
         assert await explanations.queue(connection) == {"processor_busy": (2, 1), "soon": (2, 1)}
 
 
@@ -200,7 +200,7 @@ async def test_what_was_not_applied_is_not_explained(world: World) -> None:
     apply = placing._apply
 
     async def too_late(decided, waiting, now):  # type: ignore[no-untyped-def]
-        async with world.parts.database.transaction() as transaction:
+        async with world.parts.loop_database.transaction() as transaction:
             await transaction.execute("DELETE FROM task_queue")
         return await apply(decided, waiting, now)
 

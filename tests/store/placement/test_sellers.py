@@ -26,7 +26,7 @@ async def world(database: Database, tmp_path: Path) -> AsyncIterator[World]:
 
 async def newcomers(world: World) -> set[UUID]:
     found = await sellers.every(
-        world.parts.database, selling_terms(world.parts.settings), "0.1", nothing_between, world.now
+        world.parts.loop_database, selling_terms(world.parts.settings), "0.1", nothing_between, world.now
     )
     return {one.node_id for one in found if one.candidate.newcomer}
 
@@ -37,7 +37,7 @@ async def nothing_between() -> None:
 
 async def have_verified(world: World, results: int) -> None:
     """As if so many results of every owner had been verified."""
-    async with world.parts.database.transaction() as transaction:
+    async with world.parts.loop_database.transaction() as transaction:
         await transaction.execute(
             "INSERT INTO owner_record (owner_id, verified) SELECT DISTINCT account_id, $1::bigint FROM node "
             "ON CONFLICT (owner_id) DO UPDATE SET verified = excluded.verified",
@@ -58,7 +58,7 @@ async def test_an_owner_is_new_until_enough_results_were_verified_and_each_that_
 async def test_an_owner_is_new_for_a_week_whatever_nodes_join_or_go(world: World) -> None:
     old, left = await world.node(), await world.node()
     await have_verified(world, 50)
-    async with world.parts.database.transaction() as transaction:
+    async with world.parts.loop_database.transaction() as transaction:
         await transaction.execute(
             "UPDATE node SET removed_at = $2, removed_reason = 'gone', life = 'deregistered' WHERE id = $1",
             *(left.id, world.now),
@@ -76,7 +76,7 @@ async def test_what_another_process_has_placed_is_known_with_its_customer(world:
     await world.node()
     await world.job(2)
     offers = await world.place()
-    async with world.parts.database.transaction() as transaction:
+    async with world.parts.loop_database.transaction() as transaction:
         found = await leases.reserved(transaction, [one.attempt_id.bytes for one in offers])
     assert {(attempt_id, account_id) for attempt_id, _, _, account_id in found} == {
         (one.attempt_id, world.customer) for one in offers
@@ -86,7 +86,7 @@ async def test_what_another_process_has_placed_is_known_with_its_customer(world:
 async def test_a_task_goes_to_the_node_that_says_it_has_the_inputs(world: World) -> None:
     nodes = [await world.node() for _ in range(6)]
     digest = Digest("ab" * 32)
-    async with world.parts.database.transaction() as transaction:
+    async with world.parts.loop_database.transaction() as transaction:
         await transaction.execute("INSERT INTO node_cache (node_id, digest) VALUES ($1, $2)", nodes[4].id, digest.text)
     limits = RunLimits(seconds=10.0, memory_bytes=100 * MIB, disk_bytes=MIB, file_bytes=MIB)
     inputs = (Input("a", digest, 200), Input("b", digest, 200))

@@ -17,12 +17,12 @@ async def started(world: World) -> UUID:
     """A process that runs."""
     process_id = world.parts.ids.new(world.now)
     running = Process(process_id, "host", 1, "0.1", "", world.now, world.now, "running")
-    await processes.register(world.parts.database, running, world.parts.ids)
+    await processes.register(world.parts.loop_database, running, world.parts.ids)
     return process_id
 
 
 async def taken(world: World, process_id: UUID, *, mine: bool = False) -> int:
-    database = world.parts.database
+    database = world.parts.loop_database
     return len(await unchecked_results.take(database, process_id, 10, lease_us=LEASE_US, now=world.later(1), mine=mine))
 
 

@@ -24,7 +24,7 @@ def begin(home: Path, first: int) -> None:
 
 
 async def _run(home: Home, first: int) -> None:
-    async with equipped(home, Settings(home=home.place)) as equipment:
+    async with equipped(home, Settings(home=home.path)) as equipment:
 
         async def report(mark: int) -> None:
             if await equipment.reporting.report(receipt(mark)):

@@ -96,7 +96,7 @@ class MemoryRegistry:
         ]
 
     async def reported(self, heard: Sequence[ReportsArrival]) -> Sequence[ReportsAnswer]:
-        nodes = {one.held.node_id for one in heard}
+        nodes = {one.link.node_id for one in heard}
         assert not nodes & self.deciding, "the order of a node's reports is kept by one batch at a time"
         self.deciding |= nodes
         try:
@@ -124,7 +124,7 @@ class MemoryRegistry:
         return AdmissionGrant(LinkGeneration(node_id, self.generations[node_id]), self.received[node_id], self.orders)
 
     def _receive(self, heard: ReportsArrival) -> ReportsAnswer:
-        held = heard.held
+        held = heard.link
         if held.generation != self.generations[held.node_id]:
             return Supersession(held, "superseded", "Another link is newer.")
         items, self.received[held.node_id] = fresh(heard.reports, self.received[held.node_id])

@@ -95,7 +95,7 @@ class PoolEnd:
     def order(self, orders: Sequence[Instruction]) -> None:
         for link in self.links:
             if link.node:
-                link.link.order(orders)
+                link.link.instruct(orders)
                 link.flush()
 
     def close(self, code: str, sentence: str) -> None:
@@ -188,4 +188,4 @@ class _PoolSide(asyncio.Protocol):
                 received=node.received,
                 beat_ms=BEAT_MS,
             )
-            self.link.order([*self.pool.greeting, *self.pool.offers()])
+            self.link.instruct([*self.pool.greeting, *self.pool.offers()])

@@ -93,7 +93,7 @@ class World:
             for seed in range(count)
         ]
         plan = JobPlan(new, cost_max_uc * count, rank=1, deadline_at=later, hold_until=later)
-        async with self.parts.database.transaction() as transaction:
+        async with self.parts.loop_database.transaction() as transaction:
             await jobs.make(transaction, Draft(job_id, self.customer, "matmul", asked or {}), now)
             await jobs.set_quote(transaction, job_id, {}, Instant(now + 60 * SECOND))
             refused = await jobs.confirm(transaction, job_id, plan, self.parts.ids, now)
@@ -102,7 +102,7 @@ class World:
 
     async def node(self, *, price_uc: int = 1_000_000, house: bool = False, owner_id: UUID | None = None) -> Node:
         """A node that has shown what it claims and is linked to this process."""
-        database, now = self.parts.database, self.now
+        database, now = self.parts.loop_database, self.now
         owner_id = owner_id or await an_owner(database, now)
         node = Node(self.parts.ids.new(now), owner_id, Identity(secrets.token_bytes(32)))
         async with database.transaction() as connection:
@@ -142,7 +142,7 @@ class World:
         return await self.offers()
 
     async def offers(self) -> list[AttemptAssignment]:
-        async with self.parts.database.transaction() as transaction:
+        async with self.parts.loop_database.transaction() as transaction:
             every = await leases.placed_behind(transaction, 0, 10_000)
             return await leases.assignments(transaction, [one.attempt_id for one in every])
 
@@ -188,7 +188,7 @@ class World:
         return self.parts.clock.at
 
     async def balance(self, account: LedgerAccount) -> int:
-        async with self.parts.database.connection() as connection:
+        async with self.parts.loop_database.connection() as connection:
             found = await books.balances(connection, ids=[account.id])
             return found[0].posted_uc if found else 0
 
@@ -196,7 +196,7 @@ class World:
         return await self.balance(LedgerAccount(AccountKind.PROVIDER_LOCKED, node.owner_id))
 
     async def value(self, sql: str, *values: object) -> object:
-        async with self.parts.database.connection() as connection:
+        async with self.parts.loop_database.connection() as connection:
             return await connection.fetchval(sql, *values)
 
 

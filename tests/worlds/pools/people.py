@@ -234,7 +234,7 @@ class People:
                 seen_at=began,
                 fresh_at=began,
                 expires_at=Instant(began + 7 * DAY),
-                device=SessionOrigin("127.0.0.1", "a test"),
+                origin=SessionOrigin("127.0.0.1", "a test"),
                 remember=False,
                 second_factor=second_factor,
                 ended_at=None,

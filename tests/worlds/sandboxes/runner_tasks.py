@@ -70,7 +70,7 @@ async def run(
         if isinstance(done.checked, ResultFiles):
             done.files = {str(path): (work / OUT / path).read_bytes() for path in done.checked.files}
 
-    order = runner.order(task, f"{cell.token}-{cell.runs}", files or {}, python_runtime())
+    order = runner.specify_run(task, f"{cell.token}-{cell.runs}", files or {}, python_runtime())
     told = RunListener(lambda stream, chunk: said[stream].extend(chunk), collected=collected)
     done.outcome = await cell.sandbox.run(order, told)
     return done

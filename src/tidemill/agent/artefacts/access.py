@@ -67,5 +67,5 @@ async def open_artefact_access(
 async def telling_cache(cache: Cache, reporting: Reporter, every_s: float = _TELL_CACHE_EVERY_S) -> None:
     """Tell the pool what is in this machine's cache, when that has changed and not too often. Never ends."""
     while True:
-        await reporting.tell(CACHE, cached_bytes(cache.held()))
+        await reporting.tell(CACHE, cached_bytes(cache.contents()))
         await asyncio.sleep(every_s)

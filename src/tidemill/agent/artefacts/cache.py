@@ -97,7 +97,7 @@ class Cache:
             kept.users -= 1
             self._put_back(digest, kept)
 
-    def held(self) -> Mapping[Digest, int]:
+    def contents(self) -> Mapping[Digest, int]:
         """What is here, the most recently used first, with the sizes."""
         return {digest: kept.size_bytes for digest, kept in reversed(self._kept.items()) if kept.here}
 

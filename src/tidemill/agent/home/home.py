@@ -18,46 +18,46 @@ _ROOTS = Path("/var/lib/tidemill-agent")
 class Home:
     """The names of what is in it."""
 
-    place: Path
+    path: Path
 
     @property
     def membership(self) -> Path:
         """The identity, the pool, and the node's id in it."""
-        return self.place / "membership.json"
+        return self.path / "membership.json"
 
     @property
     def rules(self) -> Path:
         """What the owner has set on this machine."""
-        return self.place / "rules.json"
+        return self.path / "rules.json"
 
     @property
     def spool(self) -> Path:
-        return self.place / "spool.sqlite"
+        return self.path / "spool.sqlite"
 
     @property
     def status(self) -> Path:
         """How the agent stands, for its owner's commands."""
-        return self.place / "status.json"
+        return self.path / "status.json"
 
     @property
     def speed(self) -> Path:
         """What was measured of the line to the pool."""
-        return self.place / "speed.json"
+        return self.path / "speed.json"
 
     @property
     def authority(self) -> Path:
         """Certificates of the authority that signed the pool's, if it is none that everybody trusts."""
-        return self.place / "authority.pem"
+        return self.path / "authority.pem"
 
     @property
     def leave(self) -> Path:
         """The owner's wish to leave the pool, until it was carried out."""
-        return self.place / "leave.json"
+        return self.path / "leave.json"
 
     @property
     def attempts(self) -> Path:
         """What was accepted, until the pool has its receipt."""
-        return self.place / "attempts"
+        return self.path / "attempts"
 
     @property
     def runs(self) -> Path:
@@ -72,20 +72,20 @@ class Home:
     @property
     def cache(self) -> Path:
         """Inputs and models, kept while there is room."""
-        return self.place / "cache"
+        return self.path / "cache"
 
     @property
     def uploads(self) -> Path:
         """Where the results are that are on their way to the pool."""
-        return self.place / "uploads"
+        return self.path / "uploads"
 
     @property
     def lock(self) -> Path:
-        return self.place / "agent.lock"
+        return self.path / "agent.lock"
 
     def _passable(self, name: str) -> Path:
         """Root's agent gives each task a user of its own, who could not pass through a closed home."""
-        return self.place.with_name(f"{self.place.name}-{name}") if os.geteuid() == 0 else self.place / name
+        return self.path.with_name(f"{self.path.name}-{name}") if os.geteuid() == 0 else self.path / name
 
 
 def home_of(chosen: Path | None) -> Home:
@@ -97,16 +97,16 @@ def home_of(chosen: Path | None) -> Home:
 def prepare(home: Home) -> None:
     """Make the home, or see that the one there is ours and closed to others."""
     try:
-        home.place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = home.place.stat()
+        home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = home.path.stat()
     except OSError as error:
-        raise AgentFault(f"{home.place} cannot be made ({error.strerror}): choose another agent.home.") from None
+        raise AgentFault(f"{home.path} cannot be made ({error.strerror}): choose another agent.home.") from None
     if found.st_uid != os.geteuid():
         raise AgentFault(
-            f"{home.place} belongs to another user: run the agent as that user, or choose another agent.home."
+            f"{home.path} belongs to another user: run the agent as that user, or choose another agent.home."
         )
     if stat.S_IMODE(found.st_mode) & 0o077:
-        raise AgentFault(f"Others than its owner may use {home.place}: run `chmod 700 {home.place}`.")
+        raise AgentFault(f"Others than its owner may use {home.path}: run `chmod 700 {home.path}`.")
 
 
 async def take_lock(home: Home) -> HeldLock:
@@ -117,7 +117,7 @@ async def take_lock(home: Home) -> HeldLock:
         raise AgentFault(f"{home.lock} cannot be used ({error.strerror}): run the agent as its user.") from None
     if isinstance(taken, Holder):
         raise AgentFault(
-            f"An agent already runs in {home.place} ({taken}): stop that one first, or choose another agent.home."
+            f"An agent already runs in {home.path} ({taken}): stop that one first, or choose another agent.home."
         )
     return taken
 

@@ -54,14 +54,14 @@ def forget_pool(home: Home) -> None:
     spool = home.spool.name
     for name in (spool, f"{spool}.damaged"):
         for end in ("", "-wal", "-shm", "-journal"):
-            _remove(home.place / f"{name}{end}")
+            _remove(home.path / f"{name}{end}")
     for file in (home.status, home.speed, home.authority):
         _remove(file)
     for place in (home.attempts, home.uploads, home.cache, home.runs, home.images):
         _remove_tree(place)
     forget_membership(home.membership)
     _remove(home.leave)
-    sync_directory(home.place)
+    sync_directory(home.path)
 
 
 def _remove_tree(place: Path) -> None:

@@ -19,7 +19,7 @@ def matmul(told: dict[str, Any], progress: ProgressMeter) -> None:
     left = _rows(told, "a", LEFT, (m, k))
     right = _rows(told, "b", RIGHT, (k, n))
     on = multiplier(work["devices"])
-    rights = [on.held(_whole(right, block, n)) for block in blocks(element, k)]
+    rights = [on.load(_whole(right, block, n)) for block in blocks(element, k)]
     with open("out/c.npy", "wb") as out:
         out.write(header_of(MatrixLayout(RESULTS[element], m, n)))
         for rows in slabs(m, max(n, k)):

@@ -17,7 +17,7 @@ MISSING = (
 
 
 class Multiplier(Protocol):
-    def held(self, right: Any) -> Any:
+    def load(self, right: Any) -> Any:
         """A right matrix of float32, ready for many products."""
 
     def multiply(self, left: Any, right: Any) -> Any:
@@ -30,7 +30,7 @@ class ArrayModule:
     def __init__(self, xp: Any) -> None:
         self._xp = xp
 
-    def held(self, right: Any) -> Any:
+    def load(self, right: Any) -> Any:
         return self._xp.ascontiguousarray(self._xp.asarray(right))
 
     def multiply(self, left: Any, right: Any) -> Any:
@@ -43,7 +43,7 @@ class Torch:
         self._torch, self._device = torch, device
         torch.backends.cuda.matmul.allow_tf32 = False
 
-    def held(self, right: Any) -> Any:
+    def load(self, right: Any) -> Any:
         return self._torch.from_numpy(np.ascontiguousarray(right)).to(self._device)
 
     def multiply(self, left: Any, right: Any) -> Any:

@@ -113,7 +113,7 @@ class InstructionFollower:
             return DeclinedMessage(
                 offer.attempt_id, offer.lease, "Too much waits on this machine for the pool to receive it."
             )
-        return await self._runner.offered(offer)
+        return await self._runner.assigned(offer)
 
     async def _take_rules(self, body: bytes) -> None:
         """The pool's book: of each rule the newest counts, and the pool is told if it does not have that."""

@@ -72,7 +72,7 @@ class Pulse:
         """Hold work back, if the rules or the machine say so."""
         held = in_hand(self._standing.reasons(wall()))
         if held is not None:
-            await self._runner.held_back(held)
+            await self._runner.rest(held)
         self._standing.news.set()
 
     async def _beat(self) -> None:

@@ -41,7 +41,7 @@ class Amd:
         self._handles: list[Any] = []
         self._devices: list[Device] = []
 
-    def found(self) -> DetectedDevices:
+    def detect(self) -> DetectedDevices:
         """Every device, and the links between them."""
         self._handles, self._devices = [], []
         smi = self._smi or _binding()

@@ -28,7 +28,7 @@ class Cpu:
     def __init__(self) -> None:
         self._busy = CpuUsage()
 
-    def found(self) -> DetectedDevices:
+    def detect(self) -> DetectedDevices:
         kernel = words(f"{platform.system()} {platform.release()}")[:100]
         return DetectedDevices((Device(0, DeviceKind.CPU, cpu_model(), "CPU-0", memory_mib(), kernel),))
 

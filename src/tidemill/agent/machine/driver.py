@@ -24,7 +24,7 @@ class Driver(Protocol):
     @property
     def name(self) -> str: ...
 
-    def found(self) -> DetectedDevices:
+    def detect(self) -> DetectedDevices:
         """Every device there is now."""
         ...
 

@@ -41,7 +41,7 @@ class _Part:
 
     async def detect(self, within_s: float) -> None:
         try:
-            self.found = await self._apart.ask(self.driver.found, within_s)
+            self.found = await self._apart.ask(self.driver.detect, within_s)
             self._silent = False
         except (NotAnswering, OSError) as failure:
             self.found = self._as_failing(complaint(failure))

@@ -64,7 +64,7 @@ class Nvidia:
         self._handles: list[Any] = []
         self._devices: list[Device] = []
 
-    def found(self) -> DetectedDevices:
+    def detect(self) -> DetectedDevices:
         """Every device, and the links between them."""
         self._handles, self._devices = [], []
         try:
@@ -201,7 +201,7 @@ def _link(device: Device, other: int, handle: Any, count: int) -> DeviceLink:
     readings = _readings()
     version = readings.may(None, pynvml.nvmlDeviceGetNvLinkVersion, handle, 0)
     # A device that is known has the generation of its data sheet: drivers have counted versions in more than one way.
-    generation = model.nvlink.generation if (model := device.model) and model.nvlink else GENERATIONS.get(version)
+    generation = model.nvlink.generation if (model := device.gpu_type) and model.nvlink else GENERATIONS.get(version)
     each_way_mb_per_s = _speed(handle, readings)
     gb_per_s = None if each_way_mb_per_s is None else round(2 * count * each_way_mb_per_s / 1000)
     return DeviceLink(device.index, other, LinkKind.NVLINK, count, generation, gb_per_s)

@@ -20,7 +20,7 @@ MISSING = "There is no engine for images on this machine: install Podman or Dock
 class ContainerRunner(Runner):
     kind = container.KIND
 
-    def order(self, task: Task, name: str, inputs: Mapping[str, Path], python: PythonRuntime) -> RunSpecification:
+    def specify_run(self, task: Task, name: str, inputs: Mapping[str, Path], python: PythonRuntime) -> RunSpecification:
         """An image that comes as an input is for the engine, and not shown to the command."""
         asked = checked_work(task)
         shown = tuple(mount for mount in input_mounts(task, inputs) if asked.image or mount.target.name != "image")

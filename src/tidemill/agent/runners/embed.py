@@ -38,7 +38,7 @@ class ModelFiles:
 class EmbedRunner(Runner):
     kind = embed.KIND
 
-    def order(self, task: Task, name: str, inputs: Mapping[str, Path], python: PythonRuntime) -> RunSpecification:
+    def specify_run(self, task: Task, name: str, inputs: Mapping[str, Path], python: PythonRuntime) -> RunSpecification:
         model = installed_model()
         assert isinstance(model, ModelFiles), "only where the model is installed are such tasks accepted"
         more = {

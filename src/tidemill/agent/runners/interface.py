@@ -32,7 +32,7 @@ class Runner(Protocol):
     kind: TaskKind[Any]
 
     @abstractmethod
-    def order(self, task: Task, name: str, inputs: Mapping[str, Path], python: PythonRuntime) -> RunSpecification:
+    def specify_run(self, task: Task, name: str, inputs: Mapping[str, Path], python: PythonRuntime) -> RunSpecification:
         """The run that carries the task out, under this name, with its inputs where they lie on this machine."""
 
     @abstractmethod

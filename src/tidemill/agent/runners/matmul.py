@@ -20,7 +20,7 @@ from tidemill.core.matrices.products import RESULTS
 class MatmulRunner(Runner):
     kind = matmul.KIND
 
-    def order(self, task: Task, name: str, inputs: Mapping[str, Path], python: PythonRuntime) -> RunSpecification:
+    def specify_run(self, task: Task, name: str, inputs: Mapping[str, Path], python: PythonRuntime) -> RunSpecification:
         return specify_program_run(task, name, inputs, python, "matmul")
 
     def check(self, task: Task, work: Path) -> ResultFiles | TaskObjection:

@@ -17,7 +17,7 @@ from tidemill.core.pictures import png_header
 class RenderRunner(Runner):
     kind = render.KIND
 
-    def order(self, task: Task, name: str, inputs: Mapping[str, Path], python: PythonRuntime) -> RunSpecification:
+    def specify_run(self, task: Task, name: str, inputs: Mapping[str, Path], python: PythonRuntime) -> RunSpecification:
         return specify_program_run(task, name, inputs, python, "render")
 
     def check(self, task: Task, work: Path) -> ResultFiles | TaskObjection:

@@ -16,7 +16,7 @@ from tidemill.core.jobs.sandboxes import RunSpecification
 class ScriptRunner(Runner):
     kind = script.KIND
 
-    def order(self, task: Task, name: str, inputs: Mapping[str, Path], python: PythonRuntime) -> RunSpecification:
+    def specify_run(self, task: Task, name: str, inputs: Mapping[str, Path], python: PythonRuntime) -> RunSpecification:
         return specify_program_run(task, name, inputs, python, "script")
 
     def check(self, task: Task, work: Path) -> ResultFiles | TaskObjection:

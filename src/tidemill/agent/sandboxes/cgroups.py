@@ -30,12 +30,12 @@ SUPERVISORS = 2
 class ParentGroups:
     """The agent's own group for each controller that can be used, and which of them are of the unified kind."""
 
-    places: dict[str, Path]
+    paths: dict[str, Path]
     unified: frozenset[str]
 
     @property
     def abilities(self) -> frozenset[Ability]:
-        return frozenset(CONTROLLERS[name] for name in self.places)
+        return frozenset(CONTROLLERS[name] for name in self.paths)
 
 
 class RunGroups:
@@ -43,11 +43,11 @@ class RunGroups:
 
     def __init__(self, parents: ParentGroups, name: str) -> None:
         self._unified = parents.unified
-        self._of = {controller: place / f"{PREFIX}{name}" for controller, place in parents.places.items()}
-        self.places = sorted(set(self._of.values()))
+        self._of = {controller: place / f"{PREFIX}{name}" for controller, place in parents.paths.items()}
+        self.paths = sorted(set(self._of.values()))
 
     def make(self) -> None:
-        for place in self.places:
+        for place in self.paths:
             place.mkdir()
 
     def limit(self, limits: RunLimits) -> None:
@@ -101,7 +101,7 @@ def remove_abandoned(parents: ParentGroups, now_s: float) -> int:
     A seat that waits for a run is a process in its groups, and the kernel removes no group that has one.
     """
     removed = 0
-    for parent in set(parents.places.values()):
+    for parent in set(parents.paths.values()):
         for group in parent.glob(f"{PREFIX}*"):
             with contextlib.suppress(OSError):
                 if now_s - group.stat().st_mtime > ABANDONED_S:

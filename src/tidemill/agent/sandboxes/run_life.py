@@ -44,7 +44,7 @@ class RunLife:
     """What is decided about one run, before and while its processes are there."""
 
     def __init__(self, order: RunSpecification, told: RunListener, gpu_memory: GpuMemory | None = None) -> None:
-        self.order, self.told, self._gpu_memory = order, told, gpu_memory
+        self.specification, self.listener, self._gpu_memory = order, told, gpu_memory
         self._stopped: asyncio.Future[RunEnding] = asyncio.get_running_loop().create_future()
         self._printed_bytes = 0
 
@@ -65,17 +65,17 @@ class RunLife:
 
     def hear(self, stream: OutputStream, chunk: bytes) -> None:
         """Pass on what may still be printed; the rest is dropped."""
-        room = self.order.limits.output_bytes - self._printed_bytes
+        room = self.specification.limits.output_bytes - self._printed_bytes
         self._printed_bytes += len(chunk)
         if len(chunk) > room:
             self.stop(RunEnding.OUTPUT)
         if room > 0:
-            self.told.heard(stream, chunk[:room])
+            self.listener.heard(stream, chunk[:room])
 
     async def _reason(self, exited: asyncio.Future[Any]) -> RunEnding:
         """Why it ends: by itself, or what was found first."""
         either: set[asyncio.Future[Any]] = {exited, self._stopped}
-        await asyncio.wait(either, timeout=self.order.limits.seconds, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(either, timeout=self.specification.limits.seconds, return_when=asyncio.FIRST_COMPLETED)
         if self._stopped.done():
             return self._stopped.result()
         return RunEnding.DONE if exited.done() else RunEnding.DEADLINE
@@ -87,7 +87,7 @@ class RunLife:
                 self.stop(found)
 
     def _too_much(self, work: Path, running: RunProcesses) -> RunEnding | None:
-        limits, pids = self.order.limits, running.processes()
+        limits, pids = self.specification.limits, running.processes()
         if running.ran_out_of_memory():
             return RunEnding.MEMORY
         watched = self._gpu_memory
@@ -103,6 +103,6 @@ class RunLife:
             return self._stopped.result()
         if running.ran_out_of_memory():
             return RunEnding.MEMORY
-        if surely_little_disk(work, self.order.limits):  # most runs leave little, and a thread takes its time
+        if surely_little_disk(work, self.specification.limits):  # most runs leave little, and a thread takes its time
             return ending
-        return RunEnding.DISK if await asyncio.to_thread(too_much_disk, work, [], self.order.limits) else ending
+        return RunEnding.DISK if await asyncio.to_thread(too_much_disk, work, [], self.specification.limits) else ending

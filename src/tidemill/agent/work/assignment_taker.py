@@ -15,7 +15,7 @@ class AssignmentTaker(Protocol):
         """How much of each device, by its index, the attempts in hand may use."""
         ...
 
-    async def offered(self, offer: Assignment) -> AcceptedMessage | DeclinedMessage:
+    async def assigned(self, offer: Assignment) -> AcceptedMessage | DeclinedMessage:
         """Take an attempt, or say why not."""
         ...
 
@@ -23,6 +23,6 @@ class AssignmentTaker(Protocol):
         """Stop an attempt. One that is not in hand is over already."""
         ...
 
-    async def held_back(self, in_hand: BegunWork) -> None:
+    async def rest(self, in_hand: BegunWork) -> None:
         """The machine may not work now: finish what is in hand, or stop it at once."""
         ...

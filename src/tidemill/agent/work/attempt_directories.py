@@ -41,56 +41,56 @@ _decoder: msgspec.msgpack.Decoder[_Order] = msgspec.msgpack.Decoder(_Order)
 class AttemptDirectory:
     """One attempt's directory, and the order in it. `deadline_at` is by this machine's wall clock."""
 
-    place: Path
-    offer: Assignment
+    path: Path
+    assignment: Assignment
     deadline_at: Instant
 
     @property
     def id(self) -> UUID:
-        return UUID(bytes=self.offer.attempt_id)
+        return UUID(bytes=self.assignment.attempt_id)
 
     @property
     def name(self) -> str:
         """As directories, control groups and sandboxes know it."""
-        return _name(self.offer)
+        return _name(self.assignment)
 
     @property
     def result(self) -> Path:
         """The sealed result that is to be uploaded, if there is one. It is whole once there is a receipt."""
-        return self.place / _RESULT
+        return self.path / _RESULT
 
     def begin(self) -> None:
         """Note that it is begun. No power cut is feared here: it only makes one more try."""
-        with (self.place / _BEGUN).open("ab") as begun:
+        with (self.path / _BEGUN).open("ab") as begun:
             begun.write(b".")
 
     def begun(self) -> int:
         """How often it was begun."""
         try:
-            return (self.place / _BEGUN).stat().st_size
+            return (self.path / _BEGUN).stat().st_size
         except FileNotFoundError:
             return 0
 
     def keep(self, receipt: Receipt) -> None:
         """Write the receipt, durably."""
-        _write_durably(self.place, _RECEIPT, receipt_bytes(receipt))
+        _write_durably(self.path, _RECEIPT, receipt_bytes(receipt))
 
     def receipt(self) -> Receipt | None:
         """The receipt, if it is finished. One that cannot be read is none: then it is done again."""
         try:
-            kept = read_receipt((self.place / _RECEIPT).read_bytes())
+            kept = read_receipt((self.path / _RECEIPT).read_bytes())
         except FileNotFoundError:
             return None
         return None if isinstance(kept, Refusal) else kept
 
     def disown(self) -> None:
         """Whatever happens from now on, it does not come back."""
-        (self.place / _ORDER).unlink(missing_ok=True)
+        (self.path / _ORDER).unlink(missing_ok=True)
 
     def remove(self) -> None:
         """The pool has the receipt, or wants none."""
         self.disown()
-        shutil.rmtree(self.place, ignore_errors=True)
+        shutil.rmtree(self.path, ignore_errors=True)
 
 
 class AttemptDirectories:
@@ -103,12 +103,12 @@ class AttemptDirectories:
         """Keep an order, durably: after this it may be accepted."""
         attempt = AttemptDirectory(self._place / _name(offer), offer, deadline_at)
         try:
-            shutil.rmtree(attempt.place, ignore_errors=True)
-            attempt.place.mkdir(mode=0o700, parents=True)
-            _write_durably(attempt.place, _ORDER, msgspec.msgpack.encode(_Order(offer, deadline_at)))
+            shutil.rmtree(attempt.path, ignore_errors=True)
+            attempt.path.mkdir(mode=0o700, parents=True)
+            _write_durably(attempt.path, _ORDER, msgspec.msgpack.encode(_Order(offer, deadline_at)))
             sync_directory(self._place)
         except OSError as error:
-            shutil.rmtree(attempt.place, ignore_errors=True)
+            shutil.rmtree(attempt.path, ignore_errors=True)
             raise AgentFault(
                 f"An attempt cannot be kept in {self._place} ({error.strerror}): make room there."
             ) from None

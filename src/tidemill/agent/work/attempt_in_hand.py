@@ -40,11 +40,11 @@ class AttemptInHand:
     attempt: AttemptDirectory
     since: Instant
     deadline: Instant
-    doable: FeasibleTask | None = None
-    telling: AttemptProgress | None = None
+    feasible_task: FeasibleTask | None = None
+    progress: AttemptProgress | None = None
     start: AttemptStart | None = None
     stage: Stage = Stage.WAITING
-    unwanted: StopReason | None = None
+    stop_reason: StopReason | None = None
     sentence: str = ""
     seen_to: "asyncio.Task[None] | None" = None
     has_begun: bool = False
@@ -53,14 +53,14 @@ class AttemptInHand:
 
     @property
     def lease(self) -> int:
-        return self.attempt.offer.lease
+        return self.attempt.assignment.lease
 
     @property
     def waiting(self) -> QueuedAttempt:
         """As the queue sees it."""
-        assert self.doable is not None
-        priority = PRIORITIES[self.doable.task.priority]
-        return QueuedAttempt(self.attempt.id, self.doable.share, priority, self.since, self.deadline)
+        assert self.feasible_task is not None
+        priority = PRIORITIES[self.feasible_task.task.priority]
+        return QueuedAttempt(self.attempt.id, self.feasible_task.share, priority, self.since, self.deadline)
 
     def occupy(self, start: AttemptStart) -> None:
         self.start = start
@@ -68,15 +68,15 @@ class AttemptInHand:
 
     def stop(self, why: StopReason, sentence: str = "") -> None:
         """Let whoever sees to it end it. The first reason counts, unless the pool wants it no more at all."""
-        if self.unwanted is None or why is StopReason.CALLED_OFF:
-            self.unwanted, self.sentence = why, sentence
+        if self.stop_reason is None or why is StopReason.CALLED_OFF:
+            self.stop_reason, self.sentence = why, sentence
         if self.seen_to is not None and self.has_begun and not self.is_ending:
             self.seen_to.cancel()  # a task that was cancelled before its first step could not clean up
 
     def shown(self) -> dict[str, object]:
         """As its owner sees it."""
-        share = None if self.telling is None else round(self.telling.share_ppm / 10_000, 1)
-        kind = None if self.doable is None else self.doable.task.kind
+        share = None if self.progress is None else round(self.progress.share_ppm / 10_000, 1)
+        kind = None if self.feasible_task is None else self.feasible_task.task.kind
         devices = list(self.start.devices) if self.start else []
         return {
             "attempt": str(self.attempt.id),

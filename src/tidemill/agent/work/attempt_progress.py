@@ -28,7 +28,7 @@ class AttemptProgress:
         return self._output.last_line
 
     def heard(self, stream: str, chunk: bytes) -> None:
-        self._output.said(stream, chunk)
+        self._output.add(stream, chunk)
 
     async def tell(self) -> None:
         """Call it once a second."""

@@ -46,9 +46,9 @@ class AttemptRun:
     """One attempt, from its inputs to its receipt."""
 
     def __init__(self, held: AttemptInHand, node_id: UUID, devices: Sequence[Device], processor: str) -> None:
-        assert held.doable is not None
-        assert held.telling is not None
-        self._held, self._doable, self._telling = held, held.doable, held.telling
+        assert held.feasible_task is not None
+        assert held.progress is not None
+        self._held, self._doable, self._telling = held, held.feasible_task, held.progress
         self._node_id = node_id
         self._devices, self._processor = devices, processor
         self._left: SealedResult | str = "It left no result."
@@ -88,11 +88,11 @@ class AttemptRun:
         """What the sandbox is to do: as the runner says, within the time that is left and on the devices given."""
         left_s = max(0.001, self._left_s())
         doable = self._doable
-        order = doable.runner.order(doable.task, self._held.attempt.name, files, python_runtime())
+        order = doable.runner.specify_run(doable.task, self._held.attempt.name, files, python_runtime())
         return replace(
             order,
             limits=replace(order.limits, seconds=min(order.limits.seconds, left_s)),
-            granted=grants_for(self._devices, order.granted.network, doable.sandbox.enforced),
+            grants=grants_for(self._devices, order.grants.network, doable.sandbox.enforced),
         )
 
     async def _run_program(self, order: RunSpecification) -> Receipt:
@@ -126,7 +126,7 @@ class AttemptRun:
         return sealed if isinstance(sealed, SealedResult) else sealed.sentence
 
     def _bound(self) -> ResultBinding:
-        offer = self._held.attempt.offer
+        offer = self._held.attempt.assignment
         return ResultBinding(UUID(bytes=offer.task_id), self._held.attempt.id, offer.lease)
 
     def _receipt(self, ran: Ran, started_at: Instant, took_us: int) -> Receipt:

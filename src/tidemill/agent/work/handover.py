@@ -27,7 +27,7 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 async def hand_over(held: AttemptInHand, receipt: Receipt, uploads: Uploads, delivery: Delivery) -> None:
     """Returns when the receipt is kept for the pool, or the attempt is to be given back."""
     if receipt.artefact is not None and (sentence := await _uploaded(held, receipt.artefact, uploads)):
-        held.unwanted, held.sentence = StopReason.GIVEN_BACK, sentence
+        held.stop_reason, held.sentence = StopReason.GIVEN_BACK, sentence
         return
     held.stage = Stage.REPORTING
     await delivery.deliver(receipt)

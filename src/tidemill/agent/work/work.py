@@ -105,7 +105,7 @@ class WorkInHand:
                     async with asyncio.timeout(TICK_S):  # `wait_for` may miss that it is cancelled
                         await self._wake.wait()
 
-    async def offered(self, offer: Assignment) -> AcceptedMessage | DeclinedMessage:
+    async def assigned(self, offer: Assignment) -> AcceptedMessage | DeclinedMessage:
         """Take an attempt, or say why not."""
         await self._restored.wait()
         held = self._hands.get(UUID(bytes=offer.attempt_id))
@@ -129,7 +129,7 @@ class WorkInHand:
         if held is not None and held.lease <= cancel.lease:
             await self._call_off(held)
 
-    async def held_back(self, in_hand: Begun) -> None:
+    async def rest(self, in_hand: Begun) -> None:
         """The machine may not work now. What has not begun is given back; what has is finished, or stopped as well."""
         reasons = self._standing.reasons(wall())
         sentence = reasons[0].sentence if reasons else "This machine may not work now."
@@ -139,7 +139,7 @@ class WorkInHand:
 
     async def _take(self, offer: Assignment) -> AttemptInHand | str:
         """Keep an order on the disk, or say why it cannot be met."""
-        doable = self._workshop.understood(offer.task, offer.task_id)
+        doable = self._workshop.feasible_task(offer.task, offer.task_id)
         if not isinstance(doable, FeasibleTask):
             return doable
         if (machine := self._standing.machine) is None:
@@ -155,7 +155,7 @@ class WorkInHand:
 
     def _in_hand(self, attempt: AttemptDirectory, doable: FeasibleTask, left_us: int) -> AttemptInHand:
         now = steady()
-        telling = AttemptProgress(self._reporting, attempt.offer)
+        telling = AttemptProgress(self._reporting, attempt.assignment)
         return AttemptInHand(attempt, now, Instant(now + left_us), doable, telling)
 
     async def _restore(self) -> None:
@@ -170,8 +170,8 @@ class WorkInHand:
 
     async def _restore_unfinished(self, attempt: AttemptDirectory) -> None:
         """What ran is run once more. A clock that was set back gives nobody more time than the offer did."""
-        left_us = min(attempt.deadline_at - wall(), attempt.offer.deadline_ms * MS)
-        doable = self._workshop.understood(attempt.offer.task, attempt.offer.task_id)
+        left_us = min(attempt.deadline_at - wall(), attempt.assignment.deadline_ms * MS)
+        doable = self._workshop.feasible_task(attempt.assignment.task, attempt.assignment.task_id)
         if not isinstance(doable, FeasibleTask):
             await self._give_back(attempt, doable)
         elif await asyncio.to_thread(attempt.begun) >= BEGUN_MAX:
@@ -185,7 +185,7 @@ class WorkInHand:
         """Start what can start."""
         for attempt_id in overdue([one.waiting for one in self._at((Stage.WAITING,))], steady()):
             self._stop(self._hands[attempt_id], StopReason.GIVEN_BACK, _LATE)
-        machine, waiting = self._standing.machine, [one for one in self._at((Stage.WAITING,)) if not one.unwanted]
+        machine, waiting = self._standing.machine, [one for one in self._at((Stage.WAITING,)) if not one.stop_reason]
         if not waiting or machine is None or self._standing.reasons(wall()):
             return
         room, now = self._workshop.room(machine), steady()
@@ -203,12 +203,12 @@ class WorkInHand:
         """An attempt from its start to its end. Only the end of the agent leaves it where it is."""
         held.has_begun = True
         try:
-            if held.unwanted is None:
+            if held.stop_reason is None:
                 receipt = receipt or await self._carry_out(held)
-            if held.unwanted is None and receipt is not None:
+            if held.stop_reason is None and receipt is not None:
                 await hand_over(held, receipt, self._uploads, self._delivery)
         except asyncio.CancelledError:
-            if held.unwanted is None:
+            if held.stop_reason is None:
                 raise
             asyncio.current_task().uncancel()  # type: ignore[union-attr]  # this runs in a task
         await self._end(held)
@@ -225,7 +225,7 @@ class WorkInHand:
         try:
             receipt = await carrying_out.run(self._inputs)
         except AttemptGivenBack as given_back:
-            held.unwanted, held.sentence = StopReason.GIVEN_BACK, str(given_back)
+            held.stop_reason, held.sentence = StopReason.GIVEN_BACK, str(given_back)
             return None
         await asyncio.to_thread(held.attempt.keep, receipt)
         held.stage = Stage.UPLOADING if receipt.artefact else Stage.REPORTING
@@ -236,7 +236,7 @@ class WorkInHand:
         """Nothing is left of an attempt that was handed over or called off; one that is given back is declined."""
         held.is_ending = True
         try:
-            if held.unwanted is StopReason.GIVEN_BACK:
+            if held.stop_reason is StopReason.GIVEN_BACK:
                 await self._give_back(held.attempt, held.sentence)
             else:
                 await asyncio.to_thread(held.attempt.remove)
@@ -247,8 +247,8 @@ class WorkInHand:
 
     async def _give_back(self, attempt: AttemptDirectory, sentence: str) -> None:
         log.info("attempt given back", attempt=str(attempt.id), cause=sentence)
-        self._reporting.answered.note([(attempt.offer.attempt_id, attempt.offer.lease)])
-        await keep_reporting(self._reporting, _declined(attempt.offer, sentence))
+        self._reporting.answered.note([(attempt.assignment.attempt_id, attempt.assignment.lease)])
+        await keep_reporting(self._reporting, _declined(attempt.assignment, sentence))
         await asyncio.to_thread(attempt.remove)
 
     async def _call_off(self, held: AttemptInHand) -> None:
@@ -284,8 +284,8 @@ class WorkInHand:
             if (machine := self._standing.machine) is not None:
                 await self._reporting.tell(SANDBOX, self._workshop.facts(machine))
             for one in self._at(OCCUPYING):
-                if one.telling is not None and one.stage is Stage.RUNNING:
-                    await one.telling.tell()
+                if one.progress is not None and one.stage is Stage.RUNNING:
+                    await one.progress.tell()
             await asyncio.sleep(TICK_S)
 
 

@@ -65,11 +65,11 @@ class FeasibleTask:
 class Workshop:
     """Everything that work is done with. `faults` says of each sandbox that does not work why."""
 
-    place: Path
+    path: Path
     sandboxes: Sequence[Sandbox]
     faults: Sequence[str] = ()
 
-    def understood(self, body: bytes, task_id: bytes) -> FeasibleTask | str:
+    def feasible_task(self, body: bytes, task_id: bytes) -> FeasibleTask | str:
         """The task in an offer, if this machine knows its kind and has a sandbox that holds it; else why not."""
         task = read_task(body)
         work = task if isinstance(task, TaskObjection) else work_of(task)
@@ -88,7 +88,7 @@ class Workshop:
 
     def room(self, machine: Machine) -> MachineRoom:
         """What there is for tasks, all together."""
-        free_mib = shutil.disk_usage(self.place).free // MIB
+        free_mib = shutil.disk_usage(self.path).free // MIB
         return MachineRoom(
             cores=float(machine.cores),
             memory_mib=max(0, machine.memory_mib - SPARE_MEMORY_MIB),

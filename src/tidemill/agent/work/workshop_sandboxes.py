@@ -33,9 +33,9 @@ async def open_workshop(home: Home) -> AsyncIterator[Workshop]:
             log.warning("sandbox not usable", cause=str(fault))
             faults.append(str(fault))
         except OSError as error:
-            faults.append(f"Tasks cannot be run beside {home.place} ({error.strerror}): look at who may write there.")
+            faults.append(f"Tasks cannot be run beside {home.path} ({error.strerror}): look at who may write there.")
     try:
-        yield Workshop(home.place, tuple(sandboxes), tuple(faults))
+        yield Workshop(home.path, tuple(sandboxes), tuple(faults))
     finally:
         for sandbox in sandboxes:
             sandbox.close()

@@ -22,7 +22,7 @@ def own_home(settings: Settings) -> Home:
     """The agent's home, as the user it belongs to."""
     home = home_of(settings.agent.home)
     with suppress(FileNotFoundError):
-        owner = home.place.stat()
+        owner = home.path.stat()
         if os.geteuid() == 0 and owner.st_uid != 0:
             os.initgroups(_name_of(owner.st_uid), owner.st_gid)
             os.setgid(owner.st_gid)

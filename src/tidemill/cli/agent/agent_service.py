@@ -48,7 +48,7 @@ def install(user: User = _USER, dry_run: DryRun = False) -> None:
     program = _program()
     text = unit_text(
         program=program,
-        home=home.place,
+        home=home.path,
         user=user,
         groups=[group for group in GPU_GROUPS if _has_group(group)],
         final=FINAL,
@@ -103,7 +103,7 @@ def _program() -> Path:
 def _make_user(user: str, home: Home) -> None:
     if _found(user) is None:
         shell = shutil.which("nologin") or "/usr/sbin/nologin"
-        _done("useradd", "--system", "--user-group", "--home-dir", str(home.place), "--shell", shell, user)
+        _done("useradd", "--system", "--user-group", "--home-dir", str(home.path), "--shell", shell, user)
 
 
 def _found(user: str) -> pwd.struct_passwd | None:
@@ -137,12 +137,12 @@ def _give(home: Home, user: str) -> None:
     """A home that root made when it joined becomes the service's. What is in anybody else's, or behind a link, is none
     of root's."""
     found = pwd.getpwnam(user)
-    home.place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if home.place.is_symlink():
-        raise CommandRefused(f"{home.place} is a symbolic link: set agent.home to the place itself.")
-    if home.place.stat().st_uid != 0:
+    home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if home.path.is_symlink():
+        raise CommandRefused(f"{home.path} is a symbolic link: set agent.home to the place itself.")
+    if home.path.stat().st_uid != 0:
         return
-    for path in (home.place, *home.place.iterdir()):
+    for path in (home.path, *home.path.iterdir()):
         os.chown(path, found.pw_uid, found.pw_gid, follow_symlinks=False)
 
 

@@ -20,7 +20,7 @@ def config(
     shown = [
         row
         for row in known
-        if (not names or row.name.startswith(tuple(names))) and not (changed and row.source.place is SourceKind.DEFAULT)
+        if (not names or row.name.startswith(tuple(names))) and not (changed and row.source.kind is SourceKind.DEFAULT)
     ]
     if names and not any(row.name.startswith(tuple(names)) for row in known):
         raise CommandRefused(f"No setting's name begins with {' or '.join(names)}: `tidemill config` lists them all.")

@@ -180,10 +180,10 @@ class LocalNodes:
         home = self._home_of(node)
         processors = ",".join(map(str, node.processors))
         command = (sys.executable, "-m", "tidemill.cli", "agent", *what)
-        with home.place.with_suffix(".log").open("wb") as said:
+        with home.path.with_suffix(".log").open("wb") as said:
             self._processes[node] = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-I", "-S", bound_child.__file__, str(os.getpid()), processors, *command),
-                env={**os.environ, "TIDEMILL_HOME": str(self._home), "TIDEMILL_AGENT_HOME": str(home.place)},
+                env={**os.environ, "TIDEMILL_HOME": str(self._home), "TIDEMILL_AGENT_HOME": str(home.path)},
                 stdin=asyncio.subprocess.PIPE,
                 stdout=said,
                 stderr=said,
@@ -204,7 +204,7 @@ class LocalNodes:
                     self._came()
                     return
             await asyncio.sleep(_POLL_S)
-        log = self._home_of(node).place.with_suffix(".log")
+        log = self._home_of(node).path.with_suffix(".log")
         self._announce(f"{node.name} gets no work. {why} What its agent said is in {log}.")
 
     def _came(self) -> None:

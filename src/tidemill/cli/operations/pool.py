@@ -105,7 +105,7 @@ def _modest() -> Mapping[str, str]:
     of its memory; and whoever tries it at a terminal has no use for a line about every request."""
     wanted = {"challenge.cpu_memory_mib": "64MiB", **({"log.level": "warning"} if sys.stderr.isatty() else {})}
     sources = load_configuration().sources
-    return {name: value for name, value in wanted.items() if sources[name].place is SourceKind.DEFAULT}
+    return {name: value for name, value in wanted.items() if sources[name].kind is SourceKind.DEFAULT}
 
 
 def down(as_json: AsJson = False) -> None:

@@ -85,11 +85,11 @@ def run(  # noqa: PLR0913, PLR0917  # each is an option of the command
     there, sorts = _world(world, nodes, nodes_list, pods, seed)
     plan = runs.RunPlan(
         world=there,
-        sorts=sorts,
+        task_types=sorts,
         policies=_policies(),
         policy=policy,
         profile=read_profile(arrivals, hours) if arrivals else daily_wave(hours),
-        demand=OrderVolume(tasks, hours, fill),
+        volume=OrderVolume(tasks, hours, fill),
         churn=None if no_churn else _churn(churn, fit),
         scenario=_scenario(hours, seed),
     )
@@ -194,7 +194,7 @@ def _told(
 
 
 def _sentence(plan: "RunPlan", seeds: int) -> str:
-    demand, scenario = plan.demand, plan.scenario
+    demand, scenario = plan.volume, plan.scenario
     plots = f" Plots are of the first of {seeds} seeds." if seeds > 1 else ""
     return (
         f"{len(plan.world.present):,} nodes of {len(plan.world.owners):,} providers, {demand.tasks:,} tasks in "

@@ -39,7 +39,7 @@ class AccessTokens:
     async def renew(self, now: Instant) -> None:
         """Make a signing key if the newest is old, forget those whose tokens are over, and load the rest."""
         key = _new_key(self._parts.ids.new(now), now)
-        async with self._parts.database.connection() as connection:
+        async with self._parts.loop_database.connection() as connection:
             newest_since = Instant(now - self._key_us)
             await signing_keys.make(connection, key, unless_since=newest_since, keyring=self._parts.keyring)
             await signing_keys.forget(connection, Instant(now - self._key_us - 2 * self._lifetime_us - 60 * SECOND))
@@ -82,7 +82,7 @@ class AccessTokens:
 
     async def _load(self, now: Instant) -> None:
         self._looked_at = now
-        async with self._parts.database.connection() as connection:
+        async with self._parts.loop_database.connection() as connection:
             keys = await signing_keys.listed(connection, self._parts.keyring)
         self._public = {str(key.id): Ed25519PublicKey.from_public_bytes(key.public) for key in keys}
         self._private = (str(keys[0].id), Ed25519PrivateKey.from_private_bytes(keys[0].private)) if keys else None

@@ -121,7 +121,7 @@ async def change_address(asked: NewAddress, control: ControlPart, caller: Caller
 async def change_language(asked: NewLanguage, control: ControlPart, caller: CallerPart) -> None:
     """Choose the language of letters."""
     assert caller.account_id
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         await accounts.set_language(connection, caller.account_id, asked.language)
 
 
@@ -130,7 +130,7 @@ async def choose_roles(asked: RoleChoice, control: ControlPart, caller: CallerPa
     """Choose whether to buy, to provide, or both. Roles given by an operator stay."""
     assert caller.account_id
     roles = frozenset(map(Role, asked.roles))
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         changed = await accounts.take_on_roles(transaction, caller.account_id, roles, control.ids, control.clock.now())
         return AccountView.of(unless_refused(changed))
 
@@ -139,7 +139,7 @@ async def choose_roles(asked: RoleChoice, control: ControlPart, caller: CallerPa
 async def submit_kyc(control: ControlPart, caller: CallerPart) -> AccountView:
     """Ask an operator to verify who you are."""
     assert caller.account_id
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         changed = await accounts.submit_kyc(transaction, caller.account_id, control.ids, control.clock.now())
         return AccountView.of(unless_refused(changed))
 
@@ -149,7 +149,7 @@ async def delete(response: Response, control: ControlPart, caller: CallerPart) -
     """Delete the account. What the books say of it stays, under an id that nobody can trace to you."""
     assert caller.account_id
     now = control.clock.now()
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         gone = unless_refused(await accounts.delete(transaction, caller.account_id, control.ids, now))
         await tell(control, transaction, gone, LetterKind.ACCOUNT_DELETED, now, at=now)
     take_cookies(response)
@@ -161,7 +161,7 @@ async def list_logins(
 ) -> LoginTryPage:
     """The tries to log in to this account, newest first."""
     assert caller.account_id
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         found = await logins.listed(connection, caller.account_id, after, most + 1)
     items = [LoginTryView.model_validate(attempt) for attempt in found[:most]]
     return LoginTryPage(items=items, has_more=len(found) > most, after=items[-1].id if items else None)
@@ -171,7 +171,7 @@ async def list_logins(
 async def list_sessions(control: ControlPart, caller: CallerPart) -> SessionList:
     """The sessions of this account."""
     assert caller.account_id
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         found = await sessions.listed(connection, caller.account_id, control.session_rules, control.clock.now())
     return SessionList(items=[_session_view(session, caller) for session in found])
 
@@ -191,7 +191,7 @@ async def end_session(session_id: UUID, control: ControlPart, caller: CallerPart
 
 async def own_account(control: Control, caller: Caller) -> Account:
     assert caller.account_id
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         account = await accounts.get(connection, caller.account_id)
     if account is None:
         raise RouteRefused(SessionRefusal.SESSION_OVER)
@@ -200,7 +200,7 @@ async def own_account(control: Control, caller: Caller) -> Account:
 
 async def _end(control: Control, caller: Caller, *, only: UUID | None = None, but: UUID | None = None) -> int:
     assert caller.account_id
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         ended = await sessions.end(
             transaction,
             caller.account_id,
@@ -216,7 +216,7 @@ async def _end(control: Control, caller: Caller, *, only: UUID | None = None, bu
 def _session_view(session: Session, caller: Caller) -> SessionView:
     return SessionView(
         **{name: getattr(session, name) for name in ("id", "began_at", "seen_at", "expires_at", "second_factor")},
-        address=session.device.address,
-        user_agent=session.device.user_agent,
+        address=session.origin.address,
+        user_agent=session.origin.user_agent,
         current=session.id == caller.session_id,
     )

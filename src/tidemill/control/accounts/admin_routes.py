@@ -57,7 +57,7 @@ async def list_accounts(
     control: ControlPart, most: PageLimit, wanted: Annotated[AccountFilter, Depends(_filter)], after: UUID | None = None
 ) -> AdminAccountPage:
     """The accounts of the pool, newest first."""
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         found = await accounts.listed(connection, wanted, after, most + 1)
     items = [AdminAccountView.model_validate(account) for account in found[:most]]
     return AdminAccountPage(items=items, has_more=len(found) > most, after=items[-1].id if items else None)
@@ -66,7 +66,7 @@ async def list_accounts(
 @router.get("/{account_id}", responses=documented(404, 422))
 async def show(account_id: UUID, control: ControlPart) -> AdminAccountView:
     """One account."""
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         account = await accounts.get(connection, account_id)
     return _view(account or AccountStateRefusal.UNKNOWN_PERSON)
 
@@ -76,7 +76,7 @@ async def block(account_id: UUID, why: OperatorReason, control: ControlPart, cal
     """Block an account: its sessions end, its keys stop working, it gets no new work and starts none; work in hand is
     finished and paid."""
     now = control.clock.now()
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         account = await accounts.set_blocked(
             transaction, account_id, blocked=True, reason=why.reason, by=caller.name, ids=control.ids, now=now
         )
@@ -91,7 +91,7 @@ async def block(account_id: UUID, why: OperatorReason, control: ControlPart, cal
 async def unblock(account_id: UUID, why: OperatorReason, control: ControlPart, caller: CallerPart) -> AdminAccountView:
     """Unblock an account."""
     now = control.clock.now()
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         account = await accounts.set_blocked(
             transaction, account_id, blocked=False, reason=why.reason, by=caller.name, ids=control.ids, now=now
         )
@@ -107,7 +107,7 @@ async def give_roles(
 ) -> AdminAccountView:
     """Decide which roles an account has."""
     roles, now = frozenset(asked.roles), control.clock.now()
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         before = await accounts.get(transaction, account_id)
         account = await accounts.give_roles(
             transaction, account_id, roles, reason=asked.reason, by=caller.name, ids=control.ids, now=now
@@ -124,7 +124,7 @@ async def decide_kyc(
 ) -> AdminAccountView:
     """Verify a provider, or reject them."""
     state, now = Kyc(asked.state), control.clock.now()
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         return _view(
             await accounts.decide_kyc(
                 transaction, account_id, state, reason=asked.reason, by=caller.name, ids=control.ids, now=now
@@ -138,7 +138,7 @@ async def remove_second_factor(
 ) -> AdminAccountView:
     """For an owner who lost device and recovery codes, and has shown some other way who they are. They are told."""
     reason, now = unless_refused(checked_reason(why.reason)), control.clock.now()
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         account = await accounts.locked(transaction, account_id)
         view = _view(account or AccountStateRefusal.UNKNOWN_PERSON)
         assert account

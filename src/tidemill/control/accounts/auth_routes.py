@@ -115,7 +115,7 @@ async def set_up(asked: SetUp, control: ControlPart, device: DevicePart) -> NewA
     address = parsed_address(asked.address)
     checked = unless_refused(checked_password(asked.password.get_secret_value(), address))
     newcomer = NewAccount(address, await control.passwords.hash(checked), frozenset({Role.OPERATOR}), asked.language)
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         made = await pool.set_up(transaction, asked.token, newcomer, control.ids, control.clock.now())
         return NewAccountView(account_id=unless_refused(made))
 
@@ -188,7 +188,7 @@ async def check(caller: CallerPart) -> CredentialCheckView:
 async def logout(response: Response, control: ControlPart, caller: CallerPart) -> None:
     """End this session."""
     assert caller.account_id
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         await sessions.end(
             transaction,
             caller.account_id,

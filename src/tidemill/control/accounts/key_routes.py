@@ -84,7 +84,7 @@ class KeyList(BaseModel):
 async def list_keys(control: ControlPart, caller: CallerPart) -> KeyList:
     """The API keys that still work."""
     assert caller.account_id
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         found = await api_keys.listed(connection, caller.account_id, control.clock.now())
     return KeyList(items=[KeyView.model_validate(key) for key in found])
 
@@ -93,7 +93,7 @@ async def list_keys(control: ControlPart, caller: CallerPart) -> KeyList:
 async def make(asked: NewKey, control: ControlPart, caller: CallerPart) -> NewKeyView:
     """Make an API key. It is shown in this answer and never again."""
     secret, now = write_key(secrets.token_bytes(SECRET_BYTES)), control.clock.now()
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         account = await locked_caller_account(transaction, caller)
         wanted = _wanted(asked, account, caller, control.ids.new(now), now)
         key = await api_keys.make(transaction, wanted, secret, control.ids, now)
@@ -105,7 +105,7 @@ async def rotate(key_id: UUID, control: ControlPart, caller: CallerPart) -> NewK
     """Make a key of the same kind in its place. The old one works on for a while, so that nothing stands still."""
     secret, now = write_key(secrets.token_bytes(SECRET_BYTES)), control.clock.now()
     until = Instant(now + int(control.settings.login.key_overlap_s * SECOND))
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         account = await locked_caller_account(transaction, caller)
         key = await api_keys.rotate(transaction, account.id, key_id, secret, old_until=until, ids=control.ids, now=now)
         return await _shown(control, transaction, account, key, secret, now)
@@ -115,7 +115,7 @@ async def rotate(key_id: UUID, control: ControlPart, caller: CallerPart) -> NewK
 async def revoke(key_id: UUID, control: ControlPart, caller: CallerPart) -> None:
     """Revoke a key, at once."""
     assert caller.account_id
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         refusal = await api_keys.revoke(transaction, caller.account_id, key_id, control.ids, control.clock.now())
         if refusal is not None:
             raise RouteRefused(refusal)

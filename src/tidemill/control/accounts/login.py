@@ -65,7 +65,7 @@ async def log_in(control: Control, shown: LoginCredentials, device: SessionOrigi
     right = await control.passwords.verify(found.password_hash if found else None, shown.password)
     now = control.clock.now()
     opened: OpenSession | None = None
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         account = await _by_now(transaction, found)
         result = await _judge(control, transaction, account, shown, now, right=right)
         if account and result is LoginResult.OK:
@@ -87,14 +87,14 @@ async def reauthenticate(
     """Show again who one is, inside a session. A wrong password counts as it does at the door."""
     assert caller.account_id
     assert caller.session_id
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         owner = await accounts.get(connection, caller.account_id)
     assert owner, "a caller with a session has an account"
     shown = LoginCredentials(Address(owner.address), password, code)
     found, failures = await _at_the_door(control, shown.address, device)
     right = await control.passwords.verify(found.password_hash if found else None, password)
     now = control.clock.now()
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         account = await _by_now(transaction, found)
         result = await _judge(control, transaction, account, shown, now, right=right)
         if account and result is LoginResult.OK:
@@ -112,7 +112,7 @@ async def show_code(control: Control, account: Account, device: SessionOrigin, c
     address = Address(account.address)
     _, failures = await _at_the_door(control, address, device)
     now = control.clock.now()
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         good = await second_factors.use(transaction, account.id, code, control.keyring, control.ids, now)
         result = LoginResult.OK if good else LoginResult.CODE_WRONG
         if not good:
@@ -126,7 +126,7 @@ async def refresh_session(control: Control, refresh_token: str, device: SessionO
     """Change a refresh token for the next one. One that was used before ends the session."""
     now = control.clock.now()
     following = secrets.token_urlsafe(32)
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         session = await sessions.rotate(
             transaction, refresh_token, following, device, rules=control.session_rules, ids=control.ids, now=now
         )
@@ -163,7 +163,7 @@ async def _at_the_door(control: Control, address: Address, device: SessionOrigin
     """Whose door it is, if it is not locked."""
     await limited_by_address(control, control.limits.login, device)
     now, rules = control.clock.now(), _lock_rules(control)
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         account = await accounts.find(transaction, address)
         account_id = account.id if account else None
         since = Instant(now - rules.lock_us)
@@ -218,7 +218,7 @@ async def _open(
         seen_at=now,
         fresh_at=now,
         expires_at=control.session_rules.expires_at(now, remember=remember),
-        device=device,
+        origin=device,
         remember=remember,
         second_factor=account.second_factor_on,
         ended_at=None,
@@ -254,7 +254,7 @@ async def _warn_of_lock(
 async def _rehash(control: Control, account: Account, password: str) -> None:
     """Bring a password's hash up to today's rules, now that we have the password."""
     renewed = await control.passwords.hash(password)
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         await accounts.rehash(connection, account, renewed)
 
 

@@ -37,7 +37,7 @@ class KeyUseLoop(Loop):
     async def tick(self, now: Instant) -> Tick:
         used, self._callers.keys_used = self._callers.keys_used, {}
         if used:
-            async with self.parts.database.connection() as connection:
+            async with self.parts.loop_database.connection() as connection:
                 await api_keys.tell_used(connection, used)
         return Tick(seen=len(used), applied=len(used))
 
@@ -53,7 +53,7 @@ class AccountForgettingLoop(Loop):
 
     async def tick(self, now: Instant) -> Tick:
         batch_max = self.parts.settings.loops.batch_max
-        async with self.parts.database.connection() as connection:
+        async with self.parts.loop_database.connection() as connection:
             over = await sessions.forget(connection, Instant(now - _KEEP_OVER_US), batch_max)
             letters = await mailed_tokens.forget(connection, now, batch_max)
             tries = await logins.forget(connection, Instant(now - self._keep_history_us), batch_max)

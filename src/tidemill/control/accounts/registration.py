@@ -48,7 +48,7 @@ async def register(
     if not await may_write_to(control, address, MailedTokenPurpose.REGISTER):
         return
     now = control.clock.now()
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         if account := await accounts.find(transaction, address):
             await tell(control, transaction, account, LetterKind.ADDRESS_TAKEN, now, link=_LOGIN_PAGE)
             return
@@ -66,7 +66,7 @@ async def confirm(control: Control, shown: MailProof, password: str | None, devi
     """
     await limited_by_address(control, control.limits.door, device)
     now = control.clock.now()
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         token = await _used(control, transaction, shown, _CONFIRMABLE, now)
         if token and token.purpose is MailedTokenPurpose.REGISTER:
             if not await control.passwords.verify(token.password_hash, password or ""):
@@ -85,7 +85,7 @@ async def forgot(control: Control, address: Address, language: Language, device:
     if not await may_write_to(control, address, MailedTokenPurpose.RESET):
         return
     now = control.clock.now()
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         account = await accounts.find(transaction, address)
         if account is None:
             await tell_address(control, transaction, address, language, LetterKind.NO_ACCOUNT, now)
@@ -100,7 +100,7 @@ async def reset(control: Control, shown: MailProof, password: str, device: Sessi
     _checked(password, shown.address or Address(""))
     password_hash = await control.passwords.hash(password)
     now = control.clock.now()
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         token = await _used(control, transaction, shown, (MailedTokenPurpose.RESET,), now)
         if token:
             _checked(password, token.address)
@@ -115,7 +115,7 @@ async def change_password(control: Control, caller: Caller, password: str) -> No
     await limited(control, control.limits.door, control.limits.whose(caller))
     password_hash = await control.passwords.hash(password)
     now = control.clock.now()
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         account = await locked_caller_account(transaction, caller)
         _checked(password, Address(account.address))
         await _set_password(control, transaction, account, password_hash, now, but_session=caller.session_id)
@@ -127,7 +127,7 @@ async def change_address(control: Control, caller: Caller, address: Address) -> 
     if not await may_write_to(control, address, MailedTokenPurpose.NEW_ADDRESS):
         return
     now = control.clock.now()
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         account = await locked_caller_account(transaction, caller)
         if other := await accounts.find(transaction, address):
             await tell(control, transaction, other, LetterKind.ADDRESS_TAKEN, now, link=_LOGIN_PAGE)

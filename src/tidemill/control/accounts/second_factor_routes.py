@@ -54,7 +54,7 @@ class RecoveryCodesView(BaseModel):
 async def begin(control: ControlPart, caller: CallerPart) -> SecondFactorSetUp:
     """Get a secret for an authenticator. It counts once a code of it has been shown."""
     account, secret = await own_account(control, caller), secrets.token_bytes(SECRET_BYTES)
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         _raise_if(await second_factors.begin(connection, account.id, secret, control.keyring))
     uri = provisioning_uri(secret, account=account.address, issuer=control.settings.mail.pool_name)
     return SecondFactorSetUp(secret=secret_text(secret), uri=uri, qr_svg=_qr(uri))
@@ -64,7 +64,7 @@ async def begin(control: ControlPart, caller: CallerPart) -> SecondFactorSetUp:
 async def confirm(asked: FirstCode, control: ControlPart, caller: CallerPart) -> RecoveryCodesView:
     """Switch the second factor on with a first code. The recovery codes are shown this once; other sessions end."""
     codes, now = _new_codes(), control.clock.now()
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         account = await locked_caller_account(transaction, caller)
         _raise_if(
             await second_factors.switch_on(
@@ -79,7 +79,7 @@ async def confirm(asked: FirstCode, control: ControlPart, caller: CallerPart) ->
 async def renew_codes(control: ControlPart, caller: CallerPart) -> RecoveryCodesView:
     """Get ten new recovery codes. The old ones are no good any more."""
     codes, now = _new_codes(), control.clock.now()
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         account = await locked_caller_account(transaction, caller)
         _raise_if(await second_factors.renew_codes(transaction, account.id, codes, control.ids, now))
     return RecoveryCodesView(recovery_codes=codes)
@@ -92,7 +92,7 @@ async def remove(asked: FirstCode, control: ControlPart, caller: CallerPart, dev
     if not account.second_factor_on:
         raise RouteRefused(SecondFactorRefusal.SECOND_FACTOR_OFF)
     await show_code(control, account, device, asked.code)
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         account = await locked_caller_account(transaction, caller)
         await take_away(control, transaction, account, caller.name, control.clock.now())
 

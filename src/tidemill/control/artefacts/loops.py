@@ -39,16 +39,16 @@ class ArtefactDuty(Duty):
         self._batch_max = parts.settings.loops.batch_max
 
     async def perform(self, now: Instant) -> int:
-        async with self.parts.database.connection() as connection:
+        async with self.parts.loop_database.connection() as connection:
             forgotten = await artefact_grants.forget(connection, now, self._batch_max)
         ended, deleted = await self._end_overdue(now), await self._delete_ownerless(now)
         return forgotten + ended + deleted + await self._give_up_idle(now)
 
     async def _end_overdue(self, now: Instant) -> int:
-        async with self.parts.database.connection() as connection:
+        async with self.parts.loop_database.connection() as connection:
             found = await uploads.overdue(connection, now, self._batch_max)
         for upload in found:
-            async with self.parts.database.transaction() as transaction:
+            async with self.parts.loop_database.transaction() as transaction:
                 is_over = await uploads.end(transaction, upload, overdue_at=now)
             if is_over:
                 await self._store.abandon(upload.id)
@@ -56,11 +56,11 @@ class ArtefactDuty(Duty):
 
     async def _delete_ownerless(self, now: Instant) -> int:
         """Whoever deleted their account has deleted what it kept."""
-        async with self.parts.database.connection() as connection:
+        async with self.parts.loop_database.connection() as connection:
             found = await artefacts.of_deleted_accounts(connection, self._batch_max)
         for artefact_id, owner_id in found:
             deleting = Deletion(AccountCaller(owner_id), f"account:{owner_id}")
-            async with self.parts.database.transaction() as transaction:
+            async with self.parts.loop_database.transaction() as transaction:
                 gone = await artefacts.delete(transaction, artefact_id, deleting, self.parts.ids, now)
             if isinstance(gone, Refusal):
                 log.info("artefact of a deleted account stays", artefact_id=str(artefact_id), code=gone.code)
@@ -68,12 +68,12 @@ class ArtefactDuty(Duty):
 
     async def _give_up_idle(self, now: Instant) -> int:
         before = Instant(now - self._keep_us)
-        async with self.parts.database.connection() as connection:
+        async with self.parts.loop_database.connection() as connection:
             found = deletable(await artefacts.idle(connection, before, self._batch_max), self._keep_us, now)
         for content in found:
             deleted = await self._store.delete(content.digest, older_than=before)
             if deleted or await self._store.size(content.digest) is None:
-                async with self.parts.database.connection() as connection:
+                async with self.parts.loop_database.connection() as connection:
                     await artefacts.forget(connection, content.digest, before)
         return len(found)
 
@@ -88,7 +88,7 @@ class SweepDuty(Duty):
         self._store = store
 
     async def perform(self, now: Instant) -> int:
-        swept = await self._store.sweep(Instant(now - SWEEP_OLDER_US), _InDatabase(self.parts.database))
+        swept = await self._store.sweep(Instant(now - SWEEP_OLDER_US), _InDatabase(self.parts.loop_database))
         if swept.uploads or swept.contents:
             log.info("storage swept", uploads=swept.uploads, contents=swept.contents)
         return swept.uploads + swept.contents

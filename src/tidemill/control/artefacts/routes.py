@@ -77,7 +77,7 @@ async def list_artefacts(
     after: UUID | None = None,
 ) -> ArtefactPage:
     """Your artefacts, newest first; an operator sees everybody's."""
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         found = await artefacts.listed(connection, wanted, after, most + 1)
     items = [ArtefactView.model_validate(artefact) for artefact in found[:most]]
     return ArtefactPage(items=items, has_more=len(found) > most, after=items[-1].id if items else None)
@@ -124,13 +124,13 @@ async def delete(
 ) -> ArtefactView:
     """Delete an artefact that no unfinished work needs."""
     deleting = Deletion(_asking(caller), caller.name, reason)
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         gone = await artefacts.delete(transaction, artefact_id, deleting, control.ids, control.clock.now())
         return ArtefactView.model_validate(unless_refused(gone))
 
 
 async def _readable(control: Control, caller: Caller, artefact_id: UUID) -> Artefact:
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         artefact = await artefacts.get(connection, artefact_id)
     found = unless_refused(artefact or ArtefactRefusal.UNKNOWN_ARTEFACT)
     unless_refused(refused_reading(found, _asking(caller), (), control.clock.now()))
@@ -140,7 +140,7 @@ async def _readable(control: Control, caller: Caller, artefact_id: UUID) -> Arte
 async def _granted(control: Control, caller: Caller, text: str, request: Request) -> Response:
     digest = unless_refused(read_digest(text))
     assert caller.node_id
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         grants = await artefact_grants.of_digest(connection, caller.node_id, digest)
     needs = [NodeNeed(grant.node_id, grant.until) for grant in grants]
     if refusal := refused_node(caller.node_id, needs, control.clock.now()):

@@ -53,7 +53,7 @@ async def begin(control: Control, caller: Caller, described: UploadDescription, 
 
 async def of_caller(control: Control, upload_id: UUID, caller: Caller) -> Upload:
     """The upload, if it is the caller's and can go on."""
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         upload = await uploads.get(connection, upload_id)
     sender = caller.account_id or caller.node_id
     if upload is None or sender is None:
@@ -102,7 +102,7 @@ async def finish(control: Control, upload: Upload) -> UUID:
     if digest is UploadRefusal.UNKNOWN_UPLOAD:
         return await _became(control, upload)
     held = unless_refused(digest)
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         artefact_id = unless_refused(await artefacts.keep(transaction, upload, held, control.ids, now))
     await control.artefacts.abandon(upload.id)
     return artefact_id
@@ -110,14 +110,14 @@ async def finish(control: Control, upload: Upload) -> UUID:
 
 async def end(control: Control, upload: Upload) -> None:
     """End an upload, and let go of its bytes; of a finished one the artefact stays."""
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         await uploads.end(transaction, upload)
     await control.artefacts.abandon(upload.id)
 
 
 async def _reserved(control: Control, upload: Upload, attempt_id: UUID | None, now: Instant) -> Upload:
     rules = SizeRules(control.settings.artefacts.size_max_bytes, control.settings.artefacts.quota_bytes)
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         if attempt_id is None:
             refusal = await uploads.begin(transaction, upload, rules)
             if isinstance(refusal, OverQuota):
@@ -132,7 +132,7 @@ async def _reserved(control: Control, upload: Upload, attempt_id: UUID | None, n
 
 async def _became(control: Control, upload: Upload) -> UUID:
     """Another request may have finished it at this moment."""
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         found = await uploads.get(connection, upload.id)
     if found is None or found.artefact_id is None:
         raise RouteRefused(UploadRefusal.UNKNOWN_UPLOAD)
@@ -153,7 +153,7 @@ async def _chunks(control: Control, upload: Upload, offset: int, request: Reques
 
 async def _touch(control: Control, upload: Upload) -> None:
     now = control.clock.now()
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         await uploads.touch(connection, upload.id, expires_at(now, _keep_us(control)), now)
 
 

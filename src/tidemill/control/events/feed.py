@@ -37,7 +37,7 @@ class EventFeed(Loop):
         """Called with new events as they arrive."""
 
     async def tick(self, now: Instant) -> Tick:
-        async with self.parts.database.connection() as connection:
+        async with self.parts.loop_database.connection() as connection:
             if self._position is None:
                 self._since = self._position = await events.horizon(connection)
             batch = await events.read(connection, self._position, self._batch_max)

@@ -19,7 +19,7 @@ class TrailLoop(Loop):
 
     async def tick(self, now: Instant) -> Tick:
         batch_max = self.parts.settings.loops.batch_max
-        chained = await trail.continue_trail(self.parts.database, batch_max)
+        chained = await trail.continue_trail(self.parts.loop_database, batch_max)
         return Tick(seen=chained, applied=chained, more=chained == batch_max)
 
 
@@ -32,6 +32,6 @@ class TipDuty(Duty):
         super().__init__(parts, period_s=parts.settings.trail.publish_every_s)
 
     async def perform(self, now: Instant) -> int:
-        async with self.parts.database.transaction() as transaction:
+        async with self.parts.loop_database.transaction() as transaction:
             head = await trail.publish_tip(transaction, self.parts.ids, now)
         return 0 if head.at is None else add_tip(self.parts.settings.home, head)

@@ -59,7 +59,7 @@ class RefusalTallyLoop(Loop, Generic[What]):
             return Tick()
         told = [self.told(what, times) for what, times in counts.items()]
         try:
-            async with self.parts.database.transaction() as transaction:
+            async with self.parts.loop_database.transaction() as transaction:
                 await events.append(transaction, told, self.parts.ids, now)
         except BaseException:
             self._tally.put_back(counts)

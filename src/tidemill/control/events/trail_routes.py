@@ -51,7 +51,7 @@ class ActPage(BaseModel):
 @router.get("/head", responses=documented())
 async def head(control: ControlPart) -> TrailTipView:
     """Where the audit trail ends now. Keep it: everything up to it can be verified against it."""
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         return TrailTipView.model_validate(await trail.tip(connection))
 
 
@@ -64,7 +64,7 @@ async def acts(
     subject: FilterText = None,
 ) -> ActPage:
     """The acts of the audit trail, newest first."""
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         found = await trail.listed(connection, kind=kind, subject=subject, before=after, limit=most + 1)
     items = [ActView.model_validate(act) for act in found[:most]]
     return ActPage(items=items, has_more=len(found) > most, after=items[-1].number if items else None)

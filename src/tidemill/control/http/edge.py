@@ -111,7 +111,7 @@ class Edge:
 
     def _record(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "unmatched")
-        self._control.metrics.requests.labels(scope["method"], route, str(status)).observe(seconds)
+        self._control.metrics.http_requests.labels(scope["method"], route, str(status)).observe(seconds)
         if scope["path"] not in _QUIET:
             client = (scope.get("client") or ("",))[0]
             log.info(

@@ -30,7 +30,7 @@ class Idempotency:
 
     async def answer(self, effect: AnswerEffect) -> Response:
         now = self._control.clock.now()
-        async with self._control.requests.transaction() as transaction:
+        async with self._control.route_database.transaction() as transaction:
             given = await idempotent_answers.take_scope(transaction, self._scope, now) if self._scope else None
             if isinstance(given, AnswerRefusal):
                 raise RouteRefused(given)

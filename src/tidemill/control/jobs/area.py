@@ -9,7 +9,7 @@ from tidemill.control.loops.frame import Loop
 
 def _loops(control: Control) -> list[Loop]:
     return [
-        ReapingLoop(control, control.receiving),
+        ReapingLoop(control, control.attempt_reports),
     ]
 
 

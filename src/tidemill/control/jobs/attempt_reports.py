@@ -112,7 +112,7 @@ class AttemptReportIntake:
                 del self._begun[node_id]
         once = {one.attempt_id: one for one in said}
         if once:
-            async with self._parts.database.transaction() as transaction:
+            async with self._parts.loop_database.transaction() as transaction:
                 await outcomes.apply(transaction, list(once.values()), self._terms, self._parts.ids, now)
         return len(once)
 
@@ -121,7 +121,7 @@ class AttemptReportIntake:
         up by another batch meanwhile, so nothing of it is looked up after the database was asked."""
         found = {node_id: signer for node_id in node_ids if (signer := self._signers.get(node_id))}
         if unknown := node_ids - found.keys():
-            async with self._parts.database.connection() as connection:
+            async with self._parts.loop_database.connection() as connection:
                 found |= await deliveries.signers(connection, sorted(unknown))
             if len(self._signers) > KEPT_MAX:
                 self._signers.clear()

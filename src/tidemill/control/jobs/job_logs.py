@@ -66,7 +66,7 @@ async def stream(control: Control, follower: LogFollower) -> AsyncIterator[str]:
 
 async def _look(control: Control, job_id: UUID, after: Cursor | None) -> tuple[list[OutputPiece], bool]:
     """What came since, and whether nothing more will: the job is looked at first, so that nothing slips between."""
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         job = await job_views.get(connection, job_id, None)
         batch = await job_views.output_pieces(connection, job_id, after, _BATCH)
     return list(batch), job is None or job.state in ENDED

@@ -95,8 +95,8 @@ async def draft(
 async def requote(control: Control, job: Job) -> Quote:
     """The price of a job whose quote has expired, from now on."""
     order = read_order(job.asked, control.settings.market.tasks_max)
-    market = await control.market.look(control, control.requests)
-    async with control.requests.transaction() as transaction:
+    market = await control.supply.look(control, control.route_database)
+    async with control.route_database.transaction() as transaction:
         found = await price_order(control, transaction, order, market, job.account_id)
         await keep_quote(transaction, control, job.account_id, job.id, found.quote, control.clock.now())
     return found.quote

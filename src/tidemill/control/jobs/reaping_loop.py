@@ -21,7 +21,7 @@ class ReapingLoop(Loop):
         self._terms = work_terms(parts.settings)
 
     async def tick(self, now: Instant) -> Tick:
-        database, ids = self.parts.database, self.parts.ids
+        database, ids = self.parts.loop_database, self.parts.ids
         limit = self.parts.settings.loops.batch_max
         begun = await self._receiving.write_begun(now)
         given_up = self._counted(await abandoned_work.give_up(database, limit, self._terms, ids, now))

@@ -104,7 +104,7 @@ async def _cursor(
 async def order(asked: OrderBody, control: ControlPart, caller: CallerPart, once: IdempotencyPart) -> Response:
     """Order a job. It is quoted at once, and nothing is paid before it is confirmed."""
     found, who = job_orders.read_order(asked, control.settings.market.tasks_max), _account(caller)
-    market = await control.market.look(control, control.requests)
+    market = await control.supply.look(control, control.route_database)
 
     async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
         priced = await job_orders.price_order(control, transaction, found, market, who)
@@ -125,7 +125,7 @@ async def list_jobs(
 ) -> JobPage:
     """Your jobs, newest first; an operator sees everybody's."""
     whose = owner if caller.is_operator else caller.account_id
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         found = await job_views.listed(connection, whose, state, after, most + 1)
     items = [job_view(job, control.settings.money, control.clock.now()) for job in found[:most]]
     return JobPage(items=items, has_more=len(found) > most, after=items[-1].id if items else None)
@@ -192,7 +192,7 @@ async def logs(
     if "text/event-stream" in request.headers.get("accept", ""):
         follower = LogFollower(caller, device_of(request), job_id, cursor)
         return followed(control, follower)
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         found = await job_views.output_pieces(connection, job_id, cursor, most + 1)
     items = [OutputPieceView.model_validate(one) for one in found[:most]]
     return OutputPage(items=items, has_more=len(found) > most, after=items[-1].cursor if items else str(cursor or ""))
@@ -204,7 +204,7 @@ async def resources(
 ) -> AttemptUsePage:
     """The attempts of a job: which nodes have or had its tasks, for how long, and what they were paid."""
     await _readable(control, caller, job_id)
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         found = await job_views.attempt_uses(connection, job_id, after, most + 1)
     items = [AttemptUseView.model_validate(one) for one in found[:most]]
     return AttemptUsePage(items=items, has_more=len(found) > most, after=items[-1].attempt_id if items else None)
@@ -222,7 +222,7 @@ async def result(
     job = await _readable(control, caller, job_id)
     if job.state not in ENDED:
         raise RouteRefused(JobRefusal.RESULT_NOT_READY)
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         found = await job_views.results(connection, job_id, after, most + 1)
     items = await asyncio.to_thread(result_views, job, found[:most], control.verification)
     return ResultPage(items=items, has_more=len(found) > most, after=items[-1].task if items else None)
@@ -259,11 +259,13 @@ async def extend(
 
 async def _sweep(control: Control) -> None:
     """What a job has left open ends at once where it can; what is just being placed, by the loop that sweeps."""
-    await abandoned_work.sweep(control.requests, _SWEPT, work_terms(control.settings), control.ids, control.clock.now())
+    await abandoned_work.sweep(
+        control.route_database, _SWEPT, work_terms(control.settings), control.ids, control.clock.now()
+    )
 
 
 async def _readable(control: Control, caller: Caller, job_id: UUID) -> Job:
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         job = await job_views.get(connection, job_id, _whose(caller))
     return unless_refused(job or JobRefusal.UNKNOWN_JOB)
 

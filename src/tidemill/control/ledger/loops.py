@@ -20,7 +20,7 @@ class HoldExpiryLoop(Loop):
 
     async def tick(self, now: Instant) -> Tick:
         batch_max = self.parts.settings.loops.batch_max
-        async with self.parts.database.connection() as connection:
+        async with self.parts.loop_database.connection() as connection:
             expired = await ledger.expired_holds(connection, now, batch_max)
         if not expired:
             return Tick()
@@ -39,5 +39,5 @@ class CheckpointDuty(Duty):
         super().__init__(parts, period_s=_CHECKPOINT_EVERY_S)
 
     async def perform(self, now: Instant) -> int:
-        async with self.parts.database.connection() as connection:
+        async with self.parts.loop_database.connection() as connection:
             return await ledger.write_checkpoints(connection, now)

@@ -134,7 +134,7 @@ async def list_accounts(
     after: UUID | None = None,
 ) -> LedgerAccountPage:
     """The accounts and what is on them, in the order of their ids."""
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         found = await books.balances(connection, kind=kind, owner_id=owner, after=after, limit=most + 1)
     items = [_shown(LedgerAccountView, account, control) for account in found[:most]]
     return LedgerAccountPage(items=items, has_more=len(found) > most, after=items[-1].id if items else after)
@@ -145,7 +145,7 @@ async def show_account(
     account_id: UUID, control: ControlPart, at: AwareDatetime | None = None
 ) -> LedgerAccountThenView:
     """What is on an account, and what was on it at a time."""
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         view = _shown(LedgerAccountThenView, await _account(connection, account_id), control)
         if at is None:
             return view
@@ -166,7 +166,7 @@ async def show_statement(
     after: Annotated[int | None, Query(ge=1, le=_LINE_MAX, description="The number of the last line seen.")] = None,
 ) -> Response | StatementPage:
     """What moved on an account, newest first: a page, or all of it with `Accept: text/csv`."""
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         account = await _account(connection, account_id)
         if "text/csv" in request.headers.get("accept", ""):
             return _whole_statement(control, account)
@@ -184,7 +184,7 @@ async def show_statement(
 )
 async def download_statement(account_id: UUID, control: ControlPart) -> Response:
     """All that moved on an account, newest first, as CSV; months that were archived are in their files."""
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         account = await _account(connection, account_id)
     return _whole_statement(control, account)
 
@@ -192,7 +192,7 @@ async def download_statement(account_id: UUID, control: ControlPart) -> Response
 @router.get("/holds", responses=documented(401, 403, 422))
 async def list_holds(control: ControlPart, most: PageLimit, account: UUID | None = None) -> HoldPage:
     """The holds of which something is left, those that expire soonest first."""
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         found = await books.open_holds(connection, account, most + 1)
     return HoldPage(items=[_shown(HoldView, hold, control) for hold in found[:most]], has_more=len(found) > most)
 
@@ -205,7 +205,7 @@ async def list_adjustments(
     after: UUID | None = None,
 ) -> AdjustmentPage:
     """The adjustments, newest first."""
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         found = await adjustments.adjustments(connection, state=state, before=after, limit=most + 1)
     items = [_shown(AdjustmentView, adjustment, control) for adjustment in found[:most]]
     return AdjustmentPage(items=items, has_more=len(found) > most, after=items[-1].id if items else after)

@@ -41,7 +41,7 @@ async def _page(control: Control, account: Balance, before: int | None) -> Seque
     tries = 0
     while True:
         try:
-            async with control.requests.connection() as connection:
+            async with control.route_database.connection() as connection:
                 return await books.statement(connection, account.id, before, control.settings.http.page_limit_max)
         except DatabaseFault as fault:
             tries += 1

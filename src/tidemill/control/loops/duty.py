@@ -38,7 +38,7 @@ class Duty(Loop):
         """Do the work. Answers how much there was of it."""
 
     async def tick(self, now: Instant) -> Tick:
-        database, holder = self.parts.database, self.parts.process_id
+        database, holder = self.parts.loop_database, self.parts.process_id
         held = await duties.take(
             database, self.name, holder, every_us=self._period_us, lease_us=self._lease_us, now=now
         )
@@ -74,7 +74,7 @@ class Duty(Loop):
             await asyncio.sleep(third_s)
             try:
                 if not await duties.extend(
-                    self.parts.database, held, lease_us=self._lease_us, now=self.parts.clock.now()
+                    self.parts.loop_database, held, lease_us=self._lease_us, now=self.parts.clock.now()
                 ):
                     return
                 missed = 0

@@ -102,7 +102,7 @@ class LoopRunner:
 
     async def _tick(self) -> Tick:
         held = await self._held()
-        self._parts.metrics.loop_held.labels(self.loop.name).set(held)
+        self._parts.metrics.loop_stopped.labels(self.loop.name).set(held)
         return Tick() if held else await self.loop.tick(self._parts.clock.now())
 
     async def _held(self) -> bool:
@@ -110,7 +110,7 @@ class LoopRunner:
             return True
         if self.loop.obeys is None:
             return False
-        async with self._parts.database.connection() as connection:
+        async with self._parts.loop_database.connection() as connection:
             states = await switches.states(connection)
         return stopping_switch(self.loop.obeys, states.values()) is not None
 

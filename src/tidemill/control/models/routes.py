@@ -67,7 +67,7 @@ After = Annotated[str | None, Depends(_behind)]
 @router.get("", responses=documented(422))
 async def list_models(control: ControlPart, most: PageLimit, after: After) -> ModelPage:
     """The models of the pool, by name."""
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         found = await models.listed(connection, after, most + 1)
     items = [ModelView.model_validate(model) for model in found[:most]]
     return ModelPage(items=items, has_more=len(found) > most, after=items[-1].name if items else None)
@@ -76,7 +76,7 @@ async def list_models(control: ControlPart, most: PageLimit, after: After) -> Mo
 @router.get("/{name}", responses=documented(404, 422))
 async def show(name: NamePart, control: ControlPart) -> ModelView:
     """One model, by its name."""
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         model = await models.get(connection, name)
     return ModelView.model_validate(unless_refused(model or ModelRefusal.UNKNOWN_MODEL))
 
@@ -85,7 +85,7 @@ async def show(name: NamePart, control: ControlPart) -> ModelView:
 async def add(asked: NewModel, control: ControlPart, caller: CallerPart) -> ModelView:
     """Add a model to the pool."""
     wanted = ModelDescription(asked.name, asked.source, asked.licence, asked.memory_mib, asked.gpu_memory_mib)
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         added = await models.add(
             transaction, wanted, asked.artefact_id, by=caller.name, ids=control.ids, now=control.clock.now()
         )
@@ -95,6 +95,6 @@ async def add(asked: NewModel, control: ControlPart, caller: CallerPart) -> Mode
 @router.delete("/{name}", responses=documented(404, 422))
 async def remove(name: NamePart, control: ControlPart, caller: CallerPart) -> ModelView:
     """Remove a model from the pool. Its artefact stays."""
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         removed = await models.remove(transaction, name, by=caller.name, ids=control.ids, now=control.clock.now())
         return ModelView.model_validate(unless_refused(removed))

@@ -39,45 +39,45 @@ class ChallengeLoop(Loop):
         drawn = await self._draw(now)
         concluded = await self._conclude(now)
         await challenge_verdicts.forget(
-            self.parts.database, Instant(now - _KEPT_US), self.parts.settings.loops.batch_max
+            self.parts.loop_database, Instant(now - _KEPT_US), self.parts.settings.loops.batch_max
         )
         seen = asked + drawn + concluded
         return Tick(seen=seen, applied=seen, more=concluded == _LEASED_AT_ONCE)
 
     async def _ask(self, now: Instant) -> int:
-        async with self.parts.database.connection() as connection:
+        async with self.parts.loop_database.connection() as connection:
             owners = await challenges.due_owners(connection, self._rules, self._asked_last, _OWNERS_AT_ONCE, now)
         self._asked_last = owners[-1] if len(owners) == _OWNERS_AT_ONCE else None
         asked = 0
         for account_id in owners:
-            async with self.parts.database.transaction() as transaction:
+            async with self.parts.loop_database.transaction() as transaction:
                 asked += await challenges.begin_round(
                     transaction, account_id, self._rules, self._random, self.parts.ids, now
                 )
         return asked
 
     async def _draw(self, now: Instant) -> int:
-        async with self.parts.database.connection() as connection:
+        async with self.parts.loop_database.connection() as connection:
             rounds = await challenges.undrawn(connection, _ROUNDS_AT_ONCE, now)
         drawn = 0
         for round_id in rounds:
-            async with self.parts.database.transaction() as transaction:
+            async with self.parts.loop_database.transaction() as transaction:
                 drawn += await challenges.draw(transaction, round_id, self._rules, self._random, now)
         return drawn
 
     async def _conclude(self, now: Instant) -> int:
         leased = await challenge_verdicts.lease(
-            self.parts.database, self.parts.ids, lease_us=self._lease_us, limit=_LEASED_AT_ONCE, now=now
+            self.parts.loop_database, self.parts.ids, lease_us=self._lease_us, limit=_LEASED_AT_ONCE, now=now
         )
         return sum([await self._conclude_one(leased.token, challenge_id, now) for challenge_id in leased.ids])
 
     async def _conclude_one(self, token: UUID, challenge_id: UUID, now: Instant) -> int:
-        case = await challenge_verdicts.challenge_in_hand(self.parts.database, token, challenge_id, now)
+        case = await challenge_verdicts.challenge_in_hand(self.parts.loop_database, token, challenge_id, now)
         if case is None:
             return 0
         nvlink = self.parts.settings.nvlink
         conclusion = await asyncio.to_thread(conclude, case.evidence, self._rules, nvlink, self._random(RANDOM_BYTES))
-        async with self.parts.database.transaction() as transaction:
+        async with self.parts.loop_database.transaction() as transaction:
             return await challenge_verdicts.apply(
                 transaction,
                 case,

@@ -72,7 +72,7 @@ class JoinTokenList(BaseModel):
 async def list_tokens(control: ControlPart, caller: CallerPart) -> JoinTokenList:
     """The join tokens that are open: more machines can join with them."""
     assert caller.account_id
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         found = await join_tokens.listed(connection, caller.account_id, control.clock.now())
     return JoinTokenList(items=[JoinTokenView.model_validate(token) for token in found])
 
@@ -84,7 +84,7 @@ async def make(asked: NewJoinToken, control: ControlPart, caller: CallerPart) ->
     wanted = _wanted(asked, caller, control.ids.new(now), now)
     text = write_token(wanted.id, secrets.token_bytes(SECRET_BYTES), await _fingerprint(control, now))
     kept = sha256(unless_refused(read_token(text)).secret_part)
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         await _check_owner(transaction, wanted)
         token = await join_tokens.make(transaction, wanted, kept, by=caller.name, ids=control.ids, now=now)
         return NewJoinTokenView(token=text, about=JoinTokenView.model_validate(unless_refused(token)))
@@ -94,7 +94,7 @@ async def make(asked: NewJoinToken, control: ControlPart, caller: CallerPart) ->
 async def revoke(token_id: UUID, control: ControlPart, caller: CallerPart) -> None:
     """Revoke a join token, at once. Machines that joined with it stay."""
     assert caller.account_id
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         refusal = await join_tokens.revoke(
             transaction, caller.account_id, token_id, by=caller.name, ids=control.ids, now=control.clock.now()
         )
@@ -134,5 +134,5 @@ async def _check_owner(transaction: Connection, wanted: JoinToken) -> None:
 
 
 async def _fingerprint(control: Control, now: Instant) -> str:
-    identity = await load_identity(control.requests, control.keyring, control.ids, now, secrets.token_bytes)
+    identity = await load_identity(control.route_database, control.keyring, control.ids, now, secrets.token_bytes)
     return fingerprint(identity.key)

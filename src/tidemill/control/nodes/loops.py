@@ -42,9 +42,9 @@ class NodeHealthLoop(Loop):
 
     async def tick(self, now: Instant) -> Tick:
         batch_max = self.parts.settings.loops.batch_max
-        async with self.parts.database.connection() as connection:
+        async with self.parts.loop_database.connection() as connection:
             freed = await presence.free(connection, batch_max)
-        async with self.parts.database.transaction() as transaction:
+        async with self.parts.loop_database.transaction() as transaction:
             ticked = await node_health.tick(transaction, self._rules, batch_max, self.parts.ids, now)
         if ticked.offline:
             log.warning("nodes offline", count=len(ticked.offline), first=str(ticked.offline[0]))
@@ -61,7 +61,7 @@ class NodeAlertDuty(Duty):
         super().__init__(parts, period_s=60.0)
 
     async def perform(self, now: Instant) -> int:
-        async with self.parts.database.transaction() as transaction:
+        async with self.parts.loop_database.transaction() as transaction:
             await node_alerts.raise_claims(transaction, self.parts.ids, now)
             return await node_alerts.clear_over(transaction, self.parts.settings.loops.batch_max, self.parts.ids, now)
 
@@ -76,7 +76,7 @@ class TelemetryDuty(Duty):
         self._keep_us = int(parts.settings.telemetry.keep_s * SECOND)
 
     async def perform(self, now: Instant) -> int:
-        async with self.parts.database.connection() as connection:
+        async with self.parts.loop_database.connection() as connection:
             dropped = await telemetry.forget(connection, Instant(now - self._keep_us))
         if dropped:
             log.info("beats forgotten", days=len(dropped))

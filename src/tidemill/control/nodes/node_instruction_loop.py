@@ -32,7 +32,7 @@ class NodeInstructionLoop(Loop):
         return Tick(seen=told, applied=told)
 
     async def _tell_wishes(self) -> int:
-        async with self.parts.database.connection() as connection:
+        async with self.parts.loop_database.connection() as connection:
             untold = await node_instructions.pending_instructions(connection, self.parts.process_id)
             told = [one for one in untold if self._tell(one)]
             if told:
@@ -42,19 +42,19 @@ class NodeInstructionLoop(Loop):
     def _tell(self, untold: PendingInstruction) -> bool:
         if untold.close is not None:
             return self._links.close(untold.node_id, untold.close.code, untold.close.sentence)
-        return self._links.order(untold.node_id, [Wish(RULES, untold.rules)])
+        return self._links.instruct(untold.node_id, [Wish(RULES, untold.rules)])
 
     async def _tell_challenges(self, now: Instant) -> int:
         """Each order once a link: it is repeated only where the link that heard it is gone."""
-        held = self._links.held()
+        held = self._links.link_generations()
         self._challenges = {node_id: told for node_id, told in self._challenges.items() if node_id in held}
-        async with self.parts.database.connection() as connection:
+        async with self.parts.loop_database.connection() as connection:
             orders = await challenges.instructions_for(connection, list(held), self.parts.settings.challenge, now)
         fresh = [(node_id, (held[node_id], body)) for node_id, body in orders.items()]
         return sum([self._tell_challenge(node_id, order) for node_id, order in fresh])
 
     def _tell_challenge(self, node_id: UUID, order: tuple[int, bytes]) -> bool:
-        if self._challenges.get(node_id) == order or not self._links.order(node_id, [Wish(CHALLENGE, order[1])]):
+        if self._challenges.get(node_id) == order or not self._links.instruct(node_id, [Wish(CHALLENGE, order[1])]):
             return False
         self._challenges[node_id] = order
         return True

@@ -70,18 +70,18 @@ class NodeRegistry:
 
     async def admit(self, callers: Sequence[AgentCall]) -> Sequence[registry.AdmissionGrant | registry.AdmissionDenial]:
         applicants = [_applicant(caller.hello, caller.address) for caller in callers]
-        async with self._parts.database.transaction() as transaction:
+        async with self._parts.loop_database.transaction() as transaction:
             answers = await admission.admit(transaction, applicants, self._door, self._parts.clock.now())
         return [self._answer(applicant, answer) for applicant, answer in zip(applicants, answers, strict=True)]
 
     async def heard(
         self, beats: Sequence[BeatArrival], links: Sequence[LinkGeneration]
     ) -> Sequence[registry.Supersession]:
-        async with self._parts.database.transaction() as transaction:
+        async with self._parts.loop_database.transaction() as transaction:
             over = await presence.note_heard(
                 transaction,
                 self._parts.process_id,
-                [presence.LinkBeat(_link(one.held), one.at, heard.beat_of(one.beat)) for one in beats],
+                [presence.LinkBeat(_link(one.link), one.at, heard.beat_of(one.beat)) for one in beats],
                 [_link(held) for held in links],
                 limits=self._limits,
                 ids=self._parts.ids,
@@ -94,7 +94,7 @@ class NodeRegistry:
         sound = [one for one in read if isinstance(one, ReportBatch)]
         opened = await self._receiving.read(sound)
         now = self._parts.clock.now()
-        async with self._parts.database.transaction() as transaction:
+        async with self._parts.loop_database.transaction() as transaction:
             outcomes = await node_reports.apply(transaction, sound, self._parts.ids, now)
             applied = [one for one in outcomes if isinstance(one, ReceivedReports)]
             await _hand_on(transaction, applied, now)
@@ -103,7 +103,7 @@ class NodeRegistry:
         return [one if isinstance(one, Misreport) else _outcome(next(told)) for one in read]
 
     async def gone(self, links: Sequence[LinkGeneration]) -> None:
-        async with self._parts.database.connection() as connection:
+        async with self._parts.loop_database.connection() as connection:
             await presence.note_gone(connection, self._parts.process_id, [_link(held) for held in links])
 
     def refused(self, code: str, sentence: str, address: str, node_id: UUID | None) -> None:
@@ -147,9 +147,9 @@ def _link(held: LinkGeneration) -> NodeLink:
 
 def _read(one: ReportsArrival) -> ReportBatch | Misreport:
     try:
-        return ReportBatch(_link(one.held), one.reports.first, heard.said_in(one.reports.items))
+        return ReportBatch(_link(one.link), one.reports.first, heard.said_in(one.reports.items))
     except ProtocolError as error:
-        return Misreport(one.held, error.code, error.sentence)
+        return Misreport(one.link, error.code, error.sentence)
 
 
 async def _hand_on(transaction: Connection, applied: Sequence[ReceivedReports], now: Instant) -> None:

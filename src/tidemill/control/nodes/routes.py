@@ -67,7 +67,7 @@ async def list_nodes(
     control: ControlPart, most: PageLimit, wanted: Annotated[NodeFilter, Depends(_filter)], after: UUID | None = None
 ) -> NodePage:
     """Your nodes, newest first; an operator sees everybody's."""
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         found = await nodes.listed(connection, wanted, after, most + 1)
         items = await summaries(control, connection, found[:most])
     return NodePage(items=items, has_more=len(found) > most, after=items[-1].id if items else None)
@@ -76,7 +76,7 @@ async def list_nodes(
 @router.get("/{node_id}", responses=documented(404, 422))
 async def show(node_id: UUID, control: ControlPart, caller: CallerPart) -> NodeDetailView:
     """One node, with its rules and why it gets no work."""
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         node = await nodes.get(connection, node_id, _owner(caller))
         return await detail(control, connection, node or NodeRefusal.UNKNOWN_NODE)
 
@@ -87,7 +87,7 @@ async def history(
 ) -> HistoryPage:
     """What happened to a node, newest first."""
     cursor = None if after is None else unless_refused(Cursor.parse(after) or RequestRefusal.CURSOR_MALFORMED)
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         if await nodes.get(connection, node_id, _owner(caller)) is None:
             raise RouteRefused(NodeRefusal.UNKNOWN_NODE)
         found = await node_views.history(connection, node_id, caller.reader, cursor, most + 1)
@@ -155,7 +155,7 @@ def _how(control: Control, caller: Caller) -> dict[str, Any]:
 
 
 async def _changed(control: Control, change: NodeChange) -> NodeDetailView:
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         return await detail(control, transaction, await change(transaction))
 
 

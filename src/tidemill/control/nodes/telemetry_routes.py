@@ -52,7 +52,7 @@ async def show(
 ) -> BeatPage:
     """How a node was, newest first. Beats are kept for `telemetry.keep`."""
     owner = None if caller.is_operator else caller.account_id
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         if await nodes.get(connection, node_id, owner) is None:
             raise RouteRefused(NodeRefusal.UNKNOWN_NODE)
         found = await telemetry.recent(connection, node_id, None if after is None else Instant(after), most + 1)

@@ -57,7 +57,9 @@ class MailLoop(Loop):
             return await self._put_aside(now)
         if now < self._resting_until <= now + int(self._rests.most_s * SECOND):
             return Tick()
-        batch = await mail.lease(self.parts.database, self.parts.ids, lease_us=self._lease_us, limit=_BATCH, now=now)
+        batch = await mail.lease(
+            self.parts.loop_database, self.parts.ids, lease_us=self._lease_us, limit=_BATCH, now=now
+        )
         if not batch.letters:
             return Tick()
         try:
@@ -73,7 +75,7 @@ class MailLoop(Loop):
 
     async def _put_aside(self, now: Instant) -> Tick:
         batch_max = self.parts.settings.loops.batch_max
-        aside = await mail.put_aside(self.parts.database, Instant(now - _ASIDE_AFTER), batch_max, now)
+        aside = await mail.put_aside(self.parts.loop_database, Instant(now - _ASIDE_AFTER), batch_max, now)
         return Tick(seen=aside, applied=aside, more=aside == batch_max)
 
     async def _send_all(self, post: SmtpConnection, batch: LetterBatch, now: Instant) -> int:
@@ -103,7 +105,7 @@ class MailLoop(Loop):
         if reply.code:
             self._troubles = 0
         if reply.accepted:
-            await mail.mark_sent(self.parts.database, token, stored.id, now)
+            await mail.mark_sent(self.parts.loop_database, token, stored.id, now)
             self.parts.metrics.mail_letters.labels("sent").inc()
             return True
         log.warning("letter not taken", letter=str(stored.id), code=reply.code, tries=stored.tries + 1)
@@ -119,7 +121,7 @@ class MailLoop(Loop):
             return
         tries = stored.tries + 1
         next_at = next_try(self._rules, tried_since=stored.tried_since, tries=tries, now=now)
-        await mail.postpone(self.parts.database, token, [PostponedLetter(stored.id, tries, next_at, error)])
+        await mail.postpone(self.parts.loop_database, token, [PostponedLetter(stored.id, tries, next_at, error)])
         self.parts.metrics.mail_letters.labels("postponed").inc()
 
     async def _wait_for_server(self, batch: LetterBatch, error: str, now: Instant) -> None:
@@ -135,13 +137,13 @@ class MailLoop(Loop):
         late = [one for one in batch.letters if is_too_late(self._rules, tried_since=one.tried_since, now=now)]
         rest = [one for one in batch.letters if one not in late]
         await mail.postpone(
-            self.parts.database, batch.token, [PostponedLetter(o.id, o.tries, o.next_at, error) for o in rest]
+            self.parts.loop_database, batch.token, [PostponedLetter(o.id, o.tries, o.next_at, error) for o in rest]
         )
         if late:
             await self._give_up(batch.token, [_given_up(o, 0, error, FailureCause.TOO_LATE) for o in late], now)
 
     async def _give_up(self, token: UUID, letters: Sequence[FailedLetter], now: Instant) -> None:
-        failed = await mail.give_up(self.parts.database, token, letters, self.parts.ids, now)
+        failed = await mail.give_up(self.parts.loop_database, token, letters, self.parts.ids, now)
         self.parts.metrics.mail_letters.labels("failed").inc(failed)
 
 
@@ -157,7 +159,7 @@ class MailForgettingLoop(Loop):
 
     async def tick(self, now: Instant) -> Tick:
         batch_max = self.parts.settings.loops.batch_max
-        database = self.parts.database
+        database = self.parts.loop_database
         emptied = await mail.empty(database, Instant(now - self._outbox_keep_us), batch_max)
         forgotten = await mail.forget(database, Instant(now - self._keep_us), batch_max)
         self.parts.metrics.mail_waiting.set(await mail.waiting(database))

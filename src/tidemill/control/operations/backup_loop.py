@@ -50,5 +50,5 @@ class BackupDuty(Duty):
                 (self._folder / name).unlink(missing_ok=True)
 
     async def _tell(self, event: Event, now: Instant) -> None:
-        async with self.parts.database.transaction() as transaction:
+        async with self.parts.loop_database.transaction() as transaction:
             await events.append(transaction, [event], self.parts.ids, now)

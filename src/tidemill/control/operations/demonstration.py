@@ -69,7 +69,7 @@ async def demonstrate(control: Control) -> None:
     passwords = {name: _kept(folder / f"{name}.password", secrets.token_hex(8)) for name in _ROLES}
     hashes = await asyncio.gather(*(control.passwords.hash(password) for password in passwords.values()))
     now = control.clock.now()
-    async with control.requests.transaction() as transaction:
+    async with control.route_database.transaction() as transaction:
         if not await pool.demonstrate(transaction, now):
             return
         for name, password_hash in zip(_ROLES, hashes, strict=True):

@@ -30,7 +30,7 @@ class FirstStep(Enum):
 
 async def first_steps(control: Control, step: FirstStep) -> Mapping[str, str]:
     """What the greeting says besides. A fault if the pool is not what it is started as."""
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         state = await pool.state(connection)
     local = is_loopback(control.settings.host) and not control.settings.http.trusted_proxies
     if (state.demonstration or step is FirstStep.DEMONSTRATION) and not local:
@@ -46,7 +46,7 @@ async def first_steps(control: Control, step: FirstStep) -> Mapping[str, str]:
 
 async def _link(control: Control) -> Mapping[str, str]:
     token = secrets.token_urlsafe(32)
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         made = await pool.new_set_up_link(connection, token)
     base = control.settings.mail.public_url or own_address(control.settings)
     return {"set up": f"{base.rstrip('/')}/setup#{token}"} if made else {}

@@ -65,7 +65,7 @@ async def metrics(request: Request, control: ControlPart, caller: CallerPart) ->
     """Prometheus metrics, for this machine and for operators."""
     if not caller.reader.operator and not _is_local(request):
         raise RouteRefused(PermissionRefusal.UNAUTHENTICATED)
-    control.metrics.connections_used.set(control.database.in_use + control.requests.in_use)
+    control.metrics.connections_used.set(control.loop_database.in_use + control.route_database.in_use)
     return Response(control.metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
 
 
@@ -78,7 +78,7 @@ async def openapi(request: Request) -> JSONResponse:
 async def _database(control: Control, stopped: dict[str, str]) -> str:
     """Whether the database answers; what it is asked is which switches are thrown."""
     try:
-        async with asyncio.timeout(_DATABASE_S), control.database.connection() as connection:
+        async with asyncio.timeout(_DATABASE_S), control.loop_database.connection() as connection:
             states = await switches.states(connection)
     except TimeoutError:
         return f"The database did not answer within {_DATABASE_S:.0f} s."

@@ -24,7 +24,7 @@ _ALARMS = {Observation.STEPPED, Observation.ADOPTED, Observation.RETURNED}
 async def make_partitions(parts: Parts, now: Instant) -> Sequence[str]:
     """Make what is missing, from as old as an id may be until as far ahead as the settings say."""
     until = Instant(now + parts.settings.database.partitions_ahead_days * DAY)
-    async with parts.database.connection() as connection:
+    async with parts.loop_database.connection() as connection:
         return await partitions.create(connection, Instant(now - OLDEST_US), until, now)
 
 
@@ -45,7 +45,7 @@ class AnnounceLoop(Loop):
         if not self._appended:
             return Tick()
         self._appended = False
-        async with self.parts.database.connection() as connection:
+        async with self.parts.loop_database.connection() as connection:
             await events.wake(connection)
         return Tick(seen=1, applied=1)
 
@@ -62,7 +62,7 @@ class ClockLoop(Loop):
         parts.metrics.clock_trusted.set(clock.trusted)
 
     async def tick(self, now: Instant) -> Tick:
-        observation, difference_us = await self._clock.sample(self.parts.database)
+        observation, difference_us = await self._clock.sample(self.parts.loop_database)
         self.parts.metrics.clock_difference.set(difference_us / SECOND)
         self.parts.metrics.clock_trusted.set(self._clock.trusted)
         if observation is not Observation.STEADY:
@@ -71,7 +71,7 @@ class ClockLoop(Loop):
             await make_partitions(self.parts, self._clock.now())
         if observation in _ALARMS:
             alarm = ClockAlarm(self.parts.process_id, observation.name.lower(), difference_us / SECOND)
-            async with self.parts.database.transaction() as transaction:
+            async with self.parts.loop_database.transaction() as transaction:
                 await events.append(transaction, [alarm], self.parts.ids, now)
         return Tick(seen=1)
 
@@ -86,7 +86,7 @@ class HeartbeatLoop(Loop):
         super().__init__(parts, every_s=parts.settings.loops.process_heartbeat_s)
 
     async def tick(self, now: Instant) -> Tick:
-        await processes.seen(self.parts.database, self.parts.process_id, self.parts.ids, now)
+        await processes.seen(self.parts.loop_database, self.parts.process_id, self.parts.ids, now)
         return Tick(seen=1)
 
 
@@ -108,7 +108,7 @@ class LostProcessLoop(Loop):
             return Tick()
         batch_max = self.parts.settings.loops.batch_max
         silent_since = Instant(now - self._lost_after_us)
-        lost = await processes.lose(self.parts.database, silent_since, batch_max, self.parts.ids, now)
+        lost = await processes.lose(self.parts.loop_database, silent_since, batch_max, self.parts.ids, now)
         for process_id in lost:
             log.warning("process lost", process_id=str(process_id))
         return Tick(seen=len(lost), applied=len(lost), more=len(lost) == batch_max)
@@ -126,7 +126,7 @@ class ForgettingLoop(Loop):
 
     async def tick(self, now: Instant) -> Tick:
         batch_max = self.parts.settings.loops.batch_max
-        database = self.parts.database
+        database = self.parts.loop_database
         given = await idempotent_answers.forget(database, Instant(now - self._keep_answers_us), batch_max)
         gone = await processes.forget(database, Instant(now - self._keep_processes_us), batch_max)
         full = await quotas.forget(database, now, batch_max)

@@ -53,7 +53,7 @@ class ProcessPage(BaseModel):
 @router.get("/switches", responses=documented(401, 403))
 async def list_switches(control: ControlPart) -> SwitchList:
     """How every switch stands."""
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         states = await switches.states(connection)
     return SwitchList(items=[SwitchView.model_validate(state) for state in states.values()])
 
@@ -77,7 +77,7 @@ async def start(
 @router.get("/processes", responses=documented(401, 403, 422))
 async def list_processes(control: ControlPart, most: PageLimit, after: UUID | None = None) -> ProcessPage:
     """The control processes of the pool, newest first."""
-    found = await processes.listed(control.requests, after, most + 1)
+    found = await processes.listed(control.route_database, after, most + 1)
     items = [ProcessView.model_validate(process) for process in found[:most]]
     return ProcessPage(items=items, has_more=len(found) > most, after=items[-1].id if items else None)
 

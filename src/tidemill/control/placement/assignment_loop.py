@@ -57,9 +57,9 @@ class AssignmentLoop(Loop):
 
     async def tick(self, now: Instant) -> Tick:
         await self._forget(now)
-        held = dict(self._links.held())
+        held = dict(self._links.link_generations())
         newly_linked = [node_id for node_id, generation in held.items() if self._told.get(node_id) != generation]
-        async with self.parts.database.transaction() as transaction:
+        async with self.parts.loop_database.transaction() as transaction:
             fresh = await leases.placed_behind(transaction, self._after, AT_ONCE)
             again = await leases.of_nodes(transaction, newly_linked) if newly_linked else []
             wanted = [one for one in fresh if one.node_id in held and one.number not in self._told_here]
@@ -82,7 +82,7 @@ class AssignmentLoop(Loop):
 
     async def _call_off(self, now: Instant) -> int:
         """Tell nodes what they are to stop. It is told once, so nothing may come between reading and telling it."""
-        async with self.parts.database.connection() as connection:
+        async with self.parts.loop_database.connection() as connection:
             called_off = await leases.take_call_offs(connection, self.parts.process_id)
         self._order((), called_off, now)
         return len(called_off)
@@ -95,13 +95,13 @@ class AssignmentLoop(Loop):
             orders[stop.node_id].append(Cancel(stop.attempt_id.bytes, stop.lease, stop.reason))
         for node_id, wanted in orders.items():
             for frame in _frames(wanted):
-                self._links.order(node_id, frame)
+                self._links.instruct(node_id, frame)
 
     async def _forget(self, now: Instant) -> None:
         """Call-offs that nobody could be told."""
         if now - self._forgot_at >= _FORGET_US:
             self._forgot_at = now
-            async with self.parts.database.connection() as connection:
+            async with self.parts.loop_database.connection() as connection:
                 await leases.forget(connection, Instant(now - _KEPT_US))
 
 

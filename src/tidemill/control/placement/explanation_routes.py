@@ -39,7 +39,7 @@ async def explain_job(
     job_id: UUID, control: ControlPart, caller: CallerPart, most: PageLimit, after: UUID | None = None
 ) -> JobExplanationView:
     """Why the tasks of a job went where they went, and what those that wait wait for."""
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         job = unless_refused(await job_views.get(connection, job_id, _whose(caller)) or JobRefusal.UNKNOWN_JOB)
         used = await job_views.attempt_uses(connection, job_id, after, most + 1)
         kept = await explanations.of_job(connection, job_id, [one.offered_at for one in used])
@@ -58,7 +58,7 @@ async def considered(
 ) -> ConsiderationPage:
     """What a node was considered for lately, newest first, and why it lost. Of many decisions only some are kept."""
     owner, most = _whose(caller), min(most, CONSIDERED_MAX)
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         unless_refused(await nodes.get(connection, node_id, owner) or NodeRefusal.UNKNOWN_NODE)
         kept = await explanations.of_node(connection, node_id, after, most + 1)
         names = await explanations.names(connection, _candidates(kept))

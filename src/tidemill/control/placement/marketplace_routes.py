@@ -58,7 +58,7 @@ class QueueView(BaseModel):
 async def cluster_status(control: ControlPart) -> ClusterView:
     """What there is in the pool now, all owners together."""
     found = await _market(control)
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         busy = await supply.busy(connection)
     return _cluster(found, len(busy & {node.node_id for node in found.nodes}))
 
@@ -75,7 +75,7 @@ async def pricing(control: ControlPart) -> PricingView:
 @router.get("/queue")
 async def queue(control: ControlPart) -> QueueView:
     """How many tasks wait for nodes, and since when."""
-    async with control.requests.connection() as connection:
+    async with control.route_database.connection() as connection:
         found = await job_views.queue_state(connection)
         objections = queue_objections(await explanations.queue(connection))
     waiting = dict(zip(("high", "normal", "low"), (found.waiting[rank] for rank in range(3)), strict=True))
@@ -89,7 +89,7 @@ def _price(model: str, asked_uc: Sequence[int]) -> PriceView:
 
 
 async def _market(control: Control) -> Supply:
-    return await control.market.look(control, control.requests)
+    return await control.supply.look(control, control.route_database)
 
 
 def _cluster(found: Supply, busy: int) -> ClusterView:

@@ -68,7 +68,7 @@ class PlacingLoop(Loop):
         self._explaining = ExplanationMemory()
         self._filled_at: Instant | None = None
         self._changed: set[UUID] = set()
-        self._front = QueueFront(parts.database)
+        self._front = QueueFront(parts.loop_database)
         self.on_placed: Callable[[Sequence[AttemptAssignment], Instant], None] = lambda *_: None
         """Called with what was placed, when it is so for good."""
 
@@ -89,12 +89,12 @@ class PlacingLoop(Loop):
             return Tick()
         await self._catch_up(now)
         done = await self._place(now)
-        await explanations.keep(self.parts.database, *self._explaining.take(), self.parts.ids, now)
+        await explanations.keep(self.parts.loop_database, *self._explaining.take(), self.parts.ids, now)
         await asyncio.sleep(min(REST_MAX_US, max(0, self.parts.clock.now() - now)) / SECOND)
         return done
 
     async def _is_in_charge(self, now: Instant) -> bool:
-        database = self.parts.database
+        database = self.parts.loop_database
         if self._held and await duties.extend(database, self._held, lease_us=LEASE_US, now=now):
             return True
         self._held = await duties.take(
@@ -109,13 +109,15 @@ class PlacingLoop(Loop):
         """Candidates as they are now, and of each what no attempt has."""
         changed, self._changed = sorted(self._changed), set()
         if self._filled_at is None or not 0 <= now - self._filled_at <= REFILL_US:
-            self._placer.refill(await sellers.every(self.parts.database, self._terms, self._oldest, self._keep, now))
+            self._placer.refill(
+                await sellers.every(self.parts.loop_database, self._terms, self._oldest, self._keep, now)
+            )
             self._filled_at = now
         elif changed:
-            found = await sellers.some(self.parts.database, changed, self._terms, self._oldest, now)
+            found = await sellers.some(self.parts.loop_database, changed, self._terms, self._oldest, now)
             for node_id, seller in found.items():
                 self._placer.know(node_id, seller)
-        async with self.parts.database.transaction() as transaction:
+        async with self.parts.loop_database.transaction() as transaction:
             at_work = await leases.at_work(transaction)
             known = {attempt_id.bytes: attempt_id for attempt_id in self._placer.attempts}
             self._placer.release(known[one] for one in known.keys() - at_work)
@@ -129,14 +131,14 @@ class PlacingLoop(Loop):
         hopeless: set[DemandClass] = set()
         for _ in range(PAGES):
             page = self._front.page(BATCH, hopeless)
-            wants = [one.want for one in page]
+            wants = [one.queued_task for one in page]
             await self._look_for_copies(wants)
             decided = self._placer.decide(wants, now, self._explaining.choose(wants, now))
             seen += len(page)
-            applied += await self._apply(decided, {one.want.task_id: one.waiting for one in page}, now)
+            applied += await self._apply(decided, {one.queued_task.task_id: one.row for one in page}, now)
             self._explaining.waiting(decided, self._placer, now)
-            placed = {found.want.task_id for found in decided.found}
-            hopeless.update(one.sort for one in page if one.want.task_id not in placed)
+            placed = {found.task.task_id for found in decided.placements}
+            hopeless.update(one.demand_class for one in page if one.queued_task.task_id not in placed)
             if len(page) < BATCH or not self.in_charge:
                 break
         return Tick(seen=seen, applied=applied, more=applied >= BATCH)
@@ -144,43 +146,43 @@ class PlacingLoop(Loop):
     async def _look_for_copies(self, wants: Sequence[QueuedTask]) -> None:
         """Who has inputs of these in its cache is preferred."""
         if inputs := self._placer.inputs_of(wants):
-            async with self.parts.database.connection() as connection:
-                self._placer.hold(await node_cache.holders(connection, inputs))
+            async with self.parts.loop_database.connection() as connection:
+                self._placer.note_cached(await node_cache.holders(connection, inputs))
 
     async def _apply(self, decided: PlacementDecisions, waiting: Mapping[UUID, QueueRow], now: Instant) -> int:
         assert self._held, "only who is in charge decides"
         decisions = []
-        for found in decided.found:
-            deadline_at = Instant(now + found.asked.within_us(found.quoted_ms, self._factor))
-            decisions.append(NewAttempt(waiting[found.want.task_id], found, self.parts.ids.new(now), deadline_at))
+        for found in decided.placements:
+            deadline_at = Instant(now + found.demand.within_us(found.quoted_ms, self._factor))
+            decisions.append(NewAttempt(waiting[found.task.task_id], found, self.parts.ids.new(now), deadline_at))
         if not decisions:
             return 0
-        async with self.parts.database.transaction() as transaction:
+        async with self.parts.loop_database.transaction() as transaction:
             placed = await placements.apply(
                 transaction, self._held, decisions, lease_us=LEASE_US, ids=self.parts.ids, now=now
             )
         if placed is None:
             self._held = None
-        self._front.forget(one.waiting for one in decisions)
+        self._front.forget(one.row for one in decisions)
         self._note(decisions, {one.attempt_id for one in placed or ()})
         if placed:
             self.on_placed(placed, now)
-        if placed and decided.weighed:
+        if placed and decided.comparisons:
             self._explaining.placed(decided, {one.task_id for one in placed}, now)
         return len(placed or ())
 
     def _note(self, decisions: Sequence[NewAttempt], placed: Container[UUID]) -> None:
         for one in decisions:
             if one.attempt_id in placed:
-                self._placer.keep(one.attempt_id, one.found)
+                self._placer.keep(one.attempt_id, one.placement)
             else:
-                self._placer.take_back(one.found)
-                self._changed.add(one.found.seller.node_id)
+                self._placer.take_back(one.placement)
+                self._changed.add(one.placement.seller.node_id)
 
     async def _keep(self) -> None:
         """Filling takes long where nodes are many; the duty is ours meanwhile."""
         if self._held:
-            await duties.extend(self.parts.database, self._held, lease_us=LEASE_US, now=self.parts.clock.now())
+            await duties.extend(self.parts.loop_database, self._held, lease_us=LEASE_US, now=self.parts.clock.now())
 
     def _new_placer(self) -> Placer:
         settings = self.parts.settings

@@ -34,9 +34,9 @@ DemandClass: TypeAlias = int
 class FrontTask(NamedTuple):
     """A task in the front of the queue. Those that are of one sort and of one job have the same number as `alike`."""
 
-    waiting: QueueRow
-    want: QueuedTask
-    sort: DemandClass
+    row: QueueRow
+    queued_task: QueuedTask
+    demand_class: DemandClass
     alike: int
 
 
@@ -59,7 +59,7 @@ class QueueFront:
         async with self._database.transaction() as transaction:
             keys = await tasks.front(transaction, FRONT_MAX)
             known = self._tasks
-            new = [key for key in keys if key not in known or known[key].waiting.tries]
+            new = [key for key in keys if key not in known or known[key].row.tries]
             read = await self._read(transaction, new, now) if new else {}
         self._tasks = {key: one for key in keys if (one := read.get(key) or known.get(key))}
         self._shown.clear()
@@ -76,20 +76,20 @@ class QueueFront:
     async def _read(self, transaction: Connection, keys: Iterable[bytes], now: Instant) -> dict[bytes, FrontTask]:
         """Tasks that are new, the most urgent first, as many as there is memory for."""
         found: dict[bytes, FrontTask] = {}
-        left_bytes = BODIES_MAX_BYTES - sum(len(one.waiting.body) for one in self._tasks.values())
+        left_bytes = BODIES_MAX_BYTES - sum(len(one.row.body) for one in self._tasks.values())
         pages = iter(keys)
         while left_bytes > 0 and (page := list(islice(pages, AT_ONCE))):
             read = await tasks.waiting(transaction, page)
             again = [one.task_id for one in read if one.tries]
             tried = await sellers.exclusions_of(transaction, again, now) if again else {}
-            found.update((one.waiting.key, one) for one in self._in_front(read, tried))
+            found.update((one.row.key, one) for one in self._in_front(read, tried))
             left_bytes -= sum(len(one.body) for one in read)
         return found
 
     def _next(self, hopeless: Container[DemandClass]) -> Iterator[FrontTask]:
         shown = self._shown
         for one in self._tasks.values():
-            if one.alike not in shown or one.sort not in hopeless:
+            if one.alike not in shown or one.demand_class not in hopeless:
                 shown.add(one.alike)
                 yield one
 
@@ -100,7 +100,7 @@ class QueueFront:
             yield FrontTask(one, want, sort, self._number(self._alike, (sort, one.job_id)))
 
     def _sort(self, want: QueuedTask) -> DemandClass:
-        like = None if want.asked is None else want.asked.like
+        like = None if want.demand is None else want.demand.like
         return self._number(self._sorts, (like, want.account_id, want.cost_max_uc, want.excluded, want.for_house))
 
     def _number(self, numbers: dict[Hashable, int], key: Hashable) -> int:

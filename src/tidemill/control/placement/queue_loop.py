@@ -21,7 +21,7 @@ class QueueLoop(Loop):
 
     async def tick(self, now: Instant) -> Tick:
         parts = self.parts
-        async with parts.database.connection() as connection:
+        async with parts.loop_database.connection() as connection:
             parts.metrics.dispatch.queue(await job_views.queue_state(connection), now)
-        forgotten = await explanations.forget(parts.database, parts.settings.jobs.explanations_max)
+        forgotten = await explanations.forget(parts.loop_database, parts.settings.jobs.explanations_max)
         return Tick(seen=forgotten, applied=forgotten)

@@ -66,7 +66,7 @@ class VerifyingLoop(Loop):
         self._is_unsure = False
 
     async def tick(self, now: Instant) -> Tick:
-        database = self.parts.database
+        database = self.parts.loop_database
         since = Instant(now - int(self.parts.settings.audit.house_wait_s * SECOND))
         given_up = await audits.give_up(database, since, self.parts.settings.loops.batch_max, now)
         cases = self._left or await self._taken(now)
@@ -77,7 +77,9 @@ class VerifyingLoop(Loop):
         """What is to be checked now. If the last answer was lost, what we took then is ours, and we do not know it."""
         mine, self._is_unsure = self._is_unsure, True
         by = self.parts.process_id
-        cases = await unchecked_results.take(self.parts.database, by, AT_ONCE, lease_us=LEASE_US, now=now, mine=mine)
+        cases = await unchecked_results.take(
+            self.parts.loop_database, by, AT_ONCE, lease_us=LEASE_US, now=now, mine=mine
+        )
         self._is_unsure = False
         return cases
 
@@ -100,7 +102,7 @@ class VerifyingLoop(Loop):
             return 0  # a newer version of the pool can read it
         manner = manner_of(ResultFacts(task, is_expected=case.expected is not None, by_house=case.house))
         held = await self._held(case, task, manner)
-        if held.is_as_signed and manner is CheckManner.REPEATED and case.repeated is None:
+        if held.is_as_signed and manner is CheckManner.REPEATED and case.second_execution is None:
             return await self._repeat(case, now)
         judged = await self._judged(case, task, manner, held) if held.is_as_signed else failed(_NOT_AS_SIGNED)
         doubt = "" if case.house else doubt_about(case.receipt, task, case.device, case.times)
@@ -108,22 +110,22 @@ class VerifyingLoop(Loop):
 
     async def _repeat(self, case: UncheckedResult, now: Instant) -> int:
         audited = AuditedAttempt(case.attempt_id, case.lease, case.receipt.result_sha256)
-        async with self.parts.database.transaction() as transaction:
+        async with self.parts.loop_database.transaction() as transaction:
             return await audits.begin(transaction, audited, self._terms.patience, self.parts.ids, now)
 
     async def _settled(self, checked: CheckedResult, now: Instant) -> int:
         """One by one, so that a hold that cannot be used keeps nobody else's money back."""
         try:
-            done = await unchecked_results.settle(self.parts.database, checked, self._terms, self.parts.ids, now)
+            done = await unchecked_results.settle(self.parts.loop_database, checked, self._terms, self.parts.ids, now)
         except Unpayable as fault:
-            log.warning("result not settled", attempt_id=str(checked.case.attempt_id), cause=str(fault))
+            log.warning("result not settled", attempt_id=str(checked.result.attempt_id), cause=str(fault))
             return 0
         self.parts.metrics.dispatch.ended(done.ended)
         return len(done.attempts)
 
     async def _held(self, case: UncheckedResult, task: Task, manner: CheckManner) -> UnsealedResult:
         """What the pool has of a result, with as much of its content as its check needs."""
-        if case.repeated is not None:
+        if case.second_execution is not None:
             return UnsealedResult(is_as_signed=True)  # it was before it was executed again
         most_bytes = task_checks.result_max_bytes(task) if manner is CheckManner.PROVED else 0
         return await self._results.find(task, case.receipt, is_uploaded=case.is_uploaded, most_bytes=most_bytes)
@@ -135,8 +137,8 @@ class VerifyingLoop(Loop):
             return judged_by_whose(case.receipt, case.expected)
         if manner is CheckManner.PROVED:
             return await self._proved(task, case.receipt, held.content or b"")
-        assert case.repeated, "what was not executed again is not judged by it"
-        return await self._compared(case, task, case.repeated)
+        assert case.second_execution, "what was not executed again is not judged by it"
+        return await self._compared(case, task, case.second_execution)
 
     async def _proved(self, task: Task, receipt: Receipt, result: bytes) -> ReceiptJudgement:
         evidence = await self._evidence(task, result)
@@ -171,7 +173,7 @@ class VerifyingLoop(Loop):
 
     async def _different(self, case: UncheckedResult, task: Task, found: Receipt, sentence: str) -> ReceiptJudgement:
         """The house is right, unless the task itself has no single result."""
-        async with self.parts.database.connection() as connection:
+        async with self.parts.loop_database.connection() as connection:
             earlier = await audits.earlier(connection, case.task_id, case.attempt_id)
         if comparison.is_undetermined(task, case.receipt, found, case.owner_id, earlier):
             return faulted(f"{sentence} {NOT_DETERMINISTIC}")

@@ -86,7 +86,7 @@ class Session:
     seen_at: Instant
     fresh_at: Instant
     expires_at: Instant
-    device: SessionOrigin
+    origin: SessionOrigin
     remember: bool
     second_factor: bool
     ended_at: Instant | None
@@ -103,7 +103,7 @@ def end_of(session: Session, rules: SessionRules, now: Instant) -> SessionEnd | 
 
 
 def has_moved(session: Session, device: SessionOrigin) -> bool:
-    return (session.device.user_agent, session.device.network) != (device.user_agent, device.network)
+    return (session.origin.user_agent, session.origin.network) != (device.user_agent, device.network)
 
 
 def refresh_outcome(

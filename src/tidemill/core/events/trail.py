@@ -52,7 +52,7 @@ class Act:
     sha256: bytes
 
     @property
-    def head(self) -> TrailTip:
+    def tip(self) -> TrailTip:
         return TrailTip(self.number, self.sha256, self.at)
 
 
@@ -101,7 +101,7 @@ def chain_events(head: TrailTip, events: Iterable[RecordedEvent]) -> Sequence[Ac
             head.number + 1, event.cursor, event.at, event.id, event.kind, event.subject, body, head.sha256, b""
         )
         acts.append(replace(loose, sha256=digest(loose)))
-        head = acts[-1].head
+        head = acts[-1].tip
     return acts
 
 
@@ -133,7 +133,7 @@ class TrailVerifier:
             return flaw
         if act.kind == PoolRestored.kind:
             self._restores.append(act)
-        self.head, self._cursor = act.head, act.cursor
+        self.head, self._cursor = act.tip, act.cursor
         while self._heads and self._heads[-1].number <= act.number:
             head = self._heads.pop()
             if head.sha256 != act.sha256 and not self._excused(head):

@@ -160,7 +160,7 @@ class RunSpecification:
     command: Command
     limits: RunLimits
     inputs: tuple[Mount, ...] = ()
-    granted: RunGrants = RunGrants()
+    grants: RunGrants = RunGrants()
     image: Image | None = None
 
     def __post_init__(self) -> None:

@@ -50,7 +50,7 @@ class TaskOutput:
     _tail_characters: int = 0
     _told_up_to: int = 0
 
-    def said(self, stream: str, chunk: bytes) -> None:
+    def add(self, stream: str, chunk: bytes) -> None:
         """Take what was printed on one of the streams, however it was cut."""
         partial = self._partial.setdefault(stream, bytearray())
         *whole, last = chunk.split(b"\n")

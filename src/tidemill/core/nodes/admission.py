@@ -78,7 +78,7 @@ class NodeAtDoor:
     refused_agent: str | None
     cloned_at: Instant | None
     instance: UUID | None
-    held: bool
+    has_link: bool
     heard_at: Instant | None
     told_until: Instant | None = None
 
@@ -239,5 +239,5 @@ def _known(applicant: Applicant, node: NodeAtDoor, rules: DoorRules, now: Instan
 def _is_clone(applicant: Applicant, node: NodeAtDoor, rules: DoorRules, now: Instant) -> bool:
     """Another run of the agent, while the one that has the link was heard just now. A machine that came back very fast
     looks the same: it is let in once the old link has been silent for two beats."""
-    is_heard = node.held and node.heard_at is not None and now - node.heard_at <= 2 * rules.beat_us
+    is_heard = node.has_link and node.heard_at is not None and now - node.heard_at <= 2 * rules.beat_us
     return is_heard and node.instance is not None and node.instance != applicant.instance

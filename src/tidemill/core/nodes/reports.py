@@ -64,7 +64,7 @@ class StoredNode:
     rules: RuleBook
     utc_offset_s: int
     past_until: Instant | None = None
-    carries: Mapping[str, Any] | None = None
+    abilities: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class ReportEffects:
     """What is to be done. None where nothing changes; `disagrees` says that the node must be told the rules again."""
 
     machine: Machine | None = None
-    carries: NodeAbilities | None = None
+    abilities: NodeAbilities | None = None
     rules: RuleBook | None = None
     disagrees: bool = False
     utc_offset_s: int | None = None
@@ -80,7 +80,7 @@ class ReportEffects:
     beats: tuple[PastBeat, ...] = ()
     events: tuple[Event, ...] = ()
     others: tuple[Fact, ...] = ()
-    works: tuple[AttemptReport, ...] = ()
+    attempt_reports: tuple[AttemptReport, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def weigh_reports(known: StoredNode, said: Sequence[NodeReport], now: Instant) -
     carries, sandbox_events = _carries(known, last[SANDBOX]) if SANDBOX in last else (None, ())
     return ReportEffects(
         machine=machine,
-        carries=carries,
+        abilities=carries,
         rules=rules,
         disagrees=disagrees,
         utc_offset_s=offset_s,
@@ -115,7 +115,7 @@ def weigh_reports(known: StoredNode, said: Sequence[NodeReport], now: Instant) -
         beats=tuple(spaced((one for one in said if isinstance(one, PastBeat)), known.past_until, now)),
         events=(*machine_events, *rules_events, *clock_events, *sandbox_events, *_dropped(known, said)),
         others=tuple(fact for fact in said if isinstance(fact, Fact) and fact.kind not in _KNOWN),
-        works=tuple(one for one in said if isinstance(one, AttemptReport)),
+        attempt_reports=tuple(one for one in said if isinstance(one, AttemptReport)),
     )
 
 
@@ -176,7 +176,7 @@ def _offset(known: StoredNode, body: bytes) -> tuple[int | None, tuple[Event, ..
 
 
 def _carries(known: StoredNode, body: bytes) -> tuple[NodeAbilities | None, tuple[Event, ...]]:
-    if _says_the_same(body, known.carries):
+    if _says_the_same(body, known.abilities):
         return None, ()
     carries = abilities_of(body)
     if isinstance(carries, Malformed):

@@ -19,7 +19,7 @@ NVLINK_MAX_PCT = 150
 class CandidateDevice:
     """One device. Devices of one NVLink group talk to each other directly; group 0 is none."""
 
-    model: str
+    device_model: str
     memory_mib: int
     free_milli: int = WHOLE_MILLI
     nvlink_group: int = 0
@@ -52,9 +52,9 @@ class Candidate:
     available_until: Instant | None = None
 
     @property
-    def model(self) -> str:
+    def device_model(self) -> str:
         """The model of its devices; empty for a node without any, and of a node that mixes them."""
-        models = {device.model for device in self.devices}
+        models = {device.device_model for device in self.devices}
         return models.pop() if len(models) == 1 else ""
 
 
@@ -68,12 +68,12 @@ class MedianPrices:
     def of(cls, candidates: Iterable[Candidate]) -> "MedianPrices":
         prices: dict[str, list[int]] = {}
         for candidate in candidates:
-            prices.setdefault(candidate.model, []).append(candidate.price_uc)
+            prices.setdefault(candidate.device_model, []).append(candidate.price_uc)
         return cls({model: median(asked) for model, asked in prices.items()})
 
     def median_over(self, candidate: Candidate, low: float, high: float) -> float:
         """The median price of its model over its own, between two bounds. Nothing is as cheap as what is free."""
-        median_uc = self.medians_uc.get(candidate.model, candidate.price_uc)
+        median_uc = self.medians_uc.get(candidate.device_model, candidate.price_uc)
         if candidate.price_uc <= 0:
             return high if median_uc > 0 else min(high, max(low, 1.0))
         return min(high, max(low, median_uc / candidate.price_uc))

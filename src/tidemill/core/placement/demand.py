@@ -42,7 +42,7 @@ class Demand:
     kind: str
     devices: int = 1
     milli: int = WHOLE_MILLI
-    models: frozenset[str] = frozenset()
+    device_models: frozenset[str] = frozenset()
     gpu_memory_mib: int = 0
     nvlink: bool = False
     cpu_milli: int = 0
@@ -84,7 +84,7 @@ class Demand:
         assert 0 < self.milli <= WHOLE_MILLI
         assert self.milli == WHOLE_MILLI or self.devices == 1, "only one device can be shared"
         choosy = bool(self.excluded_nodes or self.excluded_owners or self.attested or self._places)
-        models = self.models if self.devices else frozenset()
+        models = self.device_models if self.devices else frozenset()
         needs = (self.gpu_memory_mib, self.cpu_milli, self.memory_mib, self.disk_mib)
         put = object.__setattr__
         put(self, "is_choosy", choosy)

@@ -85,14 +85,14 @@ class ExplanationMemory:
         """Keep what was weighed of the tasks that were placed, with those that are alike."""
         self._sampled_at = now
         together: dict[tuple[UUID, frozenset[UUID]], list[TaskPlacement]] = defaultdict(list)
-        for one in decided.found:
-            if one.want.task_id in applied:
-                together[one.want.job_id, one.want.excluded].append(one)
+        for one in decided.placements:
+            if one.task.task_id in applied:
+                together[one.task.job_id, one.task.excluded].append(one)
         for (job_id, _), found in together.items():
-            first = next((one for one in found if one.want.task_id in decided.weighed), None)
+            first = next((one for one in found if one.task.task_id in decided.comparisons), None)
             if first:
                 self._remember(job_id)
-                weighing, kind = decided.weighed[first.want.task_id], first.asked.request.kind
+                weighing, kind = decided.comparisons[first.task.task_id], first.demand.demand.kind
                 shared = _shared(first, found)
                 self._explained.extend(
                     PlacementExplanation(job_id, now, kind, task_ids, weighing) for task_ids in shared
@@ -103,7 +103,7 @@ class ExplanationMemory:
         self._forget(now)
         due = [one for one in decided.waiting if self._is_due(one, now)]
         for one in sorted(due, key=lambda one: self._looked_at(one.key))[:SORTS_MAX]:
-            self._waits.extend(self._told(one, placer.why_nowhere(one.wants[0], now), now))
+            self._waits.extend(self._told(one, placer.why_nowhere(one.tasks[0], now), now))
 
     def take(self) -> tuple[Sequence[PlacementExplanation], Sequence[QueueExplanation]]:
         """What is to be written down now."""
@@ -130,7 +130,7 @@ class ExplanationMemory:
         return (
             known is None
             or not 0 <= now - known.looked_at < LOOK_EVERY_US
-            or any(want.job_id not in known.jobs for want in one.wants[:JOBS_TOLD_MAX])
+            or any(want.job_id not in known.jobs for want in one.tasks[:JOBS_TOLD_MAX])
         )
 
     def _told(self, one: AlikeTasks, nowhere: WaitReasons, now: Instant) -> Iterator[QueueExplanation]:
@@ -138,20 +138,20 @@ class ExplanationMemory:
         known = self._sorts.get(one.key)
         is_same = known is not None and known.nowhere == nowhere and 0 <= now - known.told_at < TELL_EVERY_US
         told = known.jobs if known and is_same else set[UUID]()
-        for want in one.wants[:JOBS_TOLD_MAX]:
+        for want in one.tasks[:JOBS_TOLD_MAX]:
             if want.job_id not in told:
                 yield QueueExplanation(want.job_id, now, want.task_id, nowhere)
         if len(self._sorts) >= JOBS_MAX:
             self._sorts.clear()
         told_at = known.told_at if known and is_same else now
         self._sorts.pop(one.key, None)
-        self._sorts[one.key] = _TaskShape(now, told_at, nowhere, {want.job_id for want in one.wants[:JOBS_TOLD_MAX]})
+        self._sorts[one.key] = _TaskShape(now, told_at, nowhere, {want.job_id for want in one.tasks[:JOBS_TOLD_MAX]})
 
 
 def _shared(first: TaskPlacement, found: Iterable[TaskPlacement]) -> Iterable[Sequence[UUID]]:
     """The tasks that ask the same as the first: all that were tried before, in parts; of others one part will do."""
-    request = first.asked.request
-    others = [one for one in found if one is not first and (one.asked is first.asked or one.asked.request == request)]
-    task_ids = [one.want.task_id for one in (first, *others)]
+    request = first.demand.demand
+    others = [one for one in found if one is not first and (one.demand is first.demand or one.demand.demand == request)]
+    task_ids = [one.task.task_id for one in (first, *others)]
     parts = [task_ids[start : start + SHARED_MAX] for start in range(0, len(task_ids), SHARED_MAX)]
-    return parts if first.want.tries else parts[:1]
+    return parts if first.task.tries else parts[:1]

@@ -49,7 +49,7 @@ def suits(node: PoolNode, request: Demand, now: Instant) -> bool:
         return node.has_whole(request) and suits_besides(node, request)
     until = node.until
     return (
-        node.holds(request)
+        node.can_take(request)
         and suits_besides(node, request)
         and (until is None or until >= now + request.duration_us)
         and not (request.is_choosy and _is_barred(node, request))
@@ -107,7 +107,11 @@ def _is_barred(node: PoolNode, request: Demand) -> bool:
 def _of_devices(node: PoolNode, request: Demand) -> Iterator[PlacementObjection]:
     if not request.devices:
         return
-    right = [device for device in node.candidate.devices if not request.models or device.model in request.models]
+    right = [
+        device
+        for device in node.candidate.devices
+        if not request.device_models or device.device_model in request.device_models
+    ]
     if not right:
         yield PlacementObjection.MODEL_DIFFERS
         return

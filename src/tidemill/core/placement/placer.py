@@ -56,7 +56,7 @@ class QueuedTask(NamedTuple):
     task_id: UUID
     job_id: UUID
     account_id: UUID
-    asked: TaskDemand | None
+    demand: TaskDemand | None
     cost_max_uc: int
     since: Instant
     excluded: frozenset[UUID] = _NOBODY
@@ -68,12 +68,12 @@ class QueuedTask(NamedTuple):
 class TaskPlacement(NamedTuple):
     """The node for a task, and on which terms."""
 
-    want: QueuedTask
-    asked: TaskDemand
+    task: QueuedTask
+    demand: TaskDemand
     seller: Seller
     hourly_uc: int
     quoted_ms: int
-    placed: Reservation
+    reservation: Reservation
 
 
 @dataclass(frozen=True)
@@ -81,16 +81,16 @@ class AlikeTasks:
     """Tasks that found nobody and ask the same: one of each job. `key` is the same for the same sort of task."""
 
     key: Hashable
-    wants: Sequence[QueuedTask]
+    tasks: Sequence[QueuedTask]
 
 
 @dataclass(frozen=True)
 class PlacementDecisions:
     """Who gets what, who gets nothing, and what spoke for and against candidates where that was asked for."""
 
-    found: Sequence[TaskPlacement]
+    placements: Sequence[TaskPlacement]
     waiting: Sequence[AlikeTasks]
-    weighed: Mapping[UUID, CandidateComparison]
+    comparisons: Mapping[UUID, CandidateComparison]
 
 
 class Placer:
@@ -147,7 +147,7 @@ class Placer:
         """Somebody else placed this attempt: the node is put anew with what is left of it."""
         known = read_demand(body)
         if attempt_id not in self._attempts and known is not None:
-            self._note(attempt_id, node_id, replace(known.request, customer_id=account_id), (), None)
+            self._note(attempt_id, node_id, replace(known.demand, customer_id=account_id), (), None)
             if seller := self._sellers.get(node_id):
                 self._put(seller)
 
@@ -160,21 +160,21 @@ class Placer:
 
     def keep(self, attempt_id: UUID, found: TaskPlacement) -> None:
         """What was decided has been applied, as this attempt."""
-        placed = found.placed
-        self._note(attempt_id, placed.node_id, placed.request, placed.devices, placed)
+        placed = found.reservation
+        self._note(attempt_id, placed.node_id, placed.demand, placed.devices, placed)
 
     def take_back(self, found: TaskPlacement) -> None:
         """What was decided was not applied."""
-        if not self._pool.release(found.placed) and (seller := self._sellers.get(found.placed.node_id)):
+        if not self._pool.release(found.reservation) and (seller := self._sellers.get(found.reservation.node_id)):
             self._put(seller)
 
     def inputs_of(self, wants: Iterable[QueuedTask]) -> set[Digest]:
         """What tasks need of which some node may have a copy."""
-        return {one.digest for want in wants if want.asked is not None for one in want.asked.inputs}
+        return {one.digest for want in wants if want.demand is not None for one in want.demand.inputs}
 
-    def hold(self, holders: Mapping[Digest, Iterable[UUID]]) -> None:
+    def note_cached(self, holders: Mapping[Digest, Iterable[UUID]]) -> None:
         """Which nodes have which inputs already, for the next decision. Of those that many have, some are enough."""
-        self._pool.hold({digest.text: islice(node_ids, HOLDERS_MAX) for digest, node_ids in holders.items()})
+        self._pool.note_cached({digest.text: islice(node_ids, HOLDERS_MAX) for digest, node_ids in holders.items()})
 
     def decide(self, wants: Sequence[QueuedTask], now: Instant, to_weigh: Set[UUID] = _NOBODY) -> PlacementDecisions:
         """Nodes for tasks, in their turn. Whoever asks the same as one that found nobody finds nobody either."""
@@ -203,7 +203,7 @@ class Placer:
 
     def why_nowhere(self, want: QueuedTask, now: Instant) -> WaitReasons:
         """How many of the nodes that are looked at there is each objection to."""
-        known = want.asked
+        known = want.demand
         assert known is not None, "what nobody was found for could be read"
         request, is_too_dear = (
             self._request(want, known),
@@ -235,7 +235,7 @@ class Placer:
         made: dict[Hashable, Demand] = {}
         requests = []
         for want in wants:
-            known = want.asked
+            known = want.demand
             if known is not None:
                 key = (known.like, want.account_id, want.since, want.excluded, want.for_house)
                 request = made.get(key) or made.setdefault(key, self._request(want, known))
@@ -244,9 +244,9 @@ class Placer:
         return [alike[_turn(request)].popleft() for request in in_turn(requests, self._at_work.devices, now)]
 
     def _request(self, want: QueuedTask, known: TaskDemand) -> Demand:
-        labels = known.request.labels
+        labels = known.demand.labels
         return replace(
-            known.request,
+            known.demand,
             labels=labels | {HOUSE} if want.for_house else labels,
             customer_id=want.account_id,
             excluded_nodes=want.excluded,

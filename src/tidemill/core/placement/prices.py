@@ -54,7 +54,7 @@ class Prices:
         return frozenset(dear)
 
     def _estimates(self, known: TaskDemand) -> Floats:
-        devices = known.request.devices
+        devices = known.demand.devices
         if known.needs.seconds:
             times_ms: Floats = np.full(len(self._sellers), known.needs.seconds * 1000.0)
         else:

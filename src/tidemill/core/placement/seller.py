@@ -59,11 +59,11 @@ class Seller:
         return self.candidate.node_id
 
     def quoted_ms(self, asked: TaskDemand) -> int:
-        devices = asked.request.devices
+        devices = asked.demand.devices
         return quoted_ms(asked.needs, self.device_ops_per_s * devices if devices else self.cpu_ops_per_s)
 
     def hourly_uc(self, asked: TaskDemand) -> int:
-        return self.candidate.price_uc * max(1, asked.request.devices)
+        return self.candidate.price_uc * max(1, asked.demand.devices)
 
 
 def seller_of(
@@ -136,7 +136,7 @@ def supply_node_of(seller: Seller) -> SupplyNode:
         memory_mib=candidate.memory_mib,
         cores=candidate.cpu_milli // 1_000,
         kinds=candidate.kinds,
-        model=candidate.model,
+        device_model=candidate.device_model,
         region=candidate.region,
         house=seller.house,
     )

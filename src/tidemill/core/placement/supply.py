@@ -45,7 +45,7 @@ class SupplyNode:
     memory_mib: int = 0
     cores: int = 1
     kinds: frozenset[str] = frozenset()
-    model: str = ""
+    device_model: str = ""
     region: str = ""
     house: bool = False
 
@@ -137,7 +137,7 @@ def prices_uc(nodes: Iterable[SupplyNode]) -> dict[str, list[int]]:
     """What is asked for a device-hour, by model, the lowest first; processors are the model `cpu`."""
     found: dict[str, list[int]] = {}
     for node in nodes:
-        found.setdefault(node.model or "cpu", []).append(node.price_uc)
+        found.setdefault(node.device_model or "cpu", []).append(node.price_uc)
     return {model: sorted(asked) for model, asked in sorted(found.items())}
 
 

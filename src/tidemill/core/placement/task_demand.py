@@ -49,7 +49,7 @@ class TaskDemand:
     """One task; `like` is the body of any that asks the same."""
 
     like: bytes
-    request: Demand
+    demand: Demand
     needs: Needs
     run_ms: int
     inputs: tuple[Input, ...]
@@ -58,7 +58,7 @@ class TaskDemand:
 
     def within_us(self, quoted_ms: int, factor: float) -> int:
         """How long a node has from its offer to its receipt."""
-        fetching_ms = self.request.input_bytes // FETCHED_BYTES_A_MS
+        fetching_ms = self.demand.input_bytes // FETCHED_BYTES_A_MS
         return (max(int(quoted_ms * factor), self.run_ms) + fetching_ms + SLACK_MS) * SECOND // 1_000
 
 
@@ -84,7 +84,7 @@ def _asked(body: bytes) -> TaskDemand | None:
     plain_bytes = archived_bytes(sizes) + (NAMES_BYTES if has_names else 0)
     return TaskDemand(
         like=body,
-        request=_request(task),
+        demand=_request(task),
         needs=kind.needs(work),
         run_ms=ceil(task.limits.seconds * 1_000),
         inputs=task.inputs,

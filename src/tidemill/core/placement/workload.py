@@ -35,7 +35,7 @@ class ShapeCount:
     count: int
     devices: int
     milli: int
-    models: frozenset[str]
+    device_models: frozenset[str]
     cpu_milli: int
     memory_mib: int
 
@@ -44,20 +44,20 @@ class ShapeCount:
 class Workload:
     """All requests of some time."""
 
-    asked: tuple[ShapeCount, ...]
+    shapes: tuple[ShapeCount, ...]
 
     @classmethod
     def of(cls, requests: Iterable[Demand]) -> "Workload":
-        counts = Counter((one.devices, one.milli, one.models, one.cpu_milli, one.memory_mib) for one in requests)
+        counts = Counter((one.devices, one.milli, one.device_models, one.cpu_milli, one.memory_mib) for one in requests)
         return cls(tuple(ShapeCount(count, *shape) for shape, count in counts.items()))
 
     @property
     def of_devices(self) -> tuple[ShapeCount, ...]:
-        return tuple(one for one in self.asked if one.devices)
+        return tuple(one for one in self.shapes if one.devices)
 
     @property
     def count(self) -> int:
-        return sum(one.count for one in self.asked)
+        return sum(one.count for one in self.shapes)
 
 
 UNKNOWN = Workload((ShapeCount(1, 1, WHOLE_MILLI, frozenset(), 0, 0),))

@@ -23,7 +23,7 @@ class SettingsCheck:
     """A rule over the values of some settings, given in the order of their names."""
 
     names: tuple[str, ...]
-    holds: Callable[..., bool]
+    is_met: Callable[..., bool]
     sentence: str
 
 
@@ -156,7 +156,7 @@ def broken(settings: Settings, sources: Mapping[str, SettingSource], doubtful: C
     """A sentence for each check that does not hold and speaks of no setting in doubt."""
     for check in CHECKS:
         values: list[Any] = [value_of(settings, by_name()[name]) for name in check.names]
-        if not set(check.names) & set(doubtful) and not check.holds(*values):
+        if not set(check.names) & set(doubtful) and not check.is_met(*values):
             definitions = [by_name()[name] for name in check.names]
             now = (
                 f"{d.name} is {shown(d.kind, value)} ({sources[d.name]})"

@@ -210,7 +210,7 @@ def ties() -> Sequence[frozenset[str]]:
 def _contradicting(settings: Settings) -> set[str]:
     """Every critical setting that is tied to a check which does not hold."""
     values = {name: value_of(settings, by_name()[name]) for check in CHECKS for name in check.names}
-    wrong = {name for one in CHECKS if not one.holds(*(values[n] for n in one.names)) for name in one.names}
+    wrong = {name for one in CHECKS if not one.is_met(*(values[n] for n in one.names)) for name in one.names}
     return {name for group in ties() if group & wrong for name in group}
 
 

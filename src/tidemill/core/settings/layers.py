@@ -30,11 +30,11 @@ class SourceKind(StrEnum):
 class SettingSource:
     """Where one value came from: the place, and the file's or the variable's name."""
 
-    place: SourceKind
+    kind: SourceKind
     name: str = ""
 
     def __str__(self) -> str:
-        return f"{self.place} {self.name}".rstrip()
+        return f"{self.kind} {self.name}".rstrip()
 
 
 DEFAULT = SettingSource(SourceKind.DEFAULT)
@@ -110,7 +110,7 @@ def _read_one(given: RawSetting) -> SettingValue | SettingProblem:
     if definition.optional and given.raw == "":
         return SettingValue(definition, None, given.source)
     kind = definition.kind
-    value = read_from_file(kind, given.raw) if given.source.place is SourceKind.FILE else kind.read(given.raw)
+    value = read_from_file(kind, given.raw) if given.source.kind is SourceKind.FILE else kind.read(given.raw)
     if isinstance(value, UnreadableValue):
         return SettingProblem(given.name, _refused(definition, given, value.reason))
     if not definition.within_bounds(value):
@@ -134,9 +134,9 @@ def _unknown(given: RawSetting) -> str:
     if given.name in sections():
         return f"{given.name} ({given.source}) is a section: write [{given.name}] and its settings below it."
     # What all variables have in common must not make them look alike.
-    prefix = PREFIX if given.source.place is SourceKind.ENVIRONMENT else ""
+    prefix = PREFIX if given.source.kind is SourceKind.ENVIRONMENT else ""
     known = [(d.environment_name if prefix else d.name).removeprefix(prefix) for d in catalogue()]
     nearest = get_close_matches(given.name.removeprefix(prefix), known, n=1)
     advice = f"did you mean {prefix}{nearest[0]}?" if nearest else "`tidemill config` lists all there are."
-    where = given.source.place if prefix else given.source
+    where = given.source.kind if prefix else given.source
     return f"{_quoted(given.name)} ({where}) is no setting: {advice}"

@@ -66,7 +66,7 @@ class ConnectionListener(Protocol):
     def beaten(self, connection: "HeldConnection", beat: BeatMessage) -> None: ...
     def alive(self, connection: "HeldConnection") -> None: ...
     def reported(self, connection: "HeldConnection", reports: Reports) -> None: ...
-    def offered(self, connection: "HeldConnection", stream: HeldStream) -> None: ...
+    def channel_opened(self, connection: "HeldConnection", stream: HeldStream) -> None: ...
     def hurried(self, connection: "HeldConnection") -> None: ...
     def broke(self, connection: "HeldConnection", code: str, sentence: str) -> None: ...
     def lost(self, connection: "HeldConnection") -> None: ...
@@ -85,8 +85,8 @@ class HeldConnection(asyncio.Protocol):
         "_transport",
         "_turn",
         "_unread",
-        "held",
         "link",
+        "node_link",
         "peer",
         "slot",
         "told_at",
@@ -95,7 +95,7 @@ class HeldConnection(asyncio.Protocol):
 
     def __init__(self, listener: ConnectionListener, link: PoolLink) -> None:
         self.link = link
-        self.held: LinkGeneration | None = None
+        self.node_link: LinkGeneration | None = None
         self.visitor: Visitor | None = None
         self.peer = ""
         self.slot = 0
@@ -164,7 +164,7 @@ class HeldConnection(asyncio.Protocol):
                 self._meant(event)
             self._forget_streams()
             self.flush()
-            if self.held and self._heard_at > self.told_at and now - self.told_at > self.link.beat_ms * 1000:
+            if self.node_link and self._heard_at > self.told_at and now - self.told_at > self.link.beat_ms * 1000:
                 self._listener.alive(self)
 
     def flush(self) -> None:
@@ -262,9 +262,9 @@ class HeldConnection(asyncio.Protocol):
         return self._listener.knocked(self, request)
 
     def _offered(self, number: int, purpose: str, about: bytes) -> None:
-        assert self.held, "channels are opened on an open link"
-        stream = self._streams[number] = HeldStream(self, number, self.held.node_id, purpose, about)
-        self._listener.offered(self, stream)
+        assert self.node_link, "channels are opened on an open link"
+        stream = self._streams[number] = HeldStream(self, number, self.node_link.node_id, purpose, about)
+        self._listener.channel_opened(self, stream)
 
     def _forget_streams(self) -> None:
         if len(self._streams) > len(self.channels):

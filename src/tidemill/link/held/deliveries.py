@@ -163,5 +163,5 @@ def _size_bytes(reports: Reports) -> int:
 
 
 def _held(connection: HeldConnection) -> LinkGeneration:
-    assert connection.held, "reports are heard on an open link"
-    return connection.held
+    assert connection.node_link, "reports are heard on an open link"
+    return connection.node_link

@@ -33,9 +33,9 @@ class AgentCall:
 class AdmissionGrant:
     """It may come in. `received` is the number of its last report that is safe; `orders` are given at once."""
 
-    held: LinkGeneration
+    link: LinkGeneration
     received: int
-    orders: Sequence[Instruction] = ()
+    instructions: Sequence[Instruction] = ()
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,14 @@ class AdmissionDenial:
 
 @dataclass(frozen=True)
 class BeatArrival:
-    held: LinkGeneration
+    link: LinkGeneration
     beat: BeatMessage
     at: Instant
 
 
 @dataclass(frozen=True)
 class ReportsArrival:
-    held: LinkGeneration
+    link: LinkGeneration
     reports: Reports
 
 
@@ -64,16 +64,16 @@ class ReportsArrival:
 class Acknowledgement:
     """Reports up to this number are safe. `orders` are what follows from them."""
 
-    held: LinkGeneration
+    link: LinkGeneration
     number: int
-    orders: Sequence[Instruction] = ()
+    instructions: Sequence[Instruction] = ()
 
 
 @dataclass(frozen=True)
 class Supersession:
     """The link is no longer the node's: another one took its place, or the node was removed."""
 
-    held: LinkGeneration
+    link: LinkGeneration
     code: str
     sentence: str
 
@@ -82,7 +82,7 @@ class Supersession:
 class Misreport:
     """The node said what cannot be: its link is closed with this."""
 
-    held: LinkGeneration
+    link: LinkGeneration
     code: str
     sentence: str
 

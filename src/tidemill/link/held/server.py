@@ -98,9 +98,13 @@ class Links:
 
     # What control and the gateway ask
 
-    def held(self) -> Mapping[UUID, int]:
+    def link_generations(self) -> Mapping[UUID, int]:
         """The nodes whose links are here, and their generations."""
-        return {node_id: connection.held.generation for node_id, connection in self._held.items() if connection.held}
+        return {
+            node_id: connection.node_link.generation
+            for node_id, connection in self._held.items()
+            if connection.node_link
+        }
 
     @property
     def open(self) -> int:
@@ -110,13 +114,13 @@ class Links:
     def shaking_hands(self) -> int:
         return self._door.shaking
 
-    def order(self, node_id: UUID, orders: Sequence[Instruction]) -> bool:
+    def instruct(self, node_id: UUID, orders: Sequence[Instruction]) -> bool:
         """Give orders. Answers whether the node's link is here."""
         connection = self._held.get(node_id)
         if connection is None or connection.link.state is not LinkPhase.OPEN:
             return False
         if orders:
-            connection.link.order(orders)
+            connection.link.instruct(orders)
             connection.flush()
         return True
 
@@ -183,19 +187,19 @@ class Links:
         self._admissions.add(connection, hello)
 
     def beaten(self, connection: HeldConnection, beat: BeatMessage) -> None:
-        if connection.held:
+        if connection.node_link:
             connection.told_at = self.time.now()
-            self._presence.beaten(connection.held, beat)
+            self._presence.beaten(connection.node_link, beat)
 
     def alive(self, connection: HeldConnection) -> None:
-        if connection.held:
+        if connection.node_link:
             connection.told_at = self.time.now()
-            self._presence.alive(connection.held)
+            self._presence.alive(connection.node_link)
 
     def reported(self, connection: HeldConnection, reports: Reports) -> None:
         self._deliveries.add(connection, reports)
 
-    def offered(self, connection: HeldConnection, stream: HeldStream) -> None:
+    def channel_opened(self, connection: HeldConnection, stream: HeldStream) -> None:
         serve = self._purposes.get(stream.purpose)
         if serve is None or len(self._serving) >= _SERVING_MAX:
             stream.cancel("unknown_purpose" if serve is None else "busy")
@@ -210,7 +214,7 @@ class Links:
     def broke(self, connection: HeldConnection, code: str, sentence: str) -> None:
         self.counters.refused[code] += 1
         if code not in _PASSING:
-            node_id = connection.held.node_id if connection.held else None
+            node_id = connection.node_link.node_id if connection.node_link else None
             self._registry.refused(code, sentence, connection.address, node_id)
 
     def lost(self, connection: HeldConnection) -> None:
@@ -220,7 +224,7 @@ class Links:
         self._deliveries.forget(connection)
         if connection.visitor:
             self._door.leave(connection.visitor)
-        if held := connection.held:
+        if held := connection.node_link:
             self._presence.gone(held)
             if self._held.get(held.node_id) is connection:
                 del self._held[held.node_id]
@@ -233,12 +237,12 @@ class Links:
             connection.link.refuse(answer.code, answer.sentence, answer.retry_ms)
             connection.flush()
         elif connection.is_lost or connection.link.state is not LinkPhase.ANSWERING:
-            self._presence.gone(answer.held)  # it did not wait for its welcome
+            self._presence.gone(answer.link)  # it did not wait for its welcome
         else:
             self._welcome(connection, answer)
 
     def _welcome(self, connection: HeldConnection, admitted: AdmissionGrant) -> None:
-        held = connection.held = admitted.held
+        held = connection.node_link = admitted.link
         assert connection.visitor, "nobody greets before they came through the door"
         self._door.let_in(connection.visitor)
         connection.link.welcome(
@@ -247,8 +251,8 @@ class Links:
             received=admitted.received,
             beat_ms=self._rules.beat_ms,
         )
-        if admitted.orders:
-            connection.link.order(admitted.orders)
+        if admitted.instructions:
+            connection.link.instruct(admitted.instructions)
         self.counters.welcomed += 1
         connection.told_at = self.time.now()
         self._take_place(connection, held)
@@ -256,7 +260,7 @@ class Links:
 
     def _take_place(self, connection: HeldConnection, held: LinkGeneration) -> None:
         other = self._held.get(held.node_id)
-        if other and other.held and other.held.generation > held.generation:
+        if other and other.node_link and other.node_link.generation > held.generation:
             connection.close("superseded", _SUPERSEDED)
             return
         self._held[held.node_id] = connection
@@ -267,16 +271,16 @@ class Links:
     def _delivered(self, connection: HeldConnection, outcome: ReportsAnswer) -> None:
         if isinstance(outcome, Acknowledgement):
             connection.link.acknowledge(outcome.number)
-            if outcome.orders:
-                connection.link.order(outcome.orders)
+            if outcome.instructions:
+                connection.link.instruct(outcome.instructions)
             connection.flush()
         else:
             self.counters.refused[outcome.code] += 1
             connection.close(outcome.code, outcome.sentence)
 
     def _superseded(self, superseded: Supersession) -> None:
-        connection = self._held.get(superseded.held.node_id)
-        if connection and connection.held == superseded.held:
+        connection = self._held.get(superseded.link.node_id)
+        if connection and connection.node_link == superseded.link:
             connection.close(superseded.code, superseded.sentence)
 
     def _all(self) -> list[HeldConnection]:

@@ -53,7 +53,7 @@ class TicketRegistry:
         return ()
 
     async def reported(self, heard: Sequence[ReportsArrival]) -> Sequence[ReportsAnswer]:
-        return [Misreport(one.held, "no_reports_here", "Reports go to the pool's own link.") for one in heard]
+        return [Misreport(one.link, "no_reports_here", "Reports go to the pool's own link.") for one in heard]
 
     async def gone(self, links: Sequence[LinkGeneration]) -> None:
         """What was let in leaves nothing behind but its used ticket."""

@@ -57,7 +57,7 @@ class Day:
         self.agenda, self.tally = Agenda(), DayTally(orders)
         self.watch = RuleWatch(orders.numbered_to, scenario.rules.patience)
         self.nodes = SimulatedNodes(world, fields, policies, self.watch)
-        self.queue = SimulatedQueue([field.sort.request for field in fields])
+        self.queue = SimulatedQueue([field.task_type.demand for field in fields])
         self.lives = Lives(scenario, self.agenda, self.nodes, self.watch, self.tally)
         self.rounds = PlacementRounds(scenario, self.agenda, self.nodes, self.queue, self.lives, self._offered)
         self._crashes: dict[int, list[Crash]] = {}
@@ -142,10 +142,10 @@ class Day:
     def _job(self, place: int) -> SimulatedJob:
         """As it was ordered; each task may cost what it would on the slowest and dearest node that may get it."""
         orders = self.orders
-        sort, first = orders.sort[place], orders.first[place]
+        sort, first = orders.task_type[place], orders.first[place]
         field = self.fields[sort]
         request = replace(
-            field.sort.request,
+            field.task_type.demand,
             customer_id=UUID(int=_CUSTOMERS + orders.customer[place]),
             submitted_at=Instant(self.agenda.now),
             priority=orders.priority[place],
@@ -158,7 +158,7 @@ class Day:
 
     def _offered(self, attempt: SimulatedAttempt) -> None:
         self.tally.offered(attempt.task, self.agenda.now)
-        self.agenda.at(self.agenda.now + self._times.offer_us, self._answer, attempt)
+        self.agenda.at(self.agenda.now + self._times.assignment_us, self._answer, attempt)
 
     def _draw(self, attempt: SimulatedAttempt, what: int) -> float:
         return chance.draw(self._seed, attempt.task, attempt.tries, what)

@@ -92,7 +92,7 @@ class SimulatedNodes:
 
     def take(self, attempt: SimulatedAttempt) -> None:
         """An attempt has what the pool gave it."""
-        number, request = attempt.node, attempt.placed.request
+        number, request = attempt.node, attempt.placed.demand
         self.at_work[number][attempt.number] = attempt
         self._taken_milli[number] += request.asked_milli
         self._taken_cpu[number] += request.cpu_milli
@@ -103,7 +103,7 @@ class SimulatedNodes:
 
     def release(self, attempt: SimulatedAttempt, now: int, begins: Instant) -> PoolNode | None:
         """An attempt has nothing of its node any more. Answers the node, if it is there."""
-        number, request = attempt.node, attempt.placed.request
+        number, request = attempt.node, attempt.placed.demand
         del self.at_work[number][attempt.number]
         part = self._part(number, request)
         self._taken_milli[number] -= request.asked_milli
@@ -125,7 +125,7 @@ class SimulatedNodes:
         for number, there in enumerate(self.there):
             self.there_us[number] += now - self.came_at[number] if there else 0
             for attempt in self.at_work[number].values():
-                self.busy_us[number] += self._part(number, attempt.placed.request) * (now - attempt.offered_at)
+                self.busy_us[number] += self._part(number, attempt.placed.demand) * (now - attempt.offered_at)
 
     def fragmentation(self) -> float:
         """The share of what is free that is of no use to what is ordered, though the machine would be large enough.
@@ -136,9 +136,11 @@ class SimulatedNodes:
         free = np.where(there, self._capacities - np.frombuffer(self._taken_milli, np.int64), 0)
         lost = could = 0.0
         for field in self._fields:
-            request = field.sort.request
+            request = field.task_type.demand
             if request.devices:
-                weight = field.sort.weight * field.sort.tasks_mean * field.sort.work * request.asked_milli
+                weight = (
+                    field.task_type.weight * field.task_type.tasks_mean * field.task_type.work * request.asked_milli
+                )
                 enough = whole >= request.devices if request.milli == WHOLE_MILLI else free >= request.milli
                 could += weight * float(free @ field.able)
                 lost += weight * float(free @ (field.able & ~enough))
@@ -147,7 +149,7 @@ class SimulatedNodes:
     def _put(self, number: int, now: int, begins: Instant) -> None:
         member, at_work = self.world.members[number], self.at_work[number]
         seller = member.seller
-        taken = [(one.placed.request, one.placed.devices) for one in at_work.values()]
+        taken = [(one.placed.demand, one.placed.devices) for one in at_work.values()]
         candidate = left_of(seller, taken) if taken else seller.candidate
         if member.windows:
             at = Instant(begins + now)
@@ -157,7 +159,7 @@ class SimulatedNodes:
 
     def _work(self, attempt: SimulatedAttempt, sign: int) -> None:
         self.hourly_uc += sign * attempt.hourly_uc
-        self.running_milli += sign * max(WHOLE_MILLI, attempt.placed.request.asked_milli)
+        self.running_milli += sign * max(WHOLE_MILLI, attempt.placed.demand.asked_milli)
 
     def _look(self, number: int, node: PoolNode) -> None:
         self._whole[number] = node.whole

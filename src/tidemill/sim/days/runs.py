@@ -28,11 +28,11 @@ class RunPlan:
     """Everything that a run depends on. `profile` are the rates of arrivals; without churn nobody goes by chance."""
 
     world: World
-    sorts: Sequence[TaskType]
+    task_types: Sequence[TaskType]
     policies: Mapping[str, Policy]
     policy: str
     profile: Floats
-    demand: OrderVolume
+    volume: OrderVolume
     churn: Churn | None
     scenario: DayScenario
 
@@ -54,7 +54,7 @@ class WhatIf:
 
     def applied(self, plan: RunPlan) -> RunPlan:
         world = plan.world.without(self.without) if self.without else plan.world
-        return replace(plan, world=world, demand=replace(plan.demand, more=self.load))
+        return replace(plan, world=world, volume=replace(plan.volume, more=self.load))
 
 
 def read_load(text: str) -> float:
@@ -73,9 +73,9 @@ def simulate(plan: RunPlan, told: Callable[[float], None] = lambda _: None) -> D
     scenario = plan.scenario
     if plan.policy not in plan.policies:
         raise WorldFault(f"There is no policy called {plan.policy}: there are {', '.join(sorted(plan.policies))}.")
-    asked = fit_task_types(plan.world, plan.sorts, plan.policy)
+    asked = fit_task_types(plan.world, plan.task_types, plan.policy)
     there = 1.0 if plan.churn is None else plan.churn.there_share
-    orders = draw_orders(plan.world, asked, plan.profile, plan.demand, there, scenario.seed)
+    orders = draw_orders(plan.world, asked, plan.profile, plan.volume, there, scenario.seed)
     until_us = int(scenario.hours * HOUR)
     present, comings = turns(plan.world, plan.churn, scenario.begins, until_us, scenario.seed)
     day = Day(plan.world, asked, orders, plan.policies, scenario)

@@ -51,7 +51,7 @@ class Chances:
 class PoolTimes:
     """What the pool itself takes, in microseconds."""
 
-    offer_us: int = SECOND
+    assignment_us: int = SECOND
     """From an offer to the node's answer and the start."""
 
     verdict_us: int = 2 * SECOND

@@ -84,7 +84,7 @@ class DayTally:
         """An attempt was paid."""
         took_us = attempt.delivered_at - attempt.started_at
         self._worked_us[attempt.task] = took_us
-        self._worked_milli_us += took_us * max(WHOLE_MILLI, attempt.placed.request.asked_milli)
+        self._worked_milli_us += took_us * max(WHOLE_MILLI, attempt.placed.demand.asked_milli)
 
     def finish(self, agenda: Agenda, nodes: SimulatedNodes, books: DayBooks, open_tasks: int) -> None:
         """The time is over. Who still waits has waited at least until now."""

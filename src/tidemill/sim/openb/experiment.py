@@ -171,7 +171,7 @@ def _pod(row: ListRow) -> Demand:
         KIND,
         devices=devices,
         milli=row.whole("gpu_milli", WHOLE_MILLI, 1) if devices == 1 else WHOLE_MILLI,
-        models=frozenset(filter(None, row.text("gpu_spec").split("|"))),
+        device_models=frozenset(filter(None, row.text("gpu_spec").split("|"))),
         cpu_milli=row.whole("cpu_milli", MACHINE_MAX),
         memory_mib=row.whole("memory_mib", MACHINE_MAX),
         policy="",

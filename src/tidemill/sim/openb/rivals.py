@@ -84,10 +84,10 @@ class _BestFitting:
 class GradientDescent:
     """Least growth of fragmentation, for a known demand."""
 
-    demand: Workload
+    workload: Workload
 
     def begin(self, columns: Columns) -> "_DescentFitting":
-        return _DescentFitting(columns, self.demand)
+        return _DescentFitting(columns, self.workload)
 
 
 class _DescentFitting:
@@ -95,7 +95,7 @@ class _DescentFitting:
 
     def __init__(self, columns: Columns, demand: Workload) -> None:
         self._columns, self._demand = columns, demand
-        self._kinds = list({(one.devices, one.milli, one.models) for one in demand.of_devices})
+        self._kinds = list({(one.devices, one.milli, one.device_models) for one in demand.of_devices})
         self._sizes = np.array([devices for devices, _, _ in self._kinds])
         self._millis = np.array([milli for _, milli, _ in self._kinds])
         self._cpus = np.unique([one.cpu_milli for one in demand.of_devices])
@@ -138,9 +138,9 @@ class _DescentFitting:
 
     def _open(self, slots: Slots) -> Floats:
         """Which kinds of requests may use the model of each node."""
-        model = self._columns.model[slots]
+        model = self._columns.device_model[slots]
         columns = [
-            np.isin(model, self._columns.models.known(models)) if models else np.ones(len(slots), np.bool_)
+            np.isin(model, self._columns.device_models.known(models)) if models else np.ones(len(slots), np.bool_)
             for _, _, models in self._kinds
         ]
         return np.column_stack(columns).astype(float)
@@ -149,6 +149,6 @@ class _DescentFitting:
         """For each number of requests' processor needs that are met, the share of requests of each kind."""
         shares = np.zeros((len(self._cpus) + 1, len(self._kinds)))
         for one in asked:
-            kind = self._kinds.index((one.devices, one.milli, one.models))
+            kind = self._kinds.index((one.devices, one.milli, one.device_models))
             shares[int(np.searchsorted(self._cpus, one.cpu_milli)) + 1, kind] += one.count / total
         return np.cumsum(shares, 0)

@@ -50,14 +50,14 @@ async def begin(transaction: Connection, session: Session, refresh_token: str, i
         id=session.id,
         account_id=session.account_id,
         expires_at=session.expires_at,
-        address=session.device.address,
-        user_agent=session.device.user_agent,
+        address=session.origin.address,
+        user_agent=session.origin.user_agent,
         remember=session.remember,
         second_factor=session.second_factor,
         sha256=_sha256(refresh_token),
         now=now,
     )
-    device = session.device
+    device = session.origin
     began = LoggedIn(session.account_id, session.id, device.address, device.user_agent, session.second_factor)
     await events.append(transaction, [began], ids, now)
 
@@ -139,7 +139,7 @@ def _session(row: asyncpg.Record) -> Session:
         seen_at=row["seen_at"],
         fresh_at=row["fresh_at"],
         expires_at=row["expires_at"],
-        device=SessionOrigin(row["address"], row["user_agent"]),
+        origin=SessionOrigin(row["address"], row["user_agent"]),
         remember=row["remember"],
         second_factor=row["second_factor"],
         ended_at=row["ended_at"],

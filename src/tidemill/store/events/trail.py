@@ -46,7 +46,7 @@ async def continue_trail(database: Database, limit: int) -> int:
         rows = await _WAITING.rows(
             transaction, generation=after.generation, transaction=after.transaction, number=after.number, limit=limit
         )
-        acts = chain_events(last.head if last else NO_ACTS, map(events.recorded, rows))
+        acts = chain_events(last.tip if last else NO_ACTS, map(events.recorded, rows))
         if acts:
             await _append(transaction, acts)
         return len(acts)
@@ -60,7 +60,7 @@ async def last_act(connection: Connection) -> Act | None:
 async def tip(connection: Connection) -> TrailTip:
     """Where the trail ends now."""
     last = await last_act(connection)
-    return last.head if last else NO_ACTS
+    return last.tip if last else NO_ACTS
 
 
 async def publish_tip(transaction: Connection, ids: Ids, now: Instant) -> TrailTip:

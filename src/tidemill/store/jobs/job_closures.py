@@ -49,7 +49,7 @@ async def sweep(transaction: Connection, limit: int, plan: RewardPlan, ids: Ids,
     await find_by_key(transaction)
     ends = [TaskEnd(row["task_id"], row["job_id"], TaskState.CANCELLED) for row in waiting]
     ends += [TaskEnd(one.lease["task_id"], one.lease["job_id"], one.step.task.state) for one in moved]
-    await leases.call_off(transaction, [one.said for one in moved], _WANTED_NO_MORE, now)
+    await leases.call_off(transaction, [one.happening for one in moved], _WANTED_NO_MORE, now)
     return await outcomes.write(transaction, moved, ends, plan, ids, now)
 
 

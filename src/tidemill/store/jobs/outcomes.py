@@ -67,7 +67,7 @@ class AttemptHappening(NamedTuple):
     verdict: str = ""
     used_ms: int = 0
     batch_id: UUID | None = None
-    place: int = 0
+    receipt_index: int = 0
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class BatchOutcome:
 class LeaseChange(NamedTuple):
     """A lease that is locked, what becomes of it, and what it pays."""
 
-    said: AttemptHappening
+    happening: AttemptHappening
     lease: asyncpg.Record
     step: TaskStep
     due: AttemptPay | None = None
@@ -150,10 +150,10 @@ async def write(
     await _count_verified(transaction, [one for one in moved if one.due])
     await rewards.pay(transaction, owed, [job.hold_id for job in ended.values()], plan, ids, now)
     return BatchOutcome(
-        {one.said.attempt_id: one.step.attempt for one in moved},
+        {one.happening.attempt_id: one.step.attempt for one in moved},
         [(one.lease["owner_id"], one.step.blame) for one in moved if one.step.blame],
         {job_id: job.state for job_id, job in ended.items()},
-        Counter((one.step.attempt, one.said.verdict) for one in over),
+        Counter((one.step.attempt, one.happening.verdict) for one in over),
     )
 
 
@@ -207,7 +207,7 @@ def _due(said: AttemptHappening, lease: asyncpg.Record, step: TaskStep, plan: Re
 
 def _task_end(one: LeaseChange) -> TaskEnd:
     lease, cost_uc = one.lease, one.due.cost_uc if one.due else 0
-    return TaskEnd(lease["task_id"], lease["job_id"], one.step.task.state, one.said.attempt_id, cost_uc)
+    return TaskEnd(lease["task_id"], lease["job_id"], one.step.task.state, one.happening.attempt_id, cost_uc)
 
 
 def life_of(lease: asyncpg.Record) -> TaskLife:
@@ -277,10 +277,10 @@ async def _change(transaction: Connection, going_on: Sequence[LeaseChange]) -> N
     if going_on:
         await _CHANGE.run(
             transaction,
-            attempt_ids=uuid_array([one.said.attempt_id for one in going_on]),
+            attempt_ids=uuid_array([one.happening.attempt_id for one in going_on]),
             states=text_array([one.step.attempt.value for one in going_on]),
-            batch_ids=uuid_array([one.said.batch_id for one in going_on]),
-            places=bigint_array([one.said.place for one in going_on]),
+            batch_ids=uuid_array([one.happening.batch_id for one in going_on]),
+            places=bigint_array([one.happening.receipt_index for one in going_on]),
         )
 
 
@@ -291,12 +291,12 @@ async def _end_leases(
         await _END_LEASES.run(
             transaction,
             now=now,
-            attempt_ids=uuid_array([one.said.attempt_id for one in over]),
+            attempt_ids=uuid_array([one.happening.attempt_id for one in over]),
             states=text_array([one.step.attempt.value for one in over]),
-            verdicts=text_array([one.said.verdict for one in over]),
-            reasons=text_array([one.said.reason for one in over]),
+            verdicts=text_array([one.happening.verdict for one in over]),
+            reasons=text_array([one.happening.reason for one in over]),
             paid_uc=bigint_array([one.due.reward_uc if one.due else 0 for one in over]),
             transfer_ids=uuid_array([transfers.get((one.lease["job_id"], one.lease["owner_id"])) for one in over]),
-            batch_ids=uuid_array([one.said.batch_id or one.lease["batch_id"] for one in over]),
-            places=bigint_array([one.said.place or one.lease["place"] or 0 for one in over]),
+            batch_ids=uuid_array([one.happening.batch_id or one.lease["batch_id"] for one in over]),
+            places=bigint_array([one.happening.receipt_index or one.lease["place"] or 0 for one in over]),
         )

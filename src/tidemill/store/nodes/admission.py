@@ -161,7 +161,7 @@ def _standing(row: asyncpg.Record) -> NodeAtDoor:
         refused_agent=row["refused_agent"],
         cloned_at=row["cloned_at"],
         instance=row["instance"],
-        held=row["held"],
+        has_link=row["held"],
         heard_at=row["heard_at"],
         told_until=row["told_until"],
     )

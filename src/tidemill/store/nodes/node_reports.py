@@ -146,7 +146,9 @@ def _weighed(
 
 def _applied(one: _Fresh) -> ReceivedReports:
     weighed = one.weighed
-    return ReceivedReports(one.reported.link, one.received, weighed.leaves is not None, weighed.others, weighed.works)
+    return ReceivedReports(
+        one.reported.link, one.received, weighed.leaves is not None, weighed.others, weighed.attempt_reports
+    )
 
 
 async def _write(transaction: Connection, todo: Sequence[_Fresh], ids: Ids, now: Instant) -> None:
@@ -188,7 +190,7 @@ async def _change(transaction: Connection, todo: Sequence[_Fresh]) -> None:
         transaction,
         node_ids=[node_id for node_id, _ in changed],
         machines=[None if one.machine is None else json.loads(facts_of(one.machine)) for _, one in changed],
-        carried=[None if one.carries is None else json.loads(abilities_bytes(one.carries)) for _, one in changed],
+        carried=[None if one.abilities is None else json.loads(abilities_bytes(one.abilities)) for _, one in changed],
         rules=[None if one.rules is None else book_json(one.rules) for _, one in changed],
         offsets=[one.utc_offset_s for _, one in changed],
         wishes=[int(one.disagrees) for _, one in changed],
@@ -196,7 +198,7 @@ async def _change(transaction: Connection, todo: Sequence[_Fresh]) -> None:
 
 
 def _is_change(weighed: ReportEffects) -> bool:
-    parts = (weighed.machine, weighed.carries, weighed.rules, weighed.utc_offset_s)
+    parts = (weighed.machine, weighed.abilities, weighed.rules, weighed.utc_offset_s)
     return weighed.disagrees or any(part is not None for part in parts)
 
 
@@ -216,7 +218,7 @@ async def _write_devices(transaction: Connection, machines: Mapping[UUID, Machin
     await _DEVICES.run(
         transaction,
         **same,
-        models=[device.model.name if device.model else None for device in devices],
+        models=[device.gpu_type.name if device.gpu_type else None for device in devices],
         drivers=[device.driver for device in devices],
         cudas=[device.cuda for device in devices],
         power_limits=[device.power_limit_w for device in devices],

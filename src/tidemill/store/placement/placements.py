@@ -32,8 +32,8 @@ GRANTED_US = 3_600 * SECOND
 class NewAttempt(NamedTuple):
     """A node for a waiting task, as an attempt with a deadline."""
 
-    waiting: QueueRow
-    found: TaskPlacement
+    row: QueueRow
+    placement: TaskPlacement
     attempt_id: UUID
     deadline_at: Instant
 
@@ -47,7 +47,7 @@ async def apply(
     numbers = await tasks.place(transaction, [_placement(one) for one in decisions], now)
     placed = [one for one in decisions if one.attempt_id in numbers]
     if placed:
-        await _START.run(transaction, ids=sorted({one.waiting.job_id for one in placed}))
+        await _START.run(transaction, ids=sorted({one.row.job_id for one in placed}))
         if grants := [grant for one in placed for grant in _grants(one)]:
             await artefact_grants.give(transaction, grants)
         await events.append(transaction, _told(placed), ids, now)
@@ -55,21 +55,21 @@ async def apply(
 
 
 def _placement(one: NewAttempt) -> NewLease:
-    candidate = one.found.seller.candidate
+    candidate = one.placement.seller.candidate
     return NewLease(
-        one.waiting.rank,
-        one.waiting.task_id,
+        one.row.rank,
+        one.row.task_id,
         one.attempt_id,
         candidate.node_id,
         candidate.owner_id,
-        one.found.hourly_uc,
-        one.found.quoted_ms,
+        one.placement.hourly_uc,
+        one.placement.quoted_ms,
         one.deadline_at,
     )
 
 
 def _offered(one: NewAttempt, number: int) -> AttemptAssignment:
-    waiting, node_id = one.waiting, one.found.seller.node_id
+    waiting, node_id = one.row, one.placement.seller.node_id
     return AttemptAssignment(
         number, one.attempt_id, waiting.task_id, node_id, waiting.tries + 1, one.deadline_at, waiting.body
     )
@@ -80,9 +80,9 @@ def _grants(one: NewAttempt) -> list[Grant]:
 
     What a house node uploads for an audit takes none of the customer's room: it is the house's, until the verdict.
     """
-    asked, until = one.found.asked, Instant(one.deadline_at + GRANTED_US)
-    candidate = one.found.seller.candidate
-    account_id = candidate.owner_id if one.waiting.is_audit else one.waiting.account_id
+    asked, until = one.placement.demand, Instant(one.deadline_at + GRANTED_US)
+    candidate = one.placement.seller.candidate
+    account_id = candidate.owner_id if one.row.is_audit else one.row.account_id
     whose = (one.attempt_id, candidate.node_id, account_id)
     inputs = {each.digest: each.size_bytes for each in asked.inputs}
     reads = [Grant(*whose, Access.READ, size_bytes, until, digest) for digest, size_bytes in inputs.items()]
@@ -92,8 +92,8 @@ def _grants(one: NewAttempt) -> list[Grant]:
 
 
 def _told(placed: Sequence[NewAttempt]) -> list[TasksPlaced]:
-    counts = Counter((one.waiting.account_id, one.waiting.job_id) for one in placed)
+    counts = Counter((one.row.account_id, one.row.job_id) for one in placed)
     nodes: dict[UUID, set[UUID]] = {}
     for one in placed:
-        nodes.setdefault(one.waiting.job_id, set()).add(one.found.seller.node_id)
+        nodes.setdefault(one.row.job_id, set()).add(one.placement.seller.node_id)
     return [TasksPlaced(*whose, count, len(nodes[whose[1]])) for whose, count in counts.items()]

@@ -55,14 +55,14 @@ class UncheckedResult:
     times: AttemptTimes
     device: MeasuredSpeeds
     is_uploaded: bool
-    repeated: SecondExecution | None
+    second_execution: SecondExecution | None
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedResult:
     """What is said of a result, and what is doubted about its times; mostly nothing."""
 
-    case: UncheckedResult
+    result: UncheckedResult
     judged: ReceiptJudgement
     doubt: str = ""
 
@@ -84,7 +84,7 @@ async def take(
 
 async def settle(database: Database, checked: CheckedResult, terms: WorkTerms, ids: Ids, now: Instant) -> BatchOutcome:
     """What was decided happens: paid, tried again, or given back to the customer. What is doubted is told."""
-    case, judged, doubt = checked.case, checked.judged, checked.doubt
+    case, judged, doubt = checked.result, checked.judged, checked.doubt
     reason = f"{judged.reason} {doubt}" if doubt else judged.reason
     said = AttemptHappening(
         *(case.attempt_id, case.lease, case.node_id, judged.happenings[1:], reason, judged.verdict),
@@ -97,8 +97,8 @@ async def settle(database: Database, checked: CheckedResult, terms: WorkTerms, i
         if doubt:
             told = TimesDoubted(case.owner_id, case.node_id, case.attempt_id, doubt)
             await events.append(transaction, [told], ids, now)
-        if case.repeated is not None:
-            await _close(transaction, case, case.repeated, judged, now)
+        if case.second_execution is not None:
+            await _close(transaction, case, case.second_execution, judged, now)
         return applied
 
 
@@ -126,7 +126,7 @@ def _case(row: asyncpg.Record) -> UncheckedResult:
         times=AttemptTimes(row["offered_at"], row["received_at"]),
         device=MeasuredSpeeds(row["model"], row["memory_mib"], row["gpu_ops_per_s"], row["cpu_ops_per_s"]),
         is_uploaded=receipt.artefact is not None and row["uploaded"] == receipt.artefact.text,
-        repeated=None if row["audit_ended"] is None else _repeated(row),
+        second_execution=None if row["audit_ended"] is None else _repeated(row),
     )
 
 

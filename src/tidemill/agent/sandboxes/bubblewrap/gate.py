@@ -51,7 +51,7 @@ def start(
         descriptors += [_nameless(calls, theirs)] if calls else []
         front = [program.path, "--bind", str(seat.work), view.WORK, "--args", str(OPTIONS)]
         mounts = {**view.staged(order), **program.mounts} if seat.user is not None else {}
-        seat.order([*front, "--", *order.command.arguments], _resources(order.limits, seat.user), mounts, descriptors)
+        seat.launch([*front, "--", *order.command.arguments], _resources(order.limits, seat.user), mounts, descriptors)
         ours.pop_all()
         return ProcessAtGate(seat, status, gate, output, errors)
 

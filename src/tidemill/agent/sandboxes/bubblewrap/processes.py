@@ -117,7 +117,7 @@ class BubblewrapProcesses(RunProcesses):
         self._first = first
         gate.prefer_for_oom_kill(first)
         if os.geteuid() != 0:
-            gate.limit_processes(first, self._life.order.limits)
+            gate.limit_processes(first, self._life.specification.limits)
         os.write(self._held.gate, b".")
         self._looks = [self._loop.call_later(after_s, self._look, first) for after_s in LOOKS_S]
 

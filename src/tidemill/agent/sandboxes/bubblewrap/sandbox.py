@@ -69,7 +69,7 @@ class BubblewrapSandbox(Sandbox):
     async def run(self, order: RunSpecification, told: RunListener) -> RunOutcome:
         if order.name in self._lives:
             raise SandboxFault(f"A run named {order.name} is here already: give each attempt a name of its own.")
-        if order.image is not None or order.granted.gpus:
+        if order.image is not None or order.grants.gpus:
             raise SandboxFault("bubblewrap runs no images and hands out no GPUs by name: only an engine does.")
         life = self._lives[order.name] = RunLife(order, told, self._gpu_memory)
         try:
@@ -92,20 +92,22 @@ class BubblewrapSandbox(Sandbox):
         os.close(self._lock)
 
     async def _run(self, life: RunLife) -> RunOutcome:
-        seat = await self._seats.take(life.order.name)
+        seat = await self._seats.take(life.specification.name)
         try:
-            await life.told.prepared(seat.work)
+            await life.listener.prepared(seat.work)
             ended = await self._live(life, seat)
-            await life.told.collected(seat.work)
+            await life.listener.collected(seat.work)
             return ended
         finally:
             self._seats.remove_later(seat)
 
     async def _live(self, life: RunLife, seat: Seat) -> RunOutcome:
-        options = view.options(life.order, seat.work, self._system, self._stage)
+        options = view.options(life.specification, seat.work, self._system, self._stage)
         try:
-            seat.groups.limit(life.order.limits)
-            running = BubblewrapProcesses(life, gate.start(life.order, seat, self._program, options, self._calls))
+            seat.groups.limit(life.specification.limits)
+            running = BubblewrapProcesses(
+                life, gate.start(life.specification, seat, self._program, options, self._calls)
+            )
         except OSError as fault:
             raise SandboxFault(f"A run could not be started on this machine: {fault}.") from fault
         try:

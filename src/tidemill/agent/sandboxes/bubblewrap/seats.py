@@ -51,7 +51,7 @@ class Seat:
     def work(self) -> Path:
         return self.room / "work"
 
-    def order(
+    def launch(
         self, words: Sequence[str], limits: dict[str, int], mounts: Mapping[str, str], descriptors: list[int]
     ) -> None:
         """Tell the seat what to become. Only the first order counts."""
@@ -95,7 +95,7 @@ class Seat:
             gone.register(self.descriptor, select.POLLIN)
             gone.poll(GONE_S * 1000)
             os.close(self.descriptor)
-        if self.used and not self.groups.places:
+        if self.used and not self.groups.paths:
             run_directories.end_strays(self.room, program)
         run_directories.remove_room(self.room)
 
@@ -182,9 +182,9 @@ class Seats:
         loop = asyncio.get_running_loop()
         seat, seat_end = self._begun(loop)
         try:
-            run_directories.make_room(seat.room, seat.user, seat.groups.places)
+            run_directories.make_room(seat.room, seat.user, seat.groups.paths)
             seat.groups.make()
-            socket.send_fds(self._reached(loop), [json.dumps([*map(str, seat.groups.places)]).encode()], [seat_end])
+            socket.send_fds(self._reached(loop), [json.dumps([*map(str, seat.groups.paths)]).encode()], [seat_end])
             os.close(seat_end)
             seat_end = -1
             async with asyncio.timeout(START_S):

@@ -105,7 +105,7 @@ _NUMBER, _PROCESSOR, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24
 @dataclass(frozen=True)
 class Processor:
     column: int
-    audit: int
+    architecture: int
     """The kernel's mark of a call made by this processor's own numbers."""
     engine: str
     """How engines call it."""
@@ -125,7 +125,7 @@ def call_filter(machine: str) -> bytes | None:
     numbers = [row[processor.column] for row in REFUSED.values()]
     steps = [
         _step(_LOAD, _PROCESSOR),
-        *_unless_equal(processor.audit, _KILL),
+        *_unless_equal(processor.architecture, _KILL),
         _step(_LOAD, _NUMBER),
         *_when(_AT_LEAST, 0x40000000, _KILL),
         *_when(_AT_LEAST, NEWEST_CALL + 1, _ERROR | errno.ENOSYS),

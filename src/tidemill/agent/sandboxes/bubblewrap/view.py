@@ -27,11 +27,11 @@ def options(order: RunSpecification, work: Path, system: list[str], stage: Path 
     return [
         *("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"),
         *("--uid", str(TASK_ID), "--gid", str(TASK_ID), "--hostname", "task"),
-        *(["--share-net", *_shown(NETWORK_FILES)] if order.granted.network else []),
+        *(["--share-net", *_shown(NETWORK_FILES)] if order.grants.network else []),
         *system,
         *_kernel_files(limits.shared_memory_bytes),
         *("--size", str(limits.temporary_bytes), "--perms", "1777", "--tmpfs", "/tmp"),  # noqa: S108 - the run's own
-        *(part for device in order.granted.devices for part in ("--dev-bind", str(device), str(device))),
+        *(part for device in order.grants.devices for part in ("--dev-bind", str(device), str(device))),
         *(
             part
             for source, mount in zip(found, order.inputs, strict=True)

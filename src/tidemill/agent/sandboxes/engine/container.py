@@ -46,7 +46,7 @@ def creation(order: RunSpecification, setting: ContainerSetting) -> dict[str, ob
         "Labels": {LABEL: setting.mark},
         "AttachStdout": True,
         "AttachStderr": True,
-        "NetworkDisabled": not order.granted.network,
+        "NetworkDisabled": not order.grants.network,
         "HostConfig": _held(order, setting),
     }
 
@@ -54,7 +54,7 @@ def creation(order: RunSpecification, setting: ContainerSetting) -> dict[str, ob
 def _held(order: RunSpecification, setting: ContainerSetting) -> dict[str, object]:
     limits = order.limits
     return {
-        "NetworkMode": "bridge" if order.granted.network else "none",
+        "NetworkMode": "bridge" if order.grants.network else "none",
         "ReadonlyRootfs": True,
         "CapDrop": ["ALL"],
         "SecurityOpt": ["no-new-privileges", *([f"seccomp={setting.calls}"] if setting.calls else [])],
@@ -111,8 +111,8 @@ def _resources(limits: RunLimits) -> Mapping[str, int]:
 
 def _devices(order: RunSpecification, is_podman: bool) -> dict[str, object]:
     """Files as they are; GPUs by name, which Docker asks of the driver's tools and Podman of their description."""
-    files = [_device(str(device)) for device in order.granted.devices]
-    gpus = order.granted.gpus
+    files = [_device(str(device)) for device in order.grants.devices]
+    gpus = order.grants.gpus
     if not gpus or is_podman:
         return {"Devices": [*files, *(_device(f"nvidia.com/gpu={gpu}") for gpu in gpus)]}
     asked = {"Driver": "nvidia", "DeviceIDs": list(gpus), "Capabilities": [["gpu", "compute", "utility"]]}

@@ -102,13 +102,13 @@ class EngineSandbox(Sandbox):
 
     async def _run(self, life: RunLife, room: Path, user: int | None, image: FetchedImage) -> RunOutcome:
         work = run_directories.make_room(room, user, [])
-        await life.told.prepared(work)
+        await life.listener.prepared(work)
         who = os.getuid() if user is None else user
         setting = ContainerSetting(self._mark, work, who, image.name, image.volumes, self._calls, self._is_podman)
-        body = creation(life.order, setting)
-        async with self._created(f"tidemill-{self._mark}-{life.order.name}", body) as container:
+        body = creation(life.specification, setting)
+        async with self._created(f"tidemill-{self._mark}-{life.specification.name}", body) as container:
             ended = await self._live(life, work, container)
-        await life.told.collected(work)
+        await life.listener.collected(work)
         return ended
 
     @asynccontextmanager

@@ -108,14 +108,14 @@ def challenge_mib(device: Device, settings: ChallengeSettings) -> int:
 
 
 def _asked_device(device: Device, earlier: int, seed: bytes, settings: ChallengeSettings) -> ChallengedDevice:
-    catalogue = int(device.model.fp32_tflops * 10**12) if device.model else 0
+    catalogue = int(device.gpu_type.fp32_tflops * 10**12) if device.gpu_type else 0
     speed = catalogue or earlier or _FIRST_GUESS[device.kind]
     task = DeviceTask(
         device.index,
         _speed_task(speed, settings.speed_s, _seed(seed, "speed", device.index)),
         _memory_task(device, catalogue, settings, _seed(seed, "memory", device.index)),
     )
-    nvlink = device.model.nvlink if device.model else None
+    nvlink = device.gpu_type.nvlink if device.gpu_type else None
     return ChallengedDevice(
         device.name, device.memory_mib, catalogue, earlier, int(nvlink.gb_per_s) if nvlink else 0, task
     )

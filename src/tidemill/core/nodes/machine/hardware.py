@@ -76,7 +76,7 @@ class Device:
     failing: Words | None = None
 
     @property
-    def model(self) -> GpuType | None:
+    def gpu_type(self) -> GpuType | None:
         """The catalogue's model; None for a CPU and for what the catalogue does not know."""
         return None if self.kind is DeviceKind.CPU else recognised(self.name, self.memory_mib)
 
@@ -209,8 +209,8 @@ def _about_devices(machine: Machine) -> Iterator[HardwareObjection]:
             )
         if device.kind is DeviceKind.CPU:
             yield from _about_cpu(device, machine)
-        elif device.model is not None:
-            yield from _about_model(device, device.model)
+        elif device.gpu_type is not None:
+            yield from _about_model(device, device.gpu_type)
 
 
 def _about_cpu(device: Device, machine: Machine) -> Iterator[HardwareObjection]:
@@ -252,11 +252,11 @@ def _about_end(link: DeviceLink, device: Device) -> Iterator[HardwareObjection]:
     if device.kind is not maker:
         figures = f"Device {device.index} is by {device.kind.value} and claims a link of the kind {link.kind.value}."
         yield HardwareObjection(HardwareRefusal.LINK_IMPLAUSIBLE, figures)
-    elif maker is DeviceKind.NVIDIA and device.model is not None:
-        most_gb_per_s = device.model.nvlink.gb_per_s if device.model.nvlink else 0
+    elif maker is DeviceKind.NVIDIA and device.gpu_type is not None:
+        most_gb_per_s = device.gpu_type.nvlink.gb_per_s if device.gpu_type.nvlink else 0
         claimed_gb_per_s = link.gb_per_s or 0
         if not most_gb_per_s or claimed_gb_per_s * 100 > most_gb_per_s * (100 + LINK_TOLERANCE_PCT):
-            figures = f"Device {device.index}, {device.model.name}, has {most_gb_per_s:g} GB/s of NVLink"
+            figures = f"Device {device.index}, {device.gpu_type.name}, has {most_gb_per_s:g} GB/s of NVLink"
             yield HardwareObjection(
                 HardwareRefusal.LINK_IMPLAUSIBLE, f"{figures} and claims {claimed_gb_per_s:,} GB/s."
             )

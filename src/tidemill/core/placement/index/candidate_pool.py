@@ -50,7 +50,7 @@ class Reservation(NamedTuple):
 
     node_id: UUID
     devices: tuple[int, ...]
-    request: Demand
+    demand: Demand
     node: PoolNode
 
 
@@ -130,7 +130,7 @@ class CandidatePool:
         self._stale(node)
         self._vacant.append(node.slot)
 
-    def hold(self, holders: Mapping[str, Iterable[UUID]]) -> None:
+    def note_cached(self, holders: Mapping[str, Iterable[UUID]]) -> None:
         """These nodes hold these inputs, besides what candidates have. It holds until the next word, or until a node
         comes or goes."""
         self._told = {

@@ -39,7 +39,7 @@ class Columns:
         self.alive = np.zeros(capacity, np.bool_)
         self.plain = np.zeros(capacity, np.bool_)
         """Alive, and with devices that are all alike."""
-        self.model, self.kinds, self.labels, self.owner, self.region, self.domain = (
+        self.device_model, self.kinds, self.labels, self.owner, self.region, self.domain = (
             np.full(capacity, -1, np.int32) for _ in range(6)
         )
         self.whole, self.largest, self.joined, self.cpu, self.memory, self.disk = (
@@ -53,7 +53,11 @@ class Columns:
         self.free = np.zeros((capacity, width), np.int32)
         self.first = np.zeros((capacity, width), np.bool_)
         """Whether a device is the first of its node that has so much free: the others need not be tried."""
-        self.models, self.kind_sets, self.label_sets = _Names[str](), _Names[frozenset[str]](), _Names[frozenset[str]]()
+        self.device_models, self.kind_sets, self.label_sets = (
+            _Names[str](),
+            _Names[frozenset[str]](),
+            _Names[frozenset[str]](),
+        )
         self.owners, self.regions, self.domains = _Names[UUID](), _Names[str](), _Names[str]()
         self._mixed: set[int] = set()
         self._windowed: set[int] = set()
@@ -62,12 +66,12 @@ class Columns:
 
     def put(self, node: PoolNode) -> None:
         """A node comes into its slot, or comes anew with other facts."""
-        slot, model = node.slot, self.models.number(node.model)
-        if (self.plain[slot], self.model[slot]) != (node.is_plain, model):
+        slot, model = node.slot, self.device_models.number(node.device_model)
+        if (self.plain[slot], self.device_model[slot]) != (node.is_plain, model):
             self._of_models.pop(model, None)
-            self._of_models.pop(int(self.model[slot]), None)
+            self._of_models.pop(int(self.device_model[slot]), None)
         self.nodes[slot] = node
-        self.alive[slot], self.plain[slot], self.model[slot] = True, node.is_plain, model
+        self.alive[slot], self.plain[slot], self.device_model[slot] = True, node.is_plain, model
         (self._mixed.discard if node.is_plain else self._mixed.add)(slot)
         (self._windowed.discard if node.until is None else self._windowed.add)(slot)
         self.kinds[slot], self.labels[slot] = self.kind_sets.number(node.kinds), self.label_sets.number(node.labels)
@@ -100,7 +104,7 @@ class Columns:
     def drop(self, slot: int) -> None:
         self.nodes[slot] = None
         self.alive[slot] = self.plain[slot] = False
-        self._of_models.pop(int(self.model[slot]), None)
+        self._of_models.pop(int(self.device_model[slot]), None)
         self._empty(slot)
         self._mixed.discard(slot)
         self._windowed.discard(slot)
@@ -123,14 +127,14 @@ class Columns:
         if request.devices:
             column, least = self._devices(request)
             mask &= column[slots] >= least
-        if request.devices and request.models:
-            mask &= _is_one_of(self.model[slots], self.models.known(request.models))
+        if request.devices and request.device_models:
+            mask &= _is_one_of(self.device_model[slots], self.device_models.known(request.device_models))
         for column, least in self._needs(request):
             mask &= column[slots] >= least
         if self._mixed:
             for place, slot in enumerate(slots.tolist()):
                 if slot in self._mixed and (node := self.nodes[slot]):
-                    mask[place] = node.holds(request)
+                    mask[place] = node.can_take(request)
         return mask
 
     def allowed(self, request: Demand, now: Instant, excluded: list[int]) -> Mask:
@@ -145,15 +149,15 @@ class Columns:
         if not request.devices:
             return np.flatnonzero(self.plain)
         column, least = self._devices(request)
-        if not request.models:
+        if not request.device_models:
             return np.flatnonzero(self.plain & (column >= least))
-        parts = [self._of_model(number) for number in sorted(self.models.known(request.models))]
+        parts = [self._of_model(number) for number in sorted(self.device_models.known(request.device_models))]
         slots = parts[0] if len(parts) == 1 else np.concatenate((np.zeros(0, np.intp), *parts))
         return slots[column[slots] >= least]
 
     def _of_model(self, number: int) -> Slots:
         if number not in self._of_models:
-            self._of_models[number] = np.flatnonzero(self.plain & (self.model == number))
+            self._of_models[number] = np.flatnonzero(self.plain & (self.device_model == number))
         return self._of_models[number]
 
     def _devices(self, request: Demand) -> Test:

@@ -26,9 +26,9 @@ class PoolNode:
     __slots__ = (  # noqa: RUF023 - what every placement reads stands together, and so in few lines of the cache
         "version", "slot", "whole", "cpu_milli", "memory_mib", "free", "tenants", "home", "is_noted", "is_usual",
         "is_even", "kinds", "owner_number", "node_id", "came_cpu", "came_memory", "disk_mib", "full_milli",
-        "total_milli", "cpu_total", "price_uc", "reputation", "came_load", "device_memory_mib", "model", "newcomer",
-        "until", "is_plain", "is_grouped", "is_divided", "owner_id", "attested", "candidate", "domain", "labels",
-        "region",
+        "total_milli", "cpu_total", "price_uc", "reputation", "came_load", "device_memory_mib",
+        "device_model", "newcomer", "until", "is_plain", "is_grouped", "is_divided", "owner_id", "attested",
+        "candidate", "domain", "labels", "region",
     )  # fmt: skip
 
     def __init__(self, slot: int, candidate: Candidate, version: int) -> None:
@@ -43,10 +43,10 @@ class PoolNode:
         """What was free when it came, and is when all who were placed since have gone."""
         self.disk_mib = candidate.disk_mib
         self.cpu_total = max(1, candidate.cpu_milli)
-        self.model = candidate.model
+        self.device_model = candidate.device_model
         memories = {device.memory_mib for device in candidate.devices}
         self.device_memory_mib = max(memories, default=0)
-        self.is_plain = (bool(self.model) and len(memories) == 1) or not candidate.devices
+        self.is_plain = (bool(self.device_model) and len(memories) == 1) or not candidate.devices
         """All devices are alike, so that counting the free ones is enough."""
         groups = {device.nvlink_group for device in candidate.devices}
         self.is_grouped, self.is_divided = any(groups), len(groups) > 1
@@ -77,7 +77,7 @@ class PoolNode:
         of_processor = 1.0 - self.cpu_milli / self.cpu_total
         return of_devices if of_devices > of_processor else of_processor
 
-    def holds(self, request: Demand) -> bool:
+    def can_take(self, request: Demand) -> bool:
         """Whether what is free is enough, whoever asks."""
         return (
             self.cpu_milli >= request.cpu_milli
@@ -90,7 +90,7 @@ class PoolNode:
     def has_whole(self, request: Demand) -> bool:
         """Whether a plain node has as many whole devices as are asked for, of the right model."""
         return self.whole >= request.devices and (
-            not request.devices or not request.models or self.model in request.models
+            not request.devices or not request.device_models or self.device_model in request.device_models
         )
 
     def free_for(self, request: Demand) -> int:
@@ -178,7 +178,9 @@ class PoolNode:
         """The indexes of devices that could be among those it gets."""
         free, milli = self.free, request.milli
         if self.is_plain:
-            if (request.models and self.model not in request.models) or self.device_memory_mib < request.gpu_memory_mib:
+            if (
+                request.device_models and self.device_model not in request.device_models
+            ) or self.device_memory_mib < request.gpu_memory_mib:
                 return []
             return [index for index, left in enumerate(free) if left >= milli]
         return [
@@ -186,7 +188,7 @@ class PoolNode:
             for index, device in enumerate(self.candidate.devices)
             if free[index] >= milli
             and device.memory_mib >= request.gpu_memory_mib
-            and (not request.models or device.model in request.models)
+            and (not request.device_models or device.device_model in request.device_models)
         ]
 
 

@@ -94,9 +94,9 @@ class Ranking:
         """A node has come, or its facts have changed."""
         self._bases[node.slot] = sum(self._policy.terms(node.candidate, self._market).values())
         self._came[node.slot] = self._numbers[self._rank(node, node.came_load)]
-        lanes = self._models.get(node.model)
+        lanes = self._models.get(node.device_model)
         if lanes is None:
-            lanes = self._models[node.model] = DeviceModelLanes()
+            lanes = self._models[node.device_model] = DeviceModelLanes()
             for fronts in (self._fronts, self._newcomers_fronts, self._narrow):
                 fronts.clear()
         standing = lanes.newcomer if node.newcomer else lanes.everybody
@@ -210,7 +210,7 @@ class Ranking:
         return known or self._open(model, Lane(devices, room), newcomers=newcomers)
 
     def _open(self, model: str, lane: Lane, *, newcomers: bool) -> Lane:
-        able = [one for one in self._nodes if one and one.model == model and lane.is_for(one)]
+        able = [one for one in self._nodes if one and one.device_model == model and lane.is_for(one)]
         for node in sorted(able, key=lambda one: one.version):
             if node.newcomer or not newcomers:
                 lane.enter((node, node.version), self.rank(node))

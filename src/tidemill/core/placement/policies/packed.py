@@ -38,14 +38,14 @@ Group = tuple[frozenset[str], int]
 class PackedPolicy:
     """The policy for a certain demand. A demand without devices tells nothing, and is as good as an unknown one."""
 
-    demand: Workload = UNKNOWN
+    workload: Workload = UNKNOWN
 
     def knowing(self, demand: Workload) -> "PackedPolicy":
         """The same, for what was asked for lately."""
-        return replace(self, demand=demand if demand.of_devices else UNKNOWN)
+        return replace(self, workload=demand if demand.of_devices else UNKNOWN)
 
     def begin(self, columns: Columns) -> "PackedScorer":
-        return PackedScorer(columns, fill_table(self.demand), _groups(self.demand))
+        return PackedScorer(columns, fill_table(self.workload), _groups(self.workload))
 
 
 class PackedScorer:
@@ -122,11 +122,11 @@ class PackedScorer:
 
     def _open(self, slots: Slots) -> NDArray[np.bool_]:
         """Which groups may use the model of each node."""
-        names = self._columns.models.numbers
+        names = self._columns.device_models.numbers
         if len(self._open_models) < len(names):
             rows = [[not models or name in models for models, _ in self._groups] for name in names]
             self._open_models = np.array(rows, np.bool_).reshape(len(names), len(self._groups))
-        return self._open_models[self._columns.model[slots]]
+        return self._open_models[self._columns.device_model[slots]]
 
     def _usable_of(self, whole: Numbers, sums: Numbers) -> Floats:
         """What each group can use of nodes with so many whole devices and so much free in all."""
@@ -142,7 +142,7 @@ def _groups(demand: Workload) -> dict[Group, float]:
     """The groups that cannot go everywhere, and the share of all that is asked for which is theirs."""
     asked: Counter[Group] = Counter()
     for one in demand.of_devices:
-        asked[one.models, one.devices] += one.count * one.devices * one.milli
+        asked[one.device_models, one.devices] += one.count * one.devices * one.milli
     total = sum(asked.values())
     choosy = Counter({group: milli for group, milli in asked.items() if group[0] or group[1] > 1})
     return {group: milli / total for group, milli in choosy.most_common(GROUPS_MAX)}

@@ -24,7 +24,7 @@ from tidemill.core.trust.checks.timing import CLOCK_SLACK_MS, MEASURED_MARGIN, N
 class MeasuredSpeeds:
     """What is known of a node's fastest GPU and of its processors; zero and no name are not known."""
 
-    model: str = ""
+    device_model: str = ""
     memory_mib: int = 0
     gpu_ops_per_s: int = 0
     cpu_ops_per_s: int = 0
@@ -59,7 +59,7 @@ def doubt_about(receipt: Receipt, task: Task, device: MeasuredSpeeds, times: Att
         operations=0.0 if needs.seconds else needs.operations / (1.0 if is_counted else SPREAD),
         numbers=NumberType.INT8 if isinstance(work, Matmul) and work.element is Element.INT8 else NumberType.FLOAT32,
         devices=needs.devices,
-        gpu=recognised(device.model, device.memory_mib) if needs.devices else None,
+        gpu=recognised(device.device_model, device.memory_mib) if needs.devices else None,
         measured_ops_per_s=device.gpu_ops_per_s if needs.devices else device.cpu_ops_per_s,
         offered_at=times.offered_at,
         received_at=times.received_at,

@@ -54,7 +54,7 @@ class OrderTable:
     """Jobs in the order of their arrival. Tasks are numbered through; `first` is the number of a job's first."""
 
     at: list[int]
-    sort: list[int]
+    task_type: list[int]
     customer: list[int]
     tasks: list[int]
     first: list[int]
@@ -124,8 +124,8 @@ def _drawn(
     fields: Sequence[TaskTypeFit], profile: Floats, demand: OrderVolume, tasks: int, dice: np.random.Generator
 ) -> dict[str, NDArray[np.float64]]:
     """So many tasks in jobs; the last job has as many as are left. Lengths are relative."""
-    weights = np.array([field.sort.weight for field in fields])
-    means = np.array([field.sort.tasks_mean for field in fields])
+    weights = np.array([field.task_type.weight for field in fields])
+    means = np.array([field.task_type.tasks_mean for field in fields])
     weights = weights / weights.sum()
     jobs = int(1.5 * tasks / (weights @ means)) + 100
     while True:
@@ -162,11 +162,11 @@ def _times(profile: Floats, hours: float, count: int, dice: np.random.Generator)
 def _lengths(fields: Sequence[TaskTypeFit], sorts: NDArray[np.int64], dice: np.random.Generator) -> Floats:
     sigma = LENGTHS_SIGMA
     drawn: Floats = np.minimum(np.exp(dice.normal(-(sigma**2) / 2, sigma, len(sorts))), LONGEST)
-    drawn *= np.array([field.sort.work for field in fields])[sorts]
+    drawn *= np.array([field.task_type.work for field in fields])[sorts]
     for number, field in enumerate(fields):
-        if field.sort.lengths:
+        if field.task_type.lengths:
             those = np.flatnonzero(sorts == number)
-            drawn[those] = dice.choice(np.array(field.sort.lengths), len(those))
+            drawn[those] = dice.choice(np.array(field.task_type.lengths), len(those))
     return drawn
 
 
@@ -174,7 +174,7 @@ def _seconds_a_unit(
     world: World, fields: Sequence[TaskTypeFit], drawn: dict[str, Floats], demand: OrderVolume, there: float
 ) -> float:
     """How long the unit of length is, so that the orders fill what they should."""
-    has_devices = any(field.sort.request.devices for field in fields)
+    has_devices = any(field.task_type.demand.devices for field in fields)
     candidates = [member.seller.candidate for member in world.members]
     capacity = sum(capacity_milli(one) for one in candidates if one.devices or not has_devices)
     milli = np.array([_busy_milli(field, has_devices=has_devices) for field in fields], float)
@@ -193,7 +193,7 @@ def _scale(asked: Floats, lengths: Floats, time_s: float, wanted: float) -> floa
 
 
 def _busy_milli(field: TaskTypeFit, *, has_devices: bool) -> int:
-    request = field.sort.request
+    request = field.task_type.demand
     return request.asked_milli if has_devices else request.cpu_milli
 
 
@@ -206,7 +206,7 @@ def _as_orders(columns: dict[str, Floats]) -> OrderTable:
     whole = {name: column.astype(np.int64).tolist() for name, column in sorted_.items() if name != "length_s"}
     return OrderTable(
         at=whole["at"],
-        sort=whole["sort"],
+        task_type=whole["sort"],
         customer=whole["customer"],
         tasks=whole["tasks"],
         first=whole["first"],

@@ -31,7 +31,7 @@ class TaskType:
     """Tasks that ask the same. `lengths` are relative; where there are none, lengths scatter around `work`."""
 
     name: str
-    request: Demand
+    demand: Demand
     weight: float
     tasks_mean: float = 1.0
     work: float = 1.0
@@ -45,7 +45,7 @@ class TaskTypeFit:
     The mean is harmonic, so that on devices drawn at random tasks take as long as was meant.
     """
 
-    sort: TaskType
+    task_type: TaskType
     able: Mask
     speed_mean: float
     speed_least: float
@@ -79,9 +79,9 @@ def fit_task_types(world: World, sorts: Sequence[TaskType], policy: str) -> list
     prices = np.array([one.price_uc for one in candidates])
     made = []
     for sort in sorts:
-        able = _able(candidates, sort.request)
+        able = _able(candidates, sort.demand)
         if able.any():
-            made += _divided(world, replace(sort, request=_named(sort.request, policy, candidates)), able, prices)
+            made += _divided(world, replace(sort, demand=_named(sort.demand, policy, candidates)), able, prices)
     if not made:
         raise WorldFault("No node of this world can carry out anything that is ordered: look at kinds and memory.")
     return made
@@ -97,32 +97,37 @@ def _divided(world: World, sort: TaskType, able: Mask, prices: NDArray[np.int64]
         sort,
         name=f"{sort.name}, thrifty",
         weight=sort.weight * THRIFTY_SHARE,
-        request=_within(world, sort.request, able, limit_uc),
+        demand=_within(world, sort.demand, able, limit_uc),
     )
-    cheap = able & (prices <= limit_uc) & _of_models(world, thrifty.request)
+    cheap = able & (prices <= limit_uc) & _of_models(world, thrifty.demand)
     return [_field(world, free, able, most_uc), _field(world, thrifty, cheap, limit_uc)]
 
 
 def _within(world: World, request: Demand, able: Mask, limit_uc: int) -> Demand:
     """Under a limit of price, naming the models of which at least half the nodes keep to it: others are hopeless."""
     market = MedianPrices.of(world.members[number].seller.candidate for number in np.flatnonzero(able).tolist())
-    models = frozenset(model for model in request.models if market.medians_uc.get(model, limit_uc) <= limit_uc)
-    return replace(request, price_max_uc=limit_uc, models=models or request.models)
+    models = frozenset(model for model in request.device_models if market.medians_uc.get(model, limit_uc) <= limit_uc)
+    return replace(request, price_max_uc=limit_uc, device_models=models or request.device_models)
 
 
 def _of_models(world: World, request: Demand) -> Mask:
-    models = request.models
+    models = request.device_models
     return np.array(
-        [not models or any(one.model in models for one in member.seller.candidate.devices) for member in world.members]
+        [
+            not models or any(one.device_model in models for one in member.seller.candidate.devices)
+            for member in world.members
+        ]
     )
 
 
 def _named(request: Demand, policy: str, candidates: Sequence[Candidate]) -> Demand:
     """A request that asks for memory names the models that have it, so that it is placed quickly."""
-    if not request.devices or request.models:
+    if not request.devices or request.device_models:
         return replace(request, policy=policy)
-    enough = {one.model for node in candidates for one in node.devices if one.memory_mib >= request.gpu_memory_mib}
-    return replace(request, models=frozenset(enough), policy=policy)
+    enough = {
+        one.device_model for node in candidates for one in node.devices if one.memory_mib >= request.gpu_memory_mib
+    }
+    return replace(request, device_models=frozenset(enough), policy=policy)
 
 
 def _able(candidates: Sequence[Candidate], request: Demand) -> Mask:
@@ -139,7 +144,7 @@ def _able(candidates: Sequence[Candidate], request: Demand) -> Mask:
 
 def _field(world: World, sort: TaskType, able: Mask, price_max_uc: int) -> TaskTypeFit:
     sellers = [world.members[number].seller for number in np.flatnonzero(able).tolist()]
-    speeds = [max(1.0, one.device_ops_per_s if sort.request.devices else one.cpu_ops_per_s) for one in sellers]
+    speeds = [max(1.0, one.device_ops_per_s if sort.demand.devices else one.cpu_ops_per_s) for one in sellers]
     weights = [max(1, len(one.candidate.devices)) for one in sellers]
     mean = sum(weights) / sum(weight / speed for weight, speed in zip(weights, speeds, strict=True))
     return TaskTypeFit(sort, able, mean, min(speeds), price_max_uc)

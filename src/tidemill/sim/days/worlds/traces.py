@@ -69,5 +69,5 @@ def _lasted(row: Mapping[str, str]) -> float:
 
 def _named(pod: Demand) -> str:
     devices = f"{pod.milli / 1000:g} of a device" if pod.milli < 1000 and pod.devices else f"{pod.devices} devices"
-    models = f" of {' or '.join(sorted(pod.models))}" if pod.models else ""
+    models = f" of {' or '.join(sorted(pod.device_models))}" if pod.device_models else ""
     return f"{devices}{models}, {pod.cpu_milli / 1000:g} cores, {pod.memory_mib} MiB"

@@ -73,7 +73,7 @@ def _row(member: Member) -> dict[str, Any]:
         "owner": member.owner,
         "house": seller.house,
         "devices": [
-            {"model": one.model, "memory_mib": one.memory_mib, "nvlink_group": one.nvlink_group}
+            {"model": one.device_model, "memory_mib": one.memory_mib, "nvlink_group": one.nvlink_group}
             for one in candidate.devices
         ],
         "cpu_milli": candidate.cpu_milli,
