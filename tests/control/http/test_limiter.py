@@ -13,9 +13,9 @@ import pytest
 from tests.control.test_loops import parts_of
 from tests.worlds.clocks import HandClock
 from tidemill.control.http.limiter import Limiter, _Kept
+from tidemill.control.http.limits_loop import LimitsLoop
 from tidemill.control.loops.frame import Tick
 from tidemill.control.operations.housekeeping import ForgettingLoop
-from tidemill.control.operations.limits_loop import LimitsLoop
 from tidemill.core.clock import HOUR, SECOND, Instant
 from tidemill.core.faults import DatabaseFault
 from tidemill.core.ids import Ids

@@ -5,8 +5,8 @@ from tidemill.control.accounts.loops import AccountForgettingLoop, KeyUseLoop, S
 from tidemill.control.area import Area
 from tidemill.control.context import Control
 from tidemill.control.http.denials import DenialLoop
+from tidemill.control.http.limits_loop import LimitsLoop
 from tidemill.control.loops.frame import Loop
-from tidemill.control.operations.limits_loop import LimitsLoop
 
 
 def _loops(control: Control) -> list[Loop]:
