@@ -1,7 +1,7 @@
 # Everything a person does with this project. `make` alone explains it.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev setup-test run test soak bench lint format lock reference wheel clean
+.PHONY: help setup setup-dev setup-test run test soak bench check lint style types format lock reference wheel clean
 
 BIN := .venv/bin
 
@@ -33,8 +33,16 @@ soak: setup-test ## Run the long tests
 bench: setup-dev ## Run every benchmark; each prints one line of JSON
 	@for file in bench/[a-z]*.py; do echo "$$file" >&2; $(BIN)/python "$$file" --json || exit 1; done
 
-lint: setup-dev ## Check style and types
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+check: lint ## Lint, types and the quick tests, in under two minutes
+	@exec $(BIN)/python -m pytest tests/core tests/wire tests/tidy $(ARGS)
+
+lint: style types ## Check style and types
+
+style: setup-dev ## Check style
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+types: setup-dev ## Check types
+	@$(BIN)/mypy
 
 format: setup-dev ## Put the code into the house's form
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .

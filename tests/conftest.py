@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from itertools import count
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.worlds.clusters import forget_cluster, give_cluster
@@ -31,6 +32,8 @@ gc.disable()  # until everything is collected: nothing of it is ever garbage, an
 ROOT = Path(__file__).parent.parent
 
 _cost_s: dict[str, float] = defaultdict(float)
+_cpu_s: dict[str, float] = defaultdict(float)
+_spent_s = 0.0
 _FIRST = ("control", "store", "system", "cli", "agent", "browser", "artefacts", "link")
 _tests: dict[str, int] = defaultdict(int)
 _skips: list[str] = []
@@ -68,10 +71,34 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
                 pytest.skip(reason)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """After the last test of a file, say how much of a processor it took, with every process that it started."""
+    global _spent_s
+    yield
+    if nextitem is None or nextitem.path != item.path:
+        before, _spent_s = _spent_s, _tree_s()
+        item.user_properties.append(("cpu_s", max(0.0, _spent_s - before)))
+
+
+def _tree_s() -> float:
+    """The processor time of this process and of all below it, also of those that have ended."""
+    own = psutil.Process()
+    spent = 0.0
+    for process in (own, *own.children(recursive=True)):
+        try:
+            spent += sum(process.cpu_times()[:4])
+        except psutil.Error:
+            continue  # it has just ended: its parent counts it
+    return spent
+
+
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     part = report.nodeid.split("/")[1]
     _cost_s[part] += report.duration
     _tests[part] += report.when == "call"
+    if report.when == "teardown":
+        _cpu_s[part] += sum(float(value) for name, value in report.user_properties if name == "cpu_s")
     if report.skipped and not hasattr(report, "wasxfail"):
         _skips.append(f"{report.nodeid}: {report.longrepr[2] if isinstance(report.longrepr, tuple) else ''}")
 
@@ -88,7 +115,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.section("what each part cost")
     for part, cost_s in sorted(_cost_s.items(), key=lambda item: -item[1]):
-        terminalreporter.write_line(f"{part:<10} {_tests[part]:>5} tests {cost_s:>7.1f} s")
+        cpu_s = _cpu_s[part]
+        terminalreporter.write_line(
+            f"{part:<10} {_tests[part]:>5} tests {cost_s:>7.1f} s {cpu_s:>7.1f} s of a processor"
+        )
     for skip in _skips:
         terminalreporter.write_line(f"skipped    {skip}")
     if _skips and os.environ.get("CI") == "true":
