@@ -14,6 +14,7 @@ from io import FileIO, TextIOWrapper
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
+from pathlib import Path
 from subprocess import CompletedProcess
 from tempfile import TemporaryFile
 
@@ -108,7 +109,11 @@ def fork(
 
 def tidemill(*arguments: str) -> None:
     """What the command does once it is loaded."""
+    from tests.worlds.pools.walk import WALK, follow
     from tidemill.cli.__main__ import main
+
+    if WALK in os.environ:
+        follow(Path(os.environ[WALK]))
 
     sys.argv = ["tidemill", *arguments]
     main()
