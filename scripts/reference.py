@@ -30,6 +30,12 @@ from tidemill.core.accounts.permissions import RULES, ObjectScope, RouteRule
 from tidemill.core.accounts.roles import Role
 from tidemill.core.events.log import KINDS, Event
 from tidemill.core.faults import Fault
+from tidemill.core.jobs.attempt import ATTEMPTS, AttemptState, Happening
+from tidemill.core.jobs.job import JOBS, ClosingReason, EndCounts, JobLife, JobState, count_ends
+from tidemill.core.jobs.task import Attempt, RetryLimits, TaskLife, TaskState, cancel, verify
+from tidemill.core.jobs.task import step as task_step
+from tidemill.core.nodes.life import LIVES
+from tidemill.wire.link import LINKS
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 
@@ -128,11 +134,28 @@ def api_page() -> str:
     )
 
 
+def states_page() -> str:
+    """The life of a job, a task, an attempt, a node and a link, as diagrams drawn from the tables that decide it."""
+    diagrams = (
+        ("Job", "core/jobs/job.py", _job_changes()),
+        ("Task", "core/jobs/task.py", _task_changes()),
+        ("Attempt", "core/jobs/attempt.py", _changes(ATTEMPTS)),
+        ("Node", "core/nodes/life.py", _changes(LIVES)),
+        ("Link", "wire/link.py", _changes(LINKS)),
+    )
+    parts = [_generated("the tables of the life cycles"), "# States", "What is not drawn changes nothing."]
+    for title, file, changes in diagrams:
+        drawn = "\n".join(_arrows(changes))
+        parts.append(f"## {title}\n\nFrom `{file}`.\n\n```mermaid\nstateDiagram-v2\n{drawn}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "settings.md": settings_page,
     "cli.md": cli_page,
     "events.md": events_page,
     "api.md": api_page,
+    "states.md": states_page,
 }
 
 
@@ -141,6 +164,68 @@ def main() -> None:
     for name, text in PAGES.items():
         (FOLDER / name).write_text(text(), encoding="utf-8")
         sys.stderr.write(f"docs/reference/{name}\n")
+
+
+Change = tuple[str, str, str]
+"""A state, what happens, and the state after it."""
+
+
+def _arrows(changes: Sequence[Change]) -> Iterator[str]:
+    """One arrow between two states, with everything that leads along it."""
+    happenings: dict[tuple[str, str], list[str]] = {}
+    for before, happening, after in changes:
+        happenings.setdefault((before, after), []).append(happening)
+    for (before, after), along in happenings.items():
+        yield f"    {before} --> {after}: {', '.join(along)}"
+
+
+def _changes(table: Mapping[tuple[Any, Any], Any]) -> list[Change]:
+    """What a table of states says; its refusals change nothing."""
+    return [
+        (before.value, happening.value, after.value)
+        for (before, happening), after in table.items()
+        if type(after) is type(before)
+    ]
+
+
+def _job_changes() -> list[Change]:
+    """The table, and how a job ends with its last task: found by asking the rule for every way of ending."""
+    changes = _changes(JOBS)
+    for closing in (None, *ClosingReason):
+        for state in (JobState.QUEUED, JobState.RUNNING):
+            job = JobLife(state, tasks=2, closing=closing)
+            for ends in (EndCounts(completed=2), EndCounts(completed=1, failed=1)):
+                end = count_ends(job, ends).job.state
+                why = (
+                    "all tasks completed" if end is JobState.COMPLETED else f"last task ended, {closing or 'a failure'}"
+                )
+                changes.append((state.value, why, end.value))
+    return list(dict.fromkeys(changes))
+
+
+def _task_changes() -> list[Change]:
+    """Found by asking the rules for every state and every happening to the attempt that holds the task."""
+    holder, changes = UUID(int=1), [("pending", "placed", "assigned")]
+    for state in TaskState:
+        task = TaskLife(state, tries=1, holder=holder)
+        for attempt, happening in ATTEMPTS:
+            if happening is not Happening.CALLED_OFF and _may_meet(state, attempt):
+                changes.extend(
+                    (state.value, happening.value, done.task.state.value)
+                    for limits in (RetryLimits(), RetryLimits(failures_max=1, tries_max=1))
+                    if (done := task_step(task, Attempt(holder, attempt), happening, limits))
+                )
+        if verified := verify(task):
+            changes.append((state.value, "verification begins", verified.state.value))
+        if cancelled := cancel(task):
+            changes.append((state.value, "cancelled", cancelled[0].state.value))
+    return [change for change in dict.fromkeys(changes) if change[0] != change[2]]
+
+
+def _may_meet(task: TaskState, attempt: AttemptState) -> bool:
+    """Whether a task in this state can have an attempt in that one as its holder."""
+    delivered = task in (TaskState.PROOF_SUBMITTED, TaskState.VERIFYING)
+    return (attempt is AttemptState.SUBMITTED) == delivered and task is not TaskState.PENDING
 
 
 def event_meaning(event: type[Event]) -> str:

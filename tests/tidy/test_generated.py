@@ -9,7 +9,7 @@ import pytest
 
 from tests.tidy.source import ROOT, expect_none
 
-PAGES = ("settings.md", "cli.md", "events.md", "api.md")
+PAGES = ("settings.md", "cli.md", "events.md", "api.md", "states.md")
 FOLDER = ROOT / "docs" / "reference"
 
 

@@ -7,7 +7,7 @@ a code and a sentence, never with an exception. Nothing grows without bound: a p
 
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
@@ -62,6 +62,23 @@ class LinkPhase(Enum):
     ANSWERING = "answering"
     OPEN = "open"
     CLOSED = "closed"
+
+
+class LinkStep(Enum):
+    """What takes a link from one phase to the next."""
+
+    GREETED = "greeted"  # the agent has shown its key, and the pool its own
+    WELCOMED = "welcomed"
+    REFUSED = "refused"
+    ENDED = "ended"  # by a goodbye, a broken rule or silence
+
+
+LINKS: Mapping[tuple[LinkPhase, LinkStep], LinkPhase] = {
+    (LinkPhase.GREETING, LinkStep.GREETED): LinkPhase.ANSWERING,
+    (LinkPhase.ANSWERING, LinkStep.WELCOMED): LinkPhase.OPEN,
+    (LinkPhase.ANSWERING, LinkStep.REFUSED): LinkPhase.CLOSED,
+    **{(phase, LinkStep.ENDED): LinkPhase.CLOSED for phase in LinkPhase if phase is not LinkPhase.CLOSED},
+}
 
 
 @dataclass(frozen=True)
@@ -185,7 +202,7 @@ class Link:
         """Say goodbye; what is queued is still sent."""
         if self.state is not LinkPhase.CLOSED:
             self._say(Bye(code, sentence))
-            self.state = LinkPhase.CLOSED
+            self._go(LinkStep.ENDED)
 
     def next_frame(self) -> tuple[bytes, LinkEvent | None] | None:
         """The next frame to send, and what follows from its being sent; nothing if there is nothing to send."""
@@ -211,7 +228,7 @@ class Link:
 
     def _understand_shared(self, message: Any, now: Instant) -> Iterator[LinkEvent]:
         if isinstance(message, Bye):
-            self.state = LinkPhase.CLOSED
+            self._go(LinkStep.ENDED)
             yield Closed(message.code, message.sentence, ours=False)
         elif self.state is not LinkPhase.OPEN:
             raise ProtocolError("out_of_turn", "A message came before the handshake was over.")
@@ -223,6 +240,9 @@ class Link:
             yield from self.channels.receive(message)
         else:
             raise ProtocolError("out_of_turn", "A message came that does not belong here.")
+
+    def _go(self, step: LinkStep) -> None:
+        self.state = LINKS[self.state, step]
 
     def _say(self, message: Message) -> None:
         if self.state is LinkPhase.CLOSED:
@@ -237,7 +257,7 @@ class Link:
         if self.state is not LinkPhase.CLOSED:
             self._queue.clear()
             self._queue.append(encode(Bye(code, sentence[:500])))
-            self.state = LinkPhase.CLOSED
+            self._go(LinkStep.ENDED)
             self._untold = Closed(code, sentence, ours=True)
 
     def _told(self) -> Sequence[LinkEvent]:
@@ -313,7 +333,7 @@ class AgentLink(Link):
         self._challenge = challenge
         self._hello = handshake.hello(self._applicant, challenge, version, self.nonce, self._sent or 0)
         self._say(self._hello)
-        self.state = LinkPhase.ANSWERING
+        self._go(LinkStep.GREETED)
 
     def _join(self, welcome: Welcome) -> Joined:
         assert self._challenge and self._hello  # noqa: PT018  # we are answering
@@ -321,7 +341,7 @@ class AgentLink(Link):
             raise ProtocolError("wrong_pool", "The welcome is not signed by the pool that this agent knows.")
         if self._sent is not None and welcome.received > self._sent:
             raise ProtocolError("unknown_reports", "The pool has received reports that this agent never made.")
-        self.state = LinkPhase.OPEN
+        self._go(LinkStep.WELCOMED)
         self.beat_ms = max(1, welcome.beat_ms)
         self._outbox = Outbox(welcome.received)
         return Joined(welcome.node_id, welcome.generation, welcome.received)
@@ -332,7 +352,7 @@ class AgentLink(Link):
             raise ProtocolError(
                 "refusal_unsigned", "Somebody who is not the pool that this agent knows turned it away."
             )
-        self.state = LinkPhase.CLOSED
+        self._go(LinkStep.REFUSED)
         return TurnedAway(refused.code, refused.sentence, refused.retry_ms)
 
     def _next_report(self) -> tuple[bytes, LinkEvent | None] | None:
@@ -365,7 +385,7 @@ class PoolLink(Link):
             )
         )
         self.beat_ms = beat_ms
-        self.state = LinkPhase.OPEN
+        self._go(LinkStep.WELCOMED)
 
     def refuse(self, code: str, sentence: str, retry_ms: int | None = None) -> None:
         """Turn the agent away."""
@@ -373,7 +393,7 @@ class PoolLink(Link):
             assert self._hello, "nobody is turned away before they said hello"
             refused = RefusedMessage(code, sentence, retry_ms)
             self._say(handshake.refusal(self._pool, self._challenge, self._hello, refused))
-            self.state = LinkPhase.CLOSED
+            self._go(LinkStep.REFUSED)
 
     def instruct(self, orders: Sequence[Instruction]) -> None:
         self._say(Instructions(list(orders)))
@@ -388,7 +408,7 @@ class PoolLink(Link):
             if not OLDEST_VERSION <= message.version <= VERSION:
                 raise ProtocolError("version", f"The pool speaks versions {OLDEST_VERSION}–{VERSION} of the link.")
             self._hello = message
-            self.state = LinkPhase.ANSWERING
+            self._go(LinkStep.GREETED)
             yield Greeted(message)
         elif isinstance(message, BeatMessage) and self.state is LinkPhase.OPEN:
             yield Beaten(message)
