@@ -27,7 +27,7 @@ BATCHES = (
     "jobs/lease/end",
     "jobs/lease/lock",
     "jobs/lease/of_nodes",
-    "jobs/lease/offers",
+    "jobs/lease/assignments",
     "jobs/lease/reserved",
     "jobs/task/place",
     "jobs/task/waiting",

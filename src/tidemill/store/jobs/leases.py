@@ -18,7 +18,7 @@ _OVERDUE = Query("jobs/lease/overdue")
 _LOST = Query("jobs/lease/lost")
 _BEHIND = Query("jobs/lease/behind")
 _OF_NODES = Query("jobs/lease/of_nodes")
-_OFFERS = Query("jobs/lease/offers")
+_ASSIGNMENTS = Query("jobs/lease/assignments")
 _AT_WORK = Query("jobs/lease/at_work")
 _RESERVED = Query("jobs/lease/reserved")
 _CALL_OFF = Query("jobs/lease/call_off")
@@ -81,7 +81,7 @@ async def of_nodes(transaction: Connection, node_ids: Sequence[UUID]) -> list[At
 async def assignments(transaction: Connection, attempt_ids: Sequence[UUID]) -> list[AttemptAssignment]:
     """What nodes are told of these attempts, as far as they are still theirs, in the order of placing."""
     await find_by_key(transaction)
-    return [AttemptAssignment(*row) for row in await _OFFERS.rows(transaction, attempt_ids=uuid_array(attempt_ids))]
+    return [AttemptAssignment(*row) for row in await _ASSIGNMENTS.rows(transaction, attempt_ids=uuid_array(attempt_ids))]
 
 
 async def at_work(connection: Connection) -> set[bytes]:

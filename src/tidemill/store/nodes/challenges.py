@@ -33,7 +33,7 @@ _MEMBERS = Query("nodes/challenge/members")
 _BEGIN_ROUND = Query("nodes/challenge/begin_round")
 _ASK = Query("nodes/challenge/ask")
 _MISSED = Query("nodes/challenge/missed")
-_ORDERS = Query("nodes/challenge/orders")
+_INSTRUCTIONS = Query("nodes/challenge/instructions")
 _LOCK = Query("nodes/challenge/lock")
 _ANSWER = Query("nodes/challenge/answer")
 _PROGRESS = Query("nodes/challenge/progress")
@@ -127,7 +127,7 @@ async def instructions_for(
     connection: Connection, node_ids: Sequence[UUID], rules: ChallengeSettings, now: Instant
 ) -> Mapping[UUID, bytes]:
     """What these nodes have to be told, as bodies of orders of the kind `challenge`. Send them at once: time runs."""
-    rows = await _ORDERS.rows(connection, node_ids=list(node_ids), now=now)
+    rows = await _INSTRUCTIONS.rows(connection, node_ids=list(node_ids), now=now)
     keep_s = int(rules.commit_s + rules.open_s) + _KEEP_LONGER_S
     return {row["node_id"]: _order(row, keep_s) for row in rows}
 

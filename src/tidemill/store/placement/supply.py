@@ -10,7 +10,7 @@ from tidemill.store.database import Database
 from tidemill.store.placement import sellers
 from tidemill.store.query import Connection, Query
 
-_BUSY = Query("placement/market/busy")
+_BUSY = Query("placement/supply/busy")
 
 
 async def read(database: Database, terms: SellerDefaults, agent_oldest: str, now: Instant) -> Supply:

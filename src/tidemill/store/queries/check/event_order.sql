@@ -1,4 +1,4 @@
--- Events of a generation that has not begun, or of a transaction that the server has not yet come to.
+-- Events of a generation that has not begun, or of a transaction that the server has not reached.
 SELECT count(*) AS events,
        count(*) FILTER (
            WHERE generation > (SELECT generation FROM pool)

@@ -1,4 +1,4 @@
--- Records that the program's role could rewrite, though it must only append to them.
+-- Tables that the program's role could rewrite, though it must only append to them.
 SELECT name
 FROM (SELECT name FROM partitioned_table UNION ALL VALUES ('audit_trail')) AS kept
 WHERE has_table_privilege(:program, name, 'UPDATE')

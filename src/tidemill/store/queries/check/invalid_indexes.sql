@@ -1,4 +1,4 @@
--- Indexes that a broken build has left unusable.
+-- Indexes that a failed build has left unusable.
 SELECT indexrelid::regclass::text AS name
 FROM pg_index
 WHERE NOT indisvalid AND indrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace)

@@ -1,4 +1,4 @@
--- The partitioned tables that have no partition for one of the given ids.
+-- Partitioned tables without a partition for one of the given ids.
 SELECT DISTINCT p.name
 FROM partitioned_table AS p
 CROSS JOIN unnest(:ids::uuid[]) AS wanted (id)

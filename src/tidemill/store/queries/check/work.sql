@@ -1,5 +1,5 @@
--- What must hold of jobs, in one snapshot: every open task of a job waits or is somebody's, and not both; every job has
--- counted what ended; and nothing is held any more for a job that is over.
+-- What must hold for jobs, in one snapshot: every open task waits or has a lease, and not both; every job has counted
+-- its ended tasks; and no money is held for a job that is over.
 WITH opened AS (
     SELECT t.id, q.task_id IS NOT NULL AS waits, l.task_id IS NOT NULL AS is_held
     FROM task AS t LEFT JOIN task_queue AS q ON q.task_id = t.id LEFT JOIN lease AS l ON l.task_id = t.id

@@ -1,2 +1,2 @@
--- Make missing partitions. The function takes a lock of its own, so two processes never make the same one.
+-- Make missing partitions. The function takes its own lock, so two processes never make the same one.
 SELECT create_partitions AS name FROM create_partitions(:since, :until, :now)

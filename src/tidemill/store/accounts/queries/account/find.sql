@@ -1,4 +1,4 @@
--- One account, by its address or its id. A deleted one is not found.
+-- One account, by its address or its id. Deleted accounts are left out.
 SELECT a.id, a.address, a.password_hash, a.roles, a.language, a.kyc, a.kyc_reason, a.blocked_reason, a.created_at,
        t.on_since AS second_factor_since
 FROM account a LEFT JOIN account_totp t ON t.account_id = a.id

@@ -1,4 +1,4 @@
--- Accounts, newest first, behind a cursor; only those whose address, role or state is asked for.
+-- Accounts after a cursor, newest first, filtered by address, role or state.
 SELECT a.id, a.address, a.password_hash, a.roles, a.language, a.kyc, a.kyc_reason, a.blocked_reason, a.created_at,
        t.on_since AS second_factor_since
 FROM account a LEFT JOIN account_totp t ON t.account_id = a.id

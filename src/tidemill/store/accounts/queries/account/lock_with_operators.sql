@@ -1,4 +1,5 @@
--- Lock an account and all operators, in one order: two who remove each other at once wait, and never for each other.
+-- Lock an account and all operators, ordered by id: two operators who remove each other at once wait without a
+-- deadlock.
 SELECT id, 'operator' = ANY (roles) AND blocked_reason IS NULL AS operates
 FROM account
 WHERE deleted_at IS NULL AND (id = :id OR 'operator' = ANY (roles) AND blocked_reason IS NULL)

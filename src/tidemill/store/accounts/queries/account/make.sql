@@ -1,4 +1,4 @@
--- A new account. Two at once with one address: the unique index lets one through, the other gets no row.
+-- Insert a new account. If two use one address at once, the unique index accepts one, and the other gets no row.
 INSERT INTO account (id, address, address_key, password_hash, password_at, roles, language, created_at)
 VALUES (:id, :address, :address_key, :password_hash, :now, :roles, :language, :now)
 ON CONFLICT (address_key) WHERE deleted_at IS NULL DO NOTHING

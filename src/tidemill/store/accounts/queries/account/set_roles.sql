@@ -1,2 +1,2 @@
--- Other roles. The caller holds the account's lock.
+-- Set the roles. The caller holds the account's lock.
 UPDATE account SET roles = :roles WHERE id = :id

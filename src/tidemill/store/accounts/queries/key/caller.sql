@@ -1,4 +1,4 @@
--- An API key, by its hash or its id, with its account: what every request needs.
+-- An API key, by its hash or its id, with its account: every request needs both.
 SELECT k.id, k.account_id, k.name, k.role, k.scopes, k.prefix, k.networks, k.spending_cap_uc, k.spent_uc, k.made_at,
        k.expires_at, k.last_used_at, k.revoked_at, k.successor_id, k.first_id, a.roles, a.blocked_reason
 FROM api_key k JOIN account a ON a.id = k.account_id

@@ -1,4 +1,4 @@
--- The API keys of an account that still work, newest first. What was spent is counted with the first of a line.
+-- The working API keys of an account, newest first. Spending is counted on the first key of a line.
 SELECT k.id, k.account_id, k.name, k.role, k.scopes, k.prefix, k.networks, k.spending_cap_uc, f.spent_uc, k.made_at,
        k.expires_at, k.last_used_at, k.revoked_at, k.successor_id, k.first_id
 FROM api_key k JOIN api_key f ON f.id = k.first_id

@@ -1,6 +1,6 @@
--- What went wrong lately for one address: from this network and from all; a success or a reset since counts it anew.
--- And whether the account was ever used from this network: found by an index on what went well, so that strangers who
--- fail many times make it no slower, which would also tell that there is an account.
+-- Recent failed logins at one address, from this network and from all. A success or a reset since then restarts the
+-- count. Also whether the account was ever used from this network. An index on successful logins answers that, so many
+-- failures by strangers make it no slower; a slower answer would reveal that the account exists.
 SELECT count(*) FILTER (WHERE f.network = :network AND f.at > coalesce(greatest(s.here_at, s.reset_at), '-infinity'))
            AS here,
        count(*) FILTER (WHERE f.at > coalesce(s.reset_at, '-infinity')) AS everywhere,

@@ -1,3 +1,3 @@
--- Forget old tries. Two processes at once find each other's rows gone, which is as well.
+-- Delete old login attempts. Two processes may do this at once: one finds the other's rows gone.
 DELETE FROM login_attempt WHERE id IN (SELECT id FROM login_attempt WHERE at < :before ORDER BY at LIMIT :limit)
 RETURNING id

@@ -1,2 +1,2 @@
--- Use up a token whose code was right.
+-- Use up the token whose code was right.
 DELETE FROM mailed_token WHERE id = :id RETURNING id, purpose, address, account_id, password_hash, roles, language

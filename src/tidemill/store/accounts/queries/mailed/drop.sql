@@ -1,2 +1,2 @@
--- The letters of an account prove nothing any more.
+-- Delete the mailed tokens of an account, so that its earlier letters prove nothing.
 DELETE FROM mailed_token WHERE account_id = :account_id

@@ -1,5 +1,5 @@
--- The newest letters to an address whose code may still be tried; each look is a try. Those who try at once wait for one
--- another, and see how many tries there were by then.
+-- The newest tokens of an address whose code may still be tried. Each look counts as a try. Callers who try at once
+-- wait for each other, and then see the current number of tries.
 UPDATE mailed_token SET tries = tries + 1
 WHERE tries < :tries_max AND id IN (
     SELECT id FROM mailed_token

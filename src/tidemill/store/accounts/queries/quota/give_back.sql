@@ -1,5 +1,5 @@
--- Put tokens back into many buckets. One that was forgotten meanwhile is full and needs none. Rows are locked in the order
--- of their keys before any is changed, as leases do it, so nobody waits in a circle.
+-- Put tokens back into many buckets. A bucket without a row is full and needs none. Lock rows ordered by key before
+-- changing any, like leases do, to avoid deadlocks.
 WITH locked AS MATERIALIZED (
     SELECT q.key, tokens * given.per_us / given.count AS refill_us
     FROM quota AS q

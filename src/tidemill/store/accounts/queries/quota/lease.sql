@@ -1,6 +1,6 @@
--- Take tokens from many buckets at once, as `core.limits.take` does from one: what is wanted, or as much as there is. A
--- bucket without a row is full. Rows are locked one after the other in the order of their keys, and held by nobody for
--- longer than this statement, so two who lease at once wait for each other and never in a circle.
+-- Take tokens from many buckets at once, as `core.limits.take` does from one: the wanted number, or as many as there
+-- are. A bucket without a row is full. Lock rows ordered by key, and only for this statement, so that two callers who
+-- lease at once wait for each other without a deadlock.
 INSERT INTO quota AS q (key, full_at_us, count, per_us, granted)
 SELECT key, :now_us::bigint + (wanted * per_us + count - 1) / count, count, per_us, wanted
 FROM unnest(:keys::text[], :counts::bigint[], :pers_us::bigint[], :wanted::bigint[]) AS ask (key, count, per_us, wanted)

@@ -1,2 +1,2 @@
--- The old recovery codes are no good any more.
+-- Delete the old recovery codes.
 DELETE FROM recovery_code WHERE account_id = :account_id

@@ -1,4 +1,4 @@
--- A session and its first refresh token.
+-- Insert a session and its first refresh token.
 WITH begun AS (
     INSERT INTO session (id, account_id, began_at, seen_at, fresh_at, expires_at, address, user_agent, remember,
                          second_factor)

@@ -1,4 +1,4 @@
--- The sessions of an account that nobody ended and whose time is not over, newest first.
+-- The open sessions of an account, neither ended nor expired, newest first.
 SELECT id, account_id, began_at, seen_at, fresh_at, expires_at, address, user_agent, remember, second_factor, ended_at,
        ended_why
 FROM session

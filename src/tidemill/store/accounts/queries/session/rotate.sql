@@ -1,4 +1,4 @@
--- The next refresh token takes the place of the one that was used. The caller holds the lock on both rows.
+-- Replace the used refresh token with the next one. The caller holds the lock on both rows.
 WITH spent AS (
     UPDATE refresh_token SET used = true WHERE session_id = :id AND NOT used RETURNING session_id
 ), seen AS (

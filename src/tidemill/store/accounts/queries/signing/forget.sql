@@ -1,2 +1,2 @@
--- Keys whose last token is long over.
+-- Delete signing keys whose last token expired long ago.
 DELETE FROM signing_key WHERE made_at < :made_before RETURNING id

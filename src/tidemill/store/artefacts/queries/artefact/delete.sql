@@ -1,2 +1,2 @@
--- An artefact goes. The caller holds its row and has counted who refers to it.
+-- Delete an artefact. The caller holds its row and has counted the references to it.
 DELETE FROM artefact WHERE id = :id

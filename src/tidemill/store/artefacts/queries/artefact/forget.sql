@@ -1,2 +1,2 @@
--- Forget bytes that storage has given up. Whoever has begun to refer to them since has finished them anew: they stay.
+-- Forget bytes that storage has deleted. If somebody refers to them again, they were uploaded anew, and the row stays.
 DELETE FROM artefact_content WHERE digest = :digest AND idle_since < :before

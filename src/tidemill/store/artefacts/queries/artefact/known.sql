@@ -1,2 +1,2 @@
--- Which of these digests the pool knows of, whether something refers to them or not.
+-- Which of these digests the pool knows, referenced or not.
 SELECT digest FROM artefact_content WHERE digest = ANY (:digests::text[])

@@ -1,4 +1,4 @@
--- Artefacts, newest first: of one account, or of all.
+-- Artefacts of one account or of all, newest first.
 SELECT id, account_id, digest, size_bytes, purpose, name, made_at, attempt_id
 FROM artefact
 WHERE (:owner::uuid IS NULL OR account_id = :owner) AND (:purpose::text IS NULL OR purpose = :purpose)

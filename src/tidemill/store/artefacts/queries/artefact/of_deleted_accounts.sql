@@ -1,4 +1,4 @@
--- Artefacts whose owners have left, and that nothing needs any more.
+-- Artefacts of deleted accounts that nothing needs any more.
 SELECT a.id, a.account_id
 FROM artefact_usage AS u
 JOIN account AS owner ON owner.id = u.account_id AND owner.deleted_at IS NOT NULL

@@ -1,2 +1,2 @@
--- These tasks are over, and need nothing any more.
+-- Note that these tasks ended and need no artefact any more.
 DELETE FROM artefact_use WHERE task_id = ANY (:task_ids::text::uuid[])

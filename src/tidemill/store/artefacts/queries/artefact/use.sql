@@ -1,5 +1,5 @@
--- Unfinished tasks need artefacts. Their rows are kept until the caller's end, in one order, so that none is deleted
--- between. Answers those that are there.
+-- Note which artefacts unfinished tasks need, and lock them, ordered by id, until the transaction ends, so that none is
+-- deleted meanwhile. Returns those that exist.
 WITH wanted AS (
     SELECT task_id, artefact_id FROM unnest(:task_ids::uuid[], :artefact_ids::uuid[]) AS w (task_id, artefact_id)
 ), there AS (

@@ -1,4 +1,4 @@
--- What nodes may do for their attempts. Given again, a grant lasts as its newest says.
+-- Grant nodes what they may do for their attempts. A repeated grant lasts as long as the newest says.
 INSERT INTO artefact_grant (attempt_id, node_id, account_id, access, digest, size_max_bytes, until)
 SELECT * FROM unnest(
     :attempt_ids::uuid[], :node_ids::uuid[], :account_ids::uuid[], :accesses::text[], :digests::text[],

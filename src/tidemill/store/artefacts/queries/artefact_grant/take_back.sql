@@ -1,2 +1,2 @@
--- These attempts are over: their nodes may do nothing more for them.
+-- Take back the grants of these attempts, because the attempts are over.
 DELETE FROM artefact_grant WHERE attempt_id = ANY (:attempt_ids::uuid[])

@@ -1,2 +1,2 @@
--- The result is here: no other is taken for this attempt.
+-- Use up the grant: the result has arrived, and the attempt may not upload another.
 DELETE FROM artefact_grant WHERE attempt_id = :attempt_id AND access = 'write'

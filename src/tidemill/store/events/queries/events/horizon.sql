@@ -1,2 +1,2 @@
--- The place behind everything that can be read now.
+-- The cursor after everything that can be read now.
 SELECT generation, pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 1 AS transaction FROM pool

@@ -1,6 +1,6 @@
--- Read events behind a cursor, oldest first. A transaction that is still open could yet append with a smaller number,
--- so nothing at or above the oldest open transaction is shown: what has been read once is never added to.
--- Earlier generations came with a backup and are complete.
+-- Read events after a cursor, oldest first. A transaction that is still open may append a smaller number, so nothing at
+-- or above the oldest open transaction is returned: nothing is ever added before an event that was read. Earlier
+-- generations came with a backup and are complete.
 SELECT e.generation, e.transaction::text::bigint AS transaction, e.number,
        e.id, e.at, e.kind, e.subject, e.body, e.public, e.accounts
 FROM event AS e

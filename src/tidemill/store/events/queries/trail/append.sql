@@ -1,5 +1,5 @@
--- Append acts to the audit trail, in their order. A trigger lets in only what continues the chain; of two who append at
--- once the keys refuse the second, with everything it brought.
+-- Append acts to the audit trail, in order. A trigger accepts only acts that continue the chain. If two processes
+-- append at once, the keys refuse everything the second brought.
 INSERT INTO audit_trail (
     number, generation, transaction, event_number, at, event_id, kind, subject, body, previous, sha256
 )

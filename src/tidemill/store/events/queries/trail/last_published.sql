@@ -1,4 +1,4 @@
--- The head that was published last.
+-- The tip that was published last.
 SELECT body ->> 'sha256' AS sha256
 FROM event
 WHERE kind = 'audit.head_published'

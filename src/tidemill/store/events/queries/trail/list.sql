@@ -1,4 +1,4 @@
--- Acts of a kind and a subject, or of any, newest first.
+-- Acts, newest first, filtered by kind and subject.
 SELECT number, generation, transaction, event_number, at, event_id, kind, subject, body, previous, sha256
 FROM audit_trail
 WHERE number < :before

@@ -1,3 +1,3 @@
--- Whether we are the one who continues the audit trail, until our transaction ends. Others need not wait: the holder
--- takes their events, too. A holder that is killed lets go with its connection.
+-- Try to become the process that continues the audit trail until the transaction ends. Others need not wait: the holder
+-- appends their events, too. If the holder is killed, its connection closes and frees the lock.
 SELECT pg_try_advisory_xact_lock(7521, 2) AS ours

@@ -1,4 +1,4 @@
--- Every head that was published, in order.
+-- Every published tip, in order.
 SELECT (e.body ->> 'number')::bigint AS number, e.body ->> 'sha256' AS sha256, (e.body ->> 'at_us')::bigint AS at_us
 FROM event AS e
 WHERE e.kind = 'audit.head_published'

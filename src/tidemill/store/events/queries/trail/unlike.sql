@@ -1,4 +1,4 @@
--- The first act that says something else than the event it tells of. An event that is no longer there tells nothing.
+-- The first act that differs from its event. An event that was deleted cannot be compared.
 SELECT a.number
 FROM audit_trail AS a
 JOIN event AS e ON e.id = a.event_id

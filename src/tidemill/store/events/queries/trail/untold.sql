@@ -1,5 +1,5 @@
--- The first audited event up to a cursor that no act tells of, and the number its act would have. Nothing is ever added
--- behind the last act, so this is no act that is yet to come.
+-- The first audited event up to a cursor that has no act, and the number its act would have. Nothing is ever added
+-- before the last act, so this event is not one whose act is still to come.
 SELECT e.id, e.kind,
        (SELECT count(*) + 1 FROM audit_trail AS a
         WHERE (a.generation, a.transaction, a.event_number) < (e.generation, e.transaction::text::bigint, e.number)) AS number

@@ -1,5 +1,5 @@
--- Audited events behind a cursor, oldest first; as in events/read.sql never past a transaction that is still open, so
--- nothing is ever added behind the last act.
+-- Audited events after a cursor, oldest first. Like events/read.sql it stops before a transaction that is still open,
+-- so nothing is ever added before the last act.
 SELECT e.generation, e.transaction::text::bigint AS transaction, e.number,
        e.id, e.at, e.kind, e.subject, e.body, e.public, e.accounts
 FROM event AS e

@@ -1,2 +1,2 @@
--- Audits whose tasks have ended, by whichever transaction ended them: each of them once.
+-- Mark audits as ended whose tasks have ended, each once, whichever transaction ended the task.
 UPDATE audit SET ended_at = :now WHERE id = ANY (:ids::uuid[]) AND ended_at IS NULL

@@ -1,2 +1,2 @@
--- A job that was never confirmed is wanted no more. The caller has locked it.
+-- Cancel a job that was never confirmed. The caller has locked it.
 UPDATE job SET state = 'cancelled', closing = 'called_off', ended_at = :now WHERE id = :id

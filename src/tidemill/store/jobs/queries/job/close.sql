@@ -1,2 +1,2 @@
--- A job wants no more of its tasks. The caller has locked it.
+-- Close a job: it wants no more of its tasks. The caller has locked it.
 UPDATE job SET closing = :closing WHERE id = :id

@@ -1,5 +1,5 @@
--- Jobs count the ends of their tasks. They are locked in the order of their ids, until the transaction ends: so each end is
--- counted once, and of two who count for the same jobs neither waits for what the other waits for.
+-- Count the ended tasks of jobs. Lock jobs, ordered by id, until the transaction ends: each end is counted once, and
+-- two transactions that count for the same jobs do not deadlock.
 WITH counted AS (
     SELECT j.id, c.completed, c.failed, c.cancelled, c.spent_uc
     FROM unnest(

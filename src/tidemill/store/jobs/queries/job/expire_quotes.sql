@@ -1,4 +1,4 @@
--- Jobs of an account that nobody confirmed in a long time are over. One that is being confirmed is locked, and passed over.
+-- Expire an account's jobs that nobody confirmed for a long time. A job that is being confirmed is locked, and skipped.
 UPDATE job SET state = 'expired', ended_at = :now
 WHERE id IN (
     SELECT id FROM job

@@ -1,4 +1,4 @@
--- Jobs whose time is up, or whose money is, and that still want tasks. Read only: whoever closes one locks it first.
+-- Jobs that still want tasks, but whose time or money has run out. Read only: whoever closes one locks it first.
 SELECT id, now_late
 FROM (
     SELECT id, deadline_at <= :now AS now_late, budget_uc IS NOT NULL AND spent_uc >= budget_uc AS is_spent

@@ -1,4 +1,4 @@
--- One job, of one account or of any, with how many of its tasks wait and how many a node has.
+-- One job, of one account or of any, with the number of its tasks that wait and that nodes have.
 SELECT j.id, j.account_id, j.state, j.closing, j.kind, j.asked, j.quote, j.quote_expires_at, j.budget_uc,
        coalesce((SELECT h.amount_uc - h.captured_uc - h.released_uc FROM hold AS h WHERE h.id = j.hold_id), 0) AS held_uc,
        j.tasks, j.completed, j.failed, j.cancelled,

@@ -1,4 +1,4 @@
--- Jobs, newest first: one account's or all, in one state or any. What waits is counted for the page alone.
+-- Jobs of one account or of all, in one state or any, newest first. Waiting tasks are counted only for this page.
 SELECT j.id, j.account_id, j.state, j.closing, j.kind, j.asked, j.quote, j.quote_expires_at, j.budget_uc,
        coalesce((SELECT h.amount_uc - h.captured_uc - h.released_uc FROM hold AS h WHERE h.id = j.hold_id), 0) AS held_uc,
        j.tasks, j.completed, j.failed, j.cancelled,

@@ -1,5 +1,5 @@
--- What the attempts of a job printed, behind a cursor, oldest first. As with every reading of events, nothing is shown that
--- an open transaction could still add to: see events/read.sql.
+-- What the attempts of a job printed after a cursor, oldest first. As in events/read.sql, nothing is returned that an
+-- open transaction could still add to.
 SELECT l.generation, l.transaction::text::bigint AS transaction, l.number, l.task, l.attempt_id, l.stream, l.text, l.at
 FROM attempt_log AS l
 WHERE l.job_id = :job_id

@@ -1,5 +1,5 @@
--- What came of the tasks of a job behind a number: the attempt that decided it, its receipt, and the artefact that the
--- attempt uploaded, if the customer still keeps it.
+-- The results of a job's tasks after a number: the attempt that decided the task, its receipt, and the artefact it
+-- uploaded, if the customer still keeps it.
 SELECT t.id AS task_id, t.number AS task, t.ended, a.id AS attempt_id, a.lease::integer AS lease,
        coalesce(a.reason, '') AS reason, nullif(a.verdict, '') AS verdict,
        CASE WHEN t.ended = 'completed' THEN b.body END AS body, a.place::integer AS place,

@@ -1,5 +1,5 @@
--- The attempts of a job behind one of them, at work or over. A lease that ends between the two reads is an attempt in the
--- same snapshot, so none is shown twice or left out.
+-- The attempts of a job after a given one, running or over. Both reads share one snapshot, so a lease that ends
+-- meanwhile is neither shown twice nor left out.
 SELECT a.attempt_id, t.number AS task, a.node_id, coalesce(n.name, '') AS node_name,
        coalesce((SELECT coalesce(d.model, d.name) FROM device AS d WHERE d.node_id = a.node_id ORDER BY d.index LIMIT 1), '')
            AS device,

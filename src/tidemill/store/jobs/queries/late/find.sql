@@ -1,4 +1,4 @@
--- Attempts that were given up while their tasks are still open: what they were placed for, and on which terms.
+-- Attempts that were given up while their tasks are still open, each with its task, node and terms.
 SELECT a.id AS attempt_id, a.task_id, a.job_id, j.account_id, a.node_id, a.owner_id, a.lease, a.state, a.hourly_uc,
        a.quoted_ms, a.offered_at
 FROM unnest(:attempt_ids::text::uuid[]) AS w (id)

@@ -1,4 +1,4 @@
--- Who else is at these tasks and has delivered nothing yet, locked in the order of their ids.
+-- Other leases on these tasks that have delivered nothing yet, locked, ordered by id.
 SELECT l.attempt_id, l.task_id, l.node_id, l.rank, l.failures, l.tries, l.state
 FROM lease AS l
 WHERE l.task_id = ANY (:task_ids::uuid[]) AND l.state <> 'submitted'

@@ -1,4 +1,4 @@
--- Attempts hold their tasks again, with a result that waits to be judged. The caller has taken the tasks.
+-- Let attempts hold their tasks again, with a result that waits to be judged. The caller has taken the tasks.
 INSERT INTO lease (attempt_id, task_id, job_id, account_id, node_id, owner_id, rank, failures, tries, state, batch_id,
                    place, hourly_uc, quoted_ms, offered_at, deadline_at, due_us)
 SELECT r.attempt_id, r.task_id, r.job_id, r.account_id, r.node_id, r.owner_id, r.rank, r.failures, r.tries, 'submitted',

@@ -1,4 +1,4 @@
--- Attempts behind a number that nodes are offered, whoever holds their links.
+-- Undelivered attempts after a number, with their nodes, whichever process holds the links.
 SELECT number, attempt_id, node_id
 FROM lease
 WHERE number > :after AND state IN ('offered', 'accepted', 'running')

@@ -1,4 +1,4 @@
--- Leases go on in another state. The caller has locked them, and each is found by its key.
+-- Move leases to another state. The caller has locked them. Each is looked up by its key.
 WITH given AS MATERIALIZED (
     SELECT :attempt_ids::text::uuid[] AS attempt_ids, :states::text::text[] AS states, :batch_ids::text::uuid[] AS batch_ids,
            :places::text::smallint[] AS places

@@ -1,5 +1,5 @@
--- Leases end, and their attempts are written down: the caller has locked them. An attempt that was given up and delivered
--- after all is written down already. Each lease is looked up by itself, as when it was locked.
+-- End leases and record their attempts. The caller has locked them. An attempt that was given up and delivered after
+-- all is recorded already. Each lease is looked up by itself, as in lease/lock.sql.
 WITH ended AS (
     SELECT l.*, s.state AS ended, s.verdict, s.reason, s.paid_uc, s.transfer_id, s.batch_id AS given_id, s.place AS given_place
     FROM unnest(

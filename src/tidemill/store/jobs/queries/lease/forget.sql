@@ -1,2 +1,2 @@
--- Call-offs of nodes that never came back.
+-- Delete call-offs for nodes that never came back.
 DELETE FROM call_off WHERE at < :until

@@ -1,6 +1,6 @@
--- The leases that nodes hold of attempts, locked in the order of their ids, with what is needed to judge and to pay. What a
--- node says of another's attempt locks nothing. Audits have no job, so nothing is held for them, and they are always wanted.
--- Each row is looked up by itself: leases come and go, and the planner may still believe that there are none.
+-- Lock the leases that nodes hold on attempts, ordered by id, with what judging and paying need. A node that names
+-- another's attempt locks nothing. Audits have no job, so they have no hold and are always wanted. Each row is looked
+-- up by itself: leases come and go, and the planner may still believe that there are none.
 SELECT l.attempt_id, l.task_id, l.job_id, l.account_id, l.node_id, l.owner_id, l.rank, l.failures, l.tries, l.state,
        l.batch_id, l.place, l.hourly_uc, l.quoted_ms, l.offered_at, t.expected, t.cost_max_uc, j.hold_id,
        j.closing IS NULL AS wanted, coalesce(j.private, false) AS private

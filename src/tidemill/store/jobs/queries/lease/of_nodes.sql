@@ -1,4 +1,4 @@
--- All that nodes are offered. Each node is looked up by itself, as a lease is.
+-- All undelivered attempts of these nodes. Each node is looked up by itself, as a lease is.
 SELECT l.number, l.attempt_id, l.node_id
 FROM unnest(:node_ids::text::uuid[]) AS n (id)
 CROSS JOIN LATERAL (

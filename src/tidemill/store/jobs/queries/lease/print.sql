@@ -1,4 +1,4 @@
--- What attempts print, from the nodes that hold them and nobody else. What audits print is nobody's to read.
+-- Keep what attempts print, only from the nodes that hold them. Nobody may read what audits print.
 INSERT INTO attempt_log (id, job_id, attempt_id, task, stream, text, at, generation)
 SELECT p.id, l.job_id, l.attempt_id, t.number, 'out', p.text, :now, (SELECT generation FROM pool)
 FROM unnest(:ids::uuid[], :attempt_ids::uuid[], :node_ids::uuid[], :leases::bigint[], :texts::text[])

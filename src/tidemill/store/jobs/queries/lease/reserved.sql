@@ -1,4 +1,4 @@
--- Attempts at work, with what they were told and for whom. Each is looked up by itself.
+-- Attempts that have not delivered, each with its work and its account. Each is looked up by itself.
 SELECT l.attempt_id, l.node_id, t.body, l.account_id
 FROM unnest(:attempt_ids::text::uuid[]) AS a (id)
 CROSS JOIN LATERAL (

@@ -1,4 +1,4 @@
--- Leases of jobs that want no more of their tasks, as long as nothing was delivered; locked in the order of their ids.
+-- Leases of closed jobs that have delivered nothing, locked, ordered by id.
 SELECT l.attempt_id, l.task_id, l.job_id, l.account_id, l.node_id, l.owner_id, l.rank, l.failures, l.tries, l.state,
        l.batch_id, l.place, l.hourly_uc, l.quoted_ms, l.offered_at
 FROM lease AS l

@@ -1,4 +1,4 @@
--- Count verified results of owners, in the order of their ids, as everybody does who locks many.
+-- Count verified results of owners. Rows are locked ordered by id, as everywhere, to avoid deadlocks.
 INSERT INTO owner_record AS r (owner_id, verified)
 SELECT o.owner_id, o.verified
 FROM unnest(:owner_ids::text::uuid[], :verified::text::bigint[]) AS o (owner_id, verified)

@@ -1,4 +1,4 @@
--- Tasks end. Answers how many of each job ended how: one that has ended before ends no more.
+-- End tasks. Returns how many tasks of each job ended in which state; a task ends only once.
 WITH ended AS (
     UPDATE task AS t SET ended = e.ended, attempt_id = e.attempt_id, ended_at = :now
     FROM unnest(:ids::text::uuid[], :ends::text::text[], :attempt_ids::text::uuid[]) AS e (id, ended, attempt_id)

@@ -1,4 +1,4 @@
--- The tasks of a job that is confirmed in this transaction; nobody sees them before it commits.
+-- Insert the tasks of a job that is confirmed in this transaction; nobody sees them before it commits.
 WITH made AS (
     INSERT INTO task (id, job_id, number, body, expected, cost_max_uc)
     SELECT t.id, :job_id, t.number - 1, t.body, t.expected, t.cost_max_uc

@@ -1,6 +1,6 @@
--- Tasks leave the queue for a node, and get a lease each. A task that is no longer in the queue, or whose node has no link
--- any more, is left as it is: of two who place one task only the one that locks its row, and deletes it, does. Each is
--- looked up by itself: the queue fills and empties, and the planner may still believe that nobody waits.
+-- Move tasks from the queue to nodes, each under a lease. A task that has left the queue, or whose node has lost its
+-- link, stays as it is: if two place one task, the one that locks and deletes its row wins. Each is looked up by
+-- itself: the queue fills and empties, and the planner may still believe that it is empty.
 WITH wanted AS (
     SELECT w.*
     FROM unnest(

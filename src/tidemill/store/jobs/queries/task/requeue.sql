@@ -1,4 +1,4 @@
--- Tasks wait for a node again. Whoever ended their leases in this transaction is the only one who can put them back.
+-- Put tasks back into the queue. Only the transaction that ended their leases can do this.
 INSERT INTO task_queue (rank, task_id, job_id, account_id, failures, tries, since)
 SELECT q.rank, q.task_id, q.job_id, q.account_id, q.failures, q.tries, :now
 FROM unnest(

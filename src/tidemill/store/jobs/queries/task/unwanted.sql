@@ -1,4 +1,4 @@
--- Tasks of jobs that want no more of them leave the queue.
+-- Take the tasks of closed jobs out of the queue.
 DELETE FROM task_queue AS q
 USING (
     SELECT rank, task_id FROM task_queue

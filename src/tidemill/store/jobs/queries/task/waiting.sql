@@ -1,5 +1,5 @@
--- Tasks that wait for a node, each with what is to be done. What has left the queue meanwhile is not among them. Each is
--- looked up by itself: the queue fills and empties, and the planner may still believe that nobody waits.
+-- Tasks that wait for a node, each with its work. Tasks that have left the queue meanwhile are left out. Each is looked
+-- up by itself: the queue fills and empties, and the planner may still believe that it is empty.
 SELECT q.rank, q.task_id, q.job_id, q.account_id, q.failures, q.tries, q.since, t.body, t.cost_max_uc
 FROM unnest(:ranks::text::smallint[], :task_ids::text::uuid[]) AS w (rank, task_id)
 CROSS JOIN LATERAL (SELECT * FROM task_queue WHERE rank = w.rank AND task_id = w.task_id LIMIT 1) AS q

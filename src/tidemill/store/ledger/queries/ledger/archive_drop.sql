@@ -1,2 +1,2 @@
--- Take a month of a table out of the database.
+-- Drop a month of a table from the database.
 SELECT drop_month(:table, :month)

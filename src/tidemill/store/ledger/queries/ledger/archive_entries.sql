@@ -1,4 +1,4 @@
--- Every entry of a month, in the order of ids, as it stands in the archive's file: what it is, and what became of it.
+-- Every entry of a month, ordered by id, as the archive's file has it: the entry and its outcome.
 SELECT id, jsonb_build_object('shape', 'Transfer', 'id', id, 'debit_id', debit_id, 'credit_id', credit_id,
            'amount_uc', amount_uc, 'currency', currency, 'kind', kind, 'cause', cause, 'hold_id', hold_id) AS entry,
        jsonb_build_object('at', at, 'number', number) AS became

@@ -1,2 +1,3 @@
--- Checkpoints from before an archive stand on transfers that are gone; those of archives stand for themselves.
+-- Delete checkpoints older than an archive, because their transfers are gone. Checkpoints of archives need no
+-- transfers.
 DELETE FROM ledger_checkpoint WHERE number < :number AND number NOT IN (SELECT number FROM ledger_archive)

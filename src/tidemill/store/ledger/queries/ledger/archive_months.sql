@@ -1,4 +1,4 @@
--- The months of which transfers are in the tables, oldest first.
+-- The months with transfers in the tables, oldest first.
 SELECT month
 FROM (
     SELECT substr(c.relname, 10, 4) || '-' || substr(c.relname, 15, 2) AS month

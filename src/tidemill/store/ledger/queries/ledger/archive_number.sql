@@ -1,2 +1,2 @@
--- Give out the next number to nothing but an archive's checkpoints. The ledger's lock is held.
+-- Reserve the next number for an archive's checkpoints. The caller holds the ledger's lock.
 SELECT setval('ledger_number', :number)

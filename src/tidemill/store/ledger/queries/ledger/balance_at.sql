@@ -1,5 +1,5 @@
--- What was on an account at an instant: from the checkpoint nearest to it, forwards and backwards. A transfer posted
--- before the checkpoint's number but after the instant is taken off again.
+-- The balance of an account at an instant, counted forwards or backwards from the nearest checkpoint. A transfer posted
+-- before the checkpoint's number but after the instant is subtracted again.
 WITH base AS (
     (SELECT number, posted_uc, 0 AS later FROM ledger_checkpoint
      WHERE account_id = :account_id AND at <= :instant AND number >= coalesce(

@@ -1,6 +1,6 @@
--- Accounts whose balance or checkpoints are not what their transfers and open holds say, and currencies whose accounts do
--- not sum to zero. One statement sees one moment of the books, so it may run beside live traffic. What was archived is
--- taken from the checkpoints of its archive.
+-- Accounts whose balance or checkpoints differ from their transfers and open holds, and currencies whose accounts do
+-- not sum to zero. One statement sees one moment of the books, so it may run beside live traffic. Archived transfers
+-- count through the checkpoints of their archive.
 WITH base AS (
     SELECT DISTINCT ON (account_id) account_id, number, posted_uc
     FROM ledger_checkpoint

@@ -1,4 +1,4 @@
--- Checkpoints that are not the one before them and what was posted between. Those of archives are taken as they are.
+-- Checkpoints that differ from the one before plus what was posted between. Checkpoints of archives are not checked.
 SELECT c.account_id
 FROM (
     SELECT account_id, number, posted_uc,

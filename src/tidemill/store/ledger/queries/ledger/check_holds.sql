@@ -1,4 +1,4 @@
--- Holds whose captures and releases are not what their transfers and releases say.
+-- Holds whose captured and released amounts differ from their transfers and releases.
 SELECT h.id
 FROM hold AS h
 LEFT JOIN (SELECT hold_id, sum(amount_uc) AS uc FROM transfer WHERE hold_id IS NOT NULL GROUP BY hold_id) AS c

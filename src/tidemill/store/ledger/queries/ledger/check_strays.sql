@@ -1,5 +1,5 @@
--- Transfers that name an account there is not, or mix currencies. Without such, the sum over all accounts is zero, for
--- every transfer takes from one what it gives to another.
+-- Transfers that name a missing account, or mix currencies. Without them the sum over all accounts is zero, because
+-- every transfer takes from one account what it gives to another.
 SELECT count(*) FILTER (WHERE (d.currency = t.currency AND c.currency = t.currency) IS NOT TRUE) AS strays,
        count(*) AS transfers
 FROM transfer AS t

@@ -1,2 +1,2 @@
--- Freeze or unfreeze an account; whether that changed anything.
+-- Freeze or unfreeze an account. Returns whether anything changed.
 SELECT set_frozen(:account_id, :frozen) AS changed

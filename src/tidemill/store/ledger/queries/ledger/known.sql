@@ -1,4 +1,4 @@
--- Which of these ids were answered before. Most often none: new ids lie at the end of each index, on one page.
+-- Which of these ids were answered before. Usually none: new ids lie at the end of each index, on one page.
 SELECT id FROM transfer WHERE id = ANY(:ids::uuid[])
 UNION ALL
 SELECT id FROM hold WHERE id = ANY(:ids)

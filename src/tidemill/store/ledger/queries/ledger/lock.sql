@@ -1,3 +1,3 @@
--- Wait for the ledger's lock. Whoever has it knows the books until the end of the transaction; the number tells whether
--- they have changed.
+-- Wait for the ledger's lock. Its holder knows the books until the transaction ends. The number tells whether they have
+-- changed.
 SELECT lock_ledger() AS number

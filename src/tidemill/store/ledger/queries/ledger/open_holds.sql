@@ -1,4 +1,4 @@
--- Holds of which something is left, those that expire soonest first.
+-- Holds with something left, soonest expiry first.
 SELECT id, account_id, amount_uc, currency, captured_uc, expires_at, cause, at
 FROM hold
 WHERE captured_uc + released_uc < amount_uc AND (:account_id::uuid IS NULL OR account_id = :account_id)

@@ -1,4 +1,5 @@
--- Post what was decided, all or nothing, and tell of it. No number: the books are not as the decision saw them.
+-- Post what was decided, all or nothing, and append its events. Returns no number if the books have changed since the
+-- decision.
 SELECT post_entries(
     :seen_number, :now,
     :transfer_ids::text::uuid[], :debit_ids::text::uuid[], :credit_ids::text::uuid[], :amounts_uc::text::bigint[],

@@ -1,4 +1,5 @@
--- What every account's balance is more than the transfers in the tables say: it must be what the archives say.
+-- The part of every account's balance that the transfers in the tables do not explain: it must equal what the archives
+-- say.
 WITH moved AS (
     SELECT account_id, sum(amount_uc) AS posted_uc
     FROM (

@@ -1,5 +1,5 @@
--- The transfers of one account, newest first. Each side has its own index, in stretches of a million transfers, so both are
--- read only as far as needed.
+-- The transfers of one account, newest first. Each side has its own index, in stretches of a million transfers, so both
+-- are read only as far as needed.
 SELECT number, id, at, kind, cause, counterpart_id, amount_uc
 FROM (
     (SELECT number, id, at, kind, cause, credit_id AS counterpart_id, -amount_uc AS amount_uc

@@ -1,2 +1,2 @@
--- A model goes; of two who remove it at once, one hears that it did. Its artefact stays.
+-- Remove a model. If two remove it at once, one gets a row. Its artefact stays.
 DELETE FROM model WHERE id = :id RETURNING id

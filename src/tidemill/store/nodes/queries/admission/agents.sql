@@ -1,5 +1,5 @@
--- What the agents of nodes are, and of which it was told that they are too old. Only what changed is written, and rows
--- are locked in the order of their ids, as everybody does who locks many.
+-- Write the agents' versions, and which of them were reported as too old. Only changes are written. Rows are locked
+-- ordered by id, as everywhere, to avoid deadlocks.
 UPDATE node AS n SET agent = changed.agent, refused_agent = changed.refused_agent
 FROM (
     SELECT n.id, u.agent, coalesce(u.refused_agent, n.refused_agent) AS refused_agent

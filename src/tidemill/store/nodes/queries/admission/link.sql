@@ -1,5 +1,5 @@
--- Give nodes to a process, each with the next generation: what still comes from an older link changes nothing. The rows
--- of known nodes are locked by the caller; a newcomer's row nobody else can see yet.
+-- Give nodes to a process, each with the next generation: messages from an older link change nothing. The caller has
+-- locked the rows of known nodes; nobody else can see a newcomer's row yet.
 INSERT INTO presence AS p
     (node_id, generation, instance, told, told_until, process_id, linked_at, heard_at, heard_listened_us)
 SELECT u.node_id, 1, u.instance, u.told, u.told_until, :process_id, :now, :now, l.listened_us

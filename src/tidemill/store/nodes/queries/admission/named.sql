@@ -1,2 +1,2 @@
--- Which of these nodes there are, whatever their keys.
+-- Which of these nodes exist, whatever their keys.
 SELECT id FROM node WHERE id = ANY (:ids::uuid[])

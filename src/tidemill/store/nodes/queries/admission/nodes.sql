@@ -1,4 +1,4 @@
--- Nodes by their keys, as they stand behind the lock. A process that is lost or has stopped holds no link.
+-- Nodes by their keys, read after the lock. A process that is lost or has stopped holds no link.
 SELECT n.id, n.account_id, n.key, n.life, n.refused_agent, n.cloned_at, n.rules::text AS rules, n.wishes,
        p.instance, p.heard_at, p.told_until, r.id IS NOT NULL AS held
 FROM node AS n

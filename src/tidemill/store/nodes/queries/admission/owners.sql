@@ -1,6 +1,6 @@
--- The owners of these nodes and tokens, kept as they are until the caller's end: an account is not blocked, and loses no
--- role, between the decision to let its machine in and the link. Locked in one order, and before anything else. Where
--- there are newcomers, how many machines an owner has joined lately is counted; two processes may each count the same.
+-- The owners of these nodes and tokens, locked until the transaction ends: an account is not blocked, and loses no
+-- role, between the decision to admit its machine and the link. Lock them ordered by id, before anything else. For
+-- newcomers, count how many machines an owner has joined lately; two processes may each count the same.
 SELECT id, roles, blocked_reason IS NOT NULL AS blocked,
        (SELECT count(*) FROM node AS n
         WHERE cardinality(:hashes::bytea[]) > 0 AND n.account_id = account.id AND n.id >= :since_id) AS joined

@@ -1,5 +1,5 @@
--- New nodes, in the order of their keys, so that no two batches wait for each other. A key that another transaction
--- registers at this moment is left out: its caller is asked to come again.
+-- Insert new nodes, ordered by key, so that no two batches deadlock. A key that another transaction registers at this
+-- moment is left out: its caller is asked to come again.
 INSERT INTO node (id, account_id, key, join_token_id, name, house, life, agent, refused_agent, rules, joined_at)
 SELECT u.id, t.account_id, u.key, t.id, u.name, t.house, 'registered', u.agent, u.refused_agent, u.rules, :now
 FROM unnest(:ids::uuid[], :keys::bytea[], :token_ids::uuid[], :names::text[], :agents::text[],

@@ -1,4 +1,4 @@
--- Ask the nodes of a round that was just begun in this transaction, note when, and have them told.
+-- Ask the nodes of a round that this transaction has begun, note when, and have them told.
 WITH asked AS (
     INSERT INTO challenge (id, round_id, node_id, state, asked)
     SELECT a.id, :round_id, a.node_id, 'asked', a.asked

@@ -1,4 +1,4 @@
--- Draw places for challenges that the caller has locked, and have their nodes told.
+-- Store the draw of challenges that the caller has locked, and have their nodes told.
 WITH drawn AS (
     UPDATE challenge AS c SET state = 'drawn', draw = d.draw
     FROM unnest(:ids::uuid[], :draws::bytea[]) AS d (id, draw) WHERE c.id = d.id

@@ -1,8 +1,8 @@
--- Owners of whom a node that is online has to be challenged: it never was, it is time, it was offline, or it has a device
--- that was never measured. An owner's nodes are left alone while a round goes on, and for a while after it; and a node that
--- has just lost its link is waited for, since whoever is not there when the others are challenged has to start anew; but
--- not by one that has passed and is due for long, or has something new. Owners come in the order of their ids, so that who
--- asks on behind the last one comes to everybody, also where some cannot be asked.
+-- Owners with an online node that is due for a challenge: it was never challenged, its time has come, it was offline,
+-- or it has a device that was never measured. An owner's nodes are left alone during a round and for a while after it.
+-- A node that has just lost its link is waited for, because a node that misses its owner's round has to start anew. A
+-- node that has passed and is long overdue, or has something new, does not wait for it. Owners are ordered by id: a
+-- caller that continues after the last one reaches everybody, even where some cannot be asked.
 SELECT DISTINCT n.account_id
 FROM node AS n JOIN presence AS p ON p.node_id = n.id LEFT JOIN node_challenge AS c ON c.node_id = n.id
 WHERE n.removed_at IS NULL AND n.suspended_reason IS NULL AND n.machine IS NOT NULL

@@ -1,4 +1,4 @@
--- Everything about a challenge that its conclusion depends on, the answers aside.
+-- Everything that a challenge's conclusion depends on, except the answers.
 SELECT c.id, c.node_id, n.account_id, c.state, c.asked, c.draw, c.sent_at, k.late, p.round_trip_ms,
        coalesce(p.linked_at > c.sent_at, true) AS relinked,
        r.deaf OR (:now::timestamptz - r.drawn_at) - (l.listened_us - r.drawn_listened_us) * interval '1 microsecond'

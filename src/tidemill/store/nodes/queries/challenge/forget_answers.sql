@@ -1,2 +1,2 @@
--- Forget what was said in a challenge that is concluded.
+-- Delete the answers of a concluded challenge.
 DELETE FROM challenge_answer WHERE challenge_id = :id

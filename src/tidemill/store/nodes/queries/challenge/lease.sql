@@ -1,5 +1,5 @@
--- Lease challenges that can be concluded: opened, or left behind by the clock, or said to be impossible. SKIP LOCKED lets
--- copies of the loop take different ones; a lease that has run out is taken again, under a new token.
+-- Lease challenges that can be concluded: opened, expired, or reported as impossible. SKIP LOCKED lets copies of the
+-- loop take different ones; an expired lease is taken again, under a new token.
 UPDATE challenge SET lease_token = :token, leased_until = :leased_until
 WHERE id IN (
     SELECT c.id FROM challenge AS c JOIN challenge_round AS r ON r.id = c.round_id

@@ -1,4 +1,4 @@
--- The challenges that answers speak of, locked in the order of their nodes, with the times of their rounds.
+-- The challenges that these answers belong to, locked, ordered by node, with the times of their rounds.
 SELECT c.id, c.node_id, c.state, c.asked, c.draw, r.commit_by, r.open_by, r.drawn_at
 FROM challenge AS c JOIN challenge_round AS r ON r.id = c.round_id
 WHERE c.id = ANY (:ids::uuid[]) AND c.concluded_at IS NULL

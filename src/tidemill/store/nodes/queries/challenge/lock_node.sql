@@ -1,2 +1,2 @@
--- Lock the node of a challenge, and say where it is in its life.
+-- Lock the node of a challenge, and return its life state.
 SELECT n.life FROM node AS n WHERE n.id = :node_id FOR NO KEY UPDATE

@@ -1,4 +1,4 @@
--- Write what was measured of devices, where they are still those that were asked. The node is locked by the caller.
+-- Write what was measured of devices, if they are still the devices that were asked. The caller has locked the node.
 UPDATE device AS d
 SET measured_mib = m.mib, measured_ops_per_s = m.ops_per_s, nvlink_ppm = m.nvlink_ppm, measured_at = :now
 FROM unnest(:indexes::smallint[], :names::text[], :memories::bigint[], :mibs::bigint[], :speeds::bigint[],

@@ -1,5 +1,5 @@
--- The nodes of an owner that can be challenged now, with what they claim and what was measured of them. Locked in the
--- order of their ids, since each is told something; a node that goes offline meanwhile is late, and asked again.
+-- The nodes of an owner that can be challenged now, with their claims and measurements. Locked, ordered by id, because
+-- each gets an instruction; a node that goes offline meanwhile is late, and asked again.
 SELECT n.id, n.machine::text AS machine,
        (SELECT coalesce(jsonb_object_agg(d.index, d.measured_ops_per_s), '{}') FROM device AS d
         WHERE d.node_id = n.id AND d.measured_ops_per_s IS NOT NULL) AS earlier

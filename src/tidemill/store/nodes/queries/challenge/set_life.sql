@@ -1,2 +1,2 @@
--- Set where a node is in its life. It is locked by the caller.
+-- Set the life state of a node. The caller has locked it.
 UPDATE node SET life = :life WHERE id = :node_id

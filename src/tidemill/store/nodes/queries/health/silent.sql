@@ -1,5 +1,5 @@
--- Mark nodes as offline that were silent for too long while we listened. SKIP LOCKED: one whose row is just being
--- written is being heard, and is looked at again next time.
+-- Mark nodes as offline that were silent for too long while we listened. SKIP LOCKED: a row that is being written is
+-- being heard, and is checked again next time.
 UPDATE presence AS p SET offline_since = :now
 FROM (
     SELECT q.node_id, n.account_id

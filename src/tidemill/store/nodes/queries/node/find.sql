@@ -1,4 +1,4 @@
--- One node, if it is of this owner; of any, if none is named.
+-- One node of this owner, or of any owner if none is named.
 SELECT n.id, n.account_id, n.name, n.house, n.life, n.agent, n.machine, n.carries, n.rules, n.utc_offset_s,
        n.suspended_reason, n.wishes, n.joined_at, n.removed_at, n.removed_reason, p.linked_at, p.heard_at,
        p.offline_since

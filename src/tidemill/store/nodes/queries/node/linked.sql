@@ -1,4 +1,4 @@
--- Nodes that have a link, in the order of their ids: all of them, or some.
+-- Nodes with a link, ordered by id: all of them, or some.
 SELECT n.id, n.account_id, n.name, n.house, n.life, n.agent, n.machine, n.carries, n.rules, n.utc_offset_s,
        n.suspended_reason, n.wishes, n.joined_at, n.removed_at, n.removed_reason, p.linked_at, p.heard_at,
        p.offline_since

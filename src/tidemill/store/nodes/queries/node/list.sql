@@ -1,4 +1,4 @@
--- Nodes, newest first: one account's or all, those that are there or those that were removed.
+-- Nodes of one account or of all, newest first, either present or removed.
 SELECT n.id, n.account_id, n.name, n.house, n.life, n.agent, n.machine, n.carries, n.rules, n.utc_offset_s,
        n.suspended_reason, n.wishes, n.joined_at, n.removed_at, n.removed_reason, p.linked_at, p.heard_at,
        p.offline_since

@@ -1,2 +1,2 @@
--- Lock a node: whoever decides on its state waits for whoever is deciding.
+-- Lock a node, so that decisions about its state happen one after the other.
 SELECT id FROM node WHERE id = :id FOR NO KEY UPDATE

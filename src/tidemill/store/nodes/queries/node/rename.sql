@@ -1,2 +1,2 @@
--- Another name for a node. The row is locked by the caller.
+-- Rename a node. The caller has locked the row.
 UPDATE node SET name = :name WHERE id = :id

@@ -1,2 +1,2 @@
--- The rules of a node, and one thing more to tell it. The row is locked by the caller.
+-- Set the rules of a node, and note that it has to be told. The caller has locked the row.
 UPDATE node SET rules = :rules, wishes = wishes + 1 WHERE id = :id

@@ -1,5 +1,5 @@
--- Nodes were told what there was to tell. A newer link was told by its own welcome, and what was wished since is left.
--- Rows are locked in the order of their ids, as everybody does who locks many.
+-- Note that nodes were told what they had to be told. A newer link was told by its own welcome, and later wishes stay
+-- to be told. Rows are locked ordered by id, as everywhere, to avoid deadlocks.
 UPDATE presence AS p SET told = ours.wishes
 FROM (
     SELECT p.node_id, u.wishes

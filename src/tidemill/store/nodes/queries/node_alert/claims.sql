@@ -1,5 +1,5 @@
--- Devices that two nodes of the pool claim and that no alert tells of yet. A CPU has no name of its own, so it is nobody
--- else's. Two who claim one at the same moment do not see each other; so all are looked at again and again.
+-- Devices that two nodes of the pool claim, without an alert yet. CPUs are left out, because they have no unique name.
+-- Two nodes that claim a device at the same moment do not see each other, so all devices are checked repeatedly.
 WITH claimed AS (
     SELECT d.uuid
     FROM device AS d JOIN node AS n ON n.id = d.node_id AND n.life <> 'deregistered'

@@ -1,5 +1,5 @@
--- Devices of some nodes that others claim, too, and that no alert tells of yet. Only theirs, so that it costs as much as
--- they have, however many others claim the same.
+-- Devices of some nodes that other nodes claim, too, without an alert yet. The cost depends only on how many devices
+-- these nodes have, however many others claim the same.
 SELECT d.node_id, d.index, d.uuid
 FROM device AS d
 WHERE d.node_id = ANY(:node_ids::uuid[]) AND d.uuid <> '' AND d.kind <> 'cpu'

@@ -1,5 +1,5 @@
--- Alerts about devices that are over: the device no longer fails, or no other node claims it any more. An alert lasts a
--- while at least. A device that is claimed anew meanwhile is raised anew by whoever claims it.
+-- Device alerts that are over: the device no longer fails, or no other node claims it any more. An alert lasts a
+-- minimum time. If a node claims the device again meanwhile, its claim raises a new alert.
 SELECT a.node_id, a.kind, a.device
 FROM node_alert AS a LEFT JOIN device AS d ON d.node_id = a.node_id AND d.index = a.device
 WHERE a.since <= :raised_until

@@ -1,5 +1,5 @@
--- Raise alerts that are not there yet, for nodes that are not removed. Of two who raise one at once the second changes
--- nothing, so each is told once.
+-- Raise alerts that are not open yet, for nodes that are not removed. If two processes raise one at once, the second
+-- changes nothing, so each is told once.
 INSERT INTO node_alert (node_id, kind, device, sentence, since)
 SELECT n.id, a.kind, a.device, a.sentence, :now
 FROM unnest(:node_ids::uuid[], :kinds::text[], :devices::smallint[], :sentences::text[])

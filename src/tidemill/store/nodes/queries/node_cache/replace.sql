@@ -1,5 +1,5 @@
--- Let nodes have these digests in their caches, and no others. The caller has locked the presence of each node, so a node
--- has one report at a time; rows that stay are not written again.
+-- Replace the digests in the caches of nodes. The caller has locked the presence of each node, so a node has one report
+-- at a time; rows that stay are not written again.
 WITH told AS (
     SELECT node_id, digest FROM unnest(:owners::uuid[], :digests::text[]) AS row (node_id, digest)
 ), gone AS (

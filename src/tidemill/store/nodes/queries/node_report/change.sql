@@ -1,4 +1,4 @@
--- Write what nodes say of themselves; null leaves a column as it is. Their rows are locked by the caller.
+-- Write what nodes report of themselves; null leaves a column as it is. The caller has locked their rows.
 UPDATE node AS n
 SET machine = coalesce(c.machine, n.machine), carries = coalesce(c.carries, n.carries),
     rules = coalesce(c.rules, n.rules), utc_offset_s = coalesce(c.utc_offset_s, n.utc_offset_s), wishes = n.wishes + c.wishes

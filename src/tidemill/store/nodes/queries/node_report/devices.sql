@@ -1,5 +1,5 @@
--- Write the devices of machines. Of one that is still there only what can change about it is written. The rows of their
--- nodes are locked by the caller.
+-- Write the devices of machines. For a device that stays, only what can change is written. The caller has locked the
+-- rows of their nodes.
 INSERT INTO device (node_id, index, kind, name, uuid, model, memory_mib, driver, cuda, power_limit_w, ecc, failing)
 SELECT * FROM unnest(
     :owners::uuid[], :indexes::smallint[], :kinds::text[], :names::text[], :uuids::text[], :models::text[],

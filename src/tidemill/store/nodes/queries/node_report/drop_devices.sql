@@ -1,5 +1,5 @@
--- Forget devices that their machines no longer have, or that are others now: what was measured of them goes too. The
--- rows of their nodes are locked by the caller.
+-- Delete devices that their machines no longer have, or have replaced, with their measurements. The caller has locked
+-- the rows of their nodes.
 DELETE FROM device AS d
 WHERE d.node_id = ANY(:node_ids::uuid[])
   AND NOT EXISTS (

@@ -1,5 +1,5 @@
--- Lock the presence of nodes, in the order of their ids as everybody does who locks many: whoever lets them in, hears
--- them or removes them waits until their reports are done, and the other way round.
+-- Lock the presence of nodes, ordered by id, as everywhere: whoever admits, hears or removes them waits until their
+-- reports are applied, and the other way round.
 SELECT node_id, generation, received, told_until, past_until
 FROM presence
 WHERE node_id = ANY(:node_ids::uuid[])

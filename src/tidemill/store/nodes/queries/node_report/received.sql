@@ -1,4 +1,4 @@
--- So much of what nodes reported has arrived, with all that followed from it. Their rows are locked by the caller.
+-- Note how far the reports of nodes have arrived, together with their effects. The caller has locked their rows.
 UPDATE presence AS p
 SET received = r.received, told_until = coalesce(r.told_until, p.told_until),
     past_until = coalesce(r.past_until, p.past_until)

@@ -1,5 +1,5 @@
--- What happened to a node that a reader may see, newest first, before a cursor if there is one. As with every reading of
--- events, nothing is shown that an open transaction could still add to: see events/read.sql.
+-- The events of a node that a reader may see, newest first, optionally before a cursor. As in events/read.sql, nothing
+-- is returned that an open transaction could still add to.
 SELECT e.generation, e.transaction::text::bigint AS transaction, e.number,
        e.id, e.at, e.kind, e.subject, e.body, e.public, e.accounts
 FROM event AS e

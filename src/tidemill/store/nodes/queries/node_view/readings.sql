@@ -1,5 +1,5 @@
--- What is known of nodes besides their own rows: their last beat, whether they are hot, whether they have shown what
--- they claim, all of it and since they were last away, and why not, and whether their owner is blocked.
+-- What is known of nodes besides their own rows: their last beat, whether they are hot, whether they have proved their
+-- claims, all of them and since they were last away, and why not, and whether their owner is blocked.
 SELECT p.node_id, p.beat_at AS at, p.cpu_pct, p.memory_used_mib, p.disk_free_mib, p.round_trip_ms, p.utilisation_pct,
        p.device_used_mib, p.temperature_c, p.power_w,
        EXISTS (SELECT FROM node_alert AS a WHERE a.node_id = p.node_id AND a.kind = 'hot') AS hot,

@@ -1,4 +1,4 @@
--- Free the links of processes that no longer run. SKIP LOCKED: a row that is just being written is looked at next time.
+-- Free the links of processes that no longer run. SKIP LOCKED: a row that is being written is checked next time.
 UPDATE presence AS p SET process_id = NULL, linked_at = NULL
 WHERE p.node_id IN (
     SELECT q.node_id FROM presence AS q

@@ -1,5 +1,5 @@
--- Links are over. A link that is no longer the node's, or that another process has taken, is left alone; rows are locked
--- in the order of their ids.
+-- End links. A link that is no longer the node's, or that another process has taken, is left alone. Rows are locked
+-- ordered by id.
 UPDATE presence AS p SET process_id = NULL, linked_at = NULL
 FROM (
     SELECT p.node_id

@@ -1,8 +1,8 @@
--- Note that links are alive, and keep the beats of those that beat, one each: as their newest, and in telemetry. Only
--- links that are still the node's count: a newer one has another generation, and the row lock makes us wait for whoever
--- is just changing it and look again. Rows are locked in the order of their ids, as everybody does who locks many. A
--- row that was freed because its process seemed lost is taken back. Telemetry keeps one beat of a node in ten seconds,
--- however often it beats. Answers the links that count, whether the node was offline, and whether it has alerts.
+-- Note that links are alive, and keep one beat of each that beat: as its newest, and in telemetry. Only current links
+-- count: a newer link has another generation, and the row lock makes us wait for whoever is changing the row and read
+-- it again. Rows are locked ordered by id, as everywhere, to avoid deadlocks. A row that was freed because its
+-- process seemed lost is taken back. Telemetry keeps one beat per node in ten seconds, however often it beats. Returns
+-- the links that count, whether the node was offline, and whether it has alerts.
 WITH heard AS (
     SELECT * FROM unnest(:node_ids::text::uuid[], :generations::text::bigint[]) AS h (node_id, generation)
 ), beat AS (

@@ -1,2 +1,2 @@
--- Take days of beats out of the database that ended before an instant. The function takes a lock of its own.
+-- Drop the days of beats that ended before an instant. The function takes its own lock.
 SELECT drop_days AS name FROM drop_days('telemetry', :before)

@@ -1,4 +1,4 @@
--- Keep beats. They are appended under ids of their own, so no two writers meet.
+-- Append beats under new ids, so writers never conflict.
 INSERT INTO telemetry (id, node_id, at, cpu_pct, memory_used_mib, disk_free_mib, round_trip_ms, utilisation_pct,
                        device_used_mib, temperature_c, power_w)
 SELECT b.id, b.node_id, timestamptz 'epoch' + b.at_us * interval '1 microsecond', b.cpu_pct, b.memory_used_mib,

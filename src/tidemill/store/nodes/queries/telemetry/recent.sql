@@ -1,4 +1,4 @@
--- The beats of a node before an instant, or of late, newest first.
+-- The beats of a node, newest first, before an instant or up to now.
 SELECT node_id, at, cpu_pct, memory_used_mib, disk_free_mib, round_trip_ms, utilisation_pct, device_used_mib,
        temperature_c, power_w
 FROM telemetry

@@ -1,4 +1,4 @@
--- Empty what old unsent letters said, a batch at a time. SKIP LOCKED: whoever else empties them is welcome to.
+-- Empty the text of old unsent letters, a batch at a time. SKIP LOCKED: another process may be emptying the rest.
 UPDATE mail SET parameters = NULL
 WHERE id IN (
     SELECT id FROM mail

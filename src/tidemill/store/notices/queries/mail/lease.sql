@@ -1,5 +1,5 @@
--- Lease letters that are due, oldest first. SKIP LOCKED lets copies of the loop take different rows at once; a lease
--- that has run out is taken again, under a new token. A lease from a clock that ran far ahead holds nobody back.
+-- Lease letters that are due, oldest first. SKIP LOCKED lets copies of the loop take different rows at once; an expired
+-- lease is taken again, under a new token. A lease from a clock that ran far ahead is ignored.
 UPDATE mail SET lease_token = :token, leased_until = :leased_until
 WHERE id IN (
     SELECT id FROM mail

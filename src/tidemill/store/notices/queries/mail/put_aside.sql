@@ -1,5 +1,5 @@
--- Put letters into the outbox that nobody came to send. Any number of processes may: each row is put aside once. What
--- another process is sending at the moment is left to it.
+-- Put letters that nobody sent into the outbox. Any number of processes may do this: each row is put aside once.
+-- Letters that another process is sending are skipped.
 UPDATE mail SET state = 'outbox', lease_token = NULL, leased_until = NULL
 WHERE id IN (
     SELECT id FROM mail

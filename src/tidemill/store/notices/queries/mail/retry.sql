@@ -1,5 +1,5 @@
--- Have a letter that was given up or put aside tried anew, from now on. Of two who ask at once, the second finds it
--- waiting already and gets no row.
+-- Try a letter again that was given up or put aside. If two ask at once, the second finds it waiting already and gets
+-- no row.
 UPDATE mail SET state = 'waiting', tries = 0, next_at = :now, tried_since = :now, last_error = ''
 WHERE id = :id AND state IN ('failed', 'outbox') AND parameters IS NOT NULL
 RETURNING id

@@ -1,2 +1,2 @@
--- The value of each critical setting that the pool has accepted.
+-- The accepted value of each critical setting.
 SELECT name, value FROM critical_setting

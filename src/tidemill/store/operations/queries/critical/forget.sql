@@ -1,2 +1,2 @@
--- Forget changes that have taken effect or were withdrawn. Under the lock of critical/lock.sql.
+-- Delete changes that have taken effect or were withdrawn. Under the lock of critical/lock.sql.
 DELETE FROM critical_change WHERE name = ANY (:names::text[])

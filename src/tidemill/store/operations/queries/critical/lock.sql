@@ -1,2 +1,3 @@
--- One process at a time decides what is in force; held until its transaction ends, so that each sees what the last did.
+-- One process at a time decides what is in force. The lock lasts until its transaction ends, so each sees what the last
+-- one did.
 SELECT pg_advisory_xact_lock(7521, 3)

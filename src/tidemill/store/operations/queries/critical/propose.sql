@@ -1,5 +1,5 @@
--- Remember changes that wait. One that wants another value takes the place of the one before; one that is there already
--- stays as it is, with what an operator said to it. Under the lock of critical/lock.sql.
+-- Store changes that wait. A change to another value replaces the one before; a change that is there already stays as
+-- it is, with the operator's decision. Under the lock of critical/lock.sql.
 INSERT INTO critical_change AS c (name, value, proposed_by, proposed_at, state)
 SELECT p.name, p.value, p.proposed_by, p.proposed_at, 'pending'
 FROM unnest(:names::text[], :values::text[], :proposed_by::text[], :proposed_at::timestamptz[])

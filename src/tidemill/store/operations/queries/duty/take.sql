@@ -1,6 +1,6 @@
--- Take a duty that is due and that nobody holds. The row is locked by the upsert, so of many who try at once exactly
--- one gets an answer; the token grows, so a holder who slept through its lease can no longer finish. What was written
--- while the clock ran far ahead is implausible, and holds nobody back.
+-- Take a duty that is due and that nobody holds. The upsert locks the row, so if many try at once exactly one gets it;
+-- the token grows, so a holder who slept through its lease can no longer finish. Times written while the clock ran far
+-- ahead are implausible, and are ignored.
 INSERT INTO duty AS d (name, token, holder, expires_at)
 VALUES (:name, 1, :holder, :expires_at)
 ON CONFLICT (name) DO UPDATE SET token = d.token + 1, holder = :holder, expires_at = :expires_at

@@ -1,4 +1,4 @@
--- A new data key, unless there is a current one: of processes that start at once, one makes the first key.
+-- Insert a new data key, unless there is a current one: if processes start at once, one makes the first key.
 INSERT INTO data_key (id, wrapped, master_id, made_at)
 VALUES (:id, :wrapped, :master_id, :now)
 ON CONFLICT ((retired_at IS NULL)) WHERE retired_at IS NULL DO NOTHING

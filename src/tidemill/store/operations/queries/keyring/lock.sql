@@ -1,2 +1,2 @@
--- One rotation at a time, for as long as its session lives. Who chains the audit trail has another lock, and goes on.
+-- One rotation at a time, until its session ends. The audit trail has another lock, and continues.
 SELECT pg_try_advisory_lock(7521, 4) AS held

@@ -1,4 +1,4 @@
--- Set a switch, if it still stands as it did when the decision was made; else no row comes back.
+-- Set a switch, if it has not changed since the decision; else return no row.
 INSERT INTO switch AS s (name, stopped, reason, changed_by, changed_at)
 VALUES (:name, :stopped, :reason, :changed_by, :changed_at)
 ON CONFLICT (name) DO UPDATE

@@ -1,2 +1,2 @@
--- The key of the pool's verification, sealed.
+-- The pool's verification key, sealed.
 SELECT id, private AS sealed FROM verification_key

@@ -1,2 +1,2 @@
--- Keep a new key, unless there is one. Of two processes that come first, the unique column lets one in.
+-- Keep a new key, unless there is one. If two processes try first, the unique column accepts one.
 INSERT INTO verification_key (id, private, made_at) VALUES (:id, :sealed, :now) ON CONFLICT DO NOTHING

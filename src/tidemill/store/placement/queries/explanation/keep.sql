@@ -1,4 +1,4 @@
--- Explanations of one tick of placing. Their ids are new, so nothing is written twice.
+-- Keep the explanations of one placement tick. Their ids are new, so nothing is written twice.
 INSERT INTO explanation (id, job_id, at, kind, policy, lower_wins, nodes, task_ids, node_ids, weighed)
 SELECT id, job_id, timestamptz 'epoch' + at_us * interval '1 microsecond', kind, policy, lower_wins, nodes, task_ids,
        node_ids, weighed

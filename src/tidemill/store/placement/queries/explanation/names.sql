@@ -1,2 +1,2 @@
--- What nodes are called, and whose they are.
+-- The names and owners of nodes.
 SELECT id, name, account_id FROM node WHERE id = ANY (:ids::uuid[])

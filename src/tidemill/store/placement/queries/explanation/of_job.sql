@@ -1,4 +1,4 @@
--- The explanations of a job's attempts that were placed at these moments, with the numbers of the tasks they are of.
+-- The explanations of a job's attempts that were placed at these moments, with the numbers of their tasks.
 SELECT e.id, e.job_id, e.at, e.kind, e.policy, e.lower_wins, e.nodes, e.task_ids, e.node_ids, e.weighed,
        ARRAY(SELECT t.number FROM task AS t WHERE t.id = ANY (e.task_ids)) AS numbers
 FROM explanation AS e

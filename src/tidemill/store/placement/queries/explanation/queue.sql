@@ -1,5 +1,6 @@
--- What the queue waits for, all customers together: to how many jobs' tasks there is each objection, and at how many nodes
--- at the most; and of how many jobs something is known, those that wait for nodes that are busy, and those without any.
+-- What the queue waits for, for all customers together: for each objection, how many jobs have tasks it applies to, and
+-- at how many nodes at most; also how many jobs are explained, how many wait for busy nodes, and how many have no nodes
+-- at all.
 WITH known AS (
     SELECT w.job_id, w.looked, w.soon, w.counts
     FROM waiting_for AS w

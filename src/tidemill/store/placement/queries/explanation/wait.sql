@@ -1,5 +1,5 @@
--- What tasks wait for, as it was last seen. What was said of tasks of these jobs that wait no more is dropped at the same
--- time. Of two who say something of one task the later one stands.
+-- Store what tasks wait for, as last seen, and delete what was noted about tasks of these jobs that no longer wait. If
+-- two write about one task, the later one counts.
 WITH said AS (
     SELECT * FROM jsonb_to_recordset(:waits::jsonb) AS w (
         job_id uuid, task_id uuid, at_us bigint, nodes integer, looked integer, soon integer, counts jsonb

@@ -1,4 +1,4 @@
--- What tasks of a job wait for, those that wait longest first; only what still waits is told.
+-- What the tasks of a job wait for, longest waiting first; only tasks that still wait.
 SELECT w.task_id, t.number AS task, q.since, w.at, w.nodes, w.looked, w.soon, w.counts
 FROM waiting_for AS w
 JOIN task_queue AS q ON q.rank IN (0, 1, 2) AND q.task_id = w.task_id

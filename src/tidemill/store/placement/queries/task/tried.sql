@@ -1,6 +1,6 @@
--- Which nodes tasks must not go to: those that failed them or were late, for good; those that declined or were lost, for
--- a while. Of an audit the house is asked again, whatever came of it before. Where nobody could tell whether a result is
--- right, only the house is asked.
+-- Which nodes tasks must not go to: for good those that failed them or were late, for a while those that declined or
+-- were lost. House nodes may be asked again for an audit, whatever happened before. If nobody could tell whether a
+-- result is right, only house nodes are asked.
 SELECT a.task_id,
        array_agg(a.node_id) FILTER (
            WHERE (a.state IN ('judged', 'expired') AND u.task_id IS NULL)

@@ -1,5 +1,5 @@
--- A delivered result is to be executed again: its lease waits, and a copy of its task goes into the queue. Whoever holds the
--- lease's row begins it, and nobody begins a second one.
+-- Begin an audit of a delivered result: its lease waits, and a copy of its task goes into the queue. The caller holds
+-- the lease's row, so nobody begins a second audit.
 WITH held AS (
     UPDATE lease SET judge_until = 'infinity'
     WHERE attempt_id = :attempt_id AND tries = :lease AND state = 'submitted'

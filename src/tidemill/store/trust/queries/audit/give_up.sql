@@ -1,5 +1,5 @@
--- Audits that no house node has taken in so long leave the queue. Whoever deletes the row has the task: one that is being
--- placed at this moment is placed.
+-- Take audits out of the queue that no house node has taken for too long. Whoever deletes the row has the task: an
+-- audit that is being placed at this moment is placed.
 DELETE FROM task_queue AS q
 USING (
     SELECT w.rank, w.task_id

@@ -1,5 +1,6 @@
--- Take results in hand that wait to be checked, and those whose second execution has ended. SKIP LOCKED: what another takes
--- at this moment is his. What a process took that no longer runs is free at once, and of one that hangs after a while.
+-- Lease results that wait to be checked, and those whose audit has ended. SKIP LOCKED: a result that another process
+-- takes at this moment is skipped. A result taken by a process that no longer runs is free at once; by a process that
+-- hangs, after a while.
 WITH due AS (
     SELECT l.attempt_id FROM lease AS l
     WHERE l.state = 'submitted'

@@ -1,5 +1,5 @@
--- What nodes have to be told about their challenges. The first time is noted, for that is when the clock starts; rows are
--- locked in the order of their nodes, as everywhere.
+-- The instructions that nodes have to receive about their challenges. The first time is noted, because the clock starts
+-- then. Rows are locked ordered by node, as everywhere.
 WITH sent AS (
     UPDATE challenge SET sent_at = :now
     WHERE id IN (

@@ -1,4 +1,4 @@
--- What nodes are told of attempts that are still offered, in the order of placing. Each is looked up by itself.
+-- The assignments of attempts that nodes may still work on, in the order of placing. Each is looked up by itself.
 SELECT l.number, l.attempt_id, l.task_id, l.node_id, l.tries AS lease, l.deadline_at, t.body
 FROM unnest(:attempt_ids::text::uuid[]) AS a (id)
 CROSS JOIN LATERAL (

@@ -1,2 +1,0 @@
--- The nodes that have something to do.
-SELECT DISTINCT node_id FROM lease

@@ -1,0 +1,2 @@
+-- The nodes that have work.
+SELECT DISTINCT node_id FROM lease
