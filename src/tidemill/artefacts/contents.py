@@ -23,7 +23,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 def keep_content(root: Path, source: int, digest: Digest, now: Instant) -> None:
     """Give the file of this name in the directory `source` its place. The same bytes are kept once."""
-    with directory(root, *_place(digest), make=True) as here, locked(here):
+    with directory(root, *_folder(digest), make=True) as here, locked(here):
         try:
             os.link(digest.text, digest.text, src_dir_fd=source, dst_dir_fd=here, follow_symlinks=False)
         except FileExistsError:
@@ -35,7 +35,7 @@ def open_content(root: Path, digest: Digest) -> tuple[int, int] | None:
     """A descriptor of the bytes and how many they are; None if there are none."""
     with faults(root):
         try:
-            with directory(root, *_place(digest)) as here:
+            with directory(root, *_folder(digest)) as here:
                 file = os.open(digest.text, _READ, dir_fd=here)
         except FileNotFoundError:
             return None
@@ -45,7 +45,7 @@ def open_content(root: Path, digest: Digest) -> tuple[int, int] | None:
 def content_size(root: Path, digest: Digest) -> int | None:
     with faults(root):
         try:
-            with directory(root, *_place(digest)) as here:
+            with directory(root, *_folder(digest)) as here:
                 return os.stat(digest.text, dir_fd=here, follow_symlinks=False).st_size
         except FileNotFoundError:
             return None
@@ -55,7 +55,7 @@ def delete_content(root: Path, digest: Digest, older_than: Instant) -> bool:
     """Remove the bytes if they were last finished before this instant. Who is reading them reads on."""
     with faults(root):
         try:
-            with directory(root, *_place(digest)) as here, locked(here):
+            with directory(root, *_folder(digest)) as here, locked(here):
                 if _finished_at(here, digest) >= older_than:
                     return False
                 os.unlink(digest.text, dir_fd=here)
@@ -68,8 +68,8 @@ def delete_content(root: Path, digest: Digest, older_than: Instant) -> bool:
 def old_contents(root: Path, older_than: Instant, batch_max: int) -> Iterator[list[Digest]]:
     """Everything that was last finished before this instant, in batches."""
     with faults(root):
-        found = _old(root, older_than)
-        while batch := list(islice(found, batch_max)):
+        digests = _old(root, older_than)
+        while batch := list(islice(digests, batch_max)):
             yield batch
 
 
@@ -93,7 +93,7 @@ def _old(root: Path, older_than: Instant) -> Iterator[Digest]:
 
 def _is_older(root: Path, digest: Digest, older_than: Instant) -> bool:
     try:
-        with directory(root, *_place(digest)) as here:
+        with directory(root, *_folder(digest)) as here:
             return _finished_at(here, digest) < older_than
     except FileNotFoundError:
         return False
@@ -101,13 +101,13 @@ def _is_older(root: Path, digest: Digest, older_than: Instant) -> bool:
 
 def _renew(here: int, source: int, digest: Digest, now: Instant) -> None:
     """The bytes are here already: they count as finished now. A file that the disk has damaged is replaced."""
-    ours = os.stat(digest.text, dir_fd=source, follow_symlinks=False)
-    found = os.stat(digest.text, dir_fd=here, follow_symlinks=False)
-    if not stat.S_ISREG(found.st_mode) or found.st_size != ours.st_size:
+    new = os.stat(digest.text, dir_fd=source, follow_symlinks=False)
+    old = os.stat(digest.text, dir_fd=here, follow_symlinks=False)
+    if not stat.S_ISREG(old.st_mode) or old.st_size != new.st_size:
         os.unlink(digest.text, dir_fd=here)
         os.link(digest.text, digest.text, src_dir_fd=source, dst_dir_fd=here, follow_symlinks=False)
         return
-    finished_at = max(now * 1000, found.st_mtime_ns)
+    finished_at = max(now * 1000, old.st_mtime_ns)
     file = os.open(digest.text, _READ, dir_fd=here)
     try:
         os.utime(file, ns=(finished_at, finished_at))
@@ -120,5 +120,5 @@ def _finished_at(here: int, digest: Digest) -> int:
     return os.stat(digest.text, dir_fd=here, follow_symlinks=False).st_mtime_ns // 1000
 
 
-def _place(digest: Digest) -> tuple[str, str, str]:
+def _folder(digest: Digest) -> tuple[str, str, str]:
     return CONTENT, digest.text[:2], digest.text[2:4]

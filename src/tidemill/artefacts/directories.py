@@ -91,6 +91,6 @@ def _step(here: int, name: str, *, make: bool) -> int:
 
 
 def _expect_ours(here: int, root: Path, name: str) -> None:
-    found = os.fstat(here)
-    if found.st_uid != os.geteuid() or found.st_mode & 0o077:
+    status = os.fstat(here)
+    if status.st_uid != os.geteuid() or status.st_mode & 0o077:
         raise ArtefactFault(f"{name} below {root} is open to others: give it to the pool's user alone, with mode 0700.")

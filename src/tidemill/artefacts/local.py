@@ -61,23 +61,23 @@ class LocalStore:
     async def append(
         self, upload_id: UUID, offset: int, chunks: Chunks, checksum: Checksum | None = None
     ) -> int | UploadRefusal:
-        async with self._holding(upload_id) as held:
-            if isinstance(held, UploadRefusal):
-                return held
-            refusal = refused_part(held.length_bytes, held.stands_at, offset)
-            return refusal or await receive(self._threads, held, chunks, checksum)
+        async with self._locked(upload_id) as upload:
+            if isinstance(upload, UploadRefusal):
+                return upload
+            refusal = refused_part(upload.length_bytes, upload.stands_at, offset)
+            return refusal or await receive(self._threads, upload, chunks, checksum)
 
     async def finish(self, upload_id: UUID, expected: Digest | None, now: Instant) -> Digest | UploadRefusal:
-        async with self._holding(upload_id) as held:
-            if isinstance(held, UploadRefusal):
-                return held
-            if refusal := refused_end(held.length_bytes, held.stands_at):
+        async with self._locked(upload_id) as upload:
+            if isinstance(upload, UploadRefusal):
+                return upload
+            if refusal := refused_end(upload.length_bytes, upload.stands_at):
                 return refusal
-            while held.digest is None and await self._threads.run(held.catch_up, _HASH_BYTES):
+            while upload.digest is None and await self._threads.run(upload.catch_up, _HASH_BYTES):
                 pass
-            if expected not in (None, held.found()):
+            if expected not in (None, upload.computed_digest()):
                 return UploadRefusal.UPLOAD_DIGEST_WRONG
-            return await self._threads.run(held.give, now)
+            return await self._threads.run(upload.give, now)
 
     async def abandon(self, upload_id: UUID) -> None:
         self._hashed.pop(upload_id, None)
@@ -89,14 +89,14 @@ class LocalStore:
     async def open(
         self, digest: Digest, first: int = 0, end: int | None = None
     ) -> "LocalContentReader | ArtefactRefusal":
-        reading = LocalContentReader(self._threads, self._root, digest)
+        reader = LocalContentReader(self._threads, self._root, digest)
         refusal: ArtefactRefusal | None = ArtefactRefusal.UNKNOWN_ARTEFACT
         try:
-            refusal = await self._threads.run(reading.open, first, end)
+            refusal = await self._threads.run(reader.open, first, end)
         finally:
             if refusal:
-                await reading.close()
-        return refusal or reading
+                await reader.close()
+        return refusal or reader
 
     async def delete(self, digest: Digest, older_than: Instant) -> bool:
         return await self._threads.run(delete_content, self._root, digest, older_than)
@@ -107,8 +107,8 @@ class LocalStore:
             for upload_id in set(batch) - set(await known.uploads(batch)):
                 await self.abandon(upload_id)
                 uploads += 1
-        async for found in self._in_thread(old_contents(self._root, older_than, _BATCH)):
-            for digest in set(found) - set(await known.digests(found)):
+        async for digests in self._in_thread(old_contents(self._root, older_than, _BATCH)):
+            for digest in set(digests) - set(await known.digests(digests)):
                 contents += await self.delete(digest, older_than)
         return SweepCount(uploads, contents)
 
@@ -116,15 +116,15 @@ class LocalStore:
         self._threads.close()
 
     @asynccontextmanager
-    async def _holding(self, upload_id: UUID) -> AsyncIterator[LockedUpload | UploadRefusal]:
+    async def _locked(self, upload_id: UUID) -> AsyncIterator[LockedUpload | UploadRefusal]:
         """An upload for one request. How far it is hashed is remembered for the next."""
-        held = LockedUpload(self._root, upload_id, self._hashed.pop(upload_id, None), self._keep_free_bytes)
+        upload = LockedUpload(self._root, upload_id, self._hashed.pop(upload_id, None), self._keep_free_bytes)
         refusal: UploadRefusal | None = None
         try:
-            refusal = await self._threads.run(held.lock)
-            yield refusal or held
+            refusal = await self._threads.run(upload.lock)
+            yield refusal or upload
         finally:
-            hashed = await self._threads.run(held.let_go)
+            hashed = await self._threads.run(upload.let_go)
             if refusal is None:
                 self._remember(upload_id, hashed)
 
@@ -151,14 +151,14 @@ class LocalContentReader:
 
     def open(self, first: int, end: int | None) -> ArtefactRefusal | None:
         """Works in a thread."""
-        found = open_content(self._root, self._digest)
-        if found is None:
+        opened = open_content(self._root, self._digest)
+        if opened is None:
             return ArtefactRefusal.UNKNOWN_ARTEFACT
-        self._file, self.size_bytes = found
-        there = checked_range(first, end, self.size_bytes)
-        if isinstance(there, ArtefactRefusal):
-            return there
-        self.first, self.end = there
+        self._file, self.size_bytes = opened
+        span = checked_range(first, end, self.size_bytes)
+        if isinstance(span, ArtefactRefusal):
+            return span
+        self.first, self.end = span
         return None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -183,15 +183,15 @@ class LocalContentReader:
 
 def _old_uploads(root: Path, older_than: Instant) -> Iterator[list[UUID]]:
     with faults(root):
-        found = (upload_id for name in names_in(root, UPLOADS) if (upload_id := _read_id(name)))
-        old = (upload_id for upload_id in found if made_at(upload_id) < older_than)
+        upload_ids = (upload_id for name in names_in(root, UPLOADS) if (upload_id := _read_id(name)))
+        old = (upload_id for upload_id in upload_ids if made_at(upload_id) < older_than)
         while batch := list(islice(old, _BATCH)):
             yield batch
 
 
 def _read_id(name: str) -> UUID | None:
     try:
-        read = UUID(name)
+        upload_id = UUID(name)
     except ValueError:
         return None
-    return read if str(read) == name else None
+    return upload_id if str(upload_id) == name else None

@@ -28,43 +28,43 @@ _GATHERED_S = 1.0
 
 
 async def receive(
-    threads: Threads, held: LockedUpload, chunks: Chunks, checksum: Checksum | None
+    threads: Threads, upload: LockedUpload, chunks: Chunks, checksum: Checksum | None
 ) -> int | UploadRefusal:
     """Add chunks to an upload. Answers where it stands then; of what is refused, nothing is kept."""
-    found = checksum.hash() if checksum else None
+    checksum_hash = checksum.hash() if checksum else None
     try:
-        refusal = await _Receiving(threads, held, found).take(chunks)
+        refusal = await _PieceWriter(threads, upload, checksum_hash).take(chunks)
     except BaseException:
         if checksum:
-            await threads.run(held.take_back)
+            await threads.run(upload.take_back)
         raise
-    if checksum and found and not refusal and not checksum.fits(found):
+    if checksum and checksum_hash and not refusal and not checksum.fits(checksum_hash):
         refusal = UploadRefusal.UPLOAD_CHECKSUM_WRONG
-    await threads.run(held.take_back if refusal else held.sync)
-    return refusal or held.stands_at
+    await threads.run(upload.take_back if refusal else upload.sync)
+    return refusal or upload.stands_at
 
 
-class _Receiving:
+class _PieceWriter:
     """What is under way for one part. What is gathered lies in its place as it will in the file, counted from a
     multiple of the place's size: so pieces end at blocks of the disk, and begin at blocks of memory."""
 
-    def __init__(self, threads: Threads, held: LockedUpload, checksum: Hash | None) -> None:
-        self._held = held
+    def __init__(self, threads: Threads, upload: LockedUpload, checksum: Hash | None) -> None:
+        self._upload = upload
         self._checksum = checksum
         self._writes, self._hashes, self._syncs = threads.lane(), threads.lane(), threads.lane()
         self._at_work: list[Future[None]] = []
         self._syncing: list[Future[None]] = []
-        self._sync_due_at = held.stands_at + SYNC_EVERY_BYTES
-        self._place, self._other = memoryview(mmap(-1, PIECE_BYTES)), memoryview(mmap(-1, PIECE_BYTES))
-        self._gathered_at = self._came_to = held.stands_at
+        self._sync_due_at = upload.stands_at + SYNC_EVERY_BYTES
+        self._buffer, self._spare_buffer = memoryview(mmap(-1, PIECE_BYTES)), memoryview(mmap(-1, PIECE_BYTES))
+        self._gathered_at = self._received_to = upload.stands_at
         self._left = memoryview(b"")
         self._write_at_s = 0.0
 
     async def take(self, chunks: Chunks) -> UploadRefusal | None:
         try:
             async for chunk in chunks:
-                at = self._came_to
-                if refusal := refused_part(self._held.length_bytes, at, at, len(chunk)):
+                at = self._received_to
+                if refusal := refused_part(self._upload.length_bytes, at, at, len(chunk)):
                     return refusal
                 self._left = memoryview(chunk)
                 await self._take_left()
@@ -78,7 +78,7 @@ class _Receiving:
     async def _end(self) -> None:
         """Write what came, unless something before it could not be: nobody knows what the disk has of that."""
         await _over(self._at_work)
-        assert self._held.stands_at == self._gathered_at, "a piece goes behind all that came before it"
+        assert self._upload.stands_at == self._gathered_at, "a piece goes behind all that came before it"
         await self._take_left()
         await self._write_gathered()
         await _over(self._at_work)
@@ -86,38 +86,38 @@ class _Receiving:
     async def _take_left(self) -> None:
         """All that is left of a chunk. If this is cancelled it is still left, or handed over."""
         while self._left:
-            if self._gathered_at == self._came_to and _lies_as_on_disk(self._left, self._came_to):
-                whole, self._left = self._left, memoryview(b"")
-                return await self._write(whole)
+            if self._gathered_at == self._received_to and _lies_as_on_disk(self._left, self._received_to):
+                chunk, self._left = self._left, memoryview(b"")
+                return await self._write(chunk)
             self._gather()
-            if self._came_to % PIECE_BYTES == 0 or asyncio.get_running_loop().time() >= self._write_at_s:
+            if self._received_to % PIECE_BYTES == 0 or asyncio.get_running_loop().time() >= self._write_at_s:
                 await self._write_gathered()
         return None
 
     def _gather(self) -> None:
         """Take as much as a piece has room for."""
-        if self._gathered_at == self._came_to:
+        if self._gathered_at == self._received_to:
             self._write_at_s = asyncio.get_running_loop().time() + _GATHERED_S
-        filled = self._came_to % PIECE_BYTES
+        filled = self._received_to % PIECE_BYTES
         taken = self._left[: PIECE_BYTES - filled]
-        self._place[filled : filled + len(taken)] = taken
-        self._came_to += len(taken)
+        self._buffer[filled : filled + len(taken)] = taken
+        self._received_to += len(taken)
         self._left = self._left[len(taken) :]
 
     async def _write_gathered(self) -> None:
         first = self._gathered_at % PIECE_BYTES
-        piece = self._place[first : first + self._came_to - self._gathered_at]
+        piece = self._buffer[first : first + self._received_to - self._gathered_at]
         if piece:
-            self._place, self._other = self._other, self._place
+            self._buffer, self._spare_buffer = self._spare_buffer, self._buffer
             await self._write(piece)
 
     async def _write(self, piece: memoryview) -> None:
         """Hand it over, and wait for the one before: then there is a place for the next."""
         at, before = self._gathered_at, self._at_work
-        self._gathered_at = self._came_to = at + len(piece)
+        self._gathered_at = self._received_to = at + len(piece)
         self._at_work = [
-            self._writes.add(self._held.write, piece),
-            self._hashes.add(self._held.hash, piece, at, self._checksum),
+            self._writes.add(self._upload.write, piece),
+            self._hashes.add(self._upload.hash, piece, at, self._checksum),
         ]
         await _over(before)
         await self._sync_if_due(at)
@@ -127,15 +127,15 @@ class _Receiving:
             return
         await _over(self._syncing)
         self._sync_due_at = at + SYNC_EVERY_BYTES
-        self._syncing = [self._syncs.add(self._held.sync)]
+        self._syncing = [self._syncs.add(self._upload.sync)]
 
 
 async def _over(under_way: list[Future[None]]) -> None:
     """Wait until all of it is over, and raise what it raised."""
-    if not all(one.done() for one in under_way):
+    if not all(future.done() for future in under_way):
         await asyncio.gather(*map(through, under_way), return_exceptions=True)
-    for one in under_way:
-        if fault := one.exception():
+    for future in under_way:
+        if fault := future.exception():
             raise fault
 
 

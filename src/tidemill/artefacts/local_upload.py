@@ -136,14 +136,14 @@ class LockedUpload:
                 self._update(piece)
         return self._hashed.at < self.stands_at
 
-    def found(self) -> Digest:
+    def computed_digest(self) -> Digest:
         """The digest of all, when all is hashed."""
         assert self.digest or self._hashed.at == self.length_bytes
         return self.digest or Digest(self._hashed.state.hexdigest())
 
     def give(self, now: Instant) -> Digest | UploadRefusal:
         """Let the bytes be held under their digest, too. What is half done is done again by the next try."""
-        digest = self.found()
+        digest = self.computed_digest()
         with faults(self._root):
             try:
                 self._seal(digest)

@@ -50,10 +50,10 @@ _NEVER = Instant(0)
 class S3Store:
     """A bucket with artefacts."""
 
-    def __init__(self, place: BucketAddress, threads: int, part_bytes: int = PART_BYTES) -> None:
+    def __init__(self, address: BucketAddress, threads: int, part_bytes: int = PART_BYTES) -> None:
         self._part_bytes = part_bytes
         self._threads = Threads(threads)
-        self._bucket = Bucket(place, self._threads)
+        self._bucket = Bucket(address, self._threads)
         self._busy: set[UUID] = set()
         self._hashed: OrderedDict[UUID, HashedParts] = OrderedDict()
 
@@ -75,11 +75,11 @@ class S3Store:
                 return upload
             if refusal := refused_part(upload.plan.length_bytes, upload.stands_at, offset):
                 return refusal
-            receiving = PartReceiver(self._bucket, self._threads, upload, self._hashed_of(upload_id), checksum)
+            receiver = PartReceiver(self._bucket, self._threads, upload, self._hashed_of(upload_id), checksum)
             try:
-                return await receiving.take(chunks)
+                return await receiver.take(chunks)
             finally:
-                self._remember(upload_id, receiving.hashed)
+                self._remember(upload_id, receiver.hashed)
 
     async def finish(self, upload_id: UUID, expected: Digest | None, now: Instant) -> Digest | UploadRefusal:
         with self._alone(upload_id) as free:
@@ -94,44 +94,44 @@ class S3Store:
 
     async def abandon(self, upload_id: UUID) -> None:
         self._hashed.pop(upload_id, None)
-        begun = await read_upload_plan(self._bucket, upload_id)
-        if begun is None or begun.multipart:
+        plan = await read_upload_plan(self._bucket, upload_id)
+        if plan is None or plan.multipart:
             await self._note_leaving(upload_id)
         await self._bucket.delete(record_key(upload_id))
-        async for found in self._bucket.list(f"uploads/{upload_id}/"):
-            await self._bucket.delete(found.key)
-        if begun and begun.multipart:
-            await self._bucket.drop_parts(whole_key(upload_id), begun.multipart)
+        async for listed in self._bucket.list(f"uploads/{upload_id}/"):
+            await self._bucket.delete(listed.key)
+        if plan and plan.multipart:
+            await self._bucket.drop_parts(whole_key(upload_id), plan.multipart)
         await self._settle(upload_id)
 
     async def size(self, digest: Digest) -> int | None:
-        held = await self._held(digest)
-        return held[0].length_bytes if held else None
+        contents = await self._complete_contents(digest)
+        return contents[0].length_bytes if contents else None
 
     async def open(self, digest: Digest, first: int = 0, end: int | None = None) -> S3ContentReader | ArtefactRefusal:
-        for held in await self._held(digest):
-            there = checked_range(first, end, held.length_bytes)
-            if isinstance(there, ArtefactRefusal):
-                return there
-            reading = S3ContentReader(self._bucket, held, *there)
-            if await reading.open():
-                return reading
+        for content in await self._complete_contents(digest):
+            span = checked_range(first, end, content.length_bytes)
+            if isinstance(span, ArtefactRefusal):
+                return span
+            reader = S3ContentReader(self._bucket, content, *span)
+            if await reader.open():
+                return reader
         return ArtefactRefusal.UNKNOWN_ARTEFACT
 
     async def delete(self, digest: Digest, older_than: Instant) -> bool:
-        held = await self._held(digest)
-        if held and held[0].finished_at >= older_than:
+        contents = await self._complete_contents(digest)
+        if contents and contents[0].finished_at >= older_than:
             return False
-        for one in await self._named(digest):
-            if one.finished_at < older_than:
-                await self._drop(one)
-        return bool(held)
+        for content in await self._all_contents(digest):
+            if content.finished_at < older_than:
+                await self._drop(content)
+        return bool(contents)
 
     async def sweep(self, older_than: Instant, known: ArtefactRegistry) -> SweepCount:
         uploads = await self._sweep_uploads(older_than, known)
         contents = await self._sweep_contents(older_than, known)
-        async for found in self._bucket.list("leaving/"):
-            upload_id = _read_id(found.key.removeprefix("leaving/"))
+        async for listed in self._bucket.list("leaving/"):
+            upload_id = _read_id(listed.key.removeprefix("leaving/"))
             if upload_id and made_at(upload_id) < older_than:
                 await self._settle(upload_id)
         async for key, multipart in self._bucket.uploads_in_parts("wholes/"):
@@ -147,12 +147,12 @@ class S3Store:
     async def _finish_small(
         self, upload: S3UploadState, expected: Digest | None, now: Instant
     ) -> Digest | UploadRefusal:
-        content = upload.tail
-        digest = Digest(await self._threads.run(lambda: sha256(content).hexdigest()))
+        body = upload.tail
+        digest = Digest(await self._threads.run(lambda: sha256(body).hexdigest()))
         if expected not in (None, digest):
             return UploadRefusal.UPLOAD_DIGEST_WRONG
-        held = S3Content(now, upload.id, len(content), digest, here=True)
-        await self._bucket.put(held.key, content)
+        content = S3Content(now, upload.id, len(body), digest, here=True)
+        await self._bucket.put(content.key, body)
         await self._drop_smaller(digest)
         return digest
 
@@ -164,10 +164,10 @@ class S3Store:
             return digest
         if expected not in (None, digest):
             return UploadRefusal.UPLOAD_DIGEST_WRONG
-        held = S3Content(now, upload.id, upload.plan.length_bytes, digest, here=False)
-        await self._bucket.put(held.key, b"")
+        content = S3Content(now, upload.id, upload.plan.length_bytes, digest, here=False)
+        await self._bucket.put(content.key, b"")
         if not await self._bucket.has(record_key(upload.id)):
-            await self._drop(held)
+            await self._drop(content)
             return UploadRefusal.UNKNOWN_UPLOAD  # it was abandoned at this moment
         await self._drop_smaller(digest)
         return digest
@@ -187,35 +187,37 @@ class S3Store:
         await self._bucket.put(f"wholes/{upload.id}/{text}", b"")
         return Digest(text)
 
-    async def _held(self, digest: Digest) -> Sequence[S3Content]:
+    async def _complete_contents(self, digest: Digest) -> Sequence[S3Content]:
         """What is held under a digest, the greatest first: the names whose bytes are all there."""
-        return [named for named in await self._named(digest) if await self._is_whole(named)]
+        return [content for content in await self._all_contents(digest) if await self._is_whole(content)]
 
-    async def _named(self, digest: Digest) -> Sequence[S3Content]:
+    async def _all_contents(self, digest: Digest) -> Sequence[S3Content]:
         """Every name under a digest, the greatest first. Behind one that a request has broken off there is nothing."""
-        found = [content_of_key(one.key, one.size_bytes) async for one in self._bucket.list(contents_of(digest))]
-        return sorted((held for held in found if held), reverse=True)
+        contents = [
+            content_of_key(listed.key, listed.size_bytes) async for listed in self._bucket.list(contents_of(digest))
+        ]
+        return sorted((content for content in contents if content), reverse=True)
 
-    async def _is_whole(self, held: S3Content) -> bool:
-        return held.here or await self._bucket.size(held.bytes_key) == held.length_bytes
+    async def _is_whole(self, content: S3Content) -> bool:
+        return content.here or await self._bucket.size(content.bytes_key) == content.length_bytes
 
     async def _drop_smaller(self, digest: Digest, older_than: Instant = _NEVER) -> None:
         """Drop the names that are smaller than one that stands. A greater one has nothing behind it: once it is old,
         nobody is writing it any more, and it goes, too."""
-        named = await self._named(digest)
-        for number, held in enumerate(named):
-            if await self._is_whole(held):
-                broken_off = (one for one in named[:number] if one.finished_at < older_than)
-                for one in (*broken_off, *named[number + 1 :]):
-                    await self._drop(one)
+        contents = await self._all_contents(digest)
+        for number, content in enumerate(contents):
+            if await self._is_whole(content):
+                broken_off = (other for other in contents[:number] if other.finished_at < older_than)
+                for other in (*broken_off, *contents[number + 1 :]):
+                    await self._drop(other)
                 return
 
-    async def _drop(self, held: S3Content) -> None:
-        if not held.here:
-            await self._note_leaving(held.upload_id)
-        await self._bucket.delete(held.key)
-        if not held.here:
-            await self._settle(held.upload_id)
+    async def _drop(self, content: S3Content) -> None:
+        if not content.here:
+            await self._note_leaving(content.upload_id)
+        await self._bucket.delete(content.key)
+        if not content.here:
+            await self._settle(content.upload_id)
 
     async def _note_leaving(self, upload_id: UUID) -> None:
         await self._bucket.put(f"leaving/{upload_id}", b"")
@@ -223,8 +225,8 @@ class S3Store:
     async def _settle(self, upload_id: UUID) -> None:
         """Remove the bytes of a large upload if nothing needs them any more."""
         if not await self._is_needed(upload_id):
-            async for found in self._bucket.list(f"wholes/{upload_id}/"):
-                await self._bucket.delete(found.key)
+            async for listed in self._bucket.list(f"wholes/{upload_id}/"):
+                await self._bucket.delete(listed.key)
         await self._bucket.delete(f"leaving/{upload_id}")
 
     async def _is_needed(self, upload_id: UUID) -> bool:
@@ -232,15 +234,17 @@ class S3Store:
             return True
         for name in await self._bucket.names(f"wholes/{upload_id}/"):
             digest = read_digest(name)
-            if isinstance(digest, Digest) and any(h.upload_id == upload_id for h in await self._named(digest)):
+            if isinstance(digest, Digest) and any(
+                content.upload_id == upload_id for content in await self._all_contents(digest)
+            ):
                 return True
         return False
 
     async def _sweep_uploads(self, older_than: Instant, known: ArtefactRegistry) -> int:
         batch: set[UUID] = set()
         swept = 0
-        async for found in self._bucket.list("uploads/"):
-            upload_id = _read_id(found.key.split("/")[1])
+        async for listed in self._bucket.list("uploads/"):
+            upload_id = _read_id(listed.key.split("/")[1])
             if upload_id and made_at(upload_id) < older_than:
                 batch.add(upload_id)
             if len(batch) == _BATCH:
@@ -257,10 +261,10 @@ class S3Store:
     async def _sweep_contents(self, older_than: Instant, known: ArtefactRegistry) -> int:
         batch: dict[Digest, int] = {}
         swept = 0
-        async for found in self._bucket.list("contents/"):
-            held = content_of_key(found.key, found.size_bytes)
-            if held and held.finished_at < older_than:
-                batch[held.digest] = batch.get(held.digest, 0) + 1
+        async for listed in self._bucket.list("contents/"):
+            content = content_of_key(listed.key, listed.size_bytes)
+            if content and content.finished_at < older_than:
+                batch[content.digest] = batch.get(content.digest, 0) + 1
             if len(batch) == _BATCH:
                 swept += await self._delete_unknown(batch, older_than, known)
         return swept + await self._delete_unknown(batch, older_than, known)

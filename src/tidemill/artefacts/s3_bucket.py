@@ -79,10 +79,10 @@ class ServerRefused(ArtefactFault):
 class Bucket:
     """One bucket, and the connections to it."""
 
-    def __init__(self, place: BucketAddress, threads: Threads) -> None:
-        self._place = place
+    def __init__(self, address: BucketAddress, threads: Threads) -> None:
+        self._address = address
         self._threads = threads
-        self._host = urlsplit(place.endpoint).netloc
+        self._host = urlsplit(address.endpoint).netloc
         self._client = httpx2.AsyncClient(timeout=_TIMEOUT, limits=_CONNECTIONS, trust_env=False)
 
     async def close(self) -> None:
@@ -108,8 +108,8 @@ class Bucket:
 
     async def read(self, key: str, first: int, end: int) -> httpx2.Response | None:
         """An answer whose body is still to be read, and which the caller closes."""
-        told = {"range": f"bytes={first}-{end - 1}"}
-        answer = await self._ask("GET", key, told=told, missing=True, stream=True)
+        headers = {"range": f"bytes={first}-{end - 1}"}
+        answer = await self._ask("GET", key, headers=headers, missing=True, stream=True)
         if answer is not None and answer.status_code != 206:
             await answer.aclose()
             raise ArtefactFault(f"{self._host} does not answer ranges of bytes: use a server that does.")
@@ -117,18 +117,20 @@ class Bucket:
 
     async def list(self, prefix: str) -> AsyncIterator[ListedObject]:
         """Every object whose key begins so, page by page."""
-        query = {"list-type": "2", "prefix": self._place.prefix + prefix}
+        query = {"list-type": "2", "prefix": self._address.prefix + prefix}
         while True:
             page = _parsed(await self._required("GET", "", query=query))
-            for found in page.iter("Contents"):
-                yield ListedObject(_text(found, "Key").removeprefix(self._place.prefix), int(_text(found, "Size")))
+            for element in page.iter("Contents"):
+                yield ListedObject(
+                    _text(element, "Key").removeprefix(self._address.prefix), int(_text(element, "Size"))
+                )
             if page.findtext("IsTruncated") != "true":
                 return
             query["continuation-token"] = _text(page, "NextContinuationToken")
 
     async def names(self, prefix: str) -> dict[str, int]:
         """What follows the prefix in each key, with the sizes: for what is never much."""
-        return {found.key.removeprefix(prefix): found.size_bytes async for found in self.list(prefix)}
+        return {listed.key.removeprefix(prefix): listed.size_bytes async for listed in self.list(prefix)}
 
     async def begin_parts(self, key: str) -> str:
         """The server's name for an upload in parts."""
@@ -142,19 +144,19 @@ class Bucket:
 
     async def parts(self, key: str, upload: str) -> Sequence[UploadedPart] | None:
         """In their order; None if there is no such upload any more."""
-        found: list[UploadedPart] = []
+        parts: list[UploadedPart] = []
         query = {"uploadId": upload}
         while True:
             answer = await self._ask("GET", key, query=query, missing=True)
             if answer is None:
                 return None
             page = _parsed(answer)
-            found += (
-                UploadedPart(int(_text(one, "PartNumber")), int(_text(one, "Size")), _text(one, "ETag"))
-                for one in page.iter("Part")
+            parts += (
+                UploadedPart(int(_text(element, "PartNumber")), int(_text(element, "Size")), _text(element, "ETag"))
+                for element in page.iter("Part")
             )
             if page.findtext("IsTruncated") != "true":
-                return sorted(found, key=lambda part: part.number)
+                return sorted(parts, key=lambda part: part.number)
             query["part-number-marker"] = _text(page, "NextPartNumberMarker")
 
     async def join_parts(self, key: str, upload: str, parts: Sequence[UploadedPart]) -> bool:
@@ -175,11 +177,11 @@ class Bucket:
 
     async def uploads_in_parts(self, prefix: str) -> AsyncIterator[tuple[str, str]]:
         """The key and the server's name of each upload in parts that is under way."""
-        query = {"uploads": "", "prefix": self._place.prefix + prefix}
+        query = {"uploads": "", "prefix": self._address.prefix + prefix}
         while True:
             page = _parsed(await self._required("GET", "", query=query))
-            for found in page.iter("Upload"):
-                yield _text(found, "Key").removeprefix(self._place.prefix), _text(found, "UploadId")
+            for element in page.iter("Upload"):
+                yield _text(element, "Key").removeprefix(self._address.prefix), _text(element, "UploadId")
             if page.findtext("IsTruncated") != "true":
                 return
             query["key-marker"] = _text(page, "NextKeyMarker")
@@ -196,18 +198,18 @@ class Bucket:
         key: str,
         *,
         query: Mapping[str, str] | None = None,
-        told: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
         body: bytes = b"",
         missing: bool = False,
         stream: bool = False,
     ) -> httpx2.Response | None:
         """The server's answer; None for what is `missing` where that may be."""
         body_sha256 = await self._sha256(body)
-        names = (self._place.bucket, self._place.prefix + key) if key else (self._place.bucket,)
+        names = (self._address.bucket, self._address.prefix + key) if key else (self._address.bucket,)
         target = (path_text(*names), query_text(query or {}))
         for tried in range(1, _TRIES + 1):
             try:
-                return await self._send(method, target, told or {}, body, body_sha256, stream=stream)
+                return await self._send(method, target, headers or {}, body, body_sha256, stream=stream)
             except ServerRefused as refused:
                 if missing and refused.status == 404 and refused.word != "NoSuchBucket":
                     return None
@@ -225,17 +227,17 @@ class Bucket:
         self,
         method: str,
         target: tuple[str, str],
-        told: Mapping[str, str],
+        extra_headers: Mapping[str, str],
         body: bytes,
         body_sha256: str,
         *,
         stream: bool,
     ) -> httpx2.Response:
         now = Instant(time.time_ns() // 1000)  # the server compares it with its own
-        headers = signed_headers(self._place.credentials, method, self._host, target, body_sha256, now)
+        signed = signed_headers(self._address.credentials, method, self._host, target, body_sha256, now)
         path, query = target
-        url = f"{self._place.endpoint.rstrip('/')}{path}{'?' if query else ''}{query}"
-        request = self._client.build_request(method, url, headers={**headers, **told}, content=body)
+        url = f"{self._address.endpoint.rstrip('/')}{path}{'?' if query else ''}{query}"
+        request = self._client.build_request(method, url, headers={**signed, **extra_headers}, content=body)
         answer = await self._client.send(request, stream=stream)
         if answer.status_code < 300:
             return answer
@@ -276,7 +278,7 @@ def _local(tag: str) -> str:
 
 
 def _text(element: Xml.Element, name: str) -> str:
-    found = element.findtext(name)
-    if found is None:
+    text = element.findtext(name)
+    if text is None:
         raise ArtefactFault(f"The server's answer has no {name}: it does not answer as S3 does.")
-    return found
+    return text

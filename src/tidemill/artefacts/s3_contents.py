@@ -49,23 +49,23 @@ def content_of_key(key: str, size_bytes: int) -> S3Content | None:
     try:
         _, _, text, name = key.split("/")
         finished_at, upload_id, length = name.split("-")
-        held = S3Content(
+        content = S3Content(
             Instant(int(finished_at)), UUID(upload_id), int(length), Digest(text), int(length) == size_bytes
         )
     except (ValueError, AssertionError):
         return None
-    return held
+    return content
 
 
 class S3ContentReader:
     """An object being read. If the connection breaks, reading goes on where it was."""
 
-    def __init__(self, bucket: Bucket, held: S3Content, first: int, end: int) -> None:
-        self.size_bytes = held.length_bytes
+    def __init__(self, bucket: Bucket, content: S3Content, first: int, end: int) -> None:
+        self.size_bytes = content.length_bytes
         self.first = first
         self.end = end
         self._bucket = bucket
-        self._held = held
+        self._content = content
         self._at = first
         self._answer: httpx2.Response | None = None
 
@@ -73,7 +73,7 @@ class S3ContentReader:
         """Whether the bytes are there."""
         if self._at == self.end:
             return True
-        self._answer = await self._bucket.read(self._held.bytes_key, self._at, self.end)
+        self._answer = await self._bucket.read(self._content.bytes_key, self._at, self.end)
         return self._answer is not None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -90,7 +90,7 @@ class S3ContentReader:
             await self.close()
             if not await self.open():
                 break
-        raise ArtefactFault(f"{self._held.digest} could not be read to its end: look at the server.")
+        raise ArtefactFault(f"{self._content.digest} could not be read to its end: look at the server.")
 
     async def close(self) -> None:
         answer, self._answer = self._answer, None

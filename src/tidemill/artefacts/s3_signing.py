@@ -41,8 +41,8 @@ def signed_headers(
 ) -> dict[str, str]:
     """The headers that make a request ours. `target` is its path and its query, as they are sent."""
     stamp = datetime.fromtimestamp(now // SECOND, UTC).strftime("%Y%m%dT%H%M%SZ")
-    told = f"host:{host}\nx-amz-content-sha256:{body_sha256}\nx-amz-date:{stamp}\n"
-    request = "\n".join((method, *target, told, _SIGNED, body_sha256))
+    header_lines = f"host:{host}\nx-amz-content-sha256:{body_sha256}\nx-amz-date:{stamp}\n"
+    request = "\n".join((method, *target, header_lines, _SIGNED, body_sha256))
     scope = f"{stamp[:8]}/{credentials.region}/s3/aws4_request"
     to_sign = "\n".join((_ALGORITHM, stamp, scope, hashlib.sha256(request.encode()).hexdigest()))
     signature = hmac.new(_key(credentials, stamp[:8]), to_sign.encode(), hashlib.sha256).hexdigest()

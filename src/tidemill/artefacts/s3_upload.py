@@ -114,12 +114,12 @@ async def read_upload_plan(bucket: Bucket, upload_id: UUID) -> S3UploadPlan | No
 
 async def find_upload(bucket: Bucket, upload_id: UUID) -> S3UploadState | UploadRefusal:
     """Where an upload stands."""
-    begun = await read_upload_plan(bucket, upload_id)
-    if begun is None:
+    plan = await read_upload_plan(bucket, upload_id)
+    if plan is None:
         return UploadRefusal.UNKNOWN_UPLOAD
     names = await bucket.names(f"uploads/{upload_id}/at-")
-    whole = (offset for name, size in names.items() if begun.tail_of(offset := int(name)) == size)
-    return S3UploadState(upload_id, begun, max(whole, default=0))
+    offsets = (offset for name, size in names.items() if plan.tail_of(offset := int(name)) == size)
+    return S3UploadState(upload_id, plan, max(offsets, default=0))
 
 
 async def find_with_tail(bucket: Bucket, upload_id: UUID) -> S3UploadState | UploadRefusal:
@@ -130,9 +130,9 @@ async def find_with_tail(bucket: Bucket, upload_id: UUID) -> S3UploadState | Upl
         if isinstance(upload, UploadRefusal):
             return upload
         size = upload.plan.tail_of(upload.stands_at)
-        found = await bucket.get(at_key(upload_id, upload.stands_at)) if size else b""
-        if found is not None and len(found) == size:
-            return replace(upload, tail=found)
+        tail = await bucket.get(at_key(upload_id, upload.stands_at)) if size else b""
+        if tail is not None and len(tail) == size:
+            return replace(upload, tail=tail)
     raise ArtefactFault(f"The upload {upload_id} is not what it was: somebody else changes the bucket.")
 
 
@@ -145,12 +145,12 @@ class PartReceiver:
         self._bucket = bucket
         self._threads = threads
         self._upload = upload
-        self._begun = upload.plan
+        self._plan = upload.plan
         self.hashed = hashed
         self._hashing = hashed.copy() if len(hashed.tags) == self._sent(upload.stands_at) else HashedParts()
         self._tags: list[str] = []
         self._checksum = checksum
-        self._found: Hash | None = checksum.hash() if checksum else None
+        self._checksum_hash: Hash | None = checksum.hash() if checksum else None
         self._rest = bytearray(upload.tail)
         self._left = memoryview(b"")
         self._at = upload.stands_at
@@ -165,7 +165,7 @@ class PartReceiver:
                 self._gather()
                 await whole(self._confirm(last=True))
             raise
-        if not refusal and self._checksum and self._found and not self._checksum.fits(self._found):
+        if not refusal and self._checksum and self._checksum_hash and not self._checksum.fits(self._checksum_hash):
             refusal = UploadRefusal.UPLOAD_CHECKSUM_WRONG
         if refusal:
             await self._forget(self._confirmed[1:])
@@ -175,30 +175,30 @@ class PartReceiver:
 
     async def _take(self, chunks: Chunks) -> UploadRefusal | None:
         async for chunk in chunks:
-            if refusal := refused_part(self._begun.length_bytes, self._at, self._at, len(chunk)):
+            if refusal := refused_part(self._plan.length_bytes, self._at, self._at, len(chunk)):
                 return refusal
-            if self._found:
-                self._found.update(chunk)
+            if self._checksum_hash:
+                self._checksum_hash.update(chunk)
             self._left = memoryview(chunk)
             while self._left:
                 self._gather()
-                if len(self._rest) == self._begun.part_bytes and (refusal := await whole(self._send_part())):
+                if len(self._rest) == self._plan.part_bytes and (refusal := await whole(self._send_part())):
                     return refusal
         return None
 
     def _gather(self) -> None:
         """Add to the rest what came, as far as a part has room for it."""
-        taken = self._left[: self._begun.part_bytes - len(self._rest)]
+        taken = self._left[: self._plan.part_bytes - len(self._rest)]
         self._rest += taken
         self._at += len(taken)
         self._left = self._left[len(taken) :]
 
     async def _send_part(self) -> UploadRefusal | None:
-        if not self._begun.multipart:
+        if not self._plan.multipart:
             return None
-        number = self._at // self._begun.part_bytes
+        number = self._at // self._plan.part_bytes
         body = bytes(self._rest)
-        part = await self._bucket.put_part(whole_key(self._upload.id), self._begun.multipart, number, body)
+        part = await self._bucket.put_part(whole_key(self._upload.id), self._plan.multipart, number, body)
         if part is None:
             return UploadRefusal.UNKNOWN_UPLOAD  # it was finished or abandoned meanwhile
         self._rest.clear()
@@ -210,7 +210,7 @@ class PartReceiver:
 
     async def _confirm(self, *, last: bool) -> None:
         """Let the upload stand here. Where it stood at first is kept until the last: it may be taken back to there."""
-        if len(self._rest) > self._begun.tail_of(self._at):  # a whole part that the server did not take
+        if len(self._rest) > self._plan.tail_of(self._at):  # a whole part that the server did not take
             self._at -= len(self._rest)
             self._rest.clear()
         if self._at <= self._confirmed[-1]:
@@ -227,7 +227,7 @@ class PartReceiver:
 
     def _sent(self, at: int) -> int:
         """How many whole parts there are before an offset."""
-        return at // self._begun.part_bytes if self._begun.multipart else 0
+        return at // self._plan.part_bytes if self._plan.multipart else 0
 
     async def _forget(self, offsets: list[int]) -> None:
         for offset in offsets:
@@ -236,17 +236,17 @@ class PartReceiver:
 
 async def join(bucket: Bucket, upload: S3UploadState, hashed: HashedParts) -> str | None:
     """Make one object of a complete upload in parts. Answers its digest's text if that is known without reading."""
-    begun, key = upload.plan, whole_key(upload.id)
-    assert begun.multipart
-    assert upload.stands_at == begun.length_bytes
-    last = await bucket.put_part(key, begun.multipart, begun.parts, upload.tail) if upload.tail else None
-    wanted = hashed.tags if len(hashed.tags) == begun.parts - bool(last) else await _confirmed_tags(bucket, upload.id)
-    found = await bucket.parts(key, begun.multipart) or ()
-    parts = _chosen([one for one in found if one.size_bytes == begun.size_of(one.number)], wanted, last)
-    if sum(part.size_bytes for part in parts) != begun.length_bytes:
+    plan, key = upload.plan, whole_key(upload.id)
+    assert plan.multipart
+    assert upload.stands_at == plan.length_bytes
+    last = await bucket.put_part(key, plan.multipart, plan.parts, upload.tail) if upload.tail else None
+    wanted = hashed.tags if len(hashed.tags) == plan.parts - bool(last) else await _confirmed_tags(bucket, upload.id)
+    listed = await bucket.parts(key, plan.multipart) or ()
+    parts = _chosen([part for part in listed if part.size_bytes == plan.size_of(part.number)], wanted, last)
+    if sum(part.size_bytes for part in parts) != plan.length_bytes:
         return None
     digest = _digest(hashed, [part.tag for part in parts], last, upload.tail)
-    return digest if await bucket.join_parts(key, begun.multipart, parts) else None
+    return digest if await bucket.join_parts(key, plan.multipart, parts) else None
 
 
 async def read_back(bucket: Bucket, threads: Threads, key: str, length_bytes: int) -> str | None:
@@ -270,8 +270,8 @@ async def _confirmed_tags(bucket: Bucket, upload_id: UUID) -> list[str]:
     """The tags of whole parts from the first on, as they were confirmed."""
     tags: list[str] = []
     for name in sorted(await bucket.names(f"uploads/{upload_id}/tags-")):
-        found = await bucket.get(tags_key(upload_id, int(name)))
-        tags[int(name) - 1 :] = _read_whole(found) or []
+        text = await bucket.get(tags_key(upload_id, int(name)))
+        tags[int(name) - 1 :] = _read_whole(text) or []
     return tags
 
 

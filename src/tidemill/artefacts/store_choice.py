@@ -13,11 +13,11 @@ from tidemill.core.settings.sections.artefacts import ArtefactsSettings
 def open_store(settings: ArtefactsSettings, home: Path) -> ArtefactStore:
     """The storage of this pool. All its processes must be told the same one."""
     if settings.s3_endpoint is not None:
-        return S3Store(_place(settings), settings.threads)
+        return S3Store(_address(settings), settings.threads)
     return LocalStore(settings.place or home / "artefacts", settings.threads, settings.keep_free_bytes)
 
 
-def _place(settings: ArtefactsSettings) -> BucketAddress:
+def _address(settings: ArtefactsSettings) -> BucketAddress:
     assert settings.s3_endpoint is not None
     assert settings.s3_bucket is not None
     assert settings.s3_access_key is not None

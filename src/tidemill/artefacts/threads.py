@@ -71,11 +71,11 @@ async def through(future: Future[T]) -> T:
 async def whole(work: Awaitable[T]) -> T:
     """What work answers that has begun, or begins now. It is over when this is, also when we are cancelled: else it
     might be done after somebody else went on."""
-    begun = asyncio.ensure_future(work)
+    future = asyncio.ensure_future(work)
     try:
-        return await asyncio.shield(begun)
+        return await asyncio.shield(future)
     except asyncio.CancelledError:
-        await over(begun)
+        await over(future)
         raise
 
 

@@ -112,5 +112,8 @@ async def _work(connection: Connection) -> tuple[bool, str]:
         "jobs have counted their tasks wrongly": row["miscounted"],
         "jobs are over and still hold money": row["held"],
     }
-    told = [f"{count} {what}" for what, count in wrong.items() if count]
-    return not told, f"{'; '.join(told)}." if told else f"{row['opened']} tasks are open, each in one place."
+    sentences = [f"{count} {sentence}" for sentence, count in wrong.items() if count]
+    return (
+        not sentences,
+        f"{'; '.join(sentences)}." if sentences else f"{row['opened']} tasks are open, each in one place.",
+    )

@@ -76,13 +76,13 @@ async def get(connection: Connection, account_id: UUID) -> Account | None:
     return _account(row) if row else None
 
 
-async def listed(connection: Connection, wanted: AccountFilter, after: UUID | None, limit: int) -> Sequence[Account]:
+async def listed(connection: Connection, filter_: AccountFilter, after: UUID | None, limit: int) -> Sequence[Account]:
     rows = await _LIST.rows(
         connection,
-        address_key=wanted.address and wanted.address.key,
-        role=wanted.role,
-        kyc=wanted.kyc,
-        blocked=wanted.blocked,
+        address_key=filter_.address and filter_.address.key,
+        role=filter_.role,
+        kyc=filter_.kyc,
+        blocked=filter_.blocked,
         after=after,
         limit=limit,
     )
@@ -134,10 +134,10 @@ async def set_address(
 ) -> AccountStateRefusal | None:
     """Another address. After a refusal the caller rolls back."""
     try:
-        moved_in = await _SET_ADDRESS.row(transaction, id=account_id, address=address.text, address_key=address.key)
+        row = await _SET_ADDRESS.row(transaction, id=account_id, address=address.text, address_key=address.key)
     except asyncpg.UniqueViolationError:
         return AccountStateRefusal.ADDRESS_IN_USE  # somebody else took it at this moment
-    if not moved_in:
+    if not row:
         return AccountStateRefusal.ADDRESS_IN_USE
     await mailed_tokens.drop(transaction, account_id)
     await events.append(transaction, [AddressChanged(account_id)], ids, now)
@@ -206,7 +206,7 @@ async def set_blocked(
     if blocked:
         await mailed_tokens.drop(transaction, account_id)
         await sessions.end(transaction, account_id, SessionEnd.BLOCKED, ids=ids, now=now)
-    return await _told(transaction, AccountBlocked(account_id, blocked, kept, by), ids, now)
+    return await _append_event(transaction, AccountBlocked(account_id, blocked, kept, by), ids, now)
 
 
 async def delete(transaction: Connection, account_id: UUID, ids: Ids, now: Instant) -> Account | Refusal:
@@ -255,23 +255,23 @@ async def _change_roles(
         return account
     await _SET_ROLES.run(transaction, id=account.id, roles=changed.roles)
     await api_keys.revoke_lost_roles(transaction, account.id, changed.roles, ids, now)
-    return await _told(transaction, changed, ids, now)
+    return await _append_event(transaction, changed, ids, now)
 
 
 async def _move_kyc(
-    transaction: Connection, wanted: KycChanged, table: Mapping[Kyc, frozenset[Kyc]], ids: Ids, now: Instant
+    transaction: Connection, change: KycChanged, table: Mapping[Kyc, frozenset[Kyc]], ids: Ids, now: Instant
 ) -> Account | Refusal:
-    account = await locked(transaction, wanted.account_id)
+    account = await locked(transaction, change.account_id)
     if account is None:
         return AccountStateRefusal.UNKNOWN_PERSON
-    state = next_kyc(account.kyc, Kyc(wanted.state), table)
+    state = next_kyc(account.kyc, Kyc(change.state), table)
     if isinstance(state, KycRefusal):
         return state
-    await _SET_KYC.run(transaction, id=account.id, kyc=state, reason=wanted.reason)
-    return await _told(transaction, wanted, ids, now)
+    await _SET_KYC.run(transaction, id=account.id, kyc=state, reason=change.reason)
+    return await _append_event(transaction, change, ids, now)
 
 
-async def _told(
+async def _append_event(
     transaction: Connection, event: RolesChanged | KycChanged | AccountBlocked, ids: Ids, now: Instant
 ) -> Account:
     await events.append(transaction, [event], ids, now)

@@ -56,8 +56,8 @@ async def make(
         now=now,
     )
     scopes = tuple(sorted(key.scopes))
-    made = KeyMade(key.account_id, key.id, key.name, key_prefix(secret), key.role, scopes, replaces)
-    await events.append(transaction, [made], ids, now)
+    event = KeyMade(key.account_id, key.id, key.name, key_prefix(secret), key.role, scopes, replaces)
+    await events.append(transaction, [event], ids, now)
     return replace(key, prefix=key_prefix(secret))
 
 
@@ -72,10 +72,10 @@ async def rotate(
     if old.successor_id is not None:
         return KeyRefusal.KEY_ROTATED
     wanted = replace(old, id=ids.new(now), made_at=now, last_used_at=None, revoked_at=None)
-    made = await make(transaction, wanted, secret, ids, now, replaces=old.id)
-    if isinstance(made, ApiKey):
-        await _REVOKE.row(transaction, id=old.id, account_id=account_id, at=old_until, successor_id=made.id)
-    return made
+    new_key = await make(transaction, wanted, secret, ids, now, replaces=old.id)
+    if isinstance(new_key, ApiKey):
+        await _REVOKE.row(transaction, id=old.id, account_id=account_id, at=old_until, successor_id=new_key.id)
+    return new_key
 
 
 async def revoke(transaction: Connection, account_id: UUID, key_id: UUID, ids: Ids, now: Instant) -> KeyRefusal | None:

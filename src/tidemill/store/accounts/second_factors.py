@@ -47,14 +47,16 @@ async def switch_on(
     now: Instant,
 ) -> SecondFactorRefusal | None:
     """The first right code switches the second factor on; from then on the recovery codes are good, too."""
-    found = await _FIND.row(transaction, account_id=account_id)
-    if found is None:
+    row = await _FIND.row(transaction, account_id=account_id)
+    if row is None:
         return SecondFactorRefusal.SECOND_FACTOR_OFF
-    if found["on_since"] is not None:
+    if row["on_since"] is not None:
         return SecondFactorRefusal.SECOND_FACTOR_ON
     if not await _use_time_code(transaction, account_id, code, keyring, now):
         return SecondFactorRefusal.CODE_WRONG
-    await _ADD_CODES.run(transaction, account_id=account_id, sha256s=[recovery_sha256(one) for one in recovery_codes])
+    await _ADD_CODES.run(
+        transaction, account_id=account_id, sha256s=[recovery_sha256(recovery_code) for recovery_code in recovery_codes]
+    )
     changed = SecondFactorChanged(account_id, "on", f"account:{account_id}")
     await events.append(transaction, [changed], ids, now)
     return None
@@ -75,11 +77,13 @@ async def use(transaction: Connection, account_id: UUID, code: str, keyring: Key
 async def renew_codes(
     transaction: Connection, account_id: UUID, recovery_codes: Sequence[str], ids: Ids, now: Instant
 ) -> SecondFactorRefusal | None:
-    found = await _FIND.row(transaction, account_id=account_id)
-    if found is None or found["on_since"] is None:
+    row = await _FIND.row(transaction, account_id=account_id)
+    if row is None or row["on_since"] is None:
         return SecondFactorRefusal.SECOND_FACTOR_OFF
     await _CLEAR_CODES.run(transaction, account_id=account_id)
-    await _ADD_CODES.run(transaction, account_id=account_id, sha256s=[recovery_sha256(one) for one in recovery_codes])
+    await _ADD_CODES.run(
+        transaction, account_id=account_id, sha256s=[recovery_sha256(recovery_code) for recovery_code in recovery_codes]
+    )
     changed = SecondFactorChanged(account_id, "recovery codes", f"account:{account_id}")
     await events.append(transaction, [changed], ids, now)
     return None
@@ -107,11 +111,11 @@ async def codes_left(connection: Connection, account_id: UUID) -> int:
 
 
 async def _use_time_code(transaction: Connection, account_id: UUID, code: str, keyring: Keyring, now: Instant) -> bool:
-    found = await _FIND.row(transaction, account_id=account_id)
-    if found is None:
+    row = await _FIND.row(transaction, account_id=account_id)
+    if row is None:
         return False
-    secret = await keyring.unseal_fresh(found["secret"], row=_row(account_id))
-    step = matching_step(secret, normal_code(code), now, found["used_step"])
+    secret = await keyring.unseal_fresh(row["secret"], row=_row(account_id))
+    step = matching_step(secret, normal_code(code), now, row["used_step"])
     return step is not None and bool(await _USE_STEP.row(transaction, account_id=account_id, step=step, now=now))
 
 

@@ -35,7 +35,7 @@ async def listed(connection: Connection, keyring: Keyring) -> Sequence[SigningKe
 
 async def make(connection: Connection, key: SigningKey, *, unless_since: Instant, keyring: Keyring) -> bool:
     """Keep a new key, unless there is one made after an instant."""
-    made = await _MAKE.row(
+    row = await _MAKE.row(
         connection,
         id=key.id,
         private=keyring.seal(key.private, row=_row(key.id)),
@@ -43,7 +43,7 @@ async def make(connection: Connection, key: SigningKey, *, unless_since: Instant
         now=key.made_at,
         unless_since=unless_since,
     )
-    return made is not None
+    return row is not None
 
 
 async def forget(connection: Connection, made_before: Instant) -> int:

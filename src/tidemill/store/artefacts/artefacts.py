@@ -62,14 +62,14 @@ class Deletion:
 
 
 async def listed(
-    connection: Connection, wanted: ArtefactFilter, after_id: UUID | None, limit: int
+    connection: Connection, filter_: ArtefactFilter, after_id: UUID | None, limit: int
 ) -> Sequence[Artefact]:
     """Artefacts, newest first."""
     rows = await _LIST.rows(
         connection,
-        owner=wanted.owner,
-        purpose=wanted.purpose,
-        digest=wanted.digest.text if wanted.digest else None,
+        owner=filter_.owner,
+        purpose=filter_.purpose,
+        digest=filter_.digest.text if filter_.digest else None,
         after=after_id,
         limit=limit,
     )
@@ -95,8 +95,12 @@ async def keep(transaction: Connection, upload: Upload, digest: Digest, ids: Ids
     artefact_id = ids.new(now)
     finished = await uploads.finish(transaction, upload.id, artefact_id, now)
     if finished is None:
-        again = await uploads.get(transaction, upload.id)
-        return again.artefact_id if again and again.artefact_id else UploadRefusal.UNKNOWN_UPLOAD
+        finished_before = await uploads.get(transaction, upload.id)
+        return (
+            finished_before.artefact_id
+            if finished_before and finished_before.artefact_id
+            else UploadRefusal.UNKNOWN_UPLOAD
+        )
     size_bytes = finished.length_bytes
     counted = counted_bytes(size_bytes)
     await artefact_usage.count(transaction, finished.account_id, used=counted, reserved=-counted)
@@ -112,10 +116,10 @@ async def keep(transaction: Connection, upload: Upload, digest: Digest, ids: Ids
         attempt_id=finished.attempt_id,
         now=now,
     )
-    made = ArtefactMade(
+    event = ArtefactMade(
         finished.account_id, artefact_id, digest.text, size_bytes, finished.purpose.value, finished.name
     )
-    await events.append(transaction, [made], ids, now)
+    await events.append(transaction, [event], ids, now)
     return artefact_id
 
 
@@ -123,10 +127,10 @@ async def delete(
     transaction: Connection, artefact_id: UUID, deleting: Deletion, ids: Ids, now: Instant
 ) -> Artefact | Refusal:
     """Delete an artefact that nothing needs. Its bytes stay for a while, and for others who keep them too."""
-    seen = await get(transaction, artefact_id)
-    if seen is None:
+    unlocked = await get(transaction, artefact_id)
+    if unlocked is None:
         return ArtefactRefusal.UNKNOWN_ARTEFACT
-    await artefact_usage.room(transaction, seen.account_id)
+    await artefact_usage.room(transaction, unlocked.account_id)
     artefact = await locked(transaction, artefact_id)
     if artefact is None:
         return ArtefactRefusal.UNKNOWN_ARTEFACT
@@ -136,13 +140,13 @@ async def delete(
     reason = "" if own else checked_reason(deleting.reason)
     if isinstance(reason, Refusal):
         return reason
-    await _deleted(transaction, artefact, now)
-    told = (
+    await _delete(transaction, artefact, now)
+    event = (
         ArtefactDeleted(artefact.account_id, artefact.id, artefact.digest.text, artefact.name)
         if own
         else ArtefactRemoved(artefact.account_id, artefact.id, artefact.digest.text, artefact.name, reason, deleting.by)
     )
-    await events.append(transaction, [told], ids, now)
+    await events.append(transaction, [event], ids, now)
     return artefact
 
 
@@ -171,7 +175,7 @@ async def let_go_of_result(transaction: Connection, attempt_id: UUID, now: Insta
     await artefact_usage.room(transaction, row["account_id"])
     artefact = await locked(transaction, row["id"])
     if artefact is not None:
-        await _deleted(transaction, artefact, now)
+        await _delete(transaction, artefact, now)
 
 
 async def idle(connection: Connection, before: Instant, limit: int) -> Sequence[Content]:
@@ -198,7 +202,7 @@ async def _needed(transaction: Connection, artefact_id: UUID) -> int:
     return needed
 
 
-async def _deleted(transaction: Connection, artefact: Artefact, now: Instant) -> None:
+async def _delete(transaction: Connection, artefact: Artefact, now: Instant) -> None:
     await _DELETE.run(transaction, id=artefact.id)
     await _LET_GO.run(transaction, digest=artefact.digest.text, account_id=artefact.account_id, now=now)
     await artefact_usage.count(transaction, artefact.account_id, used=-counted_bytes(artefact.size_bytes))

@@ -50,7 +50,7 @@ async def begin(transaction: Connection, upload: Upload, rules: SizeRules) -> Be
     assert row
     if row["uploads"] >= UPLOADS_MAX:
         return UploadRefusal.TOO_MANY_UPLOADS
-    await _begun(transaction, upload)
+    await _begin(transaction, upload)
     return None
 
 
@@ -69,11 +69,11 @@ async def begin_result(
     if not await artefact_grants.still(transaction, grant):
         return UploadRefusal.UPLOAD_NOT_GRANTED
     result = replace(upload, account_id=grant.account_id, attempt_id=attempt_id)
-    before = await _OF_ATTEMPT.row(transaction, attempt_id=attempt_id)
-    if before is not None:
-        await _ended(transaction, before["id"], overdue_at=None)
-    await _begun(transaction, result)
-    return result, before["id"] if before else None
+    earlier = await _OF_ATTEMPT.row(transaction, attempt_id=attempt_id)
+    if earlier is not None:
+        await _end(transaction, earlier["id"], overdue_at=None)
+    await _begin(transaction, result)
+    return result, earlier["id"] if earlier else None
 
 
 async def get(connection: Connection, upload_id: UUID) -> Upload | None:
@@ -95,7 +95,7 @@ async def finish(transaction: Connection, upload_id: UUID, artefact_id: UUID, no
 async def end(transaction: Connection, upload: Upload, overdue_at: Instant | None = None) -> bool:
     """End an upload, or forget a finished one; with a time only if it is overdue by then. Whether it is over now."""
     await artefact_usage.room(transaction, upload.account_id)
-    return await _ended(transaction, upload.id, overdue_at=overdue_at)
+    return await _end(transaction, upload.id, overdue_at=overdue_at)
 
 
 async def overdue(connection: Connection, now: Instant, limit: int) -> Sequence[Upload]:
@@ -108,7 +108,7 @@ async def known(connection: Connection, among: Sequence[UUID]) -> Collection[UUI
     return [row["id"] for row in await _KNOWN.rows(connection, ids=list(among))]
 
 
-async def _begun(transaction: Connection, upload: Upload) -> None:
+async def _begin(transaction: Connection, upload: Upload) -> None:
     await artefact_usage.count(transaction, upload.account_id, reserved=counted_bytes(upload.length_bytes))
     await _BEGIN.run(
         transaction,
@@ -124,7 +124,7 @@ async def _begun(transaction: Connection, upload: Upload) -> None:
     )
 
 
-async def _ended(transaction: Connection, upload_id: UUID, *, overdue_at: Instant | None) -> bool:
+async def _end(transaction: Connection, upload_id: UUID, *, overdue_at: Instant | None) -> bool:
     row = await _END.row(transaction, id=upload_id, overdue_at=overdue_at)
     if row is None:
         return False

@@ -58,9 +58,9 @@ async def find_binaries(layout: ServerLayout, account: SystemUser) -> Binaries:
     version, _ = await _probe(account, directory)
     if version is None and account.lent:
         directory = _copy(layout, account) / PACKAGE / PROGRAMS / "bin"
-    version, said = await _probe(account, directory)
+    version, output = await _probe(account, directory)
     if version is None:
-        raise DatabaseFault(f"PostgreSQL's programs in {directory} cannot be run by user {account.name}: {said}")
+        raise DatabaseFault(f"PostgreSQL's programs in {directory} cannot be run by user {account.name}: {output}")
     return Binaries(directory, version)
 
 

@@ -23,14 +23,14 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 FULL_SENTENCES = tuple(os.strerror(number) for number in FULL)
 
 
-def failure(layout: ServerLayout, what: str, said: str) -> DatabaseFault:
+def failure(layout: ServerLayout, failed: str, output: str) -> DatabaseFault:
     """The fault for a program that failed: a full disk if that was it, else its last words."""
-    if any(sentence in said for sentence in FULL_SENTENCES) or _room(layout.top) < ROOM_MIN:
+    if any(sentence in output for sentence in FULL_SENTENCES) or _room(layout.top) < ROOM_MIN:
         return disk_full(layout)
-    lines = [line.strip() for line in said.splitlines() if line.strip()][-LINES_SHOWN:]
+    lines = [line.strip() for line in output.splitlines() if line.strip()][-LINES_SHOWN:]
     if not lines:
-        return DatabaseFault(f"{what} and said nothing. Its logs are in {layout.log}.")
-    return DatabaseFault("\n  ".join([f"{what}. Its last words:", *lines]))
+        return DatabaseFault(f"{failed} and said nothing. Its logs are in {layout.log}.")
+    return DatabaseFault("\n  ".join([f"{failed}. Its last words:", *lines]))
 
 
 def disk_full(layout: ServerLayout) -> DiskFull:
@@ -79,8 +79,8 @@ def _tail(path: Path) -> str:
         return ""
 
 
-def _room(place: Path) -> int:
+def _room(path: Path) -> int:
     """Bytes left where the place is, or will be."""
-    while not place.exists():
-        place = place.parent
-    return shutil.disk_usage(place).free
+    while not path.exists():
+        path = path.parent
+    return shutil.disk_usage(path).free

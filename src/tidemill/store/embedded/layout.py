@@ -23,7 +23,7 @@ SOCKET_NAME = f".s.PGSQL.{PORT}"
 SOCKET_PATH_MAX = 100  # bytes; the kernel's limit is 104 on macOS and 108 on Linux
 PLAIN_PATH = re.compile(r"[A-Za-z0-9/._-]+")
 OURS = ("run", "log", "data", "start.log", "programs-", "lost+found")
-NOT_OURS = "We may not use {place}: run Tidemill as the user it belongs to, or choose another TIDEMILL_HOME."
+NOT_OURS = "We may not use {directory}: run Tidemill as the user it belongs to, or choose another TIDEMILL_HOME."
 
 
 @dataclass(frozen=True)
@@ -78,16 +78,16 @@ def prepare(layout: ServerLayout, account: SystemUser) -> None:
     """Make the directories. A home that is there already keeps its mode: whether it can be reached is asked later."""
     try:
         make_home(layout.home)
-        for place in (layout.top, layout.run, layout.log):
-            place.mkdir(mode=0o700, exist_ok=True)
+        for directory in (layout.top, layout.run, layout.log):
+            directory.mkdir(mode=0o700, exist_ok=True)
         owner = os.stat(layout.top).st_uid
         foreign = owner not in (account.uid, os.geteuid())
         if foreign or (owner != account.uid and not all(name.startswith(OURS) for name in os.listdir(layout.top))):
-            raise DatabaseFault(NOT_OURS.format(place=layout.top))
+            raise DatabaseFault(NOT_OURS.format(directory=layout.top))
         give(account, (layout.top, layout.run, layout.log))
         layout.top.chmod(0o700)
     except PermissionError as error:
-        raise DatabaseFault(NOT_OURS.format(place=error.filename)) from None
+        raise DatabaseFault(NOT_OURS.format(directory=error.filename)) from None
     except (FileExistsError, NotADirectoryError) as error:
         raise DatabaseFault(f"{error.filename} is not a directory: move it away, it is in Tidemill's way.") from None
 
@@ -97,18 +97,18 @@ def socket_directory(layout: ServerLayout, account: SystemUser) -> Path:
     if _fits(layout.run):
         return layout.run
     for parent in _short_parents(account):
-        place = parent / layout.cluster_name
-        if _fits(place):
-            _claim(place, account)
-            return place
+        directory = parent / layout.cluster_name
+        if _fits(directory):
+            _claim(directory, account)
+            return directory
     raise DatabaseFault(f"No short directory for the database's socket was found: set TMPDIR, or move {layout.home}.")
 
 
-def drop_socket_directory(layout: ServerLayout, place: Path) -> None:
+def drop_socket_directory(layout: ServerLayout, directory: Path) -> None:
     """Leave nothing behind in a public directory. One that is not empty is not ours to remove."""
-    if place.name == layout.cluster_name:
+    if directory.name == layout.cluster_name:
         with suppress(OSError):
-            place.rmdir()
+            directory.rmdir()
 
 
 def write_file(path: Path, text: str, account: SystemUser | None = None) -> None:
@@ -134,25 +134,25 @@ def make_home(home: Path) -> None:
         _make(home)
     except OSError as error:
         raise DatabaseFault(f"{home} cannot be made ({error.strerror}): choose another TIDEMILL_HOME.") from None
-    found = home.stat()
-    if os.geteuid() == 0 and (found.st_uid != 0 or found.st_mode & 0o022):
+    status = home.stat()
+    if os.geteuid() == 0 and (status.st_uid != 0 or status.st_mode & 0o022):
         raise DatabaseFault(
             f"Others than root may change {home}: run Tidemill as the user it belongs to, or choose another "
             "TIDEMILL_HOME."
         )
 
 
-def _make(place: Path) -> None:
-    if place.is_dir():
+def _make(directory: Path) -> None:
+    if directory.is_dir():
         return
-    if not place.parent.is_dir():
-        _make(place.parent)
-    place.mkdir(exist_ok=True)
-    place.chmod(0o711)
+    if not directory.parent.is_dir():
+        _make(directory.parent)
+    directory.mkdir(exist_ok=True)
+    directory.chmod(0o711)
 
 
-def _fits(place: Path) -> bool:
-    path = str(place / SOCKET_NAME)
+def _fits(directory: Path) -> bool:
+    path = str(directory / SOCKET_NAME)
     return bool(PLAIN_PATH.fullmatch(path)) and len(path) <= SOCKET_PATH_MAX
 
 
@@ -160,20 +160,20 @@ def _short_parents(account: SystemUser) -> Iterator[Path]:
     """Root's server cannot enter root's own runtime directory, so root uses /run itself."""
     runtime = "/run" if account.lent else os.environ.get("XDG_RUNTIME_DIR", "")
     for name in (runtime, tempfile.gettempdir(), "/tmp"):  # noqa: S108 - the directory made in it is private
-        place = Path(name)
-        if place.is_absolute() and place.is_dir() and os.access(place, os.W_OK):
-            yield place.resolve()
+        directory = Path(name)
+        if directory.is_absolute() and directory.is_dir() and os.access(directory, os.W_OK):
+            yield directory.resolve()
 
 
-def _claim(place: Path, account: SystemUser) -> None:
+def _claim(directory: Path, account: SystemUser) -> None:
     """Make the directory, or check that the one there is private and the server's own: the parent may be public."""
     with suppress(FileExistsError):
-        place.mkdir(mode=0o700)
-        give(account, [place])
-    found = place.lstat()
-    private = stat.S_ISDIR(found.st_mode) and stat.S_IMODE(found.st_mode) == 0o700 and found.st_uid == account.uid
+        directory.mkdir(mode=0o700)
+        give(account, [directory])
+    status = directory.lstat()
+    private = stat.S_ISDIR(status.st_mode) and stat.S_IMODE(status.st_mode) == 0o700 and status.st_uid == account.uid
     if not private:
         raise DatabaseFault(
-            f"{place} should be a directory with mode 0700 of user {account.name}, for the database's socket, "
+            f"{directory} should be a directory with mode 0700 of user {account.name}, for the database's socket, "
             "but it is not: remove it if nobody needs it."
         )

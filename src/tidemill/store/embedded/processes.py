@@ -103,10 +103,10 @@ async def _end(
     processes: Sequence[psutil.Process], steps: Steps, report: Callable[[str], None] = lambda _: None
 ) -> None:
     alive = [process for process in processes if is_alive(process)]
-    for order, patience_s in steps:
-        if order is not None:
+    for signal_, patience_s in steps:
+        if signal_ is not None:
             for process in alive:
-                _send(process, order)
+                _send(process, signal_)
         alive = await _outlive(alive, patience_s, report)
     if alive:
         pids = ", ".join(str(process.pid) for process in alive)
@@ -129,9 +129,9 @@ async def _outlive(
     return alive
 
 
-def _send(process: psutil.Process, order: signal.Signals) -> None:
+def _send(process: psutil.Process, signal_: signal.Signals) -> None:
     try:
-        process.send_signal(order)
+        process.send_signal(signal_)
     except psutil.NoSuchProcess:
         return
 

@@ -94,24 +94,24 @@ async def run(
     return ProcessResult(process.returncode, output.decode(errors="replace"))
 
 
-async def check_reach(account: SystemUser, place: Path) -> None:
+async def check_reach(account: SystemUser, path: Path) -> None:
     """Refuse a place behind a directory that a lent account may not pass, and name that directory."""
     if not account.lent:
         return
-    way = [*reversed(place.parents), place]
+    way = [*reversed(path.parents), path]
     outcome = await run(account, ["/bin/sh", "-c", FIRST_CLOSED, "sh", *way])
     if outcome.code != 0:
         raise DatabaseFault(
             f"PostgreSQL cannot run as root, so it runs as the system user {account.name}, who may not pass "
-            f"{outcome.output or place}: choose a TIDEMILL_HOME that others can reach, such as /var/lib/tidemill."
+            f"{outcome.output or path}: choose a TIDEMILL_HOME that others can reach, such as /var/lib/tidemill."
         )
 
 
-def give(account: SystemUser, places: Iterable[Path]) -> None:
+def give(account: SystemUser, paths: Iterable[Path]) -> None:
     """Make the account the owner of what we, as root, have made for it."""
     if account.lent:
-        for place in places:
-            os.chown(place, account.uid, account.gid, follow_symlinks=False)
+        for path in paths:
+            os.chown(path, account.uid, account.gid, follow_symlinks=False)
 
 
 def _system_user(name: str, report: Callable[[str], None]) -> pwd.struct_passwd:
@@ -125,10 +125,10 @@ def _system_user(name: str, report: Callable[[str], None]) -> pwd.struct_passwd:
 
 def _create_system_user(name: str) -> None:
     program = shutil.which(USERADD[0], path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
-    said = _add_user(program, name) if program else "there is no useradd here"
+    error = _add_user(program, name) if program else "there is no useradd here"
     if not _exists(name):
         raise DatabaseFault(
-            f"PostgreSQL refuses to run as root, and the system user {name} could not be created ({said}): "
+            f"PostgreSQL refuses to run as root, and the system user {name} could not be created ({error}): "
             "create it, name another in TIDEMILL_DATABASE_SERVER_USER, or run Tidemill as an ordinary user."
         )
 

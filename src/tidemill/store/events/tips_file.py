@@ -15,9 +15,9 @@ NAME = "audit-heads.txt"
 _LINE_MOST = 200
 
 
-def add_tip(home: Path, head: TrailTip) -> bool:
+def add_tip(home: Path, tip: TrailTip) -> bool:
     """Append a head unless it is the last one there. Answers whether it was appended."""
-    file, line = home / NAME, tip_line(head)
+    file, line = home / NAME, tip_line(tip)
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:
@@ -36,9 +36,9 @@ def add_tip(home: Path, head: TrailTip) -> bool:
 
 def read_tips(lines: Iterable[str]) -> tuple[list[TrailTip], int]:
     """The heads, and how many lines are none."""
-    found = [tip_of(line) for line in lines if line.strip()]
-    heads = [head for head in found if head is not None]
-    return heads, len(found) - len(heads)
+    parsed = [tip_of(line) for line in lines if line.strip()]
+    tips = [tip for tip in parsed if tip is not None]
+    return tips, len(parsed) - len(tips)
 
 
 def _end(descriptor: int) -> str:

@@ -66,8 +66,8 @@ async def tip(connection: Connection) -> TrailTip:
 async def publish_tip(transaction: Connection, ids: Ids, now: Instant) -> TrailTip:
     """Tell everybody the head of the trail, unless they were told of it already. Answers it."""
     current = await tip(transaction)
-    told = await _LAST_PUBLISHED.row(transaction)
-    if current.at is not None and not (told and told["sha256"] == current.sha256.hex()):
+    row = await _LAST_PUBLISHED.row(transaction)
+    if current.at is not None and not (row and row["sha256"] == current.sha256.hex()):
         published = TrailTipPublished(current.number, current.sha256.hex(), current.at)
         await events.append(transaction, [published], ids, now)
     return current
@@ -81,11 +81,11 @@ async def published_tips(connection: Connection) -> Sequence[TrailTip]:
 
 async def acts(connection: Connection, after: int | None = None, until: int = NUMBER_MAX) -> AsyncIterator[Act]:
     """The trail in its order, a batch at a time. Rows that never should be there, below the first, are shown, too."""
-    seen = -(2**63) if after is None else after
-    while rows := await _READ.rows(connection, after=seen, until=until, limit=_BATCH):
+    last_number = -(2**63) if after is None else after
+    while rows := await _READ.rows(connection, after=last_number, until=until, limit=_BATCH):
         for row in rows:
             yield _act(row)
-        seen = rows[-1]["number"]
+        last_number = rows[-1]["number"]
 
 
 async def listed(

@@ -19,11 +19,11 @@ _OVERDUE = Query("jobs/job/overdue")
 async def give_up(database: Database, limit: int, terms: WorkTerms, ids: Ids, now: Instant) -> BatchOutcome | None:
     """Give up attempts that came to nothing; their tasks wait for another node. Who is late may still deliver first."""
     async with database.connection() as connection:
-        said = await leases.lost_attempts(connection, limit)
-    if not said:
+        happenings = await leases.lost_attempts(connection, limit)
+    if not happenings:
         return None
     async with database.transaction() as transaction:
-        return await outcomes.apply(transaction, said, terms, ids, now)
+        return await outcomes.apply(transaction, happenings, terms, ids, now)
 
 
 async def close_jobs(database: Database, limit: int, now: Instant) -> int:

@@ -59,38 +59,48 @@ async def signers(connection: Connection, node_ids: Sequence[UUID]) -> Mapping[U
 async def apply(
     transaction: Connection,
     delivered: Sequence[SignedReceipts],
-    others: Iterable[AttemptHappening],
+    reports: Iterable[AttemptHappening],
     terms: WorkTerms,
     ids: Ids,
     now: Instant,
 ) -> BatchOutcome:
     """Take receipts, and what else nodes say of their attempts; the first that is said of an attempt counts."""
-    others = list(others)
+    reports = list(reports)
     claimed = {(receipt.attempt_id, receipt.node_id) for batch in delivered for receipt in batch.receipts}
-    leases = await outcomes.lock(transaction, claimed.union((one.attempt_id, one.node_id) for one in others))
-    said = {one.attempt_id: one for one in reversed(others) if _holds(leases, one.attempt_id, one.node_id, one.lease)}
+    leases = await outcomes.lock(
+        transaction, claimed.union((happening.attempt_id, happening.node_id) for happening in reports)
+    )
+    happenings = {
+        happening.attempt_id: happening
+        for happening in reversed(reports)
+        if _holds(leases, happening.attempt_id, happening.node_id, happening.lease)
+    }
     crashes = await _crashes(transaction, delivered, leases)
     kept = [(ids.new(now), batch) for batch in delivered]
     late: dict[UUID, LateReceipt] = {}
     for batch_id, batch in kept:
-        for place, receipt in enumerate(batch.receipts):
+        for index, receipt in enumerate(batch.receipts):
             if _holds(leases, receipt.attempt_id, receipt.node_id, receipt.lease):
                 lease = leases[receipt.attempt_id]
-                if lease["task_id"] == receipt.task_id and receipt.attempt_id not in said:
+                if lease["task_id"] == receipt.task_id and receipt.attempt_id not in happenings:
                     judged = _judged(receipt, lease, batch.house, crashes, terms.patience, now)
-                    said[receipt.attempt_id] = _said(receipt, judged, batch_id, place)
+                    happenings[receipt.attempt_id] = _happening(receipt, judged, batch_id, index)
             elif receipt.attempt_id not in leases:
-                late.setdefault(receipt.attempt_id, (receipt, batch_id, place))
-    resumed = await take_late(transaction, _wanted(late, said.values(), leases), terms.patience, now)
-    holding = [one for one in said.values() if leases[one.attempt_id]["task_id"] not in resumed]
-    await _keep(transaction, kept, {*resumed.values(), *(one.batch_id for one in holding)}, now)
-    return await _settled(transaction, holding, leases, terms, ids, now)
+                late.setdefault(receipt.attempt_id, (receipt, batch_id, index))
+    resumed = await take_late(transaction, _undelivered(late, happenings.values(), leases), terms.patience, now)
+    settled = [happening for happening in happenings.values() if leases[happening.attempt_id]["task_id"] not in resumed]
+    await _keep(transaction, kept, {*resumed.values(), *(happening.batch_id for happening in settled)}, now)
+    return await _settle(transaction, settled, leases, terms, ids, now)
 
 
-def _wanted(late: LateReceipts, said: Iterable[AttemptHappening], leases: Leases) -> LateReceipts:
+def _undelivered(late: LateReceipts, happenings: Iterable[AttemptHappening], leases: Leases) -> LateReceipts:
     """Late receipts whose tasks nobody delivers at this very moment. Whoever else is at a task loses it to them."""
-    delivered = {leases[one.attempt_id]["task_id"] for one in said if Happening.DELIVERED in one.happenings}
-    return {attempt_id: one for attempt_id, one in late.items() if one[0].task_id not in delivered}
+    delivered = {
+        leases[happening.attempt_id]["task_id"]
+        for happening in happenings
+        if Happening.DELIVERED in happening.happenings
+    }
+    return {attempt_id: receipt for attempt_id, receipt in late.items() if receipt[0].task_id not in delivered}
 
 
 def _holds(leases: Leases, attempt_id: UUID, node_id: UUID, token: int) -> bool:
@@ -103,10 +113,15 @@ async def _crashes(
     transaction: Connection, delivered: Sequence[SignedReceipts], leases: Leases
 ) -> Mapping[UUID, Sequence[Crash]]:
     """Earlier failures of tasks that have failed again."""
-    failed = {one.attempt_id for batch in delivered for one in batch.receipts if one.outcome is AttemptOutcome.FAILED}
-    again = {leases[one]["task_id"] for one in failed if one in leases and leases[one]["failures"]}
+    failed = {
+        receipt.attempt_id
+        for batch in delivered
+        for receipt in batch.receipts
+        if receipt.outcome is AttemptOutcome.FAILED
+    }
+    task_ids = {leases[id_]["task_id"] for id_ in failed if id_ in leases and leases[id_]["failures"]}
     crashes: dict[UUID, list[Crash]] = defaultdict(list)
-    for row in await _CRASHES.rows(transaction, task_ids=sorted(again)) if again else ():
+    for row in await _CRASHES.rows(transaction, task_ids=sorted(task_ids)) if task_ids else ():
         crashes[row["task_id"]].append(Crash(row["owner_id"], row["reason"]))
     return crashes
 
@@ -121,24 +136,24 @@ def _judged(
 ) -> ReceiptJudgement:
     expected, times = lease["expected"], AttemptTimes(lease["offered_at"], now)
     doubtful = expected is not None and is_doubtful(receipt, times, lease["quoted_ms"])
-    judged = judged_at_once(receipt, expected, house=house, private=lease["private"], is_doubtful=doubtful)
+    judgement = judged_at_once(receipt, expected, house=house, private=lease["private"], is_doubtful=doubtful)
     if receipt.outcome is AttemptOutcome.FAILED and (earlier := crashes.get(receipt.task_id)):
-        is_at_fault = is_own_fault(Crash(lease["owner_id"], judged.reason), earlier, patience)
-        return at_fault(judged.reason) if is_at_fault else judged
-    return judged
+        is_at_fault = is_own_fault(Crash(lease["owner_id"], judgement.reason), earlier, patience)
+        return at_fault(judgement.reason) if is_at_fault else judgement
+    return judgement
 
 
-def _said(receipt: Receipt, judged: ReceiptJudgement, batch_id: UUID, place: int) -> AttemptHappening:
+def _happening(receipt: Receipt, judgement: ReceiptJudgement, batch_id: UUID, index: int) -> AttemptHappening:
     return AttemptHappening(
         receipt.attempt_id,
         receipt.lease,
         receipt.node_id,
-        judged.happenings,
-        judged.reason,
-        judged.verdict,
+        judgement.happenings,
+        judgement.reason,
+        judgement.verdict,
         used_ms(receipt),
         batch_id,
-        place,
+        index,
     )
 
 
@@ -158,17 +173,22 @@ async def _keep(
         )
 
 
-async def _settled(
-    transaction: Connection, said: Sequence[AttemptHappening], leases: Leases, terms: WorkTerms, ids: Ids, now: Instant
+async def _settle(
+    transaction: Connection,
+    happenings: Sequence[AttemptHappening],
+    leases: Leases,
+    terms: WorkTerms,
+    ids: Ids,
+    now: Instant,
 ) -> BatchOutcome:
     try:
         async with transaction.transaction():
-            return await outcomes.settle(transaction, said, leases, terms, ids, now)
+            return await outcomes.settle(transaction, happenings, leases, terms, ids, now)
     except Unpayable:
-        waiting = [_undecided(one) for one in said]
+        waiting = [_undecided(happening) for happening in happenings]
         return await outcomes.settle(transaction, waiting, leases, terms, ids, now)
 
 
-def _undecided(one: AttemptHappening) -> AttemptHappening:
-    is_right = Happening.PASSED in one.happenings
-    return one._replace(happenings=(Happening.DELIVERED,), verdict="", reason="") if is_right else one
+def _undecided(happening: AttemptHappening) -> AttemptHappening:
+    is_right = Happening.PASSED in happening.happenings
+    return happening._replace(happenings=(Happening.DELIVERED,), verdict="", reason="") if is_right else happening

@@ -104,8 +104,8 @@ async def extend(
     if refusal is not None:
         return refusal
     deadline_at = Instant(row["deadline_at"] + more.time_us) if more.time_us else None
-    held = await _HELD_UNTIL.row(transaction, id=job_id)
-    if deadline_at is not None and (held is None or deadline_at > held["expires_at"] - more.margin_us):
+    hold = await _HELD_UNTIL.row(transaction, id=job_id)
+    if deadline_at is not None and (hold is None or deadline_at > hold["expires_at"] - more.margin_us):
         return JobRefusal.DEADLINE_TOO_FAR
     await _EXTEND.run(transaction, id=job_id, deadline_at=deadline_at, budget_uc=more.budget_uc)
     extended = JobExtended(row["account_id"], job_id, deadline_at, more.budget_uc)

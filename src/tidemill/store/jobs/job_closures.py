@@ -44,13 +44,13 @@ async def close(transaction: Connection, job_id: UUID, why: JobHappening) -> Job
 
 async def sweep(transaction: Connection, limit: int, plan: RewardPlan, ids: Ids, now: Instant) -> BatchOutcome:
     """End what jobs that are closing have left open, and have nodes told that they are to stop."""
-    moved = [_called_off(row) for row in await _LEASES.rows(transaction, limit=limit)]
+    changes = [_called_off(row) for row in await _LEASES.rows(transaction, limit=limit)]
     waiting = await _TASKS.rows(transaction, limit=limit)
     await find_by_key(transaction)
     ends = [TaskEnd(row["task_id"], row["job_id"], TaskState.CANCELLED) for row in waiting]
-    ends += [TaskEnd(one.lease["task_id"], one.lease["job_id"], one.step.task.state) for one in moved]
-    await leases.call_off(transaction, [one.happening for one in moved], _WANTED_NO_MORE, now)
-    return await outcomes.write(transaction, moved, ends, plan, ids, now)
+    ends += [TaskEnd(change.lease["task_id"], change.lease["job_id"], change.step.task.state) for change in changes]
+    await leases.call_off(transaction, [change.happening for change in changes], _WANTED_NO_MORE, now)
+    return await outcomes.write(transaction, changes, ends, plan, ids, now)
 
 
 def _called_off(row: asyncpg.Record) -> LeaseChange:
@@ -58,5 +58,7 @@ def _called_off(row: asyncpg.Record) -> LeaseChange:
     state = after(AttemptState(row["state"]), Happening.CALLED_OFF)
     assert cancelled, "what has not delivered can be cancelled"
     assert state, "and is at work"
-    said = AttemptHappening(row["attempt_id"], row["tries"], row["node_id"], (Happening.CALLED_OFF,), _WANTED_NO_MORE)
-    return LeaseChange(said, row, TaskStep(cancelled[0], state, (TaskEffect.GIVE_BACK,)))
+    happening = AttemptHappening(
+        row["attempt_id"], row["tries"], row["node_id"], (Happening.CALLED_OFF,), _WANTED_NO_MORE
+    )
+    return LeaseChange(happening, row, TaskStep(cancelled[0], state, (TaskEffect.GIVE_BACK,)))

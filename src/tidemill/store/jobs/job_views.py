@@ -133,7 +133,7 @@ async def listed(
 async def attempt_uses(connection: Connection, job_id: UUID, after_id: UUID | None, limit: int) -> Sequence[AttemptUse]:
     """Attempts of a job, at work or over, in the order in which they were made."""
     rows = await _USED.rows(connection, job_id=job_id, after=after_id, limit=limit)
-    return [_used(row) for row in rows]
+    return [_attempt_use(row) for row in rows]
 
 
 async def results(connection: Connection, job_id: UUID, after: int, limit: int) -> Sequence[TaskResult]:
@@ -154,7 +154,7 @@ async def output_pieces(
         number=start.number,
         limit=limit,
     )
-    return [_printed(row) for row in rows]
+    return [_output_piece(row) for row in rows]
 
 
 async def queue_state(connection: Connection) -> QueueState:
@@ -165,10 +165,10 @@ async def queue_state(connection: Connection) -> QueueState:
     return QueueState(waiting, row["placed"], row["jobs"], row["oldest_at"])
 
 
-def _used(row: asyncpg.Record) -> AttemptUse:
+def _attempt_use(row: asyncpg.Record) -> AttemptUse:
     audit = row["audit"]
-    shown = {name: value for name, value in row.items() if name != "audit"}
-    return AttemptUse(**{**shown, "reason": _AUDITS[audit]}) if audit else AttemptUse(**shown)
+    fields = {name: value for name, value in row.items() if name != "audit"}
+    return AttemptUse(**{**fields, "reason": _AUDITS[audit]}) if audit else AttemptUse(**fields)
 
 
 def _job(row: asyncpg.Record) -> Job:
@@ -177,16 +177,16 @@ def _job(row: asyncpg.Record) -> Job:
 
 def _result(row: asyncpg.Record) -> TaskResult:
     fields = dict(row)
-    sent, place = fields.pop("body"), fields.pop("place")
-    return TaskResult(**fields, receipt=None if sent is None else _receipt(sent, place))
+    batch, index = fields.pop("body"), fields.pop("place")
+    return TaskResult(**fields, receipt=None if batch is None else _receipt(batch, index))
 
 
-def _receipt(sent: bytes, place: int) -> Receipt:
-    read = read_receipt(inclusion(sent, place).receipt)
-    assert isinstance(read, Receipt), "what was judged could be read"
-    return read
+def _receipt(batch: bytes, index: int) -> Receipt:
+    receipt = read_receipt(inclusion(batch, index).receipt)
+    assert isinstance(receipt, Receipt), "what was judged could be read"
+    return receipt
 
 
-def _printed(row: asyncpg.Record) -> OutputPiece:
+def _output_piece(row: asyncpg.Record) -> OutputPiece:
     cursor = Cursor(row["generation"], row["transaction"], row["number"])
     return OutputPiece(cursor, row["task"], row["attempt_id"], row["stream"], row["text"], row["at"])

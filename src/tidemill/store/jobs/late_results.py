@@ -75,13 +75,13 @@ async def _overtake(transaction: Connection, holders: Sequence[asyncpg.Record], 
     """Whoever else is at the task stops, and is not blamed."""
     if not holders:
         return
-    said = [
+    happenings = [
         AttemptHappening(row["attempt_id"], row["tries"], row["node_id"], (Happening.CALLED_OFF,), _OVERTAKEN)
         for row in holders
     ]
-    await leases.call_off(transaction, said, _OVERTAKEN, now)
-    await outcomes.cancel(transaction, said, now)
-    await artefact_grants.take_back(transaction, [one.attempt_id for one in said], now)
+    await leases.call_off(transaction, happenings, _OVERTAKEN, now)
+    await outcomes.cancel(transaction, happenings, now)
+    await artefact_grants.take_back(transaction, [happening.attempt_id for happening in happenings], now)
 
 
 async def _resume(

@@ -61,10 +61,10 @@ class CallOff:
 
 async def lost_attempts(connection: Connection, limit: int) -> list[AttemptHappening]:
     """Attempts that came to nothing: their nodes are lost, or late. To be applied as what happened to them."""
-    lost = [_said(row, Happening.NODE_LOST, LOST) for row in await _LOST.rows(connection, limit=limit)]
-    known = {one.attempt_id for one in lost}
-    late = [_said(row, Happening.TIME_UP, LATE) for row in await _OVERDUE.rows(connection, limit=limit)]
-    return [*lost, *(one for one in late if one.attempt_id not in known)]
+    lost = [_happening(row, Happening.NODE_LOST, LOST) for row in await _LOST.rows(connection, limit=limit)]
+    known = {happening.attempt_id for happening in lost}
+    late = [_happening(row, Happening.TIME_UP, LATE) for row in await _OVERDUE.rows(connection, limit=limit)]
+    return [*lost, *(happening for happening in late if happening.attempt_id not in known)]
 
 
 async def placed_behind(connection: Connection, after: int, limit: int) -> list[AttemptNumber]:
@@ -81,7 +81,9 @@ async def of_nodes(transaction: Connection, node_ids: Sequence[UUID]) -> list[At
 async def assignments(transaction: Connection, attempt_ids: Sequence[UUID]) -> list[AttemptAssignment]:
     """What nodes are told of these attempts, as far as they are still theirs, in the order of placing."""
     await find_by_key(transaction)
-    return [AttemptAssignment(*row) for row in await _ASSIGNMENTS.rows(transaction, attempt_ids=uuid_array(attempt_ids))]
+    return [
+        AttemptAssignment(*row) for row in await _ASSIGNMENTS.rows(transaction, attempt_ids=uuid_array(attempt_ids))
+    ]
 
 
 async def at_work(connection: Connection) -> set[bytes]:
@@ -95,7 +97,9 @@ async def at_work(connection: Connection) -> set[bytes]:
 async def reserved(transaction: Connection, attempt_ids: Sequence[bytes]) -> list[tuple[UUID, UUID, bytes, UUID]]:
     """Of attempts at work: where they are, what they were told, and whose they are."""
     await find_by_key(transaction)
-    rows = await _RESERVED.rows(transaction, attempt_ids="{" + ",".join([one.hex() for one in attempt_ids]) + "}")
+    rows = await _RESERVED.rows(
+        transaction, attempt_ids="{" + ",".join([attempt_id.hex() for attempt_id in attempt_ids]) + "}"
+    )
     return [(row["attempt_id"], row["node_id"], row["body"], row["account_id"]) for row in rows]
 
 
@@ -104,9 +108,9 @@ async def call_off(connection: Connection, attempts: Sequence[AttemptHappening],
     if attempts:
         await _CALL_OFF.run(
             connection,
-            attempt_ids=uuid_array([one.attempt_id for one in attempts]),
-            node_ids=uuid_array([one.node_id for one in attempts]),
-            leases=bigint_array([one.lease for one in attempts]),
+            attempt_ids=uuid_array([attempt.attempt_id for attempt in attempts]),
+            node_ids=uuid_array([attempt.node_id for attempt in attempts]),
+            leases=bigint_array([attempt.lease for attempt in attempts]),
             reason=reason,
             now=now,
         )
@@ -122,5 +126,5 @@ async def forget(connection: Connection, until: Instant) -> None:
     await _FORGET.run(connection, until=until)
 
 
-def _said(row: asyncpg.Record, happening: Happening, reason: str) -> AttemptHappening:
+def _happening(row: asyncpg.Record, happening: Happening, reason: str) -> AttemptHappening:
     return AttemptHappening(row["attempt_id"], row["tries"], row["node_id"], (happening,), reason)

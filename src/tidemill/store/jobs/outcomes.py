@@ -101,89 +101,94 @@ class LeaseChange(NamedTuple):
 
 
 async def apply(
-    transaction: Connection, said: Sequence[AttemptHappening], terms: WorkTerms, ids: Ids, now: Instant
+    transaction: Connection, happenings: Sequence[AttemptHappening], terms: WorkTerms, ids: Ids, now: Instant
 ) -> BatchOutcome:
     """Do what follows from happenings, once each."""
-    leases = await lock(transaction, [(one.attempt_id, one.node_id) for one in said])
-    return await settle(transaction, said, leases, terms, ids, now)
+    leases = await lock(transaction, [(happening.attempt_id, happening.node_id) for happening in happenings])
+    return await settle(transaction, happenings, leases, terms, ids, now)
 
 
-async def lock(transaction: Connection, held: Iterable[tuple[UUID, UUID]]) -> Leases:
+async def lock(transaction: Connection, attempts: Iterable[tuple[UUID, UUID]]) -> Leases:
     """The leases of attempts, each if it is this node's, locked until the transaction ends."""
     await find_by_key(transaction)
-    wanted = list(held)
+    pairs = list(attempts)
     rows = await _LOCK.rows(
         transaction,
-        attempt_ids=uuid_array([attempt_id for attempt_id, _ in wanted]),
-        node_ids=uuid_array([node_id for _, node_id in wanted]),
+        attempt_ids=uuid_array([attempt_id for attempt_id, _ in pairs]),
+        node_ids=uuid_array([node_id for _, node_id in pairs]),
     )
     return {row["attempt_id"]: row for row in rows}
 
 
 async def settle(
-    transaction: Connection, said: Sequence[AttemptHappening], leases: Leases, terms: WorkTerms, ids: Ids, now: Instant
+    transaction: Connection,
+    happenings: Sequence[AttemptHappening],
+    leases: Leases,
+    terms: WorkTerms,
+    ids: Ids,
+    now: Instant,
 ) -> BatchOutcome:
     """Do what follows from happenings for leases that are locked."""
-    assert len({one.attempt_id for one in said}) == len(said), "what happened to an attempt is said together"
-    moved = _decided(said, leases, terms)
-    ends = [_task_end(one) for one in moved if one.step.task.state in ENDED]
-    return await write(transaction, moved, ends, terms.plan, ids, now)
+    assert len({happening.attempt_id for happening in happenings}) == len(happenings), "an attempt is named once"
+    changes = _decided(happenings, leases, terms)
+    ends = [_task_end(change) for change in changes if change.step.task.state in ENDED]
+    return await write(transaction, changes, ends, terms.plan, ids, now)
 
 
 async def write(
     transaction: Connection,
-    moved: Sequence[LeaseChange],
+    changes: Sequence[LeaseChange],
     ends: Sequence[TaskEnd],
     plan: RewardPlan,
     ids: Ids,
     now: Instant,
 ) -> BatchOutcome:
     """Write down what becomes of leases and of tasks, pay, and give back what is left of jobs that ended with them."""
-    over = [one for one in moved if one.step.attempt in OVER]
-    owed = await rewards.bill(transaction, [_passed(one) for one in moved if one.due], ids, now)
-    await _requeue(transaction, [one for one in moved if one.step.task.state is TaskState.PENDING], now)
-    await _change(transaction, [one for one in moved if one.step.attempt not in OVER])
+    over = [change for change in changes if change.step.attempt in OVER]
+    owed = await rewards.bill(transaction, [_passed(change) for change in changes if change.due], ids, now)
+    await _requeue(transaction, [change for change in changes if change.step.task.state is TaskState.PENDING], now)
+    await _change(transaction, [change for change in changes if change.step.attempt not in OVER])
     await _end_leases(transaction, over, owed.rewards, now)
     ended = await task_ends.write(transaction, ends, now)
-    if told := _told(moved, ends, ended):
-        await events.append(transaction, told, ids, now)
-    await _count_verified(transaction, [one for one in moved if one.due])
+    if new_events := _events(changes, ends, ended):
+        await events.append(transaction, new_events, ids, now)
+    await _count_verified(transaction, [change for change in changes if change.due])
     await rewards.pay(transaction, owed, [job.hold_id for job in ended.values()], plan, ids, now)
     return BatchOutcome(
-        {one.happening.attempt_id: one.step.attempt for one in moved},
-        [(one.lease["owner_id"], one.step.blame) for one in moved if one.step.blame],
+        {change.happening.attempt_id: change.step.attempt for change in changes},
+        [(change.lease["owner_id"], change.step.blame) for change in changes if change.step.blame],
         {job_id: job.state for job_id, job in ended.items()},
-        Counter((one.step.attempt, one.happening.verdict) for one in over),
+        Counter((change.step.attempt, change.happening.verdict) for change in over),
     )
 
 
-async def cancel(transaction: Connection, said: Sequence[AttemptHappening], now: Instant) -> None:
+async def cancel(transaction: Connection, happenings: Sequence[AttemptHappening], now: Instant) -> None:
     """End attempts whose tasks are somebody else's now. The caller has locked their leases."""
     await _END_LEASES.run(
         transaction,
         now=now,
-        attempt_ids=uuid_array([one.attempt_id for one in said]),
-        states=text_array([AttemptState.CANCELLED.value for _ in said]),
-        verdicts=text_array(["" for _ in said]),
-        reasons=text_array([one.reason for one in said]),
-        paid_uc=bigint_array([0 for _ in said]),
-        transfer_ids=uuid_array([None for _ in said]),
-        batch_ids=uuid_array([None for _ in said]),
-        places=bigint_array([0 for _ in said]),
+        attempt_ids=uuid_array([happening.attempt_id for happening in happenings]),
+        states=text_array([AttemptState.CANCELLED.value for _ in happenings]),
+        verdicts=text_array(["" for _ in happenings]),
+        reasons=text_array([happening.reason for happening in happenings]),
+        paid_uc=bigint_array([0 for _ in happenings]),
+        transfer_ids=uuid_array([None for _ in happenings]),
+        batch_ids=uuid_array([None for _ in happenings]),
+        places=bigint_array([0 for _ in happenings]),
     )
 
 
-def _decided(said: Iterable[AttemptHappening], leases: Leases, terms: WorkTerms) -> list[LeaseChange]:
-    moved = []
-    for one in said:
-        lease = leases.get(one.attempt_id)
-        if lease is None or (lease["tries"], lease["node_id"]) != (one.lease, one.node_id):
+def _decided(happenings: Iterable[AttemptHappening], leases: Leases, terms: WorkTerms) -> list[LeaseChange]:
+    changes = []
+    for happening in happenings:
+        lease = leases.get(happening.attempt_id)
+        if lease is None or (lease["tries"], lease["node_id"]) != (happening.lease, happening.node_id):
             continue
         life = (lease["state"], lease["failures"], lease["tries"], lease["wanted"])
-        step = _step(life, one.happenings, terms.patience)
+        step = _step(life, happening.happenings, terms.patience)
         if step is not None:
-            moved.append(LeaseChange(one, lease, step, _due(one, lease, step, terms.plan)))
-    return moved
+            changes.append(LeaseChange(happening, lease, step, _due(happening, lease, step, terms.plan)))
+    return changes
 
 
 @lru_cache(maxsize=10_000)
@@ -197,17 +202,17 @@ def _step(
     return tasks.steps(task, attempt, happenings, patience, wanted=wanted)
 
 
-def _due(said: AttemptHappening, lease: asyncpg.Record, step: TaskStep, plan: RewardPlan) -> AttemptPay | None:
+def _due(happening: AttemptHappening, lease: asyncpg.Record, step: TaskStep, plan: RewardPlan) -> AttemptPay | None:
     if TaskEffect.PAY not in step.effects or lease["hold_id"] is None:
         return None  # the pool owes itself nothing for an audit
-    owed = attempt_pay(plan, lease["hourly_uc"], lease["quoted_ms"], said.used_ms)
+    owed = attempt_pay(plan, lease["hourly_uc"], lease["quoted_ms"], happening.used_ms)
     assert owed.cost_uc <= lease["cost_max_uc"], "no task is placed where it would cost more than was held for it"
     return owed
 
 
-def _task_end(one: LeaseChange) -> TaskEnd:
-    lease, cost_uc = one.lease, one.due.cost_uc if one.due else 0
-    return TaskEnd(lease["task_id"], lease["job_id"], one.step.task.state, one.happening.attempt_id, cost_uc)
+def _task_end(change: LeaseChange) -> TaskEnd:
+    lease, cost_uc = change.lease, change.due.cost_uc if change.due else 0
+    return TaskEnd(lease["task_id"], lease["job_id"], change.step.task.state, change.happening.attempt_id, cost_uc)
 
 
 def life_of(lease: asyncpg.Record) -> TaskLife:
@@ -216,24 +221,24 @@ def life_of(lease: asyncpg.Record) -> TaskLife:
     return TaskLife(state, lease["failures"], lease["tries"], lease["attempt_id"])
 
 
-def _passed(one: LeaseChange) -> PassedAttempt:
-    assert one.due
-    lease = one.lease
-    return PassedAttempt(lease["job_id"], lease["account_id"], lease["hold_id"], lease["owner_id"], one.due)
+def _passed(change: LeaseChange) -> PassedAttempt:
+    assert change.due
+    lease = change.lease
+    return PassedAttempt(lease["job_id"], lease["account_id"], lease["hold_id"], lease["owner_id"], change.due)
 
 
-def _told(moved: Sequence[LeaseChange], ends: Sequence[TaskEnd], ended: Mapping[UUID, JobEnd]) -> list[Event]:
+def _events(changes: Sequence[LeaseChange], ends: Sequence[TaskEnd], ended: Mapping[UUID, JobEnd]) -> list[Event]:
     """One event for each job whose tasks ended, for each owner who was paid, and for each job that is over."""
-    whose = {one.lease["job_id"]: one.lease["account_id"] for one in moved}
-    counts = Counter((one.job_id, one.state) for one in ends if one.job_id in whose)
+    customers = {change.lease["job_id"]: change.lease["account_id"] for change in changes}
+    counts = Counter((end.job_id, end.state) for end in ends if end.job_id in customers)
     jobs = {job_id for job_id, _ in counts}
     paid: dict[UUID, list[int]] = defaultdict(list)
-    for one in moved:
-        if one.due:
-            paid[one.lease["owner_id"]].append(one.due.reward_uc)
+    for change in changes:
+        if change.due:
+            paid[change.lease["owner_id"]].append(change.due.reward_uc)
     return [
         *(
-            TasksEnded(whose[job_id], job_id, counts[job_id, TaskState.COMPLETED], counts[job_id, TaskState.FAILED])
+            TasksEnded(customers[job_id], job_id, counts[job_id, TaskState.COMPLETED], counts[job_id, TaskState.FAILED])
             for job_id in jobs
         ),
         *(AttemptsPaid(owner_id, len(rewards_uc), sum(rewards_uc)) for owner_id, rewards_uc in paid.items()),
@@ -252,35 +257,35 @@ def _told(moved: Sequence[LeaseChange], ends: Sequence[TaskEnd], ended: Mapping[
     ]
 
 
-async def _requeue(transaction: Connection, again: Sequence[LeaseChange], now: Instant) -> None:
-    if again:
+async def _requeue(transaction: Connection, changes: Sequence[LeaseChange], now: Instant) -> None:
+    if changes:
         await _REQUEUE.run(
             transaction,
             now=now,
-            ranks=bigint_array([one.lease["rank"] for one in again]),
-            task_ids=uuid_array([one.lease["task_id"] for one in again]),
-            job_ids=uuid_array([one.lease["job_id"] for one in again]),
-            account_ids=uuid_array([one.lease["account_id"] for one in again]),
-            failures=bigint_array([one.step.task.failures for one in again]),
-            tries=bigint_array([one.step.task.tries for one in again]),
+            ranks=bigint_array([change.lease["rank"] for change in changes]),
+            task_ids=uuid_array([change.lease["task_id"] for change in changes]),
+            job_ids=uuid_array([change.lease["job_id"] for change in changes]),
+            account_ids=uuid_array([change.lease["account_id"] for change in changes]),
+            failures=bigint_array([change.step.task.failures for change in changes]),
+            tries=bigint_array([change.step.task.tries for change in changes]),
         )
 
 
 async def _count_verified(transaction: Connection, passed: Sequence[LeaseChange]) -> None:
     if passed:
-        counts = Counter(one.lease["owner_id"] for one in passed)
+        counts = Counter(change.lease["owner_id"] for change in passed)
         verified = bigint_array(list(counts.values()))
         await _COUNT_VERIFIED.run(transaction, owner_ids=uuid_array(list(counts)), verified=verified)
 
 
-async def _change(transaction: Connection, going_on: Sequence[LeaseChange]) -> None:
-    if going_on:
+async def _change(transaction: Connection, changes: Sequence[LeaseChange]) -> None:
+    if changes:
         await _CHANGE.run(
             transaction,
-            attempt_ids=uuid_array([one.happening.attempt_id for one in going_on]),
-            states=text_array([one.step.attempt.value for one in going_on]),
-            batch_ids=uuid_array([one.happening.batch_id for one in going_on]),
-            places=bigint_array([one.happening.receipt_index for one in going_on]),
+            attempt_ids=uuid_array([change.happening.attempt_id for change in changes]),
+            states=text_array([change.step.attempt.value for change in changes]),
+            batch_ids=uuid_array([change.happening.batch_id for change in changes]),
+            places=bigint_array([change.happening.receipt_index for change in changes]),
         )
 
 
@@ -291,12 +296,14 @@ async def _end_leases(
         await _END_LEASES.run(
             transaction,
             now=now,
-            attempt_ids=uuid_array([one.happening.attempt_id for one in over]),
-            states=text_array([one.step.attempt.value for one in over]),
-            verdicts=text_array([one.happening.verdict for one in over]),
-            reasons=text_array([one.happening.reason for one in over]),
-            paid_uc=bigint_array([one.due.reward_uc if one.due else 0 for one in over]),
-            transfer_ids=uuid_array([transfers.get((one.lease["job_id"], one.lease["owner_id"])) for one in over]),
-            batch_ids=uuid_array([one.happening.batch_id or one.lease["batch_id"] for one in over]),
-            places=bigint_array([one.happening.receipt_index or one.lease["place"] or 0 for one in over]),
+            attempt_ids=uuid_array([change.happening.attempt_id for change in over]),
+            states=text_array([change.step.attempt.value for change in over]),
+            verdicts=text_array([change.happening.verdict for change in over]),
+            reasons=text_array([change.happening.reason for change in over]),
+            paid_uc=bigint_array([change.due.reward_uc if change.due else 0 for change in over]),
+            transfer_ids=uuid_array(
+                [transfers.get((change.lease["job_id"], change.lease["owner_id"])) for change in over]
+            ),
+            batch_ids=uuid_array([change.happening.batch_id or change.lease["batch_id"] for change in over]),
+            places=bigint_array([change.happening.receipt_index or change.lease["place"] or 0 for change in over]),
         )

@@ -52,9 +52,9 @@ async def write(transaction: Connection, ends: Sequence[TaskEnd], now: Instant) 
     if not ends:
         return {}
     await _end_tasks(transaction, ends, now)
-    await artefacts.release(transaction, [one.task_id for one in ends])
+    await artefacts.release(transaction, [end.task_id for end in ends])
     rows = await _counted(transaction, ends)
-    if audits := {one.job_id for one in ends}.difference(row["id"] for row in rows):
+    if audits := {end.job_id for end in ends}.difference(row["id"] for row in rows):
         await _END_AUDITS.run(transaction, ids=sorted(audits), now=now)
     steps = [(row, after_count(life_of(row))) for row in rows]
     ended = {
@@ -63,7 +63,7 @@ async def write(transaction: Connection, ends: Sequence[TaskEnd], now: Instant) 
         if JobEffect.RELEASE in step.effects
     }
     if ended:
-        states = text_array([one.state.value for one in ended.values()])
+        states = text_array([job.state.value for job in ended.values()])
         await _END_JOBS.run(transaction, ids=uuid_array(list(ended)), states=states, now=now)
     return ended
 
@@ -72,11 +72,11 @@ async def _end_tasks(transaction: Connection, ends: Sequence[TaskEnd], now: Inst
     rows = await _END_TASKS.rows(
         transaction,
         now=now,
-        ids=uuid_array([one.task_id for one in ends]),
-        ends=text_array([one.state.value for one in ends]),
-        attempt_ids=uuid_array([one.attempt_id for one in ends]),
+        ids=uuid_array([end.task_id for end in ends]),
+        ends=text_array([end.state.value for end in ends]),
+        attempt_ids=uuid_array([end.attempt_id for end in ends]),
     )
-    wanted = Counter((one.job_id, one.state.value) for one in ends)
+    wanted = Counter((end.job_id, end.state.value) for end in ends)
     assert wanted == {(row["job_id"], row["ended"]): row["tasks"] for row in rows}, "a task ends once, and is paid once"
 
 
@@ -84,9 +84,9 @@ async def _counted(transaction: Connection, ends: Sequence[TaskEnd]) -> list[asy
     """The jobs of these tasks, with their ends counted."""
     counts: dict[UUID, Counter[TaskState]] = defaultdict(Counter)
     spent_uc: Counter[UUID] = Counter()
-    for one in ends:
-        counts[one.job_id][one.state] += 1
-        spent_uc[one.job_id] += one.cost_uc
+    for end in ends:
+        counts[end.job_id][end.state] += 1
+        spent_uc[end.job_id] += end.cost_uc
     states = (TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELLED)
     return await _COUNT.rows(
         transaction,

@@ -18,7 +18,9 @@ PIECE_MAX = 65_536
 async def keep(transaction: Connection, printed: Sequence[tuple[UUID, OutputReport]], ids: Ids, now: Instant) -> None:
     """Keep what nodes say that their attempts print."""
     pieces = [
-        (node_id, said.of, text) for node_id, said in printed if said.first < LINES_MAX and (text := _text(said.lines))
+        (node_id, report.of, text)
+        for node_id, report in printed
+        if report.first < LINES_MAX and (text := _text(report.lines))
     ]
     if pieces:
         await find_by_key(transaction)

@@ -110,20 +110,20 @@ async def waiting(transaction: Connection, keys: Sequence[bytes]) -> list[QueueR
     return [QueueRow(*row) for row in rows]
 
 
-async def place(transaction: Connection, placements: Sequence[NewLease], now: Instant) -> Mapping[UUID, int]:
+async def place(transaction: Connection, leases: Sequence[NewLease], now: Instant) -> Mapping[UUID, int]:
     """Give tasks to nodes. Answers the attempts that came to be and their numbers: of the others somebody else was
     quicker, or the node is gone."""
     await find_by_key(transaction)
     rows = await _PLACE.rows(
         transaction,
         now=now,
-        ranks=bigint_array([one.rank for one in placements]),
-        task_ids=uuid_array([one.task_id for one in placements]),
-        attempt_ids=uuid_array([one.attempt_id for one in placements]),
-        node_ids=uuid_array([one.node_id for one in placements]),
-        owner_ids=uuid_array([one.owner_id for one in placements]),
-        hourly_uc=bigint_array([one.hourly_uc for one in placements]),
-        quoted_ms=bigint_array([one.quoted_ms for one in placements]),
-        deadlines_us=bigint_array([one.deadline_at for one in placements]),
+        ranks=bigint_array([lease.rank for lease in leases]),
+        task_ids=uuid_array([lease.task_id for lease in leases]),
+        attempt_ids=uuid_array([lease.attempt_id for lease in leases]),
+        node_ids=uuid_array([lease.node_id for lease in leases]),
+        owner_ids=uuid_array([lease.owner_id for lease in leases]),
+        hourly_uc=bigint_array([lease.hourly_uc for lease in leases]),
+        quoted_ms=bigint_array([lease.quoted_ms for lease in leases]),
+        deadlines_us=bigint_array([lease.deadline_at for lease in leases]),
     )
     return {row["attempt_id"]: row["number"] for row in rows}

@@ -30,20 +30,20 @@ async def set_frozen(
     kept = checked_reason(reason)
     if isinstance(kept, ReasonRefusal):
         return kept
-    found = await books.balances(transaction, ids=[account_id])
-    if not found:
+    balances = await books.balances(transaction, ids=[account_id])
+    if not balances:
         return PostingRefusal.UNKNOWN_ACCOUNT
     changed = await _FREEZE.row(transaction, account_id=account_id, frozen=frozen)
     assert changed
     if not changed["changed"]:
         return FreezeRefusal.ALREADY_FROZEN if frozen else FreezeRefusal.NOT_FROZEN
     await events.append(transaction, [AccountFrozen(account_id, frozen, kept, by)], ids, now)
-    return replace(found[0], frozen=frozen)
+    return replace(balances[0], frozen=frozen)
 
 
-async def propose_adjustment(transaction: Connection, asked: Adjustment, ids: Ids) -> Adjustment | Refusal:
+async def propose_adjustment(transaction: Connection, wanted: Adjustment, ids: Ids) -> Adjustment | Refusal:
     """Keep an adjustment until a second operator has decided."""
-    proposed = propose(asked)
+    proposed = propose(wanted)
     if not isinstance(proposed, Adjustment):
         return proposed
     sides = await books.balances(transaction, ids=[proposed.debit_id, proposed.credit_id])
@@ -73,8 +73,8 @@ async def settle_adjustment(
     transaction: Connection, adjustment_id: UUID, *, approve: bool, by: str, ids: Ids, now: Instant
 ) -> Adjustment | Refusal:
     """Approve an adjustment and post it, or reject it. If it is refused, the caller's transaction must not commit."""
-    found = await _LIST.rows(transaction, id=adjustment_id, state=None, before=None, limit=1)
-    settled = settle(_adjustment(found[0]) if found else None, approve=approve, by=by, now=now)
+    rows = await _LIST.rows(transaction, id=adjustment_id, state=None, before=None, limit=1)
+    settled = settle(_adjustment(rows[0]) if rows else None, approve=approve, by=by, now=now)
     if isinstance(settled, Refusal):
         return settled
     row = await _SETTLE.row(transaction, id=adjustment_id, state=settled.state.value, decided_by=by, decided_at=now)

@@ -145,18 +145,18 @@ class _Chunk:
         self.fingerprints: list[bytes] = []
         self.refusals: dict[str, str] = {}
 
-    def add(self, entry_id: UUID, made: dict[str, Any], refusal: str | None) -> None:
+    def add(self, entry_id: UUID, entry: dict[str, Any], refusal: str | None) -> None:
         if refusal is not None:
             self.refusals[str(len(self.ids))] = refusal
         self.ids.append(entry_id)
-        self.fingerprints.append(fingerprint(entry_of(made)))
+        self.fingerprints.append(fingerprint(entry_of(entry)))
 
     async def keep(self, owner: Connection) -> None:
         await _CHUNK.run(
             owner,
             first_id=self.ids[0],
             last_id=self.ids[-1],
-            ids=b"".join(one.bytes for one in self.ids),
+            ids=b"".join(entry_id.bytes for entry_id in self.ids),
             fingerprints=b"".join(self.fingerprints),
             refusals=self.refusals,
         )
@@ -187,14 +187,20 @@ async def _replace_by_checkpoints(owner: Connection, month: _Month, written: Arc
 async def check_archives(connection: Connection, folder: Path) -> list[DatabaseCheck]:
     """Whether the files are those that were written, and the balances are what files and tables say together."""
     known = await archives(connection)
-    changed = [one.file for one in known if not await asyncio.to_thread(_is_whole, folder / one.file, one.sha256)]
+    changed = [
+        archive.file
+        for archive in known
+        if not await asyncio.to_thread(_is_whole, folder / archive.file, archive.sha256)
+    ]
     if changed:
         return [DatabaseCheck("archives", ok=False, detail=f"Missing or not what was written: {', '.join(changed)}.")]
-    sums = await asyncio.to_thread(_sums, [folder / one.file for one in known])
+    sums = await asyncio.to_thread(_sums, [folder / archive.file for archive in known])
     rows = await _REMAINING.rows(connection)
     wrong = [str(row["id"]) for row in rows if row["archived_uc"] != sums[str(row["id"])]]
-    told = f"Wrong: {', '.join(wrong[:5])}." if wrong else f"{len(known)} files and the tables agree on every balance."
-    return [DatabaseCheck("archives", not wrong, told)]
+    detail = (
+        f"Wrong: {', '.join(wrong[:5])}." if wrong else f"{len(known)} files and the tables agree on every balance."
+    )
+    return [DatabaseCheck("archives", not wrong, detail)]
 
 
 def _give_name(draft: Path, file: Path) -> None:
@@ -225,9 +231,9 @@ def _transfers(files: Sequence[Path]) -> Iterator[dict[str, Any]]:
     for file in files:
         with gzip.open(file, "rb") as lines:
             for line in lines:
-                made = json.loads(line)
-                if made["entry"]["shape"] == "Transfer" and "refusal" not in made:
-                    yield made["entry"]
+                line_read = json.loads(line)
+                if line_read["entry"]["shape"] == "Transfer" and "refusal" not in line_read:
+                    yield line_read["entry"]
 
 
 def _is_whole(file: Path, sha256: str) -> bool:

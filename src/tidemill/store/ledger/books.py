@@ -127,5 +127,5 @@ async def check_books(connection: Connection) -> list[DatabaseCheck]:
 
 
 def _check(name: str, wrong: Sequence[str], well: str) -> DatabaseCheck:
-    told = f"Wrong: {', '.join(wrong[:5])}{' …' if len(wrong) > 5 else ''}." if wrong else well
-    return DatabaseCheck(name, not wrong, told)
+    detail = f"Wrong: {', '.join(wrong[:5])}{' …' if len(wrong) > 5 else ''}." if wrong else well
+    return DatabaseCheck(name, not wrong, detail)

@@ -125,20 +125,20 @@ async def available_uc(connection: Connection, account: LedgerAccount) -> int:
 
 def missing(batch: Sequence[Entry], books: Books) -> tuple[set[UUID], set[UUID]]:
     """The accounts and holds that a batch names and the books do not have."""
-    known, held = books.accounts, books.holds
+    known_accounts, known_holds = books.accounts, books.holds
     accounts: set[UUID] = set()
     holds: set[UUID] = set()
     for entry in batch:
         if isinstance(entry, Transfer):
-            if entry.debit_id not in known:
+            if entry.debit_id not in known_accounts:
                 accounts.add(entry.debit_id)
-            if entry.credit_id not in known:
+            if entry.credit_id not in known_accounts:
                 accounts.add(entry.credit_id)
         elif isinstance(entry, Hold):
-            if entry.account_id not in known:
+            if entry.account_id not in known_accounts:
                 accounts.add(entry.account_id)
             continue
-        if entry.hold_id is not None and entry.hold_id not in held:
+        if entry.hold_id is not None and entry.hold_id not in known_holds:
             holds.add(entry.hold_id)
     return accounts, holds
 
@@ -160,15 +160,15 @@ async def answered(transaction: Connection, batch: Sequence[Entry], now: Instant
 async def _archived(transaction: Connection, ids: Sequence[UUID], now: Instant) -> dict[UUID, EarlierAnswer]:
     """What became of entries that are archived. Only ids that nobody may use any more can be."""
     oldest = first_id_at(Instant(now - OLDEST_US))
-    old = sorted(one for one in ids if one < oldest)
+    old = sorted(entry_id for entry_id in ids if entry_id < oldest)
     known: dict[UUID, EarlierAnswer] = {}
     for row in await _ARCHIVED_CHUNKS.rows(transaction, ids=old) if old else []:
-        places = {row["ids"][start : start + 16]: start for start in range(0, len(row["ids"]), 16)}
-        for one in old[bisect_left(old, row["first_id"]) : bisect_right(old, row["last_id"])]:
-            start = places.get(one.bytes)
+        offsets = {row["ids"][start : start + 16]: start for start in range(0, len(row["ids"]), 16)}
+        for entry_id in old[bisect_left(old, row["first_id"]) : bisect_right(old, row["last_id"])]:
+            start = offsets.get(entry_id.bytes)
             if start is not None:
                 refusal = row["refusals"].get(str(start // 16))
-                known[one] = (
+                known[entry_id] = (
                     row["fingerprints"][start : start + 16],
                     None if refusal is None else PostingRefusal[refusal.upper()],
                 )

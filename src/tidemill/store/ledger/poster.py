@@ -26,7 +26,7 @@ _STOPPING = "The process is stopping: whether this was posted is told by posting
 REMEMBERED_MAX = 200_000
 """Accounts and holds; about 60 MiB."""
 
-_Asked: TypeAlias = "tuple[Sequence[Entry], asyncio.Future[list[PostingOutcome]]]"
+_PendingPost: TypeAlias = "tuple[Sequence[Entry], asyncio.Future[list[PostingOutcome]]]"
 
 
 class Poster:
@@ -36,7 +36,7 @@ class Poster:
         self._database = database
         self._clock = clock
         self._ids = ids
-        self._waiting: list[_Asked] = []
+        self._waiting: list[_PendingPost] = []
         self._posting: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
         self._closed = False
@@ -71,11 +71,11 @@ class Poster:
             while self._waiting:
                 await self._post_together(self._next_batch())
         except BaseException:  # we are being stopped: nobody is left waiting
-            gone, self._waiting = self._waiting, []
-            _fail(gone, DatabaseFault(_STOPPING))
+            unposted, self._waiting = self._waiting, []
+            _fail(unposted, DatabaseFault(_STOPPING))
             raise
 
-    async def _post_together(self, batch: list[_Asked]) -> None:
+    async def _post_together(self, batch: list[_PendingPost]) -> None:
         try:
             outcomes = await self._post_batch([entry for entries, _ in batch for entry in entries])
         except DatabaseFault as fault:
@@ -87,18 +87,18 @@ class Poster:
             if len(batch) == 1:
                 _fail(batch, error)
             else:
-                for asked in batch:
-                    await self._post_together([asked])
+                for pending in batch:
+                    await self._post_together([pending])
         else:
             _answer(batch, outcomes)
 
-    def _next_batch(self) -> list[_Asked]:
+    def _next_batch(self) -> list[_PendingPost]:
         """As many callers as fit, at least one."""
         count = entries = 0
-        for asked, _ in self._waiting:
-            if count and entries + len(asked) > BATCH_MAX:
+        for posted, _ in self._waiting:
+            if count and entries + len(posted) > BATCH_MAX:
                 break
-            count, entries = count + 1, entries + len(asked)
+            count, entries = count + 1, entries + len(posted)
         batch, self._waiting = self._waiting[:count], self._waiting[count:]
         return batch
 
@@ -156,7 +156,7 @@ def _closed(entries: Sequence[Entry]) -> Sequence[Entry]:
     return [*entries[:-1], replace(entries[-1], linked=False)] if entries[-1].linked else entries
 
 
-def _answer(batch: Sequence[_Asked], outcomes: Sequence[PostingOutcome]) -> None:
+def _answer(batch: Sequence[_PendingPost], outcomes: Sequence[PostingOutcome]) -> None:
     start = 0
     for entries, answer in batch:
         if not answer.done():
@@ -164,7 +164,7 @@ def _answer(batch: Sequence[_Asked], outcomes: Sequence[PostingOutcome]) -> None
         start += len(entries)
 
 
-def _fail(batch: Sequence[_Asked], error: Exception) -> None:
+def _fail(batch: Sequence[_PendingPost], error: Exception) -> None:
     for _, answer in batch:
         if not answer.done():
             answer.set_exception(error)

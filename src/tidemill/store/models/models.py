@@ -21,21 +21,21 @@ _REMOVE = Query("models/model/remove")
 
 
 async def add(
-    transaction: Connection, wanted: ModelDescription, artefact_id: UUID, *, by: str, ids: Ids, now: Instant
+    transaction: Connection, description: ModelDescription, artefact_id: UUID, *, by: str, ids: Ids, now: Instant
 ) -> Model | ModelRefusal:
     """Add a model that is made of an artefact."""
     artefact = await artefacts.locked(transaction, artefact_id)
-    if refusal := refused_model(wanted, artefact):
+    if refusal := refused_model(description, artefact):
         return refusal
     assert artefact
     model_id = ids.new(now)
-    added = await _ADD.row(transaction, **vars(wanted), id=model_id, artefact_id=artefact_id, added_by=by, now=now)
+    added = await _ADD.row(transaction, **vars(description), id=model_id, artefact_id=artefact_id, added_by=by, now=now)
     if not added:
         return ModelRefusal.MODEL_NAME_TAKEN
-    told = ModelAdded(model_id, wanted.name, artefact.digest.text, wanted.licence, by)
-    await events.append(transaction, [told], ids, now)
+    event = ModelAdded(model_id, description.name, artefact.digest.text, description.licence, by)
+    await events.append(transaction, [event], ids, now)
     return Model(
-        **vars(wanted),
+        **vars(description),
         id=model_id,
         artefact_id=artefact_id,
         digest=artefact.digest,

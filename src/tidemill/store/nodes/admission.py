@@ -85,7 +85,7 @@ class AdmissionDesk:
 class _Entry:
     """One that comes in: where in the batch, which node, and what it is told."""
 
-    place: int
+    index: int
     applicant: Applicant
     node_id: UUID
     account_id: UUID
@@ -102,17 +102,17 @@ async def admit(
 ) -> list[AdmissionAnswer]:
     """One answer an applicant, in their order."""
     assert len(applicants) <= BATCH_MAX, "a batch is short, because others wait for its locks"
-    found, rows = await _found(transaction, applicants, now)
-    verdicts = decide(applicants, found, door.rules, now)
+    records, rows = await _records(transaction, applicants, now)
+    verdicts = decide(applicants, records, door.rules, now)
     entries = [
         entry
-        for place, (applicant, verdict) in enumerate(zip(applicants, verdicts, strict=True))
-        if (entry := _entry(place, applicant, verdict, rows, door.ids, now))
+        for index, (applicant, verdict) in enumerate(zip(applicants, verdicts, strict=True))
+        if (entry := _entry(index, applicant, verdict, rows, door.ids, now))
     ]
     entries = await _registered(transaction, entries, door, now)
     links = await _linked(transaction, entries, door.process_id, now)
     await _tell(transaction, applicants, verdicts, entries, door, now)
-    return [_answer(verdict, links.get(place)) for place, verdict in enumerate(verdicts)]
+    return [_answer(verdict, links.get(index)) for index, verdict in enumerate(verdicts)]
 
 
 def node_name(node_id: UUID) -> str:
@@ -120,24 +120,24 @@ def node_name(node_id: UUID) -> str:
     return f"node-{node_id.hex[-6:]}"
 
 
-async def _found(
+async def _records(
     transaction: Connection, applicants: Sequence[Applicant], now: Instant
 ) -> tuple[AdmissionRecords, _Rows]:
     """What is known of the callers, locked; and the rows of their nodes."""
     keys = list({applicant.key for applicant in applicants})
-    shown = (applicant.token_sha256 for applicant in applicants if applicant.node_id is None)
-    hashes = list({sha256 for sha256 in shown if sha256 is not None})
+    hashes_shown = (applicant.token_sha256 for applicant in applicants if applicant.node_id is None)
+    hashes = list({sha256 for sha256 in hashes_shown if sha256 is not None})
     owners = await _OWNERS.rows(transaction, keys=keys, hashes=hashes, since_id=first_id_at(Instant(now - DAY)))
     tokens = await _TOKENS.rows(transaction, hashes=hashes) if hashes else []
     await _LOCK.run(transaction, keys=keys)
     nodes = await _NODES.rows(transaction, keys=keys)
-    found = AdmissionRecords(
+    records = AdmissionRecords(
         {row["key"]: _standing(row) for row in nodes},
         await _named(transaction, applicants, {row["id"] for row in nodes}),
         {row["sha256"]: token_of(row) for row in tokens},
         {row["id"]: _owner(row) for row in owners},
     )
-    return found, {row["id"]: row for row in nodes}
+    return records, {row["id"]: row for row in nodes}
 
 
 async def _named(transaction: Connection, applicants: Sequence[Applicant], known: set[UUID]) -> frozenset[UUID]:
@@ -168,16 +168,16 @@ def _standing(row: asyncpg.Record) -> NodeAtDoor:
 
 
 def _entry(
-    place: int, applicant: Applicant, verdict: AdmissionDecision, rows: _Rows, ids: Ids, now: Instant
+    index: int, applicant: Applicant, verdict: AdmissionDecision, rows: _Rows, ids: Ids, now: Instant
 ) -> _Entry | None:
     match verdict:
         case Admit(node, accepted, tell_version):
             rules, wishes = rows[node.id]["rules"].encode(), rows[node.id]["wishes"]
-            told = (accepted, tell_version, None, verdict.told_until(now))
-            return _Entry(place, applicant, node.id, node.account_id, rules, wishes, *told)
+            terms = (accepted, tell_version, None, verdict.told_until(now))
+            return _Entry(index, applicant, node.id, node.account_id, rules, wishes, *terms)
         case Register(token, accepted):
             rules = rule_book.to_json(_first_rules(token, now))
-            return _Entry(place, applicant, ids.new(now), token.account_id, rules, 0, accepted, not accepted, token)
+            return _Entry(index, applicant, ids.new(now), token.account_id, rules, 0, accepted, not accepted, token)
         case TurnAway():
             return None
 
@@ -210,9 +210,11 @@ async def _registered(
         rules=[json.loads(entry.rules) for entry, _ in newcomers],
         now=now,
     )
-    made = {row["id"] for row in rows}
-    await _use_tokens(transaction, [(entry, token) for entry, token in newcomers if entry.node_id in made], door, now)
-    return [entry for entry in entries if entry.token is None or entry.node_id in made]
+    registered = {row["id"] for row in rows}
+    await _use_tokens(
+        transaction, [(entry, token) for entry, token in newcomers if entry.node_id in registered], door, now
+    )
+    return [entry for entry in entries if entry.token is None or entry.node_id in registered]
 
 
 async def _use_tokens(
@@ -221,11 +223,11 @@ async def _use_tokens(
     by_token: dict[UUID, list[tuple[_Entry, JoinToken]]] = {}
     for entry, token in joined:
         by_token.setdefault(token.id, []).append((entry, token))
-    told = [
+    machines = [
         joining_letters.JoinedMachine(token, node_name(entry.node_id), entry.applicant.address)
         for entry, token in (first for first, *_ in by_token.values())
     ]
-    written = await joining_letters.write(transaction, told, door.keyring, door.ids, now)
+    written = await joining_letters.write(transaction, machines, door.keyring, door.ids, now)
     await _USE.run(
         transaction,
         ids=list(by_token),
@@ -253,7 +255,7 @@ async def _linked(
     links = {row["node_id"]: (row["generation"], row["received"]) for row in rows}
     await _write_agents(transaction, [entry for entry in entries if entry.token is None])
     return {
-        entry.place: NodeAdmission(entry.node_id, *links[entry.node_id], entry.rules, entry.version_accepted)
+        entry.index: NodeAdmission(entry.node_id, *links[entry.node_id], entry.rules, entry.version_accepted)
         for entry in entries
     }
 
@@ -288,12 +290,12 @@ async def _tell(
     }
     if clones:
         await _CLONED.run(transaction, ids=sorted(clones), now=now)
-    told = [*_told_of(entries, door.rules.oldest_agent), *clones.values()]
-    if told:
-        await events.append(transaction, told, door.ids, now)
+    new_events = [*_entry_events(entries, door.rules.oldest_agent), *clones.values()]
+    if new_events:
+        await events.append(transaction, new_events, door.ids, now)
 
 
-def _told_of(entries: Iterable[_Entry], oldest: str) -> Iterable[Event]:
+def _entry_events(entries: Iterable[_Entry], oldest: str) -> Iterable[Event]:
     for entry in entries:
         who, caller = (entry.account_id, entry.node_id), entry.applicant
         if entry.token is not None:

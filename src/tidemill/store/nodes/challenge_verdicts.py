@@ -77,8 +77,8 @@ async def challenge_in_hand(
         row = await _EVIDENCE.row(connection, id=challenge_id, token=token, slack_us=SLACK_US, now=now)
         if row is None:
             return None
-        said = await _ANSWERS.rows(connection, id=challenge_id)
-    answers = [(answer_of(one["body"]), one["received_at"]) for one in said]
+        answer_rows = await _ANSWERS.rows(connection, id=challenge_id)
+    answers = [(answer_of(answer_row["body"]), answer_row["received_at"]) for answer_row in answer_rows]
     evidence = ChallengeEvidence(
         ChallengeState(row["state"]),
         asked_of(row["asked"]),
@@ -94,7 +94,7 @@ async def challenge_in_hand(
 
 async def apply(
     transaction: Connection,
-    case: ChallengeInHand,
+    challenge: ChallengeInHand,
     conclusion: Conclusion,
     *,
     enough_stake: bool,
@@ -106,19 +106,23 @@ async def apply(
 
     `enough_stake` is for the part that keeps stakes to fill; until there is one, every stake is enough.
     """
-    life = await _LOCK_NODE.row(transaction, node_id=case.node_id)
+    life = await _LOCK_NODE.row(transaction, node_id=challenge.node_id)
     assert life, "a node is kept for ever"
-    concluded = await _CONCLUDE.row(transaction, id=case.id, token=case.token, state=conclusion.state.value, now=now)
+    concluded = await _CONCLUDE.row(
+        transaction, id=challenge.id, token=challenge.token, state=conclusion.state.value, now=now
+    )
     if concluded is None:
         return False
-    await _FORGET_ANSWERS.run(transaction, id=case.id)
+    await _FORGET_ANSWERS.run(transaction, id=challenge.id)
     await _LOCK_ROUND.row(transaction, id=concluded["round_id"])
     await _CLOSE_ROUND.run(transaction, id=concluded["round_id"], now=now)
-    await _schedule(transaction, case, conclusion, due_at, now)
+    await _schedule(transaction, challenge, conclusion, due_at, now)
     if conclusion.state is ChallengeState.PASSED:
-        await _write_measured(transaction, case.node_id, conclusion.figures, now)
-    await _change_life(transaction, case.node_id, NodeLife(life["life"]), conclusion.state, enough_stake=enough_stake)
-    await _tell(transaction, case, conclusion, ids, now)
+        await _write_measured(transaction, challenge.node_id, conclusion.figures, now)
+    await _change_life(
+        transaction, challenge.node_id, NodeLife(life["life"]), conclusion.state, enough_stake=enough_stake
+    )
+    await _tell(transaction, challenge, conclusion, ids, now)
     return True
 
 
@@ -129,11 +133,11 @@ async def forget(database: Database, closed_before: Instant, limit: int) -> int:
 
 
 async def _schedule(
-    transaction: Connection, case: ChallengeInHand, conclusion: Conclusion, due_at: Instant, now: Instant
+    transaction: Connection, challenge: ChallengeInHand, conclusion: Conclusion, due_at: Instant, now: Instant
 ) -> None:
     await _SCHEDULE.run(
         transaction,
-        node_id=case.node_id,
+        node_id=challenge.node_id,
         passed=conclusion.state is ChallengeState.PASSED,
         excused=conclusion.excused,
         late=conclusion.late,
@@ -147,12 +151,12 @@ async def _write_measured(transaction: Connection, node_id: UUID, figures: Seque
     await _MEASURED.run(
         transaction,
         node_id=node_id,
-        indexes=[one.index for one in figures],
-        names=[one.name for one in figures],
-        memories=[one.claimed_mib for one in figures],
-        mibs=[one.measured_mib for one in figures],
-        speeds=[one.measured_ops_per_s for one in figures],
-        nvlinks=[one.nvlink_ppm for one in figures],
+        indexes=[device.index for device in figures],
+        names=[device.name for device in figures],
+        memories=[device.claimed_mib for device in figures],
+        mibs=[device.measured_mib for device in figures],
+        speeds=[device.measured_ops_per_s for device in figures],
+        nvlinks=[device.nvlink_ppm for device in figures],
         now=now,
     )
 
@@ -168,15 +172,17 @@ async def _change_life(
         await _SET_LIFE.run(transaction, node_id=node_id, life=changed.value)
 
 
-async def _tell(transaction: Connection, case: ChallengeInHand, conclusion: Conclusion, ids: Ids, now: Instant) -> None:
+async def _tell(
+    transaction: Connection, challenge: ChallengeInHand, conclusion: Conclusion, ids: Ids, now: Instant
+) -> None:
     if conclusion.state is ChallengeState.EXPIRED:
         return
-    who = (case.account_id, case.node_id)
+    who = (challenge.account_id, challenge.node_id)
     if conclusion.state is ChallengeState.PASSED:
-        passed = NodeChallengePassed(*who, conclusion.figures, case.round_trip_ms)
+        passed = NodeChallengePassed(*who, conclusion.figures, challenge.round_trip_ms)
         await events.append(transaction, [passed], ids, now)
         return
     codes = tuple(dict.fromkeys(finding.refusal.code for finding in conclusion.findings))
     sentences = tuple(finding.sentence for finding in conclusion.findings)
-    failed = NodeChallengeFailed(*who, codes, sentences, conclusion.figures, case.round_trip_ms)
+    failed = NodeChallengeFailed(*who, codes, sentences, conclusion.figures, challenge.round_trip_ms)
     await events.append(transaction, [failed], ids, now)

@@ -64,7 +64,7 @@ RandomBytes = Callable[[int], bytes]
 
 
 @dataclass(frozen=True)
-class _Open:
+class _OpenChallenge:
     """A challenge that answers speak of."""
 
     id: UUID
@@ -104,8 +104,8 @@ async def begin_round(
     Its other nodes have nothing to show any more: what they showed may be in the machine that is asked now.
     """
     members = await _MEMBERS.rows(transaction, account_id=account_id)
-    wanted = {row["id"]: found for row in members if (found := _asked(row, rules, random)) and found.devices}
-    if not wanted:
+    plans = {row["id"]: plan for row in members if (plan := _plan(row, rules, random)) and plan.devices}
+    if not plans:
         return 0
     round_id, commit_by = ids.new(now), now + int(rules.commit_s * SECOND)
     if not await _BEGIN_ROUND.row(transaction, id=round_id, account_id=account_id, commit_by=commit_by, now=now):
@@ -113,14 +113,14 @@ async def begin_round(
     await _ASK.run(
         transaction,
         round_id=round_id,
-        ids=[ids.new(now) for _ in wanted],
-        node_ids=list(wanted),
-        asked=[json_bytes(one).decode() for one in wanted.values()],
+        ids=[ids.new(now) for _ in plans],
+        node_ids=list(plans),
+        asked=[json_bytes(plan).decode() for plan in plans.values()],
         now=now,
     )
     refused = missed().sentence
-    await _MISSED.run(transaction, account_id=account_id, node_ids=list(wanted), refused=refused, now=now)
-    return len(wanted)
+    await _MISSED.run(transaction, account_id=account_id, node_ids=list(plans), refused=refused, now=now)
+    return len(plans)
 
 
 async def instructions_for(
@@ -129,27 +129,29 @@ async def instructions_for(
     """What these nodes have to be told, as bodies of orders of the kind `challenge`. Send them at once: time runs."""
     rows = await _INSTRUCTIONS.rows(connection, node_ids=list(node_ids), now=now)
     keep_s = int(rules.commit_s + rules.open_s) + _KEEP_LONGER_S
-    return {row["node_id"]: _order(row, keep_s) for row in rows}
+    return {row["node_id"]: _instruction(row, keep_s) for row in rows}
 
 
 async def apply_answers(
-    transaction: Connection, said: Sequence[tuple[UUID, bytes]], received_at: Instant
+    transaction: Connection, bodies: Sequence[tuple[UUID, bytes]], received_at: Instant
 ) -> list[ChallengeRefusal | None]:
     """Keep what nodes said, each by its node's id, and move their challenges on. One call a transaction: locks."""
-    read = []
-    for node_id, body in said:
-        read.append((node_id, answer_of(body)))
+    answers = []
+    for node_id, body in bodies:
+        answers.append((node_id, answer_of(body)))
         await asyncio.sleep(0)  # one may take milliseconds, a batch may hold thousands, and others want their turn
-    open_ones = await _open(transaction, [answer for _, answer in read if isinstance(answer, ChallengeAnswer)])
+    challenges = await _open_challenges(
+        transaction, [answer for _, answer in answers if isinstance(answer, ChallengeAnswer)]
+    )
     outcomes, kept = [], []
-    for node_id, answer in read:
-        outcome = _objection(node_id, answer, open_ones, received_at)
+    for node_id, answer in answers:
+        outcome = _objection(node_id, answer, challenges, received_at)
         outcomes.append(outcome)
         if outcome is None and isinstance(answer, ChallengeAnswer):
             kept.append(answer)
     if kept:
         await _keep(transaction, kept, received_at)
-        await _move_on(transaction, kept, open_ones)
+        await _move_on(transaction, kept, challenges)
     return outcomes
 
 
@@ -176,12 +178,12 @@ async def draw(
 
 def asked_of(text: str) -> ChallengePlan:
     """What a node was asked, as its row holds it."""
-    read = read_json(ChallengePlan, text.encode(), _ASKED_MAX_BYTES)
-    assert not isinstance(read, Malformed), read.sentence
-    return read
+    plan = read_json(ChallengePlan, text.encode(), _ASKED_MAX_BYTES)
+    assert not isinstance(plan, Malformed), plan.sentence
+    return plan
 
 
-def _asked(row: asyncpg.Record, rules: ChallengeSettings, random: RandomBytes) -> ChallengePlan | None:
+def _plan(row: asyncpg.Record, rules: ChallengeSettings, random: RandomBytes) -> ChallengePlan | None:
     machine = read_json(Machine, row["machine"].encode(), _MACHINE_MAX_BYTES)
     if isinstance(machine, Malformed):
         return None
@@ -189,18 +191,20 @@ def _asked(row: asyncpg.Record, rules: ChallengeSettings, random: RandomBytes) -
     return plan_challenge(machine, earlier, random(DRAW_BYTES), rules)
 
 
-def _order(row: asyncpg.Record, keep_s: int) -> bytes:
-    wanted = asked_of(row["asked"])
+def _instruction(row: asyncpg.Record, keep_s: int) -> bytes:
+    plan = asked_of(row["asked"])
     if row["state"] == ChallengeState.DRAWN.value:
-        return instruction_bytes(draw_instruction(row["id"], wanted, row["draw"], keep_s))
-    return instruction_bytes(ask_instruction(row["id"], wanted, keep_s))
+        return instruction_bytes(draw_instruction(row["id"], plan, row["draw"], keep_s))
+    return instruction_bytes(ask_instruction(row["id"], plan, keep_s))
 
 
-async def _open(transaction: Connection, answers: Sequence[ChallengeAnswer]) -> Mapping[UUID, _Open]:
+async def _open_challenges(
+    transaction: Connection, answers: Sequence[ChallengeAnswer]
+) -> Mapping[UUID, _OpenChallenge]:
     wanted = {answer.challenge_id for answer in answers} - {None}
     rows = await _LOCK.rows(transaction, ids=list(wanted)) if wanted else []
     return {
-        row["id"]: _Open(
+        row["id"]: _OpenChallenge(
             row["id"],
             row["node_id"],
             ChallengeState(row["state"]),
@@ -214,18 +218,18 @@ async def _open(transaction: Connection, answers: Sequence[ChallengeAnswer]) -> 
 
 
 def _objection(
-    node_id: UUID, answer: ChallengeAnswer | Malformed, open_ones: Mapping[UUID, _Open], received_at: Instant
+    node_id: UUID, answer: ChallengeAnswer | Malformed, challenges: Mapping[UUID, _OpenChallenge], received_at: Instant
 ) -> ChallengeRefusal | None:
     """Why an answer is not kept: not readable, not this node's, not asked for now, or too late."""
     if isinstance(answer, Malformed) or answer.challenge_id is None:
         return ChallengeRefusal.CHALLENGE_ANSWER_MALFORMED
-    found = open_ones.get(answer.challenge_id)
-    if found is None or found.node_id != node_id or found.left_behind or received_at > found.by:
+    challenge = challenges.get(answer.challenge_id)
+    if challenge is None or challenge.node_id != node_id or challenge.left_behind or received_at > challenge.by:
         return ChallengeRefusal.CHALLENGE_ANSWER_STRAY
-    task = found.asked.tasks.get(answer.device)
-    if task is None or answer.step not in _SAID_WHEN.get(found.state, ()):
+    task = challenge.asked.tasks.get(answer.device)
+    if task is None or answer.step not in _SAID_WHEN.get(challenge.state, ()):
         return ChallengeRefusal.CHALLENGE_ANSWER_STRAY
-    if not answer.fits(task, found.draw_of(answer.device)):
+    if not answer.fits(task, challenge.draw_of(answer.device)):
         return ChallengeRefusal.CHALLENGE_ANSWER_MALFORMED
     return None
 
@@ -250,28 +254,34 @@ async def _keep(transaction: Connection, answers: Sequence[ChallengeAnswer], rec
     )
 
 
-async def _move_on(transaction: Connection, kept: Sequence[ChallengeAnswer], open_ones: Mapping[UUID, _Open]) -> None:
+async def _move_on(
+    transaction: Connection, kept: Sequence[ChallengeAnswer], challenges: Mapping[UUID, _OpenChallenge]
+) -> None:
     concerned = {answer.challenge_id for answer in kept if answer.challenge_id}
     rows = await _PROGRESS.rows(transaction, ids=list(concerned))
-    said = {(row["challenge_id"], row["step"]): row["answers"] for row in rows}
+    counts = {(row["challenge_id"], row["step"]): row["answers"] for row in rows}
     moved: dict[UUID, ChallengeState] = {}
     for challenge_id in concerned:
-        happening = _happening(open_ones[challenge_id], said)
-        state = after(open_ones[challenge_id].state, happening) if happening else None
+        happening = _happening(challenges[challenge_id], counts)
+        state = after(challenges[challenge_id].state, happening) if happening else None
         if state is not None:
             moved[challenge_id] = state
     if moved:
         await _SET_STATES.run(transaction, ids=list(moved), states=[state.value for state in moved.values()])
 
 
-def _happening(found: _Open, said: Mapping[tuple[UUID, str], int]) -> ChallengeHappening | None:
-    if said.get((found.id, AnswerStep.CANNOT.value)):
+def _happening(challenge: _OpenChallenge, counts: Mapping[tuple[UUID, str], int]) -> ChallengeHappening | None:
+    if counts.get((challenge.id, AnswerStep.CANNOT.value)):
         return ChallengeHappening.UNABLE
-    if found.state is ChallengeState.ASKED:
-        wanted = 2 * len(found.asked.devices)
-        return ChallengeHappening.COMMITTED_ALL if said.get((found.id, AnswerStep.COMMITMENT.value)) == wanted else None
-    if found.draw is None:
+    if challenge.state is ChallengeState.ASKED:
+        wanted = 2 * len(challenge.asked.devices)
+        return (
+            ChallengeHappening.COMMITTED_ALL
+            if counts.get((challenge.id, AnswerStep.COMMITMENT.value)) == wanted
+            else None
+        )
+    if challenge.draw is None:
         return None
-    draws = [device_draw(task, found.draw) for task in found.asked.tasks.values()]
-    wanted = sum(len(one.pages) + len(one.rows) for one in draws)
-    return ChallengeHappening.OPENED_ALL if said.get((found.id, AnswerStep.OPENING.value)) == wanted else None
+    draws = [device_draw(task, challenge.draw) for task in challenge.asked.tasks.values()]
+    wanted = sum(len(draw.pages) + len(draw.rows) for draw in draws)
+    return ChallengeHappening.OPENED_ALL if counts.get((challenge.id, AnswerStep.OPENING.value)) == wanted else None

@@ -40,8 +40,8 @@ async def make(
         made_at=token.made_at,
         expires_at=token.expires_at,
     )
-    made = JoinTokenMade(token.account_id, token.id, token.name, token.house, token.uses_max, token.expires_at, by)
-    await events.append(transaction, [made], ids, now)
+    event = JoinTokenMade(token.account_id, token.id, token.name, token.house, token.uses_max, token.expires_at, by)
+    await events.append(transaction, [event], ids, now)
     return token
 
 

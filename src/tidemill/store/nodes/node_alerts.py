@@ -44,11 +44,11 @@ class OpenAlert:
 
 async def of_nodes(connection: Connection, node_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[OpenAlert]]:
     """The alerts of each of these nodes that has some, oldest first."""
-    found: dict[UUID, list[OpenAlert]] = defaultdict(list)
+    alerts: dict[UUID, list[OpenAlert]] = defaultdict(list)
     for row in await _OPEN.rows(connection, node_ids=list(node_ids)):
         about = AlertSubject(AlertKind(row["kind"]), row["device"])
-        found[row["node_id"]].append(OpenAlert(Alert(about, row["sentence"]), row["since"]))
-    return found
+        alerts[row["node_id"]].append(OpenAlert(Alert(about, row["sentence"]), row["since"]))
+    return alerts
 
 
 async def weigh_beats(
@@ -58,10 +58,10 @@ async def weigh_beats(
     if not beats:
         return
     open_ = await of_nodes(transaction, list(beats))
-    since = {node_id: {one.alert.about: one.since for one in open_.get(node_id, ())} for node_id in beats}
+    since = {node_id: {alert.alert.about: alert.since for alert in open_.get(node_id, ())} for node_id in beats}
     weighed = {node_id: of_beat(since[node_id], beat, limits, now) for node_id, beat in beats.items()}
-    await raise_(transaction, [(id_, alert) for id_, one in weighed.items() for alert in one.raised], ids, now)
-    await clear(transaction, [(id_, about) for id_, one in weighed.items() for about in one.cleared], ids, now)
+    await raise_(transaction, [(id_, alert) for id_, effects in weighed.items() for alert in effects.raised], ids, now)
+    await clear(transaction, [(id_, about) for id_, effects in weighed.items() for about in effects.cleared], ids, now)
 
 
 async def raise_(transaction: Connection, alerts: Sequence[tuple[UUID, Alert]], ids: Ids, now: Instant) -> None:

@@ -12,16 +12,16 @@ _REPLACE = Query("nodes/node_cache/replace")
 _HOLDERS = Query("nodes/node_cache/holders")
 
 
-async def apply(transaction: Connection, said: Sequence[tuple[UUID, bytes]]) -> None:
+async def apply(transaction: Connection, bodies: Sequence[tuple[UUID, bytes]]) -> None:
     """What nodes say of their caches; of each the last counts. What cannot be understood changes nothing."""
-    read = {node_id: cached_of(body) for node_id, body in dict(said).items()}
-    told = {node_id: digests for node_id, digests in read.items() if not isinstance(digests, Malformed)}
-    if not told:
+    parsed = {node_id: cached_of(body) for node_id, body in dict(bodies).items()}
+    caches = {node_id: digests for node_id, digests in parsed.items() if not isinstance(digests, Malformed)}
+    if not caches:
         return
-    rows = [(node_id, digest.text) for node_id, digests in told.items() for digest in digests]
+    rows = [(node_id, digest.text) for node_id, digests in caches.items() for digest in digests]
     await _REPLACE.run(
         transaction,
-        node_ids=list(told),
+        node_ids=list(caches),
         owners=[node_id for node_id, _ in rows],
         digests=[digest for _, digest in rows],
     )

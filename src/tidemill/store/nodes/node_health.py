@@ -48,10 +48,10 @@ async def tick(transaction: Connection, rules: HealthRules, limit: int, ids: Ids
     after = listen(before, ears, rules, now)
     if not await _counted(transaction, before, after):
         return HealthTick(None)
-    told: list[Event] = [PoolDeaf(ears.nodes, ears.owners)] if fell_deaf(before, after) else []
-    told += [PoolHears()] if hears_again(before, after) else []
-    if told:
-        await events.append(transaction, told, ids, now)
+    new_events: list[Event] = [PoolDeaf(ears.nodes, ears.owners)] if fell_deaf(before, after) else []
+    new_events += [PoolHears()] if hears_again(before, after) else []
+    if new_events:
+        await events.append(transaction, new_events, ids, now)
     return HealthTick(after, await _mark(transaction, after, rules, limit, ids, now))
 
 

@@ -31,19 +31,19 @@ async def pending_instructions(
 ) -> list[PendingInstruction]:
     """All that a process has to tell, or what it has to tell these nodes. All is for a look now and then."""
     ids = None if node_ids is None else list(node_ids)
-    return [_untold(row) for row in await _UNTOLD.rows(connection, process_id=process_id, node_ids=ids)]
+    return [_instruction(row) for row in await _UNTOLD.rows(connection, process_id=process_id, node_ids=ids)]
 
 
-async def mark_told(connection: Connection, orders: Sequence[PendingInstruction]) -> None:
+async def mark_told(connection: Connection, instructions: Sequence[PendingInstruction]) -> None:
     """These were told. A node whose link is closed has nothing more to hear on it either."""
     await _TOLD.run(
         connection,
-        node_ids=[order.node_id for order in orders],
-        generations=[order.generation for order in orders],
-        wishes=[order.wishes for order in orders],
+        node_ids=[instruction.node_id for instruction in instructions],
+        generations=[instruction.generation for instruction in instructions],
+        wishes=[instruction.wishes for instruction in instructions],
     )
 
 
-def _untold(row: asyncpg.Record) -> PendingInstruction:
+def _instruction(row: asyncpg.Record) -> PendingInstruction:
     close = LifeRefusal.NODE_REMOVED if row["removed"] else None
     return PendingInstruction(row["node_id"], row["generation"], row["wishes"], row["rules"].encode(), close)

@@ -104,18 +104,20 @@ async def apply(
     transaction: Connection, batches: Sequence[ReportBatch], ids: Ids, now: Instant
 ) -> Sequence[ReportOutcome]:
     """Do what reports ask, once each. One answer a batch, in their order; a node has one batch at a time."""
-    node_ids = sorted({one.link.node_id for one in batches})
+    node_ids = sorted({batch.link.node_id for batch in batches})
     assert len(node_ids) == len(batches), "the order of a node's reports is kept by one batch at a time"
     presence = {row["node_id"]: row for row in await _LOCK.rows(transaction, node_ids=node_ids)}
     stored = {row["id"]: row for row in await _NODES.rows(transaction, node_ids=node_ids)}
     weighed: list[_Fresh | OutdatedLink | MissingReports] = []
-    for one in batches:
-        weighed.append(_weighed(one, presence.get(one.link.node_id), stored.get(one.link.node_id), now))
+    for batch in batches:
+        weighed.append(_weighed(batch, presence.get(batch.link.node_id), stored.get(batch.link.node_id), now))
         await asyncio.sleep(0)  # looking at a large machine takes a millisecond, and others want their turn
-    todo = sorted((one for one in weighed if isinstance(one, _Fresh)), key=lambda one: one.reported.link.node_id)
+    todo = sorted(
+        (outcome for outcome in weighed if isinstance(outcome, _Fresh)), key=lambda fresh: fresh.reported.link.node_id
+    )
     if todo:
         await _write(transaction, todo, ids, now)
-    return [_applied(one) if isinstance(one, _Fresh) else one for one in weighed]
+    return [_applied(outcome) if isinstance(outcome, _Fresh) else outcome for outcome in weighed]
 
 
 def _weighed(
@@ -144,34 +146,36 @@ def _weighed(
     return _Fresh(reported, received + len(new), presence["told_until"], known, weigh_reports(known, new, now))
 
 
-def _applied(one: _Fresh) -> ReceivedReports:
-    weighed = one.weighed
+def _applied(fresh: _Fresh) -> ReceivedReports:
+    weighed = fresh.weighed
     return ReceivedReports(
-        one.reported.link, one.received, weighed.leaves is not None, weighed.others, weighed.attempt_reports
+        fresh.reported.link, fresh.received, weighed.leaves is not None, weighed.others, weighed.attempt_reports
     )
 
 
 async def _write(transaction: Connection, todo: Sequence[_Fresh], ids: Ids, now: Instant) -> None:
     await _change(transaction, todo)
-    machines = {one.known.node_id: one.weighed.machine for one in todo if one.weighed.machine is not None}
+    machines = {fresh.known.node_id: fresh.weighed.machine for fresh in todo if fresh.weighed.machine is not None}
     if machines:
         await _write_devices(transaction, machines, ids, now)
-    beats = [NodeBeat(one.known.node_id, past.at, past.beat) for one in todo for past in one.weighed.beats]
+    beats = [NodeBeat(fresh.known.node_id, past.at, past.beat) for fresh in todo for past in fresh.weighed.beats]
     await telemetry.keep(transaction, beats, ids, now)
-    shares = [events_allowed(len(one.weighed.events), one.told_until, now) for one in todo]
-    told = [event for one, (count, _) in zip(todo, shares, strict=True) for event in one.weighed.events[:count]]
-    if told:
-        await events.append(transaction, told, ids, now)
+    shares = [events_allowed(len(fresh.weighed.events), fresh.told_until, now) for fresh in todo]
+    new_events = [
+        event for fresh, (count, _) in zip(todo, shares, strict=True) for event in fresh.weighed.events[:count]
+    ]
+    if new_events:
+        await events.append(transaction, new_events, ids, now)
     await _RECEIVED.run(
         transaction,
-        node_ids=[one.known.node_id for one in todo],
-        receiveds=[one.received for one in todo],
+        node_ids=[fresh.known.node_id for fresh in todo],
+        receiveds=[fresh.received for fresh in todo],
         told_untils=[until if count else None for count, until in shares],
-        past_untils=[one.weighed.beats[-1].at if one.weighed.beats else None for one in todo],
+        past_untils=[fresh.weighed.beats[-1].at if fresh.weighed.beats else None for fresh in todo],
     )
-    for one in todo:
-        if one.weighed.leaves is not None:
-            await _leave(transaction, one.known.node_id, one.weighed.leaves, ids, now)
+    for fresh in todo:
+        if fresh.weighed.leaves is not None:
+            await _leave(transaction, fresh.known.node_id, fresh.weighed.leaves, ids, now)
 
 
 async def _leave(transaction: Connection, node_id: UUID, reason: str, ids: Ids, now: Instant) -> None:
@@ -183,17 +187,20 @@ async def _leave(transaction: Connection, node_id: UUID, reason: str, ids: Ids, 
 
 async def _change(transaction: Connection, todo: Sequence[_Fresh]) -> None:
     """Write what differs in the rows of nodes."""
-    changed = [(one.known.node_id, one.weighed) for one in todo if _is_change(one.weighed)]
+    changed = [(fresh.known.node_id, fresh.weighed) for fresh in todo if _is_change(fresh.weighed)]
     if not changed:
         return
     await _CHANGE.run(
         transaction,
         node_ids=[node_id for node_id, _ in changed],
-        machines=[None if one.machine is None else json.loads(facts_of(one.machine)) for _, one in changed],
-        carried=[None if one.abilities is None else json.loads(abilities_bytes(one.abilities)) for _, one in changed],
-        rules=[None if one.rules is None else book_json(one.rules) for _, one in changed],
-        offsets=[one.utc_offset_s for _, one in changed],
-        wishes=[int(one.disagrees) for _, one in changed],
+        machines=[None if effects.machine is None else json.loads(facts_of(effects.machine)) for _, effects in changed],
+        carried=[
+            None if effects.abilities is None else json.loads(abilities_bytes(effects.abilities))
+            for _, effects in changed
+        ],
+        rules=[None if effects.rules is None else book_json(effects.rules) for _, effects in changed],
+        offsets=[effects.utc_offset_s for _, effects in changed],
+        wishes=[int(effects.disagrees) for _, effects in changed],
     )
 
 

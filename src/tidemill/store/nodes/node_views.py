@@ -44,8 +44,11 @@ async def views(
     agent_oldest: str,
 ) -> Mapping[UUID, NodeSituation]:
     """What `core.nodes.no_work` asks of each of these nodes, whose devices the caller has read."""
-    found = await readings(connection, [node.id for node in nodes])
-    return {node.id: situation_of(node, devices[node.id], _known(found[node.id]), heat, agent_oldest) for node in nodes}
+    readings_by_node = await readings(connection, [node.id for node in nodes])
+    return {
+        node.id: situation_of(node, devices[node.id], _circumstances(readings_by_node[node.id]), heat, agent_oldest)
+        for node in nodes
+    }
 
 
 async def history(
@@ -70,13 +73,13 @@ def _readings(row: asyncpg.Record) -> NodeReadings:
     return NodeReadings(beat, row["hot"], row["challenge_passed"], row["challenge_refused"], row["owner_blocked"])
 
 
-def _known(found: NodeReadings) -> NodeCircumstances:
-    beat = found.beat
+def _circumstances(node_readings: NodeReadings) -> NodeCircumstances:
+    beat = node_readings.beat
     return NodeCircumstances(
         beat=beat.beat if beat else None,
         beat_at=beat.at if beat else None,
-        hot=found.hot,
-        challenge_passed=found.challenge_passed,
-        challenge_refused=found.challenge_refused or "",
-        owner_blocked=found.owner_blocked,
+        hot=node_readings.hot,
+        challenge_passed=node_readings.challenge_passed,
+        challenge_refused=node_readings.challenge_refused or "",
+        owner_blocked=node_readings.owner_blocked,
     )

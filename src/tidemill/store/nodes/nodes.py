@@ -66,10 +66,10 @@ async def holder(connection: Connection, node_id: UUID) -> PassHolder | None:
     return PassHolder(row["key"], row["account_id"], removed, row["blocked_reason"] is not None)
 
 
-async def listed(connection: Connection, wanted: NodeFilter, after_id: UUID | None, limit: int) -> Sequence[Node]:
+async def listed(connection: Connection, filter_: NodeFilter, after_id: UUID | None, limit: int) -> Sequence[Node]:
     """Nodes, newest first."""
     rows = await _LIST.rows(
-        connection, owner=wanted.owner, name=wanted.name, removed=wanted.removed, after=after_id, limit=limit
+        connection, owner=filter_.owner, name=filter_.name, removed=filter_.removed, after=after_id, limit=limit
     )
     return [_node(row) for row in rows]
 
@@ -89,11 +89,11 @@ async def get(connection: Connection, node_id: UUID, owner: UUID | None) -> Node
 
 async def devices(connection: Connection, node_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[KnownDevice]]:
     """What each of these nodes has; every one of them is in the answer."""
-    found: dict[UUID, list[KnownDevice]] = {node_id: [] for node_id in node_ids}
+    by_node: dict[UUID, list[KnownDevice]] = {node_id: [] for node_id in node_ids}
     for row in await _DEVICES.rows(connection, node_ids=list(node_ids)):
         fields = dict(row)
-        found[fields.pop("node_id")].append(KnownDevice(**fields))
-    return found
+        by_node[fields.pop("node_id")].append(KnownDevice(**fields))
+    return by_node
 
 
 async def rename(
@@ -102,11 +102,11 @@ async def rename(
     kept = checked_name(name)
     if isinstance(kept, Refusal):
         return kept
-    node = await _there(transaction, node_id, owner)
+    node = await _present(transaction, node_id, owner)
     if isinstance(node, Refusal):
         return node
     await _RENAME.run(transaction, id=node.id, name=kept)
-    return await _told(transaction, node, NodeRenamed(node.account_id, node.id, kept, by), ids, now)
+    return await _append_event(transaction, node, NodeRenamed(node.account_id, node.id, kept, by), ids, now)
 
 
 async def change_rules(
@@ -120,17 +120,17 @@ async def change_rules(
     now: Instant,
 ) -> Node | Refusal:
     """Set rules in the pool, all of them or none. The node hears of it and merges them with its own."""
-    node = await _there(transaction, node_id, owner)
+    node = await _present(transaction, node_id, owner)
     if isinstance(node, Refusal):
         return node
     book = rule_book.change(node.book, wishes, by=by, place=RuleOrigin.POOL, now=now)
     if isinstance(book, Refusal):
         return book
-    shown = rule_book.book_json(book)
-    await _SET_RULES.run(transaction, id=node.id, rules=shown)
-    values = {name: shown[name]["value"] for name in sorted(wishes)}
+    rules = rule_book.book_json(book)
+    await _SET_RULES.run(transaction, id=node.id, rules=rules)
+    values = {name: rules[name]["value"] for name in sorted(wishes)}
     changed = NodeRulesChanged(node.account_id, node.id, values, RuleOrigin.POOL.value, by)
-    return await _told(transaction, node, changed, ids, now)
+    return await _append_event(transaction, node, changed, ids, now)
 
 
 async def remove(
@@ -138,7 +138,7 @@ async def remove(
 ) -> Node | Refusal:
     """A node's identity is worth nothing from now on. Its owner and the node itself need no reason."""
     await _LOCK_PRESENCE.row(transaction, id=node_id)
-    node = await _there(transaction, node_id, owner)
+    node = await _present(transaction, node_id, owner)
     if isinstance(node, Refusal):
         return node
     kept = removal_reason(reason, own=owner is not None or by == f"node:{node.id}")
@@ -147,7 +147,7 @@ async def remove(
     assert after(node.life, LifeChange.REMOVED) is NodeLife.DEREGISTERED, "a node that is there can be removed"
     await _REMOVE.run(transaction, id=node.id, reason=kept, now=now)
     removed = NodeRemoved(node.account_id, node.id, node.name, kept, by)
-    return await _told(transaction, node, removed, ids, now)
+    return await _append_event(transaction, node, removed, ids, now)
 
 
 async def suspend(
@@ -157,13 +157,15 @@ async def suspend(
     kept = checked_reason(reason)
     if isinstance(kept, Refusal):
         return kept
-    node = await _there(transaction, node_id, None)
+    node = await _present(transaction, node_id, None)
     if isinstance(node, Refusal):
         return node
     if (node.suspended_reason is not None) == suspended:
         return NodeRefusal.NODE_SUSPENDED if suspended else NodeRefusal.NODE_NOT_SUSPENDED
     await _SET_SUSPENDED.run(transaction, id=node.id, reason=kept if suspended else None)
-    return await _told(transaction, node, NodeSuspended(node.account_id, node.id, suspended, kept, by), ids, now)
+    return await _append_event(
+        transaction, node, NodeSuspended(node.account_id, node.id, suspended, kept, by), ids, now
+    )
 
 
 async def left_nodes(connection: Connection, account_id: UUID) -> bool:
@@ -174,7 +176,7 @@ async def left_nodes(connection: Connection, account_id: UUID) -> bool:
     return nodes_left
 
 
-async def _there(transaction: Connection, node_id: UUID, owner: UUID | None) -> Node | Refusal:
+async def _present(transaction: Connection, node_id: UUID, owner: UUID | None) -> Node | Refusal:
     """The node, locked, if it is the owner's and was not removed."""
     await _LOCK.row(transaction, id=node_id)
     node = await get(transaction, node_id, owner)
@@ -183,7 +185,7 @@ async def _there(transaction: Connection, node_id: UUID, owner: UUID | None) -> 
     return LifeRefusal.NODE_REMOVED if node.life is NodeLife.DEREGISTERED else node
 
 
-async def _told(transaction: Connection, node: Node, event: Event, ids: Ids, now: Instant) -> Node:
+async def _append_event(transaction: Connection, node: Node, event: Event, ids: Ids, now: Instant) -> Node:
     await events.append(transaction, [event], ids, now)
     changed = await get(transaction, node.id, None)
     assert changed, "the node is locked"

@@ -74,13 +74,13 @@ async def note_heard(
         now=now,
         **telemetry.columns([NodeBeat(id_, heard.at, heard.beat) for id_, heard in newest.items()], ids, now),
     )
-    found = {row["node_id"]: row for row in rows}
+    current = {row["node_id"]: row for row in rows}
     await _back_online(transaction, [row for row in rows if row["was_offline"]], ids, now)
-    beating = ((id_, heard.beat) for id_, heard in newest.items() if id_ in found)
-    alerting = {id_: beat for id_, beat in beating if found[id_]["alerted"] or is_alarming(beat, limits)}
+    beating = ((id_, heard.beat) for id_, heard in newest.items() if id_ in current)
+    alerting = {id_: beat for id_, beat in beating if current[id_]["alerted"] or is_alarming(beat, limits)}
     await node_alerts.weigh_beats(transaction, alerting, limits, ids, now)
     return await _superseded(
-        transaction, [one for one in every if one.node_id not in found or latest[one.node_id] != one]
+        transaction, [link for link in every if link.node_id not in current or latest[link.node_id] != link]
     )
 
 
@@ -101,10 +101,10 @@ async def free(connection: Connection, limit: int) -> int:
 
 def _latest(links: Iterable[NodeLink]) -> dict[UUID, NodeLink]:
     """Of each node the newest link: an older one of the same process counts no more."""
-    found: dict[UUID, NodeLink] = {}
+    latest: dict[UUID, NodeLink] = {}
     for link in links:
-        found[link.node_id] = max(link, found.get(link.node_id, link))
-    return found
+        latest[link.node_id] = max(link, latest.get(link.node_id, link))
+    return latest
 
 
 async def _back_online(transaction: Connection, rows: Sequence[asyncpg.Record], ids: Ids, now: Instant) -> None:

@@ -47,16 +47,18 @@ def columns(beats: Sequence[NodeBeat], ids: Ids, now: Instant) -> dict[str, str]
     """Beats as the columns that queries take, one array each, under new ids."""
     return {
         "ids": uuid_array([ids.new(now) for _ in beats]),
-        "beat_node_ids": uuid_array([one.node_id for one in beats]),
-        "ats": bigint_array([one.at for one in beats]),
-        "cpus": bigint_array([one.beat.cpu_pct for one in beats]),
-        "memories": bigint_array([one.beat.memory_used_mib for one in beats]),
-        "disks": bigint_array([one.beat.disk_free_mib for one in beats]),
-        "round_trips": _array([one.beat.round_trip_ms for one in beats]),
-        "utilisations": text_array([_array([d.utilisation_pct for d in one.beat.devices]) for one in beats]),
-        "uses": text_array([_array([d.memory_used_mib for d in one.beat.devices]) for one in beats]),
-        "temperatures": text_array([_array([d.temperature_c for d in one.beat.devices]) for one in beats]),
-        "powers": text_array([_array([d.power_w for d in one.beat.devices]) for one in beats]),
+        "beat_node_ids": uuid_array([node_beat.node_id for node_beat in beats]),
+        "ats": bigint_array([node_beat.at for node_beat in beats]),
+        "cpus": bigint_array([node_beat.beat.cpu_pct for node_beat in beats]),
+        "memories": bigint_array([node_beat.beat.memory_used_mib for node_beat in beats]),
+        "disks": bigint_array([node_beat.beat.disk_free_mib for node_beat in beats]),
+        "round_trips": _array([node_beat.beat.round_trip_ms for node_beat in beats]),
+        "utilisations": text_array(
+            [_array([d.utilisation_pct for d in node_beat.beat.devices]) for node_beat in beats]
+        ),
+        "uses": text_array([_array([d.memory_used_mib for d in node_beat.beat.devices]) for node_beat in beats]),
+        "temperatures": text_array([_array([d.temperature_c for d in node_beat.beat.devices]) for node_beat in beats]),
+        "powers": text_array([_array([d.power_w for d in node_beat.beat.devices]) for node_beat in beats]),
     }
 
 

@@ -29,19 +29,21 @@ async def write(
     transaction: Connection, joined: Sequence[JoinedMachine], keyring: Keyring, ids: Ids, now: Instant
 ) -> set[UUID]:
     """Write to the owners whose letters are due. Answers the tokens that were written about."""
-    due = [one for one in joined if letter_due(one.token, now)]
+    due = [machine for machine in joined if letter_due(machine.token, now)]
     if not due:
         return set()
-    rows = await _LETTERS.rows(transaction, ids=list({one.token.account_id for one in due}))
+    rows = await _LETTERS.rows(transaction, ids=list({machine.token.account_id for machine in due}))
     owners = {row["id"]: (row["address"], Language(row["language"])) for row in rows}
-    for one in due:
-        recipient, language = owners[one.token.account_id]
-        what: dict[str, LetterValue] = {
-            "node": one.node,
-            "token": one.token.name,
-            "address": one.address,
+    for machine in due:
+        recipient, language = owners[machine.token.account_id]
+        parameters: dict[str, LetterValue] = {
+            "node": machine.node,
+            "token": machine.token.name,
+            "address": machine.address,
             "at": now,
             "link": "/login",
         }
-        await mail.write(transaction, keyring, Letter(LetterKind.NODE_JOINED, recipient, language, what), ids, now)
-    return {one.token.id for one in due}
+        await mail.write(
+            transaction, keyring, Letter(LetterKind.NODE_JOINED, recipient, language, parameters), ids, now
+        )
+    return {machine.token.id for machine in due}

@@ -139,10 +139,10 @@ async def postpone(database: Database, token: UUID, letters: Sequence[PostponedL
         rows = await _LATER.rows(
             connection,
             token=token,
-            ids=[one.id for one in letters],
-            tries=[one.tries for one in letters],
-            next_ats=[one.next_at for one in letters],
-            errors=[one.error for one in letters],
+            ids=[letter.id for letter in letters],
+            tries=[letter.tries for letter in letters],
+            next_ats=[letter.next_at for letter in letters],
+            errors=[letter.error for letter in letters],
         )
     return len(rows)
 
@@ -153,14 +153,14 @@ async def give_up(database: Database, token: UUID, letters: Sequence[FailedLette
         rows = await _FAIL.rows(
             transaction,
             token=token,
-            ids=[one.id for one in letters],
-            tries=[one.tries for one in letters],
-            errors=[one.error for one in letters],
+            ids=[letter.id for letter in letters],
+            tries=[letter.tries for letter in letters],
+            errors=[letter.error for letter in letters],
         )
         failed = {row["id"] for row in rows}
-        told = [MailFailed(one.id, one.kind, one.cause.value) for one in letters if one.id in failed]
-        if told:
-            await events.append(transaction, told, ids, now)
+        failures = [MailFailed(letter.id, letter.kind, letter.cause.value) for letter in letters if letter.id in failed]
+        if failures:
+            await events.append(transaction, failures, ids, now)
     return len(failed)
 
 
@@ -174,10 +174,10 @@ async def retry(transaction: Connection, letter_id: UUID, now: Instant) -> Lette
     """Have a failed letter, or one in the outbox, tried anew. None: it will be."""
     if await _RETRY.row(transaction, id=letter_id, now=now):
         return None
-    found = await find(transaction, letter_id)
-    if found is None:
+    letter = await find(transaction, letter_id)
+    if letter is None:
         return LetterRefusal.UNKNOWN_LETTER
-    unsent = found.state in {"failed", "outbox"}
+    unsent = letter.state in {"failed", "outbox"}
     return LetterRefusal.LETTER_EMPTIED if unsent else LetterRefusal.LETTER_UNDER_WAY
 
 

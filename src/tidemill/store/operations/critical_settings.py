@@ -70,7 +70,9 @@ async def settle_change(
     transaction: Connection, name: str, *, approve: bool, reason: str, by: str, ids: Ids, now: Instant
 ) -> SettingChange | Refusal:
     """Approve or reject a change, and tell it by an event. It takes effect when a process starts."""
-    change = next((one for one in await waiting(transaction) if one.name == name), None)
+    change = next(
+        (waiting_change for waiting_change in await waiting(transaction) if waiting_change.name == name), None
+    )
     if change is None:
         return SettingChangeRefusal.NO_SUCH_CHANGE
     settled = settle(change, approve=approve, reason=reason, by=by, now=now)
@@ -87,8 +89,8 @@ async def settle_change(
     )
     if row is None:
         return SettingChangeRefusal.CHANGE_DECIDED
-    told = SettingDecided(name, change.value, settled.state.value, settled.reason or "", by)
-    await events.append(transaction, [told], ids, now)
+    event = SettingDecided(name, change.value, settled.state.value, settled.reason or "", by)
+    await events.append(transaction, [event], ids, now)
     return settled
 
 

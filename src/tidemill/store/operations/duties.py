@@ -37,18 +37,18 @@ async def take(
     return DutyLease(name, row["token"]) if row else None
 
 
-async def extend(database: Database, held: DutyLease, *, lease_us: int, now: Instant) -> bool:
+async def extend(database: Database, duty: DutyLease, *, lease_us: int, now: Instant) -> bool:
     """Hold on. False: somebody else has taken over, and we must stop."""
     async with database.connection() as connection:
-        return bool(await _EXTEND.row(connection, name=held.name, token=held.token, expires_at=now + lease_us))
+        return bool(await _EXTEND.row(connection, name=duty.name, token=duty.token, expires_at=now + lease_us))
 
 
-async def keep(transaction: Connection, held: DutyLease, *, lease_us: int, now: Instant) -> bool:
+async def keep(transaction: Connection, duty: DutyLease, *, lease_us: int, now: Instant) -> bool:
     """Hold on, for what else the transaction changes: whoever takes over waits for its end. False: it is not ours."""
-    return bool(await _EXTEND.row(transaction, name=held.name, token=held.token, expires_at=now + lease_us))
+    return bool(await _EXTEND.row(transaction, name=duty.name, token=duty.token, expires_at=now + lease_us))
 
 
-async def finish(database: Database, held: DutyLease, *, done_at: Instant) -> bool:
+async def finish(database: Database, duty: DutyLease, *, done_at: Instant) -> bool:
     """Give a duty back; it is due again one period after `done_at`. False: it was no longer ours."""
     async with database.connection() as connection:
-        return bool(await _FINISH.row(connection, name=held.name, token=held.token, done_at=done_at))
+        return bool(await _FINISH.row(connection, name=duty.name, token=duty.token, done_at=done_at))

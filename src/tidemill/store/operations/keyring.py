@@ -125,16 +125,16 @@ class Keyring:
         """Load what other processes have made since. A key that cannot be opened is a fault, once others are loaded."""
         async with self._refreshing:
             async with self._database.connection() as connection:
-                found = await data_keys(connection)
-            if not self._masters or self._unknown_masters(found):
+                wrapped_keys = await data_keys(connection)
+            if not self._masters or self._unknown_masters(wrapped_keys):
                 self._masters = await self._ask_for_masters()
             by_id = {master.id: master for master in self._masters}
-            for one in found:
-                if one.id not in self._keys and one.master_id in by_id:
-                    self._keys[one.id] = sealed_values.unwrap(by_id[one.master_id], one.id, one.wrapped)
-                if one.current and one.id in self._keys:
-                    self._current = self._keys[one.id]
-            if unknown := self._unknown_masters(found):
+            for key in wrapped_keys:
+                if key.id not in self._keys and key.master_id in by_id:
+                    self._keys[key.id] = sealed_values.unwrap(by_id[key.master_id], key.id, key.wrapped)
+                if key.current and key.id in self._keys:
+                    self._current = self._keys[key.id]
+            if unknown := self._unknown_masters(wrapped_keys):
                 raise SecretsFault(_missing(sorted(unknown)))
 
     def wrapped(self, key: DataKey) -> dict[str, object]:
@@ -152,10 +152,10 @@ class Keyring:
         """A data key that was loaded."""
         return self._keys[key_id]
 
-    def _unknown_masters(self, found: Sequence[WrappedKey]) -> set[str]:
+    def _unknown_masters(self, wrapped_keys: Sequence[WrappedKey]) -> set[str]:
         """The master keys that we would need and do not have."""
         known = {master.id for master in self._masters}
-        return {one.master_id for one in found if one.id not in self._keys} - known
+        return {key.master_id for key in wrapped_keys if key.id not in self._keys} - known
 
 
 async def data_keys(connection: Connection) -> Sequence[WrappedKey]:

@@ -57,14 +57,14 @@ async def _load(
 ) -> bytes:
     """Of processes that need the first one at once, all get the same."""
     async with database.connection() as connection:
-        found = await _find(secret, connection, keyring)
-        if found is None:
+        value = await _find(secret, connection, keyring)
+        if value is None:
             row_id = ids.new(now)
             sealed = keyring.seal(random_bytes(secret.length_bytes), row=secret.column.row(row_id))
             await secret.make.run(connection, id=row_id, sealed=sealed, now=now)
-            found = await _find(secret, connection, keyring)
-    assert found, "it was made, by us or by another process"
-    return found
+            value = await _find(secret, connection, keyring)
+    assert value, "it was made, by us or by another process"
+    return value
 
 
 async def _find(secret: _Secret, connection: Connection, keyring: Keyring) -> bytes | None:

@@ -53,9 +53,9 @@ async def alone(database: Database) -> AsyncIterator[None]:
 async def rewrap(connection: Connection, keyring: Keyring) -> int:
     """Wrap every data key by the first master key. Answers how many were wrapped by another."""
     first = keyring.masters[0].id
-    others = [one for one in await data_keys(connection) if one.master_id != first]
-    for one in others:
-        await _REWRAP.row(connection, id=one.id, was=one.wrapped, **keyring.wrapped(keyring.opened(one.id)))
+    others = [key for key in await data_keys(connection) if key.master_id != first]
+    for key in others:
+        await _REWRAP.row(connection, id=key.id, was=key.wrapped, **keyring.wrapped(keyring.opened(key.id)))
     return len(others)
 
 
@@ -82,11 +82,11 @@ async def reseal(connection: Connection, keyring: Keyring, columns: Sequence[Sea
 async def delete_retired(connection: Connection) -> tuple[int, int]:
     """Delete retired data keys that seal nothing. Answers how many are gone, and how many are still needed."""
     gone = needed = 0
-    for one in await data_keys(connection):
-        if one.current:
+    for key in await data_keys(connection):
+        if key.current:
             continue
         try:
-            gone += bool(await _DELETE.row(connection, id=one.id))
+            gone += bool(await _DELETE.row(connection, id=key.id))
         except asyncpg.ForeignKeyViolationError:
             needed += 1
     return gone, needed
@@ -100,11 +100,11 @@ async def _reseal_batch(
         rows = await connection.fetch(_batch_of(column), after, _BATCH)
         fresh: list[tuple[UUID, bytes]] = []
         for row in rows:
-            place = column.row(row["id"])
+            row_name = column.row(row["id"])
             try:
-                fresh.append((row["id"], keyring.seal(keyring.unseal(row["sealed"], row=place), row=place)))
+                fresh.append((row["id"], keyring.seal(keyring.unseal(row["sealed"], row=row_name), row=row_name)))
             except SecretsFault:
-                unreadable.append(place)
+                unreadable.append(row_name)
         await connection.executemany(_replacing(column), fresh)
     return [row["id"] for row in rows]
 

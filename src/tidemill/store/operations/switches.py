@@ -30,14 +30,14 @@ async def set_switch(
     transaction: Connection, switch: Switch, *, stop: bool, reason: str, by: str, ids: Ids, now: Instant
 ) -> SwitchState | SwitchRefusal | ReasonRefusal:
     """Stop a part of the pool or start it again, and tell it by an event."""
-    wanted = throw((await states(transaction))[switch], stop=stop, reason=reason, by=by, now=now)
-    if isinstance(wanted, Refusal):
-        return wanted
+    state = throw((await states(transaction))[switch], stop=stop, reason=reason, by=by, now=now)
+    if isinstance(state, Refusal):
+        return state
     changed = await _SET.row(
-        transaction, name=switch.value, stopped=stop, reason=wanted.reason, changed_by=by, changed_at=now
+        transaction, name=switch.value, stopped=stop, reason=state.reason, changed_by=by, changed_at=now
     )
     if not changed:
         return SwitchRefusal.ALREADY_SO
-    thrown = SwitchThrown(switch.value, stop, wanted.reason, by)
+    thrown = SwitchThrown(switch.value, stop, state.reason, by)
     await events.append(transaction, [thrown], ids, now)
-    return wanted
+    return state

@@ -58,19 +58,21 @@ class NodeName:
 
 async def keep(
     database: Database,
-    explained: Sequence[PlacementExplanation],
+    explanations: Sequence[PlacementExplanation],
     waits: Sequence[QueueExplanation],
     ids: Ids,
     now: Instant,
 ) -> None:
     """Write down what one tick of placing explains."""
-    if explained or waits:
+    if explanations or waits:
         async with database.transaction() as transaction:
-            if explained:
-                await _KEEP.run(transaction, explanations=[_row(one, ids.new(now)) for one in explained])
+            if explanations:
+                await _KEEP.run(
+                    transaction, explanations=[_row(explanation, ids.new(now)) for explanation in explanations]
+                )
             if waits:
-                last = {(one.job_id, one.task_id): one for one in waits}
-                await _WAIT.run(transaction, waits=[_wait_row(one) for one in last.values()])
+                last = {(explanation.job_id, explanation.task_id): explanation for explanation in waits}
+                await _WAIT.run(transaction, waits=[_wait_row(explanation) for explanation in last.values()])
 
 
 async def of_job(
@@ -78,13 +80,13 @@ async def of_job(
 ) -> Mapping[tuple[int, Instant], StoredExplanation]:
     """What was kept of attempts that were offered at these moments, by the task's number and the moment."""
     rows = await _OF_JOB.rows(connection, job_id=job_id, ats=sorted(set(ats)))
-    return {(number, row["at"]): _kept(row) for row in rows for number in row["numbers"]}
+    return {(number, row["at"]): _stored(row) for row in rows for number in row["numbers"]}
 
 
 async def of_node(connection: Connection, node_id: UUID, after: UUID | None, limit: int) -> Sequence[StoredExplanation]:
     """The last that a node was considered for, newest first."""
     rows = await _OF_NODE.rows(connection, node_id=node_id, after=after, limit=limit)
-    return [_kept(row) for row in rows]
+    return [_stored(row) for row in rows]
 
 
 async def waiting(connection: Connection, job_id: UUID, limit: int) -> Sequence[WaitExplanation]:
@@ -119,34 +121,34 @@ async def forget(database: Database, most: int) -> int:
     return len(explained) + len(waits)
 
 
-def _row(one: PlacementExplanation, explanation_id: UUID) -> dict[str, Any]:
-    weighing = one.weighing
+def _row(explanation: PlacementExplanation, explanation_id: UUID) -> dict[str, Any]:
+    weighing = explanation.weighing
     return {
         "id": str(explanation_id),
-        "job_id": str(one.job_id),
-        "at_us": one.at,
-        "kind": one.kind,
+        "job_id": str(explanation.job_id),
+        "at_us": explanation.at,
+        "kind": explanation.kind,
         "policy": weighing.policy,
         "lower_wins": weighing.lower_wins,
         "nodes": weighing.nodes,
-        "task_ids": [str(task_id) for task_id in one.task_ids],
+        "task_ids": [str(task_id) for task_id in explanation.task_ids],
         "node_ids": [str(candidate.node_id) for candidate in weighing.candidates],
-        "weighed": [_said(candidate) for candidate in weighing.candidates],
+        "weighed": [_weighed(candidate) for candidate in weighing.candidates],
     }
 
 
-def _said(one: ConsideredCandidate) -> dict[str, Any]:
-    if one.objections:
-        return {"objections": list(one.objections)}
-    return {"terms": {name: round(value, DIGITS) for name, value in one.terms.items()}}
+def _weighed(candidate: ConsideredCandidate) -> dict[str, Any]:
+    if candidate.objections:
+        return {"objections": list(candidate.objections)}
+    return {"terms": {name: round(value, DIGITS) for name, value in candidate.terms.items()}}
 
 
-def _wait_row(one: QueueExplanation) -> dict[str, Any]:
-    nowhere = one.nowhere
+def _wait_row(explanation: QueueExplanation) -> dict[str, Any]:
+    nowhere = explanation.nowhere
     return {
-        "job_id": str(one.job_id),
-        "task_id": str(one.task_id),
-        "at_us": one.at,
+        "job_id": str(explanation.job_id),
+        "task_id": str(explanation.task_id),
+        "at_us": explanation.at,
         "nodes": nowhere.nodes,
         "looked": nowhere.looked,
         "soon": nowhere.soon,
@@ -154,10 +156,10 @@ def _wait_row(one: QueueExplanation) -> dict[str, Any]:
     }
 
 
-def _kept(row: asyncpg.Record) -> StoredExplanation:
+def _stored(row: asyncpg.Record) -> StoredExplanation:
     candidates = tuple(
-        ConsideredCandidate(node_id, tuple(said.get("objections", ())), said.get("terms", {}))
-        for node_id, said in zip(row["node_ids"], row["weighed"], strict=True)
+        ConsideredCandidate(node_id, tuple(weighed.get("objections", ())), weighed.get("terms", {}))
+        for node_id, weighed in zip(row["node_ids"], row["weighed"], strict=True)
     )
     weighing = CandidateComparison(candidates, row["nodes"], row["policy"], row["lower_wins"])
     return StoredExplanation(

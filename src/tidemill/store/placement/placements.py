@@ -39,61 +39,61 @@ class NewAttempt(NamedTuple):
 
 
 async def apply(
-    transaction: Connection, held: DutyLease, decisions: Sequence[NewAttempt], *, lease_us: int, ids: Ids, now: Instant
+    transaction: Connection, duty: DutyLease, decisions: Sequence[NewAttempt], *, lease_us: int, ids: Ids, now: Instant
 ) -> list[AttemptAssignment] | None:
     """Give tasks to nodes. Answers what came to be, in the order of its numbers; None if somebody else is in charge."""
-    if not await duties.keep(transaction, held, lease_us=lease_us, now=now):
+    if not await duties.keep(transaction, duty, lease_us=lease_us, now=now):
         return None
-    numbers = await tasks.place(transaction, [_placement(one) for one in decisions], now)
-    placed = [one for one in decisions if one.attempt_id in numbers]
+    numbers = await tasks.place(transaction, [_new_lease(attempt) for attempt in decisions], now)
+    placed = [attempt for attempt in decisions if attempt.attempt_id in numbers]
     if placed:
-        await _START.run(transaction, ids=sorted({one.row.job_id for one in placed}))
-        if grants := [grant for one in placed for grant in _grants(one)]:
+        await _START.run(transaction, ids=sorted({attempt.row.job_id for attempt in placed}))
+        if grants := [grant for attempt in placed for grant in _grants(attempt)]:
             await artefact_grants.give(transaction, grants)
-        await events.append(transaction, _told(placed), ids, now)
-    return sorted(_offered(one, numbers[one.attempt_id]) for one in placed)
+        await events.append(transaction, _events(placed), ids, now)
+    return sorted(_assignment(attempt, numbers[attempt.attempt_id]) for attempt in placed)
 
 
-def _placement(one: NewAttempt) -> NewLease:
-    candidate = one.placement.seller.candidate
+def _new_lease(attempt: NewAttempt) -> NewLease:
+    candidate = attempt.placement.seller.candidate
     return NewLease(
-        one.row.rank,
-        one.row.task_id,
-        one.attempt_id,
+        attempt.row.rank,
+        attempt.row.task_id,
+        attempt.attempt_id,
         candidate.node_id,
         candidate.owner_id,
-        one.placement.hourly_uc,
-        one.placement.quoted_ms,
-        one.deadline_at,
+        attempt.placement.hourly_uc,
+        attempt.placement.quoted_ms,
+        attempt.deadline_at,
     )
 
 
-def _offered(one: NewAttempt, number: int) -> AttemptAssignment:
-    waiting, node_id = one.row, one.placement.seller.node_id
+def _assignment(attempt: NewAttempt, number: int) -> AttemptAssignment:
+    waiting, node_id = attempt.row, attempt.placement.seller.node_id
     return AttemptAssignment(
-        number, one.attempt_id, waiting.task_id, node_id, waiting.tries + 1, one.deadline_at, waiting.body
+        number, attempt.attempt_id, waiting.task_id, node_id, waiting.tries + 1, attempt.deadline_at, waiting.body
     )
 
 
-def _grants(one: NewAttempt) -> list[Grant]:
+def _grants(attempt: NewAttempt) -> list[Grant]:
     """A node reads the inputs of its attempt, and uploads a result that is too large for a receipt.
 
     What a house node uploads for an audit takes none of the customer's room: it is the house's, until the verdict.
     """
-    asked, until = one.placement.demand, Instant(one.deadline_at + GRANTED_US)
-    candidate = one.placement.seller.candidate
-    account_id = candidate.owner_id if one.row.is_audit else one.row.account_id
-    whose = (one.attempt_id, candidate.node_id, account_id)
-    inputs = {each.digest: each.size_bytes for each in asked.inputs}
+    demand, until = attempt.placement.demand, Instant(attempt.deadline_at + GRANTED_US)
+    candidate = attempt.placement.seller.candidate
+    account_id = candidate.owner_id if attempt.row.is_audit else attempt.row.account_id
+    whose = (attempt.attempt_id, candidate.node_id, account_id)
+    inputs = {input_.digest: input_.size_bytes for input_ in demand.inputs}
     reads = [Grant(*whose, Access.READ, size_bytes, until, digest) for digest, size_bytes in inputs.items()]
-    if not asked.result_max_bytes:
+    if not demand.result_max_bytes:
         return reads
-    return [*reads, Grant(*whose, Access.WRITE, asked.result_max_bytes, until)]
+    return [*reads, Grant(*whose, Access.WRITE, demand.result_max_bytes, until)]
 
 
-def _told(placed: Sequence[NewAttempt]) -> list[TasksPlaced]:
-    counts = Counter((one.row.account_id, one.row.job_id) for one in placed)
+def _events(placed: Sequence[NewAttempt]) -> list[TasksPlaced]:
+    counts = Counter((attempt.row.account_id, attempt.row.job_id) for attempt in placed)
     nodes: dict[UUID, set[UUID]] = {}
-    for one in placed:
-        nodes.setdefault(one.row.job_id, set()).add(one.placement.seller.node_id)
+    for attempt in placed:
+        nodes.setdefault(attempt.row.job_id, set()).add(attempt.placement.seller.node_id)
     return [TasksPlaced(*whose, count, len(nodes[whose[1]])) for whose, count in counts.items()]

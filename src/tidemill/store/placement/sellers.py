@@ -31,14 +31,16 @@ async def every(
     database: Database, terms: SellerDefaults, agent_oldest: str, between: Callable[[], Awaitable[None]], now: Instant
 ) -> list[Seller]:
     """All that may get work now. Between pages the caller does what cannot wait."""
-    found: list[Seller] = []
+    sellers: list[Seller] = []
     after: UUID | None = None
     while True:
         async with database.connection() as connection:
             page = await nodes.linked(connection, None, after, PAGE)
-            found += [one for one in (await _sellers(connection, page, terms, agent_oldest, now)).values() if one]
+            sellers += [
+                seller for seller in (await _sellers(connection, page, terms, agent_oldest, now)).values() if seller
+            ]
         if len(page) < PAGE:
-            return found
+            return sellers
         after = page[-1].id
         await between()
 
@@ -47,12 +49,12 @@ async def some(
     database: Database, node_ids: Sequence[UUID], terms: SellerDefaults, agent_oldest: str, now: Instant
 ) -> Mapping[UUID, Seller | None]:
     """Each of these nodes; None where it gets no work now."""
-    found: dict[UUID, Seller | None] = dict.fromkeys(node_ids)
+    sellers: dict[UUID, Seller | None] = dict.fromkeys(node_ids)
     for start in range(0, len(node_ids), PAGE):
         async with database.connection() as connection:
             page = await nodes.linked(connection, node_ids[start : start + PAGE], None, PAGE)
-            found.update(await _sellers(connection, page, terms, agent_oldest, now))
-    return found
+            sellers.update(await _sellers(connection, page, terms, agent_oldest, now))
+    return sellers
 
 
 async def exclusions_of(connection: Connection, task_ids: Sequence[UUID], now: Instant) -> Mapping[UUID, Exclusions]:

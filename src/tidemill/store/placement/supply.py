@@ -15,8 +15,8 @@ _BUSY = Query("placement/supply/busy")
 
 async def read(database: Database, terms: SellerDefaults, agent_oldest: str, now: Instant) -> Supply:
     """Every node that may get work, at its price."""
-    found = await sellers.every(database, terms, agent_oldest, _others_first, now)
-    return Supply([supply_node_of(seller) for seller in found], terms.hourly_uc)
+    nodes = await sellers.every(database, terms, agent_oldest, _others_first, now)
+    return Supply([supply_node_of(seller) for seller in nodes], terms.hourly_uc)
 
 
 async def busy(connection: Connection) -> set[UUID]:

@@ -58,15 +58,15 @@ class Bill:
 
 async def bill(transaction: Connection, passed: Sequence[PassedAttempt], ids: Ids, now: Instant) -> Bill:
     """Add up what is to be paid. The ledger is locked only when it is paid, which is better done last."""
-    fund_uc = await ledger.available_uc(transaction, _FUND) if any(one.due.bonus_uc for one in passed) else 0
-    total = sums([PaidAttempt(one.job_id, one.owner_id, one.due) for one in passed], fund_uc)
+    fund_uc = await ledger.available_uc(transaction, _FUND) if any(attempt.due.bonus_uc for attempt in passed) else 0
+    total = sums([PaidAttempt(attempt.job_id, attempt.owner_id, attempt.due) for attempt in passed], fund_uc)
     rewards = {key: ids.new(now) for key, amount_uc in total.rewards_uc.items() if amount_uc}
-    owners = frozenset(one.owner_id for one in passed)
-    return Bill({one.job_id: one for one in passed}, owners, total, rewards)
+    owners = frozenset(attempt.owner_id for attempt in passed)
+    return Bill({attempt.job_id: attempt for attempt in passed}, owners, total, rewards)
 
 
 async def pay(
-    transaction: Connection, owed: Bill, over: Iterable[UUID], plan: RewardPlan, ids: Ids, now: Instant
+    transaction: Connection, owed: Bill, ended_hold_ids: Iterable[UUID], plan: RewardPlan, ids: Ids, now: Instant
 ) -> None:
     """Pay what is owed, and give back what is left of the holds of jobs that are over."""
     entries: list[Entry] = [
@@ -82,7 +82,7 @@ async def pay(
         Transfer(ids.new(now), _FUND.id, _provider(owner_id), amount_uc, CREDIT, "early_bonus", f"owner:{owner_id}")
         for owner_id, amount_uc in owed.total.bonuses_uc.items()
     ]
-    entries += [Release(ids.new(now), hold_id, "job ended") for hold_id in over]
+    entries += [Release(ids.new(now), hold_id, "job ended") for hold_id in ended_hold_ids]
     await _post(transaction, entries, owed.owners, ids, now)
 
 

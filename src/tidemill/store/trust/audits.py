@@ -68,9 +68,11 @@ async def give_up(database: Database, before: Instant, limit: int, now: Instant)
     return len(ends)
 
 
-async def close(transaction: Connection, attempt_id: UUID, found: bytes | None, verdict: str, now: Instant) -> None:
+async def close(
+    transaction: Connection, attempt_id: UUID, result_sha256: bytes | None, verdict: str, now: Instant
+) -> None:
     """Write down what an audit came to."""
-    await _JUDGED.run(transaction, attempt_id=attempt_id, found=found, verdict=verdict, now=now)
+    await _JUDGED.run(transaction, attempt_id=attempt_id, found=result_sha256, verdict=verdict, now=now)
 
 
 async def earlier(connection: Connection, task_id: UUID, attempt_id: UUID) -> list[Difference]:

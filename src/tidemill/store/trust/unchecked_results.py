@@ -79,39 +79,39 @@ async def take(
         rows = await _JUDGE.rows(
             transaction, judge=judge, until=Instant(now + lease_us), limit=limit, now=now, mine=mine
         )
-    return [_case(row) for row in rows]
+    return [_unchecked_result(row) for row in rows]
 
 
 async def settle(database: Database, checked: CheckedResult, terms: WorkTerms, ids: Ids, now: Instant) -> BatchOutcome:
     """What was decided happens: paid, tried again, or given back to the customer. What is doubted is told."""
-    case, judged, doubt = checked.result, checked.judged, checked.doubt
-    reason = f"{judged.reason} {doubt}" if doubt else judged.reason
-    said = AttemptHappening(
-        *(case.attempt_id, case.lease, case.node_id, judged.happenings[1:], reason, judged.verdict),
-        used_ms(case.receipt),
+    result, judgement, doubt = checked.result, checked.judged, checked.doubt
+    reason = f"{judgement.reason} {doubt}" if doubt else judgement.reason
+    happening = AttemptHappening(
+        *(result.attempt_id, result.lease, result.node_id, judgement.happenings[1:], reason, judgement.verdict),
+        used_ms(result.receipt),
     )
     async with database.transaction() as transaction:
-        applied = await outcomes.apply(transaction, [said], terms, ids, now)
-        if case.attempt_id not in applied.attempts:
+        applied = await outcomes.apply(transaction, [happening], terms, ids, now)
+        if result.attempt_id not in applied.attempts:
             return applied
         if doubt:
-            told = TimesDoubted(case.owner_id, case.node_id, case.attempt_id, doubt)
-            await events.append(transaction, [told], ids, now)
-        if case.second_execution is not None:
-            await _close(transaction, case, case.second_execution, judged, now)
+            event = TimesDoubted(result.owner_id, result.node_id, result.attempt_id, doubt)
+            await events.append(transaction, [event], ids, now)
+        if result.second_execution is not None:
+            await _close(transaction, result, result.second_execution, judgement, now)
         return applied
 
 
 async def _close(
-    transaction: Connection, case: UncheckedResult, repeated: SecondExecution, judged: ReceiptJudgement, now: Instant
+    transaction: Connection, result: UncheckedResult, second: SecondExecution, judgement: ReceiptJudgement, now: Instant
 ) -> None:
-    found = repeated.receipt.result_sha256 or None if repeated.receipt else None
-    await audits.close(transaction, case.attempt_id, found, judged.verdict, now)
-    if repeated.attempt_id is not None:
-        await artefacts.let_go_of_result(transaction, repeated.attempt_id, now)
+    result_sha256 = second.receipt.result_sha256 or None if second.receipt else None
+    await audits.close(transaction, result.attempt_id, result_sha256, judgement.verdict, now)
+    if second.attempt_id is not None:
+        await artefacts.let_go_of_result(transaction, second.attempt_id, now)
 
 
-def _case(row: asyncpg.Record) -> UncheckedResult:
+def _unchecked_result(row: asyncpg.Record) -> UncheckedResult:
     receipt = _receipt(row["batch"], row["place"])
     return UncheckedResult(
         attempt_id=row["attempt_id"],
@@ -126,17 +126,17 @@ def _case(row: asyncpg.Record) -> UncheckedResult:
         times=AttemptTimes(row["offered_at"], row["received_at"]),
         device=MeasuredSpeeds(row["model"], row["memory_mib"], row["gpu_ops_per_s"], row["cpu_ops_per_s"]),
         is_uploaded=receipt.artefact is not None and row["uploaded"] == receipt.artefact.text,
-        second_execution=None if row["audit_ended"] is None else _repeated(row),
+        second_execution=None if row["audit_ended"] is None else _second_execution(row),
     )
 
 
-def _repeated(row: asyncpg.Record) -> SecondExecution:
+def _second_execution(row: asyncpg.Record) -> SecondExecution:
     has_receipt = row["audit_batch"] is not None
     receipt = _receipt(row["audit_batch"], row["audit_place"]) if has_receipt else None
     return SecondExecution(row["audit_attempt_id"], receipt, row["audit_reason"] or "")
 
 
-def _receipt(batch: bytes, place: int) -> Receipt:
-    receipt = read_receipt(inclusion(batch, place).receipt)
+def _receipt(batch: bytes, index: int) -> Receipt:
+    receipt = read_receipt(inclusion(batch, index).receipt)
     assert not isinstance(receipt, ReceiptRefusal), "only what could be read was kept"
     return receipt
