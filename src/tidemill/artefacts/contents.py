@@ -1,7 +1,8 @@
-"""What is held under its digest on local disk: `content/ab/cd/<digest>`, whole or not there at all.
+"""Bytes under their digest on local disk: `content/ab/cd/<digest>`, whole or absent.
 
-A file gets its name here when every byte of it is on the disk, and is never written to again. Its time is when it was
-last finished, by the database's clock. Finishing and deleting the same bytes exclude each other, in all processes.
+A file gets its name when every byte of it is on the disk, and is never written again. Its modification time is when it
+was last finished, by the database's clock. Finishing and deleting the same bytes exclude each other, across all
+processes.
 """
 
 import os
@@ -22,7 +23,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def keep_content(root: Path, source: int, digest: Digest, now: Instant) -> None:
-    """Give the file of this name in the directory `source` its place. The same bytes are kept once."""
+    """Link the file of this name from the directory `source` into the contents. The same bytes are kept once."""
     with directory(root, *_folder(digest), make=True) as here, locked(here):
         try:
             os.link(digest.text, digest.text, src_dir_fd=source, dst_dir_fd=here, follow_symlinks=False)
@@ -32,7 +33,7 @@ def keep_content(root: Path, source: int, digest: Digest, now: Instant) -> None:
 
 
 def open_content(root: Path, digest: Digest) -> tuple[int, int] | None:
-    """A descriptor of the bytes and how many they are; None if there are none."""
+    """A descriptor of the bytes and their number; None if there are none."""
     with faults(root):
         try:
             with directory(root, *_folder(digest)) as here:
@@ -52,7 +53,7 @@ def content_size(root: Path, digest: Digest) -> int | None:
 
 
 def delete_content(root: Path, digest: Digest, older_than: Instant) -> bool:
-    """Remove the bytes if they were last finished before this instant. Who is reading them reads on."""
+    """Remove the bytes if they were last finished before this instant. Open readers can read on."""
     with faults(root):
         try:
             with directory(root, *_folder(digest)) as here, locked(here):
@@ -74,7 +75,7 @@ def old_contents(root: Path, older_than: Instant, batch_max: int) -> Iterator[li
 
 
 def names_in(root: Path, *names: str) -> list[str]:
-    """What is in a directory; nothing if it is not there."""
+    """The names in a directory; none if it does not exist."""
     try:
         with directory(root, *names) as here:
             return sorted(os.listdir(here))
@@ -100,7 +101,7 @@ def _is_older(root: Path, digest: Digest, older_than: Instant) -> bool:
 
 
 def _renew(here: int, source: int, digest: Digest, now: Instant) -> None:
-    """The bytes are here already: they count as finished now. A file that the disk has damaged is replaced."""
+    """The bytes exist already: mark them as finished now. A file that the disk has damaged is replaced."""
     new = os.stat(digest.text, dir_fd=source, follow_symlinks=False)
     old = os.stat(digest.text, dir_fd=here, follow_symlinks=False)
     if not stat.S_ISREG(old.st_mode) or old.st_size != new.st_size:

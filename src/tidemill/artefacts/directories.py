@@ -1,6 +1,6 @@
-"""Directories that are ours alone, entered step by step: no symlink is followed, nobody else may look or write.
+"""Directories that only we can use, entered step by step: no symlink is followed, nobody else may look or write.
 
-What the disk does wrong becomes a fault here, with a sentence for the operator.
+Errors of the disk become faults here, with a sentence for the operator.
 """
 
 import errno
@@ -19,7 +19,7 @@ _STEP = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @contextmanager
 def directory(root: Path, *names: str, make: bool = False) -> Iterator[int]:
-    """A directory below the root, open. FileNotFoundError if it is not there and is not to be made."""
+    """Open a directory below the root. FileNotFoundError if it does not exist and `make` is false."""
     here = enter(root, *names, make=make)
     try:
         yield here
@@ -46,7 +46,7 @@ def enter(root: Path, *names: str, make: bool = False) -> int:
 
 @contextmanager
 def locked(here: int) -> Iterator[None]:
-    """Alone among all processes. Held for moments only; the lock of a killed process is free."""
+    """Lock out all other processes, for moments only. The lock of a killed process is free."""
     fcntl.flock(here, fcntl.LOCK_EX)
     try:
         yield
@@ -56,7 +56,7 @@ def locked(here: int) -> Iterator[None]:
 
 @contextmanager
 def faults(root: Path) -> Iterator[None]:
-    """What the disk does wrong, as faults."""
+    """Turn errors of the disk into faults."""
     try:
         yield
     except OSError as error:
@@ -70,7 +70,7 @@ def faults(root: Path) -> Iterator[None]:
 
 
 def expect_room(root: Path, wanted_bytes: int, keep_free_bytes: int) -> None:
-    """DiskFull if so many more bytes would leave too little."""
+    """Raise DiskFull if this many more bytes would leave too little space."""
     disk = os.statvfs(root)
     if disk.f_bavail * disk.f_frsize - wanted_bytes < keep_free_bytes:
         raise DiskFull(f"The disk that holds {root} has too little space left: make space there.")

@@ -1,7 +1,8 @@
-"""Artefacts on local disk: what `ArtefactStore` says, with files.
+"""Artefacts on local disk: `ArtefactStore` with files.
 
-Any number of processes may use one directory, and each may be killed at any moment: what is under way stays an upload,
-which goes on later or is swept, and nothing half done is ever seen under a digest. The disk must know hard links.
+Any number of processes may use one directory, and each may be killed at any moment: an unfinished upload stays an
+upload, which is continued later or swept, and nothing unfinished is ever seen under a digest. The disk must support
+hard links.
 """
 
 import os
@@ -117,7 +118,7 @@ class LocalStore:
 
     @asynccontextmanager
     async def _locked(self, upload_id: UUID) -> AsyncIterator[LockedUpload | UploadRefusal]:
-        """An upload for one request. How far it is hashed is remembered for the next."""
+        """Lock an upload for one request. How far it is hashed is remembered for the next request."""
         upload = LockedUpload(self._root, upload_id, self._hashed.pop(upload_id, None), self._keep_free_bytes)
         refusal: UploadRefusal | None = None
         try:
@@ -140,7 +141,7 @@ class LocalStore:
 
 
 class LocalContentReader:
-    """A file being read."""
+    """Reads one file."""
 
     def __init__(self, threads: Threads, root: Path, digest: Digest) -> None:
         self._threads = threads
@@ -150,7 +151,7 @@ class LocalContentReader:
         self.size_bytes = self.first = self.end = 0
 
     def open(self, first: int, end: int | None) -> ArtefactRefusal | None:
-        """Works in a thread."""
+        """Open the file. Runs in a thread."""
         opened = open_content(self._root, self._digest)
         if opened is None:
             return ArtefactRefusal.UNKNOWN_ARTEFACT

@@ -1,9 +1,9 @@
-"""Receiving a part of an upload: a piece is written and hashed at the same time, while the next one arrives.
+"""Receives a part of an upload: a piece is written and hashed at the same time, while the next one arrives.
 
-Small chunks are gathered, so that they do not cost a thread's turn each; a large one that lies in memory as the disk
-takes it is written as it is. A piece is handed over while the one before is still at work, so that neither the disk nor
-the hash waits for the loop, which is busy reading. The disk is told to sync while bytes still come, so that the end is
-not a long wait. Whichever way this ends, what came is written and nothing is left running.
+Small chunks are gathered, because each turn of a thread has a cost. A large chunk that is aligned in memory as the disk
+needs it is written as it is. A piece is handed over while the one before is still being written, so that neither the
+disk nor the hash waits for the loop, which is busy reading. The disk syncs while bytes still arrive, so that the last
+sync is short. However this ends, everything received is written and nothing is left running.
 """
 
 import asyncio
@@ -18,19 +18,19 @@ from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.artefacts.uploads import Checksum, Hash, refused_part
 
 PIECE_BYTES = 2 * 1024 * 1024
-"""What goes to a thread at once. Every turn costs a tenth of a millisecond, in which the disk waits."""
+"""How much goes to a thread at once. Every turn costs a tenth of a millisecond, in which the disk waits."""
 
 SYNC_EVERY_BYTES = 64 * 1024 * 1024
-"""So that little is lost when the disk fails, and the last sync is a short one."""
+"""Limits what is lost when the disk fails, and keeps the last sync short."""
 
 _GATHERED_S = 1.0
-"""What comes slowly is written so often."""
+"""Slowly arriving bytes are written this often."""
 
 
 async def receive(
     threads: Threads, upload: LockedUpload, chunks: Chunks, checksum: Checksum | None
 ) -> int | UploadRefusal:
-    """Add chunks to an upload. Answers where it stands then; of what is refused, nothing is kept."""
+    """Add chunks to an upload, and return its new offset. Nothing of a refused part is kept."""
     checksum_hash = checksum.hash() if checksum else None
     try:
         refusal = await _PieceWriter(threads, upload, checksum_hash).take(chunks)
@@ -45,8 +45,8 @@ async def receive(
 
 
 class _PieceWriter:
-    """What is under way for one part. What is gathered lies in its place as it will in the file, counted from a
-    multiple of the place's size: so pieces end at blocks of the disk, and begin at blocks of memory."""
+    """Gathers and writes the pieces of one part. Gathered bytes lie in the buffer at their offset in the file, modulo
+    the buffer's size: so pieces end at blocks of the disk, and begin at blocks of memory."""
 
     def __init__(self, threads: Threads, upload: LockedUpload, checksum: Hash | None) -> None:
         self._upload = upload
@@ -76,7 +76,7 @@ class _PieceWriter:
         return None
 
     async def _end(self) -> None:
-        """Write what came, unless something before it could not be: nobody knows what the disk has of that."""
+        """Write everything received, unless an earlier write failed: then nobody knows what the disk has."""
         await _over(self._at_work)
         assert self._upload.stands_at == self._gathered_at, "a piece goes behind all that came before it"
         await self._take_left()
@@ -84,7 +84,7 @@ class _PieceWriter:
         await _over(self._at_work)
 
     async def _take_left(self) -> None:
-        """All that is left of a chunk. If this is cancelled it is still left, or handed over."""
+        """Take the rest of a chunk. If this is cancelled, the rest is still left, or handed over."""
         while self._left:
             if self._gathered_at == self._received_to and _lies_as_on_disk(self._left, self._received_to):
                 chunk, self._left = self._left, memoryview(b"")
@@ -112,7 +112,7 @@ class _PieceWriter:
             await self._write(piece)
 
     async def _write(self, piece: memoryview) -> None:
-        """Hand it over, and wait for the one before: then there is a place for the next."""
+        """Hand a piece over, and wait for the one before, whose buffer is then free for the next."""
         at, before = self._gathered_at, self._at_work
         self._gathered_at = self._received_to = at + len(piece)
         self._at_work = [
@@ -131,7 +131,7 @@ class _PieceWriter:
 
 
 async def _over(under_way: list[Future[None]]) -> None:
-    """Wait until all of it is over, and raise what it raised."""
+    """Wait until all futures are done, and raise what they raised."""
     if not all(future.done() for future in under_way):
         await asyncio.gather(*map(through, under_way), return_exceptions=True)
     for future in under_way:
@@ -140,7 +140,7 @@ async def _over(under_way: list[Future[None]]) -> None:
 
 
 def _lies_as_on_disk(piece: memoryview, at: int) -> bool:
-    """Whether the disk takes it from where it lies."""
+    """Whether the disk can take the piece directly from its memory."""
     if at % BLOCK_BYTES or len(piece) < DIRECT_BYTES or piece.readonly:
         return False
     return addressof(c_char.from_buffer(piece)) % BLOCK_BYTES == 0

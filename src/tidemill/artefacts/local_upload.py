@@ -1,11 +1,11 @@
-"""An upload on local disk, held by one request at a time: adding to it, hashing it, giving it to its digest.
+"""An upload on local disk, locked by one request at a time: adding to it, hashing it, linking it to its digest.
 
-`uploads/<id>/` holds one file. Its name is the declared length while bytes arrive, and the digest once all are there:
-then nothing is added any more. The directory's lock says who holds the upload; a killed process holds nothing.
+`uploads/<id>/` contains one file. Its name is the declared length while bytes arrive, and the digest once all are
+there; after that nothing is added. The directory's lock says who has the upload; a killed process has no lock.
 
-Bytes are hashed as they arrive. The state of a hash cannot be kept on disk, so after a restart the beginning is read
-again: four bytes for every byte that arrives, and what is then left at the end. What an answer has confirmed is never
-taken back.
+Bytes are hashed as they arrive. The state of a hash cannot be stored on disk, so after a restart the beginning is read
+again: four bytes for every byte that arrives, and the rest at the end. What an answer has confirmed is never taken
+back.
 """
 
 import errno
@@ -38,22 +38,23 @@ _NAME = re.compile(r"[0-9]{1,20}|[0-9a-f]{64}", re.ASCII)
 _TRIES = 100
 
 _WRITE_BYTES = 128 * 1024
-"""What is written at once. For larger writes Linux looks for larger pages of memory, which costs more than it gains."""
+"""How much is written at once. For larger writes Linux looks for larger pages of memory, which costs more than it
+gains."""
 
 DIRECT_BYTES = 1024 * 1024
-"""What is so large goes to the disk past the system's memory of files, where the disk can do that: keeping it there
-costs more than the disk takes, throws out what others read again and again, and makes the last sync a long one."""
+"""Pieces of this size bypass the page cache, where the disk supports that: caching them costs more than the disk takes,
+evicts what others read repeatedly, and makes the last sync long."""
 
 BLOCK_BYTES = 4096
-"""Such bytes begin and end at a block, in the file and in memory."""
+"""Direct writes begin and end at a block, in the file and in memory."""
 
 _NOT_DIRECT = {errno.EINVAL, errno.ENOENT}
-"""The disk cannot do it, or has larger blocks; or the upload was abandoned, and whoever holds it finds out later."""
+"""The disk cannot write directly, or has larger blocks; or the upload was abandoned, as its holder finds out later."""
 
 
 @dataclass
 class HashState:
-    """How far an upload was hashed. It may be dropped at any time: the bytes are on the disk."""
+    """How far an upload was hashed. It may be dropped at any time, because the bytes are on the disk."""
 
     at: int = 0
     state: "_Hash" = field(default_factory=hashlib.sha256)
@@ -63,7 +64,7 @@ class HashState:
 
 
 class LockedUpload:
-    """An upload that nobody else may touch until it is let go. Everything here works in a thread."""
+    """An upload that nobody else may touch until it is let go. Every method runs in a thread."""
 
     def __init__(self, root: Path, upload_id: UUID, hashed: HashState | None, keep_free_bytes: int) -> None:
         self._root = root
@@ -80,7 +81,7 @@ class LockedUpload:
         self.digest: Digest | None = None
 
     def lock(self) -> UploadRefusal | None:
-        """Take hold of it."""
+        """Lock the upload."""
         with faults(self._root):
             try:
                 self._directory = enter(self._root, UPLOADS, str(self._id))
@@ -92,7 +93,7 @@ class LockedUpload:
         return None
 
     def write(self, piece: memoryview) -> None:
-        """Add bytes at the end. The caller has looked whether they may be added."""
+        """Add bytes at the end. The caller has checked that they may be added."""
         assert self.digest is None, "nothing is added to what is finished"
         with faults(self._root):
             expect_room(self._root, 0, self._keep_free_bytes)
@@ -112,7 +113,7 @@ class LockedUpload:
             self._update(piece)
 
     def sync(self) -> None:
-        """Make what is there survive a power cut. More may be written meanwhile."""
+        """Make the bytes so far survive a power cut. More may be written meanwhile."""
         stands_at = self.stands_at
         if self._synced_at < stands_at or not self._was_synced:
             self._sync_failed = True  # until it has not: the disk tells of a failure once, and never again
@@ -121,12 +122,12 @@ class LockedUpload:
             self._synced_at, self._was_synced, self._sync_failed = stands_at, True, False
 
     def take_back(self) -> None:
-        """Let it stand where it stood when it was taken."""
+        """Return to the offset at which the upload was locked."""
         self._synced_at = min(self._synced_at, self._begun_at)
         self._shorten(self._begun_at)
 
     def catch_up(self, most_bytes: int) -> bool:
-        """Hash some of what is not hashed yet. Whether any is left."""
+        """Hash some of the bytes that are not hashed yet. Returns whether any are left."""
         with faults(self._root):
             until = min(self.stands_at, self._hashed.at + most_bytes)
             while self._hashed.at < until:
@@ -137,12 +138,12 @@ class LockedUpload:
         return self._hashed.at < self.stands_at
 
     def computed_digest(self) -> Digest:
-        """The digest of all, when all is hashed."""
+        """The digest of the upload, once all of it is hashed."""
         assert self.digest or self._hashed.at == self.length_bytes
         return self.digest or Digest(self._hashed.state.hexdigest())
 
     def give(self, now: Instant) -> Digest | UploadRefusal:
-        """Let the bytes be held under their digest, too. What is half done is done again by the next try."""
+        """Link the bytes to their digest. An interrupted call is completed by the next."""
         digest = self.computed_digest()
         with faults(self._root):
             try:
@@ -154,7 +155,7 @@ class LockedUpload:
         return digest
 
     def let_go(self) -> HashState:
-        """Keep what came as far as the disk has it, and tell how far it is hashed."""
+        """Keep the received bytes that are on the disk, unlock, and return how far they are hashed."""
         try:
             if self._file >= 0:
                 self._keep()
@@ -179,7 +180,7 @@ class LockedUpload:
             self._begun_hashed, self._hashed = HashState(), HashState()
 
     def _write_some(self, left: memoryview) -> int:
-        """Write the first of these bytes. Answers how many."""
+        """Write the first of these bytes. Returns how many."""
         if self._takes_direct and len(left) >= DIRECT_BYTES and self.stands_at % BLOCK_BYTES == 0:
             try:
                 return os.pwrite(self._direct(), left[: len(left) // BLOCK_BYTES * BLOCK_BYTES], self.stands_at)
@@ -226,7 +227,7 @@ class LockedUpload:
 
 
 def begin_upload(root: Path, upload_id: UUID, length_bytes: int, keep_free_bytes: int) -> None:
-    """Make place for an upload, durably."""
+    """Create an upload, durably."""
     with faults(root), directory(root, UPLOADS, str(upload_id), make=True) as here:
         if os.listdir(here):
             return
@@ -251,7 +252,7 @@ def upload_offset(root: Path, upload_id: UUID) -> int | UploadRefusal:
 
 
 def remove_upload(root: Path, upload_id: UUID) -> None:
-    """Remove an upload, whoever holds it: what they still write is gone with it."""
+    """Remove an upload, even while somebody has it: what they still write is gone with it."""
     with faults(root):
         try:
             with directory(root, UPLOADS) as uploads:
@@ -263,7 +264,7 @@ def remove_upload(root: Path, upload_id: UUID) -> None:
 
 
 def _empty(root: Path, upload_id: UUID) -> None:
-    """Its file may get another name between looking and removing."""
+    """Remove the file of an upload. It may be renamed between listing and removing."""
     with directory(root, UPLOADS, str(upload_id)) as here:
         for _ in range(_TRIES):
             names = os.listdir(here)

@@ -1,15 +1,17 @@
-"""Artefacts in a bucket of an S3-compatible server: what `ArtefactStore` says, without locks and without copying.
+"""Artefacts in a bucket of an S3-compatible server: `ArtefactStore` without locks and without copying.
 
-What is held under a digest has a name `contents/<ab>/<digest>/<finished at>-<upload>-<length>`. A small one holds its
-bytes; a large one leaves them where they were uploaded, `wholes/<upload>/bytes`. The time is in the name, and whoever
-finishes the same bytes once more makes another name. So finishing and deleting at once never meet: who deletes removes
-names that are old, who finishes removes only names that are smaller than one that stands.
+A content under a digest has a name `contents/<ab>/<digest>/<finished at>-<upload>-<length>`. A small one contains its
+bytes; a large one leaves them where they were uploaded, `wholes/<upload>/bytes`. The time is in the name, and finishing
+the same bytes again makes another name. So finishing and deleting at once never conflict: deleting removes names that
+are old, and finishing removes only names that are smaller than a complete one.
 
-Some servers keep a name whose bytes broke off on their way. It counts for nothing, and nothing is given up for it.
+Some servers keep a name whose bytes broke off on their way. Such a name does not count, and nothing is removed because
+of it.
 
-The bytes of a large one go when neither its upload nor a name needs them: who removes one of the two looks for the
-other afterwards, so that of two at once at least one sees that none is left. What a killed process had begun to
-remove is noted under `leaving/`, for the next sweep. The server must answer what was last written, as they all do.
+The bytes of a large content are removed when neither its upload nor a name needs them. Whoever removes one of the two
+looks for the other afterwards: if two do so at once, at least one sees that none is left. What a killed process had
+begun to remove is noted under `leaving/`, for the next sweep. The server must answer what was last written, as they all
+do.
 """
 
 from collections import OrderedDict
@@ -173,7 +175,8 @@ class S3Store:
         return digest
 
     async def _digest_of_whole(self, upload: S3UploadState) -> Digest | UploadRefusal:
-        """Of the object that is, or now becomes, the whole upload. It is noted beside it, so that this happens once."""
+        """The digest of the object that is, or now becomes, the whole upload. It is noted beside it, so that this
+        happens once."""
         names = await self._bucket.names(f"wholes/{upload.id}/")
         for name in names:
             if isinstance(digest := read_digest(name), Digest):
@@ -188,11 +191,11 @@ class S3Store:
         return Digest(text)
 
     async def _complete_contents(self, digest: Digest) -> Sequence[S3Content]:
-        """What is held under a digest, the greatest first: the names whose bytes are all there."""
+        """The contents of a digest whose bytes are complete, the newest first."""
         return [content for content in await self._all_contents(digest) if await self._is_whole(content)]
 
     async def _all_contents(self, digest: Digest) -> Sequence[S3Content]:
-        """Every name under a digest, the greatest first. Behind one that a request has broken off there is nothing."""
+        """Every content of a digest, the newest first. One whose request broke off has no bytes."""
         contents = [
             content_of_key(listed.key, listed.size_bytes) async for listed in self._bucket.list(contents_of(digest))
         ]
@@ -202,8 +205,8 @@ class S3Store:
         return content.here or await self._bucket.size(content.bytes_key) == content.length_bytes
 
     async def _drop_smaller(self, digest: Digest, older_than: Instant = _NEVER) -> None:
-        """Drop the names that are smaller than one that stands. A greater one has nothing behind it: once it is old,
-        nobody is writing it any more, and it goes, too."""
+        """Drop the names that are older than the newest complete one. A newer name without its bytes goes, too, once it
+        is so old that nobody is writing it any more."""
         contents = await self._all_contents(digest)
         for number, content in enumerate(contents):
             if await self._is_whole(content):
@@ -270,7 +273,7 @@ class S3Store:
         return swept + await self._delete_unknown(batch, older_than, known)
 
     async def _delete_unknown(self, batch: dict[Digest, int], older_than: Instant, known: ArtefactRegistry) -> int:
-        """And of what is known, names that a killed process has left beside a greater one."""
+        """Delete unknown digests, and of known ones the names that a killed process has left beside a newer one."""
         kept = set(await known.digests(sorted(batch)))
         swept = 0
         for digest, names in batch.items():
@@ -283,7 +286,7 @@ class S3Store:
 
     @contextmanager
     def _alone(self, upload_id: UUID) -> Iterator[bool]:
-        """Whether nobody else in this process has the upload in hand. Other processes do no harm."""
+        """Whether nobody else in this process works on the upload. Other processes do no harm."""
         free = upload_id not in self._busy
         self._busy.add(upload_id)
         try:

@@ -1,7 +1,7 @@
 """A bucket of an S3-compatible server: whole objects, uploads in parts, and lists. Nothing here knows of artefacts.
 
-What the network or the server does wrong is tried again a few times, since every request here may be repeated; what
-stays wrong is a fault with a sentence for the operator. An object that is not there is None.
+Errors of the network or the server are retried a few times, because every request here may be repeated; an error that
+stays is a fault with a sentence for the operator. An object that does not exist is None.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ class UploadedPart:
 
 
 class ServerRefused(ArtefactFault):
-    """What the server answered instead of doing it."""
+    """The server refused a request."""
 
     code = "artefact_server_refused"
 
@@ -103,11 +103,11 @@ class Bucket:
         return None if answer is None else int(answer.headers["content-length"])
 
     async def delete(self, key: str) -> None:
-        """Doing so again, or where nothing is, changes nothing."""
+        """Delete an object. Repeating this, or deleting a missing object, changes nothing."""
         await self._ask("DELETE", key, missing=True)
 
     async def read(self, key: str, first: int, end: int) -> httpx2.Response | None:
-        """An answer whose body is still to be read, and which the caller closes."""
+        """An answer whose body is still unread, and which the caller closes."""
         headers = {"range": f"bytes={first}-{end - 1}"}
         answer = await self._ask("GET", key, headers=headers, missing=True, stream=True)
         if answer is not None and answer.status_code != 206:
@@ -116,7 +116,7 @@ class Bucket:
         return answer
 
     async def list(self, prefix: str) -> AsyncIterator[ListedObject]:
-        """Every object whose key begins so, page by page."""
+        """Every object whose key has this prefix, page by page."""
         query = {"list-type": "2", "prefix": self._address.prefix + prefix}
         while True:
             page = _parsed(await self._required("GET", "", query=query))
@@ -129,7 +129,7 @@ class Bucket:
             query["continuation-token"] = _text(page, "NextContinuationToken")
 
     async def names(self, prefix: str) -> dict[str, int]:
-        """What follows the prefix in each key, with the sizes: for what is never much."""
+        """The rest of each key after the prefix, with the sizes: for lists that are never long."""
         return {listed.key.removeprefix(prefix): listed.size_bytes async for listed in self.list(prefix)}
 
     async def begin_parts(self, key: str) -> str:
@@ -137,13 +137,13 @@ class Bucket:
         return _text(_parsed(await self._required("POST", key, query={"uploads": ""})), "UploadId")
 
     async def put_part(self, key: str, upload: str, number: int, body: bytes) -> UploadedPart | None:
-        """None if there is no such upload any more."""
+        """Send a part. None if the upload no longer exists."""
         query = {"partNumber": str(number), "uploadId": upload}
         answer = await self._ask("PUT", key, query=query, body=body, missing=True)
         return None if answer is None else UploadedPart(number, len(body), answer.headers["etag"])
 
     async def parts(self, key: str, upload: str) -> Sequence[UploadedPart] | None:
-        """In their order; None if there is no such upload any more."""
+        """The parts in order; None if the upload no longer exists."""
         parts: list[UploadedPart] = []
         query = {"uploadId": upload}
         while True:
@@ -160,7 +160,7 @@ class Bucket:
             query["part-number-marker"] = _text(page, "NextPartNumberMarker")
 
     async def join_parts(self, key: str, upload: str, parts: Sequence[UploadedPart]) -> bool:
-        """Make one object of exactly these parts. False if one of them has changed, or another has joined them."""
+        """Make one object of exactly these parts. False if one has changed, or another process has joined them."""
         listed = "".join(f"<Part><PartNumber>{p.number}</PartNumber><ETag>{p.tag}</ETag></Part>" for p in parts)
         body = f"<CompleteMultipartUpload>{listed}</CompleteMultipartUpload>".encode()
         try:
@@ -203,7 +203,7 @@ class Bucket:
         missing: bool = False,
         stream: bool = False,
     ) -> httpx2.Response | None:
-        """The server's answer; None for what is `missing` where that may be."""
+        """The server's answer; None if the object is missing and `missing` allows that."""
         body_sha256 = await self._sha256(body)
         names = (self._address.bucket, self._address.prefix + key) if key else (self._address.bucket,)
         target = (path_text(*names), query_text(query or {}))
@@ -254,7 +254,7 @@ class Bucket:
 
 
 def _word(answer: httpx2.Response) -> str:
-    """What is wrong, in the server's word; answers to HEAD have none."""
+    """The server's word for the error; answers to HEAD have none."""
     unsaid = "AccessDenied" if answer.status_code == 403 else ""
     try:
         return _parsed(answer).findtext("Code") or unsaid

@@ -1,7 +1,7 @@
-"""What is held under a digest in a bucket: the names of contents, and reading the bytes of one.
+"""Contents under a digest in a bucket: their names, and reading their bytes.
 
-A name says when the bytes were last finished, by which upload, and how many they are. A small one holds its bytes; a
-large one leaves them where they were uploaded.
+A name says when the bytes were last finished, by which upload, and how many they are. A small content contains its
+bytes; a large one leaves them where they were uploaded.
 """
 
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ _PIECE_BYTES = 256 * 1024
 
 @dataclass(frozen=True, order=True)
 class S3Content:
-    """A name under a digest. Of two, the greater one was finished later."""
+    """A name under a digest. The greater of two was finished later."""
 
     finished_at: Instant
     upload_id: UUID
@@ -45,7 +45,7 @@ def contents_of(digest: Digest) -> str:
 
 
 def content_of_key(key: str, size_bytes: int) -> S3Content | None:
-    """A name as it is listed; None for one that is not ours."""
+    """A content from its listed key; None for a key that is not ours."""
     try:
         _, _, text, name = key.split("/")
         finished_at, upload_id, length = name.split("-")
@@ -58,7 +58,7 @@ def content_of_key(key: str, size_bytes: int) -> S3Content | None:
 
 
 class S3ContentReader:
-    """An object being read. If the connection breaks, reading goes on where it was."""
+    """Reads one object. If the connection breaks, reading continues where it was."""
 
     def __init__(self, bucket: Bucket, content: S3Content, first: int, end: int) -> None:
         self.size_bytes = content.length_bytes

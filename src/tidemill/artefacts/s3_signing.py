@@ -1,7 +1,7 @@
 """How requests to an S3-compatible server are signed: AWS Signature Version 4. Pure: the caller brings the time.
 
-Every request is signed over its method, its path and query, and the SHA-256 of its body, so the server itself finds
-bytes that were damaged on the way. This is all that we would use of a client library with forty dependencies.
+Every request is signed over its method, its path and query, and the SHA-256 of its body, so the server itself detects
+bytes that were damaged on the way. We would use nothing else of a client library with forty dependencies.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ def path_text(*names: str) -> str:
 def signed_headers(
     credentials: S3Credentials, method: str, host: str, target: tuple[str, str], body_sha256: str, now: Instant
 ) -> dict[str, str]:
-    """The headers that make a request ours. `target` is its path and its query, as they are sent."""
+    """The headers that sign a request. `target` is its path and its query, as they are sent."""
     stamp = datetime.fromtimestamp(now // SECOND, UTC).strftime("%Y%m%dT%H%M%SZ")
     header_lines = f"host:{host}\nx-amz-content-sha256:{body_sha256}\nx-amz-date:{stamp}\n"
     request = "\n".join((method, *target, header_lines, _SIGNED, body_sha256))

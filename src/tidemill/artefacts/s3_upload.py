@@ -1,14 +1,14 @@
 """An upload to an S3-compatible server: where it stands, adding to it, and making one object of it.
 
-`uploads/<id>/begun` says how long it is to be. Parts of one size go to the server as they come, and every confirmed
-offset is an object `uploads/<id>/at-<offset>` with the bytes behind the last whole part: the upload stands at the
-largest. So what was confirmed is never taken back, whoever else writes. A part that was not is sent again; some servers
-keep both, so `uploads/<id>/tags-<part>` says which ones were confirmed. Where a request breaks off some keep the
-beginning of an object, or an empty one: what has not the size that was written counts as nothing, and is written again.
+`uploads/<id>/begun` contains its length. Parts of one size go to the server as they arrive, and every confirmed offset
+is an object `uploads/<id>/at-<offset>` with the bytes after the last whole part: the upload stands at the largest
+offset. So a confirmed offset is never taken back, whoever else writes. An unconfirmed part is sent again; some servers
+keep both, so `uploads/<id>/tags-<part>` says which ones were confirmed. When a request breaks off, some servers keep
+the beginning of an object, or an empty one: an object without its full size does not count, and is written again.
 
-Servers do not give back the parts of an upload under way. So parts are hashed as they come, in this process, and the
-hash counts only for a whole that is made of the very parts that were hashed. After a restart, or when requests went to
-several processes, the whole is read back once, at the end: one way more than it came, and never a wrong digest.
+Servers do not return the parts of an unfinished upload. So this process hashes parts as they arrive, and the hash
+counts only for an object that is made of exactly these parts. After a restart, or when requests went to several
+processes, the object is read back once, at the end: that costs one more transfer, and never gives a wrong digest.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MIB = 1024 * 1024
 PART_BYTES = 8 * MIB
-"""A part is held in memory, and is at least 5 MiB: the server's rule."""
+"""A part fits in memory, and is at least 5 MiB: the server's rule."""
 
 PARTS_MAX = 10_000
 _CONFIRM_EVERY_BYTES = 64 * MIB
@@ -39,7 +39,7 @@ _LOOKS = 5
 
 @dataclass
 class HashedParts:
-    """The parts that were hashed here, from the first on. It may be dropped at any time."""
+    """The parts that this process hashed, from the first on. It may be dropped at any time."""
 
     tags: list[str] = field(default_factory=list)
     state: "_Hash" = field(default_factory=hashlib.sha256)
@@ -62,7 +62,7 @@ class S3UploadPlan:
         return -(-self.length_bytes // self.part_bytes)
 
     def tail_of(self, stands_at: int) -> int:
-        """How many bytes stand behind the last whole part."""
+        """How many bytes follow the last whole part."""
         return stands_at % self.part_bytes if self.multipart else stands_at
 
     def size_of(self, number: int) -> int:
@@ -72,7 +72,7 @@ class S3UploadPlan:
 
 @dataclass(frozen=True)
 class S3UploadState:
-    """An upload as it is. `tail` are the bytes behind the last whole part, where they were asked for."""
+    """The state of an upload. `tail` are the bytes after the last whole part, where the caller needs them."""
 
     id: UUID
     plan: S3UploadPlan
@@ -97,7 +97,7 @@ def at_key(upload_id: UUID, offset: int) -> str:
 
 
 async def begin_upload(bucket: Bucket, upload_id: UUID, length_bytes: int, part_bytes: int) -> None:
-    """Make place for an upload, unless there is one."""
+    """Create an upload, unless it exists."""
     if await read_upload_plan(bucket, upload_id):
         return
     part_bytes = max(part_bytes, -(-length_bytes // PARTS_MAX))
@@ -107,7 +107,7 @@ async def begin_upload(bucket: Bucket, upload_id: UUID, length_bytes: int, part_
 
 
 async def read_upload_plan(bucket: Bucket, upload_id: UUID) -> S3UploadPlan | None:
-    """What was decided; None if there is no such upload, or if the request that noted it broke off."""
+    """The plan of an upload; None if there is no such upload, or if the request that wrote it broke off."""
     record = _read_whole(await bucket.get(record_key(upload_id)))
     return None if record is None else S3UploadPlan(**record)
 
@@ -123,8 +123,8 @@ async def find_upload(bucket: Bucket, upload_id: UUID) -> S3UploadState | Upload
 
 
 async def find_with_tail(bucket: Bucket, upload_id: UUID) -> S3UploadState | UploadRefusal:
-    """Where an upload stands, with its tail. It may move between the two: by another process, or by what a killed one
-    has still sent. Then it is looked for again."""
+    """Where an upload stands, with its tail. It may move between the two reads, by another process or by a late request
+    of a killed one. Then both are read again."""
     for _ in range(_LOOKS):
         upload = await find_upload(bucket, upload_id)
         if isinstance(upload, UploadRefusal):
@@ -137,7 +137,7 @@ async def find_with_tail(bucket: Bucket, upload_id: UUID) -> S3UploadState | Upl
 
 
 class PartReceiver:
-    """A part of an upload as it arrives, from one request. `hashed` is of what is confirmed."""
+    """Receives a part of an upload from one request. `hashed` covers what is confirmed."""
 
     def __init__(
         self, bucket: Bucket, threads: Threads, upload: S3UploadState, hashed: HashedParts, checksum: Checksum | None
@@ -157,7 +157,7 @@ class PartReceiver:
         self._confirmed = [upload.stands_at]
 
     async def take(self, chunks: Chunks) -> int | UploadRefusal:
-        """Add chunks. Answers where the upload stands then; of what is refused, nothing is kept."""
+        """Add chunks, and return the new offset. Nothing of a refused part is kept."""
         try:
             refusal = await self._take(chunks)
         except BaseException:
@@ -187,7 +187,7 @@ class PartReceiver:
         return None
 
     def _gather(self) -> None:
-        """Add to the rest what came, as far as a part has room for it."""
+        """Move received bytes to the rest, as far as a part has room."""
         taken = self._left[: self._plan.part_bytes - len(self._rest)]
         self._rest += taken
         self._at += len(taken)
@@ -209,7 +209,8 @@ class PartReceiver:
         return None
 
     async def _confirm(self, *, last: bool) -> None:
-        """Let the upload stand here. Where it stood at first is kept until the last: it may be taken back to there."""
+        """Confirm the current offset. The first offset is kept until the last call, because the upload may return to
+        it."""
         if len(self._rest) > self._plan.tail_of(self._at):  # a whole part that the server did not take
             self._at -= len(self._rest)
             self._rest.clear()
@@ -235,7 +236,7 @@ class PartReceiver:
 
 
 async def join(bucket: Bucket, upload: S3UploadState, hashed: HashedParts) -> str | None:
-    """Make one object of a complete upload in parts. Answers its digest's text if that is known without reading."""
+    """Make one object of a complete upload in parts. Returns its digest's text if that is known without reading."""
     plan, key = upload.plan, whole_key(upload.id)
     assert plan.multipart
     assert upload.stands_at == plan.length_bytes
@@ -250,7 +251,7 @@ async def join(bucket: Bucket, upload: S3UploadState, hashed: HashedParts) -> st
 
 
 async def read_back(bucket: Bucket, threads: Threads, key: str, length_bytes: int) -> str | None:
-    """The digest of an object, from all its bytes; None if it is not there."""
+    """The digest of an object, from all its bytes; None if it does not exist."""
     answer = await bucket.read(key, 0, length_bytes)
     if answer is None:
         return None
@@ -267,7 +268,7 @@ async def read_back(bucket: Bucket, threads: Threads, key: str, length_bytes: in
 
 
 async def _confirmed_tags(bucket: Bucket, upload_id: UUID) -> list[str]:
-    """The tags of whole parts from the first on, as they were confirmed."""
+    """The confirmed tags of whole parts, from the first on."""
     tags: list[str] = []
     for name in sorted(await bucket.names(f"uploads/{upload_id}/tags-")):
         text = await bucket.get(tags_key(upload_id, int(name)))
@@ -276,7 +277,7 @@ async def _confirmed_tags(bucket: Bucket, upload_id: UUID) -> list[str]:
 
 
 def _read_whole(text: bytes | None) -> Any:
-    """What was noted; None where nothing was, or only the beginning of it."""
+    """The stored JSON; None if there is none, or only its beginning."""
     try:
         return json.loads(text or b"null")
     except ValueError:
@@ -284,7 +285,7 @@ def _read_whole(text: bytes | None) -> Any:
 
 
 def _chosen(parts: Sequence[UploadedPart], wanted: Sequence[str], last: UploadedPart | None) -> list[UploadedPart]:
-    """One part of each number: the one that was confirmed, where a server kept several."""
+    """One part for each number: the confirmed one, where a server kept several."""
     wanted = [*wanted, last.tag] if last else wanted
     chosen: dict[int, UploadedPart] = {}
     for part in parts:
@@ -301,7 +302,7 @@ def _hash(hashed: HashedParts, part: UploadedPart, body: bytes) -> None:
 
 
 def _digest(hashed: HashedParts, tags: list[str], last: UploadedPart | None, rest: bytes) -> str | None:
-    """The digest, if what was hashed here is what the server has."""
+    """The digest, if the hashed parts are the ones that the server has."""
     if tags != hashed.tags + ([last.tag] if last else []):
         return None
     state = hashed.state.copy()

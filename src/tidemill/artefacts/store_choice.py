@@ -11,7 +11,7 @@ from tidemill.core.settings.sections.artefacts import ArtefactsSettings
 
 
 def open_store(settings: ArtefactsSettings, home: Path) -> ArtefactStore:
-    """The storage of this pool. All its processes must be told the same one."""
+    """The storage of this pool. All its processes must have the same settings for it."""
     if settings.s3_endpoint is not None:
         return S3Store(_address(settings), settings.threads)
     return LocalStore(settings.place or home / "artefacts", settings.threads, settings.keep_free_bytes)

@@ -1,6 +1,6 @@
-"""Work on files, in a few threads, so that the loop never waits for a disk.
+"""Runs work on files in a few threads, so that the loop never waits for a disk.
 
-What has begun is waited for, also by a caller who is cancelled: no file is closed while a thread still writes to it.
+Work that has begun is waited for, even by a cancelled caller: no file is closed while a thread still writes to it.
 """
 
 import asyncio
@@ -29,8 +29,8 @@ class Threads:
 
 
 class ThreadLane:
-    """Work that is done in its order, one after another, and goes on without waiting for the loop. When something
-    fails, nothing behind it is done, and all of that fails in the same way."""
+    """Runs work in order, one after another, without waiting for the loop. If one fails, all work after it is skipped
+    and fails in the same way."""
 
     def __init__(self, pool: ThreadPoolExecutor) -> None:
         self._pool = pool
@@ -64,13 +64,13 @@ def _pass_on(fault: BaseException | None, after: Future[None]) -> None:
 
 
 async def through(future: Future[T]) -> T:
-    """What a thread answers, waited for as a whole."""
+    """The result of a thread, waited for even when we are cancelled."""
     return await whole(asyncio.wrap_future(future))
 
 
 async def whole(work: Awaitable[T]) -> T:
-    """What work answers that has begun, or begins now. It is over when this is, also when we are cancelled: else it
-    might be done after somebody else went on."""
+    """The result of work that has begun, or begins now. When we are cancelled, we still wait until it is over:
+    otherwise it might finish after somebody else went on."""
     future = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(future)
@@ -80,7 +80,7 @@ async def whole(work: Awaitable[T]) -> T:
 
 
 async def over(future: asyncio.Future[Any]) -> None:
-    """Wait until it is over, however often we are told to stop, and leave what it answered."""
+    """Wait until it is over, however often we are cancelled, and ignore its result."""
     while not future.done():
         try:
             await asyncio.wait([future])
