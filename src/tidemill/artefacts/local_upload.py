@@ -240,7 +240,7 @@ def begin_upload(root: Path, upload_id: UUID, length_bytes: int, keep_free_bytes
 
 
 def upload_offset(root: Path, upload_id: UUID) -> int | UploadRefusal:
-    """The size of its file."""
+    """Where an upload stands: the size of its file."""
     with faults(root):
         try:
             with directory(root, UPLOADS, str(upload_id)) as here:

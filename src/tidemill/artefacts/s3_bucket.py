@@ -65,7 +65,7 @@ class UploadedPart:
 
 
 class ServerRefused(ArtefactFault):
-    """The server refused a request."""
+    """The server of the bucket refused a request."""
 
     code = "artefact_server_refused"
 

@@ -19,7 +19,7 @@ _SIGNED = "host;x-amz-content-sha256;x-amz-date"
 
 @dataclass(frozen=True)
 class S3Credentials:
-    """Who asks, and in which region."""
+    """The keys that sign requests, and their region."""
 
     access_key: str
     secret_key: str = field(repr=False)

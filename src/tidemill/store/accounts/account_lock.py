@@ -1,4 +1,4 @@
-"""The lock on one account: whoever decides on its state waits for whoever is deciding."""
+"""The lock on one account: decisions about its state happen one after the other."""
 
 from uuid import UUID
 

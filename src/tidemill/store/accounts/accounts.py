@@ -1,4 +1,4 @@
-"""Accounts as the database holds them. Every change appends its event in the same transaction."""
+"""Accounts in the database. Every change appends its event in the same transaction."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ class AccountFilter:
 
 @dataclass(frozen=True)
 class NewAccount:
-    """What an account is made of."""
+    """The fields of a new account."""
 
     address: Address
     password_hash: str
@@ -90,7 +90,7 @@ async def listed(connection: Connection, filter_: AccountFilter, after: UUID | N
 
 
 async def make(transaction: Connection, newcomer: NewAccount, ids: Ids, now: Instant) -> UUID | AccountStateRefusal:
-    """A new account; refused if its address has one by now."""
+    """Make an account; refused if its address is in use by now."""
     row = await _MAKE.row(
         transaction,
         id=ids.new(now),
@@ -118,7 +118,7 @@ async def set_password(
     ids: Ids,
     now: Instant,
 ) -> None:
-    """Another password. Every session but the one at hand ends, and letters sent before prove nothing any more."""
+    """Set a password. Every other session ends, and letters sent before prove nothing any more."""
     await _SET_PASSWORD.run(transaction, id=account_id, password_hash=password_hash, now=now)
     await mailed_tokens.drop(transaction, account_id)
     await sessions.end(transaction, account_id, SessionEnd.PASSWORD_CHANGED, but=but_session, ids=ids, now=now)
@@ -132,7 +132,7 @@ async def rehash(connection: Connection, account: Account, password_hash: str) -
 async def set_address(
     transaction: Connection, account_id: UUID, address: Address, ids: Ids, now: Instant
 ) -> AccountStateRefusal | None:
-    """Another address. After a refusal the caller rolls back."""
+    """Set an address. After a refusal the caller rolls back."""
     try:
         row = await _SET_ADDRESS.row(transaction, id=account_id, address=address.text, address_key=address.key)
     except asyncpg.UniqueViolationError:
@@ -151,7 +151,7 @@ async def set_language(connection: Connection, account_id: UUID, language: Langu
 async def take_on_roles(
     transaction: Connection, account_id: UUID, roles: frozenset[Role], ids: Ids, now: Instant
 ) -> Account | Refusal:
-    """An owner chooses among the roles that are free to take; what an operator gave stays."""
+    """An owner chooses among the roles that are free to take; roles from an operator stay."""
     account = await locked(transaction, account_id)
     if account is None:
         return AccountStateRefusal.UNKNOWN_PERSON
@@ -193,8 +193,8 @@ async def decide_kyc(
 async def set_blocked(
     transaction: Connection, account_id: UUID, *, blocked: bool, reason: str, by: str, ids: Ids, now: Instant
 ) -> Account | Refusal:
-    """Block an account or unblock it. A blocked one has no session, its keys and letters do not work, and its nodes get
-    no new work; they keep their links, to deliver what they have finished."""
+    """Block an account or unblock it. A blocked account has no session, its keys and letters do not work, and its nodes
+    get no new work; they keep their links, to deliver what they have finished."""
     kept = checked_reason(reason)
     if isinstance(kept, Refusal):
         return kept
@@ -210,7 +210,7 @@ async def set_blocked(
 
 
 async def delete(transaction: Connection, account_id: UUID, ids: Ids, now: Instant) -> Account | Refusal:
-    """Forget who an account belonged to, unless there is money or a node in it. Its id stays in the books."""
+    """Remove who an account belonged to, unless it has money or a node. Its id stays in the books."""
     account = await _unless_last_operator(transaction, account_id, loses=True)
     if isinstance(account, Refusal):
         return account
@@ -231,7 +231,7 @@ async def delete(transaction: Connection, account_id: UUID, ids: Ids, now: Insta
 
 
 async def locked(transaction: Connection, account_id: UUID) -> Account | None:
-    """The account as it stays until the transaction ends."""
+    """The account, locked until the transaction ends."""
     await lock(transaction, account_id)
     return await get(transaction, account_id)
 

@@ -1,4 +1,4 @@
-"""API keys. Of a key only its hash and its prefix are kept."""
+"""API keys. Only the hash and the prefix of a key are stored."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ class KeyHolder:
 async def make(
     transaction: Connection, key: ApiKey, secret: str, ids: Ids, now: Instant, *, replaces: UUID | None = None
 ) -> ApiKey | KeyRefusal:
-    """Keep a new key. The account is locked, so that nobody makes more than they may by asking at once."""
+    """Store a new key. The account is locked, so that concurrent requests cannot exceed the limit."""
     await lock(transaction, key.account_id)
     if len(await listed(transaction, key.account_id, now)) >= KEYS_MAX:
         return KeyRefusal.TOO_MANY_KEYS
@@ -64,7 +64,7 @@ async def make(
 async def rotate(
     transaction: Connection, account_id: UUID, key_id: UUID, secret: str, *, old_until: Instant, ids: Ids, now: Instant
 ) -> ApiKey | KeyRefusal:
-    """A key of the same kind takes over; the old one works until the overlap ends."""
+    """Replace a key with a new one of the same kind; the old one works until the overlap ends."""
     await lock(transaction, account_id)
     old = next(iter(await listed(transaction, account_id, now, key_id=key_id)), None)
     if old is None:
@@ -103,7 +103,7 @@ async def listed(
 
 
 async def holder(connection: Connection, secret: str | None = None, key_id: UUID | None = None) -> KeyHolder | None:
-    """A key by what its owner was shown, or by its id."""
+    """A key by its secret, or by its id."""
     row = await _CALLER.row(connection, sha256=None if secret is None else key_sha256(secret), id=key_id)
     if row is None:
         return None
@@ -115,7 +115,7 @@ async def tell_used(connection: Connection, used: Mapping[UUID, Instant]) -> Non
 
 
 async def spend(transaction: Connection, key_id: UUID, amount_uc: int) -> KeyRefusal | None:
-    """Count what is bought with a key, in the transaction that buys it; refused beyond its cap."""
+    """Count what is bought with a key, in the transaction that buys it; refused above its cap."""
     assert amount_uc >= 0, "what is given back is no spending"
     spent = await _SPEND.row(transaction, id=key_id, amount_uc=amount_uc)
     return None if spent else KeyRefusal.SPENDING_CAP_REACHED

@@ -1,4 +1,4 @@
-"""Tries at the door: written down, counted, and forgotten after a while."""
+"""Login attempts: recorded, counted, and deleted after a while."""
 
 import hashlib
 from collections.abc import Sequence
@@ -32,12 +32,12 @@ class LoginResult(StrEnum):
 
 
 _NOT_TOLD = {LoginResult.OK, LoginResult.LOCKED}
-"""A session that begins is told by itself; how often a locked door was tried is gathered with other refusals."""
+"""A new session has its own event; attempts on a locked account are tallied with other refusals."""
 
 
 @dataclass(frozen=True)
 class LoginTry:
-    """A try as its account's owner sees it."""
+    """A login attempt as the account's owner sees it."""
 
     id: UUID
     at: Instant
@@ -74,7 +74,7 @@ async def record(
 async def failures(
     connection: Connection, address: Address, account_id: UUID | None, device: SessionOrigin, since: Instant
 ) -> tuple[Failures, bool]:
-    """What failed lately, and whether the account was used from this network before."""
+    """Recent failures, and whether the account was used from this network before."""
     row = await _FAILURES.row(
         connection,
         address_sha256=_sha256(address),
@@ -88,7 +88,7 @@ async def failures(
 
 
 async def is_new_device(connection: Connection, account_id: UUID, device: SessionOrigin) -> bool:
-    """Whether an account that was used before is used from such a device for the first time."""
+    """Whether an account that was used before is used from this device for the first time."""
     row = await _KNOWN_DEVICE.row(
         connection, account_id=account_id, user_agent=device.user_agent, network=device.network
     )

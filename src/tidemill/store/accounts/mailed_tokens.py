@@ -1,4 +1,4 @@
-"""What letters prove, once: that whoever follows a link, or types a code, reads the mail of an address."""
+"""What letters prove, once: whoever follows a link, or types a code, reads the mail of an address."""
 
 import hashlib
 import hmac
@@ -35,7 +35,7 @@ class MailedTokenPurpose(StrEnum):
 
 @dataclass(frozen=True)
 class MailedToken:
-    """What was proved. For a registration: what the account is made of; else: whose account it is about."""
+    """What a letter proves. For a registration it contains the new account; otherwise it names the account."""
 
     id: UUID
     purpose: MailedTokenPurpose
@@ -92,7 +92,7 @@ async def use_code(
 
 
 async def drop(transaction: Connection, account_id: UUID) -> None:
-    """Letters that an account was sent prove nothing any more."""
+    """Delete an account's tokens, so that earlier letters prove nothing."""
     await _DROP.run(transaction, account_id=account_id)
 
 

@@ -1,7 +1,7 @@
-"""Buckets of tokens as all processes share them. Tokens are leased and given back for many keys in one statement.
+"""Token buckets that all processes share. Tokens are leased and given back for many keys in one statement.
 
-What is granted to all processes together obeys `core.limits`, because every lease is taken from the one row of its key.
-The table does not outlive a crash of the server: then every bucket is full, once.
+The tokens granted to all processes together obey `core.limits`, because every lease is taken from the one row of its
+key. The table does not survive a crash of the server: then every bucket is full, once.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _FORGET = Query("accounts/quota/forget")
 
 @dataclass(frozen=True)
 class BucketTokens:
-    """So many tokens, wanted from one bucket or to be given back to it."""
+    """A number of tokens, to be taken from a bucket or given back to it."""
 
     key: str
     limit: Limit
@@ -28,7 +28,7 @@ class BucketTokens:
 
 @dataclass(frozen=True)
 class TokenLease:
-    """What was got of a bucket, and when that will be full again."""
+    """The tokens leased from a bucket, and when the bucket will be full again."""
 
     key: str
     tokens: int
@@ -36,7 +36,7 @@ class TokenLease:
 
 
 async def lease(connection: Connection, asks: Sequence[BucketTokens], now: Instant) -> Sequence[TokenLease]:
-    """Take what is asked for, or as much as there is. Each key stands in the asks once."""
+    """Take the wanted tokens, or as many as there are. Each key is in `asks` once."""
     assert all(0 <= ask.tokens <= ask.limit.count for ask in asks)
     rows = await _LEASE.rows(
         connection,
@@ -51,7 +51,7 @@ async def lease(connection: Connection, asks: Sequence[BucketTokens], now: Insta
 
 
 async def give_back(connection: Connection, unused: Sequence[BucketTokens]) -> None:
-    """Put back what was leased and not used. Each key stands there once."""
+    """Put back unused tokens. Each key is in `unused` once."""
     await _GIVE_BACK.run(
         connection,
         keys=[ask.key for ask in unused],
@@ -62,6 +62,6 @@ async def give_back(connection: Connection, unused: Sequence[BucketTokens]) -> N
 
 
 async def forget(database: Database, now: Instant, limit: int) -> int:
-    """Forget buckets that are full by everybody's clock. Answers how many."""
+    """Delete buckets that are full by every process's clock. Returns how many."""
     async with database.connection() as connection:
         return len(await _FORGET.rows(connection, full_before_us=now - SKEW_US, limit=limit))

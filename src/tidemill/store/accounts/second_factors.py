@@ -30,7 +30,7 @@ _CODES_LEFT = Query("accounts/second_factor/codes_left")
 async def begin(
     connection: Connection, account_id: UUID, secret: bytes, keyring: Keyring
 ) -> SecondFactorRefusal | None:
-    """Keep a secret that counts once a code of it has been shown."""
+    """Store a secret, which counts once the owner has entered a code of it."""
     sealed = keyring.seal(secret, row=_row(account_id))
     begun = await _BEGIN.row(connection, account_id=account_id, secret=sealed)
     return None if begun else SecondFactorRefusal.SECOND_FACTOR_ON
@@ -46,7 +46,7 @@ async def switch_on(
     ids: Ids,
     now: Instant,
 ) -> SecondFactorRefusal | None:
-    """The first right code switches the second factor on; from then on the recovery codes are good, too."""
+    """Switch the second factor on with the first right code; then the recovery codes are valid, too."""
     row = await _FIND.row(transaction, account_id=account_id)
     if row is None:
         return SecondFactorRefusal.SECOND_FACTOR_OFF
@@ -63,7 +63,7 @@ async def switch_on(
 
 
 async def use(transaction: Connection, account_id: UUID, code: str, keyring: Keyring, ids: Ids, now: Instant) -> bool:
-    """Whether a code of the authenticator or a recovery code is right. It is used up by this."""
+    """Whether a code of the authenticator or a recovery code is right. A right code is used up."""
     code = normal_code(code)
     if is_time_code(code):
         return await _use_time_code(transaction, account_id, code, keyring, now)
@@ -99,7 +99,7 @@ async def remove(
 
 
 async def erase(transaction: Connection, account_id: UUID) -> None:
-    """Leave nothing of it behind, on or not."""
+    """Delete the second factor, whether it is on or not."""
     await _REMOVE.row(transaction, account_id=account_id)
 
 

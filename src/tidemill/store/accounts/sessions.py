@@ -1,4 +1,4 @@
-"""Sessions and their refresh tokens. Of a token only its hash is kept."""
+"""Sessions and their refresh tokens. Only the hash of a token is stored."""
 
 import hashlib
 from collections.abc import Sequence
@@ -72,7 +72,7 @@ async def rotate(
     ids: Ids,
     now: Instant,
 ) -> Session | SessionRefusal:
-    """Change a refresh token for the next one. A refusal may have ended the session: the caller commits either way."""
+    """Exchange a refresh token for the next one. A refusal may have ended the session: the caller commits anyway."""
     row = await _BY_TOKEN.row(transaction, sha256=_sha256(token))
     if row is None or row["ended_at"] is not None:
         return SessionRefusal.TOKEN_UNKNOWN if row is None else SessionRefusal.SESSION_OVER
@@ -98,7 +98,7 @@ async def end(
     ids: Ids,
     now: Instant,
 ) -> Sequence[UUID]:
-    """End one session of an account, all but one, or all. Answers which."""
+    """End one session of an account, all but one, or all. Returns which."""
     rows = await _END.rows(transaction, account_id=account_id, why=why, only=only, but=but, now=now)
     ended = [row["id"] for row in rows]
     if ended:
@@ -119,7 +119,7 @@ async def holder(connection: Connection, session_id: UUID) -> SessionHolder | No
 
 
 async def freshen(transaction: Connection, session_id: UUID, *, second_factor: bool, now: Instant) -> bool:
-    """The owner has shown again who they are."""
+    """Note that the owner has authenticated again."""
     return bool(await _FRESHEN.row(transaction, id=session_id, second_factor=second_factor, now=now))
 
 

@@ -1,4 +1,4 @@
-"""The keys that sign access tokens: made now and then, kept sealed, forgotten when their last token is over."""
+"""The keys that sign access tokens: made now and then, stored sealed, deleted when their last token has expired."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class SigningKey:
 
 
 async def listed(connection: Connection, keyring: Keyring) -> Sequence[SigningKey]:
-    """All of them, newest first."""
+    """All signing keys, newest first."""
     return [
         SigningKey(
             row["id"], await keyring.unseal_fresh(row["private"], row=_row(row["id"])), row["public"], row["made_at"]
@@ -34,7 +34,7 @@ async def listed(connection: Connection, keyring: Keyring) -> Sequence[SigningKe
 
 
 async def make(connection: Connection, key: SigningKey, *, unless_since: Instant, keyring: Keyring) -> bool:
-    """Keep a new key, unless there is one made after an instant."""
+    """Store a new key, unless one was made after an instant."""
     row = await _MAKE.row(
         connection,
         id=key.id,

@@ -1,7 +1,7 @@
 """What nodes may do with artefacts, by attempt.
 
-Grants are given in batches when attempts are offered, given anew when a lease is extended, and taken back when attempts
-are over; whatever is forgotten ends by itself. A grant is locked behind its account's sums and before its upload.
+Grants are given in batches when attempts are assigned, renewed when a lease is extended, and taken back when attempts
+are over; a forgotten grant expires by itself. Lock a grant after its account's sums and before its upload.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _FORGET = Query("artefacts/artefact_grant/forget")
 
 
 async def give(connection: Connection, grants: Sequence[Grant]) -> None:
-    """Let nodes read and write. No two of these are of one attempt and one digest."""
+    """Let nodes read and write. No two grants have the same attempt and digest."""
     await _GIVE.run(
         connection,
         attempt_ids=[grant.attempt_id for grant in grants],
@@ -39,7 +39,7 @@ async def give(connection: Connection, grants: Sequence[Grant]) -> None:
 
 
 async def take_back(transaction: Connection, attempt_ids: Sequence[UUID], now: Instant) -> None:
-    """These attempts are over: nothing is read for them any more, and no upload of theirs goes on."""
+    """End the grants of attempts that are over: their nodes read nothing more, and their uploads stop."""
     await _TAKE_BACK.run(transaction, attempt_ids=list(attempt_ids))
     await _STOP.run(transaction, attempt_ids=list(attempt_ids), now=now)
 
@@ -56,17 +56,17 @@ async def of_result(connection: Connection, node_id: UUID, attempt_id: UUID) -> 
 
 
 async def still(transaction: Connection, grant: Grant) -> bool:
-    """Whether a grant to write stands; it does until the end of the transaction."""
+    """Whether a grant to write is valid; it is locked until the transaction ends."""
     return bool(await _LOCK.row(transaction, node_id=grant.node_id, attempt_id=grant.attempt_id))
 
 
 async def use_up(transaction: Connection, attempt_id: UUID) -> None:
-    """The result of an attempt is here."""
+    """Use up the grant of an attempt whose result has arrived."""
     await _USE_UP.run(transaction, attempt_id=attempt_id)
 
 
 async def forget(connection: Connection, before: Instant, limit: int) -> int:
-    """Forget grants that were over before then. Answers how many."""
+    """Delete grants that expired before an instant. Returns how many."""
     return len(await _FORGET.rows(connection, before=before, limit=limit))
 
 

@@ -1,5 +1,5 @@
-"""How much each account keeps and has under way. Whoever is about to change it holds the account's row until the end of
-the transaction, and takes it before any other row of artefacts."""
+"""How much each account keeps and is uploading. Whoever changes it locks the account's row until the transaction ends,
+before any other row of artefacts."""
 
 from uuid import UUID
 
@@ -11,12 +11,12 @@ _COUNT = Query("artefacts/artefact/count")
 
 
 async def room(transaction: Connection, account_id: UUID, quota_bytes: int = 0) -> StorageRoom:
-    """How an account stands; nobody else changes it meanwhile."""
+    """An account's use of storage, locked: nobody else changes it meanwhile."""
     row = await _ROOM.row(transaction, account_id=account_id)
     assert row
     return StorageRoom(row["used_bytes"], row["reserved_bytes"], quota_bytes, row["leaving_bytes"])
 
 
 async def count(transaction: Connection, account_id: UUID, *, used: int = 0, reserved: int = 0) -> None:
-    """So much more is kept, and so much more under way; or less."""
+    """Add to the kept and the reserved bytes; negative numbers subtract."""
     await _COUNT.run(transaction, account_id=account_id, used_bytes=used, reserved_bytes=reserved)

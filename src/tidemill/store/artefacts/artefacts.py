@@ -1,8 +1,8 @@
-"""Artefacts as the database holds them: who keeps which bytes, and which bytes nobody keeps any more.
+"""Artefacts in the database: who keeps which bytes, and which bytes nobody keeps any more.
 
-Whoever changes what an account keeps holds the row with its sums, so the sums are always those of the rows. A reference
-to bytes is counted in the transaction that makes or ends it. The row of the bytes is written soon after storage has
-them, and goes after storage has given them up.
+Whoever changes what an account keeps locks the row with its sums, so the sums always match the rows. A reference to
+bytes is counted in the transaction that makes or ends it. The row of the bytes is written soon after storage has them,
+and deleted after storage has deleted them.
 """
 
 from collections.abc import Collection, Sequence
@@ -54,7 +54,7 @@ class ArtefactFilter:
 
 @dataclass(frozen=True)
 class Deletion:
-    """Who deletes, and why. Whoever deletes their own owes nobody a reason."""
+    """Who deletes, and why. Owners need no reason to delete their own artefacts."""
 
     caller: AccountCaller
     by: str
@@ -82,13 +82,13 @@ async def get(connection: Connection, artefact_id: UUID) -> Artefact | None:
 
 
 async def locked(transaction: Connection, artefact_id: UUID) -> Artefact | None:
-    """The same, and it stays until the end of the transaction."""
+    """One artefact, locked until the transaction ends."""
     row = await _LOCK.row(transaction, id=artefact_id)
     return _artefact(row) if row else None
 
 
 async def keep(transaction: Connection, upload: Upload, digest: Digest, ids: Ids, now: Instant) -> UUID | UploadRefusal:
-    """An upload has become bytes in storage: keep them as an artefact. Done again, it answers the same artefact."""
+    """Keep finished bytes as an artefact. A repeated call returns the same artefact."""
     await artefact_usage.room(transaction, upload.account_id)
     if upload.attempt_id is not None:
         await artefact_grants.use_up(transaction, upload.attempt_id)
@@ -126,7 +126,7 @@ async def keep(transaction: Connection, upload: Upload, digest: Digest, ids: Ids
 async def delete(
     transaction: Connection, artefact_id: UUID, deleting: Deletion, ids: Ids, now: Instant
 ) -> Artefact | Refusal:
-    """Delete an artefact that nothing needs. Its bytes stay for a while, and for others who keep them too."""
+    """Delete an artefact that nothing needs. Its bytes stay for a while, and for others who keep them, too."""
     unlocked = await get(transaction, artefact_id)
     if unlocked is None:
         return ArtefactRefusal.UNKNOWN_ARTEFACT
@@ -151,24 +151,24 @@ async def delete(
 
 
 async def of_deleted_accounts(connection: Connection, limit: int) -> Sequence[tuple[UUID, UUID]]:
-    """Artefacts that nobody owns any more, and nothing needs; each with who owned it."""
+    """Artefacts of deleted accounts that nothing needs, each with its former owner."""
     return [(row["id"], row["account_id"]) for row in await _OF_DELETED_ACCOUNTS.rows(connection, limit=limit)]
 
 
 async def use(transaction: Connection, needs: Sequence[tuple[UUID, UUID]]) -> Collection[UUID]:
-    """Unfinished tasks need artefacts: pairs of their ids. Answers the artefacts that are there; none of them can be
-    deleted from now on."""
+    """Note which artefacts unfinished tasks need, as pairs of task and artefact ids. Returns the artefacts that exist;
+    none of them can be deleted from now on."""
     task_ids, artefact_ids = [task for task, _ in needs], [artefact for _, artefact in needs]
     return {row["id"] for row in await _USE.rows(transaction, task_ids=task_ids, artefact_ids=artefact_ids)}
 
 
 async def release(connection: Connection, task_ids: Sequence[UUID]) -> None:
-    """These tasks are over, and need nothing any more."""
+    """Note that these tasks ended and need no artefact any more."""
     await _RELEASE.run(connection, task_ids=uuid_array(task_ids))
 
 
 async def let_go_of_result(transaction: Connection, attempt_id: UUID, now: Instant) -> None:
-    """What an attempt uploaded is wanted no more by anybody."""
+    """Delete what an attempt uploaded, because nobody wants it any more."""
     row = await _OF_ATTEMPT.row(transaction, attempt_id=attempt_id)
     if row is None:
         return
@@ -179,18 +179,18 @@ async def let_go_of_result(transaction: Connection, attempt_id: UUID, now: Insta
 
 
 async def idle(connection: Connection, before: Instant, limit: int) -> Sequence[Content]:
-    """Bytes that nothing has referred to since before then."""
+    """Bytes without a reference since before an instant."""
     rows = await _IDLE.rows(connection, before=before, limit=limit)
     return [Content(Digest(row["digest"]), row["size_bytes"], row["refers"], row["idle_since"]) for row in rows]
 
 
 async def forget(connection: Connection, digest: Digest, before: Instant) -> None:
-    """Storage has given these bytes up."""
+    """Forget bytes that storage has deleted."""
     await _FORGET.run(connection, digest=digest.text, before=before)
 
 
 async def known(connection: Connection, among: Sequence[Digest]) -> Collection[Digest]:
-    """Which of these the pool knows of."""
+    """Which of these digests the pool knows."""
     rows = await _KNOWN.rows(connection, digests=[digest.text for digest in among])
     return [Digest(row["digest"]) for row in rows]
 

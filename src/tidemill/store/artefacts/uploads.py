@@ -1,7 +1,7 @@
-"""Uploads as the database holds them: whose they are, how much room they will need, and until when they wait.
+"""Uploads in the database: who owns them, how much room they will need, and until when they wait.
 
 Room is reserved in the transaction that begins an upload and given back in the one that ends it. A finished upload is
-kept until its time is over, so that a client that missed the answer hears what became of it.
+kept until it expires, so that a client that missed the answer can ask for the result.
 """
 
 from collections.abc import Collection, Sequence
@@ -35,14 +35,14 @@ BeginRefusal: TypeAlias = OverQuota | ArtefactRefusal | UploadRefusal
 
 @dataclass(frozen=True)
 class SizeRules:
-    """What one artefact may have, and what one account may keep."""
+    """The largest artefact, and the most that one account may keep."""
 
     size_max_bytes: int
     quota_bytes: int
 
 
 async def begin(transaction: Connection, upload: Upload, rules: SizeRules) -> BeginRefusal | None:
-    """Begin an upload of an account, if there is room for all that it declares."""
+    """Begin an upload of an account, if there is room for its declared length."""
     room = await artefact_usage.room(transaction, upload.account_id, rules.quota_bytes)
     if refusal := refused_room(room, upload.length_bytes, rules.size_max_bytes):
         return refusal
@@ -57,9 +57,9 @@ async def begin(transaction: Connection, upload: Upload, rules: SizeRules) -> Be
 async def begin_result(
     transaction: Connection, upload: Upload, attempt_id: UUID, now: Instant
 ) -> tuple[Upload, UUID | None] | ArtefactRefusal | UploadRefusal:
-    """Begin the upload of an attempt's result, by its node. It belongs to whom the attempt works for.
+    """Begin the upload of an attempt's result, by its node. It belongs to the account that the attempt works for.
 
-    An attempt has one: if one is under way it ends, and its id is answered, so that storage lets go of it.
+    An attempt has one upload: if one is under way, it ends, and its id is returned, so that storage can remove it.
     """
     grant = await artefact_grants.of_result(transaction, upload.begun_by, attempt_id)
     if refusal := refused_result(grant, upload.length_bytes, now):
@@ -82,29 +82,30 @@ async def get(connection: Connection, upload_id: UUID) -> Upload | None:
 
 
 async def touch(connection: Connection, upload_id: UUID, expires_at: Instant, now: Instant) -> None:
-    """Bytes have come."""
+    """Extend an upload that has received bytes."""
     await _TOUCH.run(connection, id=upload_id, expires_at=expires_at, now=now)
 
 
 async def finish(transaction: Connection, upload_id: UUID, artefact_id: UUID, now: Instant) -> Upload | None:
-    """An upload has become an artefact; None if it is not under way. The caller holds the account's sums."""
+    """Mark an upload as finished; None if it is not under way. The caller holds the account's sums."""
     row = await _FINISH.row(transaction, id=upload_id, artefact_id=artefact_id, now=now)
     return _upload(row) if row else None
 
 
 async def end(transaction: Connection, upload: Upload, overdue_at: Instant | None = None) -> bool:
-    """End an upload, or forget a finished one; with a time only if it is overdue by then. Whether it is over now."""
+    """End an upload, or delete a finished one; with a time, only if it is overdue by then. Returns whether it is over
+    now."""
     await artefact_usage.room(transaction, upload.account_id)
     return await _end(transaction, upload.id, overdue_at=overdue_at)
 
 
 async def overdue(connection: Connection, now: Instant, limit: int) -> Sequence[Upload]:
-    """Those that have waited too long, and finished ones that nobody asks about any more."""
+    """Uploads that have waited too long, and finished ones that nobody asks about any more."""
     return [_upload(row) for row in await _OVERDUE.rows(connection, now=now, limit=limit)]
 
 
 async def known(connection: Connection, among: Sequence[UUID]) -> Collection[UUID]:
-    """Which of these are under way."""
+    """Which of these uploads are under way."""
     return [row["id"] for row in await _KNOWN.rows(connection, ids=list(among))]
 
 
