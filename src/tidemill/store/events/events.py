@@ -1,4 +1,4 @@
-"""The log of events: appended in the transaction of the change they tell of, read behind a cursor."""
+"""The log of events: appended in the transaction of the change they report, read after a cursor."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ async def append(transaction: Connection, events: Sequence[Event], ids: Ids, now
 
 
 async def read(connection: Connection, after: Cursor, limit: int) -> Sequence[RecordedEvent]:
-    """The next events behind a cursor. An empty answer means: nothing more yet."""
+    """The next events after a cursor. An empty list means that there is nothing more yet."""
     rows = await _READ.rows(
         connection, generation=after.generation, transaction=after.transaction, number=after.number, limit=limit
     )
@@ -46,14 +46,14 @@ async def read(connection: Connection, after: Cursor, limit: int) -> Sequence[Re
 
 
 async def horizon(connection: Connection) -> Cursor:
-    """The cursor of a reader who wants only what comes next."""
+    """The cursor for a reader who wants only future events."""
     row = await _HORIZON.row(connection)
     assert row, "a migrated database has a pool"
     return Cursor.behind_transaction(row["generation"], row["transaction"])
 
 
 async def recent(connection: Connection, count: int) -> Cursor:
-    """The place behind which only the last `count` events are, or the start of a short log."""
+    """The cursor before the last `count` events, or the start of a short log."""
     row = await _RECENT.row(connection, count=count)
     return Cursor(row["generation"], row["transaction"], row["number"]) if row else LOG_START
 

@@ -1,6 +1,6 @@
-"""The file of published heads in a pool's home: outside the database, so that it tells when the database was cut.
+"""The file of published tips in a pool's home: outside the database, so that it shows when the database was cut.
 
-One line a head, only ever appended. A line that a full disk or a crash has torn stays, and counts for nothing.
+One line a tip, only ever appended. A line that a full disk or a crash has torn stays, and does not count.
 """
 
 import os
@@ -16,7 +16,7 @@ _LINE_MOST = 200
 
 
 def add_tip(home: Path, tip: TrailTip) -> bool:
-    """Append a head unless it is the last one there. Answers whether it was appended."""
+    """Append a tip unless it is the last one there. Returns whether it was appended."""
     file, line = home / NAME, tip_line(tip)
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
@@ -31,11 +31,11 @@ def add_tip(home: Path, tip: TrailTip) -> bool:
         finally:
             os.close(descriptor)
     except OSError as error:
-        raise Fault(f"The head of the audit trail cannot be written to {file}: {error.strerror or error}.") from error
+        raise Fault(f"The tip of the audit trail cannot be written to {file}: {error.strerror or error}.") from error
 
 
 def read_tips(lines: Iterable[str]) -> tuple[list[TrailTip], int]:
-    """The heads, and how many lines are none."""
+    """The tips, and how many lines contain none."""
     parsed = [tip_of(line) for line in lines if line.strip()]
     tips = [tip for tip in parsed if tip is not None]
     return tips, len(parsed) - len(tips)

@@ -1,7 +1,7 @@
-"""The audit trail as the database holds it: continued by one at a time, never changed, read in any amount.
+"""The audit trail in the database: one process at a time continues it, nobody changes it, anybody reads it.
 
-Where the next look into the log begins follows from the last act alone. Acts follow from their events alone, so a tail
-that was lost is written again as it was, as long as its events are there.
+The last act alone determines where reading the log continues. Acts follow from their events alone, so a lost tail is
+written again as it was, as long as its events exist.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -35,7 +35,7 @@ _BATCH = 1000
 
 
 async def continue_trail(database: Database, limit: int) -> int:
-    """Chain the next audited events, if nobody else is doing so. Answers how many."""
+    """Chain the next audited events, if nobody else is doing so. Returns how many."""
     async with database.transaction() as transaction:
         lock = await _LOCK.row(transaction)
         assert lock
@@ -64,7 +64,7 @@ async def tip(connection: Connection) -> TrailTip:
 
 
 async def publish_tip(transaction: Connection, ids: Ids, now: Instant) -> TrailTip:
-    """Tell everybody the head of the trail, unless they were told of it already. Answers it."""
+    """Publish the tip of the trail, unless it was published already. Returns it."""
     current = await tip(transaction)
     row = await _LAST_PUBLISHED.row(transaction)
     if current.at is not None and not (row and row["sha256"] == current.sha256.hex()):
@@ -74,13 +74,13 @@ async def publish_tip(transaction: Connection, ids: Ids, now: Instant) -> TrailT
 
 
 async def published_tips(connection: Connection) -> Sequence[TrailTip]:
-    """Every head that the log of events tells of."""
+    """Every tip that was published in the log of events."""
     rows = await _PUBLISHED.rows(connection)
     return [TrailTip(row["number"], bytes.fromhex(row["sha256"]), Instant(row["at_us"])) for row in rows]
 
 
 async def acts(connection: Connection, after: int | None = None, until: int = NUMBER_MAX) -> AsyncIterator[Act]:
-    """The trail in its order, a batch at a time. Rows that never should be there, below the first, are shown, too."""
+    """The trail in order, a batch at a time. Rows before the first number, which should not exist, are included."""
     last_number = -(2**63) if after is None else after
     while rows := await _READ.rows(connection, after=last_number, until=until, limit=_BATCH):
         for row in rows:
@@ -102,14 +102,14 @@ async def listed(
 
 
 async def bounds(connection: Connection, since: Instant, until: Instant) -> tuple[int, int]:
-    """The first and the last number of a time. The first is the larger one if there are none."""
+    """The first and the last number of a period. If there are none, the first is the larger one."""
     row = await _BOUNDS.row(connection, since=since, until=until)
     assert row
     return row["first"], row["last"]
 
 
 async def difference(connection: Connection) -> Flaw | None:
-    """Where a trail that is whole in itself does not agree with the log of events."""
+    """The first difference between an intact trail and the log of events."""
     if unlike := await _UNLIKE.row(connection):
         number = unlike["number"]
         return Flaw(Damage.REWRITTEN, number, f"Act {number} and the event it tells of say different things.")
