@@ -1,6 +1,7 @@
-"""What nobody else ends: attempts whose node is lost or late, jobs whose time or budget is up, and what they leave.
+"""Ends what nobody else ends: attempts whose node is lost or late, jobs whose time or budget is up, and what they
+leave.
 
-Any number may do it at once: what was given up by one is found over by the next.
+Any number of processes may do this at once: what one has ended, the next finds over.
 """
 
 from tidemill.core.clock import Instant
@@ -17,7 +18,8 @@ _OVERDUE = Query("jobs/job/overdue")
 
 
 async def give_up(database: Database, limit: int, terms: WorkTerms, ids: Ids, now: Instant) -> BatchOutcome | None:
-    """Give up attempts that came to nothing; their tasks wait for another node. Who is late may still deliver first."""
+    """Give up attempts whose node is lost or late; their tasks wait for another node. A late node may still deliver
+    first."""
     async with database.connection() as connection:
         happenings = await leases.lost_attempts(connection, limit)
     if not happenings:
@@ -27,7 +29,7 @@ async def give_up(database: Database, limit: int, terms: WorkTerms, ids: Ids, no
 
 
 async def close_jobs(database: Database, limit: int, now: Instant) -> int:
-    """Close jobs that are out of time or of budget. Answers how many."""
+    """Close jobs that are out of time or of budget. Returns how many."""
     async with database.connection() as connection:
         rows = await _OVERDUE.rows(connection, now=now, limit=limit)
     closed = 0
@@ -39,7 +41,7 @@ async def close_jobs(database: Database, limit: int, now: Instant) -> int:
 
 
 async def sweep(database: Database, limit: int, terms: WorkTerms, ids: Ids, now: Instant) -> BatchOutcome:
-    """End what closing jobs have left open, and take their nodes' grants back."""
+    """End what closing jobs have left open, and take back their nodes' grants."""
     async with database.transaction() as transaction:
         applied = await job_closures.sweep(transaction, limit, terms.plan, ids, now)
         over = [attempt_id for attempt_id, state in applied.attempts.items() if state is AttemptState.CANCELLED]

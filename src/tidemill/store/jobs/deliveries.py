@@ -1,8 +1,8 @@
-"""What nodes deliver: receipts kept as they were signed, and judged at once where that costs nothing.
+"""What nodes deliver: receipts stored as they were signed, and judged at once where that costs nothing.
 
-A receipt counts for the one lease that it names, and only from the node that holds it; what others say of an attempt
-keeps nobody from delivering it. A receipt that comes again finds its lease over, and changes nothing. Where the ledger
-refuses to pay, what was delivered is kept all the same, and settled later.
+A receipt counts for the one lease that it names, and only from the node that holds it: no other node can prevent a
+delivery. A repeated receipt finds its lease over, and changes nothing. Where the ledger refuses to pay, the delivery is
+stored anyway, and settled later.
 """
 
 from collections import defaultdict
@@ -33,7 +33,7 @@ _CRASHES = Query("jobs/task/crashes")
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """Whose signature a batch must have, and whose node it is. What a house node computes is the pool's own."""
+    """The key that must have signed a batch, and the node's owner. The pool itself owns what a house node computes."""
 
     key: bytes
     owner_id: UUID
@@ -42,7 +42,7 @@ class Signer:
 
 @dataclass(frozen=True, slots=True)
 class SignedReceipts:
-    """A batch of receipts whose signature is the node's."""
+    """A batch of receipts with the node's valid signature."""
 
     node_id: UUID
     house: bool
@@ -64,7 +64,7 @@ async def apply(
     ids: Ids,
     now: Instant,
 ) -> BatchOutcome:
-    """Take receipts, and what else nodes say of their attempts; the first that is said of an attempt counts."""
+    """Apply receipts, and what else nodes report of their attempts; the first report of an attempt counts."""
     reports = list(reports)
     claimed = {(receipt.attempt_id, receipt.node_id) for batch in delivered for receipt in batch.receipts}
     leases = await outcomes.lock(
@@ -94,7 +94,7 @@ async def apply(
 
 
 def _undelivered(late: LateReceipts, happenings: Iterable[AttemptHappening], leases: Leases) -> LateReceipts:
-    """Late receipts whose tasks nobody delivers at this very moment. Whoever else is at a task loses it to them."""
+    """Late receipts whose tasks nobody delivers in this batch. Whoever else works on such a task loses it."""
     delivered = {
         leases[happening.attempt_id]["task_id"]
         for happening in happenings
@@ -104,7 +104,7 @@ def _undelivered(late: LateReceipts, happenings: Iterable[AttemptHappening], lea
 
 
 def _holds(leases: Leases, attempt_id: UUID, node_id: UUID, token: int) -> bool:
-    """Whether it is this node's attempt, under this lease."""
+    """Whether this node holds the attempt, under this lease."""
     lease = leases.get(attempt_id)
     return lease is not None and lease["tries"] == token and lease["node_id"] == node_id
 
@@ -160,7 +160,7 @@ def _happening(receipt: Receipt, judgement: ReceiptJudgement, batch_id: UUID, in
 async def _keep(
     transaction: Connection, kept: Sequence[tuple[UUID, SignedReceipts]], named: set[UUID | None], now: Instant
 ) -> None:
-    """Only batches that an attempt names: a node cannot fill the disk with receipts of nothing."""
+    """Store only batches that an attempt refers to: a node cannot fill the disk with receipts of nothing."""
     batches = [(batch_id, batch) for batch_id, batch in kept if batch_id in named]
     if batches:
         await _KEEP_BATCHES.run(

@@ -1,7 +1,7 @@
 """What a customer does to a job besides confirming it: call it off, give it more time or a larger budget.
 
-Each is one change of the job's row under its lock, so that of two who change a job at once the second sees what the
-first has done. Whoever's job it is not is told that there is none.
+Each is one change of the job's row under its lock: if two change a job at once, the second sees what the first has
+done. Somebody else's job is reported as unknown.
 """
 
 from collections.abc import Mapping
@@ -29,14 +29,14 @@ _HELD_UNTIL = Query("jobs/job/held_until")
 
 
 FORGOTTEN_US = 7 * DAY
-"""A quote that expired so long ago can no longer be made anew: the job is over."""
+"""A quote that expired this long ago cannot be renewed: the job is over."""
 
 
 @dataclass(frozen=True)
 class JobExtension:
-    """What is added to a job: time, or a budget that takes the place of the old one.
+    """What is added to a job: time, or a budget that replaces the old one.
 
-    Its money must be held for `margin_us` behind the new deadline.
+    Its money must be held for `margin_us` after the new deadline.
     """
 
     time_us: int = 0
@@ -59,7 +59,7 @@ class UnconfirmedJob:
 async def room_for_another(transaction: Connection, account_id: UUID, most: int, now: Instant) -> JobRefusal | None:
     """Whether an account may order another job. Quotes that expired long ago are over, and do not count.
 
-    Two who order at once may both be let in, and so exceed the bound by what is under way; it is there against floods.
+    Concurrent orders may exceed the limit by what is under way; the limit only protects against floods.
     """
     await _EXPIRE_QUOTES.run(transaction, account_id=account_id, before=Instant(now - FORGOTTEN_US), now=now)
     row = await _UNCONFIRMED.row(transaction, account_id=account_id)
@@ -78,7 +78,7 @@ async def unconfirmed_job(transaction: Connection, job_id: UUID, owner: UUID | N
 async def call_off(
     transaction: Connection, job_id: UUID, owner: UUID | None, ids: Ids, now: Instant
 ) -> JobRefusal | None:
-    """The job starts nothing more; one that was never confirmed is over at once. Sweep after it."""
+    """Call a job off: it starts nothing more; an unconfirmed job is over at once. The caller sweeps afterwards."""
     row = await _owned(transaction, job_id, owner)
     if isinstance(row, JobRefusal):
         return row
@@ -96,7 +96,7 @@ async def call_off(
 async def extend(
     transaction: Connection, job_id: UUID, owner: UUID | None, more: JobExtension, ids: Ids, now: Instant
 ) -> JobRefusal | None:
-    """More time for a confirmed job, as far as its money is held, or a larger budget before it is confirmed."""
+    """Give a confirmed job more time, as long as its money is held, or an unconfirmed one a larger budget."""
     row = await _owned(transaction, job_id, owner)
     if isinstance(row, JobRefusal):
         return row
@@ -114,7 +114,7 @@ async def extend(
 
 
 async def _owned(transaction: Connection, job_id: UUID, owner: UUID | None) -> asyncpg.Record | JobRefusal:
-    """A job's row, locked until the transaction ends; only for its owner, or for an operator who names none."""
+    """A job's row, locked until the transaction ends; only for its owner, or for an operator, who passes no owner."""
     row = await jobs.locked(transaction, job_id)
     return row if row is not None and owner in (None, row["account_id"]) else JobRefusal.UNKNOWN_JOB
 

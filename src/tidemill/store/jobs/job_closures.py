@@ -1,7 +1,7 @@
 """Jobs that want no more of their tasks: called off, out of time, out of budget.
 
-Closing a job is one change of its row. What it leaves open is swept after it, at once and again and again: a task that
-was being placed or put back just then is found by the next sweep. What was delivered is judged, and paid if right.
+Closing a job is one change of its row. A sweep then ends what is left open, at once and repeatedly: a task that was
+being placed or put back meanwhile is found by the next sweep. Delivered results are judged, and paid if right.
 """
 
 from uuid import UUID
@@ -31,7 +31,7 @@ _WANTED_NO_MORE = "The job wants no more of its tasks."
 
 
 async def close(transaction: Connection, job_id: UUID, why: JobHappening) -> JobRefusal | None:
-    """A job that is at work starts nothing more. Sweep after it."""
+    """Close a confirmed job: it starts nothing more. The caller sweeps afterwards."""
     row = await jobs.locked(transaction, job_id)
     if row is None:
         return JobRefusal.UNKNOWN_JOB
@@ -43,7 +43,7 @@ async def close(transaction: Connection, job_id: UUID, why: JobHappening) -> Job
 
 
 async def sweep(transaction: Connection, limit: int, plan: RewardPlan, ids: Ids, now: Instant) -> BatchOutcome:
-    """End what jobs that are closing have left open, and have nodes told that they are to stop."""
+    """End what closing jobs have left open, and have their nodes told to stop."""
     changes = [_called_off(row) for row in await _LEASES.rows(transaction, limit=limit)]
     waiting = await _TASKS.rows(transaction, limit=limit)
     await find_by_key(transaction)

@@ -1,7 +1,7 @@
-"""Jobs as their customers look at them: one, many, what they use, what they print, and what came of them.
+"""Jobs as their customers see them: one, many, what they use, what they print, and their results.
 
-`owner` narrows to one account's jobs: another's is answered as if it did not exist. Without one all are meant, which is
-for operators.
+`owner` limits the answer to one account's jobs: another's job is reported as unknown. Without an owner all jobs are
+meant, which is for operators.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ _AUDITS = {
 
 @dataclass(frozen=True)
 class Job:
-    """A job. `waiting` and `placed` count its tasks that wait for a node, and those that a node has."""
+    """A job. `waiting` counts its tasks that wait for a node, `placed` those that a node has."""
 
     id: UUID
     account_id: UUID
@@ -60,7 +60,7 @@ class Job:
 
 @dataclass(frozen=True)
 class AttemptUse:
-    """What an attempt of a job uses or used: which node, for how long, and what it was paid."""
+    """What an attempt of a job uses or used: which node, for how long, and for what pay."""
 
     attempt_id: UUID
     task: int
@@ -78,7 +78,7 @@ class AttemptUse:
 
 @dataclass(frozen=True)
 class TaskResult:
-    """What came of a task: a receipt where it was completed, and the artefact where its result is one."""
+    """The outcome of a task: a receipt if it was completed, and the artefact if its result is one."""
 
     task_id: UUID
     task: int
@@ -109,7 +109,7 @@ class OutputPiece:
 
 @dataclass(frozen=True)
 class QueueState:
-    """What waits for nodes and what nodes have, all customers together; `waiting` by rank, 0 is served first."""
+    """How many tasks wait and how many nodes have, for all customers together; `waiting` by rank, 0 is served first."""
 
     waiting: Mapping[int, int]
     placed: int
@@ -131,20 +131,20 @@ async def listed(
 
 
 async def attempt_uses(connection: Connection, job_id: UUID, after_id: UUID | None, limit: int) -> Sequence[AttemptUse]:
-    """Attempts of a job, at work or over, in the order in which they were made."""
+    """Attempts of a job, running or over, in the order in which they were made."""
     rows = await _USED.rows(connection, job_id=job_id, after=after_id, limit=limit)
     return [_attempt_use(row) for row in rows]
 
 
 async def results(connection: Connection, job_id: UUID, after: int, limit: int) -> Sequence[TaskResult]:
-    """What came of the tasks behind a number, in their order."""
+    """The outcomes of the tasks after a number, in order."""
     return [_result(row) for row in await _RESULTS.rows(connection, job_id=job_id, after=after, limit=limit)]
 
 
 async def output_pieces(
     connection: Connection, job_id: UUID, after: Cursor | None, limit: int
 ) -> Sequence[OutputPiece]:
-    """What a job's attempts printed, behind a cursor. An empty answer means: nothing more yet."""
+    """What a job's attempts printed after a cursor. An empty list means that there is nothing more yet."""
     start = after or LOG_START
     rows = await _LOG.rows(
         connection,

@@ -37,7 +37,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class JobPlan:
-    """What a confirmed job is made of: its tasks, what is held for them, how urgent they are, and until when."""
+    """What a confirmed job consists of: its tasks, the amount to hold for them, their rank, and the deadlines."""
 
     tasks: Sequence[NewTask]
     hold_uc: int
@@ -59,14 +59,14 @@ async def make(transaction: Connection, draft: Draft, now: Instant) -> None:
 
 
 async def set_quote(transaction: Connection, job_id: UUID, quote: Mapping[str, Any], expires_at: Instant) -> bool:
-    """Keep what a job will cost. False: it has been confirmed, or is over."""
+    """Store what a job will cost. False if it has been confirmed, or is over."""
     return await _QUOTE.row(transaction, id=job_id, quote=dict(quote), expires_at=expires_at) is not None
 
 
 async def confirm(
     transaction: Connection, job_id: UUID, plan: JobPlan, ids: Ids, now: Instant
 ) -> JobRefusal | PostingRefusal | None:
-    """Hold the money and make the tasks, or say why not; then nothing has changed."""
+    """Hold the money and make the tasks, or refuse and change nothing."""
     row = await locked(transaction, job_id)
     if row is None:
         return JobRefusal.UNKNOWN_JOB
@@ -90,12 +90,12 @@ async def confirm(
 
 
 async def locked(transaction: Connection, job_id: UUID) -> asyncpg.Record | None:
-    """A job's row, which nobody else changes until the transaction ends."""
+    """A job's row, locked until the transaction ends."""
     return await _LOCK.row(transaction, id=job_id)
 
 
 def life_of(row: asyncpg.Record) -> JobLife:
-    """Where a job is, from its row."""
+    """The life state of a job, from its row."""
     ends = EndCounts(row["completed"], row["failed"], row["cancelled"])
     closing = None if row["closing"] is None else ClosingReason(row["closing"])
     return JobLife(JobState(row["state"]), row["tasks"], ends, closing)

@@ -1,7 +1,7 @@
 """Results that come late: an attempt that was given up delivers after all, before any other has.
 
-The task is its own again, and whoever else was at it is called off. Whoever takes the task's row from the queue, or
-locks the other's lease, decides; a task that has ended, or that another has delivered, is left as it is.
+It gets its task back, and any other attempt at it is called off. Whoever takes the task's row from the queue, or locks
+the other attempt's lease, decides. A task that has ended, or that another attempt has delivered, stays as it is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ _HOLDERS = Query("jobs/late/holders")
 _RESUME = Query("jobs/late/resume")
 
 LateReceipt: TypeAlias = tuple[Receipt, UUID, int]
-"""A receipt with its batch and its place there."""
+"""A receipt with its batch and its index there."""
 
 LateReceipts: TypeAlias = Mapping[UUID, LateReceipt]
 """By attempt."""
@@ -37,7 +37,7 @@ _OVERTAKEN = "Another node delivered this task after all."
 
 
 async def take(transaction: Connection, late: LateReceipts, patience: RetryLimits, now: Instant) -> Mapping[UUID, UUID]:
-    """Take late receipts where they are still wanted. Answers the tasks that they have now, each with its batch."""
+    """Take late receipts that are still wanted. Returns their tasks, each with its batch."""
     done = {attempt_id for attempt_id, (receipt, _, _) in late.items() if receipt.outcome is AttemptOutcome.DONE}
     rows = await _FIND.rows(transaction, attempt_ids=uuid_array(sorted(done))) if done else []
     wanted = {row["task_id"]: row for row in rows if _is_of(row, late[row["attempt_id"]][0])}
@@ -72,7 +72,7 @@ def _life(row: asyncpg.Record) -> TaskLife:
 
 
 async def _overtake(transaction: Connection, holders: Sequence[asyncpg.Record], now: Instant) -> None:
-    """Whoever else is at the task stops, and is not blamed."""
+    """Stop other attempts at the task, without blame."""
     if not holders:
         return
     happenings = [

@@ -1,4 +1,4 @@
-"""Leases as the rest of the pool sees them: what nodes are to be told, and which attempts have come to nothing."""
+"""Leases as the rest of the pool sees them: what nodes have to be told, and which attempts are lost or late."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ LOST = "The node is offline."
 
 
 class AttemptNumber(NamedTuple):
-    """An attempt that its node is offered. Numbers are given in the order of placing."""
+    """An attempt that is assigned to a node. Numbers follow the order of placing."""
 
     number: int
     attempt_id: UUID
@@ -38,7 +38,7 @@ class AttemptNumber(NamedTuple):
 
 
 class AttemptAssignment(NamedTuple):
-    """What a node is offered."""
+    """What a node is told to work on."""
 
     number: int
     attempt_id: UUID
@@ -51,7 +51,7 @@ class AttemptAssignment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CallOff:
-    """An attempt that its node is to stop."""
+    """An attempt that its node has to stop."""
 
     attempt_id: UUID
     node_id: UUID
@@ -60,7 +60,7 @@ class CallOff:
 
 
 async def lost_attempts(connection: Connection, limit: int) -> list[AttemptHappening]:
-    """Attempts that came to nothing: their nodes are lost, or late. To be applied as what happened to them."""
+    """Attempts whose nodes are lost or late, as happenings to be applied."""
     lost = [_happening(row, Happening.NODE_LOST, LOST) for row in await _LOST.rows(connection, limit=limit)]
     known = {happening.attempt_id for happening in lost}
     late = [_happening(row, Happening.TIME_UP, LATE) for row in await _OVERDUE.rows(connection, limit=limit)]
@@ -68,18 +68,18 @@ async def lost_attempts(connection: Connection, limit: int) -> list[AttemptHappe
 
 
 async def placed_behind(connection: Connection, after: int, limit: int) -> list[AttemptNumber]:
-    """What was placed behind a number, in its order."""
+    """Attempts that were placed after a number, in order."""
     return [AttemptNumber(*row) for row in await _BEHIND.rows(connection, after=after, limit=limit)]
 
 
 async def of_nodes(transaction: Connection, node_ids: Sequence[UUID]) -> list[AttemptNumber]:
-    """All that nodes hold and have not delivered."""
+    """All attempts that these nodes have and have not delivered."""
     await find_by_key(transaction)
     return [AttemptNumber(*row) for row in await _OF_NODES.rows(transaction, node_ids=uuid_array(node_ids))]
 
 
 async def assignments(transaction: Connection, attempt_ids: Sequence[UUID]) -> list[AttemptAssignment]:
-    """What nodes are told of these attempts, as far as they are still theirs, in the order of placing."""
+    """The assignments of these attempts that are still valid, in the order of placing."""
     await find_by_key(transaction)
     return [
         AttemptAssignment(*row) for row in await _ASSIGNMENTS.rows(transaction, attempt_ids=uuid_array(attempt_ids))
@@ -87,7 +87,7 @@ async def assignments(transaction: Connection, attempt_ids: Sequence[UUID]) -> l
 
 
 async def at_work(connection: Connection) -> set[bytes]:
-    """The attempts for which something of a node is reserved, by the bytes of their ids."""
+    """The attempts that reserve something of a node, by the bytes of their ids."""
     row = await _AT_WORK.row(connection)
     assert row, "an aggregate has a row"
     packed: bytes = row["attempt_ids"]
@@ -95,7 +95,7 @@ async def at_work(connection: Connection) -> set[bytes]:
 
 
 async def reserved(transaction: Connection, attempt_ids: Sequence[bytes]) -> list[tuple[UUID, UUID, bytes, UUID]]:
-    """Of attempts at work: where they are, what they were told, and whose they are."""
+    """For each undelivered attempt: its id, its node, its work and its account."""
     await find_by_key(transaction)
     rows = await _RESERVED.rows(
         transaction, attempt_ids="{" + ",".join([attempt_id.hex() for attempt_id in attempt_ids]) + "}"
@@ -104,7 +104,7 @@ async def reserved(transaction: Connection, attempt_ids: Sequence[bytes]) -> lis
 
 
 async def call_off(connection: Connection, attempts: Sequence[AttemptHappening], reason: str, now: Instant) -> None:
-    """Have nodes told that they are to stop."""
+    """Tell nodes to stop these attempts."""
     if attempts:
         await _CALL_OFF.run(
             connection,
@@ -117,12 +117,12 @@ async def call_off(connection: Connection, attempts: Sequence[AttemptHappening],
 
 
 async def take_call_offs(connection: Connection, process_id: UUID) -> list[CallOff]:
-    """What the nodes of a process are to stop; told once."""
+    """The attempts that the nodes of a process have to stop; each is returned once."""
     return [CallOff(**row) for row in await _CALLED_OFF.rows(connection, process_id=process_id)]
 
 
 async def forget(connection: Connection, until: Instant) -> None:
-    """Call-offs of nodes that never came back."""
+    """Delete call-offs for nodes that never came back."""
     await _FORGET.run(connection, until=until)
 
 

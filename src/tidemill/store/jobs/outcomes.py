@@ -1,9 +1,9 @@
-"""What happens to attempts, applied: leases go on or end, tasks wait again or end, jobs end, and what passed is paid.
+"""Applies what happens to attempts: leases continue or end, tasks wait again or end, jobs end, passed work is paid.
 
-Everything of a batch is one transaction: leases are locked, core decides on what they say then, and all that follows is
-written. A happening that comes twice or too late finds no lease, or one of another try, and changes nothing. Locks:
-leases by id, then jobs by id, then owners' records by id, then the ledger; of these only leases are nobody else's, so
-the others are kept for a moment only.
+A batch is one transaction: lock the leases, let core decide on their current state, and write everything that follows.
+A repeated or late happening finds no lease, or a lease of another try, and changes nothing. Lock order: leases by id,
+then jobs by id, then owners' records by id, then the ledger. Others need all of these except leases, so those are
+locked last and briefly.
 """
 
 from collections import Counter, defaultdict
@@ -41,7 +41,7 @@ _REQUEUE = Query("jobs/task/requeue")
 _COUNT_VERIFIED = Query("jobs/owner_record/count")
 
 Leases: TypeAlias = Mapping[UUID, asyncpg.Record]
-"""Locked leases by attempt, each with what its task expects and may cost, and whether its job still wants it."""
+"""Locked leases by attempt, each with its task's expected result and highest cost, and whether its job wants it."""
 
 _HOLDER = UUID(int=0)
 
@@ -54,9 +54,9 @@ _TASK_STATES = {
 
 
 class AttemptHappening(NamedTuple):
-    """What happened to an attempt of a node, under a lease. What a node says of another's changes nothing.
+    """What happened to an attempt of a node, under a lease. A report by another node changes nothing.
 
-    `used_ms` is how long it took, and `batch_id` and `place` are where its receipt is.
+    `used_ms` is how long it took; `batch_id` and `receipt_index` say where its receipt is.
     """
 
     attempt_id: UUID
@@ -72,7 +72,7 @@ class AttemptHappening(NamedTuple):
 
 @dataclass(frozen=True)
 class WorkTerms:
-    """By which rules: when tasks are given up, and what is paid."""
+    """The rules: when tasks are given up, and what is paid."""
 
     patience: RetryLimits
     plan: RewardPlan
@@ -80,9 +80,9 @@ class WorkTerms:
 
 @dataclass(frozen=True)
 class BatchOutcome:
-    """What came of a batch: the attempts that changed, what owners are blamed for, the jobs that ended.
+    """The outcome of a batch: the attempts that changed, what owners are blamed for, the jobs that ended.
 
-    `ended` counts the attempts that are over, by how and by verdict.
+    `ended` counts the attempts that are over, by state and verdict.
     """
 
     attempts: Mapping[UUID, AttemptState]
@@ -92,7 +92,7 @@ class BatchOutcome:
 
 
 class LeaseChange(NamedTuple):
-    """A lease that is locked, what becomes of it, and what it pays."""
+    """A locked lease, its next step, and what it pays."""
 
     happening: AttemptHappening
     lease: asyncpg.Record
@@ -103,13 +103,13 @@ class LeaseChange(NamedTuple):
 async def apply(
     transaction: Connection, happenings: Sequence[AttemptHappening], terms: WorkTerms, ids: Ids, now: Instant
 ) -> BatchOutcome:
-    """Do what follows from happenings, once each."""
+    """Lock the leases and apply happenings, once each."""
     leases = await lock(transaction, [(happening.attempt_id, happening.node_id) for happening in happenings])
     return await settle(transaction, happenings, leases, terms, ids, now)
 
 
 async def lock(transaction: Connection, attempts: Iterable[tuple[UUID, UUID]]) -> Leases:
-    """The leases of attempts, each if it is this node's, locked until the transaction ends."""
+    """Lock the leases of attempts until the transaction ends. A lease that the named node does not hold is left out."""
     await find_by_key(transaction)
     pairs = list(attempts)
     rows = await _LOCK.rows(
@@ -128,7 +128,7 @@ async def settle(
     ids: Ids,
     now: Instant,
 ) -> BatchOutcome:
-    """Do what follows from happenings for leases that are locked."""
+    """Apply happenings to locked leases."""
     assert len({happening.attempt_id for happening in happenings}) == len(happenings), "an attempt is named once"
     changes = _decided(happenings, leases, terms)
     ends = [_task_end(change) for change in changes if change.step.task.state in ENDED]
@@ -143,7 +143,7 @@ async def write(
     ids: Ids,
     now: Instant,
 ) -> BatchOutcome:
-    """Write down what becomes of leases and of tasks, pay, and give back what is left of jobs that ended with them."""
+    """Write the changes of leases and tasks, pay, and release what is left of the holds of jobs that ended."""
     over = [change for change in changes if change.step.attempt in OVER]
     owed = await rewards.bill(transaction, [_passed(change) for change in changes if change.due], ids, now)
     await _requeue(transaction, [change for change in changes if change.step.task.state is TaskState.PENDING], now)
@@ -163,7 +163,7 @@ async def write(
 
 
 async def cancel(transaction: Connection, happenings: Sequence[AttemptHappening], now: Instant) -> None:
-    """End attempts whose tasks are somebody else's now. The caller has locked their leases."""
+    """End attempts whose tasks another attempt has now. The caller has locked their leases."""
     await _END_LEASES.run(
         transaction,
         now=now,
@@ -195,7 +195,7 @@ def _decided(happenings: Iterable[AttemptHappening], leases: Leases, terms: Work
 def _step(
     life: tuple[str, int, int, bool], happenings: tuple[Happening, ...], patience: RetryLimits
 ) -> TaskStep | None:
-    """What follows for the holder of a task. It is the same for all that are as far, whichever attempt it is."""
+    """The next step of a task's attempt. It depends only on their states, so it is cached for all attempts."""
     state, failures, tries, wanted = life
     attempt = Attempt(_HOLDER, AttemptState(state))
     task = TaskLife(_TASK_STATES[attempt.state], failures, tries, _HOLDER)
@@ -216,7 +216,7 @@ def _task_end(change: LeaseChange) -> TaskEnd:
 
 
 def life_of(lease: asyncpg.Record) -> TaskLife:
-    """Where the task of a lease is."""
+    """The life state of a lease's task."""
     state = _TASK_STATES[AttemptState(lease["state"])]
     return TaskLife(state, lease["failures"], lease["tries"], lease["attempt_id"])
 

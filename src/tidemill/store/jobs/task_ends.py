@@ -1,7 +1,7 @@
-"""Tasks end, need their inputs no more, and their jobs count it. A job ends with its last task, in one transaction.
+"""Ends tasks: their inputs are released, and their jobs count them. A job ends with its last task, in one transaction.
 
-A task ends once: whoever would end it again has made a mistake, and changes nothing. What belongs to no job is an
-audit, which ends with its task.
+A task ends once: ending it again is a bug, and changes nothing. A task without a job is an audit, which ends with its
+task.
 """
 
 from collections import Counter, defaultdict
@@ -27,7 +27,7 @@ _END_AUDITS = Query("jobs/audit/end")
 
 
 class TaskEnd(NamedTuple):
-    """How a task ended, by which attempt if by one, and what its customer pays for it."""
+    """How a task ended, by which attempt (if any), and what its customer pays for it."""
 
     task_id: UUID
     job_id: UUID
@@ -38,7 +38,7 @@ class TaskEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JobEnd:
-    """A job whose last task has ended: how, whose it is, what was held, and what came of it."""
+    """A job whose last task has ended: its state, account, hold, counts and cost."""
 
     state: JobState
     account_id: UUID
@@ -48,7 +48,7 @@ class JobEnd:
 
 
 async def write(transaction: Connection, ends: Sequence[TaskEnd], now: Instant) -> dict[UUID, JobEnd]:
-    """Close tasks and count them. Answers the jobs whose last ones they were, which are locked from here on."""
+    """End tasks and count them. Returns the jobs whose last task has ended, which stay locked."""
     if not ends:
         return {}
     await _end_tasks(transaction, ends, now)

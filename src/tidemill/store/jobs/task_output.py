@@ -1,4 +1,4 @@
-"""What attempts print, kept piece by piece: of each attempt so many lines and no more."""
+"""What attempts print, stored piece by piece, up to a number of lines per attempt."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -16,7 +16,7 @@ PIECE_MAX = 65_536
 
 
 async def keep(transaction: Connection, printed: Sequence[tuple[UUID, OutputReport]], ids: Ids, now: Instant) -> None:
-    """Keep what nodes say that their attempts print."""
+    """Store what nodes report that their attempts print."""
     pieces = [
         (node_id, report.of, text)
         for node_id, report in printed
@@ -36,5 +36,5 @@ async def keep(transaction: Connection, printed: Sequence[tuple[UUID, OutputRepo
 
 
 def _text(lines: Sequence[str]) -> str:
-    """As the database can keep it: no text of PostgreSQL has a zero character."""
+    """The lines as PostgreSQL can store them: its text has no zero character."""
     return "\n".join(lines).replace("\0", "\N{REPLACEMENT CHARACTER}")[:PIECE_MAX]

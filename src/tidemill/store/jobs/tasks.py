@@ -51,12 +51,12 @@ class QueueRow(NamedTuple):
 
     @property
     def key(self) -> bytes:
-        """What names it in the front of the queue. A task that was tried meanwhile has another."""
+        """Identifies the row in the front of the queue. The key changes with each try."""
         return self.rank.to_bytes(2, "big") + self.tries.to_bytes(2, "big") + self.task_id.bytes
 
 
 class NewLease(NamedTuple):
-    """A task for a node: the provider's price, the time quoted at the node's speed, and until when it is the node's."""
+    """A task for a node: the provider's price, the time quoted at the node's speed, and the deadline."""
 
     rank: int
     task_id: UUID
@@ -69,7 +69,8 @@ class NewLease(NamedTuple):
 
 
 async def find_by_key(transaction: Connection) -> None:
-    """For a transaction that changes few rows of large tables, so that its cost does not grow with their history."""
+    """Look rows up by key in this transaction, which changes few rows of large tables: its cost must not grow with
+    them."""
     assert transaction.is_in_transaction(), "how rows are found is changed for one transaction only"
     await _BY_KEY.row(transaction)
 
@@ -111,8 +112,8 @@ async def waiting(transaction: Connection, keys: Sequence[bytes]) -> list[QueueR
 
 
 async def place(transaction: Connection, leases: Sequence[NewLease], now: Instant) -> Mapping[UUID, int]:
-    """Give tasks to nodes. Answers the attempts that came to be and their numbers: of the others somebody else was
-    quicker, or the node is gone."""
+    """Give tasks to nodes. Returns the new attempts and their numbers; for the others, somebody else was quicker, or
+    the node is gone."""
     await find_by_key(transaction)
     rows = await _PLACE.rows(
         transaction,

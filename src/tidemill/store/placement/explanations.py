@@ -1,6 +1,6 @@
-"""Why tasks went where they went, and what others wait for: kept by the placer, shown to whoever may ask.
+"""Why tasks went where they went, and what others wait for: the placer stores it, and whoever may ask reads it.
 
-Of explanations only the newest are kept. An explanation is found by its task and by the moment at which it was decided.
+Only the newest explanations are kept. An explanation is found by its task and the moment of the decision.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ DIGITS = 6
 
 @dataclass(frozen=True)
 class StoredExplanation:
-    """An explanation that was kept."""
+    """A stored explanation."""
 
     id: UUID
     explained: PlacementExplanation
@@ -40,7 +40,7 @@ class StoredExplanation:
 
 @dataclass(frozen=True)
 class WaitExplanation:
-    """A task that waits, for all of its job that ask the same: since when, and why, as it was seen last."""
+    """A waiting task, for all of its job with the same demand: since when and why it waits, as last seen."""
 
     task: int
     since: Instant
@@ -50,7 +50,7 @@ class WaitExplanation:
 
 @dataclass(frozen=True)
 class NodeName:
-    """What a node is called, and whose it is."""
+    """The name and owner of a node."""
 
     name: str
     owner_id: UUID
@@ -63,7 +63,7 @@ async def keep(
     ids: Ids,
     now: Instant,
 ) -> None:
-    """Write down what one tick of placing explains."""
+    """Store the explanations of one placement tick."""
     if explanations or waits:
         async with database.transaction() as transaction:
             if explanations:
@@ -78,19 +78,19 @@ async def keep(
 async def of_job(
     connection: Connection, job_id: UUID, ats: Iterable[Instant]
 ) -> Mapping[tuple[int, Instant], StoredExplanation]:
-    """What was kept of attempts that were offered at these moments, by the task's number and the moment."""
+    """The stored explanations of attempts placed at these moments, by the task's number and the moment."""
     rows = await _OF_JOB.rows(connection, job_id=job_id, ats=sorted(set(ats)))
     return {(number, row["at"]): _stored(row) for row in rows for number in row["numbers"]}
 
 
 async def of_node(connection: Connection, node_id: UUID, after: UUID | None, limit: int) -> Sequence[StoredExplanation]:
-    """The last that a node was considered for, newest first."""
+    """The last explanations that consider a node, newest first."""
     rows = await _OF_NODE.rows(connection, node_id=node_id, after=after, limit=limit)
     return [_stored(row) for row in rows]
 
 
 async def waiting(connection: Connection, job_id: UUID, limit: int) -> Sequence[WaitExplanation]:
-    """What tasks of a job wait for; one stands for all that ask the same."""
+    """What tasks of a job wait for; one task stands for all with the same demand."""
     rows = await _WAITING.rows(connection, job_id=job_id, limit=limit)
     return [
         WaitExplanation(
@@ -101,9 +101,9 @@ async def waiting(connection: Connection, job_id: UUID, limit: int) -> Sequence[
 
 
 async def queue(connection: Connection) -> Mapping[str, tuple[int, int]]:
-    """How many jobs have tasks that wait because of each objection, and at how many nodes at the most.
+    """For each objection, how many jobs have tasks that wait because of it, and at how many nodes at most.
 
-    `soon` stands for nodes that are only busy, `no_nodes` for jobs that found none at all.
+    `soon` means nodes that are only busy, `no_nodes` means jobs without any node.
     """
     return {row["code"]: (row["jobs"], row["nodes"]) for row in await _QUEUE.rows(connection) if row["jobs"]}
 
@@ -114,7 +114,7 @@ async def names(connection: Connection, node_ids: Iterable[UUID]) -> Mapping[UUI
 
 
 async def forget(database: Database, most: int) -> int:
-    """Keep so many of the newest, and nothing of what waits no more. Answers how much was forgotten."""
+    """Delete all but the newest explanations, and those of tasks that no longer wait. Returns how many."""
     async with database.transaction() as transaction:
         explained = await _FORGET.rows(transaction, most=most)
         waits = await _FORGET_WAITS.rows(transaction)

@@ -1,7 +1,7 @@
-"""What was decided about waiting tasks, applied: leases, the job's start, grants for artefacts, one event a job.
+"""Applies placement decisions: leases, the job's start, grants for artefacts, one event a job.
 
-Only the placer in charge applies anything: in the same transaction it shows that it still is, and whoever takes over
-waits for that transaction to end. Locks: the duty, then tasks in the queue, then jobs.
+Only the placer in charge applies anything: it proves in the same transaction that it still is, and whoever takes over
+waits for that transaction to end. Lock order: the duty, then tasks in the queue, then jobs.
 """
 
 from collections import Counter
@@ -26,11 +26,11 @@ from tidemill.store.query import Connection, Query
 _START = Query("placement/job/start")
 
 GRANTED_US = 3_600 * SECOND
-"""What a late node has computed may still be wanted, so it may still be uploaded for so long after its deadline."""
+"""A late result may still be wanted, so it may be uploaded for this long after the deadline."""
 
 
 class NewAttempt(NamedTuple):
-    """A node for a waiting task, as an attempt with a deadline."""
+    """A waiting task on a node, as an attempt with a deadline."""
 
     row: QueueRow
     placement: TaskPlacement
@@ -41,7 +41,7 @@ class NewAttempt(NamedTuple):
 async def apply(
     transaction: Connection, duty: DutyLease, decisions: Sequence[NewAttempt], *, lease_us: int, ids: Ids, now: Instant
 ) -> list[AttemptAssignment] | None:
-    """Give tasks to nodes. Answers what came to be, in the order of its numbers; None if somebody else is in charge."""
+    """Give tasks to nodes. Returns the assignments ordered by number; None if somebody else is in charge."""
     if not await duties.keep(transaction, duty, lease_us=lease_us, now=now):
         return None
     numbers = await tasks.place(transaction, [_new_lease(attempt) for attempt in decisions], now)
@@ -78,7 +78,7 @@ def _assignment(attempt: NewAttempt, number: int) -> AttemptAssignment:
 def _grants(attempt: NewAttempt) -> list[Grant]:
     """A node reads the inputs of its attempt, and uploads a result that is too large for a receipt.
 
-    What a house node uploads for an audit takes none of the customer's room: it is the house's, until the verdict.
+    What a house node uploads for an audit takes none of the customer's room: it belongs to the house until the verdict.
     """
     demand, until = attempt.placement.demand, Instant(attempt.deadline_at + GRANTED_US)
     candidate = attempt.placement.seller.candidate

@@ -1,4 +1,4 @@
-"""The nodes that may get work, as the database knows them; and which tasks they must not get again."""
+"""The nodes that may get work, from the database; and which tasks they must not get again."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ _TRIED = Query("placement/task/tried")
 
 PAGE = 200
 AGAIN_US = 30 * SECOND
-"""A node that declined a task, or was lost with it, is not offered it again for so long."""
+"""A node that declined a task, or was lost with it, does not get it again for this long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exclusions:
-    """The nodes that a task must not go to, and whether only the house may carry it out."""
+    """The nodes that a task must not go to, and whether only house nodes may execute it."""
 
     node_ids: frozenset[UUID] = frozenset()
     for_house: bool = False
@@ -30,7 +30,7 @@ class Exclusions:
 async def every(
     database: Database, terms: SellerDefaults, agent_oldest: str, between: Callable[[], Awaitable[None]], now: Instant
 ) -> list[Seller]:
-    """All that may get work now. Between pages the caller does what cannot wait."""
+    """All nodes that may get work now. Between pages the caller does what cannot wait."""
     sellers: list[Seller] = []
     after: UUID | None = None
     while True:
@@ -48,7 +48,7 @@ async def every(
 async def some(
     database: Database, node_ids: Sequence[UUID], terms: SellerDefaults, agent_oldest: str, now: Instant
 ) -> Mapping[UUID, Seller | None]:
-    """Each of these nodes; None where it gets no work now."""
+    """Each of these nodes; None if it may not get work now."""
     sellers: dict[UUID, Seller | None] = dict.fromkeys(node_ids)
     for start in range(0, len(node_ids), PAGE):
         async with database.connection() as connection:
@@ -58,7 +58,7 @@ async def some(
 
 
 async def exclusions_of(connection: Connection, task_ids: Sequence[UUID], now: Instant) -> Mapping[UUID, Exclusions]:
-    """What earlier attempts mean for each of these tasks."""
+    """The nodes that earlier attempts exclude for each of these tasks."""
     rows = await _TRIED.rows(connection, task_ids=list(task_ids), since=Instant(now - AGAIN_US))
     return {row["task_id"]: Exclusions(frozenset(row["node_ids"] or ()), row["for_house"]) for row in rows}
 

@@ -1,4 +1,4 @@
-"""What is for sale now, read from the registry by the same rules that placement reads it."""
+"""What is for sale now, read from the registry by the rules of placement."""
 
 from asyncio import sleep
 from uuid import UUID
@@ -25,5 +25,5 @@ async def busy(connection: Connection) -> set[UUID]:
 
 
 async def _others_first() -> None:
-    """Between pages others have their turn."""
+    """Let other tasks run between pages."""
     await sleep(0)

@@ -1,7 +1,7 @@
 """Results that a house node executes again: begun, given up when no house node takes them, and closed with a verdict.
 
-An audit is a task like any other, from the queue to its receipt; whose it is, is the pool. It ends as tasks end, and
-whoever judges the audited result then finds what it came to.
+An audit is a task like any other, from the queue to its receipt; it belongs to the pool. It ends as tasks end, and
+whoever judges the audited result then finds its outcome.
 """
 
 from dataclasses import dataclass
@@ -25,15 +25,15 @@ _JUDGED = Query("trust/audit/judged")
 _EARLIER = Query("trust/audit/earlier")
 
 FAILURES_MAX = 2
-"""A task that fails twice for the house is not tried a third time: then nobody can tell."""
+"""A task that fails twice on house nodes is not tried a third time: then nobody can tell."""
 
 ANY_PRICE_UC = 2**62
-"""Nobody pays for an audit, so no house node is too dear for it."""
+"""Nobody pays for an audit, so no house node is too expensive for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditedAttempt:
-    """What is executed again: the attempt, its lease, and the hash of its result."""
+    """The attempt whose task is executed again, its lease, and the hash of its result."""
 
     attempt_id: UUID
     lease: int
@@ -43,7 +43,7 @@ class AuditedAttempt:
 async def begin(
     transaction: Connection, audited: AuditedAttempt, patience: RetryLimits, ids: Ids, now: Instant
 ) -> bool:
-    """Have a result executed again. False: that was begun before, or the result is judged."""
+    """Begin an audit of a result. False if it has begun before, or the result is judged."""
     row = await _BEGIN.row(
         transaction,
         attempt_id=audited.attempt_id,
@@ -59,7 +59,7 @@ async def begin(
 
 
 async def give_up(database: Database, before: Instant, limit: int, now: Instant) -> int:
-    """End audits that have waited since before then, and that no node has. Answers how many."""
+    """End audits that have waited since before an instant, and that no node has. Returns how many."""
     async with database.transaction() as transaction:
         await find_by_key(transaction)
         rows = await _GIVE_UP.rows(transaction, ranks=list(RANKS), before=before, limit=limit)
@@ -71,10 +71,10 @@ async def give_up(database: Database, before: Instant, limit: int, now: Instant)
 async def close(
     transaction: Connection, attempt_id: UUID, result_sha256: bytes | None, verdict: str, now: Instant
 ) -> None:
-    """Write down what an audit came to."""
+    """Store the outcome of an audit."""
     await _JUDGED.run(transaction, attempt_id=attempt_id, found=result_sha256, verdict=verdict, now=now)
 
 
 async def earlier(connection: Connection, task_id: UUID, attempt_id: UUID) -> list[Difference]:
-    """Results of the same task that differed from the house's before."""
+    """Earlier results of the same task that differed from a house node's."""
     return [Difference(**row) for row in await _EARLIER.rows(connection, task_id=task_id, attempt_id=attempt_id)]

@@ -1,7 +1,7 @@
-"""Results that wait to be checked, taken in hand for a while; and what comes of it, settled.
+"""Results that wait to be checked: leased for a while, then settled.
 
-Whoever checks a result twice changes nothing the second time: its lease is over then. What a house node uploaded for an
-audit is let go with the verdict.
+Checking a result twice changes nothing the second time, because its lease is over. What a house node uploaded for an
+audit is deleted with the verdict.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _JUDGE = Query("trust/lease/judge")
 
 @dataclass(frozen=True, slots=True)
 class SecondExecution:
-    """The second execution of a task, which has ended: what it came to, or why there is nothing to compare with."""
+    """The ended second execution of a task: its receipt, or why there is nothing to compare with."""
 
     attempt_id: UUID | None
     receipt: Receipt | None
@@ -38,9 +38,10 @@ class SecondExecution:
 
 @dataclass(frozen=True, slots=True)
 class UncheckedResult:
-    """A delivered result: its receipt, the task, what its customer expects, and what a second execution came to.
+    """A delivered result: its receipt, the task, the result its customer expects, and the outcome of a second
+    execution.
 
-    `is_uploaded` says that the artefact which the receipt names was sent for this very attempt.
+    `is_uploaded` says that the artefact in the receipt was uploaded for this attempt.
     """
 
     attempt_id: UUID
@@ -60,7 +61,7 @@ class UncheckedResult:
 
 @dataclass(frozen=True, slots=True)
 class CheckedResult:
-    """What is said of a result, and what is doubted about its times; mostly nothing."""
+    """The judgement on a result, and a doubt about its times, if any."""
 
     result: UncheckedResult
     judged: ReceiptJudgement
@@ -70,9 +71,9 @@ class CheckedResult:
 async def take(
     database: Database, judge: UUID, limit: int, *, lease_us: int, now: Instant, mine: bool = False
 ) -> list[UncheckedResult]:
-    """Results to be checked by a process, and nobody else's for so long, or until it no longer runs.
+    """Lease results to a process that checks them. Nobody else gets them until the lease ends or the process stops.
 
-    `mine` asks also for what it has taken already.
+    `mine` includes results that this process has leased already.
     """
     async with database.transaction() as transaction:
         await find_by_key(transaction)
@@ -83,7 +84,7 @@ async def take(
 
 
 async def settle(database: Database, checked: CheckedResult, terms: WorkTerms, ids: Ids, now: Instant) -> BatchOutcome:
-    """What was decided happens: paid, tried again, or given back to the customer. What is doubted is told."""
+    """Apply a judgement: pay, try again, or give the money back to the customer. A doubt gets an event."""
     result, judgement, doubt = checked.result, checked.judged, checked.doubt
     reason = f"{judgement.reason} {doubt}" if doubt else judgement.reason
     happening = AttemptHappening(
