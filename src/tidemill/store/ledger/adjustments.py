@@ -26,7 +26,7 @@ _LIST = Query("ledger/ledger/adjustments")
 async def set_frozen(
     transaction: Connection, account_id: UUID, *, frozen: bool, reason: str, by: str, ids: Ids, now: Instant
 ) -> books.Balance | Refusal:
-    """Freeze an account or unfreeze it. Nothing moves on a frozen one, except what is given back to it."""
+    """Freeze an account or unfreeze it. Nothing moves on a frozen account, except what is given back to it."""
     kept = checked_reason(reason)
     if isinstance(kept, ReasonRefusal):
         return kept
@@ -42,7 +42,7 @@ async def set_frozen(
 
 
 async def propose_adjustment(transaction: Connection, wanted: Adjustment, ids: Ids) -> Adjustment | Refusal:
-    """Keep an adjustment until a second operator has decided."""
+    """Store an adjustment until a second operator has decided."""
     proposed = propose(wanted)
     if not isinstance(proposed, Adjustment):
         return proposed

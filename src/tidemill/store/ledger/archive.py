@@ -1,10 +1,10 @@
-"""Archiving the ledger: a month that is over goes into a file.
+"""Archives the ledger: a month that is over goes into a file.
 
-What stays is a checkpoint of every account it moved, and the ids, so that the same id gets the same answer for ever.
-Done by the owner of the schema, oldest month first.
+The database keeps a checkpoint of every account the month moved, and the ids, so that the same id gets the same answer
+for ever. The owner of the schema does this, oldest month first.
 
-The file holds one entry a line, as JSON: what it is, and what became of it. Its hash is kept, so that whoever has the
-files can prove the books from their first day.
+The file has one entry a line, as JSON: the entry and its outcome. Its hash is stored, so that whoever has the files can
+prove the books from their first day.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ class ArchiveRefusal(Refusal):
 
 @dataclass(frozen=True)
 class Archive:
-    """A month in a file. `number` is that of the checkpoints that stand for it."""
+    """A month in a file. `number` is the number of the checkpoints that replace it."""
 
     month: str
     archived_at: Instant
@@ -96,7 +96,7 @@ async def archives(connection: Connection) -> list[Archive]:
 
 
 async def archive_month(owner: Connection, name: str, folder: Path, ids: Ids, now: Instant) -> Archive | ArchiveRefusal:
-    """Write a month to a file in a folder, and take it out of the database. All of it, or nothing."""
+    """Write a month to a file in a folder, and drop it from the database: all of it, or nothing."""
     months = [row["month"] for row in await _MONTHS.rows(owner)]
     if name not in months:  # those that were archived are not among them
         return ArchiveRefusal.NO_SUCH_MONTH
@@ -120,7 +120,7 @@ async def archive_month(owner: Connection, name: str, folder: Path, ids: Ids, no
 
 
 async def _write_file(owner: Connection, month: _Month, file: Path) -> int:
-    """The month's entries, one a line; their ids into the database. Answers how many there are."""
+    """Write the month's entries to the file, one a line, and their ids to the database. Returns their number."""
     draft = file.with_suffix(f".{month.first_id.hex}.part")
     entries, chunk = 0, _Chunk()
     with draft.open("wb") as raw, gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as out:
@@ -138,7 +138,7 @@ async def _write_file(owner: Connection, month: _Month, file: Path) -> int:
 
 
 class _Chunk:
-    """Ids of entries, in order, with what must be remembered of each."""
+    """Ids of entries, in order, with the fingerprint and refusal of each."""
 
     def __init__(self) -> None:
         self.ids: list[UUID] = []
@@ -163,7 +163,7 @@ class _Chunk:
 
 
 async def _replace_by_checkpoints(owner: Connection, month: _Month, written: Archive, ids: Ids) -> Archive:
-    """Under the ledger's lock, which is held only for this: the sums stay, the entries go."""
+    """Replace the entries with checkpoints, under the ledger's lock, which is held only for this."""
     await owner.execute("SET LOCAL lock_timeout = '3s'")
     number = await ledger.lock(owner) + 1  # its own: no transfer and no other checkpoint has it
     await _NUMBER.run(owner, number=number)
@@ -185,7 +185,7 @@ async def _replace_by_checkpoints(owner: Connection, month: _Month, written: Arc
 
 
 async def check_archives(connection: Connection, folder: Path) -> list[DatabaseCheck]:
-    """Whether the files are those that were written, and the balances are what files and tables say together."""
+    """Check that the files are unchanged, and that files and tables together explain every balance."""
     known = await archives(connection)
     changed = [
         archive.file
@@ -204,7 +204,7 @@ async def check_archives(connection: Connection, folder: Path) -> list[DatabaseC
 
 
 def _give_name(draft: Path, file: Path) -> None:
-    """Durably, and never over another file: it could be the only copy of a month."""
+    """Rename the draft durably, and never over another file: it could be the only copy of a month."""
     with draft.open("rb") as whole:
         os.fsync(whole.fileno())
     try:

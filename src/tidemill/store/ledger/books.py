@@ -1,4 +1,4 @@
-"""Reading the ledger: what is on an account, how it came there, what is reserved, and whether all of it agrees."""
+"""Reads the ledger: balances, statements, holds, and whether all of it agrees."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class PastRefusal(Refusal):
 
 @dataclass(frozen=True)
 class Balance:
-    """An account and what is on it: `posted_uc`, of which `held_uc` is reserved. Owners that left have no address."""
+    """An account and its balance: `posted_uc`, of which `held_uc` is reserved. Deleted owners have no address."""
 
     id: UUID
     kind: AccountKind
@@ -48,7 +48,7 @@ class Balance:
 
 @dataclass(frozen=True)
 class StatementLine:
-    """One transfer as one account's statement shows it: positive for what came in. Numbers tell the order."""
+    """One transfer in one account's statement: positive if money came in. Numbers give the order."""
 
     number: int
     id: UUID
@@ -61,7 +61,7 @@ class StatementLine:
 
 @dataclass(frozen=True)
 class OpenHold:
-    """A hold of which something is left."""
+    """A hold with something left."""
 
     id: UUID
     account_id: UUID
@@ -82,14 +82,14 @@ async def balances(
     after: UUID | None = None,
     limit: int = 500,
 ) -> list[Balance]:
-    """Accounts in the order of their ids; page on with the last."""
+    """Accounts ordered by id; page on with the last."""
     wanted = kind.value if kind else None
     rows = await _BALANCES.rows(connection, ids=ids, kind=wanted, owner_id=owner_id, after=after, limit=limit)
     return [Balance(**{**row, "kind": AccountKind(row["kind"])}) for row in rows]
 
 
 async def statement(connection: Connection, account_id: UUID, before: int | None, limit: int) -> list[StatementLine]:
-    """The newest lines of an account that were posted before a line; page on with the number of the last."""
+    """The newest lines of an account before a line; page on with the number of the last."""
     rows = await _STATEMENT.rows(
         connection, account_id=account_id, before=_NUMBER_MAX if before is None else before, limit=limit
     )
@@ -97,7 +97,7 @@ async def statement(connection: Connection, account_id: UUID, before: int | None
 
 
 async def balance_at(connection: Connection, account_id: UUID, instant: Instant) -> int | PastRefusal:
-    """What was posted to an account up to an instant."""
+    """The balance of an account at an instant."""
     row = await _BALANCE_AT.row(connection, account_id=account_id, instant=instant)
     assert row
     posted_uc: int = row["posted_uc"]
@@ -110,7 +110,7 @@ async def open_holds(connection: Connection, account_id: UUID | None, limit: int
 
 
 async def check_books(connection: Connection) -> list[DatabaseCheck]:
-    """Recompute every balance, checkpoint and hold from the transfers. Only reads; each check sees one moment."""
+    """Recompute every balance, checkpoint and hold from the transfers. Reads only; each check sees one moment."""
     balances_wrong = [row["wrong"] for row in await _CHECK_BALANCES.rows(connection)]
     checkpoints_wrong = [str(row["account_id"]) for row in await _CHECK_CHECKPOINTS.rows(connection)]
     holds_wrong = [str(row["id"]) for row in await _CHECK_HOLDS.rows(connection)]

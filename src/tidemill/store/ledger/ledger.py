@@ -1,6 +1,6 @@
-"""The ledger in PostgreSQL: lock, look, decide, post. One batch at a time, all of it in one transaction.
+"""The ledger in PostgreSQL: lock, look, decide, post. One batch at a time, each in one transaction.
 
-What is posted or refused once keeps its answer. The decision is core's; the database checks the result once more.
+A posted or refused entry keeps its answer. Core decides; the database checks the result once more.
 """
 
 import json
@@ -49,7 +49,7 @@ _CHECKPOINT = Query("ledger/ledger/checkpoint")
 
 
 async def open_accounts(connection: Connection, accounts: Sequence[LedgerAccount], now: Instant) -> int:
-    """Open accounts that are not open yet. Answers how many were new."""
+    """Open accounts that are not open yet. Returns how many were new."""
     row = await _OPEN.row(
         connection,
         kinds=[account.kind.value for account in accounts],
@@ -65,7 +65,7 @@ async def open_accounts(connection: Connection, accounts: Sequence[LedgerAccount
 
 @dataclass(frozen=True)
 class PostingDecision:
-    """What was decided of a batch: what is to be written down, and what each caller is told."""
+    """The decision on a batch: what to write, and the outcome for each caller."""
 
     outcomes: list[PostingOutcome]
     posted: list[Entry]
@@ -85,7 +85,7 @@ class PostingDecision:
 
 
 async def post(transaction: Connection, batch: Sequence[Entry], ids: Ids, now: Instant) -> list[PostingOutcome]:
-    """Post a batch in the caller's transaction. One outcome an entry; what is refused changes nothing."""
+    """Post a batch in the caller's transaction. One outcome per entry; a refused entry changes nothing."""
     number = await lock(transaction)
     known, books = await answered(transaction, batch, now), Books()
     await look(transaction, batch, books)
@@ -95,7 +95,7 @@ async def post(transaction: Connection, batch: Sequence[Entry], ids: Ids, now: I
 
 
 async def lock(transaction: Connection) -> int:
-    """Wait until no other batch is being posted. The number is the same as long as the books are."""
+    """Wait until no other batch is being posted. The returned number changes whenever the books do."""
     assert transaction.is_in_transaction(), "a batch is posted in a transaction, with whatever else belongs to it"
     row = await _LOCK.row(transaction)
     assert row
@@ -104,7 +104,7 @@ async def lock(transaction: Connection) -> int:
 
 
 async def look(transaction: Connection, batch: Sequence[Entry], books: Books) -> None:
-    """Add to the books what a batch names and they do not have."""
+    """Add to the books the accounts and holds that a batch names and they lack."""
     account_ids, hold_ids = missing(batch, books)
     holds = await _HOLDS.rows(transaction, ids=list(hold_ids)) if hold_ids else []
     account_ids |= {row["account_id"] for row in holds} - books.accounts.keys()
@@ -118,13 +118,13 @@ async def look(transaction: Connection, batch: Sequence[Entry], books: Books) ->
 
 
 async def available_uc(connection: Connection, account: LedgerAccount) -> int:
-    """What an account that never goes below zero has to spend; nothing if it is not open."""
+    """The available balance of an account that never goes below zero; 0 if it is not open."""
     row = await _ACCOUNTS.row(connection, ids=[account.id])
     return row["available_uc"] if row else 0
 
 
 def missing(batch: Sequence[Entry], books: Books) -> tuple[set[UUID], set[UUID]]:
-    """The accounts and holds that a batch names and the books do not have."""
+    """The accounts and holds that a batch names and the books lack."""
     known_accounts, known_holds = books.accounts, books.holds
     accounts: set[UUID] = set()
     holds: set[UUID] = set()
@@ -144,7 +144,7 @@ def missing(batch: Sequence[Entry], books: Books) -> tuple[set[UUID], set[UUID]]
 
 
 async def answered(transaction: Connection, batch: Sequence[Entry], now: Instant) -> dict[UUID, EarlierAnswer]:
-    """What became of those entries that were answered before. Most often of none."""
+    """The earlier answers to entries of this batch. Usually there are none."""
     ids = [row["id"] for row in await _KNOWN.rows(transaction, ids=[entry.id for entry in batch])]
     known = await _archived(transaction, [entry.id for entry in batch], now)
     if not ids:
@@ -158,7 +158,7 @@ async def answered(transaction: Connection, batch: Sequence[Entry], now: Instant
 
 
 async def _archived(transaction: Connection, ids: Sequence[UUID], now: Instant) -> dict[UUID, EarlierAnswer]:
-    """What became of entries that are archived. Only ids that nobody may use any more can be."""
+    """The earlier answers to archived entries. Only ids too old for new entries can be archived."""
     oldest = first_id_at(Instant(now - OLDEST_US))
     old = sorted(entry_id for entry_id in ids if entry_id < oldest)
     known: dict[UUID, EarlierAnswer] = {}
@@ -176,7 +176,7 @@ async def _archived(transaction: Connection, ids: Sequence[UUID], now: Instant) 
 
 
 async def write(connection: Connection, number: int, decision: PostingDecision, ids: Ids, now: Instant) -> int | None:
-    """Write a decision down and tell of it. Answers the new number, or nothing if the books were not as decided on."""
+    """Write a decision and its event. Returns the new number, or None if the books have changed since the decision."""
     if not decision.posted and not decision.refused:
         return number
     event = LedgerPosted(len(decision.posted), len(decision.refused))
@@ -200,7 +200,7 @@ async def write(connection: Connection, number: int, decision: PostingDecision, 
 
 
 async def write_checkpoints(connection: Connection, now: Instant) -> int:
-    """Write a checkpoint for each account without a floor that moved, so that its balance is soon told."""
+    """Write a checkpoint for each account without a floor that moved, so that its balance is quick to read."""
     row = await _CHECKPOINT.row(connection, now=now)
     assert row
     written: int = row["written"]
@@ -208,7 +208,7 @@ async def write_checkpoints(connection: Connection, now: Instant) -> int:
 
 
 async def expired_holds(connection: Connection, now: Instant, limit: int) -> list[UUID]:
-    """Holds whose time is over and of which something is left."""
+    """Expired holds with something left."""
     return [row["id"] for row in await _EXPIRED.rows(connection, now=now, limit=limit)]
 
 

@@ -1,10 +1,10 @@
 """Gathers what the callers of one process post, so that many small posts share one batch and one commit.
 
-A caller waits for the batch it came into, and while one batch is being posted the next one fills. When the database
-fails, every caller of the batch is told: whether it was posted is then answered by posting the same ids again.
+A caller waits for its batch; while one batch is being posted, the next one fills. When the database fails, every caller
+of the batch gets the fault: posting the same ids again then tells whether they were posted.
 
-The poster remembers the books as its last batch left them. As long as nobody else posts, a batch is then decided
-without looking, and one statement posts it; the ledger's number tells when somebody did.
+The poster remembers the books as its last batch left them. As long as nobody else posts, it decides a batch without
+reading, and posts it with one statement; the ledger's number shows when somebody else has posted.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _PendingPost: TypeAlias = "tuple[Sequence[Entry], asyncio.Future[list[PostingOut
 
 
 class Poster:
-    """One a process. `close` posts what is waiting and ends."""
+    """One per process. `close` posts what is waiting and ends."""
 
     def __init__(self, database: Database, clock: Clock, ids: Ids) -> None:
         self._database = database
@@ -44,7 +44,8 @@ class Poster:
         self._number: int | None = None
 
     async def post(self, entries: Sequence[Entry]) -> list[PostingOutcome]:
-        """Post entries, in order and in one transaction, together with those of others. The last ends its links."""
+        """Post entries, in order and in one transaction, together with those of other callers. The last entry links to
+        none."""
         assert entries, "there is nothing to post"
         assert not self._closed, "a closed poster posts nothing"
         answer: asyncio.Future[list[PostingOutcome]] = asyncio.get_running_loop().create_future()
@@ -93,7 +94,7 @@ class Poster:
             _answer(batch, outcomes)
 
     def _next_batch(self) -> list[_PendingPost]:
-        """As many callers as fit, at least one."""
+        """As many callers as fit into a batch, at least one."""
         count = entries = 0
         for posted, _ in self._waiting:
             if count and entries + len(posted) > BATCH_MAX:
@@ -117,7 +118,7 @@ class Poster:
         return outcomes
 
     async def _from_memory(self, connection: Connection, entries: Sequence[Entry]) -> list[PostingOutcome] | None:
-        """Nothing, if the memory does not have what is needed, or the books have changed since."""
+        """Post from memory. None if the memory lacks something, or the books have changed since."""
         if self._number is None or any(ledger.missing(entries, self._books)):
             return None
         now = self._clock.now()
@@ -141,7 +142,7 @@ class Poster:
         return decision.outcomes
 
     async def _connected(self) -> Connection:
-        """A connection of its own: what is remembered belongs to one session of one server."""
+        """The poster's own connection: what it remembers belongs to one session of one server."""
         if self._connection is None or self._connection.is_closed():
             self._forget()
             self._connection = await self._database.own_connection()
@@ -152,7 +153,7 @@ class Poster:
 
 
 def _closed(entries: Sequence[Entry]) -> Sequence[Entry]:
-    """A link at the end would reach into the next caller's entries."""
+    """Unlink the last entry: a link there would reach into the next caller's entries."""
     return [*entries[:-1], replace(entries[-1], linked=False)] if entries[-1].linked else entries
 
 

@@ -1,4 +1,4 @@
-"""The registry of models as the database holds it. A model's artefact stays as long as the model does."""
+"""The registry of models in the database. A model's artefact stays as long as the model does."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -23,7 +23,7 @@ _REMOVE = Query("models/model/remove")
 async def add(
     transaction: Connection, description: ModelDescription, artefact_id: UUID, *, by: str, ids: Ids, now: Instant
 ) -> Model | ModelRefusal:
-    """Add a model that is made of an artefact."""
+    """Add a model whose content is an artefact."""
     artefact = await artefacts.locked(transaction, artefact_id)
     if refusal := refused_model(description, artefact):
         return refusal
@@ -56,7 +56,7 @@ async def get(connection: Connection, name: str) -> Model | None:
 
 
 async def remove(transaction: Connection, name: str, *, by: str, ids: Ids, now: Instant) -> Model | ModelRefusal:
-    """Remove a model. Who runs it runs on; its artefact can be deleted from now on."""
+    """Remove a model. Nodes that run it continue; its artefact can be deleted from now on."""
     model = await get(transaction, name)
     if model is None or not await _REMOVE.row(transaction, id=model.id):
         return ModelRefusal.UNKNOWN_MODEL

@@ -1,7 +1,7 @@
-"""What passed is paid out of the job's hold: to providers, to the pool, to the bonus fund; in one batch of the ledger.
+"""Pays passed attempts out of the job's hold: to providers, to the pool, to the bonus fund; in one ledger batch.
 
-One transfer pays all attempts of an owner at a job in a batch, and each attempt names it. What is left of the hold of a
-job that ended goes back in the same batch. Nobody is paid what was not held: then nothing of the batch is settled.
+One transfer pays all attempts of an owner at a job in a batch, and each attempt names it. The rest of the hold of a job
+that ended is released in the same batch. Nobody is paid more than was held: otherwise nothing of the batch is settled.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +37,7 @@ class Unpayable(Fault):
 
 
 class PassedAttempt(NamedTuple):
-    """An attempt that passed: at which job, whose money is held where, whose work it was, and what it pays."""
+    """An attempt that passed: its job, the customer and hold that pay, the owner who did the work, and the pay."""
 
     job_id: UUID
     customer_id: UUID
@@ -48,7 +48,7 @@ class PassedAttempt(NamedTuple):
 
 @dataclass(frozen=True)
 class Bill:
-    """What attempts pay, added up, and the transfers of rewards by job and owner, which are not posted yet."""
+    """The summed pay of attempts, and the reward transfers by job and owner, which are not posted yet."""
 
     jobs: Mapping[UUID, PassedAttempt]
     owners: frozenset[UUID]
@@ -57,7 +57,7 @@ class Bill:
 
 
 async def bill(transaction: Connection, passed: Sequence[PassedAttempt], ids: Ids, now: Instant) -> Bill:
-    """Add up what is to be paid. The ledger is locked only when it is paid, which is better done last."""
+    """Add up what is to be paid. Paying locks the ledger, so the caller pays last."""
     fund_uc = await ledger.available_uc(transaction, _FUND) if any(attempt.due.bonus_uc for attempt in passed) else 0
     total = sums([PaidAttempt(attempt.job_id, attempt.owner_id, attempt.due) for attempt in passed], fund_uc)
     rewards = {key: ids.new(now) for key, amount_uc in total.rewards_uc.items() if amount_uc}
@@ -68,7 +68,7 @@ async def bill(transaction: Connection, passed: Sequence[PassedAttempt], ids: Id
 async def pay(
     transaction: Connection, owed: Bill, ended_hold_ids: Iterable[UUID], plan: RewardPlan, ids: Ids, now: Instant
 ) -> None:
-    """Pay what is owed, and give back what is left of the holds of jobs that are over."""
+    """Pay what is owed, and release the rest of the holds of jobs that are over."""
     entries: list[Entry] = [
         _capture(reward_id, owed.jobs[key[0]], _provider(key[1]), owed.total.rewards_uc[key], "reward")
         for key, reward_id in owed.rewards.items()
@@ -92,7 +92,7 @@ def _capture(transfer_id: UUID, job: PassedAttempt, to_id: UUID, amount_uc: int,
 
 
 def _receivers(plan: RewardPlan, commission_uc: int) -> list[tuple[UUID, int]]:
-    """Who gets something of a commission."""
+    """The accounts that share a commission, with their amounts."""
     parts = split(plan, commission_uc)
     every = ((_COMMISSION.id, parts.pool_uc), (_FUND.id, parts.fund_uc), (_BURN.id, parts.burn_uc))
     return [(account_id, amount_uc) for account_id, amount_uc in every if amount_uc]
@@ -101,7 +101,7 @@ def _receivers(plan: RewardPlan, commission_uc: int) -> list[tuple[UUID, int]]:
 async def _post(
     transaction: Connection, entries: Sequence[Entry], owners: Iterable[UUID], ids: Ids, now: Instant
 ) -> None:
-    """Post what must be posted. A bonus that the fund cannot pay after all is not paid."""
+    """Post the entries. A bonus that the fund cannot pay after all is not paid."""
     if not entries:
         return
     unknown = [LedgerAccount(AccountKind.PROVIDER_LOCKED, owner_id) for owner_id in sorted(owners)]
