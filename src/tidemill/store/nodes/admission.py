@@ -1,8 +1,8 @@
-"""Letting agents in, many at a time, in a handful of statements. What each is worth is core's decision.
+"""Admits agents, many at a time, in a handful of statements. Core decides about each.
 
-Locks are always taken in one order: owners, tokens, presence, each by id. So no two processes wait for each other, and
-what was decided still holds when it is written. A newcomer's node, its use of the token, the event and the letter to
-its owner are there together or not at all.
+Lock order: owners, tokens, presence, each by id. So no two processes deadlock, and a decision still holds when it is
+written. A newcomer's node, its use of the token, the event and the letter to its owner are written together or not at
+all.
 """
 
 import json
@@ -58,7 +58,8 @@ _AGAIN_MS = 1_000
 
 @dataclass(frozen=True)
 class NodeAdmission:
-    """It is in. `received` is the number of its last report that is safe, `rules` the pool's book for it, in JSON."""
+    """An admitted node. `received` is the number of its last stored report, `rules` the pool's rule book for it, in
+    JSON."""
 
     node_id: UUID
     generation: int
@@ -73,7 +74,7 @@ _Rows: TypeAlias = Mapping[UUID, asyncpg.Record]
 
 @dataclass(frozen=True)
 class AdmissionDesk:
-    """Which process lets in, and by which rules."""
+    """The process that admits, and its rules."""
 
     process_id: UUID
     rules: DoorRules
@@ -83,7 +84,7 @@ class AdmissionDesk:
 
 @dataclass(frozen=True)
 class _Entry:
-    """One that comes in: where in the batch, which node, and what it is told."""
+    """An applicant that is admitted: its index in the batch, its node, and what it is told."""
 
     index: int
     applicant: Applicant
@@ -100,7 +101,7 @@ class _Entry:
 async def admit(
     transaction: Connection, applicants: Sequence[Applicant], door: AdmissionDesk, now: Instant
 ) -> list[AdmissionAnswer]:
-    """One answer an applicant, in their order."""
+    """One answer per applicant, in their order."""
     assert len(applicants) <= BATCH_MAX, "a batch is short, because others wait for its locks"
     records, rows = await _records(transaction, applicants, now)
     verdicts = decide(applicants, records, door.rules, now)
@@ -116,14 +117,14 @@ async def admit(
 
 
 def node_name(node_id: UUID) -> str:
-    """What a node is called until its owner calls it something."""
+    """The name of a node until its owner renames it."""
     return f"node-{node_id.hex[-6:]}"
 
 
 async def _records(
     transaction: Connection, applicants: Sequence[Applicant], now: Instant
 ) -> tuple[AdmissionRecords, _Rows]:
-    """What is known of the callers, locked; and the rows of their nodes."""
+    """What is known of the applicants, locked; and the rows of their nodes."""
     keys = list({applicant.key for applicant in applicants})
     hashes_shown = (applicant.token_sha256 for applicant in applicants if applicant.node_id is None)
     hashes = list({sha256 for sha256 in hashes_shown if sha256 is not None})
@@ -141,7 +142,7 @@ async def _records(
 
 
 async def _named(transaction: Connection, applicants: Sequence[Applicant], known: set[UUID]) -> frozenset[UUID]:
-    """Which of the nodes that callers name there are."""
+    """Which of the nodes that applicants name exist."""
     strange = {applicant.node_id for applicant in applicants if applicant.node_id is not None} - known
     if not strange:
         return frozenset(known)
@@ -195,7 +196,8 @@ def _first_rules(token: JoinToken, now: Instant) -> RuleBook:
 async def _registered(
     transaction: Connection, entries: Sequence[_Entry], door: AdmissionDesk, now: Instant
 ) -> list[_Entry]:
-    """Make the newcomers' nodes. Answers all who come in: without those whose key was joined elsewhere just now."""
+    """Insert the newcomers' nodes. Returns all admitted entries, without those whose key another process has just
+    registered."""
     newcomers = [(entry, entry.token) for entry in entries if entry.token is not None]
     if not newcomers:
         return list(entries)
@@ -240,7 +242,7 @@ async def _use_tokens(
 async def _linked(
     transaction: Connection, entries: Sequence[_Entry], process_id: UUID, now: Instant
 ) -> Mapping[int, NodeAdmission]:
-    """Give the nodes their next links. Answers them by their places in the batch."""
+    """Give the nodes their next links. Returns them by their index in the batch."""
     if not entries:
         return {}
     rows = await _LINK.rows(
@@ -282,7 +284,7 @@ async def _tell(
     door: AdmissionDesk,
     now: Instant,
 ) -> None:
-    """Append what happened: who joined, which agents are too old, and which nodes have a clone."""
+    """Append events: who joined, which agents are too old, and which nodes have a clone."""
     clones = {
         verdict.cloned.id: NodeCloned(verdict.cloned.account_id, verdict.cloned.id, applicant.address)
         for applicant, verdict in zip(applicants, verdicts, strict=True)

@@ -1,7 +1,7 @@
-"""What comes of challenges: leased, weighed by core between two short transactions, and written with its consequences.
+"""Outcomes of challenges: leased, weighed by core between two short transactions, and written with their consequences.
 
-Whoever applies a conclusion must still hold its lease. A pass writes what was measured of the devices and makes the
-node active; anything but a pass or an expiry takes that back. Both are told by an event with the figures.
+Whoever writes a conclusion must still hold its lease. A pass writes the measurements of the devices and makes the node
+active; anything but a pass or an expiry takes that back. Both append an event with the figures.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ _FORGET = Query("nodes/challenge/forget")
 
 @dataclass(frozen=True)
 class ChallengeLease:
-    """Challenges in hand, all with one token."""
+    """Leased challenges, all with one token."""
 
     token: UUID
     ids: Sequence[UUID]
@@ -72,7 +72,7 @@ async def lease(database: Database, ids: Ids, *, lease_us: int, limit: int, now:
 async def challenge_in_hand(
     database: Database, token: UUID, challenge_id: UUID, now: Instant
 ) -> ChallengeInHand | None:
-    """Everything about one challenge; None if it is no longer ours."""
+    """Everything about one challenge; None if its lease is no longer ours."""
     async with database.connection() as connection:
         row = await _EVIDENCE.row(connection, id=challenge_id, token=token, slack_us=SLACK_US, now=now)
         if row is None:
@@ -102,7 +102,7 @@ async def apply(
     ids: Ids,
     now: Instant,
 ) -> bool:
-    """Write a conclusion. False: the challenge was no longer ours, and nothing was changed.
+    """Write a conclusion. False if the lease was no longer ours; then nothing was changed.
 
     `enough_stake` is for the part that keeps stakes to fill; until there is one, every stake is enough.
     """
@@ -127,7 +127,7 @@ async def apply(
 
 
 async def forget(database: Database, closed_before: Instant, limit: int) -> int:
-    """Forget rounds that were closed long ago. Answers how many."""
+    """Delete rounds that were closed long ago. Returns how many."""
     async with database.connection() as connection:
         return len(await _FORGET.rows(connection, closed_before=closed_before, limit=limit))
 

@@ -1,7 +1,7 @@
-"""Challenges while they go on: rounds begun, orders handed out, answers kept. What comes of them: challenge_verdicts.
+"""Running challenges: begin rounds, hand out instructions, store answers. For their outcomes see challenge_verdicts.
 
-A round is all nodes of an owner that are online, asked in one transaction; places are drawn for all of them in another.
-Locks are taken in one order: nodes by id, then the round, then challenges by node.
+A round asks all online nodes of an owner in one transaction, and draws for all of them in another. Lock order: nodes by
+id, then the round, then challenges by node.
 """
 
 import asyncio
@@ -45,17 +45,18 @@ _DRAW_ROUND = Query("nodes/challenge/draw_round")
 _DRAW = Query("nodes/challenge/draw")
 
 SLACK_US = 30 * SECOND
-"""Listening is counted in ticks; so much less of it than of time is no sign that we were away."""
+"""Listening is counted in ticks: this much less listening than time is no sign that we were away."""
 
 WAIT_US = 60 * SECOND
-"""How long a node that lost its link is waited for before its owner's others are challenged without it."""
+"""How long a node that lost its link is waited for before its owner's other nodes are challenged without it."""
 
 PATIENCE_US = 600 * SECOND
-"""A challenge that is due for longer, rest aside, waits for no node: else two that come and go could put it off."""
+"""A challenge that is overdue for longer, rest aside, waits for no node: otherwise two nodes that come and go could
+delay it for ever."""
 
 DRAW_BYTES = 32
 _MACHINE_MAX_BYTES = 1_000_000
-"""More than any that was taken: the database spaces its JSON out."""
+"""Larger than any accepted machine: the database spaces its JSON out."""
 
 _ASKED_MAX_BYTES = 1_000_000
 _KEEP_LONGER_S = 60
@@ -65,7 +66,7 @@ RandomBytes = Callable[[int], bytes]
 
 @dataclass(frozen=True)
 class _OpenChallenge:
-    """A challenge that answers speak of."""
+    """A challenge that answers belong to."""
 
     id: UUID
     node_id: UUID
@@ -82,7 +83,7 @@ class _OpenChallenge:
 async def due_owners(
     connection: Connection, rules: ChallengeSettings, after_id: UUID | None, limit: int, now: Instant
 ) -> Sequence[UUID]:
-    """Owners of whom a node has to be challenged, in the order of their ids, behind one of them."""
+    """Owners with a node that is due for a challenge, ordered by id, after a given one."""
     rested_since = now - int(rules.rest_s * SECOND)
     rows = await _DUE_OWNERS.rows(
         connection,
@@ -99,9 +100,9 @@ async def due_owners(
 async def begin_round(
     transaction: Connection, account_id: UUID, rules: ChallengeSettings, random: RandomBytes, ids: Ids, now: Instant
 ) -> int:
-    """Challenge all nodes of an owner that are online. Answers how many; none if they are being challenged already.
+    """Challenge all online nodes of an owner. Returns how many; 0 if they are being challenged already.
 
-    Its other nodes have nothing to show any more: what they showed may be in the machine that is asked now.
+    The proofs of the owner's other nodes no longer count: their devices may be in a machine that is asked now.
     """
     members = await _MEMBERS.rows(transaction, account_id=account_id)
     plans = {row["id"]: plan for row in members if (plan := _plan(row, rules, random)) and plan.devices}
@@ -126,7 +127,7 @@ async def begin_round(
 async def instructions_for(
     connection: Connection, node_ids: Sequence[UUID], rules: ChallengeSettings, now: Instant
 ) -> Mapping[UUID, bytes]:
-    """What these nodes have to be told, as bodies of orders of the kind `challenge`. Send them at once: time runs."""
+    """Instructions of the kind `challenge` for these nodes, as bodies. Send them at once: time runs."""
     rows = await _INSTRUCTIONS.rows(connection, node_ids=list(node_ids), now=now)
     keep_s = int(rules.commit_s + rules.open_s) + _KEEP_LONGER_S
     return {row["node_id"]: _instruction(row, keep_s) for row in rows}
@@ -135,7 +136,8 @@ async def instructions_for(
 async def apply_answers(
     transaction: Connection, bodies: Sequence[tuple[UUID, bytes]], received_at: Instant
 ) -> list[ChallengeRefusal | None]:
-    """Keep what nodes said, each by its node's id, and move their challenges on. One call a transaction: locks."""
+    """Store answers, each with its node's id, and advance their challenges. Call this once per transaction, because of
+    locks."""
     answers = []
     for node_id, body in bodies:
         answers.append((node_id, answer_of(body)))
@@ -156,14 +158,14 @@ async def apply_answers(
 
 
 async def undrawn(connection: Connection, limit: int, now: Instant) -> Sequence[UUID]:
-    """Rounds that wait for nobody any more."""
+    """Rounds that wait for no node any more."""
     return [row["id"] for row in await _UNDRAWN.rows(connection, limit=limit, now=now)]
 
 
 async def draw(
     transaction: Connection, round_id: UUID, rules: ChallengeSettings, random: RandomBytes, now: Instant
 ) -> int:
-    """Draw places for everybody who has committed; who has not is late. Answers for how many."""
+    """Draw for every node that has committed; the others are late. Returns for how many."""
     await _LOCK_MEMBERS.rows(transaction, round_id=round_id)
     open_by = now + int(rules.open_s * SECOND)
     drawn = await _DRAW_ROUND.row(transaction, id=round_id, open_by=open_by, slack_us=SLACK_US, now=now)
@@ -177,7 +179,7 @@ async def draw(
 
 
 def asked_of(text: str) -> ChallengePlan:
-    """What a node was asked, as its row holds it."""
+    """The plan of a challenge, from its row."""
     plan = read_json(ChallengePlan, text.encode(), _ASKED_MAX_BYTES)
     assert not isinstance(plan, Malformed), plan.sentence
     return plan
@@ -220,7 +222,7 @@ async def _open_challenges(
 def _objection(
     node_id: UUID, answer: ChallengeAnswer | Malformed, challenges: Mapping[UUID, _OpenChallenge], received_at: Instant
 ) -> ChallengeRefusal | None:
-    """Why an answer is not kept: not readable, not this node's, not asked for now, or too late."""
+    """Why an answer is not stored: unreadable, from another node, not expected now, or too late."""
     if isinstance(answer, Malformed) or answer.challenge_id is None:
         return ChallengeRefusal.CHALLENGE_ANSWER_MALFORMED
     challenge = challenges.get(answer.challenge_id)

@@ -1,4 +1,4 @@
-"""Join tokens as the database holds them: of what is shown only the hash. How one is used is admission's part."""
+"""Join tokens in the database: only the hash of a token is stored. Admission uses them."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -22,8 +22,8 @@ _FORGET = Query("nodes/join_token/forget")
 async def make(
     transaction: Connection, token: JoinToken, sha256: bytes, *, by: str, ids: Ids, now: Instant
 ) -> JoinToken | JoinTokenRefusal:
-    """Keep a new token. The account is locked, so that nobody makes more than they may by asking at once; what they
-    made and never used goes after a day, so that rows do not pile up either."""
+    """Store a new token. The account is locked, so that concurrent requests cannot exceed the limit; unused tokens are
+    deleted after a day, so that rows do not pile up."""
     await lock(transaction, token.account_id)
     await _FORGET.run(transaction, account_id=token.account_id, over_before=Instant(now - DAY))
     if len(await listed(transaction, token.account_id, now)) >= OPEN_MAX:
@@ -46,7 +46,7 @@ async def make(
 
 
 async def listed(connection: Connection, account_id: UUID, now: Instant) -> Sequence[JoinToken]:
-    """The tokens of an account that are open: they would let somebody in."""
+    """The open tokens of an account, which still admit machines."""
     return [token_of(row) for row in await _LIST.rows(connection, account_id=account_id, now=now)]
 
 
@@ -59,7 +59,7 @@ async def revoke(
 
 
 async def revoke_all(transaction: Connection, account_id: UUID, *, by: str, ids: Ids, now: Instant) -> None:
-    """Nobody joins in this account's name any more, until it makes new ones."""
+    """Revoke all tokens: nobody joins for this account until it makes new ones."""
     await _revoked(transaction, account_id, None, by, ids, now)
 
 

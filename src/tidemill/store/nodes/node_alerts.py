@@ -1,4 +1,4 @@
-"""What about nodes their owners should see to, as the database holds it. It is told when it comes and when it goes."""
+"""Alerts that owners of nodes should see to, in the database. Raising and clearing each append an event."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -36,14 +36,14 @@ _CLAIMS_MAX = 1_000
 
 @dataclass(frozen=True)
 class OpenAlert:
-    """An alert that is there, and since when."""
+    """An open alert, and since when."""
 
     alert: Alert
     since: Instant
 
 
 async def of_nodes(connection: Connection, node_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[OpenAlert]]:
-    """The alerts of each of these nodes that has some, oldest first."""
+    """The alerts of these nodes, oldest first; nodes without alerts are left out."""
     alerts: dict[UUID, list[OpenAlert]] = defaultdict(list)
     for row in await _OPEN.rows(connection, node_ids=list(node_ids)):
         about = AlertSubject(AlertKind(row["kind"]), row["device"])
@@ -54,7 +54,7 @@ async def of_nodes(connection: Connection, node_ids: Sequence[UUID]) -> Mapping[
 async def weigh_beats(
     transaction: Connection, beats: Mapping[UUID, Beat], limits: AlertLimits, ids: Ids, now: Instant
 ) -> None:
-    """Raise and clear what follows from these nodes' beats."""
+    """Raise and clear alerts that follow from these nodes' beats."""
     if not beats:
         return
     open_ = await of_nodes(transaction, list(beats))
@@ -65,7 +65,7 @@ async def weigh_beats(
 
 
 async def raise_(transaction: Connection, alerts: Sequence[tuple[UUID, Alert]], ids: Ids, now: Instant) -> None:
-    """Raise what is not there yet, each told by one event. A removed node gets none."""
+    """Raise alerts that are not open yet, with one event each. Removed nodes get none."""
     if not alerts:
         return
     rows = await _RAISE.rows(
@@ -82,7 +82,7 @@ async def raise_(transaction: Connection, alerts: Sequence[tuple[UUID, Alert]], 
 
 
 async def clear(transaction: Connection, alerts: Sequence[tuple[UUID, AlertSubject]], ids: Ids, now: Instant) -> int:
-    """Clear what is there, each told by one event. Answers how many were."""
+    """Clear open alerts, with one event each. Returns how many."""
     if not alerts:
         return 0
     rows = await _CLEAR.rows(
@@ -98,17 +98,17 @@ async def clear(transaction: Connection, alerts: Sequence[tuple[UUID, AlertSubje
 
 
 async def raise_claims_of(transaction: Connection, node_ids: Sequence[UUID], ids: Ids, now: Instant) -> None:
-    """Raise an alert for every device of these nodes that another node claims, too. The others hear of it soon."""
+    """Raise an alert for every device of these nodes that another node claims, too. The other gets its alert soon."""
     await _raise_claimed(transaction, await _CLAIMS_OF.rows(transaction, node_ids=list(node_ids)), ids, now)
 
 
 async def raise_claims(transaction: Connection, ids: Ids, now: Instant) -> None:
-    """Raise an alert for every device that two nodes claim, on both of them; many at a time and not all."""
+    """Raise an alert for every device that two nodes claim, on both nodes; up to a limit per call."""
     await _raise_claimed(transaction, await _CLAIMS.rows(transaction, limit=_CLAIMS_MAX), ids, now)
 
 
 async def clear_over(transaction: Connection, limit: int, ids: Ids, now: Instant) -> int:
-    """Clear alerts about devices that are over, and forget those of removed nodes. Answers how many were cleared."""
+    """Clear device alerts that are over, and delete those of removed nodes. Returns how many were cleared."""
     await _FORGET.run(transaction, limit=limit)
     rows = await _OVER.rows(transaction, raised_until=now - LASTS_US, limit=limit)
     over = [(row["node_id"], AlertSubject(AlertKind(row["kind"]), row["device"])) for row in rows]

@@ -1,4 +1,4 @@
-"""What nodes have in their caches, by their own word: replaced by each report, and asked for when work is placed."""
+"""What nodes report to have in their caches: replaced by each report, and read when work is placed."""
 
 from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
@@ -13,7 +13,7 @@ _HOLDERS = Query("nodes/node_cache/holders")
 
 
 async def apply(transaction: Connection, bodies: Sequence[tuple[UUID, bytes]]) -> None:
-    """What nodes say of their caches; of each the last counts. What cannot be understood changes nothing."""
+    """Store the caches that nodes report; the last report of each counts. An unreadable report changes nothing."""
     parsed = {node_id: cached_of(body) for node_id, body in dict(bodies).items()}
     caches = {node_id: digests for node_id, digests in parsed.items() if not isinstance(digests, Malformed)}
     if not caches:
@@ -28,6 +28,6 @@ async def apply(transaction: Connection, bodies: Sequence[tuple[UUID, bytes]]) -
 
 
 async def holders(connection: Connection, digests: Collection[Digest]) -> Mapping[Digest, Collection[UUID]]:
-    """Which nodes have which of these, as they say."""
+    """Which nodes report which of these digests."""
     rows = await _HOLDERS.rows(connection, digests=[digest.text for digest in digests])
     return {Digest(row["digest"]): row["node_ids"] for row in rows}

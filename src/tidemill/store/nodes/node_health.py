@@ -1,7 +1,7 @@
-"""Who is there and who is not, decided by core over how long the pool has listened. Any number of processes may tick.
+"""Which nodes are online, decided by core over how long the pool has listened. Any number of processes may tick.
 
-Each tick compares and sets, so that time counts once however many tick. A node is told to be offline once, by whoever
-marks its row; it is online again with the next thing that is heard of it (`store.presence.heard`).
+Each tick compares and sets, so that time counts once however many processes tick. Whoever marks a node's row reports it
+as offline, once; the node is online again when it is next heard (`presence.note_heard`).
 """
 
 from collections.abc import Sequence
@@ -33,14 +33,15 @@ _SILENT = Query("nodes/health/silent")
 
 @dataclass(frozen=True)
 class HealthTick:
-    """How long the pool has listened now, and who was marked as offline. None was listened for if another ticked."""
+    """How long the pool has listened now, and which nodes were marked as offline. `listening` is None if another
+    process ticked."""
 
     listening: ListeningState | None
     offline: Sequence[UUID] = ()
 
 
 async def tick(transaction: Connection, rules: HealthRules, limit: int, ids: Ids, now: Instant) -> HealthTick:
-    """Count the time that we have listened, and mark those as offline who were silent for too long of it."""
+    """Count the time that we have listened, and mark nodes as offline that were silent for too long of it."""
     row = await _EARS.row(transaction)
     assert row, "there is one row about our listening"
     before = ListeningState(row["listened_us"], row["at"], row["since"], row["deaf_since"])

@@ -1,5 +1,5 @@
-"""What nodes have still to be told, for whoever holds their links. What is told twice does no harm, so nothing is lost:
-a process that dies before it noted what it told is followed by one that tells it again."""
+"""What nodes still have to be told, for the processes that hold their links. Telling twice does no harm, so nothing is
+lost: if a process dies before it noted what it told, the next one tells it again."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _TOLD = Query("nodes/node/told")
 
 @dataclass(frozen=True)
 class PendingInstruction:
-    """A node that has to hear something: the rules of the pool, in JSON; or that its link is closed, and why."""
+    """What a node has to be told: the rules of the pool, in JSON; or that its link is closed, and why."""
 
     node_id: UUID
     generation: int
@@ -29,13 +29,13 @@ class PendingInstruction:
 async def pending_instructions(
     connection: Connection, process_id: UUID, node_ids: Sequence[UUID] | None = None
 ) -> list[PendingInstruction]:
-    """All that a process has to tell, or what it has to tell these nodes. All is for a look now and then."""
+    """All that a process has to tell its nodes, or only these nodes. Asking for all is meant for occasional checks."""
     ids = None if node_ids is None else list(node_ids)
     return [_instruction(row) for row in await _UNTOLD.rows(connection, process_id=process_id, node_ids=ids)]
 
 
 async def mark_told(connection: Connection, instructions: Sequence[PendingInstruction]) -> None:
-    """These were told. A node whose link is closed has nothing more to hear on it either."""
+    """Note that these nodes were told. A node whose link is closed gets nothing more on it."""
     await _TOLD.run(
         connection,
         node_ids=[instruction.node_id for instruction in instructions],

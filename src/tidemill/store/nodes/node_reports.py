@@ -1,7 +1,8 @@
-"""Reports of nodes, applied once each and many nodes at a time, in a handful of statements. What they mean is core's.
+"""Applies reports of nodes, once each and many nodes at a time, in a handful of statements. Core interprets them.
 
-What has been received is written in the transaction of what followed from it: sent again, it changes nothing again.
-One node's nonsense is refused by itself and never fails another's. Locks: presence before nodes, each by id.
+The number of received reports is written in the transaction of their effects: a repeated report changes nothing. An
+unreadable report of one node is refused by itself and never fails another's. Lock order: presence before nodes, each by
+id.
 """
 
 import asyncio
@@ -47,7 +48,7 @@ _RECEIVED = Query("nodes/node_report/received")
 
 @dataclass(frozen=True)
 class ReportBatch:
-    """Reports of one link in their order; the first has this number."""
+    """Reports of one link in order; `first` is the number of the first."""
 
     link: NodeLink
     first: int
@@ -56,9 +57,9 @@ class ReportBatch:
 
 @dataclass(frozen=True)
 class ReceivedReports:
-    """Reports up to this number are safe. `left` says that the node removed itself with them.
+    """Reports up to this number are stored. `left` says that the node removed itself with them.
 
-    `others` are fresh ones of kinds that nobody here knows, and `works` those about attempts, to be handed on in the
+    `others` are new reports of kinds that are unknown here, and `works` those about attempts, to be handed on in the
     same transaction.
     """
 
@@ -79,7 +80,7 @@ class OutdatedLink:
 
 @dataclass(frozen=True)
 class MissingReports:
-    """Reports before these never arrived, so nothing was changed: the first that is missing, and the last."""
+    """Reports before these never arrived, so nothing was changed: the first and the last missing number."""
 
     link: NodeLink
     first: int
@@ -91,7 +92,7 @@ ReportOutcome: TypeAlias = ReceivedReports | OutdatedLink | MissingReports
 
 @dataclass(frozen=True)
 class _Fresh:
-    """What is to be done for one node."""
+    """The new reports of one node and their effects."""
 
     reported: ReportBatch
     received: int
@@ -103,7 +104,7 @@ class _Fresh:
 async def apply(
     transaction: Connection, batches: Sequence[ReportBatch], ids: Ids, now: Instant
 ) -> Sequence[ReportOutcome]:
-    """Do what reports ask, once each. One answer a batch, in their order; a node has one batch at a time."""
+    """Apply reports, once each. One answer per batch, in order; a node has one batch at a time."""
     node_ids = sorted({batch.link.node_id for batch in batches})
     assert len(node_ids) == len(batches), "the order of a node's reports is kept by one batch at a time"
     presence = {row["node_id"]: row for row in await _LOCK.rows(transaction, node_ids=node_ids)}
@@ -179,14 +180,14 @@ async def _write(transaction: Connection, todo: Sequence[_Fresh], ids: Ids, now:
 
 
 async def _leave(transaction: Connection, node_id: UUID, reason: str, ids: Ids, now: Instant) -> None:
-    """The owner removed the node on the machine itself. A reason that cannot be kept does not hold them."""
+    """The owner removed the node on the machine itself. A reason that cannot be stored does not prevent that."""
     removed = await nodes.remove(transaction, node_id, reason, owner=None, by=f"node:{node_id}", ids=ids, now=now)
     if isinstance(removed, Refusal):
         await nodes.remove(transaction, node_id, "", owner=None, by=f"node:{node_id}", ids=ids, now=now)
 
 
 async def _change(transaction: Connection, todo: Sequence[_Fresh]) -> None:
-    """Write what differs in the rows of nodes."""
+    """Write what has changed in the rows of nodes."""
     changed = [(fresh.known.node_id, fresh.weighed) for fresh in todo if _is_change(fresh.weighed)]
     if not changed:
         return
@@ -210,7 +211,7 @@ def _is_change(weighed: ReportEffects) -> bool:
 
 
 async def _write_devices(transaction: Connection, machines: Mapping[UUID, Machine], ids: Ids, now: Instant) -> None:
-    """Write the devices of machines, and raise what follows: those that fail, and those that others claim too."""
+    """Write the devices of machines, and raise alerts for those that fail and those that others claim, too."""
     rows = [(node_id, device) for node_id, machine in machines.items() for device in machine.devices]
     devices = [device for _, device in rows]
     same = {

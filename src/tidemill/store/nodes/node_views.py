@@ -1,4 +1,4 @@
-"""Nodes as people look at them: how they are, why they get no work, and what happened to them."""
+"""Nodes as people see them: their state, why they get no work, and their history."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,8 @@ _HISTORY = Query("nodes/node_view/history")
 
 @dataclass(frozen=True)
 class NodeReadings:
-    """A node's last beat, if it has beaten; whether it is hot, its challenge passed or why not, its owner blocked."""
+    """A node's last beat, if any; whether it is hot, whether it passed its challenge or why not, whether its owner is
+    blocked."""
 
     beat: NodeBeat | None
     hot: bool
@@ -32,7 +33,7 @@ class NodeReadings:
 
 
 async def readings(connection: Connection, node_ids: Sequence[UUID]) -> Mapping[UUID, NodeReadings]:
-    """How each of these nodes is, as far as was heard of it."""
+    """The last known readings of these nodes."""
     return {row["node_id"]: _readings(row) for row in await _READINGS.rows(connection, node_ids=list(node_ids))}
 
 
@@ -43,7 +44,7 @@ async def views(
     heat: HeatLimits,
     agent_oldest: str,
 ) -> Mapping[UUID, NodeSituation]:
-    """What `core.nodes.no_work` asks of each of these nodes, whose devices the caller has read."""
+    """What `core.nodes.no_work` needs of these nodes, whose devices the caller has read."""
     readings_by_node = await readings(connection, [node.id for node in nodes])
     return {
         node.id: situation_of(node, devices[node.id], _circumstances(readings_by_node[node.id]), heat, agent_oldest)
@@ -54,7 +55,7 @@ async def views(
 async def history(
     connection: Connection, node_id: UUID, reader: EventReader, before: Cursor | None, limit: int
 ) -> Sequence[RecordedEvent]:
-    """What happened to a node that a reader may see, newest first; page on with the cursor of the last."""
+    """The events of a node that a reader may see, newest first; page on with the cursor of the last."""
     rows = await _HISTORY.rows(
         connection,
         subject=f"node:{node_id}",

@@ -1,8 +1,8 @@
-"""The registry of nodes as the database holds it. Every change appends its event in the same transaction.
+"""The registry of nodes in the database. Every change appends its event in the same transaction.
 
-`owner` narrows to one account's nodes: another's is answered as if it did not exist. Without one all are meant, which
-is for operators and for nodes themselves. What a node has to know of a change is counted in its wishes: whoever holds
-its link compares them with what it told.
+`owner` limits the answer to one account's nodes: another's node is reported as unknown. Without an owner all nodes are
+meant, which is for operators and for nodes themselves. Changes that a node has to know are counted in its wishes:
+whoever holds its link compares the count with what it told.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ class NodeFilter:
 
 @dataclass(frozen=True)
 class PassHolder:
-    """A node as it shows its pass: its key and owner, and whether either has been shown the door."""
+    """A node that shows its pass: its key and owner, and whether the node is removed or the owner blocked."""
 
     key: bytes
     account_id: UUID
@@ -58,7 +58,7 @@ class PassHolder:
 
 
 async def holder(connection: Connection, node_id: UUID) -> PassHolder | None:
-    """Who signs passes as this node."""
+    """The key and owner behind a node's passes."""
     row = await _CALLER.row(connection, id=node_id)
     if row is None:
         return None
@@ -77,7 +77,7 @@ async def listed(connection: Connection, filter_: NodeFilter, after_id: UUID | N
 async def linked(
     connection: Connection, only: Sequence[UUID] | None, after_id: UUID | None, limit: int
 ) -> Sequence[Node]:
-    """Nodes that some process has a link of, or those among these, in the order of their ids."""
+    """Nodes with a link, all or those among `only`, ordered by id."""
     rows = await _LINKED.rows(connection, only=None if only is None else list(only), after=after_id, limit=limit)
     return [_node(row) for row in rows]
 
@@ -88,7 +88,7 @@ async def get(connection: Connection, node_id: UUID, owner: UUID | None) -> Node
 
 
 async def devices(connection: Connection, node_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[KnownDevice]]:
-    """What each of these nodes has; every one of them is in the answer."""
+    """The devices of these nodes; every node is in the answer."""
     by_node: dict[UUID, list[KnownDevice]] = {node_id: [] for node_id in node_ids}
     for row in await _DEVICES.rows(connection, node_ids=list(node_ids)):
         fields = dict(row)
@@ -119,7 +119,7 @@ async def change_rules(
     ids: Ids,
     now: Instant,
 ) -> Node | Refusal:
-    """Set rules in the pool, all of them or none. The node hears of it and merges them with its own."""
+    """Set rules in the pool, all of them or none. The node is told, and merges them with its own."""
     node = await _present(transaction, node_id, owner)
     if isinstance(node, Refusal):
         return node
@@ -136,7 +136,7 @@ async def change_rules(
 async def remove(
     transaction: Connection, node_id: UUID, reason: str, *, owner: UUID | None, by: str, ids: Ids, now: Instant
 ) -> Node | Refusal:
-    """A node's identity is worth nothing from now on. Its owner and the node itself need no reason."""
+    """Remove a node: its identity is no longer valid. Its owner and the node itself need no reason."""
     await _LOCK_PRESENCE.row(transaction, id=node_id)
     node = await _present(transaction, node_id, owner)
     if isinstance(node, Refusal):
@@ -153,7 +153,7 @@ async def remove(
 async def suspend(
     transaction: Connection, node_id: UUID, *, suspended: bool, reason: str, by: str, ids: Ids, now: Instant
 ) -> Node | Refusal:
-    """An operator keeps a node from work, or lets it work again. It stays connected, so that it can say what it did."""
+    """Suspend a node, or let it work again, for an operator. It stays connected, so that it can still report."""
     kept = checked_reason(reason)
     if isinstance(kept, Refusal):
         return kept

@@ -1,7 +1,7 @@
-"""Which process hears which node, and how nodes are, written in batches.
+"""Which process hears which node, and the nodes' beats, written in batches.
 
-A link is a node and a generation. What comes from a link that is no longer the node's changes nothing, and whoever
-holds it is told so.
+A link is a node and a generation. Messages from a link that is no longer the node's change nothing, and whoever holds
+the link is told so.
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,7 +43,7 @@ class LinkBeat(NamedTuple):
 
 @dataclass(frozen=True)
 class SupersededLink:
-    """A link that is no longer the node's: another took its place, or the node was removed."""
+    """A link that is no longer the node's: a newer link replaced it, or the node was removed."""
 
     link: NodeLink
     removed: bool
@@ -59,9 +59,9 @@ async def note_heard(
     ids: Ids,
     now: Instant,
 ) -> Sequence[SupersededLink]:
-    """Keep the last beat of each link that beat, and note that their links and these are alive.
+    """Store the last beat of each link that beat, and note that these links and `links` are alive.
 
-    Answers the links that are no longer the node's.
+    Returns the links that are no longer the node's.
     """
     every = {*links, *(beat.link for beat in beats)}
     latest = _latest(every)
@@ -85,7 +85,7 @@ async def note_heard(
 
 
 async def note_gone(connection: Connection, process_id: UUID, links: Sequence[NodeLink]) -> None:
-    """These links are over. What was taken over by a newer link or another process stays theirs."""
+    """End these links. Those that a newer link or another process has taken over are left alone."""
     await _GONE.run(
         connection,
         process_id=process_id,
@@ -95,12 +95,12 @@ async def note_gone(connection: Connection, process_id: UUID, links: Sequence[No
 
 
 async def free(connection: Connection, limit: int) -> int:
-    """Free the links of processes that no longer run. Answers how many."""
+    """Free the links of processes that no longer run. Returns how many."""
     return len(await _FREE.rows(connection, limit=limit))
 
 
 def _latest(links: Iterable[NodeLink]) -> dict[UUID, NodeLink]:
-    """Of each node the newest link: an older one of the same process counts no more."""
+    """The newest link of each node: an older one of the same process no longer counts."""
     latest: dict[UUID, NodeLink] = {}
     for link in links:
         latest[link.node_id] = max(link, latest.get(link.node_id, link))

@@ -1,4 +1,4 @@
-"""How nodes were, beat by beat: appended in batches, read back as a curve, forgotten by the day."""
+"""Beats of nodes: appended in batches, read as a curve, dropped by the day."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _FORGET = Query("nodes/telemetry/forget")
 
 @dataclass(frozen=True, slots=True)
 class NodeBeat:
-    """One beat of one node, and when it was so."""
+    """One beat of one node, and its time."""
 
     node_id: UUID
     at: Instant
@@ -27,7 +27,7 @@ class NodeBeat:
 
 
 async def keep(transaction: Connection, beats: Sequence[NodeBeat], ids: Ids, now: Instant) -> None:
-    """Append beats. A row's id is made now, also for a beat that is told late."""
+    """Append beats. A row's id is made now, even for a beat that arrives late."""
     if beats:
         await _KEEP.run(transaction, **columns(beats, ids, now))
 
@@ -39,7 +39,7 @@ async def recent(connection: Connection, node_id: UUID, before: Instant | None, 
 
 
 async def forget(connection: Connection, before: Instant) -> Sequence[str]:
-    """Drop the days that ended before an instant. Answers their names."""
+    """Drop the days that ended before an instant. Returns their names."""
     return [row["name"] for row in await _FORGET.rows(connection, before=before)]
 
 

@@ -1,4 +1,4 @@
-"""Letters about machines that joined: so that an owner notices when it was not them. One a token and hour will do."""
+"""Letters about machines that joined, so that an owner notices a stranger. One per token and hour is enough."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class JoinedMachine:
 async def write(
     transaction: Connection, joined: Sequence[JoinedMachine], keyring: Keyring, ids: Ids, now: Instant
 ) -> set[UUID]:
-    """Write to the owners whose letters are due. Answers the tokens that were written about."""
+    """Write to the owners whose letters are due. Returns the tokens that were written about."""
     due = [machine for machine in joined if letter_due(machine.token, now)]
     if not due:
         return set()

@@ -1,7 +1,7 @@
 """Letters on their way: written in the transaction of their cause, leased in batches, sent at least once.
 
-What a letter says is sealed together with whom it is for, so a row that was changed is never sent. Whoever applies what
-became of a letter must still hold its lease. Sent letters are empty; unsent ones are emptied, then forgotten.
+The text of a letter is sealed together with its recipient, so a changed row is never sent. Whoever writes the outcome
+of a letter must still hold its lease. Sent letters are emptied at once; unsent ones are emptied later, then deleted.
 """
 
 import json
@@ -59,7 +59,7 @@ class StoredLetter:
 
 @dataclass(frozen=True)
 class LetterBatch:
-    """Letters in hand, all leased with one token."""
+    """Leased letters, all with one token."""
 
     token: UUID
     letters: Sequence[StoredLetter]
@@ -67,7 +67,7 @@ class LetterBatch:
 
 @dataclass(frozen=True)
 class PostponedLetter:
-    """A letter that is tried again at its time."""
+    """A letter that will be tried again later."""
 
     id: UUID
     tries: int
@@ -103,7 +103,7 @@ async def write(transaction: Connection, keyring: Keyring, letter: Letter, ids: 
 
 
 async def opened(keyring: Keyring, stored: StoredLetter) -> Letter:
-    """What a stored letter says. A fault if it does not open, is not what its row says, or is of a newer version."""
+    """The content of a stored letter. A fault if it cannot be unsealed, differs from its row, or is too new."""
     assert stored.sealed is not None, "an emptied letter is not opened"
     content = json.loads(await keyring.unseal_fresh(stored.sealed, row=_PARAMETERS.row(stored.id)))
     if (content["recipient"], content["kind"], content["language"]) != (stored.recipient, stored.kind, stored.language):
@@ -128,13 +128,13 @@ async def lease(database: Database, ids: Ids, *, lease_us: int, limit: int, now:
 
 
 async def mark_sent(database: Database, token: UUID, letter_id: UUID, now: Instant) -> bool:
-    """Empty a letter that has left us. False: it was no longer ours."""
+    """Empty a sent letter. False if its lease is no longer ours."""
     async with database.connection() as connection:
         return bool(await _SENT.row(connection, id=letter_id, token=token, now=now))
 
 
 async def postpone(database: Database, token: UUID, letters: Sequence[PostponedLetter]) -> int:
-    """Give letters back. Answers how many were still ours."""
+    """Give letters back to be tried later. Returns how many were still ours."""
     async with database.connection() as connection:
         rows = await _LATER.rows(
             connection,
@@ -148,7 +148,7 @@ async def postpone(database: Database, token: UUID, letters: Sequence[PostponedL
 
 
 async def give_up(database: Database, token: UUID, letters: Sequence[FailedLetter], ids: Ids, now: Instant) -> int:
-    """Give letters up, each told to operators by one event. Answers how many were still ours."""
+    """Give letters up; operators get one event for each. Returns how many were still ours."""
     async with database.transaction() as transaction:
         rows = await _FAIL.rows(
             transaction,
@@ -165,13 +165,13 @@ async def give_up(database: Database, token: UUID, letters: Sequence[FailedLette
 
 
 async def put_aside(database: Database, due_before: Instant, limit: int, now: Instant) -> int:
-    """Put letters into the outbox that were due before an instant and still wait. Answers how many."""
+    """Put waiting letters that were due before an instant into the outbox. Returns how many."""
     async with database.connection() as connection:
         return len(await _PUT_ASIDE.rows(connection, due_before=due_before, limit=limit, now=now))
 
 
 async def retry(transaction: Connection, letter_id: UUID, now: Instant) -> LetterRefusal | None:
-    """Have a failed letter, or one in the outbox, tried anew. None: it will be."""
+    """Try a failed letter, or one in the outbox, again. None means that it will be tried."""
     if await _RETRY.row(transaction, id=letter_id, now=now):
         return None
     letter = await find(transaction, letter_id)
@@ -187,18 +187,18 @@ async def find(connection: Connection, letter_id: UUID) -> StoredLetter | None:
 
 
 async def newest(connection: Connection, limit: int) -> Sequence[StoredLetter]:
-    """The newest letters, newest first, without what they say."""
+    """The newest letters, newest first, without their text."""
     return [_stored(row) for row in await _LIST.rows(connection, limit=limit)]
 
 
 async def empty(database: Database, made_before: Instant, limit: int) -> int:
-    """Empty old letters that were never sent. Answers how many."""
+    """Empty old letters that were never sent. Returns how many."""
     async with database.connection() as connection:
         return len(await _EMPTY.rows(connection, made_before=made_before, limit=limit))
 
 
 async def forget(database: Database, made_before: Instant, limit: int) -> int:
-    """Forget old letters, except those that still wait. Answers how many."""
+    """Delete old letters, except those that still wait. Returns how many."""
     async with database.connection() as connection:
         return len(await _FORGET.rows(connection, made_before=made_before, limit=limit))
 
