@@ -1,6 +1,6 @@
 """How a process that does not own the server finds it.
 
-Everything is read from the home, nothing from the environment: the caller's may differ from the owner's.
+Everything is read from the home, nothing from the environment: the caller's environment may differ from the owner's.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ from tidemill.store.embedded.processes import READY, running_postmaster
 
 
 def attach(home: Path) -> DatabaseUrls:
-    """The URLs of the running server, without asking it anything."""
+    """The URLs of the running server, without connecting to it."""
     layout = ServerLayout.of(home)
     try:
         running = running_postmaster(layout)

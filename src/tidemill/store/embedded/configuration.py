@@ -1,7 +1,7 @@
-"""The server's configuration: written by us before every start, and recognisable on a running server.
+"""The server's configuration: written before every start, and recognisable on a running server.
 
-Our file reads the one `initdb` wrote and then has the last word, so the settings here always hold. A mark made of the
-settings and the programs goes on the server's command line; an orphan with another mark is not adopted but restarted.
+Our file includes the one `initdb` wrote and overrides it, so the settings here always apply. A hash of the settings and
+the programs is on the server's command line; an orphan with another hash is not adopted but restarted.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
-"""What the server said before it failed, as the sentence of a fault.
+"""What the server printed before it failed, as the sentence of a fault.
 
-PostgreSQL writes to the start log until its log collector runs, and to the day's log afterwards. On a full disk neither
-can be written, so a failure with next to no space left counts as a full disk even if nobody said so.
+PostgreSQL writes to the start log until its log collector runs, and to the day's log afterwards. On a full disk it can
+write neither, so a failure with almost no space left counts as a full disk even without a message.
 """
 
 import errno
@@ -24,7 +24,7 @@ FULL_SENTENCES = tuple(os.strerror(number) for number in FULL)
 
 
 def failure(layout: ServerLayout, failed: str, output: str) -> DatabaseFault:
-    """The fault for a program that failed: a full disk if that was it, else its last words."""
+    """The fault for a program that failed: a full disk if that was the cause, else its last lines."""
     if any(sentence in output for sentence in FULL_SENTENCES) or _room(layout.top) < ROOM_MIN:
         return disk_full(layout)
     lines = [line.strip() for line in output.splitlines() if line.strip()][-LINES_SHOWN:]
@@ -34,7 +34,7 @@ def failure(layout: ServerLayout, failed: str, output: str) -> DatabaseFault:
 
 
 def disk_full(layout: ServerLayout) -> DiskFull:
-    """Where space is missing, and how much is left."""
+    """The fault for a full disk: where, and how much is left."""
     room_mib = _room(layout.top) / 1024**2
     return DiskFull(f"The disk that holds {layout.top} is full ({room_mib:.1f} MiB free): make space, then try again.")
 
@@ -56,7 +56,7 @@ def file_faults(layout: ServerLayout) -> Iterator[None]:
 
 
 def server_words(layout: ServerLayout, started_at: float) -> str:
-    """What a server started at that time has said."""
+    """What a server that was started at that time has printed."""
     words = _tail(layout.start_log)
     logs = [path for path in layout.log.glob("*.log") if path.stat().st_mtime >= started_at]
     newest = max(logs, key=lambda path: path.stat().st_mtime, default=None)
@@ -64,7 +64,8 @@ def server_words(layout: ServerLayout, started_at: float) -> str:
 
 
 def drop_old_logs(layout: ServerLayout) -> None:
-    """The collector empties a weekday's log only if it runs through midnight; a server started weekly never does."""
+    """Delete old logs. The collector empties a weekday's log only if it runs at midnight; a server started weekly may
+    not."""
     for path in layout.log.glob("*.log"):
         if time.time() - path.stat().st_mtime > LOG_KEPT_S:
             path.unlink()
@@ -80,7 +81,7 @@ def _tail(path: Path) -> str:
 
 
 def _room(path: Path) -> int:
-    """Bytes left where the place is, or will be."""
+    """Free bytes on the disk of a path, which need not exist yet."""
     while not path.exists():
         path = path.parent
     return shutil.disk_usage(path).free

@@ -1,7 +1,7 @@
-"""Where everything of the server lies under one home, and in which directory its socket is.
+"""Where the files of the server are under one home, and in which directory its socket is.
 
-All paths are absolute and free of symbolic links, so that a process's working directory can be compared with them.
-The tree belongs to the server's account and to nobody else; what only we may read stays ours.
+All paths are absolute and free of symbolic links, so that a process's working directory can be compared with them. The
+tree belongs to the server's account and to nobody else; files that only we may read stay ours.
 """
 
 import hashlib
@@ -57,7 +57,7 @@ class ServerLayout:
 
     @property
     def lock(self) -> Path:
-        """Beside what the server's account can change: its pid is acted upon."""
+        """Outside what the server's account can change, because we act on its pid."""
         return self.home / "postgres.lock"
 
     @property
@@ -70,12 +70,12 @@ class ServerLayout:
 
     @property
     def cluster_name(self) -> str:
-        """Tells this home's processes from another's in a process listing."""
+        """Distinguishes this home's processes from another's in a process listing."""
         return f"tidemill-{hashlib.sha256(os.fsencode(self.home)).hexdigest()[:12]}"
 
 
 def prepare(layout: ServerLayout, account: SystemUser) -> None:
-    """Make the directories. A home that is there already keeps its mode: whether it can be reached is asked later."""
+    """Make the directories. An existing home keeps its mode: whether it can be reached is checked later."""
     try:
         make_home(layout.home)
         for directory in (layout.top, layout.run, layout.log):
@@ -93,7 +93,7 @@ def prepare(layout: ServerLayout, account: SystemUser) -> None:
 
 
 def socket_directory(layout: ServerLayout, account: SystemUser) -> Path:
-    """The directory of the socket: beside the data where the path is short and plain, else a short private one."""
+    """The directory of the socket: beside the data if the path is short and plain, else a short private directory."""
     if _fits(layout.run):
         return layout.run
     for parent in _short_parents(account):
@@ -105,7 +105,7 @@ def socket_directory(layout: ServerLayout, account: SystemUser) -> Path:
 
 
 def drop_socket_directory(layout: ServerLayout, directory: Path) -> None:
-    """Leave nothing behind in a public directory. One that is not empty is not ours to remove."""
+    """Remove our directory from a public one. If it is not empty, it is not ours to remove."""
     if directory.name == layout.cluster_name:
         with suppress(OSError):
             directory.rmdir()
@@ -126,9 +126,10 @@ def write_file(path: Path, text: str, account: SystemUser | None = None) -> None
 
 
 def make_home(home: Path) -> None:
-    """Directories we make can be passed by the server's account, whatever the umask; their content is not listed.
+    """Make the home. The server's account can pass through directories we make, whatever the umask, but cannot list
+    them.
 
-    Root works only in a home that nobody else can change: they could lead it to any file by a link.
+    Root works only in a home that nobody else can change: others could redirect it to any file with a link.
     """
     try:
         _make(home)
@@ -166,7 +167,7 @@ def _short_parents(account: SystemUser) -> Iterator[Path]:
 
 
 def _claim(directory: Path, account: SystemUser) -> None:
-    """Make the directory, or check that the one there is private and the server's own: the parent may be public."""
+    """Make the directory, or check that the existing one is private and the server's own: the parent may be public."""
     with suppress(FileExistsError):
         directory.mkdir(mode=0o700)
         give(account, [directory])

@@ -1,4 +1,4 @@
-"""Who owns the server of a home: the process that holds the lock file, for as long as it lives."""
+"""Which process owns the server of a home: the one that holds the lock file, as long as it lives."""
 
 from pathlib import Path
 

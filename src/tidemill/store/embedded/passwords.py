@@ -1,6 +1,6 @@
-"""The roles of the cluster, their passwords, and the URLs made of them.
+"""The roles of the cluster, their passwords, and their URLs.
 
-The passwords are made once, before the cluster that uses them, and lie in a file that only we can read. The superuser
+The passwords are made once, before the cluster that uses them, and are in a file that only we can read. The superuser
 makes and renames databases, the owner changes the schema, the program can only use what the owner granted it.
 """
 
@@ -29,17 +29,17 @@ class RolePasswords:
 
 
 def new_passwords() -> RolePasswords:
-    """Passwords nobody has seen."""
+    """New random passwords."""
     return RolePasswords(*(secrets.token_urlsafe(24) for _ in fields(RolePasswords)))
 
 
 def write_passwords(layout: ServerLayout, passwords: RolePasswords) -> None:
-    """Keep passwords where only we can read them."""
+    """Store passwords where only we can read them."""
     write_file(layout.passwords, json.dumps(asdict(passwords)) + "\n")
 
 
 def read_passwords(layout: ServerLayout) -> RolePasswords | None:
-    """The passwords written down earlier, if there are any."""
+    """The stored passwords, if there are any."""
     try:
         return RolePasswords(**json.loads(layout.passwords.read_text(encoding="utf-8")))
     except FileNotFoundError:
@@ -66,5 +66,5 @@ def superuser_url(passwords: RolePasswords, socket_directory: Path) -> str:
 
 
 def _url(socket_directory: Path, role: str, password: str, database: str) -> str:
-    """The port is named because a PGPORT in the caller's environment would change it."""
+    """A URL with the port, because a PGPORT in the caller's environment would change it."""
     return f"{socket_url(str(socket_directory), role, password, database)}&port={PORT}"

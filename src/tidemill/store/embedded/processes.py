@@ -1,8 +1,9 @@
-"""Which processes live on a data directory, and how they are ended.
+"""Which processes use a data directory, and how they are ended.
 
-A process counts as the server's only if it is alive (a zombie is not), is called like one of PostgreSQL's, runs as the
-directory's owner and works in that very directory. So a stale `postmaster.pid`, whose number may now belong to anyone,
-never leads to a signal to a stranger. Only the owner of the home ends processes or removes what they left behind.
+A process counts as the server's only if it is alive (a zombie is not), has the name of a PostgreSQL program, runs as
+the directory's owner and works in that very directory. So a stale `postmaster.pid`, whose number may now belong to any
+process, never leads to a signal to a stranger. Only the owner of the home ends processes or removes what they left
+behind.
 """
 
 import asyncio
@@ -31,7 +32,7 @@ LEFTOVERS: Steps = ((None, 0.5), (signal.SIGQUIT, 1.0), (signal.SIGKILL, 10.0))
 
 @dataclass(frozen=True)
 class Postmaster:
-    """A live server and what its pid file says of it. `status` is empty until it has one."""
+    """A live server and the content of its pid file. `status` is empty until it has one."""
 
     process: psutil.Process
     socket_directory: Path | None
@@ -39,7 +40,7 @@ class Postmaster:
 
     @property
     def has_socket(self) -> bool:
-        """A server whose socket was swept away lives, but nobody can reach it."""
+        """Whether the socket exists: a server whose socket was deleted lives, but nobody can reach it."""
         return self.socket_directory is not None and (self.socket_directory / SOCKET_NAME).is_socket()
 
     def runs_with(self, argument: str) -> bool:
@@ -64,7 +65,7 @@ def running_postmaster(layout: ServerLayout) -> Postmaster | None:
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether it still runs: a zombie, or a stranger with its number, is not it."""
+    """Whether the process still runs: a zombie, or a stranger with its number, does not count."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -72,7 +73,7 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 async def shut_down(layout: ServerLayout, steps: Steps = FAST, report: Callable[[str], None] = lambda _: None) -> bool:
-    """End the server and all that is left of it. Answers whether there was anything to end."""
+    """End the server and all its processes. Returns whether there was anything to end."""
     postmaster = running_postmaster(layout)
     if postmaster:
         await _end([postmaster.process], steps, report)
@@ -116,7 +117,7 @@ async def _end(
 async def _outlive(
     processes: Sequence[psutil.Process], patience_s: float, report: Callable[[str], None]
 ) -> list[psutil.Process]:
-    """Those still alive when patience ends."""
+    """The processes still alive when patience ends."""
     loop = asyncio.get_running_loop()
     began = reported = loop.time()
     alive = [process for process in processes if is_alive(process)]
@@ -148,7 +149,7 @@ def _belongs_to(process: psutil.Process, directory: Path, cluster_name: str) -> 
 
 
 def _works_in(process: psutil.Process, directory: Path, cluster_name: str) -> bool:
-    """Compares the directories themselves: a container beside us may have the same path for another directory."""
+    """Compare the directories themselves: a container beside us may use the same path for another directory."""
     link = f"/proc/{process.pid}/cwd"
     try:
         return os.path.samefile(link if os.path.lexists(link) else process.cwd(), directory)

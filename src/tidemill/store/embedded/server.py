@@ -1,8 +1,8 @@
 """The supervisor of the embedded server: one process owns it, keeps it up and shuts it down in order.
 
-The server outlives an owner that is killed; the next owner adopts it, unless it runs other programs or settings, in
-which case it is restarted. A start waits for as long as the postmaster lives, because crash recovery takes its time;
-it fails only when the postmaster has died, and then tells why.
+The server outlives an owner that is killed; the next owner adopts it, or restarts it if it runs other programs or
+settings. A start waits as long as the postmaster lives, because crash recovery takes its time; it fails only when the
+postmaster has died, and then reports why.
 """
 
 import asyncio
@@ -99,7 +99,7 @@ class EmbeddedServer:
             await self._restart()
 
     async def stop(self, *, immediate: bool = False) -> None:
-        """Shut the server down, fast (sessions are cut, everything is written) or at once, and give up ownership."""
+        """Shut the server down, fast (sessions are cut, everything is written) or at once, and release ownership."""
         async with self._changing:
             if self._ownership is None:  # or somebody else has stopped it while we waited
                 return
@@ -185,7 +185,8 @@ class EmbeddedServer:
             await asyncio.sleep(POLL_S)
 
     async def _accepts(self) -> bool:
-        """The pid file is asked first: each connection refused would be a line in the server's log."""
+        """Whether the server takes connections. The pid file is read first: each refused connection would be a line in
+        its log."""
         running = running_postmaster(self._layout)
         if running is None or running.process != self._process or running.status != READY:
             return False
@@ -214,13 +215,13 @@ class EmbeddedServer:
         return running is not None and running.process == self._process and running.has_socket
 
     def _reap(self) -> None:
-        """A dead child stays listed until its parent has asked for it."""
+        """Reap a dead child, which otherwise stays in the process list."""
         if self._child and self._child.poll() is not None:
             self._child = None
 
 
 async def stop_orphan(home: Path, report: Callable[[str], None] = lambda _: None) -> bool:
-    """Stop a server whose owner is gone. Answers whether there was one; raises AlreadyRunning if the owner lives."""
+    """Stop a server whose owner is gone. Returns whether there was one; raises AlreadyRunning if the owner lives."""
     layout = ServerLayout.of(home)
     if not layout.data.is_dir():
         return False

@@ -1,8 +1,8 @@
 """Which system user the server runs as, and how its processes are started.
 
-PostgreSQL refuses to run as root, so root lends its processes to a system user of their own; anyone else runs them as
-themselves. Every process starts in a session of its own, inherits no file of ours, and sees only an environment we
-chose: no locale, no PG* variable and none of the pool's secrets.
+PostgreSQL refuses to run as root, so root starts its processes as a separate system user; anyone else starts them as
+themselves. Every process starts in its own session, inherits no file of ours, and gets only an environment we chose: no
+locale, no PG* variable and none of the pool's secrets.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ FIRST_CLOSED = 'for place; do [ -x "$place" ] || { printf "%s" "$place"; exit 1;
 
 @dataclass(frozen=True)
 class SystemUser:
-    """The user whose rights the server has. `lent` is set when we are root and give our rights up for it."""
+    """The user that the server runs as. `lent` is set when we are root and run it as another user."""
 
     name: str
     uid: int
@@ -38,7 +38,7 @@ class SystemUser:
 
 @dataclass(frozen=True)
 class ProcessResult:
-    """How a finished process ended, and all it said."""
+    """The exit code and the output of a finished process."""
 
     code: int
     output: str
@@ -58,7 +58,7 @@ def find_system_user(server_user: str, report: Callable[[str], None]) -> SystemU
 
 
 def clean_environment() -> dict[str, str]:
-    """What PostgreSQL's programs may know of ours: a broken locale or a stray PGPORT must not reach them."""
+    """The environment for PostgreSQL's programs: a broken locale or a stray PGPORT must not reach them."""
     return {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ} | {"LC_ALL": "C"}
 
 
@@ -83,7 +83,7 @@ def launch(
 async def run(
     account: SystemUser, arguments: Sequence[str | Path], *, directory: Path = Path("/"), script: str = ""
 ) -> ProcessResult:
-    """Run a process to its end and keep what it says. When the caller is cancelled, the process is killed."""
+    """Run a process to its end and return its output. When the caller is cancelled, the process is killed."""
     process = launch(account, arguments, directory=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         output, _ = await asyncio.to_thread(process.communicate, script.encode())
@@ -95,7 +95,7 @@ async def run(
 
 
 async def check_reach(account: SystemUser, path: Path) -> None:
-    """Refuse a place behind a directory that a lent account may not pass, and name that directory."""
+    """Refuse a path below a directory that a lent account may not pass, and name that directory."""
     if not account.lent:
         return
     way = [*reversed(path.parents), path]
@@ -134,7 +134,7 @@ def _create_system_user(name: str) -> None:
 
 
 def _add_user(program: str, name: str) -> str:
-    """Make the user unless it is there by now, and answer with what was wrong."""
+    """Make the user unless it exists by now, and return the error, if any."""
     try:
         with _alone():
             if _exists(name):
@@ -149,8 +149,8 @@ def _add_user(program: str, name: str) -> str:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """One process at a time. Of two `useradd` at once the second replaces the user of the first by one with another
-    number, and whatever the first has been given belongs to nobody."""
+    """One process at a time. If two `useradd` run at once, the second replaces the user of the first by one with
+    another number, and files given to the first belong to nobody."""
     with CREATING.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
