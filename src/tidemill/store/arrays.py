@@ -1,4 +1,4 @@
-"""Columns of large batches as PostgreSQL's array literals: the driver's own arrays cost it eight times as much.
+"""Columns of large batches as PostgreSQL's array literals: the driver's own arrays take eight times as long.
 
 A query takes one as `:ids::text::uuid[]`.
 """

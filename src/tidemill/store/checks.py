@@ -1,4 +1,4 @@
-"""Everything that must hold in a pool's database, looked at on request. Reads only; may run beside live traffic."""
+"""Everything that must hold in a pool's database, checked on request. Reads only; may run beside live traffic."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _WORK = Query("check/work")
 
 @dataclass(frozen=True)
 class DatabaseCheck:
-    """One thing that must hold, and what was found."""
+    """One thing that must hold, and the result of checking it."""
 
     name: str
     ok: bool
@@ -32,7 +32,7 @@ class DatabaseCheck:
 
 
 async def checks(urls: DatabaseUrls) -> list[DatabaseCheck]:
-    """Run every check, in order; one that cannot be run has failed."""
+    """Run every check, in order; a check that cannot run has failed."""
     connection = await connect(urls.owner)
     try:
         schema = await _checked("schema", lambda: _schema(connection))
@@ -104,7 +104,7 @@ async def _events(connection: Connection) -> tuple[bool, str]:
 
 
 async def _work(connection: Connection) -> tuple[bool, str]:
-    """Nothing of a job is stuck: what is open waits or is somebody's, and what is over holds no money."""
+    """Nothing of a job is stuck: an open task waits or has a lease, and no money is held for a job that is over."""
     row = await _WORK.row(connection)
     assert row
     wrong = {

@@ -42,7 +42,7 @@ class DatabaseClock:
         return self._state.trusted
 
     async def sample(self, database: Database) -> tuple[Observation, int]:
-        """Take one sample. Answers what it told, and by how much the database differed, in microseconds."""
+        """Take one sample. Returns the observation, and by how many microseconds the database differed."""
         sample = await _sample(database, self._monotonic)
         difference_us = sample.offset_us - self._state.offset_us
         self._state, observation = observe(self._state, sample, self._rules)

@@ -1,7 +1,7 @@
 """Connections: a bounded pool as the program's role, with our types on the wire and our faults for its errors.
 
-Instants travel as integers, JSON as Python values. Whatever PostgreSQL or the network does to a connection comes out
-as a `DatabaseFault`; only a mistake in our own SQL comes out as the driver's error, because that is a bug.
+Instants travel as integers, JSON as Python values. Every failure of PostgreSQL or the network becomes a
+`DatabaseFault`; only a mistake in our own SQL stays the driver's error, because that is a bug.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from tidemill.store.query import Connection, PlainConnection
 _EPOCH_2000_US = 946_684_800 * 1_000_000
 _ACQUIRE_S = 10.0
 _IDLE_MS = 15_000
-"""A process that hangs within a transaction keeps what it has locked from all others for so long, and no longer."""
+"""A process that hangs in a transaction blocks others with its locks for this long, and no longer."""
 
 _UNAVAILABLE = (
     OSError,
@@ -57,7 +57,7 @@ class Database:
         self._url = url
         self._session = session
         self.on_appended: Callable[[Sequence[UUID]], None] = lambda _: None
-        """Called after each commit that appended events, with the accounts they concern: others have to be told."""
+        """Called after each commit that appended events, with the accounts they concern, to tell other processes."""
 
     @classmethod
     async def open(cls, url: str, limits: DatabaseLimits, name: str) -> Self:
@@ -110,7 +110,7 @@ class Database:
         return self._pool.get_size() - self._pool.get_idle_size()
 
     async def own_connection(self) -> Connection:
-        """A connection outside the pool, for those who keep one: to listen, or to remember what it told them."""
+        """A connection outside the pool, for callers who keep one: to listen, or to remember what they read on it."""
         return await connect(self._url, self._session)
 
 
@@ -126,7 +126,7 @@ async def connect(url: str, session: Mapping[str, str] | None = None) -> Connect
 
 @asynccontextmanager
 async def connected(url: str) -> AsyncIterator[Connection]:
-    """One connection for as long as it is needed, during all of which the server may go away."""
+    """One connection for as long as it is needed. The server may go away at any time."""
     with faults():
         connection = await connect(url)
         try:
@@ -137,7 +137,7 @@ async def connected(url: str) -> AsyncIterator[Connection]:
 
 @contextmanager
 def faults() -> Iterator[None]:
-    """Tell the world's failures from our own mistakes."""
+    """Turn failures of the world into faults. Our own mistakes stay errors."""
     try:
         yield
     except asyncpg.DiskFullError as error:

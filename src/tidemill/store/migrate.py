@@ -56,7 +56,7 @@ def known() -> tuple[Migration, ...]:
 
 
 def plan(carried: Sequence[Migration], applied: Mapping[int, str]) -> Sequence[Migration]:
-    """What is still to be applied, given the numbers and hashes that were."""
+    """The migrations still to be applied, from the numbers and hashes of the applied ones."""
     latest = carried[-1].number
     if newest := max((number for number in applied if number > latest), default=None):
         raise WrongVersion(
@@ -73,7 +73,7 @@ def plan(carried: Sequence[Migration], applied: Mapping[int, str]) -> Sequence[M
 
 
 async def pending(connection: Connection) -> Sequence[Migration]:
-    """What this database still lacks. Refuses a newer or foreign one."""
+    """The migrations this database still lacks. Refuses a newer or foreign database."""
     if await connection.fetchval("SELECT to_regclass('public.migration') IS NULL"):
         if await connection.fetchval("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"):
             raise WrongVersion(
@@ -85,9 +85,9 @@ async def pending(connection: Connection) -> Sequence[Migration]:
 
 
 async def migrate(urls: DatabaseUrls, ids: Ids, version: str) -> Sequence[Migration]:
-    """Bring the database up to this program. Answers what was applied; most often nothing.
+    """Bring the database up to this program. Returns what was applied; usually nothing.
 
-    Partitions are looked after every time: a pool that was off for months needs one before its first row.
+    Partitions are made every time: a pool that was off for months needs one before its first row.
     """
     async with connected(urls.owner) as owner:
         _check_server(owner.get_server_version())
@@ -144,7 +144,7 @@ async def _apply(owner: Connection, step: Migration, now: Instant, version: str)
 
 
 async def _grant(owner: Connection, urls: DatabaseUrls) -> None:
-    """A role that owns the schema has every right anyway; with two roles the program's is held to what is written."""
+    """Grant the program's role what it needs. A role that owns the schema has every right anyway."""
     program_role = role_of(urls.program)
     if program_role == role_of(urls.owner):
         return

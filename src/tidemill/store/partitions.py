@@ -9,5 +9,6 @@ _CREATE = Query("partitions/create")
 
 
 async def create(connection: Connection, since: Instant, until: Instant, now: Instant) -> Sequence[str]:
-    """Make every missing month between two instants, and every missing day around now. Answers the new ones' names."""
+    """Make every missing month between two instants, and every missing day around now. Returns the new partitions'
+    names."""
     return [row["name"] for row in await _CREATE.rows(connection, since=since, until=until, now=now)]

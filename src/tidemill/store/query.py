@@ -1,6 +1,6 @@
-"""Queries: one `.sql` file each, with `:names` for what is passed in. Read and compiled once, at import.
+"""Queries: one `.sql` file each, with `:names` for parameters. Read and compiled once, at import.
 
-A query knows nothing of transactions: the caller passes the connection it is to run on.
+A query knows nothing of transactions: the caller passes the connection it runs on.
 """
 
 import re
@@ -27,24 +27,25 @@ _TOKEN = re.compile(
 
 
 class Connection(PlainConnection):
-    """A connection that remembers about whom events were appended on it, so that it can be told after the commit.
+    """A connection that remembers which accounts its appended events concern, so that they can be told after the
+    commit.
 
-    Nothing that we do outlives its transaction, so a connection is cleaned up only after something has failed on it:
-    that saves a round trip each time one is used.
+    Nothing that we do outlives its transaction, so a connection is reset only after a failure: that saves a round trip
+    each time one is used.
     """
 
     _appended: list[UUID] | None = None
     _failed = False
 
     def itself(self) -> "Connection":
-        """This connection, where the pool hands out a stand-in for it, which is nothing any more when it is lost."""
+        """This connection itself: the pool hands out a stand-in, which becomes unusable when the connection is lost."""
         return self
 
     def mark_failed(self) -> None:
         self._failed = True
 
     def get_reset_query(self) -> str:
-        """What the pool has the server do before somebody else gets this connection."""
+        """The statement that resets the connection before somebody else gets it."""
         failed, self._failed = self._failed, False
         return str(super().get_reset_query()) if failed else ""
 
@@ -81,7 +82,7 @@ class Query:
 
 
 def compile_names(text: str) -> tuple[str, list[str]]:
-    """Turn `:name` into `$1`, `$2`, … and say which name each number stands for. Comments are dropped."""
+    """Turn `:name` into `$1`, `$2`, … and return the name of each number. Comments are dropped."""
     names: list[str] = []
 
     def number(match: re.Match[str]) -> str:

@@ -1,8 +1,8 @@
-"""Backups: a dump that was read back before it gets its name, and a restore that replaces a database only when whole.
+"""Backups: a dump is read back before it gets its name, and a restore replaces the database only when complete.
 
-A restore fills a new database beside the old one and swaps their names at the end, so a broken file costs nothing. The
-old one is kept, under another name, until the next restore. A restored pool begins a new generation of events, because
-the transactions in a dump were numbered by another server.
+A restore fills a new database beside the old one and swaps their names at the end, so a broken file does no harm. The
+old database is kept, under another name, until the next restore. A restored pool begins a new generation of events,
+because another server numbered the transactions in a dump.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ def folder_of(home: Path) -> Path:
 
 
 async def make_backup(owner_url: str, file: Path) -> int:
-    """Dump the database to a file that appears only when it is complete. Answers its size in bytes."""
+    """Dump the database to a file that appears only when it is complete. Returns its size in bytes."""
     url, environment = tool_arguments(owner_url)
     with _draft_of(file) as draft:
         await run_tool("pg_dump", "--format=custom", f"--file={draft}", f"--dbname={url}", environment=environment)
@@ -63,7 +63,7 @@ async def restore(superuser_url: str, urls: DatabaseUrls, file: Path, ids: Ids, 
 
 
 async def run_tool(name: str, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
-    """Run one of PostgreSQL's tools to its end. Answers its output; its own words are in the fault."""
+    """Run one of PostgreSQL's tools to its end. Returns its output; a fault quotes its errors."""
     process = await asyncio.create_subprocess_exec(
         str(tool(name)),
         *arguments,
@@ -103,7 +103,7 @@ async def _fill(owner_url: str, file: Path) -> None:
 
 @contextmanager
 def _draft_of(file: Path) -> Iterator[Path]:
-    """A file beside the wanted one that only we can read and nobody could foresee; gone at the end unless renamed."""
+    """A file beside the wanted one that only we can read, with an unpredictable name; removed unless it was renamed."""
     descriptor, name = tempfile.mkstemp(prefix=".", suffix=DRAFT, dir=file.parent)
     os.close(descriptor)
     try:
@@ -113,7 +113,7 @@ def _draft_of(file: Path) -> Iterator[Path]:
 
 
 def _finish(draft: Path, file: Path) -> int:
-    """Give the draft its name once it is on disk for good. Answers its size."""
+    """Sync the draft to disk, then give it its name. Returns its size."""
     descriptor = os.open(draft, os.O_RDONLY)
     try:
         os.fsync(descriptor)

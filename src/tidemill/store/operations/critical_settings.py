@@ -1,4 +1,4 @@
-"""Critical settings as the database remembers them: what was accepted, and the changes that wait for time or a word."""
+"""Critical settings in the database: accepted values, and changes that wait for time or for an operator."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,14 +37,14 @@ _SETTLE = Query("operations/critical/settle")
 
 @dataclass(frozen=True)
 class SettingsInForce:
-    """The settings that a process works with, and the changes of critical ones that it does not work with yet."""
+    """The settings that a process works with, and the changes of critical ones that are not in force yet."""
 
     settings: Settings
     waiting: Sequence[SettingChange]
 
 
 async def in_force(owner_url: str, configured: Settings, by: str, ids: Ids) -> SettingsInForce:
-    """What of the configured settings takes effect now. As the owner: the program's role cannot accept a value."""
+    """Decide which configured settings take effect now. Runs as the owner: the program's role cannot accept a value."""
     async with connected(owner_url) as owner, owner.transaction():
         await _LOCK.run(owner)
         now = await read_clock(owner)
@@ -57,19 +57,19 @@ async def in_force(owner_url: str, configured: Settings, by: str, ids: Ids) -> S
 
 
 async def accepted(connection: Connection) -> dict[str, str]:
-    """The values that were accepted, whether this program still allows them or not."""
+    """The accepted values, even those that this program no longer allows."""
     return {row["name"]: row["value"] for row in await _ACCEPTED.rows(connection)}
 
 
 async def waiting(connection: Connection) -> Sequence[SettingChange]:
-    """The changes that have not taken effect, with what an operator said to them."""
+    """The changes that have not taken effect, with an operator's decision, if any."""
     return [_change(row) for row in await _CHANGES.rows(connection)]
 
 
 async def settle_change(
     transaction: Connection, name: str, *, approve: bool, reason: str, by: str, ids: Ids, now: Instant
 ) -> SettingChange | Refusal:
-    """Approve or reject a change, and tell it by an event. It takes effect when a process starts."""
+    """Approve or reject a change, with an event. It takes effect when a process starts."""
     change = next(
         (waiting_change for waiting_change in await waiting(transaction) if waiting_change.name == name), None
     )

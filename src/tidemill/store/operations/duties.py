@@ -14,7 +14,7 @@ _FINISH = Query("operations/duty/finish")
 
 @dataclass(frozen=True)
 class DutyLease:
-    """A duty in hand. Whoever holds a larger token has taken over."""
+    """A leased duty. Whoever has a larger token has taken over."""
 
     name: str
     token: int
@@ -23,7 +23,7 @@ class DutyLease:
 async def take(
     database: Database, name: str, holder: UUID, *, every_us: int, lease_us: int, now: Instant
 ) -> DutyLease | None:
-    """Take a duty that was last done at least `every_us` ago. None: not due, or somebody has it."""
+    """Take a duty that was last done at least `every_us` ago. None if it is not due, or somebody has it."""
     async with database.connection() as connection:
         row = await _TAKE.row(
             connection,
@@ -38,17 +38,17 @@ async def take(
 
 
 async def extend(database: Database, duty: DutyLease, *, lease_us: int, now: Instant) -> bool:
-    """Hold on. False: somebody else has taken over, and we must stop."""
+    """Extend the lease. False if somebody else has taken over, and we must stop."""
     async with database.connection() as connection:
         return bool(await _EXTEND.row(connection, name=duty.name, token=duty.token, expires_at=now + lease_us))
 
 
 async def keep(transaction: Connection, duty: DutyLease, *, lease_us: int, now: Instant) -> bool:
-    """Hold on, for what else the transaction changes: whoever takes over waits for its end. False: it is not ours."""
+    """Extend the lease in the caller's transaction: whoever takes over waits for its end. False if it is not ours."""
     return bool(await _EXTEND.row(transaction, name=duty.name, token=duty.token, expires_at=now + lease_us))
 
 
 async def finish(database: Database, duty: DutyLease, *, done_at: Instant) -> bool:
-    """Give a duty back; it is due again one period after `done_at`. False: it was no longer ours."""
+    """Give a duty back; it is due again one period after `done_at`. False if it was no longer ours."""
     async with database.connection() as connection:
         return bool(await _FINISH.row(connection, name=duty.name, token=duty.token, done_at=done_at))

@@ -1,6 +1,6 @@
-"""Answers to requests that carry an Idempotency-Key: the same request again gets the same answer, and no second effect.
+"""Answers to requests with an Idempotency-Key: the same request again gets the same answer, and no second effect.
 
-The key is scoped to caller, route and body, and is written in the effect's own transaction, so either both are there or
+The key is scoped to caller, route and body, and is written in the effect's own transaction, so both are stored or
 neither is. A refused request leaves nothing behind and may be tried again with the same key.
 """
 
@@ -20,7 +20,7 @@ _FORGET = Query("operations/answer/forget")
 
 @dataclass(frozen=True)
 class AnswerScope:
-    """Whose request it is, to which route, with which key and which body."""
+    """The caller, route, key and body of a request."""
 
     caller: str
     route: str
@@ -41,7 +41,7 @@ class AnswerRefusal(Refusal):
 
 
 async def take_scope(transaction: Connection, scope: AnswerScope, now: Instant) -> HttpAnswer | AnswerRefusal | None:
-    """The answer given before; a refusal if the body differs; None if the key is now ours to answer."""
+    """The earlier answer; a refusal if the body differs; None if the key is now ours to answer."""
     whose = {"caller": scope.caller, "route": scope.route, "key": scope.key}
     if await _CLAIM.row(transaction, **whose, body_sha256=scope.body_sha256, now=now):
         return None
@@ -65,6 +65,6 @@ async def keep(transaction: Connection, scope: AnswerScope, answer: HttpAnswer) 
 
 
 async def forget(database: Database, given_before: Instant, limit: int) -> int:
-    """Forget old answers. Answers how many."""
+    """Delete old answers. Returns how many."""
     async with database.connection() as connection:
         return len(await _FORGET.rows(connection, given_before=given_before, limit=limit))

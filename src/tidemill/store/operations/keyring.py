@@ -1,8 +1,8 @@
-"""The keyring: a pool's data keys in memory, so that sealing and opening a secret needs no wait.
+"""The keyring: a pool's data keys in memory, so that sealing and unsealing never waits.
 
-The database holds data keys wrapped; the master key comes from outside, and its source is asked again whenever a data
-key was wrapped by a master key we have not met. The newest data key seals. A key that was once loaded is kept: what was
-read just before a rotation can still be opened after it.
+The database has wrapped data keys; the master key comes from outside. Its source is asked again whenever an unknown
+master key has wrapped a data key. The newest data key seals. A loaded key is kept: what was read just before a rotation
+can still be unsealed after it.
 """
 
 import asyncio
@@ -24,15 +24,15 @@ _LIST = Query("operations/keyring/list")
 _ADD = Query("operations/keyring/add")
 
 MasterKeys = Callable[[], Awaitable[Sequence[MasterKey]]]
-"""Asks the source of master keys. The first wraps, the others only unwrap."""
+"""Asks the source of master keys. The first one wraps, the others only unwrap."""
 RandomBytes = Callable[[int], bytes]
 
 
 @dataclass(frozen=True)
 class SealedColumn:
-    """A column whose values are sealed, each bound to its row. Rows are known by a UUID.
+    """A column whose values are sealed, each bound to its row, which has a UUID.
 
-    Beside the column stands `<column>_key`, which the migration of data keys explains.
+    Each such column has a companion `<column>_key`, which the migration of data keys explains.
     """
 
     table: str
@@ -52,12 +52,12 @@ SEALED: tuple[SealedColumn, ...] = (
     SealedColumn("signing_key", "private"),
     SealedColumn("verification_key", "private"),
 )
-"""Every sealed column there is: what a rotation seals anew. A new one gets a line here."""
+"""Every sealed column: a rotation seals them anew. A new column gets a line here."""
 
 
 @dataclass(frozen=True)
 class WrappedKey:
-    """A data key as the database holds it."""
+    """A data key as the database stores it."""
 
     id: UUID
     wrapped: bytes
@@ -66,7 +66,7 @@ class WrappedKey:
 
 
 class Keyring:
-    """Seals and opens. Any number of processes have one each, over the same data keys."""
+    """Seals and unseals. Every process has a keyring, over the same data keys."""
 
     def __init__(self, database: Database, masters: MasterKeys, random_bytes: RandomBytes) -> None:
         self._database = database
@@ -81,7 +81,7 @@ class Keyring:
     async def open(
         cls, database: Database, masters: MasterKeys, *, ids: Ids, now: Instant, random_bytes: RandomBytes
     ) -> Self:
-        """Load every data key; make the first one if there is none. A fault if one of them cannot be opened."""
+        """Load every data key; make the first one if there is none. A fault if one of them cannot be unwrapped."""
         keyring = cls(database, masters, random_bytes)
         await keyring.refresh()
         if keyring._current is None:
@@ -101,11 +101,11 @@ class Keyring:
         return self._current
 
     def seal(self, plain: bytes, *, row: str) -> bytes:
-        """Seal a value for its place, such as `mail.parameters:0190…`."""
+        """Seal a value for its row, such as `mail.parameters:0190…`."""
         return sealed_values.seal(self.current, plain, row=row, nonce=self._random_bytes(sealed_values.NONCE_BYTES))
 
     def unseal(self, sealed: bytes, *, row: str) -> bytes:
-        """What was sealed for this place. A fault if it was not, or if we have not loaded its data key."""
+        """Unseal a value of this row. A fault if it belongs to another row, or if its data key is not loaded."""
         key = self._keys.get(sealed_values.sealed_by(sealed) or self.current.id)
         if key is None:
             raise SecretsFault(
@@ -122,7 +122,8 @@ class Keyring:
         return self.unseal(sealed, row=row)
 
     async def refresh(self) -> None:
-        """Load what other processes have made since. A key that cannot be opened is a fault, once others are loaded."""
+        """Load the keys that other processes have made. A key that cannot be unwrapped is a fault, after the others are
+        loaded."""
         async with self._refreshing:
             async with self._database.connection() as connection:
                 wrapped_keys = await data_keys(connection)
@@ -138,7 +139,7 @@ class Keyring:
                 raise SecretsFault(_missing(sorted(unknown)))
 
     def wrapped(self, key: DataKey) -> dict[str, object]:
-        """A data key as its row holds it, wrapped by the first master key."""
+        """The columns of a data key, wrapped by the first master key."""
         master = self._masters[0]
         nonce = self._random_bytes(sealed_values.NONCE_BYTES)
         return {"wrapped": sealed_values.wrap(master, key, nonce=nonce), "master_id": master.id}
@@ -153,7 +154,7 @@ class Keyring:
         return self._keys[key_id]
 
     def _unknown_masters(self, wrapped_keys: Sequence[WrappedKey]) -> set[str]:
-        """The master keys that we would need and do not have."""
+        """The master keys that we need and lack."""
         known = {master.id for master in self._masters}
         return {key.master_id for key in wrapped_keys if key.id not in self._keys} - known
 

@@ -33,14 +33,14 @@ async def state(connection: Connection) -> PoolState:
 
 
 async def new_set_up_link(connection: Connection, token: str) -> bool:
-    """Make a token the one that sets the pool up. Answers False once it is set up."""
+    """Make this token the one that sets the pool up. False if the pool is set up already."""
     return bool(await _SET_UP_LINK.row(connection, sha256=_sha256(token)))
 
 
 async def set_up(
     transaction: Connection, token: str, operator: NewAccount, ids: Ids, now: Instant
 ) -> UUID | AccountStateRefusal:
-    """The first operator's account, for whoever has the link."""
+    """Make the first operator's account, for whoever has the link."""
     if not await _SET_UP.row(transaction, sha256=_sha256(token), now=now):
         done = (await state(transaction)).set_up
         return AccountStateRefusal.SET_UP_ALREADY if done else AccountStateRefusal.SET_UP_LINK_WRONG
@@ -51,7 +51,7 @@ async def set_up(
 
 
 async def demonstrate(transaction: Connection, now: Instant) -> bool:
-    """Make an unused pool a demonstration, for ever. Answers False if it is in use."""
+    """Make an unused pool a demonstration, for ever. False if it is in use."""
     return bool(await _DEMONSTRATE.row(transaction, now=now))
 
 

@@ -1,8 +1,8 @@
-"""Two secrets of the pool: each made once, when a process first needs it, sealed, and kept for ever.
+"""Two secrets of the pool: each is made when a process first needs it, sealed, and kept for ever.
 
 Agents know the pool by its identity, whose fingerprint is in every join token: whoever has its seed can pose as the
-pool. Private results are sealed to the key of the pool's verification: whoever has it can read all of them. So both
-leave the database sealed.
+pool. Private results are sealed to the key of the pool's verification: whoever has it can read all of them. So the
+database stores both sealed.
 """
 
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ async def load_verification_key(
 async def _load(
     secret: _Secret, database: Database, keyring: Keyring, ids: Ids, now: Instant, random_bytes: RandomBytes
 ) -> bytes:
-    """Of processes that need the first one at once, all get the same."""
+    """Load a secret, or make it. If several processes make it at once, all get the same one."""
     async with database.connection() as connection:
         value = await _find(secret, connection, keyring)
         if value is None:

@@ -1,4 +1,4 @@
-"""The registry of control processes: who runs, who said goodbye, who went silent."""
+"""The registry of control processes: which run, which have stopped, which are lost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ async def register(database: Database, process: Process, ids: Ids) -> None:
 
 
 async def seen(database: Database, process_id: UUID, ids: Ids, now: Instant) -> None:
-    """A process is alive; one that was given up for lost is back."""
+    """Note that a process is alive; a lost one is back."""
     async with database.transaction() as transaction:
         row = await _SEEN.row(transaction, id=process_id, now=now)
         if row and row["was"] == "lost":
@@ -58,7 +58,7 @@ async def seen(database: Database, process_id: UUID, ids: Ids, now: Instant) -> 
 
 
 async def lose(database: Database, silent_since: Instant, limit: int, ids: Ids, now: Instant) -> Sequence[UUID]:
-    """Give up silent processes, each told by one event."""
+    """Mark silent processes as lost, with one event each."""
     async with database.transaction() as transaction:
         lost = [row["id"] for row in await _LOSE.rows(transaction, silent_since=silent_since, limit=limit)]
         if lost:
@@ -73,7 +73,7 @@ async def stop(database: Database, process_id: UUID, ids: Ids, now: Instant) -> 
 
 
 async def forget(database: Database, seen_before: Instant, limit: int) -> int:
-    """Forget processes that are long gone. Answers how many."""
+    """Delete processes that are long gone. Returns how many."""
     async with database.connection() as connection:
         return len(await _FORGET.rows(connection, seen_before=seen_before, limit=limit))
 

@@ -1,7 +1,7 @@
-"""Changing the keys under a pool that goes on working: the steps in the database.
+"""Rotates the keys of a running pool: the steps in the database.
 
-Each step is whole or did not happen, and doing it again is harmless, so a rotation that was cut short is completed by
-the next one. No data key is deleted while a value is sealed with it: foreign keys see to that, whatever we believe.
+Each step happens as a whole or not at all, and may be repeated, so the next rotation completes an interrupted one.
+Foreign keys ensure that no data key is deleted while a value is sealed with it.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -30,7 +30,7 @@ _BATCH = 500
 
 @dataclass(frozen=True)
 class ResealCount:
-    """How many values were sealed anew, and the places of those that do not open."""
+    """How many values were sealed anew, and the rows that cannot be unsealed."""
 
     count: int
     unreadable: Sequence[str]
@@ -38,7 +38,7 @@ class ResealCount:
 
 @asynccontextmanager
 async def alone(database: Database) -> AsyncIterator[None]:
-    """One rotation of a pool at a time, from whichever machine."""
+    """One rotation of a pool at a time, from any machine."""
     connection = await database.own_connection()
     try:
         with faults():
@@ -51,7 +51,7 @@ async def alone(database: Database) -> AsyncIterator[None]:
 
 
 async def rewrap(connection: Connection, keyring: Keyring) -> int:
-    """Wrap every data key by the first master key. Answers how many were wrapped by another."""
+    """Wrap every data key with the first master key. Returns how many another key had wrapped."""
     first = keyring.masters[0].id
     others = [key for key in await data_keys(connection) if key.master_id != first]
     for key in others:
@@ -60,7 +60,7 @@ async def rewrap(connection: Connection, keyring: Keyring) -> int:
 
 
 async def renew_data_key(database: Database, keyring: Keyring, by: str, ids: Ids, now: Instant) -> None:
-    """A new data key seals from now on; the one before it only opens."""
+    """Make a new data key, which seals from now on; the one before it only unseals."""
     async with database.transaction() as transaction:
         await _RETIRE.run(transaction, now=now)
         await keyring.add_data_key(transaction, ids, now)
@@ -69,7 +69,7 @@ async def renew_data_key(database: Database, keyring: Keyring, by: str, ids: Ids
 
 
 async def reseal(connection: Connection, keyring: Keyring, columns: Sequence[SealedColumn] = SEALED) -> ResealCount:
-    """Seal anew, with the current data key, every value that a retired one sealed."""
+    """Seal every value of a retired data key anew, with the current one."""
     count, unreadable = 0, list[str]()
     for column in columns:
         after: UUID | None = None
@@ -80,7 +80,7 @@ async def reseal(connection: Connection, keyring: Keyring, columns: Sequence[Sea
 
 
 async def delete_retired(connection: Connection) -> tuple[int, int]:
-    """Delete retired data keys that seal nothing. Answers how many are gone, and how many are still needed."""
+    """Delete retired data keys that seal nothing. Returns how many are deleted, and how many are still needed."""
     gone = needed = 0
     for key in await data_keys(connection):
         if key.current:
@@ -95,7 +95,7 @@ async def delete_retired(connection: Connection) -> tuple[int, int]:
 async def _reseal_batch(
     connection: Connection, keyring: Keyring, column: SealedColumn, after: UUID | None, unreadable: list[str]
 ) -> Sequence[UUID]:
-    """Seal the next rows anew. Answers their ids; those that do not open are left as they are."""
+    """Seal the next rows anew. Returns their ids; rows that cannot be unsealed stay as they are."""
     async with connection.transaction():
         rows = await connection.fetch(_batch_of(column), after, _BATCH)
         fresh: list[tuple[UUID, bytes]] = []
@@ -110,9 +110,10 @@ async def _reseal_batch(
 
 
 def _batch_of(column: SealedColumn) -> str:
-    """Rows that somebody is just changing are left out: their change wins, and the next pass looks at them again.
+    """The query for the next rows. Rows that somebody is changing are skipped: their change wins, and the next pass
+    checks them.
 
-    The rows stay locked until they are replaced. Since no lock is waited for, there is no deadlock.
+    The rows stay locked until they are replaced. No lock is waited for, so there is no deadlock.
     """
     return (  # the names are from our own table of columns
         f"SELECT {column.id_column} AS id, {column.column} AS sealed FROM {column.table} "  # noqa: S608

@@ -1,4 +1,4 @@
-"""The kill switches as the database holds them. Works with nothing but a database: no other process has to answer."""
+"""The kill switches in the database. They need nothing but the database: no other process has to answer."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ _SET = Query("operations/switch/set")
 
 
 async def states(connection: Connection) -> Mapping[Switch, SwitchState]:
-    """How every switch stands."""
+    """The state of every switch."""
     rows = {row["name"]: row for row in await _LIST.rows(connection)}
     return {
         switch: SwitchState(switch, row["stopped"], row["reason"], row["changed_by"], row["changed_at"])
@@ -29,7 +29,7 @@ async def states(connection: Connection) -> Mapping[Switch, SwitchState]:
 async def set_switch(
     transaction: Connection, switch: Switch, *, stop: bool, reason: str, by: str, ids: Ids, now: Instant
 ) -> SwitchState | SwitchRefusal | ReasonRefusal:
-    """Stop a part of the pool or start it again, and tell it by an event."""
+    """Stop a part of the pool or start it again, with an event."""
     state = throw((await states(transaction))[switch], stop=stop, reason=reason, by=by, now=now)
     if isinstance(state, Refusal):
         return state
