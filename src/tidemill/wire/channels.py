@@ -22,7 +22,7 @@ from tidemill.wire.messages import (
 )
 
 WINDOW = 1024 * 1024
-"""What may be on its way on one channel: enough for 20 MB/s over a round trip of 50 ms."""
+"""The most bytes in flight on one channel: enough for 20 MB/s over a round trip of 50 ms."""
 
 _UNSENT_MAX = 256 * 1024
 CHANNELS_MAX = 256
@@ -30,7 +30,7 @@ _SHARED_CHUNK = 16 * 1024
 """The size of a turn when others wait."""
 
 _URGENT_MAX = 8 * CHANNELS_MAX
-"""So much is owed to a peer that reads now and then; one that asks for more than it reads is cut off."""
+"""The most messages that wait for a peer. A peer that opens channels faster than it reads answers is cut off."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Channels:
             self._queue(number, channel)
 
     def use_up(self, number: int, count: int) -> None:
-        """So many received bytes were dealt with: the peer may send as many again."""
+        """Note that so many received bytes were used. The peer may send as many again."""
         channel = self._channels.get(number)
         if channel is None or channel.ended_there:
             return
@@ -161,7 +161,7 @@ class Channels:
                     yield ChannelEnded(number, code)
 
     def next_message(self) -> tuple[ChannelMessage, ChannelEvent | None] | None:
-        """What to send next, and what follows from its being sent; nothing if there is nothing to send."""
+        """The next message to send, and the event that sending it causes; None if there is nothing to send."""
         if self._urgent:
             return self._urgent.popleft(), None
         while self._turns:
@@ -195,7 +195,7 @@ class Channels:
     def _turn(self, number: int, channel: _Channel) -> ChannelMessage | None:
         if channel.pending and channel.credit > 0:
             most = min(_SHARED_CHUNK if self._turns else CHUNK_MAX, channel.credit)
-            chunk = _taken(channel, most)
+            chunk = _take(channel, most)
             channel.credit -= len(chunk)
             self._queue(number, channel)
             return ChannelChunk(number, chunk)
@@ -219,8 +219,8 @@ def _charge(channel: _Channel, count: int) -> None:
         raise ProtocolError("credit_exceeded", "More bytes came on a channel than were allowed.")
 
 
-def _taken(channel: _Channel, most: int) -> bytes:
-    """At most so many of the pending bytes; a large piece is cut without copying what stays."""
+def _take(channel: _Channel, most: int) -> bytes:
+    """Take at most so many of the pending bytes. A large piece is cut without copying its rest."""
     first = channel.pending[0]
     if len(first) > most:
         view = memoryview(first)

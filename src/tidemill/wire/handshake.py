@@ -55,13 +55,13 @@ def hello(applicant: CallingAgent, challenge: Challenge, version: int, nonce: by
         join_token=applicant.join_token,
         sent=sent,
     )
-    signature = applicant.identity.sign(_AGENT, *_said(challenge, unsigned))
+    signature = applicant.identity.sign(_AGENT, *_transcript(challenge, unsigned))
     return msgspec.structs.replace(unsigned, signature=signature)
 
 
 def is_genuine_hello(hello: Hello, challenge: Challenge) -> bool:
-    """Whether whoever says hello has the key they show, and says it to us, now."""
-    return is_signed(hello.key, hello.signature, _AGENT, *_said(challenge, hello))
+    """Whether the agent has the key that it shows, and signed this hello for us, now."""
+    return is_signed(hello.key, hello.signature, _AGENT, *_transcript(challenge, hello))
 
 
 def welcome(
@@ -75,41 +75,43 @@ def welcome(
     beat_ms: int,
 ) -> Welcome:
     """The pool's answer to an agent it knows."""
-    said = _granted(challenge, hello, node_id, generation, received)
-    return Welcome(node_id, generation, received, beat_ms, pool.sign(_POOL, *said))
+    transcript = _welcome_transcript(challenge, hello, node_id, generation, received)
+    return Welcome(node_id, generation, received, beat_ms, pool.sign(_POOL, *transcript))
 
 
 def is_genuine_welcome(welcome: Welcome, challenge: Challenge, hello: Hello) -> bool:
     """Whether the pool whose key we know answers this hello."""
-    said = _granted(challenge, hello, welcome.node_id, welcome.generation, welcome.received)
-    return is_signed(challenge.pool_key, welcome.signature, _POOL, *said)
+    transcript = _welcome_transcript(challenge, hello, welcome.node_id, welcome.generation, welcome.received)
+    return is_signed(challenge.pool_key, welcome.signature, _POOL, *transcript)
 
 
 def refusal(pool: Identity, challenge: Challenge, hello: Hello, refused: RefusedMessage) -> RefusedMessage:
     """The pool's answer to an agent it does not want, signed."""
-    signature = pool.sign(_REFUSAL, *_said(challenge, hello), *_denied(refused))
+    signature = pool.sign(_REFUSAL, *_transcript(challenge, hello), *_refusal_parts(refused))
     return msgspec.structs.replace(refused, signature=signature)
 
 
 def is_genuine_refusal(refused: RefusedMessage, challenge: Challenge, hello: Hello) -> bool:
     """Whether the pool whose key we know refuses this hello."""
-    said = *_said(challenge, hello), *_denied(refused)
-    return is_signed(challenge.pool_key, refused.signature or b"", _REFUSAL, *said)
+    transcript = *_transcript(challenge, hello), *_refusal_parts(refused)
+    return is_signed(challenge.pool_key, refused.signature or b"", _REFUSAL, *transcript)
 
 
-def _said(challenge: Challenge, hello: Hello) -> tuple[bytes, ...]:
-    """What both have said so far. Fields that a later version adds are not covered: the pool may not know them."""
+def _transcript(challenge: Challenge, hello: Hello) -> tuple[bytes, ...]:
+    """What both sides have sent so far. Fields that a later version adds are left out: the pool may not know them."""
     agent, token = hello.agent.encode(), (hello.join_token or "").encode()
     numbers = _number(hello.version) + _number(hello.sent)
-    who = (hello.key, hello.nonce, hello.instance, hello.node_id or b"")
-    return challenge.pool_key, challenge.nonce, *who, agent, token, numbers
+    identity = (hello.key, hello.nonce, hello.instance, hello.node_id or b"")
+    return challenge.pool_key, challenge.nonce, *identity, agent, token, numbers
 
 
-def _granted(challenge: Challenge, hello: Hello, node_id: bytes, generation: int, received: int) -> tuple[bytes, ...]:
-    return *_said(challenge, hello), node_id, _number(generation), _number(received)
+def _welcome_transcript(
+    challenge: Challenge, hello: Hello, node_id: bytes, generation: int, received: int
+) -> tuple[bytes, ...]:
+    return *_transcript(challenge, hello), node_id, _number(generation), _number(received)
 
 
-def _denied(refused: RefusedMessage) -> tuple[bytes, ...]:
+def _refusal_parts(refused: RefusedMessage) -> tuple[bytes, ...]:
     retry = b"" if refused.retry_ms is None else _number(refused.retry_ms)
     return refused.code.encode(), refused.sentence.encode(), retry
 

@@ -1,7 +1,7 @@
 """The protocol of the link, without I/O: frames and the time go in, events come out, frames to send are taken.
 
 Whoever has the socket calls `receive` for each frame, `tick` now and then, and `next_frame` whenever the socket takes
-more. Orders, beats and the like go first, then reports and channels in turns. What a peer does wrong ends the link with
+more. Instructions, beats and the like go first, then reports and channels in turns. A peer's mistake ends the link with
 a code and a sentence, never with an exception. Nothing grows without bound: a peer that does not read is cut off.
 """
 
@@ -135,7 +135,7 @@ class RoundTrip:
 
 @dataclass(frozen=True)
 class Closed:
-    """The link is over. `ours` tells whether it was us who found something wrong."""
+    """The link is over. `ours` says whether this side found the mistake."""
 
     code: str
     sentence: str
@@ -160,16 +160,16 @@ class Link:
         self._pings = 0
         self._awaited: tuple[int, Instant] | None = None
         self._turn = False
-        self._untold: Closed | None = None
+        self._unreturned_end: Closed | None = None
 
     def receive(self, frame: bytes | memoryview, now: Instant) -> Sequence[LinkEvent]:
         """What a frame of the peer means."""
         if self.state is LinkPhase.CLOSED:
-            return self._told()
+            return self._take_end()
         self._heard_at = max(self._heard_at, now)
         if len(frame) > FRAME_MAX:
             self._break("frame_too_large", f"A frame has at most {FRAME_MAX} bytes.")
-            return self._told()
+            return self._take_end()
         events: list[LinkEvent] = []
         try:
             events.extend(self._understand(self._decoder.decode(frame), now))
@@ -177,15 +177,15 @@ class Link:
             self._break("malformed", f"A frame could not be understood: {error}.")
         except ProtocolError as error:
             self._break(error.code, error.sentence)
-        return [*events, *self._told()]
+        return [*events, *self._take_end()]
 
     def fail(self, error: ProtocolError) -> Sequence[LinkEvent]:
-        """The peer broke what lies below the link; that ends it in the same way."""
+        """End the link because the peer broke the protocol below it."""
         self._break(error.code, error.sentence)
-        return self._told()
+        return self._take_end()
 
     def excuse(self, now: Instant) -> None:
-        """We did not listen until now: the silence is not the peer's."""
+        """Do not count the silence until now: it was us who did not listen."""
         self._heard_at = max(self._heard_at, now)
 
     def tick(self, now: Instant) -> Sequence[LinkEvent]:
@@ -196,7 +196,7 @@ class Link:
             self._break("silent", "Nothing was heard from the other side for too long.")
         elif self.state is LinkPhase.OPEN and now - self._pinged_at >= self.beat_ms * 1000:
             self._ping(now)
-        return self._told()
+        return self._take_end()
 
     def close(self, code: str, sentence: str) -> None:
         """Say goodbye; what is queued is still sent."""
@@ -205,7 +205,7 @@ class Link:
             self._go(LinkStep.ENDED)
 
     def next_frame(self) -> tuple[bytes, LinkEvent | None] | None:
-        """The next frame to send, and what follows from its being sent; nothing if there is nothing to send."""
+        """The next frame to send, and the event that sending it causes; None if there is nothing to send."""
         if self._queue:
             return self._queue.popleft(), None
         if self.state is not LinkPhase.OPEN:
@@ -223,8 +223,8 @@ class Link:
         return None
 
     def _next_chunk(self) -> tuple[bytes, LinkEvent | None] | None:
-        found = self.channels.next_message()
-        return None if found is None else (encode(found[0]), found[1])
+        pending = self.channels.next_message()
+        return None if pending is None else (encode(pending[0]), pending[1])
 
     def _understand_shared(self, message: Any, now: Instant) -> Iterator[LinkEvent]:
         if isinstance(message, Bye):
@@ -253,17 +253,17 @@ class Link:
             self._break("not_reading", "The other side does not read what it is sent.")
 
     def _break(self, code: str, sentence: str) -> None:
-        """Something is wrong: say so, and nothing else any more."""
+        """End the link because of a mistake: say which, and send nothing else."""
         if self.state is not LinkPhase.CLOSED:
             self._queue.clear()
             self._queue.append(encode(Bye(code, sentence[:500])))
             self._go(LinkStep.ENDED)
-            self._untold = Closed(code, sentence, ours=True)
+            self._unreturned_end = Closed(code, sentence, ours=True)
 
-    def _told(self) -> Sequence[LinkEvent]:
-        """That the link is over, if it was us who ended it and nobody was told yet."""
-        untold, self._untold = self._untold, None
-        return [untold] if untold else []
+    def _take_end(self) -> Sequence[LinkEvent]:
+        """The event that this side ended the link, unless it was returned before."""
+        end, self._unreturned_end = self._unreturned_end, None
+        return [end] if end else []
 
     def _ping(self, now: Instant) -> None:
         self._pinged_at = now
@@ -285,7 +285,7 @@ class AgentLink(Link):
     """The agent's end of a link."""
 
     def __init__(self, applicant: CallingAgent, nonce: bytes, sent: int | None, now: Instant) -> None:
-        """`sent` is the number of the last report that was made; None if the spool is a new one."""
+        """`sent` is the number of the last report in the spool; None if the spool is new."""
         super().__init__(now, odd=True, decoder=from_pool)
         self._applicant = applicant
         self.nonce = nonce
@@ -395,8 +395,8 @@ class PoolLink(Link):
             self._say(handshake.refusal(self._pool, self._challenge, self._hello, refused))
             self._go(LinkStep.REFUSED)
 
-    def instruct(self, orders: Sequence[Instruction]) -> None:
-        self._say(Instructions(list(orders)))
+    def instruct(self, instructions: Sequence[Instruction]) -> None:
+        self._say(Instructions(list(instructions)))
 
     def acknowledge(self, received: int) -> None:
         self._say(Acknowledged(received))

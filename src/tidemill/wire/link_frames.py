@@ -20,11 +20,11 @@ from tidemill.wire.websocket import Frame, FrameReader, write_frame
 
 SMALL_FRAME = 4 * 1024
 SMALL_FRAMES_MAX = 1_000
-"""So many small frames a pool hears before it turns to others; an agent has nobody else to turn to."""
+"""How many small frames a pool reads from one link before it turns to others. An agent has one link and no limit."""
 
-_HEAD_MAX = 64 * 1024
+_HEADER_MAX = 64 * 1024
 _HELLO_MAX = 4 * 1024
-"""Whoever has not shown a key yet says hello, and nothing longer."""
+"""The longest message from a peer that has not shown its key: a hello fits."""
 
 _NORMAL = (1000).to_bytes(2, "big")
 _SWITCHING = 101
@@ -36,11 +36,11 @@ DoorCheck: TypeAlias = Callable[[UpgradeRequest], Rejection | None]
 
 
 class FramedLink:
-    """One end of a link on one connection. `small_frames` counts small ones that came, for whoever bounds them."""
+    """One end of a link on one connection. `small_frames` counts the small frames received; the caller resets it."""
 
     __slots__ = (
         "_door",
-        "_head",
+        "_header",
         "_key",
         "_masks",
         "_opening",
@@ -63,7 +63,7 @@ class FramedLink:
         self._masks = url is not None
         self._opening = True
         self._door = door
-        self._head = bytearray()
+        self._header = bytearray()
         self._key = upgrade.key_of(link.nonce) if isinstance(link, AgentLink) else ""
         self._unsent = [upgrade.upgrade_request(url, self._key)] if url else []
         self._reader = FrameReader(masked=not self._masks)
@@ -73,7 +73,7 @@ class FramedLink:
 
     @property
     def has_heard_enough(self) -> bool:
-        """Whether the bound on small frames is reached. Set `small_frames` back, and call `hear_more`."""
+        """Whether the limit of small frames is reached. Reset `small_frames`, then call `hear_more`."""
         return self.small_frames >= self._small_frames_max
 
     @property
@@ -82,7 +82,7 @@ class FramedLink:
         return self._over
 
     def receive(self, content: bytes, now: Instant) -> Sequence[LinkEvent]:
-        """What some bytes of the peer mean; none of them means that it has closed."""
+        """What some bytes of the peer mean. No bytes mean that the peer has closed."""
         if self._over:
             return ()
         if not content:
@@ -98,7 +98,7 @@ class FramedLink:
         return events
 
     def hear_more(self, now: Instant) -> Sequence[LinkEvent]:
-        """What was left of the last bytes, when so many small frames were in them that not all were heard."""
+        """Read the frames that were left over when the limit of small frames was reached."""
         events: list[LinkEvent] = []
         try:
             self._hear(b"", now, events)
@@ -107,7 +107,7 @@ class FramedLink:
         return events
 
     def to_send(self, most: int) -> tuple[list[bytes], Sequence[LinkEvent]]:
-        """Bytes to send, about as many as asked for, and what follows from their being sent."""
+        """Bytes to send, about as many as asked for, and the events that sending them causes."""
         pieces, self._unsent = self._unsent, []
         events: list[LinkEvent] = []
         if self._opening or self._over:
@@ -116,12 +116,12 @@ class FramedLink:
             pieces += write_frame(Opcode.PONG, self._pong, masked=self._masks)
             self._pong = None
         size = 0
-        while size < most and (found := self.link.next_frame()):
+        while size < most and (outgoing := self.link.next_frame()):
             self.frames_out += 1
-            pieces += write_frame(Opcode.BINARY, found[0], masked=self._masks)
-            size += len(found[0])
-            if found[1]:
-                events.append(found[1])
+            pieces += write_frame(Opcode.BINARY, outgoing[0], masked=self._masks)
+            size += len(outgoing[0])
+            if outgoing[1]:
+                events.append(outgoing[1])
         return pieces, events
 
     def finish(self) -> list[bytes]:
@@ -141,33 +141,33 @@ class FramedLink:
                     break
 
     def _open(self, content: bytes, events: list[LinkEvent]) -> bytes:
-        """Gather the head of the request or of the answer. Answers the bytes behind it, once the link is open."""
-        self._head += content
-        end = self._head.find(b"\r\n\r\n") + 4
+        """Gather the header of the request or of the answer. Answers the bytes behind it, once the link is open."""
+        self._header += content
+        end = self._header.find(b"\r\n\r\n") + 4
         if end < 4:
-            if len(self._head) > _HEAD_MAX:
+            if len(self._header) > _HEADER_MAX:
                 events += self._lost("malformed", "The websocket was opened with too many headers.")
             return b""
-        head, rest, self._head = bytes(self._head[:end]), bytes(self._head[end:]), bytearray()
+        header, rest, self._header = bytes(self._header[:end]), bytes(self._header[end:]), bytearray()
         if self._masks:
-            events += self._answered(upgrade.answer_status(head, self._key))
+            events += self._read_answer(upgrade.answer_status(header, self._key))
         else:
-            self._asked(upgrade.read_upgrade_request(head))
+            self._answer_request(upgrade.read_upgrade_request(header))
         return b"" if self._opening else rest
 
-    def _asked(self, asked: UpgradeRequest | Rejection) -> None:
+    def _answer_request(self, request: UpgradeRequest | Rejection) -> None:
         """The pool's side: let a request in, or say why not."""
-        found = asked if isinstance(asked, Rejection) else (self._door(asked) if self._door else None)
-        if isinstance(asked, Rejection) or found:
-            assert found
-            self._unsent.append(upgrade.refusal(found))
+        rejection = request if isinstance(request, Rejection) else (self._door(request) if self._door else None)
+        if isinstance(request, Rejection) or rejection:
+            assert rejection
+            self._unsent.append(upgrade.refusal(rejection))
             self._over = True
         else:
-            self._unsent.append(upgrade.acceptance(asked))
+            self._unsent.append(upgrade.acceptance(request))
             self._opening, self._door = False, None
 
-    def _answered(self, status: int) -> Sequence[LinkEvent]:
-        """The agent's side: a pool that is full is there; whatever else says no is no pool."""
+    def _read_answer(self, status: int) -> Sequence[LinkEvent]:
+        """The agent's side: a full pool is still a pool; anything else that refuses is not."""
         if status == _SWITCHING:
             self._opening = False
             return ()

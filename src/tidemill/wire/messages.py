@@ -1,6 +1,6 @@
 """The messages of the link. Every text, list and number is bounded, so that what a peer sends cannot grow without end.
 
-A frame is one message in MessagePack. Fields are told apart by their place, so new ones are added at the end, with a
+A frame is one message in MessagePack. A field is known by its position, so new ones are added at the end, with a
 default; a peer that does not know them skips them.
 """
 
@@ -32,7 +32,7 @@ Token = Annotated[str, Meta(max_length=300)]
 
 
 class Message(Struct, frozen=True, array_like=True):
-    """Base of what is said."""
+    """Base of all messages."""
 
 
 # The handshake: the pool speaks first, so that the agent's answer cannot be an old one.
@@ -153,11 +153,11 @@ class Reports(Message, frozen=True, tag=6):
     items: Annotated[list[Report], Meta(min_length=1, max_length=1_000)]
 
 
-# What the pool orders. An order repeats what the database says, so a lost one is given again.
+# What the pool instructs. An instruction repeats what the database says, so a lost one is given again.
 
 
 class Assignment(Message, frozen=True, tag=20):
-    """Do this within so many milliseconds of hearing of it. Attempts of one task say the same in `task`."""
+    """Finish this within `deadline_ms` after it arrives. All attempts of one task carry the same `task`."""
 
     attempt_id: Id
     lease: Count

@@ -1,7 +1,7 @@
 """Reports arrive once: numbered by the agent, kept until the pool says they are safe, sent again after a broken link.
 
-Numbers begin at 1 and have no gaps. What the pool has received is one number, kept with the effects of what it counts;
-what of a batch is new by it, `core.nodes.reports` says.
+Numbers begin at 1 and have no gaps. The pool keeps the number of the last report it received in the same transaction as
+the report's effects. By it `core.nodes.reports` tells which reports of a batch are new.
 """
 
 from collections import deque
@@ -17,7 +17,7 @@ _HEADROOM = 1024
 
 
 class Outbox:
-    """The agent's side. It holds what was taken from the spool, in order, until it is acknowledged."""
+    """The agent's side: reports from the spool, in order, until the pool acknowledges them."""
 
     def __init__(self, received: int) -> None:
         self._kept: deque[tuple[Report, int]] = deque()

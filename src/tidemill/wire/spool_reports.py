@@ -1,7 +1,7 @@
 """What an agent's spool says about itself: reports that it had to drop, and how the machine was while it was offline.
 
-Both are facts of a kind of their own. A number is never left out, so each dropped report is told under its own number,
-with the range it belongs to: however reports are divided into frames and sent again, counting them is exact.
+Each is a kind of facts. No number is left out: each dropped report is reported under its own number, with the range it
+belongs to. So the count is exact, however reports are divided into frames and sent again.
 """
 
 from typing import Literal
@@ -31,9 +31,9 @@ class PastBeatReport(Struct, frozen=True):
     beat: BeatMessage
 
 
-def as_facts(said: SpoolGap | PastBeatReport) -> Facts:
-    """A report of it."""
-    return Facts(DROPPED if isinstance(said, SpoolGap) else PAST_BEAT, msgspec.json.encode(said))
+def as_facts(report: SpoolGap | PastBeatReport) -> Facts:
+    """The facts that carry this to the pool."""
+    return Facts(DROPPED if isinstance(report, SpoolGap) else PAST_BEAT, msgspec.json.encode(report))
 
 
 def spool_report_in(facts: Facts) -> SpoolGap | PastBeatReport | None:
@@ -47,5 +47,5 @@ def spool_report_in(facts: Facts) -> SpoolGap | PastBeatReport | None:
 
 
 def is_droppable(report: Report) -> bool:
-    """Whether a full spool may drop it: nobody is paid or promised anything by what it says."""
+    """Whether a full spool may drop it: no payment or promise depends on it."""
     return isinstance(report, LogLines | ProgressMessage) or (isinstance(report, Facts) and report.kind == PAST_BEAT)

@@ -1,8 +1,9 @@
 """Tickets: the pool lets a node open a second link to another process, such as a gateway, for a short while.
 
 A ticket holds a number and an expiry under the pool's signature. The signature also covers the node, its key, the
-audience and the audience's own key, none of which the ticket repeats: whoever checks it knows them from the hello and
-of itself. So it is short, and worth nothing to another node or at another door. Pure: time and number are brought in.
+audience and the audience's own key. The ticket does not repeat them: the checker knows the node from its hello, and the
+audience is itself. So it is short, and worth nothing to another node or at another door. Pure: the caller brings time
+and number.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -33,7 +34,7 @@ class TicketGrant:
 
 @dataclass(frozen=True)
 class Ticket:
-    """What is left to know of a ticket that is good: it is used once, and forgotten when it has expired."""
+    """A valid ticket's number and expiry: it is used once, and forgotten when it has expired."""
 
     number: bytes
     expires_at: Instant
@@ -51,29 +52,29 @@ class TicketRefusal(Enum):
         return self.name.lower()
 
 
-def issue(pool: Identity, admission: TicketGrant, number: bytes, now: Instant) -> str:
+def issue(pool: Identity, grant: TicketGrant, number: bytes, now: Instant) -> str:
     """A ticket as it is sent to the node. The number is drawn by the caller and never drawn again."""
     assert len(number) == NUMBER_BYTES
     ticket = Ticket(number, Instant(now + LIFETIME_US))
-    content = _content(ticket) + pool.sign(_PURPOSE, *_said(ticket, admission))
+    content = _content(ticket) + pool.sign(_PURPOSE, *_signed_parts(ticket, grant))
     return _PREFIX + urlsafe_b64encode(content).decode().rstrip("=")
 
 
-def check(text: str, admission: TicketGrant, pool_key: bytes, now: Instant) -> Ticket | TicketRefusal:
-    """Whether the pool lets this node in at this door, now. The caller sees to it that a ticket is used once."""
-    read = _read(text)
-    if read is None:
+def check(text: str, grant: TicketGrant, pool_key: bytes, now: Instant) -> Ticket | TicketRefusal:
+    """Whether the pool lets this node in at this door, now. The caller makes sure that a ticket is used once."""
+    parsed = _parse(text)
+    if parsed is None:
         return TicketRefusal.TICKET_UNREADABLE
-    ticket, signature = read
-    if not is_signed(pool_key, signature, _PURPOSE, *_said(ticket, admission)):
+    ticket, signature = parsed
+    if not is_signed(pool_key, signature, _PURPOSE, *_signed_parts(ticket, grant)):
         return TicketRefusal.TICKET_WRONG
     if not now < ticket.expires_at <= now + 2 * LIFETIME_US:
         return TicketRefusal.TICKET_EXPIRED
     return ticket
 
 
-def _read(text: str) -> tuple[Ticket, bytes] | None:
-    """What a ticket says. One number is one ticket, however its text is spelled."""
+def _parse(text: str) -> tuple[Ticket, bytes] | None:
+    """Parse a ticket's text. Two texts with one number are one ticket."""
     if not text.startswith(_PREFIX) or len(text) > _LENGTH_MAX or not text.isascii():
         return None
     encoded = text[len(_PREFIX) :]
@@ -91,6 +92,6 @@ def _content(ticket: Ticket) -> bytes:
     return ticket.number + ticket.expires_at.to_bytes(_EXPIRY_BYTES, "big")
 
 
-def _said(ticket: Ticket, admission: TicketGrant) -> tuple[bytes, ...]:
-    who = admission.node_id, admission.node_key
-    return _content(ticket), *who, admission.audience.encode(), admission.audience_key
+def _signed_parts(ticket: Ticket, grant: TicketGrant) -> tuple[bytes, ...]:
+    node = grant.node_id, grant.node_key
+    return _content(ticket), *node, grant.audience.encode(), grant.audience_key

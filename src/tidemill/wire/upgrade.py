@@ -1,7 +1,7 @@
 """How a websocket is opened for a link: the request of the agent and the answer of the pool, as bytes.
 
-Only what a link needs: HTTP/1.1, version 13, our own subprotocol, no extensions. Everything that comes is bounded by
-whoever gathers the head; a head that says anything twice that may be said once is refused.
+Only what a link needs: HTTP/1.1, version 13, our own subprotocol, no extensions. The caller that gathers the header
+bounds its size. A header that repeats a field that may occur once is refused.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ class Rejection:
 
 @dataclass(frozen=True)
 class UpgradeRequest:
-    """A request for a link. Headers have small letters, and every value that was sent."""
+    """A request for a link. Header names are in lower case, and each has all values that were sent."""
 
     headers: Mapping[str, Sequence[str]]
     key: str
@@ -46,7 +46,7 @@ _NO_PATH = Rejection(404, "There is no link at this address.")
 
 
 def key_of(nonce: bytes) -> str:
-    """The key of a request. The nonce is shown later, so only what cannot be traced back to it is shown here."""
+    """The key of a request: a hash of the nonce, since the nonce itself stays secret until the hello."""
     return b64encode(hashlib.sha256(b"tidemill websocket\0" + nonce).digest()[:_KEY_BYTES]).decode()
 
 
@@ -60,9 +60,9 @@ def upgrade_request(url: str, key: str) -> bytes:
     ).encode()
 
 
-def read_upgrade_request(head: bytes) -> UpgradeRequest | Rejection:
-    """What somebody asks for."""
-    line, headers = _read(head)
+def read_upgrade_request(header: bytes) -> UpgradeRequest | Rejection:
+    """Parse a request for a link, or say why it is none."""
+    line, headers = _parse(header)
     method, _, rest = line.partition(" ")
     target, _, version = rest.partition(" ")
     if method != "GET" or version != "HTTP/1.1" or headers is None:
@@ -70,46 +70,46 @@ def read_upgrade_request(head: bytes) -> UpgradeRequest | Rejection:
     if target.partition("?")[0] != PATH:
         return _NO_PATH
     key = _only(headers, "sec-websocket-key")
-    wanted = (
+    is_link_request = (
         "upgrade" in _tokens(headers, "connection")
         and _tokens(headers, "upgrade") == ["websocket"]
         and _only(headers, "sec-websocket-version") == "13"
         and SUBPROTOCOL in _tokens(headers, "sec-websocket-protocol")
     )
-    return UpgradeRequest(headers, key) if wanted and _is_key(key) else _NO_WEBSOCKET
+    return UpgradeRequest(headers, key) if is_link_request and _is_key(key) else _NO_WEBSOCKET
 
 
-def acceptance(asked: UpgradeRequest) -> bytes:
+def acceptance(request: UpgradeRequest) -> bytes:
     return (
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-        f"Sec-WebSocket-Accept: {_accepted(asked.key)}\r\nSec-WebSocket-Protocol: {SUBPROTOCOL}\r\n\r\n"
+        f"Sec-WebSocket-Accept: {_accept_key(request.key)}\r\nSec-WebSocket-Protocol: {SUBPROTOCOL}\r\n\r\n"
     ).encode()
 
 
 def refusal(rejection: Rejection) -> bytes:
     body = f"{rejection.sentence}\n".encode()
     later = f"Retry-After: {_RETRY_AFTER_S}\r\n" if rejection.status == UNAVAILABLE else ""
-    head = (
+    header = (
         f"HTTP/1.1 {int(rejection.status)} {_PHRASES.get(rejection.status, 'Refused')}\r\nConnection: close\r\n{later}"
         f"Content-Length: {len(body)}\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n"
     )
-    return head.encode() + body
+    return header.encode() + body
 
 
-def answer_status(head: bytes, key: str) -> int:
-    """The status of a pool's answer; none of a link's if it says yes to something else than we asked."""
-    line, headers = _read(head)
+def answer_status(header: bytes, key: str) -> int:
+    """The status of a pool's answer; 0 if it is unreadable, or accepts something that we did not ask for."""
+    line, headers = _parse(header)
     status = line.split(" ")[1] if line.startswith("HTTP/1.1 ") else ""
     if not status.isdecimal() or headers is None:
         return 0
     ours = _only(headers, "sec-websocket-accept"), _only(headers, "sec-websocket-protocol")
-    if status == "101" and ours != (_accepted(key), SUBPROTOCOL):
+    if status == "101" and ours != (_accept_key(key), SUBPROTOCOL):
         return 0
     return int(status)
 
 
-def _read(head: bytes) -> tuple[str, dict[str, list[str]] | None]:
-    first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+def _parse(header: bytes) -> tuple[str, dict[str, list[str]] | None]:
+    first, *lines = header.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
     headers: dict[str, list[str]] = {}
     for line in lines:
         name, colon, value = line.partition(":")
@@ -135,5 +135,5 @@ def _is_key(key: str) -> bool:
         return False
 
 
-def _accepted(key: str) -> str:
+def _accept_key(key: str) -> str:
     return b64encode(hashlib.sha1(f"{key}{_GUID}".encode(), usedforsecurity=False).digest()).decode()

@@ -1,7 +1,7 @@
 """The frames of a websocket (RFC 6455), as much of it as a link needs: bytes in, frames out, and back.
 
 No extensions, no frame longer than a link's frame may be, nothing kept but one unfinished frame. The client masks what
-it sends and the server does not; whoever does otherwise, or sets a bit that has no meaning here, breaks the protocol.
+it sends and the server does not. A peer that does otherwise, or sets an unknown bit, breaks the protocol.
 Our agents mask with zeros: masks keep scripts in browsers from forging requests to proxies, and an agent runs none.
 """
 
@@ -18,7 +18,7 @@ _FINAL, _RESERVED, _OPCODE, _MASKED = 0x80, 0x70, 0x0F, 0x80
 _SHORT, _LONG = 126, 127
 _NO_MASK = bytes(4)
 _PIECES_MAX = 64
-"""Many small pieces of a long frame are put together now and then, so that they do not weigh more than they hold."""
+"""Join the small pieces of a long frame now and then, so that they do not take more memory than their content."""
 
 _KNOWN = frozenset(int(opcode) for opcode in Opcode)
 
@@ -47,7 +47,7 @@ class FrameReader:
     def frames_in(self, content: bytes) -> Generator[Frame]:
         """The frames that are whole now. Raises when the peer breaks the protocol.
 
-        Who stops in between closes this; the rest is kept for the next time.
+        A caller that stops early closes the generator; the rest is kept for the next call.
         """
         if self._rest:
             content, self._rest = self._rest + content, b""
@@ -55,19 +55,19 @@ class FrameReader:
         try:
             while self._size and self._size + len(content) - start >= self._needed:
                 start = self._add(content, start)
-                found = self._frame_at(whole := b"".join(self._pieces), 0)
-                if isinstance(found, tuple):
+                parsed = self._frame_at(whole := b"".join(self._pieces), 0)
+                if isinstance(parsed, tuple):
                     self._pieces, self._size, self._needed = [], 0, 2
-                    yield found[0]
+                    yield parsed[0]
                 else:
-                    self._pieces, self._needed = [whole], found
+                    self._pieces, self._needed = [whole], parsed
             while not self._size:
-                found = self._frame_at(content, start)
-                if not isinstance(found, tuple):
-                    self._needed = found
+                parsed = self._frame_at(content, start)
+                if not isinstance(parsed, tuple):
+                    self._needed = parsed
                     break
-                start = found[1]
-                yield found[0]
+                start = parsed[1]
+                yield parsed[0]
             start = self._add(content, start)
         finally:
             self._rest = content[start:]
@@ -83,7 +83,7 @@ class FrameReader:
         return start + len(piece)
 
     def _frame_at(self, unread: bytes, start: int) -> tuple[Frame, int] | int:
-        """The frame there and where it ends; or how many bytes are needed to tell more."""
+        """The frame at `start` and where it ends; or how many bytes are needed to read on."""
         if len(unread) < start + 2:
             return 2
         first, second = unread[start], unread[start + 1]
