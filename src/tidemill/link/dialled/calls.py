@@ -1,9 +1,9 @@
-"""Whom an agent calls next, and when: a pool that is away is called ever more seldom, and never by all at once.
+"""Which address an agent calls next, and when. It calls an absent pool less and less often; draws spread all agents.
 
-Pure: the caller brings the draws. Addresses take turns. What the pool asks for is obeyed, within bounds. A member is
-ended for good by one thing: its pool says that the node was removed. Whoever else answers at its addresses is called
-again, seldom. A newcomer gives up also when it is refused for good, or when every address leads to another pool or to
-one whose link it does not speak.
+Pure: the caller brings the draws. Addresses take turns. The agent waits as long as the pool asks, within bounds. A
+member gives up only when its pool says that the node was removed; anybody else who answers is called again, seldom. A
+newcomer also gives up when it is refused for good, or when every address leads to another pool or to one whose link it
+does not speak.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ _RETRY_MOST_S = 3_600.0
 
 @dataclass(frozen=True)
 class CallEnd:
-    """How a call or a link ended. `refused` tells that our own pool said no at the door."""
+    """How a call or a link ended. `refused` says that our own pool turned us away."""
 
     code: str
     sentence: str
@@ -46,25 +46,25 @@ class GiveUp:
 
 
 class Calls:
-    """The addresses of a pool, and what calling them came to."""
+    """The addresses of a pool, and how calls to them ended."""
 
     def __init__(self, urls: Sequence[str], draw: Callable[[], float], *, newcomer: bool) -> None:
         """`draw` answers a number in [0, 1). A newcomer that is refused for good does not try again."""
         self._urls = urls
         self._draw = draw
         self._newcomer = newcomer
-        self._place = 0
+        self._turn = 0
         self._failures = 0
         self._hopeless: set[str] = set()
 
     @property
     def url(self) -> str:
-        """Whom to call now."""
-        return self._urls[self._place % len(self._urls)]
+        """The address to call now."""
+        return self._urls[self._turn % len(self._urls)]
 
     def move(self, urls: Sequence[str]) -> None:
-        """The pool has other addresses; the first of them is the one called last."""
-        self._urls, self._place = urls, 0
+        """Use the pool's new addresses. The first of them is the one called last."""
+        self._urls, self._turn = urls, 0
         self._hopeless &= set(urls)
 
     def let_in(self) -> None:
@@ -72,29 +72,29 @@ class Calls:
         self._newcomer = False
         self._hopeless.clear()
 
-    def after(self, ended: CallEnd) -> CallAgain | GiveUp:
-        """What to do after a call has ended so."""
-        if ended.code in _BY_ADDRESS:
+    def after(self, end: CallEnd) -> CallAgain | GiveUp:
+        """Decide what to do after a call has ended."""
+        if end.code in _BY_ADDRESS:
             self._hopeless.add(self.url)
         else:
             self._hopeless.discard(self.url)
-        refused_for_good = ended.refused and ended.retry_ms is None
-        if ended.code == NODE_REMOVED or (self._newcomer and (refused_for_good or self._is_hopeless)):
-            return GiveUp(ended.code, ended.sentence)
-        self._failures = 1 if ended.lived_s >= _LIVED_S else self._failures + 1
-        self._place += 1
-        return CallAgain(self._pause_s(ended))
+        refused_for_good = end.refused and end.retry_ms is None
+        if end.code == NODE_REMOVED or (self._newcomer and (refused_for_good or self._is_hopeless)):
+            return GiveUp(end.code, end.sentence)
+        self._failures = 1 if end.lived_s >= _LIVED_S else self._failures + 1
+        self._turn += 1
+        return CallAgain(self._pause_s(end))
 
     @property
     def _is_hopeless(self) -> bool:
         """Whether every address was wrong when it was last called."""
         return self._hopeless >= set(self._urls)
 
-    def _pause_s(self, ended: CallEnd) -> float:
-        if ended.retry_ms is not None:
-            return min(ended.retry_ms / 1000, _RETRY_MOST_S) * (1 + self._draw() / 4)
-        if ended.refused or self._is_hopeless:
+    def _pause_s(self, end: CallEnd) -> float:
+        if end.retry_ms is not None:
+            return min(end.retry_ms / 1000, _RETRY_MOST_S) * (1 + self._draw() / 4)
+        if end.refused or self._is_hopeless:
             return _REFUSED_S * (1 - self._draw() / 2)
-        if ended.code == LEAVING and self._failures == 1:
+        if end.code == LEAVING and self._failures == 1:
             return self._draw()  # the pool has others that answer
         return _BACKOFF.after(self._failures, self._draw())

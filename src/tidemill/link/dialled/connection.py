@@ -1,7 +1,7 @@
-"""One connection to the pool: bytes of a socket become events of the link, and what the link has to say is sent.
+"""One connection to the pool: it turns bytes of a socket into events of the link, and sends the link's frames.
 
-What goes wrong before there is a connection is a sentence that says what to look at. Nothing here waits for the peer
-without end, and nothing grows: while events wait to be dealt with, the socket is not read.
+A failure to connect becomes a sentence that says what to look at. Nothing here waits for the peer without end, and
+nothing grows: while events wait, the socket is not read.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class PoolEndpoint:
 
 
 def endpoint_of(url: str) -> PoolEndpoint:
-    """The place of an address that was checked when it was given."""
+    """The endpoint of an address, which was checked when it was set."""
     parts = urlsplit(url)
     assert parts.hostname
     secure = parts.scheme == "https"
@@ -55,7 +55,7 @@ def endpoint_of(url: str) -> PoolEndpoint:
 
 
 def trust_of(ca_file: Path | None) -> ssl.SSLContext:
-    """Whose certificates are believed: those of the system's authorities, or of the one in a file."""
+    """The certificates to trust: those of the system's authorities, or those in a file."""
     try:
         trust = ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
     except (OSError, ssl.SSLError) as error:
@@ -70,47 +70,49 @@ async def dial(
     url: str, make_link: Callable[[], AgentLink], trust: ssl.SSLContext, within_s: float = DIAL_S
 ) -> "DialledConnection":
     """Connect, and begin the link."""
-    place = endpoint_of(url)
+    endpoint = endpoint_of(url)
 
-    def made() -> DialledConnection:
-        return DialledConnection(make_link(), place.websocket)
+    def make_connection() -> DialledConnection:
+        return DialledConnection(make_link(), endpoint.websocket)
 
     try:
         async with asyncio.timeout(within_s):
             _, connection = await asyncio.get_running_loop().create_connection(
-                made,
-                place.host,
-                place.port,
-                ssl=trust if place.secure else None,
-                server_hostname=place.host if place.secure else None,
+                make_connection,
+                endpoint.host,
+                endpoint.port,
+                ssl=trust if endpoint.secure else None,
+                server_hostname=endpoint.host if endpoint.secure else None,
                 happy_eyeballs_delay=0.25,
             )
     except (OSError, ssl.SSLError) as error:
-        raise PoolUnreachable(why_unreachable(place, error, within_s)) from None
+        raise PoolUnreachable(why_unreachable(endpoint, error, within_s)) from None
     return connection
 
 
-def why_unreachable(place: PoolEndpoint, error: OSError, within_s: float = DIAL_S) -> str:
+def why_unreachable(endpoint: PoolEndpoint, error: OSError, within_s: float = DIAL_S) -> str:
     """What to look at when there is no connection."""
     match error:
         case socket.gaierror():
-            return f"The name {place.host} leads nowhere ({error.strerror}): check the address and this machine's DNS."
+            return (
+                f"The name {endpoint.host} leads nowhere ({error.strerror}): check the address and this machine's DNS."
+            )
         case ssl.SSLCertVerificationError():
             return (
-                f"The certificate of {place} is not trusted ({error.verify_message}): use the name that it is for, "
+                f"The certificate of {endpoint} is not trusted ({error.verify_message}): use the name that it is for, "
                 "and if your own authority signed it, give its certificate with --ca or agent.ca_file."
             )
         case ssl.SSLError():
-            return f"What answers at {place} does not speak TLS ({error.reason or error}): check the address."
+            return f"What answers at {endpoint} does not speak TLS ({error.reason or error}): check the address."
         case TimeoutError():
-            return f"{place} did not answer within {within_s:g} s: check the address, firewalls and the network."
+            return f"{endpoint} did not answer within {within_s:g} s: check the address, firewalls and the network."
         case ConnectionRefusedError():
-            return f"Nobody listens at {place}: check the address, and whether the pool is up."
-    return f"{place} cannot be reached ({error.strerror or error}): check the address and this machine's network."
+            return f"Nobody listens at {endpoint}: check the address, and whether the pool is up."
+    return f"{endpoint} cannot be reached ({error.strerror or error}): check the address and this machine's network."
 
 
 class DialledConnection(asyncio.Protocol):
-    """A socket and the agent's end of the link on it. `has_answered` tells whether the pool may know of our hello."""
+    """A socket and the agent's end of the link on it. `has_answered` says whether the pool may know our hello."""
 
     def __init__(self, link: AgentLink, websocket: str) -> None:
         self.link = link
@@ -120,22 +122,22 @@ class DialledConnection(asyncio.Protocol):
         self._events: list[LinkEvent] = []
         self._news = asyncio.Event()
         self._gone = asyncio.Event()
-        self._told_end = False
+        self._end_noted = False
         self._full = False
         self._ticking: asyncio.TimerHandle | None = None
 
     async def events(self) -> Sequence[LinkEvent]:
-        """What has happened since the last time; waits for something. Nothing, once the end was told."""
+        """Wait for events, and take them. Empty once the end of the link was taken."""
         while not self._events and not self._gone.is_set():
             self._news.clear()
             await self._news.wait()
-        taken, self._events = self._events, []
+        events, self._events = self._events, []
         if self._transport and not self._transport.is_closing():
             self._transport.resume_reading()
-        return taken
+        return events
 
     def flush(self) -> None:
-        """Send what the link has to say, as much as the socket takes."""
+        """Send the link's frames, as many as the socket takes."""
         while self._transport and not self._full and not self._transport.is_closing():
             pieces, events = self._framed.to_send(_WRITE_BYTES)
             if not pieces:
@@ -177,7 +179,7 @@ class DialledConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._ticking:
             self._ticking.cancel()
-        if not self._told_end:
+        if not self._end_noted:
             cause = f" ({exc})" if exc else ""
             self._note([Closed("gone", f"The connection to the pool was lost{cause}.", ours=False)])
         self._gone.set()
@@ -197,9 +199,9 @@ class DialledConnection(asyncio.Protocol):
             self._ticking = asyncio.get_running_loop().call_later(_TICK_S, self._tick)
 
     def _note(self, events: Sequence[LinkEvent]) -> None:
-        if events and not self._told_end:
+        if events and not self._end_noted:
             self._events += events
-            self._told_end = any(isinstance(event, Closed | TurnedAway) for event in events)
+            self._end_noted = any(isinstance(event, Closed | TurnedAway) for event in events)
             self._news.set()
 
     def _close(self) -> None:

@@ -17,7 +17,7 @@ from tidemill.wire.messages import Challenge
 
 
 class ProbeLink(AgentLink):
-    """An end that hears who the other side says it is, and says goodbye. It is nobody itself."""
+    """An agent's end without an identity of a node: it takes the pool's challenge and says goodbye."""
 
     def __init__(self, now: Instant) -> None:
         nobody = CallingAgent(Identity(secrets.token_bytes(SEED_BYTES)), "", "", bytes(16))
@@ -33,7 +33,7 @@ class ProbeLink(AgentLink):
 
 
 async def probe_pool(url: str, trust: ssl.SSLContext) -> Challenge:
-    """What the pool at an address says first."""
+    """The challenge that the pool at an address sends first."""
     connection = await dial(url, lambda: ProbeLink(steady()), trust)
     assert isinstance(connection.link, ProbeLink)
     sentence = "The connection was closed before the pool had said who it is."

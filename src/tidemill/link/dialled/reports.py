@@ -1,7 +1,7 @@
-"""What the agent tells the pool: each report on the disk before anything else happens, each fact once until it changes.
+"""What the agent reports to the pool: each report is on the disk first, each fact is reported once until it changes.
 
-Facts say what is so now, so they are kept only while there is a link to say them on: a machine that changes ten times
-while it is offline has one fact to tell. A disk that takes no more stops nothing; the fact is told later.
+Facts describe the present, so they are spooled only while there is a link: a machine that changes ten times while it is
+offline has one fact to report. A full disk stops nothing; the fact is reported later.
 """
 
 import json
@@ -25,10 +25,10 @@ AssignmentKey: TypeAlias = tuple[bytes, int]
 
 
 class AnsweredAssignments:
-    """The last offers that were answered: accepted, declined or delivered. One that is made again changes nothing.
+    """The last assignments that were answered: accepted, declined or delivered. A repeated one changes nothing.
 
-    A pool offers again on a new link whatever it has heard nothing of, also what is just on its way to it. So an offer
-    counts as answered from the moment in which its answer is handed over, and not when the pool has it.
+    On a new link a pool repeats every assignment whose answer it has not received, also if the answer is on its way. So
+    an assignment counts as answered as soon as its answer is handed over, and not only when the pool has it.
     """
 
     def __init__(self) -> None:
@@ -44,13 +44,13 @@ class AnsweredAssignments:
 
 
 class Reporter:
-    """The spool, and what the pool was told of us by this run of the agent."""
+    """The spool, and the facts that this run of the agent has reported."""
 
     def __init__(self, spool: Spool) -> None:
         self.spool = spool
         self.answered = AnsweredAssignments()
         self.complaint: str | None = None
-        self._told: dict[str, bytes] = {}
+        self._told_facts: dict[str, bytes] = {}
         self._wake: Callable[[], None] | None = None
 
     @property
@@ -59,13 +59,13 @@ class Reporter:
 
     @property
     def waiting(self) -> int:
-        """How many reports the pool has not yet."""
+        """How many reports the pool does not have yet."""
         return self.spool.last_number - self.spool.first_number + 1
 
     async def begin(self, received: int, wake: Callable[[], None]) -> None:
-        """There is a link, and the pool has so many reports. `wake` is called when there are more."""
+        """Begin on a new link. The pool has the reports up to `received`; `wake` is called when there are more."""
         if received < self.spool.first_number - 1:
-            self._told.clear()  # the pool's database is an older one: it has forgotten what it was told
+            self._told_facts.clear()  # the pool's database was restored from an older copy: it has forgotten our facts
         await self.spool.begin_at(received)
         self._wake = wake
 
@@ -76,7 +76,7 @@ class Reporter:
     async def report(self, report: Report) -> bool:
         """Keep a report until the pool has it. Answers whether that could be done.
 
-        A pool that asks without end and takes nothing back does not fill the disk: then only receipts are kept.
+        An overfull spool keeps only receipts, so a pool that asks without end and acknowledges nothing fills no disk.
         """
         if self.spool.is_overfull and not isinstance(report, ReceiptsMessage):
             self._complain(_OVERFULL)
@@ -92,7 +92,7 @@ class Reporter:
         return True
 
     async def forget(self, received: int) -> None:
-        """The pool has these. Where the disk fails, they are forgotten later: the pool takes each of them once."""
+        """Forget reports that the pool has. If the disk fails, forget them later: the pool takes each of them once."""
         try:
             await self.spool.safe(received)
         except Fault as fault:
@@ -100,12 +100,12 @@ class Reporter:
 
     async def tell(self, kind: str, body: bytes) -> None:
         """Tell a fact, unless the pool was told the same before or cannot be told now."""
-        if self.linked and self._told.get(kind) != body and await self.report(Facts(kind, body)):
-            self._told[kind] = body
+        if self.linked and self._told_facts.get(kind) != body and await self.report(Facts(kind, body)):
+            self._told_facts[kind] = body
 
     def known(self, kind: str, body: bytes) -> None:
         """The pool knows this of us already."""
-        self._told[kind] = body
+        self._told_facts[kind] = body
 
     def _complain(self, sentence: str) -> None:
         if sentence != self.complaint:

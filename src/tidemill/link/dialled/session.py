@@ -1,7 +1,7 @@
-"""One link, from the first byte to the last: reports go out in order, orders come in, beats and streams pass.
+"""One link, from the first byte to the last: reports go out in order, instructions come in, beats and streams pass.
 
-What the pool acknowledged is forgotten, what it did not is sent again on the next link. Orders are obeyed one after
-the other. A disk that fails ends the link, not the agent.
+Acknowledged reports are forgotten, the others are sent again on the next link. Instructions are obeyed one after the
+other. A disk that fails ends the link, not the agent.
 """
 
 import asyncio
@@ -56,13 +56,13 @@ class LinkSession:
         return min(max(self._link.beat_ms / 1000, _BEAT_LEAST_S), _BEAT_MOST_S)
 
     async def run(self) -> CallEnd:
-        """Live until the link is over, and tell how it ended."""
+        """Serve the link until it is over. Answers how it ended."""
         try:
             return await self._live()
         except Fault as fault:
             log.warning("link given up", cause=str(fault))
             self._give_up()
-            return self._ended(fault.code, str(fault))
+            return self._call_end(fault.code, str(fault))
         finally:
             self._reporting.pause()
             self.streams.lose()
@@ -79,17 +79,17 @@ class LinkSession:
     async def _live(self) -> CallEnd:
         while events := await self.connection.events():
             for event in events:
-                if ended := await self._understand(event):
-                    return ended
-        return self._ended("gone", "The connection to the pool was lost.")
+                if end := await self._understand(event):
+                    return end
+        return self._call_end("gone", "The connection to the pool was lost.")
 
     async def _understand(self, event: LinkEvent) -> CallEnd | None:
         match event:
             case Joined():
                 await self._begin(event)
-            case Instructed(orders):
-                for order in orders:
-                    await self._obey(order)
+            case Instructed(instructions):
+                for instruction in instructions:
+                    await self._obey(instruction)
             case Safe(received):
                 await self._reporting.forget(received)
                 self._more.set()
@@ -98,9 +98,9 @@ class LinkSession:
             case TurnedAway(code, sentence, retry_ms):
                 return CallEnd(code, sentence, retry_ms, refused=True)
             case Closed(code, sentence):
-                # Before the welcome nobody has shown that they may speak for the pool.
-                known = code != NODE_REMOVED or self.generation
-                return self._ended(code if known else "gone", sentence)
+                # Before the welcome the other side has not proved that it is the pool.
+                is_believed = code != NODE_REMOVED or self.generation
+                return self._call_end(code if is_believed else "gone", sentence)
             case _:
                 self._pass_on(event)
         return None
@@ -125,15 +125,15 @@ class LinkSession:
             page = await self._reporting.spool.read(after, _READ_BYTES)
             while page and self._link.wants_reports:
                 for number, report in page:
-                    given = self._link.report(report)
-                    assert given == number, "reports are sent under the numbers that they have in the spool"
+                    sent_as = self._link.report(report)
+                    assert sent_as == number, "reports are sent under the numbers that they have in the spool"
                     after = number
                 self.connection.flush()
                 page = await self._reporting.spool.read(after, _READ_BYTES)
             await self._more.wait()
 
     def _give_up(self) -> None:
-        """Whoever can send no reports needs no link."""
+        """Close the link: without its disk the agent cannot send reports."""
         self._link.close("agent_unusable", "The agent cannot use its disk.")
         self.connection.flush()
 
@@ -147,6 +147,6 @@ class LinkSession:
         elif isinstance(outcome, Exception):
             raise outcome
 
-    def _ended(self, code: str, sentence: str) -> CallEnd:
+    def _call_end(self, code: str, sentence: str) -> CallEnd:
         lived_s = (steady() - self._joined_at) / SECOND if self.generation else 0.0
         return CallEnd(code, sentence, lived_s=lived_s)

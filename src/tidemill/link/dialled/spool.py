@@ -22,7 +22,7 @@ from tidemill.wire.messages import BeatMessage, Report, encode
 from tidemill.wire.spool_reports import PastBeatReport, SpoolGap, as_facts, is_droppable
 
 BEAT_EVERY_US = 60 * SECOND
-"""Of the beats of an agent that is offline one a minute is kept: enough for a curve, and for a week on a small disk."""
+"""An offline agent keeps one beat a minute: enough for a curve, and a week of them fits a small disk."""
 
 _GROUP_MAX = 2_000
 _GROUP_BYTES = 4 * 1024 * 1024
@@ -33,20 +33,20 @@ _decoder: msgspec.msgpack.Decoder[Report] = msgspec.msgpack.Decoder(Report)
 
 
 @dataclass(frozen=True)
-class _Waiting:
+class _PendingAppend:
     body: bytes
     droppable: bool
     number: asyncio.Future[int]
 
 
 class Spool:
-    """An open spool. All its methods may be called at once, by any tasks of one loop."""
+    """An open spool. Any tasks of one event loop may call its methods at the same time."""
 
     def __init__(self, thread: ThreadPoolExecutor, file: SpoolFile, set_aside: Path | None) -> None:
         self.set_aside = set_aside
         self._thread = thread
         self._file = file
-        self._appends: deque[_Waiting] = deque()
+        self._appends: deque[_PendingAppend] = deque()
         self._received = 0
         self._forgotten: list[asyncio.Future[int]] = []
         self._writing: asyncio.Task[None] | None = None
@@ -55,7 +55,7 @@ class Spool:
 
     @classmethod
     async def open(cls, file: Path, most_bytes: int) -> "Spool":
-        """Open a spool, or make one. `set_aside` names a damaged file in whose place a new one was begun."""
+        """Open a spool, or make one. `set_aside` is the path of a damaged file that a new one has replaced."""
         thread = ThreadPoolExecutor(1, thread_name_prefix="spool")
         try:
             opened, aside = await asyncio.get_running_loop().run_in_executor(thread, open_spool_file, file, most_bytes)
@@ -76,7 +76,7 @@ class Spool:
 
     @property
     def has_met_the_pool(self) -> bool:
-        """Whether the pool knows these numbers. A new file's are only for the time being, until `begin_at`."""
+        """Whether the pool knows these numbers. Those of a new file are provisional until `begin_at`."""
         return self._file.standing.met
 
     @property
@@ -86,16 +86,16 @@ class Spool:
 
     @property
     def is_overfull(self) -> bool:
-        """Whether what may not be dropped has come to twice the limit."""
+        """Whether the reports that may not be dropped fill twice the limit."""
         return self._file.is_overfull
 
     async def append(self, report: Report) -> int:
         """Keep a report. Answers its number when it is on the disk; a fault means that it was not kept."""
         assert not self._closed, "a closed spool keeps nothing"
-        waiting = _Waiting(encode(report), is_droppable(report), asyncio.get_running_loop().create_future())
-        self._appends.append(waiting)
+        pending = _PendingAppend(encode(report), is_droppable(report), asyncio.get_running_loop().create_future())
+        self._appends.append(pending)
         self._write_soon()
-        return await waiting.number
+        return await pending.number
 
     async def keep_beat(self, beat: BeatMessage, now: Instant) -> int | None:
         """Keep a beat that cannot be sent, unless one of the same minute was kept."""
@@ -106,8 +106,11 @@ class Spool:
         return await self.append(as_facts(PastBeatReport(now, beat)))
 
     async def read(self, after: int, most_bytes: int) -> Sequence[tuple[int, Report]]:
-        """The reports behind a number, with their own, up to so many bytes; at least one if there is any."""
-        return [(kept.number, _report(kept)) for kept in await self._run(lambda: self._file.read(after, most_bytes))]
+        """The numbered reports after a number, up to so many bytes; at least one if there is any."""
+        return [
+            (spooled.number, _report(spooled))
+            for spooled in await self._run(lambda: self._file.read(after, most_bytes))
+        ]
 
     async def safe(self, received: int) -> None:
         """Forget what the pool has."""
@@ -119,12 +122,12 @@ class Spool:
         await forgotten
 
     async def begin_at(self, received: int) -> None:
-        """Go on behind what the pool has received: call it on each new link, before anything is read for it.
+        """Continue after the pool's last received number. Call it on each new link, before anything is read for it.
 
-        What the pool has is forgotten. If the pool's number is none of ours (this file is new, or an old copy of it or
-        of the pool's database was restored), what waits is given the numbers behind it, so that nothing is lost.
+        Reports that the pool has are forgotten. If the pool's number is none of ours (this file is new, or an old copy
+        of it or of the pool's database was restored), the waiting reports get the numbers after it: nothing is lost.
         """
-        self._received = 0  # what an older link said counts no more: its numbers may mean others now
+        self._received = 0  # numbers of an older link no longer count: they may stand for other reports now
         await self._run(lambda: self._file.begin_at(received))
 
     async def close(self) -> None:
@@ -140,29 +143,29 @@ class Spool:
             self._writing = asyncio.create_task(self._write())
 
     async def _write(self) -> None:
-        """One write after the other; whoever comes during one shares the next."""
+        """Write one group after the other. Appends that come during a write share the next one."""
         while self._appends or self._forgotten:
             group = self._next_group()
             forgotten, self._forgotten = self._forgotten, []
-            outcome = await self._kept(group)
-            if isinstance(outcome, Fault) and any(one.droppable for one in group):
-                # A full disk costs log lines first: what counts is tried once more, by itself.
-                _settle([one.number for one in group if one.droppable], outcome)
-                group = [one for one in group if not one.droppable]
-                outcome = await self._kept(group)
+            outcome = await self._store(group)
+            if isinstance(outcome, Fault) and any(append.droppable for append in group):
+                # A full disk costs log lines first: try the reports that may not be dropped once more, alone.
+                _settle([append.number for append in group if append.droppable], outcome)
+                group = [append for append in group if not append.droppable]
+                outcome = await self._store(group)
             _settle(forgotten, outcome)
-            _settle([one.number for one in group], outcome)
+            _settle([append.number for append in group], outcome)
 
-    async def _kept(self, group: Sequence[_Waiting]) -> int | BaseException:
-        """The number before the first of the group, or what went wrong."""
-        reports = [(one.body, one.droppable) for one in group]
-        # What was received is looked at when it is the write's turn: `begin_at` may have come in between.
+    async def _store(self, group: Sequence[_PendingAppend]) -> int | BaseException:
+        """Write a group. Answers the number before its first report, or what went wrong."""
+        reports = [(append.body, append.droppable) for append in group]
+        # Read `_received` only when the write runs: `begin_at` may have come in between.
         written = self._run(lambda: self._file.append(reports, self._received))
         (outcome,) = await asyncio.gather(written, return_exceptions=True)
         return outcome if isinstance(outcome, BaseException) else outcome - len(group)
 
-    def _next_group(self) -> list[_Waiting]:
-        group: list[_Waiting] = []
+    def _next_group(self) -> list[_PendingAppend]:
+        group: list[_PendingAppend] = []
         size_bytes = 0
         while self._appends and len(group) < _GROUP_MAX and size_bytes < _GROUP_BYTES:
             group.append(self._appends.popleft())
@@ -174,22 +177,22 @@ class Spool:
 
 
 def _settle(futures: Sequence[asyncio.Future[int]], outcome: int | BaseException) -> None:
-    """Tell those who wait. One who was cancelled meanwhile no longer does; the report is kept all the same."""
-    for place, future in enumerate(futures, start=1):
+    """Answer the callers that wait. A cancelled caller no longer does; its report is kept all the same."""
+    for position, future in enumerate(futures, start=1):
         if future.done():
             continue
         if isinstance(outcome, BaseException):
             future.set_exception(outcome)
         else:
-            future.set_result(outcome + place)
+            future.set_result(outcome + position)
 
 
-def _report(kept: SpooledReport) -> Report:
-    if kept.body is None:
-        return as_facts(SpoolGap(kept.first, kept.last, "full"))
+def _report(spooled: SpooledReport) -> Report:
+    if spooled.body is None:
+        return as_facts(SpoolGap(spooled.first, spooled.last, "full"))
     try:
-        if kept.intact:
-            return _decoder.decode(kept.body)
+        if spooled.intact:
+            return _decoder.decode(spooled.body)
     except msgspec.MsgspecError:
         pass  # written by an agent of another version, or changed by a bad disk
-    return as_facts(SpoolGap(kept.number, kept.number, "damaged"))
+    return as_facts(SpoolGap(spooled.number, spooled.number, "damaged"))

@@ -1,7 +1,7 @@
 """The spool's file: reports with their numbers, in SQLite. One process has it open, and one thread of it uses it.
 
-Numbers have no gaps. A report that was dropped leaves its number: neighbouring dropped ones share one row, so that a
-full spool stays full and no more. What a call has answered is on the disk. A file that is damaged is set aside.
+Numbers have no gaps. A dropped report leaves its number behind; neighbouring dropped reports share one row, so that a
+full spool does not grow further. When a call returns, its work is on the disk. A damaged file is set aside.
 """
 
 import os
@@ -49,7 +49,7 @@ class SpoolDamage(Exception):
 
 @dataclass(frozen=True)
 class SpooledReport:
-    """A report as it was kept; without a body, one of those from `first` to `last` that were dropped."""
+    """A report as it was kept. Without a body it was dropped, with all from `first` to `last`."""
 
     number: int
     body: bytes | None
@@ -60,7 +60,7 @@ class SpooledReport:
 
 @dataclass(frozen=True)
 class SpoolStanding:
-    """What is in the file. `met` tells whether the pool has seen these numbers."""
+    """What is in the file. `met` says whether the pool has seen these numbers."""
 
     last_number: int
     first_number: int
@@ -76,7 +76,7 @@ class SpoolFile:
         self._most_bytes = most_bytes
         self._connection = _connect(file)
         try:
-            self.standing = self._found()
+            self.standing = self._checked_standing()
         except BaseException:
             self._connection.close()
             raise
@@ -106,18 +106,18 @@ class SpoolFile:
         return last
 
     def read(self, after: int, most_bytes: int) -> list[SpooledReport]:
-        """What follows a number, in order, up to so many bytes, and one report at the least."""
-        found: list[SpooledReport] = []
+        """The reports after a number, in order, up to so many bytes; at least one if there is any."""
+        page: list[SpooledReport] = []
         room = most_bytes
-        for one in self._following(after + 1):
-            room -= ROW_BYTES + len(one.body or b"")
-            if found and (room < 0 or len(found) == _READ_MAX):
+        for report in self._following(after + 1):
+            room -= ROW_BYTES + len(report.body or b"")
+            if page and (room < 0 or len(page) == _READ_MAX):
                 break
-            found.append(one)
-        return found
+            page.append(report)
+        return page
 
     def begin_at(self, received: int) -> None:
-        """Let what waits have the numbers behind what the pool has received, if they are not the same ones already."""
+        """Give the waiting reports the numbers after the pool's last received one, unless they have them already."""
         before = self.standing
         is_ours = before.met and before.first_number - 1 <= received <= before.last_number
         shift = 0 if is_ours else received + 1 - before.first_number
@@ -145,16 +145,16 @@ class SpoolFile:
                 raise
 
     def _forget(self, received: int) -> int:
-        """Remove what the pool has. Answers how many bytes that makes free."""
+        """Remove reports that the pool has. Answers how many bytes that frees."""
         if received < self.standing.first_number:
             return 0
-        found = self._connection.execute(
+        row = self._connection.execute(
             "SELECT number, reports FROM report WHERE number <= ? ORDER BY number DESC LIMIT 1", (received,)
         ).fetchone()
-        if found and found[0] + found[1] - 1 > received:
-            left = found[0] + found[1] - 1 - received
+        if row and row[0] + row[1] - 1 > received:
+            remaining = row[0] + row[1] - 1 - received
             self._connection.execute(
-                "UPDATE report SET number = ?, reports = ? WHERE number = ?", (received + 1, left, found[0])
+                "UPDATE report SET number = ?, reports = ? WHERE number = ?", (received + 1, remaining, row[0])
             )
         freed: int = self._connection.execute(
             "SELECT coalesce(sum(length(body) + ?), 0) FROM report WHERE number <= ?", (ROW_BYTES, received)
@@ -163,13 +163,13 @@ class SpoolFile:
         return freed
 
     def _renumber(self, shift: int) -> None:
-        """By way of negative numbers, since a number may not be there twice even for a moment."""
+        """Go by way of negative numbers, since a number must be unique at every moment."""
         self._connection.execute("UPDATE report SET number = -number - ?", (shift,))
         self._connection.execute("UPDATE report SET number = -number")
         self._connection.execute("UPDATE spool SET last_number = last_number + ?", (shift,))
 
     def _make_room(self, size_bytes: int) -> int:
-        """Drop the oldest of what may be dropped, some more than needed, so that not every report has to."""
+        """Drop the oldest droppable reports, some more than needed, so that not every append has to drop."""
         freed = 0
         while size_bytes > self._most_bytes and size_bytes - freed > self._most_bytes * _FULL_TO:
             oldest = self._connection.execute(
@@ -181,7 +181,7 @@ class SpoolFile:
         return freed
 
     def _drop(self, number: int) -> int:
-        """Leave only the number, in one row with the dropped ones before and behind it. Answers the bytes set free."""
+        """Keep only the number, in one row with the dropped ones next to it. Answers how many bytes that frees."""
         before = self._connection.execute(
             "SELECT number, length(body) FROM report WHERE number < ? ORDER BY number DESC LIMIT 1", (number,)
         ).fetchone()
@@ -207,11 +207,11 @@ class SpoolFile:
             for first, reports, checksum, body in rows:
                 last = first + reports - 1
                 intact = zlib.crc32(body) == checksum
-                for one in range(max(first, number), last + 1):
-                    yield SpooledReport(one, body or None, first, last, intact)
+                for report_number in range(max(first, number), last + 1):
+                    yield SpooledReport(report_number, body or None, first, last, intact)
 
-    def _found(self) -> SpoolStanding:
-        """Look at a file that was just opened: is everything there, and in order?"""
+    def _checked_standing(self) -> SpoolStanding:
+        """Check a file that was just opened: is everything there, and in order?"""
         version: int = self._connection.execute("PRAGMA user_version").fetchone()[0]
         if version == 0:
             self._connection.executescript(_TABLES)
@@ -225,25 +225,25 @@ class SpoolFile:
             "WHERE number <> expected OR typeof(reports) <> 'integer' OR reports < 1 LIMIT 1"
         ).fetchone()
         end = self._connection.execute("SELECT max(number + reports) - 1 FROM report").fetchone()[0]
-        standing = self._counted()
+        standing = self._count_standing()
         if gap or (end is not None and end != standing.last_number):
             raise SpoolDamage
         return standing
 
-    def _counted(self) -> SpoolStanding:
-        found = self._connection.execute(
+    def _count_standing(self) -> SpoolStanding:
+        rows = self._connection.execute(
             "SELECT last_number, met, (SELECT min(number) FROM report), "
             "(SELECT sum(length(body) + ?) FROM report) FROM spool",
             (ROW_BYTES,),
         ).fetchall()
-        if len(found) != 1:
+        if len(rows) != 1:
             raise SpoolDamage
-        last, met, first, size_bytes = found[0]
+        last, met, first, size_bytes = rows[0]
         return SpoolStanding(last, last + 1 if first is None else first, size_bytes or 0, bool(met))
 
 
 def open_spool_file(file: Path, most_bytes: int) -> tuple[SpoolFile, Path | None]:
-    """Open the file, or make it. One that is damaged is set aside, and its new place told."""
+    """Open the file, or make it. A damaged file is set aside; answers its new path, too."""
     try:
         with _faults(file, when_damaged=SpoolDamage()):
             return SpoolFile(file, most_bytes), None
@@ -277,7 +277,7 @@ def _set_aside(file: Path) -> Path:
 
 @contextmanager
 def _faults(file: Path, when_damaged: Exception | None = None) -> Iterator[None]:
-    """What SQLite and the disk do wrong, as faults."""
+    """Turn errors of SQLite and the disk into faults."""
     try:
         yield
     except sqlite3.Error as error:

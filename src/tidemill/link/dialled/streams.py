@@ -55,7 +55,7 @@ class DialledStream:
         self._connection.flush()
 
     def end(self, code: str = "") -> None:
-        """Send no more; with a code, be done with it at once."""
+        """Send no more; with a code, end both directions at once."""
         self._connection.link.channels.end(self.number, code)
         self._connection.flush()
 
@@ -70,7 +70,7 @@ class DialledStream:
         self._readable.set()
 
     def over(self, code: str) -> None:
-        """No more bytes come; with a code, none go either, and those that came are worth nothing."""
+        """Note that no more bytes come. With a code, none go either, and those that came are discarded."""
         self._ended = True
         self._code = code
         self._readable.set()
@@ -104,7 +104,7 @@ class DialledStreams:
         stream.end("cancelled")
 
     def notice(self, event: ChannelEvent) -> None:
-        """Pass on what happened to a stream. What the pool opens is refused: nothing here serves it."""
+        """Pass an event on to its stream. Channels that the pool opens are refused: nothing here serves them."""
         if isinstance(event, ChannelOpened):
             self._connection.link.channels.end(event.channel, "unknown_purpose")
             self._connection.flush()

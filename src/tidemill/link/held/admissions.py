@@ -1,6 +1,6 @@
-"""Hellos are decided in batches: those that come while a batch is being decided are the next one.
+"""Hellos are decided in batches: hellos that come while one batch is decided form the next.
 
-A registry that cannot answer sends everybody away with a time to come back that differs from caller to caller.
+If the registry cannot answer, every caller is sent away, each with a different time to come back.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _BUSY = "The pool cannot decide who comes in right now: come back soon."
 
 
 class Admissions:
-    """Whoever has said hello and waits for an answer; the doorway's own limit bounds how many they are."""
+    """The callers that have said hello and wait for an answer; the door's limit bounds how many there are."""
 
     def __init__(
         self,
@@ -47,15 +47,15 @@ class Admissions:
             batch, self._waiting = self._waiting[:BATCH_MAX], self._waiting[BATCH_MAX:]
             if not self._waiting:
                 self._wanted.clear()
-            here = [(connection, hello) for connection, hello in batch if not connection.is_lost]
-            if here:
-                for (connection, _), answer in zip(here, await self._decided(here), strict=True):
+            connected = [(connection, hello) for connection, hello in batch if not connection.is_lost]
+            if connected:
+                for (connection, _), answer in zip(connected, await self._decide(connected), strict=True):
                     self._answer(connection, answer)
 
-    async def _decided(
+    async def _decide(
         self, batch: Sequence[tuple[HeldConnection, Hello]]
     ) -> Sequence[AdmissionGrant | AdmissionDenial]:
-        """Who has gone is told first: an agent that comes back at once is not taken for another with its identity."""
+        """Report lost links first: else an agent that comes back at once is taken for a clone of itself."""
         try:
             await self._presence.tell_gone()
             return await self._registry.admit([AgentCall(hello, connection.address) for connection, hello in batch])

@@ -1,8 +1,8 @@
-"""One link on one connection: bytes in, what they mean to the server, bytes out.
+"""One link on one connection: bytes in, events for the server, bytes out.
 
-A connection has no task and no timer of its own. It is not read while it owes a decision or is too fast, and not
-written to while its peer does not read; who does not read for long is cut off. So it costs bounded memory, whoever is
-at the other end.
+A connection has no task and no timer of its own. It is not read while its reports wait for the registry or it sends too
+fast, and not written to while its peer does not read; a peer that does not read for long is cut off. So it costs
+bounded memory, whoever is at the other end.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _PIECE = 64 * 1024
 _UNREAD_US = 30 * SECOND
 _LINGER_US = 5 * SECOND
 _THEIR_REASONS = frozenset({"wrong_pool", "version"})
-"""Why an agent turns the pool away: somebody has to look at its token, or at its version."""
+"""Why an agent may turn the pool away: its owner has to look at its token, or at its version."""
 
 
 class ReadPause(IntFlag):
@@ -55,7 +55,7 @@ class LinkCounters:
 
 
 class ConnectionListener(Protocol):
-    """What a connection tells whoever has all of them."""
+    """The server's side of a connection: what a connection tells it."""
 
     time: ListeningTime
     counters: LinkCounters
@@ -73,7 +73,7 @@ class ConnectionListener(Protocol):
 
 
 class HeldConnection(asyncio.Protocol):
-    """A connection from its first byte to its last. `held` is set while it is a node's link."""
+    """A connection from its first byte to its last. `node_link` is set while it is a node's link."""
 
     __slots__ = (
         "_closing_at",
@@ -101,7 +101,7 @@ class HeldConnection(asyncio.Protocol):
         self.slot = 0
         self.told_at = self._heard_at = listener.time.now()
         self._listener = listener
-        self._framed = pool_end(link, self._knocked)
+        self._framed = pool_end(link, self._knock)
         self._streams: dict[int, HeldStream] = {}
         self._transport: asyncio.Transport | None = None
         self._turn = 0
@@ -134,7 +134,7 @@ class HeldConnection(asyncio.Protocol):
             self._turn, framed.small_frames = listener.turn, 0
         before = framed.frames_in
         self._heard_at = listener.time.now()
-        self._heard(framed.receive(data, self._heard_at), before)
+        self._process(framed.receive(data, self._heard_at), before)
 
     def pause_writing(self) -> None:
         self._full_at = self._listener.time.now()
@@ -161,7 +161,7 @@ class HeldConnection(asyncio.Protocol):
             if self._unread:
                 self.link.excuse(now)
             for event in self.link.tick(now):
-                self._meant(event)
+                self._dispatch(event)
             self._forget_streams()
             self.flush()
             if self.node_link and self._heard_at > self.told_at and now - self.told_at > self.link.beat_ms * 1000:
@@ -182,7 +182,7 @@ class HeldConnection(asyncio.Protocol):
             counters.bytes_out += sum(map(len, pieces))
             transport.writelines(pieces)
             for event in events:
-                self._meant(event)
+                self._dispatch(event)
         if self._full_at is None and (self._framed.is_over or self.link.state is LinkPhase.CLOSED):
             self._closing_at = self._listener.time.now()
             transport.writelines(self._framed.finish() or [b""])
@@ -205,18 +205,18 @@ class HeldConnection(asyncio.Protocol):
 
     def read_again(self, why: ReadPause) -> None:
         """The reason is gone."""
-        was = self._unread
+        before = self._unread
         self._unread &= ~why
-        if was and not self._unread and self._transport is not None and not self._transport.is_closing():
+        if before and not self._unread and self._transport is not None and not self._transport.is_closing():
             self.link.excuse(self._listener.time.now())
             self._transport.resume_reading()
 
     def hear_more(self) -> None:
-        """A turn has passed: hear what was left, and read again unless that was too much as well."""
+        """Read the frames that were left over, and resume reading unless these were too many as well."""
         if self._transport is None:
             return
         before, self._framed.small_frames = self._framed.frames_in, 0
-        self._heard(self._framed.hear_more(self._listener.time.now()), before)
+        self._process(self._framed.hear_more(self._listener.time.now()), before)
         if not self._framed.has_heard_enough:
             self.read_again(ReadPause.HURRIED)
 
@@ -230,16 +230,16 @@ class HeldConnection(asyncio.Protocol):
         self.flush()
         return stream
 
-    def _heard(self, events: Sequence[LinkEvent], frames_before: int) -> None:
+    def _process(self, events: Sequence[LinkEvent], frames_before: int) -> None:
         for event in events:
-            self._meant(event)
+            self._dispatch(event)
         self._listener.counters.frames_in += self._framed.frames_in - frames_before
         if self._framed.has_heard_enough:
             self.unread(ReadPause.HURRIED)
             self._listener.hurried(self)
         self.flush()
 
-    def _meant(self, event: LinkEvent) -> None:
+    def _dispatch(self, event: LinkEvent) -> None:
         match event:
             case Beaten(beat):
                 self._listener.beaten(self, beat)
@@ -252,16 +252,16 @@ class HeldConnection(asyncio.Protocol):
             case Reported(reports):
                 self._listener.reported(self, reports)
             case ChannelOpened(number, purpose, about):
-                self._offered(number, purpose, about)
+                self._open_stream(number, purpose, about)
             case Greeted(hello):
                 self._listener.greeted(self, hello)
             case Closed(code, sentence, ours) if ours or code in _THEIR_REASONS:
                 self._listener.broke(self, code, sentence)
 
-    def _knocked(self, request: UpgradeRequest) -> Rejection | None:
+    def _knock(self, request: UpgradeRequest) -> Rejection | None:
         return self._listener.knocked(self, request)
 
-    def _offered(self, number: int, purpose: str, about: bytes) -> None:
+    def _open_stream(self, number: int, purpose: str, about: bytes) -> None:
         assert self.node_link, "channels are opened on an open link"
         stream = self._streams[number] = HeldStream(self, number, self.node_link.node_id, purpose, about)
         self._listener.channel_opened(self, stream)

@@ -1,8 +1,8 @@
-"""Reports go to the registry in batches: of each node what has gathered while its last batch was decided, in its order.
+"""Reports go to the registry in batches. A node's reports that arrive during one batch go into a later one, in order.
 
-Two batches of different nodes are decided at a time, so that one is read while the other waits for the disk. A registry
-that cannot answer is asked again, with fewer and with others first: should it be for what one node said, the others do
-not wait for that. A node of which much waits is not read, so nothing grows.
+Two batches of different nodes are decided at a time, so that one is read while the other waits for the disk. When the
+registry fails, the next batch is smaller and begins with other nodes: if the reports of one node are the cause, the
+others do not wait for it. A node with much waiting is not read, so nothing grows.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ from tidemill.wire.messages import FRAME_MAX, Facts, LogLines, ReceiptsMessage, 
 
 BATCH_MAX = 200
 BATCH_MAX_BYTES = 256 * 1024
-"""A batch has at least what one node said, and beyond that about so much: whatever waits for it waits not for long."""
+"""A batch has the reports of at least one node and else about this size, so that nothing waits long for it."""
 
 AT_ONCE = 2
 
 _WAITING_MAX_BYTES = 4 * FRAME_MAX
 _FRAMES_MAX = 256
-"""The most that waits of one node; then it is read no more."""
+"""How much of one node may wait; above this the node is not read."""
 
 _ITEMS_MAX = 1_000
 _ITEM_BYTES = 64
@@ -35,11 +35,11 @@ _ITEM_BYTES = 64
 _AGAIN = Backoff(first_s=0.2, most_s=5)
 
 
-_Sized: TypeAlias = tuple[Reports, int]
+_SizedReports: TypeAlias = tuple[Reports, int]
 
 
-class _Gathered(NamedTuple):
-    """What one node said in so many frames."""
+class _GatheredReports(NamedTuple):
+    """The reports of one node from so many frames."""
 
     connection: HeldConnection
     reports: Reports
@@ -56,7 +56,7 @@ class Deliveries:
         self._registry = registry
         self._answer = answer
         self._chance = chance
-        self._waiting: dict[HeldConnection, deque[_Sized]] = {}
+        self._waiting: dict[HeldConnection, deque[_SizedReports]] = {}
         self._under_way: set[UUID] = set()
         self._most = BATCH_MAX
         self._failures = 0
@@ -70,7 +70,7 @@ class Deliveries:
         self._wanted.set()
 
     def forget(self, connection: HeldConnection) -> None:
-        """The agent sends again on its next link what was not acknowledged on this one."""
+        """Drop what waits: the agent sends unacknowledged reports again on its next link."""
         self._waiting.pop(connection, None)
 
     async def run(self) -> None:
@@ -81,51 +81,55 @@ class Deliveries:
     async def _keep_delivering(self) -> None:
         while True:
             await self._wanted.wait()
-            if batch := self._next():
-                nodes = {_held(one.connection).node_id for one in batch}
+            if batch := self._next_batch():
+                nodes = {_link_of(gathered.connection).node_id for gathered in batch}
                 self._under_way |= nodes
                 try:
                     await self._deliver(batch)
                 finally:
                     self._under_way -= nodes
-                    self._wanted.set()  # of these something may have come meanwhile
+                    self._wanted.set()  # more reports of these nodes may have come meanwhile
             else:
                 self._wanted.clear()
 
-    def _next(self) -> Sequence[_Gathered]:
-        batch: list[_Gathered] = []
+    def _next_batch(self) -> Sequence[_GatheredReports]:
+        batch: list[_GatheredReports] = []
         left_bytes = BATCH_MAX_BYTES
-        free = ((one, frames) for one, frames in self._waiting.items() if _held(one).node_id not in self._under_way)
+        free = (
+            (connection, frames)
+            for connection, frames in self._waiting.items()
+            if _link_of(connection).node_id not in self._under_way
+        )
         for connection, frames in islice(free, self._most):
             if left_bytes <= 0:
                 break
-            gathered = _gathered(connection, frames, left_bytes)
+            gathered = _gather(connection, frames, left_bytes)
             left_bytes -= gathered.size_bytes
             batch.append(gathered)
         return batch
 
-    async def _deliver(self, batch: Sequence[_Gathered]) -> None:
+    async def _deliver(self, batch: Sequence[_GatheredReports]) -> None:
         try:
             outcomes = await self._registry.reported(
-                [ReportsArrival(_held(one.connection), one.reports) for one in batch]
+                [ReportsArrival(_link_of(gathered.connection), gathered.reports) for gathered in batch]
             )
         except Fault:
             await self._put_back(batch)
             return
         self._failures, self._most = 0, min(2 * self._most, BATCH_MAX)
-        for one, outcome in zip(batch, outcomes, strict=True):
-            self._done(one)
-            self._answer(one.connection, outcome)
+        for gathered, outcome in zip(batch, outcomes, strict=True):
+            self._remove_delivered(gathered)
+            self._answer(gathered.connection, outcome)
 
-    async def _put_back(self, batch: Sequence[_Gathered]) -> None:
+    async def _put_back(self, batch: Sequence[_GatheredReports]) -> None:
         self._failures, self._most = self._failures + 1, max(1, len(batch) // 2)
-        for one in batch:
-            if frames := self._waiting.pop(one.connection, None):
-                self._waiting[one.connection] = frames
+        for gathered in batch:
+            if frames := self._waiting.pop(gathered.connection, None):
+                self._waiting[gathered.connection] = frames
         await asyncio.sleep(_AGAIN.after(self._failures, self._chance.random()))
 
-    def _done(self, gathered: _Gathered) -> None:
-        """What came meanwhile waits behind that of all others."""
+    def _remove_delivered(self, gathered: _GatheredReports) -> None:
+        """Remove what was delivered. Reports that came meanwhile queue behind those of all other nodes."""
         connection = gathered.connection
         if frames := self._waiting.pop(connection, None):
             for _ in range(gathered.frames):
@@ -135,8 +139,8 @@ class Deliveries:
             connection.read_again(ReadPause.UNDECIDED)
 
 
-def _gathered(connection: HeldConnection, frames: Sequence[_Sized], most_bytes: int) -> _Gathered:
-    """The first frames of a node, at least one, as if they had come in one. A gap between two is for the registry."""
+def _gather(connection: HeldConnection, frames: Sequence[_SizedReports], most_bytes: int) -> _GatheredReports:
+    """Join the first frames of a node, at least one, into one. It stops at a gap: that is for the registry to judge."""
     (first, size_bytes), count = frames[0], 1
     items = list(first.items)
     for reports, next_bytes in islice(frames, 1, None):
@@ -145,14 +149,14 @@ def _gathered(connection: HeldConnection, frames: Sequence[_Sized], most_bytes: 
             break
         items += reports.items
         size_bytes, count = size_bytes + next_bytes, count + 1
-    return _Gathered(connection, Reports(first.first, items), count, size_bytes)
+    return _GatheredReports(connection, Reports(first.first, items), count, size_bytes)
 
 
 def _size_bytes(reports: Reports) -> int:
-    """About how much is kept of a frame."""
+    """About how much memory a frame's reports take."""
     size_bytes = _ITEM_BYTES * len(reports.items)
-    for one in reports.items:
-        match one:
+    for report in reports.items:
+        match report:
             case ReceiptsMessage(batch):
                 size_bytes += len(batch)
             case Facts(_, body):
@@ -162,6 +166,6 @@ def _size_bytes(reports: Reports) -> int:
     return size_bytes
 
 
-def _held(connection: HeldConnection) -> LinkGeneration:
+def _link_of(connection: HeldConnection) -> LinkGeneration:
     assert connection.node_link, "reports are heard on an open link"
     return connection.node_link

@@ -1,7 +1,7 @@
 """Which connections may become links: who calls from where, and how many are in the doorway already.
 
-An agent is no browser, so a request that names an origin is refused. Whoever has not shown a key yet is counted by
-address, so that one address cannot fill the doorway; a trusted proxy stands for many, and its word is taken for whom.
+An agent is no browser, so a request that names an origin is refused. Callers that have not shown a key yet are counted
+by address, so that one address cannot fill the doorway. A trusted proxy speaks for many: it names the address.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ _LEAVING = Rejection(HTTPStatus.SERVICE_UNAVAILABLE, "This process is stopping: 
 
 @dataclass
 class Visitor:
-    """A connection that came through. `network` is whom it counts for while it shakes hands; a proxy for nobody."""
+    """A connection that was let in. While it shakes hands it counts for `network`; one of a proxy counts for none."""
 
     address: str
     network: str | None
@@ -74,14 +74,14 @@ class Door:
         self.inside -= 1
 
     def address_of(self, peer: str, request: UpgradeRequest) -> str:
-        """The peer's address, or what trusted proxies say of it: the last one in their list that is not a proxy.
+        """The peer's address. Of a trusted proxy, the last address in its list that is no proxy itself.
 
-        What they pass on may be anybody's text, so only an address is taken for one.
+        The list may hold any text of a client, so anything but an address is ignored.
         """
         if not self._is_trusted(peer):
             return peer
-        told = [part.strip() for value in request.values("x-forwarded-for") for part in value.split(",")]
-        last = next((address for address in reversed(told) if address and not self._is_trusted(address)), peer)
+        forwarded = [part.strip() for value in request.values("x-forwarded-for") for part in value.split(",")]
+        last = next((address for address in reversed(forwarded) if address and not self._is_trusted(address)), peer)
         return last if is_address(last) and "%" not in last else peer
 
     def _rejection(self, network: str | None) -> Rejection | None:

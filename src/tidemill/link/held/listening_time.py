@@ -1,7 +1,7 @@
 """Time as a link server counts it: only while it could hear.
 
-A process that was stopped, or starved of its processor, finds afterwards that hardly any time has passed: nobody is
-called silent for what we did not listen to. What waits in the sockets is read before much more of it passes.
+For a process that was stopped or got no processor time, hardly any time has passed afterwards: no node counts as silent
+for a time in which we did not listen. What waits in the sockets is read before much more time passes.
 """
 
 from collections.abc import Callable

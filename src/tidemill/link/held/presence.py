@@ -1,6 +1,6 @@
-"""Who is here, told to the registry once a second in one call: the newest beat of each link, and which links are over.
+"""Who is here: once a second, the registry gets the newest beat of each link, and the links that are over.
 
-What could not be told is kept for the next time. There is at most one of each for a node, so nothing grows.
+What the registry could not take is kept for the next time, at most one of each for a node, so nothing grows.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ _EVERY_S = 1.0
 
 
 class Presence:
-    """What was heard since it was last told."""
+    """What nodes sent since the registry was last told."""
 
     def __init__(self, registry: Registry, clock: Clock, answer: Callable[[Supersession], None]) -> None:
         self._registry = registry
@@ -27,15 +27,15 @@ class Presence:
         self._gone: dict[UUID, LinkGeneration] = {}
         self._telling_gone = asyncio.Lock()
 
-    def beaten(self, held: LinkGeneration, beat: BeatMessage) -> None:
-        self._beats[held.node_id] = BeatArrival(held, beat, self._clock.now())
-        self._alive[held.node_id] = held
+    def beaten(self, link: LinkGeneration, beat: BeatMessage) -> None:
+        self._beats[link.node_id] = BeatArrival(link, beat, self._clock.now())
+        self._alive[link.node_id] = link
 
-    def alive(self, held: LinkGeneration) -> None:
-        self._alive[held.node_id] = held
+    def alive(self, link: LinkGeneration) -> None:
+        self._alive[link.node_id] = link
 
-    def gone(self, held: LinkGeneration) -> None:
-        self._gone[held.node_id] = _newer(held, self._gone.get(held.node_id))
+    def gone(self, link: LinkGeneration) -> None:
+        self._gone[link.node_id] = _newer(link, self._gone.get(link.node_id))
 
     async def run(self) -> None:
         while True:
@@ -64,7 +64,7 @@ class Presence:
             raise
 
     async def tell_gone(self) -> None:
-        """Returns when the registry knows of everybody who had gone before."""
+        """Tell the registry which links are over. Returns when it knows all that ended before the call."""
         async with self._telling_gone:
             gone, self._gone = self._gone, {}
             if not gone:
@@ -72,10 +72,10 @@ class Presence:
             try:
                 await self._registry.gone(list(gone.values()))
             except BaseException:
-                for held in gone.values():
-                    self.gone(held)
+                for link in gone.values():
+                    self.gone(link)
                 raise
 
 
-def _newer(one: LinkGeneration, other: LinkGeneration | None) -> LinkGeneration:
-    return other if other and other.generation > one.generation else one
+def _newer(link: LinkGeneration, other: LinkGeneration | None) -> LinkGeneration:
+    return other if other and other.generation > link.generation else link

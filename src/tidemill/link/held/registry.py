@@ -1,6 +1,6 @@
-"""What a link server asks of whoever knows the nodes: whom to let in, and where to put what they say.
+"""What a link server asks of the part that knows the nodes: whom to let in, and where to put their reports.
 
-Everything is asked in batches. A link belongs to a generation: what comes from an older one than the registry knows is
+Everything is asked in batches. A link has a generation: what comes from an older one than the registry knows is
 answered with `Supersession` and changes nothing.
 """
 
@@ -31,7 +31,7 @@ class AgentCall:
 
 @dataclass(frozen=True)
 class AdmissionGrant:
-    """It may come in. `received` is the number of its last report that is safe; `orders` are given at once."""
+    """It may come in. `received` is the number of its last report that is safe; `instructions` are given at once."""
 
     link: LinkGeneration
     received: int
@@ -62,7 +62,7 @@ class ReportsArrival:
 
 @dataclass(frozen=True)
 class Acknowledgement:
-    """Reports up to this number are safe. `orders` are what follows from them."""
+    """Reports up to this number are safe. `instructions` are what follows from them."""
 
     link: LinkGeneration
     number: int
@@ -80,7 +80,7 @@ class Supersession:
 
 @dataclass(frozen=True)
 class Misreport:
-    """The node said what cannot be: its link is closed with this."""
+    """The node reported something impossible: its link is closed with this."""
 
     link: LinkGeneration
     code: str
@@ -97,19 +97,19 @@ class Registry(Protocol):
         """One answer a caller, in their order."""
 
     async def heard(self, beats: Sequence[BeatArrival], links: Sequence[LinkGeneration]) -> Sequence[Supersession]:
-        """Keep beats, and note that these links are alive; whoever beat is among them.
+        """Keep beats, and note that these links are alive; the links of the beats are among them.
 
         Answers those of them that are no longer the node's.
         """
 
-    async def reported(self, heard: Sequence[ReportsArrival]) -> Sequence[ReportsAnswer]:
+    async def reported(self, arrivals: Sequence[ReportsArrival]) -> Sequence[ReportsAnswer]:
         """Keep reports and do what they ask, once each. One answer for each, in their order."""
 
     async def gone(self, links: Sequence[LinkGeneration]) -> None:
         """These links are over; their nodes may be silent, or on their way to another process."""
 
     def refused(self, code: str, sentence: str, address: str, node_id: UUID | None) -> None:
-        """Note that somebody was cut off before they came in, or did what no agent of ours does.
+        """Note that a caller was cut off before it came in, or did something that no agent of ours does.
 
-        Whom the registry itself turned away is not told to it again.
+        Callers that the registry itself turned away are not reported to it again.
         """

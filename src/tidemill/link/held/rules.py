@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class LinkRules:
-    """Of the connections open at once some are still shaking hands; few of those may come from one address."""
+    """The most connections at once; of these, how many may be shaking hands, in all and from one address."""
 
     beat_ms: int
     connections_max: int = 20_000

@@ -1,7 +1,7 @@
-"""All links of one process: whom they belong to, what they are told, and how they end.
+"""All links of one process: which nodes they belong to, what is sent on them, and how they end.
 
-One timer looks after all of them, a slice at a time. What agents say goes to the registry in batches; what it answers
-goes back. A node has one link here at the most: the newest generation wins, and the older one is told so.
+One timer looks after all of them, a slice at a time. What agents send goes to the registry in batches; its answers go
+back. A node has at most one link here: the newest generation wins, and the older link is closed.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ _FAREWELL_S = 2.0
 _SERVING_MAX = 10_000
 _SUPERSEDED = "Another link of this node has taken the place of this one."
 _PASSING = frozenset({"silent", "not_reading"})
-"""What happens to honest agents on bad networks, and is no offence."""
+"""Ends that honest agents on bad networks meet, too: they are no offence."""
 
 
 class Links:
@@ -76,23 +76,23 @@ class Links:
         self._held: dict[UUID, HeldConnection] = {}
         self._turns = max(1, round(min(_ROUND_S, rules.beat_ms / 1000 / 4) / _TURN_S))
         self._slots: list[set[HeldConnection]] = [set() for _ in range(self._turns)]
-        self._made = 0
+        self._connections_made = 0
         self._emptied = asyncio.Event()
         self._hurried: list[HeldConnection] = []
         self._purposes: dict[str, Serve] = {PURPOSE: SpeedTest().serve}
         self._serving: set[asyncio.Future[None]] = set()
 
     async def run(self) -> None:
-        """Decide and look after the links until cancelled. Ends by itself only by a bug."""
+        """Decide and look after the links until cancelled. Only a bug ends it otherwise."""
         async with asyncio.TaskGroup() as group:
             for part in (self._admissions.run, self._deliveries.run, self._presence.run, self._look_after):
                 group.create_task(part(), name=part.__qualname__)
 
     def connection(self, **_: object) -> HeldConnection:
-        """A protocol for a connection that asks for a link. An HTTP server says more about itself than is needed."""
+        """A protocol for a connection that asks for a link. The arguments that an HTTP server adds are not needed."""
         connection = HeldConnection(self, PoolLink(self._identity, secrets.token_bytes(32), self.time.now()))
-        connection.slot = self._made % self._turns
-        self._made += 1
+        connection.slot = self._connections_made % self._turns
+        self._connections_made += 1
         self._slots[connection.slot].add(connection)
         return connection
 
@@ -114,13 +114,13 @@ class Links:
     def shaking_hands(self) -> int:
         return self._door.shaking
 
-    def instruct(self, node_id: UUID, orders: Sequence[Instruction]) -> bool:
-        """Give orders. Answers whether the node's link is here."""
+    def instruct(self, node_id: UUID, instructions: Sequence[Instruction]) -> bool:
+        """Send instructions. Answers whether the node's link is here."""
         connection = self._held.get(node_id)
         if connection is None or connection.link.state is not LinkPhase.OPEN:
             return False
-        if orders:
-            connection.link.instruct(orders)
+        if instructions:
+            connection.link.instruct(instructions)
             connection.flush()
         return True
 
@@ -140,12 +140,12 @@ class Links:
         return connection.open_channel(node_id, purpose, about)
 
     def accept(self, purpose: str, serve: Serve) -> None:
-        """Channels that agents open for this purpose are served by this."""
+        """Serve the channels that agents open for this purpose with `serve`."""
         assert purpose not in self._purposes, f"{purpose} is served already"
         self._purposes[purpose] = serve
 
     async def drain(self) -> None:
-        """Let nobody in any more, and send everybody away, not all at once, so that other processes can take them."""
+        """Let nobody in any more, and send all agents away, a few at a time, so that other processes can take them."""
         self._door.closed = True
         leaving = self._all()
         self._chance.shuffle(leaving)
@@ -157,7 +157,7 @@ class Links:
         await self._farewell()
 
     async def _farewell(self) -> None:
-        """Wait a little for those who still have something to read, then go."""
+        """Wait a little for agents that still have something to read, then close."""
         if any(self._slots):
             self._emptied.clear()
             with suppress(TimeoutError):
@@ -173,14 +173,14 @@ class Links:
     # What connections tell
 
     def knocked(self, connection: HeldConnection, request: UpgradeRequest) -> Rejection | None:
-        found = self._door.knock(connection.peer, request)
-        if isinstance(found, Rejection):
-            code = f"http_{int(found.status)}"
+        visitor = self._door.knock(connection.peer, request)
+        if isinstance(visitor, Rejection):
+            code = f"http_{int(visitor.status)}"
             self.counters.refused[code] += 1
             address = self._door.address_of(connection.peer, request)
-            self._registry.refused(code, found.sentence, address, None)
-            return found
-        connection.visitor = found
+            self._registry.refused(code, visitor.sentence, address, None)
+            return visitor
+        connection.visitor = visitor
         return None
 
     def greeted(self, connection: HeldConnection, hello: Hello) -> None:
@@ -204,7 +204,7 @@ class Links:
         if serve is None or len(self._serving) >= _SERVING_MAX:
             stream.cancel("unknown_purpose" if serve is None else "busy")
             return
-        task = asyncio.ensure_future(_served(serve, stream))
+        task = asyncio.ensure_future(_serve(serve, stream))
         self._serving.add(task)
         task.add_done_callback(self._serving.discard)
 
@@ -224,10 +224,10 @@ class Links:
         self._deliveries.forget(connection)
         if connection.visitor:
             self._door.leave(connection.visitor)
-        if held := connection.node_link:
-            self._presence.gone(held)
-            if self._held.get(held.node_id) is connection:
-                del self._held[held.node_id]
+        if node_link := connection.node_link:
+            self._presence.gone(node_link)
+            if self._held.get(node_link.node_id) is connection:
+                del self._held[node_link.node_id]
 
     # What the registry answers
 
@@ -242,12 +242,12 @@ class Links:
             self._welcome(connection, answer)
 
     def _welcome(self, connection: HeldConnection, admitted: AdmissionGrant) -> None:
-        held = connection.node_link = admitted.link
+        node_link = connection.node_link = admitted.link
         assert connection.visitor, "nobody greets before they came through the door"
         self._door.let_in(connection.visitor)
         connection.link.welcome(
-            node_id=held.node_id.bytes,
-            generation=held.generation,
+            node_id=node_link.node_id.bytes,
+            generation=node_link.generation,
             received=admitted.received,
             beat_ms=self._rules.beat_ms,
         )
@@ -255,15 +255,15 @@ class Links:
             connection.link.instruct(admitted.instructions)
         self.counters.welcomed += 1
         connection.told_at = self.time.now()
-        self._take_place(connection, held)
+        self._make_current(connection, node_link)
         connection.flush()
 
-    def _take_place(self, connection: HeldConnection, held: LinkGeneration) -> None:
-        other = self._held.get(held.node_id)
-        if other and other.node_link and other.node_link.generation > held.generation:
+    def _make_current(self, connection: HeldConnection, node_link: LinkGeneration) -> None:
+        other = self._held.get(node_link.node_id)
+        if other and other.node_link and other.node_link.generation > node_link.generation:
             connection.close("superseded", _SUPERSEDED)
             return
-        self._held[held.node_id] = connection
+        self._held[node_link.node_id] = connection
         if other:
             self._deliveries.forget(other)  # it may linger; a node is heard on one link
             other.close("superseded", _SUPERSEDED)
@@ -298,8 +298,8 @@ class Links:
                 connection.tick(now)
 
 
-async def _served(serve: Serve, stream: HeldStream) -> None:
-    """A channel whose server failed is cancelled; neither its link nor the process suffers."""
+async def _serve(serve: Serve, stream: HeldStream) -> None:
+    """Serve a channel. If that fails, only the channel is cancelled; its link and the process go on."""
     try:
         await serve(stream)
     except Fault as fault:

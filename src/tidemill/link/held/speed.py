@@ -1,7 +1,7 @@
 """How fast a node's link is: the agent sends so many bytes, gets so many, and measures for itself.
 
 The agent opens a channel of this purpose with {"down_bytes": n, "up_bytes": m}. One at a time for a node, few at a time
-for a process, and never for long: what is measured is not worth anybody else's traffic.
+for a process, and never for long: a measurement must not slow other traffic down.
 """
 
 import asyncio
@@ -27,14 +27,14 @@ class SpeedTestSize(Struct, frozen=True):
 
 
 class SpeedTest:
-    """Serves the purpose. Who has to wait is told `busy` and may ask again later."""
+    """Serves the purpose. A node that has to wait is told `busy` and may ask again later."""
 
     def __init__(self) -> None:
         self._measuring: set[UUID] = set()
 
     async def serve(self, stream: HeldStream) -> None:
         try:
-            wanted = msgspec.json.decode(stream.about, type=SpeedTestSize)
+            size = msgspec.json.decode(stream.about, type=SpeedTestSize)
         except UNREADABLE:
             stream.cancel("malformed")
             return
@@ -44,20 +44,20 @@ class SpeedTest:
         self._measuring.add(stream.node_id)
         try:
             async with asyncio.timeout(_LONGEST_S):
-                await _exchange(stream, wanted)
+                await _exchange(stream, size)
         except TimeoutError:
             stream.cancel("late")
         finally:
             self._measuring.discard(stream.node_id)
 
 
-async def _exchange(stream: HeldStream, wanted: SpeedTestSize) -> None:
-    left = wanted.up_bytes
-    while left > 0 and (chunk := await stream.read()):
-        left -= len(chunk)
-    if left > 0:
+async def _exchange(stream: HeldStream, size: SpeedTestSize) -> None:
+    remaining_bytes = size.up_bytes
+    while remaining_bytes > 0 and (chunk := await stream.read()):
+        remaining_bytes -= len(chunk)
+    if remaining_bytes > 0:
         stream.cancel("malformed")
         return
-    for start in range(0, wanted.down_bytes, len(_PIECE)):
-        await stream.write(_PIECE[: wanted.down_bytes - start])
+    for start in range(0, size.down_bytes, len(_PIECE)):
+        await stream.write(_PIECE[: size.down_bytes - start])
     stream.end()

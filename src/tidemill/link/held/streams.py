@@ -1,7 +1,7 @@
 """Channels as streams: read what arrives, write with back-pressure, end, cancel.
 
-What is not read is not credited, so a peer can have one window of bytes waiting here and no more. Whatever ends a
-channel before its time is raised to whoever reads or writes it; nothing waits for ever.
+Unread bytes give the peer no new credit, so at most one window of them waits here. If a channel ends before its time,
+its readers and writers get an exception; nothing waits for ever.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ class HeldStream:
                 raise ChannelBroken(self._broken)
             if self._ended_there:
                 return b""
-            await self._change()
+            await self._wait_for_change()
         chunk = self._chunks.popleft()
         self._carrier.channels.use_up(self._number, len(chunk))
         self._carrier.flush()
@@ -82,7 +82,7 @@ class HeldStream:
             self._has_room = self._carrier.channels.write(self._number, content)
             self._carrier.flush()
         while not self._has_room and self._broken is None:
-            await self._change()
+            await self._wait_for_change()
         if self._broken is not None:
             raise ChannelBroken(self._broken)
 
@@ -93,7 +93,7 @@ class HeldStream:
         self._carrier.flush()
 
     def let_go(self) -> None:
-        """Nobody uses this any more. What was written and ended still arrives; an end that was forgotten is told."""
+        """Release the stream. What was written and ended still arrives; a stream without an end is cancelled."""
         if not self._ended_here:
             self.cancel("unfinished")
         self._chunks.clear()
@@ -122,7 +122,7 @@ class HeldStream:
         self._chunks.clear()
         self._wake()
 
-    async def _change(self) -> None:
+    async def _wait_for_change(self) -> None:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.add(future)
         try:

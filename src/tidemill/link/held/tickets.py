@@ -1,4 +1,4 @@
-"""A registry for second links: whoever shows a ticket of the pool comes in, without a database.
+"""A registry for second links: an agent that shows a ticket of the pool comes in, without a database.
 
 A ticket is used once in a process; used ones are remembered until they expire, and only the pool can make them, so
 that memory is bounded by what it makes in a minute or two. Second links carry channels: reports belong to the first.
@@ -32,7 +32,7 @@ _USED = AdmissionDenial("ticket_used", "The ticket was used before: ask the pool
 
 
 class TicketRegistry:
-    """Lets in whoever the pool has given a ticket for this door."""
+    """Lets in agents that have a ticket of the pool for this door."""
 
     def __init__(self, clock: Clock, *, pool_key: bytes, audience: str, audience_key: bytes) -> None:
         self._clock = clock
@@ -49,14 +49,16 @@ class TicketRegistry:
         return [self._admit(caller, now) for caller in callers]
 
     async def heard(self, beats: Sequence[BeatArrival], links: Sequence[LinkGeneration]) -> Sequence[Supersession]:
-        """Nobody here asks whether a node is alive; its first link tells."""
+        """Do nothing: a node's first link shows whether it is alive."""
         return ()
 
-    async def reported(self, heard: Sequence[ReportsArrival]) -> Sequence[ReportsAnswer]:
-        return [Misreport(one.link, "no_reports_here", "Reports go to the pool's own link.") for one in heard]
+    async def reported(self, arrivals: Sequence[ReportsArrival]) -> Sequence[ReportsAnswer]:
+        return [
+            Misreport(arrival.link, "no_reports_here", "Reports go to the pool's own link.") for arrival in arrivals
+        ]
 
     async def gone(self, links: Sequence[LinkGeneration]) -> None:
-        """What was let in leaves nothing behind but its used ticket."""
+        """Do nothing: a link leaves nothing behind but its used ticket."""
 
     def refused(self, code: str, sentence: str, address: str, node_id: UUID | None) -> None:
         log.info("link refused", code=code, address=address, node_id=str(node_id) if node_id else None)
@@ -65,8 +67,8 @@ class TicketRegistry:
         hello = caller.hello
         if hello.node_id is None or hello.join_token is None:
             return _NO_TICKET
-        admission = TicketGrant(hello.node_id, hello.key, self._audience, self._audience_key)
-        ticket = check(hello.join_token, admission, self._pool_key, now)
+        grant = TicketGrant(hello.node_id, hello.key, self._audience, self._audience_key)
+        ticket = check(hello.join_token, grant, self._pool_key, now)
         if isinstance(ticket, TicketRefusal):
             return AdmissionDenial(ticket.code, ticket.value)
         if ticket.number in self._used:
@@ -76,6 +78,6 @@ class TicketRegistry:
         return AdmissionGrant(LinkGeneration(UUID(bytes=hello.node_id), next(self._generations)), received=0)
 
     def _forget(self, now: Instant) -> None:
-        """One that waits behind a later one is kept a little longer than it must be."""
+        """Forget expired tickets. One that is queued behind a later one is kept a little longer than needed."""
         while self._expiring and self._expiring[0][0] <= now:
             self._used.discard(self._expiring.popleft()[1])
