@@ -1,6 +1,6 @@
 """The protocol of the link, without I/O: frames and the time go in, events come out, frames to send are taken.
 
-Whoever has the socket calls `receive` for each frame, `tick` now and then, and `next_frame` whenever the socket takes
+The owner of the socket calls `receive` for each frame, `tick` now and then, and `next_frame` whenever the socket takes
 more. Instructions, beats and the like go first, then reports and channels in turns. A peer's mistake ends the link with
 a code and a sentence, never with an exception. Nothing grows without bound: a peer that does not read is cut off.
 """

@@ -125,7 +125,7 @@ class FramedLink:
         return pieces, events
 
     def finish(self) -> list[bytes]:
-        """The end of the websocket, for whoever closes the connection."""
+        """The last bytes of the websocket, to send before the connection is closed."""
         pieces, self._unsent = self._unsent, []
         if not (self._opening or self._over):
             pieces += write_frame(Opcode.CLOSE, _NORMAL, masked=self._masks)

@@ -62,7 +62,7 @@ class Hello(Message, frozen=True, tag=2):
 
 
 class Welcome(Message, frozen=True, tag=3):
-    """The pool: I know you; this is your link's generation, and so much of what you reported has arrived."""
+    """The pool: I know you; this is your link's generation, and the number of your last report that arrived."""
 
     node_id: Id
     generation: Count

@@ -57,7 +57,7 @@ class Outbox:
         return Reports(first, items) if items else None
 
     def acknowledge(self, received: int) -> None:
-        """Forget what is safe. A pool that has received what was never sent is not ours, or was restored."""
+        """Forget received reports. A pool that acknowledges what was never sent is not ours, or was restored."""
         if received >= self._first + self._sent:
             raise ProtocolError("unknown_reports", "The pool acknowledged reports that were never sent.")
         while self._kept and self._first <= received:

@@ -25,7 +25,7 @@ class SpoolGap(Struct, frozen=True):
 
 
 class PastBeatReport(Struct, frozen=True):
-    """How the machine was at an instant when nobody could be told."""
+    """The state of the machine at an instant when there was no link."""
 
     at: Count
     beat: BeatMessage

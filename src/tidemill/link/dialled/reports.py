@@ -99,7 +99,7 @@ class Reporter:
             self._complain(str(fault))
 
     async def tell(self, kind: str, body: bytes) -> None:
-        """Tell a fact, unless the pool was told the same before or cannot be told now."""
+        """Report a fact, unless the pool has the same already or there is no link."""
         if self.linked and self._told_facts.get(kind) != body and await self.report(Facts(kind, body)):
             self._told_facts[kind] = body
 

@@ -118,7 +118,7 @@ class LinkSession:
         await self._welcomed(self, UUID(bytes=joined.node_id))
 
     async def _send_reports(self, received: int) -> None:
-        """Take from the spool what the link has room for, in order, until the link is over."""
+        """Send reports from the spool, in order, as the link has room, until the link is over."""
         after = received
         while True:
             self._more.clear()

@@ -16,7 +16,7 @@ from tidemill.core.faults import AgentFault, DiskFull
 
 FORMAT = 1
 ROW_BYTES = 40
-"""What a row costs besides its body, near enough."""
+"""About how many bytes a row takes besides its body."""
 
 _READ_MAX = 1_000
 _FULL_TO = 0.9

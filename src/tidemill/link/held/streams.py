@@ -14,7 +14,7 @@ from tidemill.wire.channels import Channels
 
 
 class ChannelBroken(Fault):
-    """The channel is over before its time; `why` is the code of whoever ended it."""
+    """The channel is over before its time; `why` is the code that it was ended with."""
 
     code = "channel_broken"
 
