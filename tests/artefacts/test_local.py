@@ -31,7 +31,7 @@ from tidemill.artefacts.local_receiver import PIECE_BYTES
 from tidemill.core.artefacts.artefact import Digest
 from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.faults import ArtefactFault, DiskFull
-from tidemill.serving.upload_body import PLACE_BYTES
+from tidemill.serving.upload_body import BUFFER_BYTES
 
 CONTENT = random.Random(3).randbytes(3 * PIECE_BYTES + 17)
 
@@ -215,19 +215,19 @@ async def test_wherever_an_upload_goes_on_its_bytes_are_the_ones_sent(root: Path
         assert await get(store, digest_of(CONTENT)) == CONTENT
 
 
-@pytest.mark.parametrize("at", [0, 1, 4096, PIECE_BYTES, PIECE_BYTES + 4096, PLACE_BYTES - 5])
+@pytest.mark.parametrize("at", [0, 1, 4096, PIECE_BYTES, PIECE_BYTES + 4096, BUFFER_BYTES - 5])
 async def test_chunks_that_lie_as_the_disk_takes_them_are_the_bytes_sent_though_their_memory_is_used_again(
     root: Path, at: int
 ) -> None:
     content = CONTENT * 5
-    upload_id, places = ids().new(NOW), [memoryview(mmap(-1, PLACE_BYTES)) for _ in range(3)]
+    upload_id, places = ids().new(NOW), [memoryview(mmap(-1, BUFFER_BYTES)) for _ in range(3)]
 
     async def pieces() -> AsyncIterator[memoryview]:
         """As a body is taken from its connection: whose turn it is is filled anew, and what was there is gone."""
         now = at
         for place in cycle(places):
-            first, end = now % PLACE_BYTES, min(PLACE_BYTES, now % PLACE_BYTES + len(content) - now)
-            place[:] = bytes(PLACE_BYTES)
+            first, end = now % BUFFER_BYTES, min(BUFFER_BYTES, now % BUFFER_BYTES + len(content) - now)
+            place[:] = bytes(BUFFER_BYTES)
             place[first:end] = content[now : now + end - first]
             now += end - first
             yield place[first:end]

@@ -24,15 +24,15 @@ from tidemill.serving.http_server import create_server, listen
 from tidemill.serving.large_bodies import may_be_large
 from tidemill.serving.upload_body import (
     BODY,
+    BUFFER_BYTES,
     LARGE_BODIES,
     LEAST_BYTES,
-    PLACE_BYTES,
-    SMALL_PLACE_BYTES,
+    SMALL_BUFFER_BYTES,
     ConnectionBody,
     UploadBody,
 )
 
-CONTENT = random.Random(8).randbytes(2 * PLACE_BYTES + LEAST_BYTES + 77)
+CONTENT = random.Random(8).randbytes(2 * BUFFER_BYTES + LEAST_BYTES + 77)
 Take = Callable[[UploadBody], Awaitable[None]]
 
 
@@ -246,7 +246,7 @@ def test_many_large_bodies_at_a_time_have_little_memory_each() -> None:
         async for piece in body.pieces(0):
             large = max(large, len(piece))
             await everybody.wait()
-        most += large > SMALL_PLACE_BYTES
+        most += large > SMALL_BUFFER_BYTES
 
     everybody = asyncio.Event()
 

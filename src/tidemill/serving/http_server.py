@@ -56,7 +56,7 @@ class HttpServer(uvicorn.Server):
         self.on_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn's own, while those on websockets are sent to other processes."""
+        """As uvicorn's own, and at the same time the websockets' peers are sent to other processes."""
         for server in self.servers:
             server.close()
         leaving = self.websockets.drain() if self.websockets and not self.force_exit else asyncio.sleep(0)
@@ -68,7 +68,7 @@ class HttpServer(uvicorn.Server):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Take the port now, so that trouble is told before anything else has started."""
+    """Take the port now, so that an error shows before anything else has started."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -85,7 +85,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def allow_many_files() -> None:
-    """A link is an open file, and shells allow few of them: take as many as this process may have."""
+    """Raise the limit of open files as far as this process may: a link is one, and shells allow few."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
@@ -104,7 +104,7 @@ def check_certificate(http: HttpSettings) -> None:
 
 
 def create_server(app: ASGIApp, settings: Settings, websockets: WebsocketServer | None = None) -> HttpServer:
-    """The server of this process. Websockets come in by the same port, if there is anything to take them."""
+    """The server of this process. Websockets use the same port, if there is a server for them."""
     if websockets:
         allow_many_files()
     http = settings.http

@@ -12,7 +12,7 @@ from tidemill.core.settings.sections.process import LogFormat, LogSettings
 from tidemill.host.standard_error import printable, say
 
 Announce = Callable[..., None]
-"""Tells whoever started the process a sentence, with fields: text for people, a log line where logs are JSON."""
+"""Shows a sentence with fields to the person who started the process; a log line where logs are JSON."""
 
 
 def configure_logs(settings: LogSettings) -> Announce:
@@ -36,25 +36,25 @@ def configure_logs(settings: LogSettings) -> Announce:
 
 def _lines_for_people() -> Any:
     colors = sys.stderr.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    # Where an error came from is shown without the values it was about: there may be secrets among them.
+    # A traceback is shown without the values of variables: there may be secrets among them.
     plain = structlog.dev.plain_traceback
     render = structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=20, exception_formatter=plain)
 
-    def harmless(logger: Any, name: str, fields: Any) -> Any:
-        shown = {key: printable(value) if isinstance(value, str) else value for key, value in fields.items()}
-        return render(logger, name, shown)
+    def render_printable(logger: Any, name: str, fields: Any) -> Any:
+        printable_fields = {key: printable(value) if isinstance(value, str) else value for key, value in fields.items()}
+        return render(logger, name, printable_fields)
 
-    return harmless
+    return render_printable
 
 
 def _lines_for_programs() -> Any:
     render = structlog.processors.JSONRenderer()
 
-    def what_happened_first(logger: Any, name: str, fields: Any) -> Any:
+    def render_ordered(logger: Any, name: str, fields: Any) -> Any:
         first = {key: fields.pop(key) for key in ("timestamp", "level", "event") if key in fields}
         return render(logger, name, first | fields)
 
-    return what_happened_first
+    return render_ordered
 
 
 def _configure_libraries(shared: list[Any], last: list[Any], level: int) -> None:

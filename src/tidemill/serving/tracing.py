@@ -10,7 +10,7 @@ from tidemill.core.settings.sections.process import TracingSettings
 
 
 def traced(app: ASGIApp, settings: TracingSettings) -> tuple[ASGIApp, Callable[[], None]]:
-    """The application with a span a request, and what to call when the process ends, to send the last of them."""
+    """The application with one span for each request, and a function that sends the last spans at the end."""
     if settings.endpoint is None:
         return app, lambda: None
     try:
