@@ -89,7 +89,7 @@ class ControlProcess:
         async with AsyncExitStack() as stack:
             await migrate(self._urls, self._ids, __version__)
             await self._take_settings_in_force()
-            control = self._control = await stack.enter_async_context(self._opened())
+            control = self._control = await stack.enter_async_context(self._open_parts())
             greeting = await first_steps(control, self._first_step)
             app, flush = traced(create_app(control), self._settings.tracing)
             stack.callback(flush)
@@ -100,14 +100,14 @@ class ControlProcess:
             raise self._bug
 
     async def _take_settings_in_force(self) -> None:
-        """Changes of critical settings wait; until they are ripe we work with what the pool has accepted."""
-        found = await in_force(self._urls.owner, self._settings, self._started_by, self._ids)
-        self._settings = found.settings
-        for change in found.waiting:
+        """Changes of critical settings wait; until they are ripe we use the values that the pool has accepted."""
+        effective = await in_force(self._urls.owner, self._settings, self._started_by, self._ids)
+        self._settings = effective.settings
+        for change in effective.waiting:
             log.warning("critical setting waits", setting=change.name, wanted=change.value, state=change.state.value)
 
     def stop(self) -> None:
-        """Once: say that we are leaving, then drain. Twice: leave. Before anything is served: leave."""
+        """First call: announce that we stop, then drain. Second call, or before anything is served: stop at once."""
         self._told_to_stop += 1
         if self._server is None and self._starting:
             self._starting.cancel()
@@ -118,7 +118,7 @@ class ControlProcess:
         asyncio.get_running_loop().call_later(delay_s, self._close)
 
     def _close(self) -> None:
-        """Take no more connections; uvicorn then waits for the requests in hand, unless it is told twice."""
+        """Take no more connections; uvicorn then finishes open requests, unless `stop` was called twice."""
         if self._server:
             self._server.should_exit = True
             self._server.force_exit = self._told_to_stop > 1
@@ -131,27 +131,27 @@ class ControlProcess:
         await self._server.serve([listener])
 
     @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[Control]:
-        """Loops have connections of their own, so that no number of requests can starve them."""
+    async def _open_parts(self) -> AsyncIterator[Control]:
+        """Open the parts. Loops have connections of their own, so that no number of requests can starve them."""
         settings = self._settings
-        most = settings.database
+        limits = settings.database
         async with (
-            self._database(most.loop_connections_max, "loops") as for_loops,
-            self._database(most.connections_max, "requests") as for_requests,
+            self._database(limits.loop_connections_max, "loops") as loop_database,
+            self._database(limits.connections_max, "requests") as route_database,
         ):
-            clock = await DatabaseClock.begin(for_loops, _clock_rules(settings))
-            poster = Poster(for_loops, clock, self._ids)
+            clock = await DatabaseClock.begin(loop_database, _clock_rules(settings))
+            poster = Poster(loop_database, clock, self._ids)
             parts = Parts(
                 settings=settings,
                 process_id=self._ids.new(clock.now()),
-                loop_database=for_loops,
+                loop_database=loop_database,
                 clock=clock,
                 ids=self._ids,
                 metrics=Metrics(__version__),
                 poster=poster,
-                keyring=await open_keyring(for_loops, settings, self._ids, clock.now()),
+                keyring=await open_keyring(loop_database, settings, self._ids, clock.now()),
             )
-            control = await make_control(parts, for_requests)
+            control = await make_control(parts, route_database)
             control.backups = BackupTarget(self._urls.owner, self._backups) if self._backups else None
             await self._register(control)
             try:
@@ -205,10 +205,10 @@ class ControlProcess:
                 for runner in control.runners:
                     runner.stop()
                 links.cancel()
-                await _ended(tasks, 0 if self._told_to_stop > 1 else _LAST_TICK_S)
+                await _await_or_cancel(tasks, 0 if self._told_to_stop > 1 else _LAST_TICK_S)
 
     def _loop_ended(self, task: "asyncio.Task[None]") -> None:
-        """A loop ends only when told to: anything else is a bug, and a process that limps is worse than none."""
+        """Stop the process if a loop fails: that is a bug, and a process without a loop is worse than none."""
         if not task.cancelled() and (error := task.exception()):
             log.error("loop died", loop=task.get_name(), exc_info=error)
             self._bug = error
@@ -217,13 +217,17 @@ class ControlProcess:
 
 @asynccontextmanager
 async def _listening(control: Control) -> AsyncIterator[None]:
-    """Local commits wake the announcer; announcements, ours or others', wake the feed. A poll stands behind both."""
+    """Local commits wake the announcer; announcements of any process wake the feed. Both also poll."""
     by_name = {runner.loop.name: runner for runner in control.runners}
-    announcer, feed, telling = by_name[AnnounceLoop.name], by_name[EventFeed.name], by_name[NodeInstructionLoop.name]
-    placing, offering = by_name[PlacingLoop.name], by_name[AssignmentLoop.name]
+    announcer, feed, node_instructions = (
+        by_name[AnnounceLoop.name],
+        by_name[EventFeed.name],
+        by_name[NodeInstructionLoop.name],
+    )
+    placing, assignment = by_name[PlacingLoop.name], by_name[AssignmentLoop.name]
     assert isinstance(placing.loop, PlacingLoop)
-    assert isinstance(offering.loop, AssignmentLoop)
-    placing.loop.on_placed = offering.loop.placed
+    assert isinstance(assignment.loop, AssignmentLoop)
+    placing.loop.on_placed = assignment.loop.placed
 
     def appended(accounts: Sequence[UUID]) -> None:
         assert isinstance(announcer.loop, AnnounceLoop)
@@ -234,13 +238,13 @@ async def _listening(control: Control) -> AsyncIterator[None]:
     def arrived(batch: Sequence[RecordedEvent]) -> None:
         control.callers.forget(account for event in batch for account in event.accounts)
         if any(event.subject.startswith(("node:", "account:")) for event in batch):
-            telling.wake()
+            node_instructions.wake()
         assert isinstance(placing.loop, PlacingLoop)
-        assert isinstance(offering.loop, AssignmentLoop)
+        assert isinstance(assignment.loop, AssignmentLoop)
         if placing.loop.heard(batch):
             placing.wake()
-        if offering.loop.heard(batch, placed_here=placing.loop.in_charge):
-            offering.wake()
+        if assignment.loop.heard(batch, placed_here=placing.loop.in_charge):
+            assignment.wake()
 
     control.feed.on_events = arrived
     control.loop_database.on_appended = control.route_database.on_appended = appended
@@ -252,7 +256,7 @@ async def _listening(control: Control) -> AsyncIterator[None]:
         await asyncio.gather(listening, return_exceptions=True)
 
 
-async def _ended(tasks: "list[asyncio.Task[None]]", patience_s: float) -> None:
+async def _await_or_cancel(tasks: "list[asyncio.Task[None]]", patience_s: float) -> None:
     """Give the tasks time to end by themselves, then cancel them."""
     _, late = await asyncio.wait(tasks, timeout=patience_s)
     for task in late:
@@ -261,8 +265,8 @@ async def _ended(tasks: "list[asyncio.Task[None]]", patience_s: float) -> None:
 
 
 def _collect_seldom() -> None:
-    """What is loaded stays, and most values of a batch are gone by themselves: looking for cycles among them as often
-    as Python does takes a quarter of a task's time."""
+    """Collect garbage seldom: loaded modules stay, and reference counts free most values of a batch. At Python's usual
+    rate the search for cycles takes a quarter of a task's time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECTED_AFTER)

@@ -1,6 +1,6 @@
-"""Tells nodes whose links this process holds what they have not heard yet: new rules, challenges, their removal.
+"""Sends nodes whose links this process holds their pending instructions: new rules, challenges, their removal.
 
-It repeats what the database says, so what was told twice does no harm and what was lost is told again on the next link.
+Instructions repeat what the database says: a second one does no harm, and a lost one is sent again on the next link.
 """
 
 from uuid import UUID
@@ -16,9 +16,9 @@ from tidemill.wire.messages import Wish
 
 
 class NodeInstructionLoop(Loop):
-    """Looks every second, and at once when an event speaks of a node."""
+    """Looks every second, and at once when an event is about a node."""
 
-    name = "telling"
+    name = "node_instructions"
 
     def __init__(self, parts: Parts, links: Links) -> None:
         super().__init__(parts, every_s=parts.settings.loops.poll_s)
@@ -28,33 +28,37 @@ class NodeInstructionLoop(Loop):
     async def tick(self, now: Instant) -> Tick:
         if not self._links.open:
             return Tick()
-        told = await self._tell_wishes() + await self._tell_challenges(now)
-        return Tick(seen=told, applied=told)
+        sent = await self._send_pending() + await self._send_challenges(now)
+        return Tick(seen=sent, applied=sent)
 
-    async def _tell_wishes(self) -> int:
+    async def _send_pending(self) -> int:
         async with self.parts.loop_database.connection() as connection:
-            untold = await node_instructions.pending_instructions(connection, self.parts.process_id)
-            told = [one for one in untold if self._tell(one)]
-            if told:
-                await node_instructions.mark_told(connection, told)
-        return len(told)
+            pending = await node_instructions.pending_instructions(connection, self.parts.process_id)
+            sent = [instruction for instruction in pending if self._send(instruction)]
+            if sent:
+                await node_instructions.mark_told(connection, sent)
+        return len(sent)
 
-    def _tell(self, untold: PendingInstruction) -> bool:
-        if untold.close is not None:
-            return self._links.close(untold.node_id, untold.close.code, untold.close.sentence)
-        return self._links.instruct(untold.node_id, [Wish(RULES, untold.rules)])
+    def _send(self, instruction: PendingInstruction) -> bool:
+        if instruction.close is not None:
+            return self._links.close(instruction.node_id, instruction.close.code, instruction.close.sentence)
+        return self._links.instruct(instruction.node_id, [Wish(RULES, instruction.rules)])
 
-    async def _tell_challenges(self, now: Instant) -> int:
-        """Each order once a link: it is repeated only where the link that heard it is gone."""
-        held = self._links.link_generations()
-        self._challenges = {node_id: told for node_id, told in self._challenges.items() if node_id in held}
+    async def _send_challenges(self, now: Instant) -> int:
+        """Send each instruction once a link: it is repeated only on a newer link."""
+        generations = self._links.link_generations()
+        self._challenges = {node_id: sent for node_id, sent in self._challenges.items() if node_id in generations}
         async with self.parts.loop_database.connection() as connection:
-            orders = await challenges.instructions_for(connection, list(held), self.parts.settings.challenge, now)
-        fresh = [(node_id, (held[node_id], body)) for node_id, body in orders.items()]
-        return sum([self._tell_challenge(node_id, order) for node_id, order in fresh])
+            bodies = await challenges.instructions_for(
+                connection, list(generations), self.parts.settings.challenge, now
+            )
+        fresh = [(node_id, (generations[node_id], body)) for node_id, body in bodies.items()]
+        return sum([self._send_challenge(node_id, challenge) for node_id, challenge in fresh])
 
-    def _tell_challenge(self, node_id: UUID, order: tuple[int, bytes]) -> bool:
-        if self._challenges.get(node_id) == order or not self._links.instruct(node_id, [Wish(CHALLENGE, order[1])]):
+    def _send_challenge(self, node_id: UUID, challenge: tuple[int, bytes]) -> bool:
+        if self._challenges.get(node_id) == challenge or not self._links.instruct(
+            node_id, [Wish(CHALLENGE, challenge[1])]
+        ):
             return False
-        self._challenges[node_id] = order
+        self._challenges[node_id] = challenge
         return True

@@ -1,4 +1,4 @@
-"""Nodes hear of what they are offered, each once, whoever placed it and whatever the database takes for lost."""
+"""Nodes get their assignments, each once, whoever placed it and whatever the database takes for lost."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -51,7 +51,7 @@ async def placed_on(world: World, node: Node, tasks: int) -> list[UUID]:
     return [one.attempt_id for one in await world.place() if one.attempt_id not in before]
 
 
-def offering(world: World, links: Links) -> AssignmentLoop:
+def assignment_loop(world: World, links: Links) -> AssignmentLoop:
     return AssignmentLoop(world.parts, links)
 
 
@@ -61,7 +61,7 @@ async def test_an_offer_is_told_also_where_the_database_takes_the_nodes_link_for
     async with served(registry=registry) as pool:
         first, _ = await pool.welcomed(lost.identity)
         second, _ = await pool.welcomed(known.identity)
-        loop = offering(world, pool.links)
+        loop = assignment_loop(world, pool.links)
         await loop.tick(world.now)
         to_lost = await placed_on(world, lost, 2)
         to_known = await placed_on(world, known, 2)
@@ -77,7 +77,7 @@ async def test_what_is_placed_here_is_told_once_also_when_another_placed_somethi
     node = await world.node()
     async with served(registry=MemoryRegistry(nodes={node.identity.key: node.id})) as pool:
         agent, _ = await pool.welcomed(node.identity)
-        loop = offering(world, pool.links)
+        loop = assignment_loop(world, pool.links)
         await loop.tick(world.now)
         by_another = await placed_on(world, node, 1)
         here = await placed_on(world, node, 2)
@@ -91,7 +91,7 @@ async def test_what_is_placed_here_is_told_once_also_when_another_placed_somethi
 async def test_who_links_anew_hears_all_that_it_holds_and_nobody_else_does(world: World) -> None:
     node = await world.node()
     async with served(registry=MemoryRegistry(nodes={node.identity.key: node.id})) as pool:
-        loop = offering(world, pool.links)
+        loop = assignment_loop(world, pool.links)
         held = await placed_on(world, node, 3)
         await loop.tick(world.now)
         agent, _ = await pool.welcomed(node.identity)
@@ -107,7 +107,7 @@ async def test_what_a_node_is_to_stop_is_not_lost_when_offers_cannot_be_read(wor
     node, owner = await world.node(), await connect(urls.owner)
     async with served(registry=MemoryRegistry(nodes={node.identity.key: node.id})) as pool:
         agent, _ = await pool.welcomed(node.identity)
-        loop = offering(world, pool.links)
+        loop = assignment_loop(world, pool.links)
         await loop.tick(world.now)
         [stopped] = await placed_on(world, node, 1)
         said = AttemptHappening(stopped, 1, node.id, (Happening.CALLED_OFF,))
