@@ -1,7 +1,7 @@
 """Access tokens: short-lived JWTs, signed with an Ed25519 key that is replaced now and then.
 
-A token names its session and nothing else; what the session may do is looked up, so a token outlives nothing. Every
-process signs with the newest key and reads the tokens of all that may still have good ones.
+A token names its session and nothing else. What the session may do is looked up, so a token never outlives a right.
+Every process signs with the newest key, and accepts all keys whose tokens may still be valid.
 """
 
 from uuid import UUID
@@ -37,7 +37,7 @@ class AccessTokens:
         return self._lifetime_us // SECOND
 
     async def renew(self, now: Instant) -> None:
-        """Make a signing key if the newest is old, forget those whose tokens are over, and load the rest."""
+        """Make a signing key if the newest is old, forget keys whose tokens have all expired, and load the rest."""
         key = _new_key(self._parts.ids.new(now), now)
         async with self._parts.loop_database.connection() as connection:
             newest_since = Instant(now - self._key_us)
@@ -57,12 +57,12 @@ class AccessTokens:
         return jwt.encode(claims, key, _ALGORITHM, headers={"kid": key_id})
 
     async def session_of(self, token: str, now: Instant) -> tuple[UUID, Instant] | None:
-        """The session a token is for, and until when; None if we did not sign it, or its time is over."""
+        """The session of a token, and its expiry; None if we did not sign it, or it has expired."""
         key = await self._key_of(token, now)
         if key is None:
             return None
         try:
-            # Time is told by the database's clock, not by this machine's, so it is compared here.
+            # Compare times here: the database's clock counts, not this machine's.
             claims = jwt.decode(
                 token, key, [_ALGORITHM], options={"verify_exp": False, "verify_iat": False, "require": ["sid", "exp"]}
             )

@@ -1,4 +1,4 @@
-"""One's own account: what it is, its password and address, its sessions and the tries at its door."""
+"""One's own account: its roles, its password and address, its sessions and the tries to log in."""
 
 from typing import Annotated, Literal
 from uuid import UUID
@@ -103,33 +103,33 @@ async def show(control: ControlPart, caller: CallerPart) -> OwnAccountView:
 
 
 @router.post("/password", status_code=204, responses=documented(413, 422))
-async def change_password(asked: NewPassword, control: ControlPart, caller: CallerPart) -> None:
+async def change_password(body: NewPassword, control: ControlPart, caller: CallerPart) -> None:
     """Set another password. Every other session ends."""
-    await registration.change_password(control, caller, asked.password.get_secret_value())
+    await registration.change_password(control, caller, body.password.get_secret_value())
 
 
 @router.post("/address", status_code=202, responses=documented(413, 422))
-async def change_address(asked: NewAddress, control: ControlPart, caller: CallerPart) -> AcceptanceView:
+async def change_address(body: NewAddress, control: ControlPart, caller: CallerPart) -> AcceptanceView:
     """Move to another e-mail address. It counts once the letter to it is confirmed; the old one is told."""
-    address = parsed_address(asked.address)
+    address = parsed_address(body.address)
     async with evenly():
         await registration.change_address(control, caller, address)
     return AcceptanceView()
 
 
 @router.post("/language", status_code=204, responses=documented(413, 422))
-async def change_language(asked: NewLanguage, control: ControlPart, caller: CallerPart) -> None:
+async def change_language(body: NewLanguage, control: ControlPart, caller: CallerPart) -> None:
     """Choose the language of letters."""
     assert caller.account_id
     async with control.route_database.connection() as connection:
-        await accounts.set_language(connection, caller.account_id, asked.language)
+        await accounts.set_language(connection, caller.account_id, body.language)
 
 
 @router.post("/roles", responses=documented(413, 422))
-async def choose_roles(asked: RoleChoice, control: ControlPart, caller: CallerPart) -> AccountView:
+async def choose_roles(body: RoleChoice, control: ControlPart, caller: CallerPart) -> AccountView:
     """Choose whether to buy, to provide, or both. Roles given by an operator stay."""
     assert caller.account_id
-    roles = frozenset(map(Role, asked.roles))
+    roles = frozenset(map(Role, body.roles))
     async with control.route_database.transaction() as transaction:
         changed = await accounts.take_on_roles(transaction, caller.account_id, roles, control.ids, control.clock.now())
         return AccountView.of(unless_refused(changed))
@@ -162,9 +162,9 @@ async def list_logins(
     """The tries to log in to this account, newest first."""
     assert caller.account_id
     async with control.route_database.connection() as connection:
-        found = await logins.listed(connection, caller.account_id, after, most + 1)
-    items = [LoginTryView.model_validate(attempt) for attempt in found[:most]]
-    return LoginTryPage(items=items, has_more=len(found) > most, after=items[-1].id if items else None)
+        attempts = await logins.listed(connection, caller.account_id, after, most + 1)
+    items = [LoginTryView.model_validate(attempt) for attempt in attempts[:most]]
+    return LoginTryPage(items=items, has_more=len(attempts) > most, after=items[-1].id if items else None)
 
 
 @router.get("/sessions", responses=documented())
@@ -172,8 +172,8 @@ async def list_sessions(control: ControlPart, caller: CallerPart) -> SessionList
     """The sessions of this account."""
     assert caller.account_id
     async with control.route_database.connection() as connection:
-        found = await sessions.listed(connection, caller.account_id, control.session_rules, control.clock.now())
-    return SessionList(items=[_session_view(session, caller) for session in found])
+        listed = await sessions.listed(connection, caller.account_id, control.session_rules, control.clock.now())
+    return SessionList(items=[_session_view(session, caller) for session in listed])
 
 
 @router.post("/sessions/end-others", responses=documented())
@@ -201,7 +201,7 @@ async def own_account(control: Control, caller: Caller) -> Account:
 async def _end(control: Control, caller: Caller, *, only: UUID | None = None, but: UUID | None = None) -> int:
     assert caller.account_id
     async with control.route_database.transaction() as transaction:
-        ended = await sessions.end(
+        ended_sessions = await sessions.end(
             transaction,
             caller.account_id,
             SessionEnd.ENDED_BY_OWNER,
@@ -210,7 +210,7 @@ async def _end(control: Control, caller: Caller, *, only: UUID | None = None, bu
             ids=control.ids,
             now=control.clock.now(),
         )
-    return len(ended)
+    return len(ended_sessions)
 
 
 def _session_view(session: Session, caller: Caller) -> SessionView:

@@ -54,13 +54,16 @@ async def _filter(
 
 @router.get("", responses=documented(422))
 async def list_accounts(
-    control: ControlPart, most: PageLimit, wanted: Annotated[AccountFilter, Depends(_filter)], after: UUID | None = None
+    control: ControlPart,
+    most: PageLimit,
+    filters: Annotated[AccountFilter, Depends(_filter)],
+    after: UUID | None = None,
 ) -> AdminAccountPage:
     """The accounts of the pool, newest first."""
     async with control.route_database.connection() as connection:
-        found = await accounts.listed(connection, wanted, after, most + 1)
-    items = [AdminAccountView.model_validate(account) for account in found[:most]]
-    return AdminAccountPage(items=items, has_more=len(found) > most, after=items[-1].id if items else None)
+        page = await accounts.listed(connection, filters, after, most + 1)
+    items = [AdminAccountView.model_validate(account) for account in page[:most]]
+    return AdminAccountPage(items=items, has_more=len(page) > most, after=items[-1].id if items else None)
 
 
 @router.get("/{account_id}", responses=documented(404, 422))
@@ -103,14 +106,14 @@ async def unblock(account_id: UUID, why: OperatorReason, control: ControlPart, c
 
 @router.post("/{account_id}/roles", responses=documented(404, 409, 413, 422))
 async def give_roles(
-    account_id: UUID, asked: RolesDecision, control: ControlPart, caller: CallerPart
+    account_id: UUID, body: RolesDecision, control: ControlPart, caller: CallerPart
 ) -> AdminAccountView:
     """Decide which roles an account has."""
-    roles, now = frozenset(asked.roles), control.clock.now()
+    roles, now = frozenset(body.roles), control.clock.now()
     async with control.route_database.transaction() as transaction:
         before = await accounts.get(transaction, account_id)
         account = await accounts.give_roles(
-            transaction, account_id, roles, reason=asked.reason, by=caller.name, ids=control.ids, now=now
+            transaction, account_id, roles, reason=body.reason, by=caller.name, ids=control.ids, now=now
         )
         view = _view(account)
         if before and Role.OPERATOR in roles - before.roles:
@@ -119,15 +122,13 @@ async def give_roles(
 
 
 @router.post("/{account_id}/kyc", responses=documented(404, 409, 413, 422))
-async def decide_kyc(
-    account_id: UUID, asked: KycDecision, control: ControlPart, caller: CallerPart
-) -> AdminAccountView:
+async def decide_kyc(account_id: UUID, body: KycDecision, control: ControlPart, caller: CallerPart) -> AdminAccountView:
     """Verify a provider, or reject them."""
-    state, now = Kyc(asked.state), control.clock.now()
+    state, now = Kyc(body.state), control.clock.now()
     async with control.route_database.transaction() as transaction:
         return _view(
             await accounts.decide_kyc(
-                transaction, account_id, state, reason=asked.reason, by=caller.name, ids=control.ids, now=now
+                transaction, account_id, state, reason=body.reason, by=caller.name, ids=control.ids, now=now
             )
         )
 

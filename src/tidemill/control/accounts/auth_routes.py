@@ -1,4 +1,4 @@
-"""Showing who one is: setting the pool up, registering, confirming, logging in and out, resetting a password."""
+"""Authentication: setting the pool up, registering, confirming, logging in and out, resetting a password."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -109,24 +109,24 @@ class NewAccountView(BaseModel):
 
 
 @set_up_router.post(f"{API}/setup", status_code=201, responses=documented(409, 413, 422))
-async def set_up(asked: SetUp, control: ControlPart, device: DevicePart) -> NewAccountView:
+async def set_up(body: SetUp, control: ControlPart, device: DevicePart) -> NewAccountView:
     """Make the first operator's account, with the link that `tidemill up` prints. Then log in, add a second factor."""
     await limited_by_address(control, control.limits.door, device)
-    address = parsed_address(asked.address)
-    checked = unless_refused(checked_password(asked.password.get_secret_value(), address))
-    newcomer = NewAccount(address, await control.passwords.hash(checked), frozenset({Role.OPERATOR}), asked.language)
+    address = parsed_address(body.address)
+    checked = unless_refused(checked_password(body.password.get_secret_value(), address))
+    newcomer = NewAccount(address, await control.passwords.hash(checked), frozenset({Role.OPERATOR}), body.language)
     async with control.route_database.transaction() as transaction:
-        made = await pool.set_up(transaction, asked.token, newcomer, control.ids, control.clock.now())
-        return NewAccountView(account_id=unless_refused(made))
+        account_id = await pool.set_up(transaction, body.token, newcomer, control.ids, control.clock.now())
+        return NewAccountView(account_id=unless_refused(account_id))
 
 
 @router.post("/register", status_code=202, responses=documented(413, 422))
-async def register(asked: Registration, control: ControlPart, device: DevicePart) -> AcceptanceView:
+async def register(body: Registration, control: ControlPart, device: DevicePart) -> AcceptanceView:
     """Ask for an account. A letter to the address says how to confirm it, or that there is one already."""
-    address = parsed_address(asked.address)
-    roles = frozenset(map(Role, asked.roles))
+    address = parsed_address(body.address)
+    roles = frozenset(map(Role, body.roles))
     async with evenly():
-        await registration.register(control, address, asked.password.get_secret_value(), roles, asked.language, device)
+        await registration.register(control, address, body.password.get_secret_value(), roles, body.language, device)
     return AcceptanceView()
 
 
@@ -140,42 +140,42 @@ async def confirm(proof: AddressConfirmation, control: ControlPart, device: Devi
 
 @router.post("/login", responses=documented(413, 422))
 async def login(
-    asked: Login, request: Request, response: Response, control: ControlPart, device: DevicePart
+    body: Login, request: Request, response: Response, control: ControlPart, device: DevicePart
 ) -> SessionTokensView:
     """Begin a session. With a second factor, send its `code` too."""
-    shown = LoginCredentials(parsed_address(asked.address), asked.password.get_secret_value(), asked.code)
+    credentials = LoginCredentials(parsed_address(body.address), body.password.get_secret_value(), body.code)
     async with evenly():
-        opened = await logging_in.log_in(control, shown, device, remember=asked.remember)
-    return _tokens(control, request, response, opened, cookies=asked.cookies)
+        opened = await logging_in.log_in(control, credentials, device, remember=body.remember)
+    return _tokens(control, request, response, opened, cookies=body.cookies)
 
 
 @router.post("/refresh", responses=documented(413, 422))
 async def refresh(
-    asked: Refresh, request: Request, response: Response, control: ControlPart, device: DevicePart
+    body: Refresh, request: Request, response: Response, control: ControlPart, device: DevicePart
 ) -> SessionTokensView:
     """Go on with a session. Each refresh token is good once; one that comes back ends its session."""
     cookie = request.cookies.get(REFRESH_COOKIE)
-    token = asked.refresh_token or cookie
+    token = body.refresh_token or cookie
     if not token:
         raise RouteRefused(SessionRefusal.TOKEN_UNKNOWN)
     opened = await logging_in.refresh_session(control, token, device)
-    return _tokens(control, request, response, opened, cookies=asked.refresh_token is None)
+    return _tokens(control, request, response, opened, cookies=body.refresh_token is None)
 
 
 @router.post("/forgot", status_code=202, responses=documented(413, 422))
-async def forgot(asked: ForgottenPassword, control: ControlPart, device: DevicePart) -> AcceptanceView:
+async def forgot(body: ForgottenPassword, control: ControlPart, device: DevicePart) -> AcceptanceView:
     """Ask for a letter that lets one set another password."""
-    address = parsed_address(asked.address)
+    address = parsed_address(body.address)
     async with evenly():
-        await registration.forgot(control, address, asked.language, device)
+        await registration.forgot(control, address, body.language, device)
     return AcceptanceView()
 
 
 @router.post("/reset", status_code=204, responses=documented(413, 422))
-async def reset(asked: PasswordReset, control: ControlPart, device: DevicePart) -> None:
+async def reset(body: PasswordReset, control: ControlPart, device: DevicePart) -> None:
     """Set another password, with the link or the code in a letter. Every session ends; the second factor stays."""
     async with evenly():
-        await registration.reset(control, _proof(asked), asked.password.get_secret_value(), device)
+        await registration.reset(control, _proof(body), body.password.get_secret_value(), device)
 
 
 @router.get("/check", responses=documented())
@@ -201,10 +201,10 @@ async def logout(response: Response, control: ControlPart, caller: CallerPart) -
 
 
 @router.post("/reauthenticate", status_code=204, responses=documented(413, 422))
-async def reauthenticate(asked: Reauthentication, control: ControlPart, caller: CallerPart, device: DevicePart) -> None:
+async def reauthenticate(body: Reauthentication, control: ControlPart, caller: CallerPart, device: DevicePart) -> None:
     """Type the password again, for what needs a fresh one."""
     async with evenly():
-        await logging_in.reauthenticate(control, caller, device, asked.password.get_secret_value(), asked.code)
+        await logging_in.reauthenticate(control, caller, device, body.password.get_secret_value(), body.code)
 
 
 def _proof(proof: MailProofBody) -> registration.MailProof:

@@ -9,8 +9,8 @@ from tidemill.store.query import Connection
 
 
 async def locked_caller_account(transaction: Connection, caller: Caller) -> Account:
-    """The caller's account, locked. Refused if the session that asks has ended since the guard let it in: whoever is
-    thrown out while their request is under way leaves nothing behind to come back with."""
+    """The caller's account, locked. Refused if the session has ended since the guard let it in: a caller whose session
+    was ended during the request leaves nothing behind to come back with."""
     assert caller.account_id
     assert caller.session_id, "an API key cannot do this"
     account = await accounts.locked(transaction, caller.account_id)

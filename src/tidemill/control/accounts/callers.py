@@ -1,7 +1,7 @@
-"""Who asks: from what a request shows to a caller.
+"""Who asks: finds the caller by the credential of a request.
 
-What was found is remembered for a few seconds. It is forgotten at once when something happens to the account: in this
-process after the commit, in others as soon as the event reaches them; the few seconds bound it when that fails.
+A caller is remembered for a few seconds. It is forgotten at once when something happens to the account: in this process
+after the commit, in others as soon as the event reaches them. If that fails, the few seconds are the bound.
 """
 
 import hmac
@@ -33,14 +33,14 @@ _TOKEN_MAX = 4096
 
 
 class PresentedCredential(NamedTuple):
-    """What a request shows: a token or a key, or a node's pass."""
+    """The credential of a request: a token or a key, or a node's pass."""
 
     text: str
     is_pass: bool = False
 
 
 class Callers:
-    """Finds callers by their token, key or pass. What is kept in memory is bounded and may be dropped at any moment."""
+    """Finds callers by their token, key or pass. Its memory is bounded and may be dropped at any moment."""
 
     def __init__(
         self,
@@ -61,53 +61,53 @@ class Callers:
         self._of_account: dict[UUID, set[tuple[PresentedCredential, str]]] = {}
         self._changes = 0
         self.keys_used: dict[UUID, Instant] = {}
-        """When each key was last used; a loop writes it down now and then."""
+        """When each key was last used; a loop writes it to the database now and then."""
 
-    def remembered(self, shown: PresentedCredential, address: str, now: Instant) -> Caller | None:
-        found = self._remembered.get((shown, address))
-        if found is None or not now < found[1]:
+    def remembered(self, credential: PresentedCredential, address: str, now: Instant) -> Caller | None:
+        entry = self._remembered.get((credential, address))
+        if entry is None or not now < entry[1]:
             return None
-        caller = found[0]
+        caller = entry[0]
         if caller.key_id is not None:
             self.keys_used[caller.key_id] = now
         return caller
 
-    def knew(self, shown: PresentedCredential, address: str) -> bool:
-        """Whether this was good from here before. Then it may be looked up however many strangers share the address."""
-        return (shown, address) in self._remembered
+    def knew(self, credential: PresentedCredential, address: str) -> bool:
+        """Whether this credential was valid from this address before. Then no limit of strangers holds it up."""
+        return (credential, address) in self._remembered
 
-    async def find(self, shown: PresentedCredential, address: str, now: Instant) -> Caller:
-        """The caller who shows this, asked of the database. Refuses what is not known or no longer good."""
+    async def find(self, credential: PresentedCredential, address: str, now: Instant) -> Caller:
+        """Find the caller in the database. Refuses credentials that are unknown or no longer valid."""
         changes = self._changes
         try:
-            caller, until, account_id = await self._look_up(shown, address, now)
+            caller, until, account_id = await self._look_up(credential, address, now)
         except RouteRefused:
-            self._remembered.pop((shown, address), None)
+            self._remembered.pop((credential, address), None)
             raise
         if changes != self._changes:
-            return caller  # something happened while we looked: what we saw may be over by now
+            return caller  # an account changed during the look-up: the result may be outdated, so do not remember it
         if len(self._remembered) >= _REMEMBERED_MAX:
             self._remembered.clear()
             self._of_account.clear()
-        self._remembered[shown, address] = caller, min(until, Instant(now + _REMEMBER_US))
+        self._remembered[credential, address] = caller, min(until, Instant(now + _REMEMBER_US))
         if account_id is not None:
-            self._of_account.setdefault(account_id, set()).add((shown, address))
+            self._of_account.setdefault(account_id, set()).add((credential, address))
         return caller
 
     def forget(self, accounts: Iterable[UUID]) -> None:
-        """Something happened to these accounts: what their sessions and keys may do is asked anew."""
+        """Forget the callers of these accounts, because something happened to them."""
         for account_id in accounts:
             self._changes += 1
-            for shown in self._of_account.pop(account_id, ()):
-                self._remembered.pop(shown, None)
+            for key in self._of_account.pop(account_id, ()):
+                self._remembered.pop(key, None)
 
     async def _look_up(
-        self, shown: PresentedCredential, address: str, now: Instant
+        self, credential: PresentedCredential, address: str, now: Instant
     ) -> tuple[Caller, Instant, UUID | None]:
-        """The caller, until when that is so, and the account whose changes may end it."""
-        if shown.is_pass:
-            return await self._by_pass(shown.text, now)
-        token = shown.text
+        """The caller, until when that holds, and the account whose changes may end it."""
+        if credential.is_pass:
+            return await self._by_pass(credential.text, now)
+        token = credential.text
         if hmac.compare_digest(token.encode("utf-8", "replace"), self._home_token):
             return HOME_OPERATOR, Instant(now + _REMEMBER_US), None
         if len(token) > _TOKEN_MAX:
@@ -117,7 +117,7 @@ class Callers:
         return caller, until, caller.account_id
 
     async def still_in(self, caller: Caller, address: str, now: Instant) -> bool:
-        """Whether a caller who was let in, and has stayed, would be let in as they are."""
+        """Whether a caller who was let in before would still be let in now, with the same roles."""
         async with self._database.connection() as connection:
             if caller.session_id is not None:
                 session = await sessions.holder(connection, caller.session_id)
@@ -128,11 +128,11 @@ class Callers:
         return True
 
     async def _by_token(self, token: str, now: Instant) -> tuple[Caller, Instant]:
-        found = await self._tokens.session_of(token, now)
-        if found is None:
+        session_and_expiry = await self._tokens.session_of(token, now)
+        if session_and_expiry is None:
             raise RouteRefused(SessionRefusal.TOKEN_UNKNOWN)
         async with self._database.connection() as connection:
-            holder = await sessions.holder(connection, found[0])
+            holder = await sessions.holder(connection, session_and_expiry[0])
         if refusal := self._refused_session(holder, now):
             raise RouteRefused(refusal)
         assert holder
@@ -146,7 +146,7 @@ class Callers:
             second_factor=session.second_factor,
             fresh_at=session.fresh_at,
         )
-        return caller, found[1]
+        return caller, session_and_expiry[1]
 
     async def _by_key(self, secret: str, address: str, now: Instant) -> tuple[Caller, Instant]:
         async with self._database.connection() as connection:
@@ -168,18 +168,18 @@ class Callers:
         return caller, min(ends, default=Instant(now + _REMEMBER_US))
 
     async def _by_pass(self, text: str, now: Instant) -> tuple[Caller, Instant, UUID | None]:
-        """Whether there is such a node is told only to who has its key."""
-        shown = unless_refused(passes.read_pass(text, now))
+        """An unknown node and a wrong key get the same refusal: only the key's owner learns that a node exists."""
+        node_pass = unless_refused(passes.read_pass(text, now))
         async with self._database.connection() as connection:
-            holder = await nodes.holder(connection, shown.node_id)
-        if holder is None or not passes.is_of(shown, holder.key, self._pool_fingerprint):
+            holder = await nodes.holder(connection, node_pass.node_id)
+        if holder is None or not passes.is_of(node_pass, holder.key, self._pool_fingerprint):
             raise RouteRefused(PassRefusal.PASS_WRONG)
         if holder.removed:
             raise RouteRefused(LifeRefusal.NODE_REMOVED)
         if holder.blocked:
             raise RouteRefused(LoginRefusal.ACCOUNT_BLOCKED)
-        caller = Caller(name=f"node:{shown.node_id}", credential=Credential.NODE, node_id=shown.node_id)
-        return caller, shown.expires_at, holder.account_id
+        caller = Caller(name=f"node:{node_pass.node_id}", credential=Credential.NODE, node_id=node_pass.node_id)
+        return caller, node_pass.expires_at, holder.account_id
 
     def _refused_session(self, holder: SessionHolder | None, now: Instant) -> Refusal | None:
         if holder is None or holder.session.ended_at is not None or end_of(holder.session, self._rules, now):

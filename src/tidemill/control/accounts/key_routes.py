@@ -85,19 +85,19 @@ async def list_keys(control: ControlPart, caller: CallerPart) -> KeyList:
     """The API keys that still work."""
     assert caller.account_id
     async with control.route_database.connection() as connection:
-        found = await api_keys.listed(connection, caller.account_id, control.clock.now())
-    return KeyList(items=[KeyView.model_validate(key) for key in found])
+        keys = await api_keys.listed(connection, caller.account_id, control.clock.now())
+    return KeyList(items=[KeyView.model_validate(key) for key in keys])
 
 
 @router.post("", status_code=201, responses=documented(409, 413, 422))
-async def make(asked: NewKey, control: ControlPart, caller: CallerPart) -> NewKeyView:
+async def make(body: NewKey, control: ControlPart, caller: CallerPart) -> NewKeyView:
     """Make an API key. It is shown in this answer and never again."""
     secret, now = write_key(secrets.token_bytes(SECRET_BYTES)), control.clock.now()
     async with control.route_database.transaction() as transaction:
         account = await locked_caller_account(transaction, caller)
-        wanted = _wanted(asked, account, caller, control.ids.new(now), now)
-        key = await api_keys.make(transaction, wanted, secret, control.ids, now)
-        return await _shown(control, transaction, account, key, secret, now)
+        draft = _draft(body, account, caller, control.ids.new(now), now)
+        key = await api_keys.make(transaction, draft, secret, control.ids, now)
+        return await _announce(control, transaction, account, key, secret, now)
 
 
 @router.post("/{key_id}/rotate", status_code=201, responses=documented(404, 409, 422))
@@ -108,7 +108,7 @@ async def rotate(key_id: UUID, control: ControlPart, caller: CallerPart) -> NewK
     async with control.route_database.transaction() as transaction:
         account = await locked_caller_account(transaction, caller)
         key = await api_keys.rotate(transaction, account.id, key_id, secret, old_until=until, ids=control.ids, now=now)
-        return await _shown(control, transaction, account, key, secret, now)
+        return await _announce(control, transaction, account, key, secret, now)
 
 
 @router.delete("/{key_id}", status_code=204, responses=documented(404, 422))
@@ -121,20 +121,20 @@ async def revoke(key_id: UUID, control: ControlPart, caller: CallerPart) -> None
             raise RouteRefused(refusal)
 
 
-def _wanted(asked: NewKey, account: Account, caller: Caller, key_id: UUID, now: Instant) -> ApiKey:
-    """Who has shown one factor makes no key that does what takes two."""
-    held = account.roles if caller.is_operator else account.roles - {Role.OPERATOR}
-    scopes, expires_at = frozenset(asked.scopes), as_instant(asked.expires_at) if asked.expires_at else None
+def _draft(body: NewKey, account: Account, caller: Caller, key_id: UUID, now: Instant) -> ApiKey:
+    """The key to make. A caller with one factor cannot make a key that acts as operator, which takes two."""
+    roles = account.roles if caller.is_operator else account.roles - {Role.OPERATOR}
+    scopes, expires_at = frozenset(body.scopes), as_instant(body.expires_at) if body.expires_at else None
     unless_refused(
-        refused_key(name=asked.name, role=asked.role, scopes=scopes, expires_at=expires_at, held=held, now=now)
+        refused_key(name=body.name, role=body.role, scopes=scopes, expires_at=expires_at, held=roles, now=now)
     )
-    networks = unless_refused(parse_networks(asked.networks))
-    cap_uc = None if asked.spending_cap is None else unless_refused(micro_credits(asked.spending_cap))
+    networks = unless_refused(parse_networks(body.networks))
+    cap_uc = None if body.spending_cap is None else unless_refused(micro_credits(body.spending_cap))
     return ApiKey(
         id=key_id,
         account_id=account.id,
-        name=asked.name,
-        role=asked.role,
+        name=body.name,
+        role=body.role,
         scopes=scopes,
         made_at=now,
         first_id=key_id,
@@ -144,11 +144,11 @@ def _wanted(asked: NewKey, account: Account, caller: Caller, key_id: UUID, now: 
     )
 
 
-async def _shown(
+async def _announce(
     control: Control, transaction: Connection, account: Account, key: ApiKey | Refusal, secret: str, now: Instant
 ) -> NewKeyView:
-    """The new key for its owner, who is also told by mail: whoever has the session may not be the owner."""
+    """The view of a new key. The owner also gets a letter: somebody else may be using the session."""
     key = unless_refused(key)
-    what = {"name": key.name, "prefix": key.prefix}
-    await tell(control, transaction, account, LetterKind.KEY_MADE, now, **what, at=now, link="/login")
+    letter_values = {"name": key.name, "prefix": key.prefix}
+    await tell(control, transaction, account, LetterKind.KEY_MADE, now, **letter_values, at=now, link="/login")
     return NewKeyView(key=secret, about=KeyView.model_validate(key))

@@ -1,6 +1,6 @@
-"""Logging in: limits first, then the lock, then the password, then the second factor; and every try is written down.
+"""Logging in: limits first, then the lock, then the password, then the second factor. Every try is recorded.
 
-An address without an account goes the same way and takes as long, so nothing can be learned from words or time.
+An address without an account goes the same way and takes as long, so neither words nor time reveal anything.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ _EVEN_STEP_S = 0.1
 
 @dataclass(frozen=True)
 class LoginCredentials:
-    """What somebody shows at the door."""
+    """What somebody logs in with."""
 
     address: Address
     password: str
@@ -59,58 +59,60 @@ class OpenSession:
     refresh_token: str
 
 
-async def log_in(control: Control, shown: LoginCredentials, device: SessionOrigin, *, remember: bool) -> OpenSession:
+async def log_in(
+    control: Control, credentials: LoginCredentials, device: SessionOrigin, *, remember: bool
+) -> OpenSession:
     """Begin a session."""
-    found, failures = await _at_the_door(control, shown.address, device)
-    right = await control.passwords.verify(found.password_hash if found else None, shown.password)
+    account_read, failures = await _find_unlocked(control, credentials.address, device)
+    right = await control.passwords.verify(account_read.password_hash if account_read else None, credentials.password)
     now = control.clock.now()
     opened: OpenSession | None = None
     async with control.route_database.transaction() as transaction:
-        account = await _by_now(transaction, found)
-        result = await _judge(control, transaction, account, shown, now, right=right)
+        account = await _lock_unchanged(transaction, account_read)
+        result = await _judge(control, transaction, account, credentials, now, right=right)
         if account and result is LoginResult.OK:
             opened = await _open(control, transaction, account, device, now, remember=remember)
         elif account and result in (LoginResult.FAILED, LoginResult.CODE_WRONG):
             await _warn_of_lock(control, transaction, account, failures, device, now)
-        account_id = found.id if found else None
-        await logins.record(transaction, shown.address, account_id, device, result, ids=control.ids, now=now)
+        account_id = account_read.id if account_read else None
+        await logins.record(transaction, credentials.address, account_id, device, result, ids=control.ids, now=now)
     if opened is None or account is None:
         raise RouteRefused(_REFUSALS[result])
     if control.passwords.outdated(account.password_hash):
-        await _rehash(control, account, shown.password)
+        await _rehash(control, account, credentials.password)
     return opened
 
 
 async def reauthenticate(
     control: Control, caller: Caller, device: SessionOrigin, password: str, code: str | None
 ) -> None:
-    """Show again who one is, inside a session. A wrong password counts as it does at the door."""
+    """Check the password again, inside a session. A wrong one counts as in a login."""
     assert caller.account_id
     assert caller.session_id
     async with control.route_database.connection() as connection:
         owner = await accounts.get(connection, caller.account_id)
     assert owner, "a caller with a session has an account"
-    shown = LoginCredentials(Address(owner.address), password, code)
-    found, failures = await _at_the_door(control, shown.address, device)
-    right = await control.passwords.verify(found.password_hash if found else None, password)
+    credentials = LoginCredentials(Address(owner.address), password, code)
+    account_read, failures = await _find_unlocked(control, credentials.address, device)
+    right = await control.passwords.verify(account_read.password_hash if account_read else None, password)
     now = control.clock.now()
     async with control.route_database.transaction() as transaction:
-        account = await _by_now(transaction, found)
-        result = await _judge(control, transaction, account, shown, now, right=right)
+        account = await _lock_unchanged(transaction, account_read)
+        result = await _judge(control, transaction, account, credentials, now, right=right)
         if account and result is LoginResult.OK:
             await sessions.freshen(transaction, caller.session_id, second_factor=account.second_factor_on, now=now)
         elif account and result in (LoginResult.FAILED, LoginResult.CODE_WRONG):
             await _warn_of_lock(control, transaction, account, failures, device, now)
-        await logins.record(transaction, shown.address, owner.id, device, result, ids=control.ids, now=now)
+        await logins.record(transaction, credentials.address, owner.id, device, result, ids=control.ids, now=now)
     control.callers.forget([owner.id])
     if result is not LoginResult.OK:
         raise RouteRefused(_REFUSALS[result])
 
 
 async def show_code(control: Control, account: Account, device: SessionOrigin, code: str) -> None:
-    """Show the second factor once more, inside a session. A wrong code counts as it does at the door."""
+    """Check the second factor again, inside a session. A wrong code counts as in a login."""
     address = Address(account.address)
-    _, failures = await _at_the_door(control, address, device)
+    _, failures = await _find_unlocked(control, address, device)
     now = control.clock.now()
     async with control.route_database.transaction() as transaction:
         good = await second_factors.use(transaction, account.id, code, control.keyring, control.ids, now)
@@ -123,7 +125,7 @@ async def show_code(control: Control, account: Account, device: SessionOrigin, c
 
 
 async def refresh_session(control: Control, refresh_token: str, device: SessionOrigin) -> OpenSession:
-    """Change a refresh token for the next one. One that was used before ends the session."""
+    """Exchange a refresh token for the next one. A token that was used before ends the session."""
     now = control.clock.now()
     following = secrets.token_urlsafe(32)
     async with control.route_database.transaction() as transaction:
@@ -134,7 +136,7 @@ async def refresh_session(control: Control, refresh_token: str, device: SessionO
 
 
 async def limited_by_address(control: Control, limit: Limit, device: SessionOrigin) -> None:
-    """So many tries a minute from one address, and no more."""
+    """Take one from the limit of the device's address, or refuse."""
     await limited(control, limit, address_key(device.address))
 
 
@@ -147,9 +149,9 @@ async def limited(control: Control, limit: Limit, whose: str) -> None:
 
 @asynccontextmanager
 async def evenly() -> AsyncIterator[None]:
-    """Whatever happens inside, leave at a whole number of steps after coming in.
+    """Whatever happens inside, leave after a whole number of time steps.
 
-    So how long an answer took tells nothing about what was found.
+    So the duration of an answer reveals nothing about what was found.
     """
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -159,16 +161,16 @@ async def evenly() -> AsyncIterator[None]:
         await asyncio.sleep(_EVEN_STEP_S - (loop.time() - began) % _EVEN_STEP_S)
 
 
-async def _at_the_door(control: Control, address: Address, device: SessionOrigin) -> tuple[Account | None, Failures]:
-    """Whose door it is, if it is not locked."""
+async def _find_unlocked(control: Control, address: Address, device: SessionOrigin) -> tuple[Account | None, Failures]:
+    """The account of an address and its failures so far. Refused if logins are locked."""
     await limited_by_address(control, control.limits.login, device)
     now, rules = control.clock.now(), _lock_rules(control)
     async with control.route_database.transaction() as transaction:
         account = await accounts.find(transaction, address)
         account_id = account.id if account else None
         since = Instant(now - rules.lock_us)
-        failures, known = await logins.failures(transaction, address, account_id, device, since)
-        until = locked_until(failures, rules, known_network=known)
+        failures, known_network = await logins.failures(transaction, address, account_id, device, since)
+        until = locked_until(failures, rules, known_network=known_network)
         if until is not None:
             await logins.record(transaction, address, account_id, device, LoginResult.LOCKED, ids=control.ids, now=now)
     if until is not None:
@@ -177,18 +179,18 @@ async def _at_the_door(control: Control, address: Address, device: SessionOrigin
     return account, failures
 
 
-async def _by_now(transaction: Connection, found: Account | None) -> Account | None:
-    """The account as it stays until the transaction ends. None if its password is another by now: checking one takes a
-    while, and whoever showed the old one must not come in behind the change. Nobody's account takes as long."""
-    account = await accounts.locked(transaction, found.id if found else _NOBODY)
-    return account if account and found and account.password_hash == found.password_hash else None
+async def _lock_unchanged(transaction: Connection, account_read: Account | None) -> Account | None:
+    """The account, locked. None if its password has changed since it was read: checking a password takes a while, and
+    the old one must not let anybody in after the change. Without an account it takes as long."""
+    account = await accounts.locked(transaction, account_read.id if account_read else _NOBODY)
+    return account if account and account_read and account.password_hash == account_read.password_hash else None
 
 
 async def _judge(
     control: Control,
     transaction: Connection,
     account: Account | None,
-    shown: LoginCredentials,
+    credentials: LoginCredentials,
     now: Instant,
     *,
     right: bool,
@@ -199,12 +201,12 @@ async def _judge(
         return LoginResult.BLOCKED
     if not account.second_factor_on:
         return LoginResult.OK
-    if not shown.code:
+    if not credentials.code:
         return LoginResult.CODE_MISSING
-    good = await second_factors.use(transaction, account.id, shown.code, control.keyring, control.ids, now)
-    if good and not is_time_code(normal_code(shown.code)):
-        left = await second_factors.codes_left(transaction, account.id)
-        await tell(control, transaction, account, LetterKind.RECOVERY_CODE_USED, now, left=left, at=now)
+    good = await second_factors.use(transaction, account.id, credentials.code, control.keyring, control.ids, now)
+    if good and not is_time_code(normal_code(credentials.code)):
+        codes_left = await second_factors.codes_left(transaction, account.id)
+        await tell(control, transaction, account, LetterKind.RECOVERY_CODE_USED, now, left=codes_left, at=now)
     return LoginResult.OK if good else LoginResult.CODE_WRONG
 
 
@@ -227,28 +229,28 @@ async def _open(
     refresh_token = secrets.token_urlsafe(32)
     await sessions.begin(transaction, session, refresh_token, control.ids, now)
     if await logins.is_new_device(transaction, account.id, device):
-        what: dict[str, LetterValue] = {
+        letter_values: dict[str, LetterValue] = {
             "device": device.user_agent,
             "address": device.address,
             "at": now,
             "link": "/reset",
         }
-        await tell(control, transaction, account, LetterKind.NEW_LOGIN, now, **what)
+        await tell(control, transaction, account, LetterKind.NEW_LOGIN, now, **letter_values)
     return OpenSession(session, refresh_token)
 
 
 async def _warn_of_lock(
     control: Control, transaction: Connection, account: Account, failures: Failures, device: SessionOrigin, now: Instant
 ) -> None:
-    """Tell the owner when this failure locks the door for a network."""
+    """Write to the owner when this failure locks logins from a network."""
     rules = _lock_rules(control)
     if failures.here + 1 == rules.failures_max:
-        what: dict[str, LetterValue] = {
+        letter_values: dict[str, LetterValue] = {
             "tries": failures.here + 1,
             "address": device.address,
             "until": now + rules.lock_us,
         }
-        await tell(control, transaction, account, LetterKind.ACCOUNT_LOCKED, now, **what)
+        await tell(control, transaction, account, LetterKind.ACCOUNT_LOCKED, now, **letter_values)
 
 
 async def _rehash(control: Control, account: Account, password: str) -> None:

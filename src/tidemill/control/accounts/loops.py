@@ -1,4 +1,4 @@
-"""What accounts need now and then: new signing keys, when keys were last used, and forgetting what is over."""
+"""Periodic work for accounts: renew signing keys, record when API keys were used, forget what is over."""
 
 from tidemill.control.accounts.access_tokens import AccessTokens
 from tidemill.control.accounts.callers import Callers
@@ -8,11 +8,11 @@ from tidemill.core.clock import DAY, SECOND, Instant
 from tidemill.store.accounts import api_keys, logins, mailed_tokens, sessions
 
 _KEEP_OVER_US = 30 * DAY
-"""How long a session that is over can still be told from one that never was."""
+"""How long an ended session is kept, so that it differs from one that never existed."""
 
 
 class SigningKeyLoop(Loop):
-    """Replaces the key that signs access tokens when it is old, and learns of those that others made."""
+    """Replaces an old key that signs access tokens, and loads keys that other processes made."""
 
     name = "signing_keys"
 
@@ -26,7 +26,7 @@ class SigningKeyLoop(Loop):
 
 
 class KeyUseLoop(Loop):
-    """Writes down when API keys were last used, for many at once."""
+    """Records when API keys were last used, many at once."""
 
     name = "key_use"
 
@@ -43,7 +43,7 @@ class KeyUseLoop(Loop):
 
 
 class AccountForgettingLoop(Loop):
-    """Forgets sessions that are long over, letters that prove nothing any more, and old tries to log in."""
+    """Forgets sessions that ended long ago, mailed tokens that have expired, and old tries to log in."""
 
     name = "account_forgetting"
 

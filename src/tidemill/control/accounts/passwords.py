@@ -1,6 +1,6 @@
-"""Passwords, hashed with Argon2id. It is meant to be slow and to take memory, so only a few are hashed at once.
+"""Passwords, hashed with Argon2id. Hashing is slow and takes memory on purpose, so only a few are hashed at once.
 
-A password for an address without an account is checked against a hash that nothing matches, so it takes as long as any.
+For an address without an account a password is checked against a hash that nothing matches, so it takes as long.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ ROUNDS = 2
 
 
 class Passwords:
-    """Hashes and verifies, in threads of its own. Who would have to wait too long is turned away."""
+    """Hashes and verifies in threads of its own. A caller that would wait too long is refused."""
 
     def __init__(self, *, at_once: int, waiting_max: int) -> None:
         self._hasher = PasswordHasher(time_cost=ROUNDS, memory_cost=MEMORY_KIB, parallelism=1)
@@ -35,7 +35,7 @@ class Passwords:
         return await self._run(lambda: self._hasher.hash(_as_bytes(password)))
 
     async def verify(self, password_hash: str | None, password: str) -> bool:
-        """Whether it is the password of this hash; without one the answer takes as long, and is no."""
+        """Whether the password matches the hash. Without a hash the answer is no, and takes as long."""
         right = await self._run(lambda: self._verify(password_hash or self._nobodys, password))
         return right and password_hash is not None
 
@@ -63,5 +63,5 @@ class Passwords:
 
 
 def _as_bytes(password: str) -> bytes:
-    """What is hashed. JSON can carry halves of characters, and a password may be made of anything."""
+    """The bytes to hash. JSON can carry lone surrogates, and a password may be any text."""
     return normal_password(password).encode("utf-8", "surrogatepass")

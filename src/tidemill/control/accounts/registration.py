@@ -1,7 +1,7 @@
-"""Becoming an account, and proving an address: registering, confirming, resetting, moving to another address.
+"""Making accounts and proving addresses: registering, confirming, resetting, moving to another address.
 
-Whether an address has an account is told by a letter to that address and nowhere else. What a stranger sees, and how
-long it takes, is the same either way.
+Only a letter to an address says whether it has an account. What a stranger sees, and how long it takes, is the same
+either way.
 """
 
 from dataclasses import dataclass
@@ -58,25 +58,25 @@ async def register(
         await ask_for_proof(control, transaction, token, language, now)
 
 
-async def confirm(control: Control, shown: MailProof, password: str | None, device: SessionOrigin) -> UUID:
-    """An address is proved: make the account it was registered for, or move the account it was given for.
+async def confirm(control: Control, proof: MailProof, password: str | None, device: SessionOrigin) -> UUID:
+    """Confirm an address: make the account that was registered for it, or move the account to it.
 
-    Whoever confirms a registration also has to know its password: else a stranger could register an address, and wait
-    for its owner to confirm an account whose password the stranger knows.
+    Confirming a registration also takes its password: else a stranger could register an address, and wait for its owner
+    to confirm an account whose password the stranger knows.
     """
     await limited_by_address(control, control.limits.door, device)
     now = control.clock.now()
     async with control.route_database.transaction() as transaction:
-        token = await _used(control, transaction, shown, _CONFIRMABLE, now)
+        token = await _use_token(control, transaction, proof, _CONFIRMABLE, now)
         if token and token.purpose is MailedTokenPurpose.REGISTER:
             if not await control.passwords.verify(token.password_hash, password or ""):
                 raise RouteRefused(AccountStateRefusal.REGISTRATION_PASSWORD)  # rolled back: the letter is still good
-            made = await _make(control, transaction, token, now)
+            account_id = await _make(control, transaction, token, now)
         elif token:
-            made = await _move(control, transaction, token, now)
+            account_id = await _move(control, transaction, token, now)
     if token is None:
         raise RouteRefused(AccountStateRefusal.MAIL_TOKEN_UNKNOWN)
-    return made
+    return account_id
 
 
 async def forgot(control: Control, address: Address, language: Language, device: SessionOrigin) -> None:
@@ -94,24 +94,24 @@ async def forgot(control: Control, address: Address, language: Language, device:
         await ask_for_proof(control, transaction, token, account.language, now)
 
 
-async def reset(control: Control, shown: MailProof, password: str, device: SessionOrigin) -> None:
-    """Set another password for whoever reads the account's mail. The second factor stays as it is."""
+async def reset(control: Control, proof: MailProof, password: str, device: SessionOrigin) -> None:
+    """Set another password, for a person who can read the account's mail. The second factor stays as it is."""
     await limited_by_address(control, control.limits.door, device)
-    _checked(password, shown.address or Address(""))
+    _checked(password, proof.address or Address(""))
     password_hash = await control.passwords.hash(password)
     now = control.clock.now()
     async with control.route_database.transaction() as transaction:
-        token = await _used(control, transaction, shown, (MailedTokenPurpose.RESET,), now)
+        token = await _use_token(control, transaction, proof, (MailedTokenPurpose.RESET,), now)
         if token:
             _checked(password, token.address)
-            account = await _still_at(transaction, token)
+            account = await _account_still_at(transaction, token)
             await _set_password(control, transaction, account, password_hash, now)
     if token is None:
         raise RouteRefused(AccountStateRefusal.MAIL_TOKEN_UNKNOWN)
 
 
 async def change_password(control: Control, caller: Caller, password: str) -> None:
-    """Its owner, who has just typed the old one, sets another."""
+    """Set another password, for an owner who has just typed the old one."""
     await limited(control, control.limits.door, control.limits.whose(caller))
     password_hash = await control.passwords.hash(password)
     now = control.clock.now()
@@ -122,7 +122,7 @@ async def change_password(control: Control, caller: Caller, password: str) -> No
 
 
 async def change_address(control: Control, caller: Caller, address: Address) -> None:
-    """Write to the new address. The account moves when it is confirmed. Nobody writes to the whole world this way."""
+    """Write to the new address; the account moves when it is confirmed. A limit keeps callers from mass mail."""
     await limited(control, control.limits.mail, control.limits.whose(caller))
     if not await may_write_to(control, address, MailedTokenPurpose.NEW_ADDRESS):
         return
@@ -140,13 +140,13 @@ def _checked(password: str, address: Address) -> str:
     return unless_refused(checked_password(password, address))
 
 
-async def _used(
-    control: Control, transaction: Connection, shown: MailProof, purposes: tuple[MailedTokenPurpose, ...], now: Instant
+async def _use_token(
+    control: Control, transaction: Connection, proof: MailProof, purposes: tuple[MailedTokenPurpose, ...], now: Instant
 ) -> MailedToken | None:
-    if shown.link:
-        return await mailed_tokens.use_link(transaction, shown.link, purposes, now)
-    if shown.address and shown.code:
-        return await mailed_tokens.use_code(transaction, shown.address, shown.code, purposes, control.keyring, now)
+    if proof.link:
+        return await mailed_tokens.use_link(transaction, proof.link, purposes, now)
+    if proof.address and proof.code:
+        return await mailed_tokens.use_code(transaction, proof.address, proof.code, purposes, control.keyring, now)
     return None
 
 
@@ -165,13 +165,13 @@ async def _move(control: Control, transaction: Connection, token: MailedToken, n
     refusal = await accounts.set_address(transaction, account.id, token.address, control.ids, now)
     if refusal:
         raise RouteRefused(refusal)
-    what: dict[str, LetterValue] = {"new_address": token.address.masked, "at": now, "link": _RESET_PAGE}
-    await tell(control, transaction, account, LetterKind.ADDRESS_CHANGED, now, **what)
+    letter_values: dict[str, LetterValue] = {"new_address": token.address.masked, "at": now, "link": _RESET_PAGE}
+    await tell(control, transaction, account, LetterKind.ADDRESS_CHANGED, now, **letter_values)
     return account.id
 
 
-async def _still_at(transaction: Connection, token: MailedToken) -> Account:
-    """The account that a letter was about, locked. Once it has moved, letters to its old address prove nothing."""
+async def _account_still_at(transaction: Connection, token: MailedToken) -> Account:
+    """The account of a letter, locked. Refused if it has moved: letters to its old address prove nothing."""
     assert token.account_id, "a reset is about an account"
     account = await accounts.locked(transaction, token.account_id)
     if account is None or account.address != token.address.text:

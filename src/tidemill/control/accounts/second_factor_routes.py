@@ -61,17 +61,17 @@ async def begin(control: ControlPart, caller: CallerPart) -> SecondFactorSetUp:
 
 
 @router.post("/confirm", responses=documented(409, 413, 422))
-async def confirm(asked: FirstCode, control: ControlPart, caller: CallerPart) -> RecoveryCodesView:
+async def confirm(body: FirstCode, control: ControlPart, caller: CallerPart) -> RecoveryCodesView:
     """Switch the second factor on with a first code. The recovery codes are shown this once; other sessions end."""
     codes, now = _new_codes(), control.clock.now()
     async with control.route_database.transaction() as transaction:
         account = await locked_caller_account(transaction, caller)
         _raise_if(
             await second_factors.switch_on(
-                transaction, account.id, asked.code, codes, keyring=control.keyring, ids=control.ids, now=now
+                transaction, account.id, body.code, codes, keyring=control.keyring, ids=control.ids, now=now
             )
         )
-        await _rely_on(control, transaction, account, caller, now)
+        await _end_other_sessions(control, transaction, account, caller, now)
     return RecoveryCodesView(recovery_codes=codes)
 
 
@@ -86,19 +86,19 @@ async def renew_codes(control: ControlPart, caller: CallerPart) -> RecoveryCodes
 
 
 @router.post("/remove", status_code=204, responses=documented(409, 413, 422))
-async def remove(asked: FirstCode, control: ControlPart, caller: CallerPart, device: DevicePart) -> None:
+async def remove(body: FirstCode, control: ControlPart, caller: CallerPart, device: DevicePart) -> None:
     """Remove the second factor, with one more code of it. Every session ends, and so do an operator's keys."""
     account = await own_account(control, caller)
     if not account.second_factor_on:
         raise RouteRefused(SecondFactorRefusal.SECOND_FACTOR_OFF)
-    await show_code(control, account, device, asked.code)
+    await show_code(control, account, device, body.code)
     async with control.route_database.transaction() as transaction:
         account = await locked_caller_account(transaction, caller)
         await take_away(control, transaction, account, caller.name, control.clock.now())
 
 
 async def take_away(control: Control, transaction: Connection, account: Account, by: str, now: Instant) -> None:
-    """Remove an account's second factor and tell its owner. What relied on it ends: sessions, operator's keys."""
+    """Remove an account's second factor and write to its owner. End what relied on it: sessions, operator's keys."""
     _raise_if(await second_factors.remove(transaction, account.id, by=by, ids=control.ids, now=now))
     await sessions.end(transaction, account.id, SessionEnd.SECOND_FACTOR_CHANGED, ids=control.ids, now=now)
     kept = sorted(account.roles - {Role.OPERATOR})
@@ -106,8 +106,10 @@ async def take_away(control: Control, transaction: Connection, account: Account,
     await tell(control, transaction, account, LetterKind.SECOND_FACTOR_OFF, now, at=now, link="/reset")
 
 
-async def _rely_on(control: Control, transaction: Connection, account: Account, caller: Caller, now: Instant) -> None:
-    """From now on sessions have shown two factors, or are over."""
+async def _end_other_sessions(
+    control: Control, transaction: Connection, account: Account, caller: Caller, now: Instant
+) -> None:
+    """End all sessions but the caller's, which has just shown its second factor."""
     assert caller.session_id
     why = SessionEnd.SECOND_FACTOR_CHANGED
     await sessions.end(transaction, account.id, why, but=caller.session_id, ids=control.ids, now=now)
