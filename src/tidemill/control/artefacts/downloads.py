@@ -1,6 +1,6 @@
-"""An artefact's bytes on their way out: the whole or one range, piece by piece, never more in memory than one piece.
+"""Sends an artefact's bytes: the whole or one range, piece by piece, with at most one piece in memory.
 
-The bytes are what somebody uploaded, so a browser is told to save them and to run nothing of them.
+Anybody may have uploaded the bytes, so a browser is told to save them and to run nothing in them.
 """
 
 import asyncio
@@ -26,17 +26,17 @@ async def content(request: Request, store: ArtefactStore, digest: Digest, name: 
     headers = _headers(digest, name)
     if has_bytes(digest, request.headers.get("if-none-match")):
         return Response(status_code=304, headers=headers)
-    found = asked_range(digest, size_bytes, request.headers.get("range"), request.headers.get("if-range"))
-    if isinstance(found, ArtefactRefusal):
+    byte_range = asked_range(digest, size_bytes, request.headers.get("range"), request.headers.get("if-range"))
+    if isinstance(byte_range, ArtefactRefusal):
         raise RangeRefused(size_bytes)
-    first, end = found or (0, size_bytes)
+    first, end = byte_range or (0, size_bytes)
     headers["Content-Length"] = str(end - first)
-    if found:
+    if byte_range:
         headers["Content-Range"] = f"bytes {first}-{end - 1}/{size_bytes}"
-    status = 206 if found else 200
+    status = 206 if byte_range else 200
     if request.method == "HEAD" or first == end:
         return Response(status_code=status, headers=headers)
-    return _Streamed(unless_refused(await store.open(digest, first, end)), status, headers)
+    return _StreamedContent(unless_refused(await store.open(digest, first, end)), status, headers)
 
 
 class RangeRefused(RouteRefused):
@@ -46,8 +46,8 @@ class RangeRefused(RouteRefused):
         super().__init__(ArtefactRefusal.RANGE_NOT_THERE, headers={"Content-Range": f"bytes */{size_bytes}"})
 
 
-class _Streamed(Response):
-    """Sends while somebody reads. Plain ASGI, so that the file is closed whichever way it ends."""
+class _StreamedContent(Response):
+    """Sends while the client reads. Plain ASGI, so that the file is closed however it ends."""
 
     def __init__(self, reading: ContentReader, status: int, headers: Mapping[str, str]) -> None:
         super().__init__(status_code=status, headers=headers)

@@ -1,7 +1,7 @@
-"""Keeping storage in order: what waited too long, what nobody refers to, and what nobody knows of is given up.
+"""Cleans storage: overdue uploads, contents without a reference, and contents that the database does not know.
 
-Nothing that an artefact refers to is ever touched. The database is asked first and storage deletes after; whatever is
-left between the two when a process dies is found by the next sweep.
+Contents of an artefact are never touched. The database is asked first, then storage deletes; if a process dies between
+the two, the next sweep finds the rest.
 """
 
 from collections.abc import Collection, Sequence
@@ -24,11 +24,11 @@ from tidemill.store.database import Database
 log = structlog.get_logger()
 
 SWEEP_OLDER_US = 2 * HOUR
-"""What storage finished longer ago than this is in the database by now, if it ever will be."""
+"""Contents that are older than this are in the database by now, if they ever will be."""
 
 
 class ArtefactDuty(Duty):
-    """Ends overdue uploads, forgets grants that are over, and gives up bytes that nothing refers to any more."""
+    """Ends overdue uploads, forgets expired grants, and deletes bytes that nothing refers to any more."""
 
     name = "artefacts"
 
@@ -42,44 +42,44 @@ class ArtefactDuty(Duty):
         async with self.parts.loop_database.connection() as connection:
             forgotten = await artefact_grants.forget(connection, now, self._batch_max)
         ended, deleted = await self._end_overdue(now), await self._delete_ownerless(now)
-        return forgotten + ended + deleted + await self._give_up_idle(now)
+        return forgotten + ended + deleted + await self._delete_idle(now)
 
     async def _end_overdue(self, now: Instant) -> int:
         async with self.parts.loop_database.connection() as connection:
-            found = await uploads.overdue(connection, now, self._batch_max)
-        for upload in found:
+            overdue = await uploads.overdue(connection, now, self._batch_max)
+        for upload in overdue:
             async with self.parts.loop_database.transaction() as transaction:
                 is_over = await uploads.end(transaction, upload, overdue_at=now)
             if is_over:
                 await self._store.abandon(upload.id)
-        return len(found)
+        return len(overdue)
 
     async def _delete_ownerless(self, now: Instant) -> int:
-        """Whoever deleted their account has deleted what it kept."""
+        """Delete the artefacts of deleted accounts."""
         async with self.parts.loop_database.connection() as connection:
-            found = await artefacts.of_deleted_accounts(connection, self._batch_max)
-        for artefact_id, owner_id in found:
+            ownerless = await artefacts.of_deleted_accounts(connection, self._batch_max)
+        for artefact_id, owner_id in ownerless:
             deleting = Deletion(AccountCaller(owner_id), f"account:{owner_id}")
             async with self.parts.loop_database.transaction() as transaction:
                 gone = await artefacts.delete(transaction, artefact_id, deleting, self.parts.ids, now)
             if isinstance(gone, Refusal):
                 log.info("artefact of a deleted account stays", artefact_id=str(artefact_id), code=gone.code)
-        return len(found)
+        return len(ownerless)
 
-    async def _give_up_idle(self, now: Instant) -> int:
+    async def _delete_idle(self, now: Instant) -> int:
         before = Instant(now - self._keep_us)
         async with self.parts.loop_database.connection() as connection:
-            found = deletable(await artefacts.idle(connection, before, self._batch_max), self._keep_us, now)
-        for content in found:
+            idle = deletable(await artefacts.idle(connection, before, self._batch_max), self._keep_us, now)
+        for content in idle:
             deleted = await self._store.delete(content.digest, older_than=before)
             if deleted or await self._store.size(content.digest) is None:
                 async with self.parts.loop_database.connection() as connection:
                     await artefacts.forget(connection, content.digest, before)
-        return len(found)
+        return len(idle)
 
 
 class SweepDuty(Duty):
-    """Looks through all of storage for what nobody knows of: the rest of what was killed in the middle."""
+    """Searches all of storage for contents that the database does not know: left behind by killed processes."""
 
     name = "artefact_sweep"
 
@@ -88,14 +88,14 @@ class SweepDuty(Duty):
         self._store = store
 
     async def perform(self, now: Instant) -> int:
-        swept = await self._store.sweep(Instant(now - SWEEP_OLDER_US), _InDatabase(self.parts.loop_database))
+        swept = await self._store.sweep(Instant(now - SWEEP_OLDER_US), _KnownContents(self.parts.loop_database))
         if swept.uploads or swept.contents:
             log.info("storage swept", uploads=swept.uploads, contents=swept.contents)
         return swept.uploads + swept.contents
 
 
-class _InDatabase:
-    """What should be in storage."""
+class _KnownContents:
+    """The uploads and contents that should be in storage."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,6 +1,6 @@
 """Artefacts: one's own, and all of them for operators; and for nodes the bytes that their attempts need.
 
-Somebody else's artefact is answered as if it did not exist, and so is a digest that no attempt of the node needs.
+Another account's artefact is answered as if it did not exist, and so is a digest that no attempt of the node needs.
 """
 
 from typing import Annotated, Any
@@ -25,7 +25,7 @@ from tidemill.store.artefacts.artefacts import ArtefactFilter, Deletion
 router = APIRouter(prefix=f"{API}/artefacts", tags=["artefacts"], route_class=GuardedRoute)
 
 NOBODY = UUID(int=0)
-"""Whoever holds the home is an operator without an account."""
+"""The owner of the home is an operator without an account."""
 
 _BYTES = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 SENT: dict[int | str, dict[str, Any]] = {
@@ -73,26 +73,26 @@ async def _filter(
 async def list_artefacts(
     control: ControlPart,
     most: PageLimit,
-    wanted: Annotated[ArtefactFilter, Depends(_filter)],
+    filters: Annotated[ArtefactFilter, Depends(_filter)],
     after: UUID | None = None,
 ) -> ArtefactPage:
     """Your artefacts, newest first; an operator sees everybody's."""
     async with control.route_database.connection() as connection:
-        found = await artefacts.listed(connection, wanted, after, most + 1)
-    items = [ArtefactView.model_validate(artefact) for artefact in found[:most]]
-    return ArtefactPage(items=items, has_more=len(found) > most, after=items[-1].id if items else None)
+        page = await artefacts.listed(connection, filters, after, most + 1)
+    items = [ArtefactView.model_validate(artefact) for artefact in page[:most]]
+    return ArtefactPage(items=items, has_more=len(page) > most, after=items[-1].id if items else None)
 
 
 @router.get("/by-digest/{digest}/content", response_class=Response, responses=SENT)
 async def read_granted(digest: str, request: Request, control: ControlPart, caller: CallerPart) -> Response:
     """The bytes that an attempt of this node needs."""
-    return await _granted(control, caller, digest, request)
+    return await _granted_content(control, caller, digest, request)
 
 
 @router.head("/by-digest/{digest}/content", response_class=Response, responses=TOLD)
 async def measure_granted(digest: str, request: Request, control: ControlPart, caller: CallerPart) -> Response:
     """How many bytes an attempt of this node needs."""
-    return await _granted(control, caller, digest, request)
+    return await _granted_content(control, caller, digest, request)
 
 
 @router.get("/{artefact_id}", responses=documented(404, 422))
@@ -123,7 +123,7 @@ async def delete(
     reason: Annotated[str, Query(max_length=REASON_MAX, description="For operators: why, of somebody else's.")] = "",
 ) -> ArtefactView:
     """Delete an artefact that no unfinished work needs."""
-    deleting = Deletion(_asking(caller), caller.name, reason)
+    deleting = Deletion(_account_caller(caller), caller.name, reason)
     async with control.route_database.transaction() as transaction:
         gone = await artefacts.delete(transaction, artefact_id, deleting, control.ids, control.clock.now())
         return ArtefactView.model_validate(unless_refused(gone))
@@ -132,12 +132,12 @@ async def delete(
 async def _readable(control: Control, caller: Caller, artefact_id: UUID) -> Artefact:
     async with control.route_database.connection() as connection:
         artefact = await artefacts.get(connection, artefact_id)
-    found = unless_refused(artefact or ArtefactRefusal.UNKNOWN_ARTEFACT)
-    unless_refused(refused_reading(found, _asking(caller), (), control.clock.now()))
-    return found
+    readable = unless_refused(artefact or ArtefactRefusal.UNKNOWN_ARTEFACT)
+    unless_refused(refused_reading(readable, _account_caller(caller), (), control.clock.now()))
+    return readable
 
 
-async def _granted(control: Control, caller: Caller, text: str, request: Request) -> Response:
+async def _granted_content(control: Control, caller: Caller, text: str, request: Request) -> Response:
     digest = unless_refused(read_digest(text))
     assert caller.node_id
     async with control.route_database.connection() as connection:
@@ -148,5 +148,5 @@ async def _granted(control: Control, caller: Caller, text: str, request: Request
     return await content(request, control.artefacts, digest, digest.text)
 
 
-def _asking(caller: Caller) -> AccountCaller:
+def _account_caller(caller: Caller) -> AccountCaller:
     return AccountCaller(caller.account_id or NOBODY, caller.is_operator)

@@ -1,7 +1,7 @@
 """An upload from its first request to the artefact it becomes.
 
-The database says whose it is and that there is room; storage has the bytes. Whatever breaks off between the two is
-taken up by the next request: bytes that are all there become an artefact when somebody asks where the upload stands.
+The database knows its owner and reserves room; storage has the bytes. If a request breaks off between the two, the next
+one continues: a complete upload becomes an artefact when somebody asks how far it is.
 """
 
 from collections.abc import AsyncIterator
@@ -23,11 +23,11 @@ from tidemill.store.artefacts import artefacts, uploads
 from tidemill.store.artefacts.uploads import SizeRules
 
 _TOUCH_PART = 4
-"""While bytes come, the time an upload waits is set anew after so small a part of it."""
+"""While bytes come, the expiry of an upload is set anew after this part of its time."""
 
 
-async def begin(control: Control, caller: Caller, described: UploadDescription, length_bytes: int) -> Upload:
-    """Begin an upload, with its room reserved and its place in storage."""
+async def begin(control: Control, caller: Caller, description: UploadDescription, length_bytes: int) -> Upload:
+    """Begin an upload: reserve its room, and begin it in storage."""
     now = control.clock.now()
     sender = caller.account_id or caller.node_id
     assert sender, "the guard lets in accounts and nodes"
@@ -36,13 +36,13 @@ async def begin(control: Control, caller: Caller, described: UploadDescription, 
         id=control.ids.new(now),
         account_id=sender,
         begun_by=sender,
-        purpose=described.purpose,
-        name=described.name,
+        purpose=description.purpose,
+        name=description.name,
         length_bytes=length_bytes,
-        expected=described.expected,
+        expected=description.expected,
         expires_at=until,
     )
-    begun = await _reserved(control, upload, described.attempt_id, now)
+    begun = await _reserve(control, upload, description.attempt_id, now)
     try:
         await control.artefacts.begin(begun.id, length_bytes)
     except Fault:
@@ -64,7 +64,7 @@ async def of_caller(control: Control, upload_id: UUID, caller: Caller) -> Upload
 
 
 async def standing(control: Control, upload: Upload) -> tuple[int, UUID | None]:
-    """Where an upload stands, and what it has become if it is finished. What is whole is finished now."""
+    """The offset of an upload, and its artefact if it is finished. A complete upload is finished now."""
     if upload.artefact_id is not None:
         return upload.length_bytes, upload.artefact_id
     offset = unless_refused(await control.artefacts.offset(upload.id))
@@ -81,7 +81,7 @@ async def standing(control: Control, upload: Upload) -> tuple[int, UUID | None]:
 async def receive(
     control: Control, upload: Upload, offset: int, request: Request, checksum: Checksum | None
 ) -> tuple[int, UUID | None]:
-    """Take the bytes of a request. Answers where the upload stands then, and what it has become if that was all."""
+    """Take the bytes of a request. Answers the new offset, and the artefact if the upload is complete."""
     if upload.artefact_id is not None:
         stands_at = upload.length_bytes
         unless_refused(refused_part(upload.length_bytes, stands_at, offset, _announced(request)))
@@ -94,28 +94,28 @@ async def receive(
 
 
 async def finish(control: Control, upload: Upload) -> UUID:
-    """Make an artefact of an upload that is whole. Done again, it is the same artefact."""
+    """Make an artefact of a complete upload. Done again, it is the same artefact."""
     now = control.clock.now()
     digest = await control.artefacts.finish(upload.id, upload.expected, now)
     if digest is UploadRefusal.UPLOAD_DIGEST_WRONG:
         await end(control, upload)
     if digest is UploadRefusal.UNKNOWN_UPLOAD:
-        return await _became(control, upload)
-    held = unless_refused(digest)
+        return await _finished_artefact(control, upload)
+    content_digest = unless_refused(digest)
     async with control.route_database.transaction() as transaction:
-        artefact_id = unless_refused(await artefacts.keep(transaction, upload, held, control.ids, now))
+        artefact_id = unless_refused(await artefacts.keep(transaction, upload, content_digest, control.ids, now))
     await control.artefacts.abandon(upload.id)
     return artefact_id
 
 
 async def end(control: Control, upload: Upload) -> None:
-    """End an upload, and let go of its bytes; of a finished one the artefact stays."""
+    """End an upload and drop its bytes. If it is finished, its artefact stays."""
     async with control.route_database.transaction() as transaction:
         await uploads.end(transaction, upload)
     await control.artefacts.abandon(upload.id)
 
 
-async def _reserved(control: Control, upload: Upload, attempt_id: UUID | None, now: Instant) -> Upload:
+async def _reserve(control: Control, upload: Upload, attempt_id: UUID | None, now: Instant) -> Upload:
     rules = SizeRules(control.settings.artefacts.size_max_bytes, control.settings.artefacts.quota_bytes)
     async with control.route_database.transaction() as transaction:
         if attempt_id is None:
@@ -130,17 +130,17 @@ async def _reserved(control: Control, upload: Upload, attempt_id: UUID | None, n
     return begun
 
 
-async def _became(control: Control, upload: Upload) -> UUID:
-    """Another request may have finished it at this moment."""
+async def _finished_artefact(control: Control, upload: Upload) -> UUID:
+    """The artefact, if another request has just finished the upload."""
     async with control.route_database.connection() as connection:
-        found = await uploads.get(connection, upload.id)
-    if found is None or found.artefact_id is None:
+        finished = await uploads.get(connection, upload.id)
+    if finished is None or finished.artefact_id is None:
         raise RouteRefused(UploadRefusal.UNKNOWN_UPLOAD)
-    return found.artefact_id
+    return finished.artefact_id
 
 
 async def _chunks(control: Control, upload: Upload, offset: int, request: Request) -> AsyncIterator[memoryview]:
-    """What comes. Where the connection breaks it ends early: what came is kept, as if it had been all."""
+    """The bytes that arrive. Ends early if the connection breaks: what arrived is kept."""
     touched_at = control.clock.now()
     body: UploadBody = request.scope["state"][BODY]
     async for piece in body.pieces(offset):
@@ -158,7 +158,7 @@ async def _touch(control: Control, upload: Upload) -> None:
 
 
 def _announced(request: Request) -> int:
-    """How many bytes a request says it brings; what it does not say is counted as it comes."""
+    """How many bytes a request announces; a body without a length is counted as it arrives."""
     announced = request.headers.get("content-length", "0")
     return int(announced) if announced.isdigit() else 0
 

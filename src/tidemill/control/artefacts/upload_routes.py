@@ -32,7 +32,7 @@ async def _speaks_tus(tus_resumable: Annotated[str | None, Header(description=VE
 
 
 async def _named(upload_id: UUID, tus_resumable: Annotated[str | None, Header(description=VERSION)] = None) -> UUID:
-    """Which upload is meant; what is no id is told first."""
+    """The id of the upload. A malformed id is refused before a wrong version."""
     await _speaks_tus(tus_resumable)
     return upload_id
 
@@ -81,12 +81,12 @@ async def begin(
 ) -> Response:
     """Begin an upload; bytes may come with it."""
     by_node = caller.credential is Credential.NODE
-    described = unless_refused(read_metadata(upload_metadata, by_node=by_node))
+    description = unless_refused(read_metadata(upload_metadata, by_node=by_node))
     length_bytes = read_number(upload_length)
     if length_bytes is None:
         raise RouteRefused(UploadRefusal.UPLOAD_LENGTH_MALFORMED)
     brings = _brings_bytes(request)
-    upload = await upload_requests.begin(control, caller, described, length_bytes)
+    upload = await upload_requests.begin(control, caller, description, length_bytes)
     headers = {"Location": f"{UPLOADS}/{upload.id}"}
     if not brings and length_bytes:
         return _answer(201, upload, 0, None, headers)
@@ -143,7 +143,7 @@ def _brings_bytes(request: Request) -> bool:
 
 def _answer(status: int, upload: Upload, offset: int, artefact_id: UUID | None, headers: dict[str, str]) -> Response:
     expires = format_datetime(as_datetime(upload.expires_at), usegmt=True)
-    told = {**headers, "Upload-Offset": str(offset), "Upload-Expires": expires}
+    answer_headers = {**headers, "Upload-Offset": str(offset), "Upload-Expires": expires}
     if artefact_id is not None:
-        told["Tidemill-Artefact"] = str(artefact_id)
-    return Response(status_code=status, headers=told)
+        answer_headers["Tidemill-Artefact"] = str(artefact_id)
+    return Response(status_code=status, headers=answer_headers)
