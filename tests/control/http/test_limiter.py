@@ -12,7 +12,7 @@ import pytest
 
 from tests.control.test_loops import parts_of
 from tests.worlds.clocks import HandClock
-from tidemill.control.http.limiter import Limiter, _Kept
+from tidemill.control.http.limiter import Limiter, _Bucket
 from tidemill.control.http.limits_loop import LimitsLoop
 from tidemill.control.loops.frame import Tick
 from tidemill.control.operations.housekeeping import ForgettingLoop
@@ -121,7 +121,7 @@ async def test_a_flood_of_callers_stays_within_its_memory(database: Database, cl
         many = (f"2001:db8:{number:x}::/64" for number in range(start, start + 2_000))
         await asyncio.gather(*(limiter.allowed(key, LOGIN) for key in many))
         assert limiter.keys <= 2_000
-        assert sum(type(thing) is _Kept for thing in gc.get_objects()) <= 2_000
+        assert sum(type(thing) is _Bucket for thing in gc.get_objects()) <= 2_000
     await limiter.close()
 
 

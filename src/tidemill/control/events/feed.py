@@ -1,7 +1,7 @@
 """The newest events, kept in memory for every reader of this process.
 
-One tail reads the log for all of them. A reader holds nothing but its cursor: what is behind it comes from memory when
-it is recent and from the database when it is not, so a slow reader costs no memory and misses nothing.
+One tail reads the log for all of them. A reader keeps only its cursor: it gets recent events from memory and older ones
+from the database, so a slow reader costs no memory and misses nothing.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from tidemill.store.events import events
 
 
 class EventFeed(Loop):
-    """A loop that follows the log, and the readers' way to it. Between `_since` and `_position` memory has it all."""
+    """A loop that follows the log, and serves readers. Memory has all events between `_since` and `_position`."""
 
     name = "events"
     needs_trusted_clock = False
@@ -26,7 +26,7 @@ class EventFeed(Loop):
     def __init__(self, parts: Parts, for_readers: Database) -> None:
         super().__init__(parts, every_s=parts.settings.loops.poll_s)
         self._for_readers = for_readers
-        self._shown: dict[UUID, str] = {}
+        self._rendered: dict[UUID, str] = {}
         self._keep = parts.settings.events.keep_in_memory
         self._batch_max = parts.settings.events.batch_max
         self._recent: list[RecordedEvent] = []
@@ -56,7 +56,7 @@ class EventFeed(Loop):
             return await events.recent(connection, count)
 
     async def read(self, after: Cursor, limit: int) -> Sequence[RecordedEvent]:
-        """The events behind a cursor, whoever may see them."""
+        """The events after a cursor, not filtered by reader."""
         if self._position is not None and after >= self._since:
             start = bisect_right(self._recent, after, key=lambda event: event.cursor)
             return self._recent[start : start + limit]
@@ -65,11 +65,11 @@ class EventFeed(Loop):
 
     def shown(self, event: RecordedEvent, render: Callable[[RecordedEvent], str]) -> str:
         """An event as streams show it, rendered once for all of them."""
-        text = self._shown.get(event.id)
+        text = self._rendered.get(event.id)
         if text is None:
-            if len(self._shown) >= self._keep:
-                self._shown.clear()
-            text = self._shown[event.id] = render(event)
+            if len(self._rendered) >= self._keep:
+                self._rendered.clear()
+            text = self._rendered[event.id] = render(event)
         return text
 
     @property

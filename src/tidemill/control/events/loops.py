@@ -1,4 +1,4 @@
-"""The audit trail is continued as events come, and its head is published now and then. No switch stops either."""
+"""Continues the audit trail as events come, and publishes its tip now and then. No switch stops either."""
 
 from tidemill.control.loops.duty import Duty
 from tidemill.control.loops.frame import Loop, Tick
@@ -9,7 +9,7 @@ from tidemill.store.events.tips_file import add_tip
 
 
 class TrailLoop(Loop):
-    """Chains audited events. Any number of copies may run: one at a time gets the lock, for all."""
+    """Chains audited events. Any number of copies may run: a lock lets one work at a time."""
 
     name = "audit_trail"
     needs_trusted_clock = False
@@ -24,7 +24,7 @@ class TrailLoop(Loop):
 
 
 class TipDuty(Duty):
-    """Publishes the head, if it has moved: as an event for everybody, and as a line in the home of one process."""
+    """Publishes the tip, if it has moved: as an event for everybody, and as a line in the home of one process."""
 
     name = "audit_heads"
 
@@ -33,5 +33,5 @@ class TipDuty(Duty):
 
     async def perform(self, now: Instant) -> int:
         async with self.parts.loop_database.transaction() as transaction:
-            head = await trail.publish_tip(transaction, self.parts.ids, now)
-        return 0 if head.at is None else add_tip(self.parts.settings.home, head)
+            tip = await trail.publish_tip(transaction, self.parts.ids, now)
+        return 0 if tip.at is None else add_tip(self.parts.settings.home, tip)

@@ -1,4 +1,4 @@
-"""What was refused, gathered for the audit trail: a flood of refusals becomes a few lines that say how many."""
+"""Counts refusals for the audit trail: a flood of refusals becomes a few lines with counts."""
 
 from abc import abstractmethod
 from collections import Counter
@@ -11,57 +11,57 @@ from tidemill.core.clock import Instant
 from tidemill.core.events.log import Event
 from tidemill.store.events import events
 
-What = TypeVar("What", bound=Hashable)
+RefusalKind = TypeVar("RefusalKind", bound=Hashable)
 
 _EVERY_S = 5.0
 _KINDS_MAX = 100
 _KINDS_EACH_TIME = 5
-"""The trail cannot be shortened: a flood that goes on adds about one line a second and no more."""
+"""The trail cannot be shortened, so a lasting flood adds at most about one line a second."""
 
 
-class RefusalTally(Generic[What]):
-    """Counts refusals of each kind until the loop writes them down; `others` stands for those beyond what is told."""
+class RefusalTally(Generic[RefusalKind]):
+    """Counts refusals of each kind until the loop writes them. `others` stands for kinds beyond the limit."""
 
-    def __init__(self, others: What) -> None:
+    def __init__(self, others: RefusalKind) -> None:
         self._others = others
-        self._counts: Counter[What] = Counter()
+        self._counts: Counter[RefusalKind] = Counter()
         self._room = _KINDS_MAX
 
-    def count(self, what: What) -> None:
-        full = len(self._counts) >= self._room and what not in self._counts
-        self._counts[self._others if full else what] += 1
+    def count(self, kind: RefusalKind) -> None:
+        full = len(self._counts) >= self._room and kind not in self._counts
+        self._counts[self._others if full else kind] += 1
 
-    def take(self) -> Counter[What]:
+    def take(self) -> Counter[RefusalKind]:
         counts, self._counts = self._counts, Counter()
         self._room = min(max(self._room - len(counts), 0) + _KINDS_EACH_TIME, _KINDS_MAX)
         return counts
 
-    def put_back(self, counts: Counter[What]) -> None:
+    def put_back(self, counts: Counter[RefusalKind]) -> None:
         self._counts.update(counts)
 
 
-class RefusalTallyLoop(Loop, Generic[What]):
-    """Writes down what was refused. What cannot be written now is kept for the next time."""
+class RefusalTallyLoop(Loop, Generic[RefusalKind]):
+    """Writes counts of refusals to the log of events. Counts that cannot be written now are kept for the next time."""
 
     needs_trusted_clock = False
 
-    def __init__(self, parts: Parts, tally: RefusalTally[What]) -> None:
+    def __init__(self, parts: Parts, tally: RefusalTally[RefusalKind]) -> None:
         super().__init__(parts, every_s=_EVERY_S)
         self._tally = tally
 
     @abstractmethod
-    def told(self, what: What, times: int) -> Event:
-        """The line for one kind."""
+    def event_of(self, kind: RefusalKind, times: int) -> Event:
+        """The event for one kind."""
 
     async def tick(self, now: Instant) -> Tick:
         counts = self._tally.take()
         if not counts:
             return Tick()
-        told = [self.told(what, times) for what, times in counts.items()]
+        tallied = [self.event_of(kind, times) for kind, times in counts.items()]
         try:
             async with self.parts.loop_database.transaction() as transaction:
-                await events.append(transaction, told, self.parts.ids, now)
+                await events.append(transaction, tallied, self.parts.ids, now)
         except BaseException:
             self._tally.put_back(counts)
             raise
-        return Tick(seen=len(told), applied=len(told))
+        return Tick(seen=len(tallied), applied=len(tallied))

@@ -34,7 +34,7 @@ _STILL_IN_S = 10.0
 """How often a stream looks whether its reader may still read."""
 
 _EACH_MIN = 10
-"""So many streams one reader may have, or a tenth of all if that is more."""
+"""How many streams one reader may have; a tenth of all, if that is more."""
 
 _SCAN_MAX = 2_000
 """How many events one page may look through; a reader who may see few gets the rest with the next page."""
@@ -88,12 +88,12 @@ async def events(
     if "application/json" in request.headers.get("accept", ""):
         return _page_view(await page(control, caller.reader, cursor or LOG_START, most))
     device = device_of(request)
-    who = control.limits.whose_request(caller, device.address)
-    is_full = partial(_is_full, control, who, caller.reader.operator)
-    if is_full():  # said before the database is asked; whether it is full is looked at again when it is counted
+    reader_key = control.limits.whose_request(caller, device.address)
+    is_full = partial(_is_full, control, reader_key, caller.reader.operator)
+    if is_full():  # refuse before asking the database; `CountedStream` checks again when it counts
         raise RouteRefused(RequestRefusal.TOO_MANY_STREAMS)
     start = cursor if cursor is not None else await control.feed.newest()
-    return CountedStream(control, who, is_full, stream(control, caller, device, start))
+    return CountedStream(control, reader_key, is_full, stream(control, caller, device, start))
 
 
 async def page(control: Control, reader: EventReader, after: Cursor, limit: int) -> _Page:
@@ -129,22 +129,22 @@ async def stream(control: Control, caller: Caller, device: SessionOrigin, after:
             checked_at = loop.time()
         if batch:
             after = batch[-1].cursor
-            if shown := "".join(control.feed.shown(event, _as_sse) for event in batch if may_read(reader, event)):
-                yield shown
+            if text := "".join(control.feed.shown(event, _as_sse) for event in batch if may_read(reader, event)):
+                yield text
         elif not await _either(arrival, control.draining, control.settings.http.event_heartbeat_s):
             # An id without content moves the reader's cursor past what it may not see.
             yield f": still here\nid: {after}\n\n"
 
 
-def _is_full(control: Control, who: str, is_operator: bool) -> bool:
-    """Whether all streams are taken, or one reader has a large part of them: nobody keeps operators from reading."""
+def _is_full(control: Control, reader_key: str, is_operator: bool) -> bool:
+    """Whether all streams are taken, or one reader has too many. Operators can always read."""
     most = control.settings.http.event_streams_max
-    of_theirs, of_all = control.streams[who], control.streams.total()
+    of_theirs, of_all = control.streams[reader_key], control.streams.total()
     return not is_operator and (of_all >= most or of_theirs >= max(_EACH_MIN, most // 10))
 
 
 async def _still_in(control: Control, caller: Caller, device: SessionOrigin) -> bool:
-    """A session that ended, a key that was revoked or a role that is gone ends the stream; a fault does not."""
+    """Whether the caller may still read. An ended session, revoked key or lost role ends it; a fault does not."""
     try:
         return await control.callers.still_in(caller, device.address, control.clock.now())
     except DatabaseFault:
@@ -152,7 +152,7 @@ async def _still_in(control: Control, caller: Caller, device: SessionOrigin) -> 
 
 
 async def _read_patiently(control: Control, after: Cursor) -> Sequence[RecordedEvent]:
-    """A database that is away for a moment ends no stream: there is nothing to read yet."""
+    """Read events. If the database is away for a moment, answer none: that ends no stream."""
     try:
         return await control.feed.read(after, control.settings.events.batch_max)
     except DatabaseFault as fault:
@@ -183,11 +183,11 @@ async def _parse(control: Control, text: str | None) -> Cursor | None:
     return cursor
 
 
-def _page_view(found: _Page) -> EventPage:
+def _page_view(event_page: _Page) -> EventPage:
     return EventPage(
-        items=[EventView.model_validate(event) for event in found.items],
-        has_more=found.has_more,
-        after=found.after or "",
+        items=[EventView.model_validate(event) for event in event_page.items],
+        has_more=event_page.has_more,
+        after=event_page.after or "",
     )
 
 

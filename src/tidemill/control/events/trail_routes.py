@@ -1,4 +1,4 @@
-"""The audit trail over HTTP: its head for everybody, its acts for operators."""
+"""The audit trail over HTTP: its tip for everybody, its acts for operators."""
 
 import json
 from collections.abc import Mapping
@@ -65,6 +65,6 @@ async def acts(
 ) -> ActPage:
     """The acts of the audit trail, newest first."""
     async with control.route_database.connection() as connection:
-        found = await trail.listed(connection, kind=kind, subject=subject, before=after, limit=most + 1)
-    items = [ActView.model_validate(act) for act in found[:most]]
-    return ActPage(items=items, has_more=len(found) > most, after=items[-1].number if items else None)
+        page = await trail.listed(connection, kind=kind, subject=subject, before=after, limit=most + 1)
+    items = [ActView.model_validate(act) for act in page[:most]]
+    return ActPage(items=items, has_more=len(page) > most, after=items[-1].number if items else None)

@@ -6,10 +6,10 @@ from tidemill.control.events.refusal_tallies import RefusalTally, RefusalTallyLo
 from tidemill.core.accounts.events import AuthorisationFailed
 from tidemill.core.refusals import Refusal
 
-_Denied: TypeAlias = tuple[str, str, str, str]
+_DenialKind: TypeAlias = tuple[str, str, str, str]
 
 
-class Denials(RefusalTally[_Denied]):
+class Denials(RefusalTally[_DenialKind]):
     def __init__(self) -> None:
         super().__init__(("many callers", "many addresses", "many routes", "many refusals"))
 
@@ -17,10 +17,10 @@ class Denials(RefusalTally[_Denied]):
         self.count((caller, address, route, refusal.code))
 
 
-class DenialLoop(RefusalTallyLoop[_Denied]):
+class DenialLoop(RefusalTallyLoop[_DenialKind]):
     """Writes down which requests were refused."""
 
     name = "denials"
 
-    def told(self, what: _Denied, times: int) -> AuthorisationFailed:
-        return AuthorisationFailed(*what, times)
+    def event_of(self, kind: _DenialKind, times: int) -> AuthorisationFailed:
+        return AuthorisationFailed(*kind, times)

@@ -24,7 +24,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _QUIET = {"/healthz", "/readyz", "/metrics"}
 _LOCAL_NAMES = {"127.0.0.1", "localhost", "[::1]"}
 _TUS = [(b"tus-resumable", b"1.0.0"), (b"tus-version", b"1.0.0")]
-"""What tus wants with every answer about uploads, whichever it is."""
+"""Headers that tus requires in every answer about uploads."""
 
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -75,19 +75,21 @@ class Edge:
                 self._record(scope, status, perf_counter() - started)
 
     def _is_ours(self, scope: Scope) -> bool:
-        """On a pool for this machine, a name of somebody else's that leads here is an attempt at DNS rebinding."""
+        """Whether the host name is ours. On a pool for this machine, any other name is an attempt at DNS rebinding."""
         if not self._for_this_machine:
             return True
-        given = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
-        return given.rpartition(":")[0] in _LOCAL_NAMES or given in _LOCAL_NAMES
+        host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
+        return host.rpartition(":")[0] in _LOCAL_NAMES or host in _LOCAL_NAMES
 
     async def _elsewhere(self, scope: Scope, receive: Receive, send: Send) -> None:
         await refusal(Request(scope), RequestRefusal.WRONG_HOST)(scope, receive, send)
 
     def _request_id(self, scope: Scope) -> str:
-        """The caller's own id if it is a decent one; it goes into our logs."""
-        given = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"x-request-id"), "")
-        return given if _REQUEST_ID.fullmatch(given) else str(self._control.ids.new(self._control.clock.now()))
+        """The caller's own id if it is well-formed, since it goes into our logs; else a new one."""
+        request_id = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"x-request-id"), "")
+        return (
+            request_id if _REQUEST_ID.fullmatch(request_id) else str(self._control.ids.new(self._control.clock.now()))
+        )
 
     def _bounded(self, scope: Scope, receive: Receive) -> Receive:
         """The request's body, until it is longer than we accept."""

@@ -12,7 +12,7 @@ from tidemill.control.http.guard import GuardedRoute
 
 
 class ExactRoute(GuardedRoute):
-    """For a router's `route_class`. FastAPI asks the request for its JSON, so the request is where to say how."""
+    """For a router's `route_class`. FastAPI asks the request for its JSON, so the request's class parses it."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         answer = super().get_route_handler()

@@ -1,7 +1,7 @@
 """The guard before every route: who asks, how often, whether they may. A route without a row in the table is no route.
 
-The order is fixed: foreign pages, then the caller, then the limit, then the table. So a flood of wrong tokens is
-limited like any flood, and who may not do a thing learns nothing about its object.
+The sequence is fixed: foreign pages, then the caller, then the limit, then the table. So a flood of wrong tokens is
+limited like any flood, and a caller without the right learns nothing about the object.
 """
 
 from collections.abc import Callable, Coroutine
@@ -32,14 +32,14 @@ Serve = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class GuardedRoute(APIRoute):
-    """A route that is served only to those whom its row in the table lets in."""
+    """A route that serves only the callers that its row in the table allows."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         (method,) = options["methods"]
         self.rule = RULES[f"{method} {path}"]
         if not self.rule.unguarded:
-            told = documented(400, 401, 403, 429) if method == "POST" else documented(401, 403, 429)
-            options["responses"] = {**told, **(options.get("responses") or {})}
+            problems = documented(400, 401, 403, 429) if method == "POST" else documented(401, 403, 429)
+            options["responses"] = {**problems, **(options.get("responses") or {})}
         super().__init__(path, endpoint, **options)
 
     def get_route_handler(self) -> Serve:
@@ -58,16 +58,16 @@ async def admit(request: Request, rule: RouteRule) -> None:
     """Let the request through with its caller known, or refuse it."""
     control: Control = request.app.state.control
     now = control.clock.now()
-    shown = _shown(request)
+    credential = _credential(request)
     if request.method not in _SAFE and _is_foreign(request, control):
         raise RouteRefused(RequestRefusal.FOREIGN_PAGE)
     address = address_of(request)
-    caller = STRANGER if shown is None else control.callers.remembered(shown, address, now)
+    caller = STRANGER if credential is None else control.callers.remembered(credential, address, now)
     if caller is None:
-        assert shown is not None
-        if not control.callers.knew(shown, address):
+        assert credential is not None
+        if not control.callers.knew(credential, address):
             await _limit(request, control, STRANGER, address, now)
-        caller = await _found(request, control, rule, shown, now)
+        caller = await _find_caller(request, control, rule, credential, now)
     request.scope["caller"] = caller
     await _limit(request, control, caller, address, now)
     refusal: Refusal | None = why_forbidden(rule, caller, now, control.fresh_us)
@@ -97,7 +97,7 @@ def take_cookies(response: Response) -> None:
     response.delete_cookie(REFRESH_COOKIE, path=_REFRESH_PATH)
 
 
-def _shown(request: Request) -> PresentedCredential | None:
+def _credential(request: Request) -> PresentedCredential | None:
     """The token, the key or the pass that a request shows."""
     if authorization := request.headers.get("authorization"):
         scheme, _, token = authorization.partition(" ")
@@ -121,13 +121,13 @@ def _is_foreign(request: Request, control: Control) -> bool:
     return origin not in own
 
 
-async def _found(
-    request: Request, control: Control, rule: RouteRule, shown: PresentedCredential, now: Instant
+async def _find_caller(
+    request: Request, control: Control, rule: RouteRule, credential: PresentedCredential, now: Instant
 ) -> Caller:
-    """Whose token it is. A cookie that is no longer good keeps nobody from what is open: browsers send it unasked."""
+    """Find the caller. An expired cookie is ignored on open routes: browsers send it unasked."""
     address = address_of(request)
     try:
-        return await control.callers.find(shown, address, now)
+        return await control.callers.find(credential, address, now)
     except RouteRefused as error:
         if rule.roles is None and "authorization" not in request.headers:
             return STRANGER
@@ -137,10 +137,10 @@ async def _found(
 
 
 async def _limit(request: Request, control: Control, caller: Caller, address: str, now: Instant) -> None:
-    """Take one request from the caller's bucket. The answer carries how it stands, whichever it is."""
+    """Take one request from the caller's bucket. Every answer carries the state of the bucket."""
     limit = control.limits.of(caller)
-    who = control.limits.whose_request(caller, address)
-    allowance = control.limiter.take(who, limit, now) or await control.limiter.allowed(who, limit)
+    bucket_key = control.limits.whose_request(caller, address)
+    allowance = control.limiter.take(bucket_key, limit, now) or await control.limiter.allowed(bucket_key, limit)
     request.scope["allowance"] = allowance
     if not allowance.allowed:
         raise RouteRefused(RequestRefusal.RATE_LIMITED)

@@ -31,11 +31,11 @@ class Idempotency:
     async def answer(self, effect: AnswerEffect) -> Response:
         now = self._control.clock.now()
         async with self._control.route_database.transaction() as transaction:
-            given = await idempotent_answers.take_scope(transaction, self._scope, now) if self._scope else None
-            if isinstance(given, AnswerRefusal):
-                raise RouteRefused(given)
-            if given:
-                return _response(given, {"Idempotency-Replayed": "true"})
+            kept = await idempotent_answers.take_scope(transaction, self._scope, now) if self._scope else None
+            if isinstance(kept, AnswerRefusal):
+                raise RouteRefused(kept)
+            if kept:
+                return _response(kept, {"Idempotency-Replayed": "true"})
             answer = await effect(transaction, now)
             if self._scope:
                 await idempotent_answers.keep(transaction, self._scope, answer)

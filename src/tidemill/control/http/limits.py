@@ -9,7 +9,7 @@ _MINUTE = 60 * SECOND
 
 
 class CallerLimits:
-    """The pool's limits. Keys have one each by their role, people one for all their browsers, strangers by address."""
+    """The pool's limits. Each key has one by its role, a person one for all sessions, a stranger one by address."""
 
     def __init__(self, settings: LimitsSettings) -> None:
         self._stranger = Limit("stranger", settings.stranger_per_minute, _MINUTE)

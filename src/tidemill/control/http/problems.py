@@ -1,6 +1,6 @@
 """Problem details (RFC 9457): every "no" has a stable code, and a sentence that says what to do.
 
-Which refusal means which status stands in `statuses.py`. Nothing of our inside leaks into an answer.
+`statuses.py` says which refusal has which status. No internals leak into an answer.
 """
 
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ _OUTSIDE = {
     DatabaseFault.code: "The pool's database cannot be used right now: try again in a moment.",
     DiskFull.code: "The pool's disk is full: its operator has to make space.",
 }
-"""What callers are told of a fault; its own words, which may name paths and hosts, go to the log."""
+"""What callers are told of a fault. The fault's own sentence may name paths and hosts, and goes to the log."""
 
 
 class ProblemDetails(BaseModel):
@@ -84,7 +84,7 @@ class RouteRefused(Exception):
 
 
 def unless_refused(answer: T | Refusal) -> T:
-    """What a decision or the store answered, if it is no refusal."""
+    """The answer of a decision or the store; a refusal is raised."""
     if isinstance(answer, Refusal):
         raise RouteRefused(answer)
     return answer
@@ -120,7 +120,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        errors = [{"where": ".".join(map(str, one["loc"])), "what": one["msg"]} for one in error.errors()]
+        errors = [{"where": ".".join(map(str, detail["loc"])), "what": detail["msg"]} for detail in error.errors()]
         first = f"{errors[0]['where']}: {errors[0]['what']}." if errors else _TITLES[422][1]
         return problem(request, 422, "invalid_request", first, errors)
 
@@ -146,7 +146,7 @@ def problem(
         errors=errors,
     )
     headers = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}.get(status, {})
-    headers["Tidemill-Problem"] = code  # the answer to HEAD has nothing else to say it
+    headers["Tidemill-Problem"] = code  # an answer to HEAD has no body to carry it
     return JSONResponse(content.model_dump(exclude_none=True), status, headers, MEDIA_TYPE)
 
 

@@ -21,7 +21,7 @@ Credits = Annotated[str, BeforeValidator(credits_of)]
 
 
 IN_ORDER = BeforeValidator(sorted)
-"""For a view's list that is given a set: the same set is shown the same way every time."""
+"""For a view's list that is given a set: it is shown in the same order every time."""
 
 
 class View(BaseModel):

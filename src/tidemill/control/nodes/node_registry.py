@@ -1,4 +1,4 @@
-"""What the link server asks about nodes, answered from the database. Whom it turns away is counted for the trail."""
+"""Answers the link server's questions about nodes from the database. Counts refused calls for the audit trail."""
 
 import json
 from collections.abc import Sequence
@@ -37,32 +37,32 @@ from tidemill.wire.messages import Hello, Wish
 
 VERSIONS, ADDRESSES = "versions", "addresses"
 _SUPERSEDED = "Another link of this node has taken the place of this one."
-_Refused: TypeAlias = tuple[str, str, UUID | None]
+_RefusalKind: TypeAlias = tuple[str, str, UUID | None]
 
 
-class LinkRefusals(RefusalTally[_Refused]):
+class LinkRefusals(RefusalTally[_RefusalKind]):
     """Calls that were turned away, by code, address and node."""
 
     def __init__(self) -> None:
         super().__init__(("many codes", "many addresses", None))
 
 
-class LinkRefusalLoop(RefusalTallyLoop[_Refused]):
-    """Writes down which calls of agents were turned away."""
+class LinkRefusalLoop(RefusalTallyLoop[_RefusalKind]):
+    """Writes counts of refused calls to the log of events."""
 
     name = "link_refusals"
 
-    def told(self, what: _Refused, times: int) -> LinkRefused:
-        return LinkRefused(*what, times)
+    def event_of(self, kind: _RefusalKind, times: int) -> LinkRefused:
+        return LinkRefused(*kind, times)
 
 
 class NodeRegistry:
     """The registry of one control process."""
 
-    def __init__(self, parts: Parts, refusals: LinkRefusals, receiving: AttemptReportIntake) -> None:
+    def __init__(self, parts: Parts, refusals: LinkRefusals, intake: AttemptReportIntake) -> None:
         self._parts = parts
         self._refusals = refusals
-        self._receiving = receiving
+        self._intake = intake
         rules = DoorRules(int(parts.settings.link.heartbeat_s * SECOND), parts.settings.nodes.agent_oldest)
         self._door = AdmissionDesk(parts.process_id, rules, parts.keyring, parts.ids)
         self._urls = parts.settings.link.urls
@@ -81,30 +81,33 @@ class NodeRegistry:
             over = await presence.note_heard(
                 transaction,
                 self._parts.process_id,
-                [presence.LinkBeat(_link(one.link), one.at, heard.beat_of(one.beat)) for one in beats],
-                [_link(held) for held in links],
+                [
+                    presence.LinkBeat(_node_link(arrival.link), arrival.at, heard.beat_of(arrival.beat))
+                    for arrival in beats
+                ],
+                [_node_link(link) for link in links],
                 limits=self._limits,
                 ids=self._parts.ids,
                 now=self._parts.clock.now(),
             )
-        return [_over(one.link, removed=one.removed) for one in over]
+        return [_supersession(outdated.link, removed=outdated.removed) for outdated in over]
 
-    async def reported(self, heard: Sequence[ReportsArrival]) -> Sequence[registry.ReportsAnswer]:
-        read = [_read(one) for one in heard]
-        sound = [one for one in read if isinstance(one, ReportBatch)]
-        opened = await self._receiving.read(sound)
+    async def reported(self, arrivals: Sequence[ReportsArrival]) -> Sequence[registry.ReportsAnswer]:
+        batches = [_batch_of(arrival) for arrival in arrivals]
+        sound = [batch for batch in batches if isinstance(batch, ReportBatch)]
+        opened = await self._intake.read(sound)
         now = self._parts.clock.now()
         async with self._parts.loop_database.transaction() as transaction:
             outcomes = await node_reports.apply(transaction, sound, self._parts.ids, now)
-            applied = [one for one in outcomes if isinstance(one, ReceivedReports)]
-            await _hand_on(transaction, applied, now)
-            await self._receiving.apply(transaction, applied, opened, now)
-        told = iter(outcomes)
-        return [one if isinstance(one, Misreport) else _outcome(next(told)) for one in read]
+            applied = [outcome for outcome in outcomes if isinstance(outcome, ReceivedReports)]
+            await _apply_facts(transaction, applied, now)
+            await self._intake.apply(transaction, applied, opened, now)
+        following = iter(outcomes)
+        return [batch if isinstance(batch, Misreport) else _outcome(next(following)) for batch in batches]
 
     async def gone(self, links: Sequence[LinkGeneration]) -> None:
         async with self._parts.loop_database.connection() as connection:
-            await presence.note_gone(connection, self._parts.process_id, [_link(held) for held in links])
+            await presence.note_gone(connection, self._parts.process_id, [_node_link(link) for link in links])
 
     def refused(self, code: str, sentence: str, address: str, node_id: UUID | None) -> None:
         self._refusals.count((code, address, node_id))
@@ -116,13 +119,13 @@ class NodeRegistry:
             self._refusals.count((answer.refusal.code, applicant.address, answer.node_id))
             return registry.AdmissionDenial(answer.refusal.code, answer.refusal.sentence, answer.retry_ms)
         return registry.AdmissionGrant(
-            LinkGeneration(answer.node_id, answer.generation), answer.received, self._first_orders(answer)
+            LinkGeneration(answer.node_id, answer.generation), answer.received, self._first_wishes(answer)
         )
 
-    def _first_orders(self, admitted: NodeAdmission) -> list[Wish]:
+    def _first_wishes(self, admitted: NodeAdmission) -> list[Wish]:
         versions = {"accepted": admitted.version_accepted, "oldest": self._door.rules.oldest_agent}
-        told = [Wish(RULES, admitted.rules), Wish(VERSIONS, json.dumps(versions).encode())]
-        return [*told, Wish(ADDRESSES, json.dumps(self._urls).encode())] if self._urls else told
+        wishes = [Wish(RULES, admitted.rules), Wish(VERSIONS, json.dumps(versions).encode())]
+        return [*wishes, Wish(ADDRESSES, json.dumps(self._urls).encode())] if self._urls else wishes
 
 
 def alert_limits(settings: Settings) -> AlertLimits:
@@ -141,23 +144,27 @@ def _applicant(hello: Hello, address: str) -> Applicant:
     )
 
 
-def _link(held: LinkGeneration) -> NodeLink:
-    return NodeLink(held.node_id, held.generation)
+def _node_link(link: LinkGeneration) -> NodeLink:
+    return NodeLink(link.node_id, link.generation)
 
 
-def _read(one: ReportsArrival) -> ReportBatch | Misreport:
+def _batch_of(arrival: ReportsArrival) -> ReportBatch | Misreport:
     try:
-        return ReportBatch(_link(one.link), one.reports.first, heard.said_in(one.reports.items))
+        return ReportBatch(_node_link(arrival.link), arrival.reports.first, heard.said_in(arrival.reports.items))
     except ProtocolError as error:
-        return Misreport(one.link, error.code, error.sentence)
+        return Misreport(arrival.link, error.code, error.sentence)
 
 
-async def _hand_on(transaction: Connection, applied: Sequence[ReceivedReports], now: Instant) -> None:
-    """What reports say about challenges and caches. An answer that comes to nothing is not the link's affair."""
-    said = [(one.link.node_id, fact.body) for one in applied for fact in one.others if fact.kind == CHALLENGE]
-    if said:
-        await challenges.apply_answers(transaction, said, now)
-    cached = [(one.link.node_id, fact.body) for one in applied for fact in one.others if fact.kind == CACHE]
+async def _apply_facts(transaction: Connection, applied: Sequence[ReceivedReports], now: Instant) -> None:
+    """Apply reports about challenges and caches. An invalid answer to a challenge does not end the link."""
+    answers = [
+        (received.link.node_id, fact.body) for received in applied for fact in received.others if fact.kind == CHALLENGE
+    ]
+    if answers:
+        await challenges.apply_answers(transaction, answers, now)
+    cached = [
+        (received.link.node_id, fact.body) for received in applied for fact in received.others if fact.kind == CACHE
+    ]
     if cached:
         await node_cache.apply(transaction, cached)
 
@@ -165,18 +172,20 @@ async def _hand_on(transaction: Connection, applied: Sequence[ReceivedReports], 
 def _outcome(outcome: node_reports.ReportOutcome) -> registry.ReportsAnswer:
     match outcome:
         case ReceivedReports(link, received):
-            return Acknowledgement(_held(link), received)
+            return Acknowledgement(_generation_of(link), received)
         case OutdatedLink(link, removed):
-            return _over(link, removed=removed)
+            return _supersession(link, removed=removed)
         case MissingReports(link, first, last):
-            return Misreport(_held(link), "reports_missing", f"Reports {first} to {last} are missing.")
+            return Misreport(_generation_of(link), "reports_missing", f"Reports {first} to {last} are missing.")
 
 
-def _held(link: NodeLink) -> LinkGeneration:
+def _generation_of(link: NodeLink) -> LinkGeneration:
     return LinkGeneration(link.node_id, link.generation)
 
 
-def _over(link: NodeLink, *, removed: bool) -> registry.Supersession:
+def _supersession(link: NodeLink, *, removed: bool) -> registry.Supersession:
     if removed:
-        return registry.Supersession(_held(link), LifeRefusal.NODE_REMOVED.code, LifeRefusal.NODE_REMOVED.sentence)
-    return registry.Supersession(_held(link), "superseded", _SUPERSEDED)
+        return registry.Supersession(
+            _generation_of(link), LifeRefusal.NODE_REMOVED.code, LifeRefusal.NODE_REMOVED.sentence
+        )
+    return registry.Supersession(_generation_of(link), "superseded", _SUPERSEDED)
