@@ -16,12 +16,12 @@ from tidemill.store.jobs import job_views
 from tidemill.store.jobs.job_views import OutputPiece
 
 EACH_MAX = 10
-"""So many streams one reader may have."""
+"""How many streams one reader may have."""
 
 _POLL_S = 1.0
 _BATCH = 500
 _SILENT_ROUNDS = 10
-"""After so many looks that found nothing, the reader is told that we are still here, and is looked at again."""
+"""After so many looks without output, send a sign of life, and check whether the reader may still read."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,15 @@ class LogFollower:
 
 def followed(control: Control, follower: LogFollower) -> CountedStream:
     """What the job prints, from now on; refused if there are too many streams."""
-    who = control.limits.whose_request(follower.caller, follower.device.address)
+    reader_key = control.limits.whose_request(follower.caller, follower.device.address)
 
     def is_full() -> bool:
-        return control.streams[who] >= EACH_MAX or control.streams.total() >= control.settings.http.event_streams_max
+        return (
+            control.streams[reader_key] >= EACH_MAX
+            or control.streams.total() >= control.settings.http.event_streams_max
+        )
 
-    return CountedStream(control, who, is_full, stream(control, follower))
+    return CountedStream(control, reader_key, is_full, stream(control, follower))
 
 
 async def stream(control: Control, follower: LogFollower) -> AsyncIterator[str]:
@@ -65,7 +68,7 @@ async def stream(control: Control, follower: LogFollower) -> AsyncIterator[str]:
 
 
 async def _look(control: Control, job_id: UUID, after: Cursor | None) -> tuple[list[OutputPiece], bool]:
-    """What came since, and whether nothing more will: the job is looked at first, so that nothing slips between."""
+    """The new output, and whether the job is over. The job is read first, so that no last output is missed."""
     async with control.route_database.connection() as connection:
         job = await job_views.get(connection, job_id, None)
         batch = await job_views.output_pieces(connection, job_id, after, _BATCH)
@@ -76,5 +79,5 @@ async def _still_in(control: Control, follower: LogFollower) -> bool:
     return await control.callers.still_in(follower.caller, follower.device.address, control.clock.now())
 
 
-def as_sse(printed: OutputPiece) -> str:
-    return f"id: {printed.cursor}\ndata: {OutputPieceView.model_validate(printed).model_dump_json()}\n\n"
+def as_sse(piece: OutputPiece) -> str:
+    return f"id: {piece.cursor}\ndata: {OutputPieceView.model_validate(piece).model_dump_json()}\n\n"

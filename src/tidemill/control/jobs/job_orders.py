@@ -1,8 +1,8 @@
-"""Jobs on their way from what a customer sent to what is confirmed: understood, quoted, held, divided into tasks.
+"""From a customer's order to a confirmed job: parse it, quote it, hold the money, divide it into tasks.
 
 A budget below the quote's upper end is refused when the job is confirmed: the upper end is all that the job can cost,
-so a confirmed job never runs out of its budget half way, and nobody pays for half of a result that they did not want.
-What is spent with an API key counts at its upper end, since a cap must hold in the worst case.
+so a confirmed job never runs out of its budget half way, and nobody pays for half of a result. A key's spending counts
+at the upper end, since its cap must hold in the worst case.
 """
 
 import asyncio
@@ -42,10 +42,10 @@ from tidemill.store.query import Connection
 T = TypeVar("T")
 
 HELD_LONGER_US = 30 * DAY
-"""Money is held for so long behind a job's deadline, so that the deadline can be moved and late results are paid."""
+"""How long money is held after a job's deadline, so that the deadline can be moved and late results are paid."""
 
 MARGIN_US = 7 * DAY
-"""So much of it is left for verdicts, however far the deadline was moved."""
+"""How much of that time is left for verdicts, however far the deadline was moved."""
 
 RANKS = {Priority.HIGH: 0, Priority.NORMAL: 1, Priority.LOW: 2}
 
@@ -60,131 +60,133 @@ class PricedOrder:
 
 
 def read_order(body: Mapping[str, Any], tasks_max: int) -> Order:
-    """The order in a body; raises what is wrong with it."""
+    """Parse the order in a body; raises a refusal if something is wrong with it."""
     return _unless_objected(parse_order(body, tasks_max))
 
 
-async def price_order(control: Control, connection: Connection, order: Order, market: Supply, who: UUID) -> PricedOrder:
-    """What an order costs now. Thinking about many nodes takes a moment, in which others are served.
+async def price_order(
+    control: Control, connection: Connection, order: Order, supply: Supply, account_id: UUID
+) -> PricedOrder:
+    """What an order costs now. Comparing many nodes takes a moment, so a thread does it while others are served.
 
-    The caller has looked at the market before it took a connection: who waits for a second one while holding a first
-    could wait for ever.
+    The caller has read the supply before it took a connection: waiting for a second connection while keeping a first
+    could last for ever.
     """
-    parts, now = await _parts(connection, order, who), control.clock.now()
+    parts, now = await _parts(connection, order, account_id), control.clock.now()
     settings = control.settings
     rules = rules_of(work_terms(settings).plan, settings.money, settings.market, settings.jobs)
-    made = await asyncio.to_thread(quote, order, parts, market, rules, who, now)
+    new_quote = await asyncio.to_thread(quote, order, parts, supply, rules, account_id, now)
     if parts:
-        _tasks(control, order, parts, made)  # what does not fit is told at once
-    return PricedOrder(order, parts, made)
+        _tasks(control, order, parts, new_quote)  # refuse at once what does not fit
+    return PricedOrder(order, parts, new_quote)
 
 
 async def draft(
-    transaction: Connection, control: Control, body: Mapping[str, Any], found: PricedOrder, who: UUID
+    transaction: Connection, control: Control, body: Mapping[str, Any], priced: PricedOrder, account_id: UUID
 ) -> UUID:
     """Keep a new job with its quote."""
     now, most = control.clock.now(), control.settings.market.unconfirmed_max
-    unless_refused(await job_changes.room_for_another(transaction, who, most, now))
+    unless_refused(await job_changes.room_for_another(transaction, account_id, most, now))
     job_id = control.ids.new(now)
-    order = found.order
-    await jobs.make(transaction, Draft(job_id, who, order.kind, body, order.budget_uc), now)
-    await keep_quote(transaction, control, who, job_id, found.quote, now)
+    order = priced.order
+    await jobs.make(transaction, Draft(job_id, account_id, order.kind, body, order.budget_uc), now)
+    await keep_quote(transaction, control, account_id, job_id, priced.quote, now)
     return job_id
 
 
 async def requote(control: Control, job: Job) -> Quote:
     """The price of a job whose quote has expired, from now on."""
     order = read_order(job.asked, control.settings.market.tasks_max)
-    market = await control.supply.look(control, control.route_database)
+    supply = await control.supply.look(control, control.route_database)
     async with control.route_database.transaction() as transaction:
-        found = await price_order(control, transaction, order, market, job.account_id)
-        await keep_quote(transaction, control, job.account_id, job.id, found.quote, control.clock.now())
-    return found.quote
+        priced = await price_order(control, transaction, order, supply, job.account_id)
+        await keep_quote(transaction, control, job.account_id, job.id, priced.quote, control.clock.now())
+    return priced.quote
 
 
 async def keep_quote(
-    transaction: Connection, control: Control, who: UUID, job_id: UUID, made: Quote, now: Instant
+    transaction: Connection, control: Control, account_id: UUID, job_id: UUID, quote: Quote, now: Instant
 ) -> None:
-    """A job has this price from now on."""
-    if not await jobs.set_quote(transaction, job_id, quote_json(made), made.expires_at):
+    """Store the quote of a job."""
+    if not await jobs.set_quote(transaction, job_id, quote_json(quote), quote.expires_at):
         raise RouteRefused(JobRefusal.JOB_NOT_QUOTED)
-    quoted = JobQuoted(who, job_id, made.kind, made.tasks, made.low_uc, made.high_uc)
+    quoted = JobQuoted(account_id, job_id, quote.kind, quote.tasks, quote.low_uc, quote.high_uc)
     await events.append(transaction, [quoted], control.ids, now)
 
 
 async def confirm(
     transaction: Connection, control: Control, caller: Caller, job_id: UUID, at_most_uc: int | None, now: Instant
 ) -> None:
-    """Hold the upper end and make the tasks, or raise why not; then nothing has changed."""
-    wanted = unless_refused(await job_changes.unconfirmed_job(transaction, job_id, caller.account_id))
-    made = _confirmable(wanted, at_most_uc, now)
-    order = read_order(wanted.asked, control.settings.market.tasks_max)
-    parts = await _parts(transaction, order, wanted.account_id)
-    new = _new_tasks(control, order, parts, made, now)
+    """Hold the upper end and make the tasks. If that raises a refusal, nothing has changed."""
+    job = unless_refused(await job_changes.unconfirmed_job(transaction, job_id, caller.account_id))
+    quote = _confirmable(job, at_most_uc, now)
+    order = read_order(job.asked, control.settings.market.tasks_max)
+    parts = await _parts(transaction, order, job.account_id)
+    new = _new_tasks(control, order, parts, quote, now)
     await _use_inputs(transaction, order, new)
-    await _count_spending(transaction, caller, made.high_uc)
-    customer = LedgerAccount(AccountKind.CUSTOMER, wanted.account_id)
+    await _count_spending(transaction, caller, quote.high_uc)
+    customer = LedgerAccount(AccountKind.CUSTOMER, job.account_id)
     await ledger.open_accounts(transaction, [customer], now)
-    plan = _plan(control, order, made, new, now)
+    plan = _plan(control, order, quote, new, now)
     refusal = await jobs.confirm(transaction, job_id, plan, control.ids, now)
     if refusal is not None:
         raise RouteRefused(refusal)
-    confirmed = JobConfirmed(wanted.account_id, job_id, len(new), plan.hold_uc, plan.deadline_at)
+    confirmed = JobConfirmed(job.account_id, job_id, len(new), plan.hold_uc, plan.deadline_at)
     await events.append(transaction, [confirmed], control.ids, now)
 
 
-def why_not(made: Quote, budget_uc: int | None) -> JobRefusal | None:
-    """Why a quote that is still good cannot be confirmed."""
-    if not made.has_runner:
+def why_not(quote: Quote, budget_uc: int | None) -> JobRefusal | None:
+    """Why a quote that has not expired cannot be confirmed."""
+    if not quote.has_runner:
         return JobRefusal.NO_RUNNER
-    if budget_uc is not None and made.high_uc > budget_uc:
+    if budget_uc is not None and quote.high_uc > budget_uc:
         return JobRefusal.BUDGET_TOO_SMALL
     return None
 
 
-def _confirmable(wanted: UnconfirmedJob, at_most_uc: int | None, now: Instant) -> Quote:
-    if wanted.state is not JobState.QUOTED:
+def _confirmable(job: UnconfirmedJob, at_most_uc: int | None, now: Instant) -> Quote:
+    if job.state is not JobState.QUOTED:
         raise RouteRefused(JobRefusal.JOB_NOT_QUOTED)
-    made = quote_from_json(wanted.quote)
-    if refusal := why_not(made, wanted.budget_uc):
+    quote = quote_from_json(job.quote)
+    if refusal := why_not(quote, job.budget_uc):
         raise RouteRefused(refusal)
-    if now >= wanted.quote_expires_at:
+    if now >= job.quote_expires_at:
         raise RouteRefused(JobRefusal.QUOTE_EXPIRED)
-    if at_most_uc is not None and made.high_uc > at_most_uc:
+    if at_most_uc is not None and quote.high_uc > at_most_uc:
         raise RouteRefused(JobRefusal.PRICE_ABOVE_CONFIRMED)
-    return made
+    return quote
 
 
 async def _parts(connection: Connection, order: Order, account_id: UUID) -> Sequence[OrderPart]:
-    """The order's tasks, with its inputs as they are; an artefact of somebody else is none."""
+    """The parts of an order, with its inputs. An artefact of another account counts as unknown."""
     if not order.has_runner:
         return ()
     inputs = []
     for name, artefact_id in order.inputs:
-        found = await artefacts.get(connection, artefact_id)
-        if found is None or found.account_id != account_id:
+        artefact = await artefacts.get(connection, artefact_id)
+        if artefact is None or artefact.account_id != account_id:
             raise RouteRefused(ArtefactRefusal.UNKNOWN_ARTEFACT)
-        inputs.append(Input(name, found.digest, found.size_bytes))
+        inputs.append(Input(name, artefact.digest, artefact.size_bytes))
     return _unless_objected(divide(order, inputs))
 
 
-def _new_tasks(control: Control, order: Order, parts: Sequence[OrderPart], made: Quote, now: Instant) -> list[NewTask]:
-    if len(parts) != len(made.costs_max_uc):
-        raise RouteRefused(JobRefusal.QUOTE_EXPIRED)  # the pool divides work in another way since
-    found = _tasks(control, order, parts, made)
-    return [NewTask(control.ids.new(now), one.body, one.cost_max_uc, one.expected) for one in found]
+def _new_tasks(control: Control, order: Order, parts: Sequence[OrderPart], quote: Quote, now: Instant) -> list[NewTask]:
+    if len(parts) != len(quote.costs_max_uc):
+        raise RouteRefused(JobRefusal.QUOTE_EXPIRED)  # the pool divides work in another way by now
+    plans = _tasks(control, order, parts, quote)
+    return [NewTask(control.ids.new(now), plan.body, plan.cost_max_uc, plan.expected) for plan in plans]
 
 
-def _tasks(control: Control, order: Order, parts: Sequence[OrderPart], made: Quote) -> Sequence[TaskPlan]:
+def _tasks(control: Control, order: Order, parts: Sequence[OrderPart], quote: Quote) -> Sequence[TaskPlan]:
     verification, containers = control.verification.public, control.settings.containers
-    return _unless_objected(tasks_of(order, parts, made.costs_max_uc, made.limit_s, verification, containers))
+    return _unless_objected(tasks_of(order, parts, quote.costs_max_uc, quote.limit_s, verification, containers))
 
 
 async def _use_inputs(transaction: Connection, order: Order, new: Sequence[NewTask]) -> None:
-    """What unfinished tasks need cannot be deleted; what was deleted just now is not there."""
-    wanted = {artefact_id for _, artefact_id in order.inputs}
-    needs = [(task.id, artefact_id) for task in new for artefact_id in sorted(wanted)]
-    if needs and set(await artefacts.use(transaction, needs)) != wanted:
+    """Mark the inputs as used, so that nobody deletes them. Refused if one was deleted just now."""
+    inputs = {artefact_id for _, artefact_id in order.inputs}
+    needs = [(task.id, artefact_id) for task in new for artefact_id in sorted(inputs)]
+    if needs and set(await artefacts.use(transaction, needs)) != inputs:
         raise RouteRefused(ArtefactRefusal.UNKNOWN_ARTEFACT)
 
 
@@ -193,9 +195,9 @@ async def _count_spending(transaction: Connection, caller: Caller, amount_uc: in
         raise RouteRefused(refusal)
 
 
-def _plan(control: Control, order: Order, made: Quote, new: Sequence[NewTask], now: Instant) -> JobPlan:
+def _plan(control: Control, order: Order, quote: Quote, new: Sequence[NewTask], now: Instant) -> JobPlan:
     settings = control.settings
-    work_s = made.hours_high * 3600 * settings.jobs.deadline_factor
+    work_s = quote.hours_high * 3600 * settings.jobs.deadline_factor
     usual_s = min(DEADLINE_S[1], max(settings.market.deadline_s, work_s))
     deadline_at = Instant(now + int((order.deadline_s or usual_s) * SECOND))
     hold_until = Instant(deadline_at + HELD_LONGER_US)
@@ -203,7 +205,7 @@ def _plan(control: Control, order: Order, made: Quote, new: Sequence[NewTask], n
 
 
 def _unless_objected(answer: T | TaskObjection) -> T:
-    """What core answered, if it has no objection; the objection's own figures are part of what is told."""
+    """The answer of core, unless it is an objection. A refusal carries the objection's own sentence."""
     if isinstance(answer, TaskObjection):
         raise RouteRefused(answer.refusal, sentence=answer.sentence)
     return answer

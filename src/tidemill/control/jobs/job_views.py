@@ -1,4 +1,4 @@
-"""How jobs, quotes and what came of them are shown."""
+"""The views of jobs, quotes and results."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -155,9 +155,9 @@ class OutputPage(BaseModel):
     after: str
 
 
-def quote_view(made: Quote, budget_uc: int | None, money: MoneySettings) -> QuoteView:
-    view = QuoteView.model_validate(made)
-    refusal = why_not(made, budget_uc)
+def quote_view(quote: Quote, budget_uc: int | None, money: MoneySettings) -> QuoteView:
+    view = QuoteView.model_validate(quote)
+    refusal = why_not(quote, budget_uc)
     why = None if refusal is None else refusal.sentence
     return view.model_copy(update={"currency": money.currency, "can_confirm": refusal is None, "why_not": why})
 
@@ -182,9 +182,9 @@ def job_view(job: Job, money: MoneySettings, now: Instant) -> JobView:
 
 
 def result_views(job: Job, results: Sequence[TaskResult], verification: ReaderKey) -> list[ResultView]:
-    """What came of tasks. Opening the envelopes of private results takes a moment: call it in a thread."""
+    """The results of tasks. Opening the envelopes of private results takes a moment: call it in a thread."""
     customer = _customer(job)
-    return [_result_view(one, _envelopes(one.receipt, customer, verification)) for one in results]
+    return [_result_view(result, _envelopes(result.receipt, customer, verification)) for result in results]
 
 
 def _result_view(result: TaskResult, envelopes: list[str]) -> ResultView:
@@ -218,7 +218,7 @@ _SAME = (
 
 
 def _with_expiry(view: QuoteView, job: Job, now: Instant) -> QuoteView:
-    """A quote that was good once, and is not any more."""
+    """Mark a quote that has expired."""
     if job.state is not JobState.QUOTED or job.quote_expires_at is None or now < job.quote_expires_at:
         return view
     return view.model_copy(update={"can_confirm": False, "why_not": JobRefusal.QUOTE_EXPIRED.sentence})
@@ -232,12 +232,12 @@ def _customer(job: Job) -> bytes | None:
 
 
 def _envelopes(receipt: Receipt | None, customer: bytes | None, verification: ReaderKey) -> list[str]:
-    """Those that the node made, and one that the pool makes: whatever the node put into the customer's, this opens."""
+    """The envelopes of the node, and one of the pool. The pool's opens even if the node sealed a wrong key."""
     if receipt is None or customer is None:
         return []
     own = envelope_for(receipt, verification, customer)
     assert own, "a result that does not open does not pass"
-    return [_base64(one) for one in (*receipt.envelopes, own)]
+    return [_base64(envelope) for envelope in (*receipt.envelopes, own)]
 
 
 def _base64(content: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Reaping: nothing stays open that nobody works on. Any number of copies may run."""
+"""Reaping: closes work that nobody does any more. Any number of copies may run."""
 
 from tidemill.control.jobs.attempt_reports import AttemptReportIntake, work_terms
 from tidemill.control.loops.frame import Loop, Tick
@@ -11,26 +11,26 @@ EVERY_S = 1.0
 
 
 class ReapingLoop(Loop):
-    """Gives up attempts of nodes that are lost or late, closes jobs whose time or budget is up, sweeps after them."""
+    """Gives up attempts of lost or late nodes, closes jobs whose time or budget is up, and sweeps their open tasks."""
 
     name = "reaping"
 
-    def __init__(self, parts: Parts, receiving: AttemptReportIntake) -> None:
+    def __init__(self, parts: Parts, intake: AttemptReportIntake) -> None:
         super().__init__(parts, every_s=EVERY_S)
-        self._receiving = receiving
+        self._intake = intake
         self._terms = work_terms(parts.settings)
 
     async def tick(self, now: Instant) -> Tick:
         database, ids = self.parts.loop_database, self.parts.ids
         limit = self.parts.settings.loops.batch_max
-        begun = await self._receiving.write_begun(now)
-        given_up = self._counted(await abandoned_work.give_up(database, limit, self._terms, ids, now))
+        begun = await self._intake.write_begun(now)
+        given_up = self._count_ended(await abandoned_work.give_up(database, limit, self._terms, ids, now))
         closed = await abandoned_work.close_jobs(database, limit, now)
-        swept = self._counted(await abandoned_work.sweep(database, limit, self._terms, ids, now))
+        swept = self._count_ended(await abandoned_work.sweep(database, limit, self._terms, ids, now))
         done = begun + given_up + closed + swept
         return Tick(seen=done, applied=done, more=limit in (given_up, swept))
 
-    def _counted(self, applied: BatchOutcome | None) -> int:
+    def _count_ended(self, applied: BatchOutcome | None) -> int:
         if applied is None:
             return 0
         self.parts.metrics.dispatch.ended(applied.ended)

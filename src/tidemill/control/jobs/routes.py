@@ -1,6 +1,6 @@
 """Jobs: ordered, quoted, confirmed, looked at, called off. One's own, and all of them for operators to look at.
 
-Somebody else's job is answered as if it did not exist. Only whoever pays can order and confirm.
+Another account's job is answered as if it did not exist. Only the paying account can order and confirm.
 """
 
 import asyncio
@@ -101,14 +101,14 @@ async def _cursor(
 
 
 @router.post("", status_code=201, response_model=JobView, responses=documented(400, 404, 409, 413, 422))
-async def order(asked: OrderBody, control: ControlPart, caller: CallerPart, once: IdempotencyPart) -> Response:
+async def order(body: OrderBody, control: ControlPart, caller: CallerPart, once: IdempotencyPart) -> Response:
     """Order a job. It is quoted at once, and nothing is paid before it is confirmed."""
-    found, who = job_orders.read_order(asked, control.settings.market.tasks_max), _account(caller)
-    market = await control.supply.look(control, control.route_database)
+    job_order, account_id = job_orders.read_order(body, control.settings.market.tasks_max), _account(caller)
+    supply = await control.supply.look(control, control.route_database)
 
     async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
-        priced = await job_orders.price_order(control, transaction, found, market, who)
-        job_id = await job_orders.draft(transaction, control, asked, priced, who)
+        priced = await job_orders.price_order(control, transaction, job_order, supply, account_id)
+        job_id = await job_orders.draft(transaction, control, body, priced, account_id)
         return await _answer(control, transaction, job_id, now, status=201)
 
     return await once.answer(effect)
@@ -126,9 +126,9 @@ async def list_jobs(
     """Your jobs, newest first; an operator sees everybody's."""
     whose = owner if caller.is_operator else caller.account_id
     async with control.route_database.connection() as connection:
-        found = await job_views.listed(connection, whose, state, after, most + 1)
-    items = [job_view(job, control.settings.money, control.clock.now()) for job in found[:most]]
-    return JobPage(items=items, has_more=len(found) > most, after=items[-1].id if items else None)
+        page = await job_views.listed(connection, whose, state, after, most + 1)
+    items = [job_view(job, control.settings.money, control.clock.now()) for job in page[:most]]
+    return JobPage(items=items, has_more=len(page) > most, after=items[-1].id if items else None)
 
 
 @router.get("/{job_id}", responses=documented(404, 422))
@@ -143,10 +143,10 @@ async def show_quote(job_id: UUID, control: ControlPart, caller: CallerPart) -> 
     job, now = await _readable(control, caller, job_id), control.clock.now()
     assert job.quote is not None, "a job is quoted when it is made"
     assert job.quote_expires_at is not None
-    made = quote_from_json(job.quote)
+    quote = quote_from_json(job.quote)
     if job.state is JobState.QUOTED and now >= job.quote_expires_at:
-        made = await job_orders.requote(control, job)
-    return quote_view(made, job.budget_uc, control.settings.money)
+        quote = await job_orders.requote(control, job)
+    return quote_view(quote, job.budget_uc, control.settings.money)
 
 
 @router.post("/{job_id}/confirm", response_model=JobView, responses=documented(400, 402, 404, 409, 413, 422))
@@ -193,9 +193,9 @@ async def logs(
         follower = LogFollower(caller, device_of(request), job_id, cursor)
         return followed(control, follower)
     async with control.route_database.connection() as connection:
-        found = await job_views.output_pieces(connection, job_id, cursor, most + 1)
-    items = [OutputPieceView.model_validate(one) for one in found[:most]]
-    return OutputPage(items=items, has_more=len(found) > most, after=items[-1].cursor if items else str(cursor or ""))
+        page = await job_views.output_pieces(connection, job_id, cursor, most + 1)
+    items = [OutputPieceView.model_validate(piece) for piece in page[:most]]
+    return OutputPage(items=items, has_more=len(page) > most, after=items[-1].cursor if items else str(cursor or ""))
 
 
 @router.get("/{job_id}/resources", responses=documented(404, 422))
@@ -205,9 +205,9 @@ async def resources(
     """The attempts of a job: which nodes have or had its tasks, for how long, and what they were paid."""
     await _readable(control, caller, job_id)
     async with control.route_database.connection() as connection:
-        found = await job_views.attempt_uses(connection, job_id, after, most + 1)
-    items = [AttemptUseView.model_validate(one) for one in found[:most]]
-    return AttemptUsePage(items=items, has_more=len(found) > most, after=items[-1].attempt_id if items else None)
+        page = await job_views.attempt_uses(connection, job_id, after, most + 1)
+    items = [AttemptUseView.model_validate(attempt) for attempt in page[:most]]
+    return AttemptUsePage(items=items, has_more=len(page) > most, after=items[-1].attempt_id if items else None)
 
 
 @router.get("/{job_id}/result", responses=documented(404, 409, 422))
@@ -223,9 +223,9 @@ async def result(
     if job.state not in ENDED:
         raise RouteRefused(JobRefusal.RESULT_NOT_READY)
     async with control.route_database.connection() as connection:
-        found = await job_views.results(connection, job_id, after, most + 1)
-    items = await asyncio.to_thread(result_views, job, found[:most], control.verification)
-    return ResultPage(items=items, has_more=len(found) > most, after=items[-1].task if items else None)
+        page = await job_views.results(connection, job_id, after, most + 1)
+    items = await asyncio.to_thread(result_views, job, page[:most], control.verification)
+    return ResultPage(items=items, has_more=len(page) > most, after=items[-1].task if items else None)
 
 
 @router.post("/{job_id}/cancel", response_model=JobView, responses=documented(400, 404, 409, 413, 422))
@@ -258,7 +258,7 @@ async def extend(
 
 
 async def _sweep(control: Control) -> None:
-    """What a job has left open ends at once where it can; what is just being placed, by the loop that sweeps."""
+    """End the open tasks of closed jobs at once. Tasks that are being placed right now are left to the loop."""
     await abandoned_work.sweep(
         control.route_database, _SWEPT, work_terms(control.settings), control.ids, control.clock.now()
     )
@@ -279,10 +279,10 @@ async def _answer(
 
 
 def _whose(caller: Caller) -> UUID | None:
-    """Whose jobs a caller may look at and call off: their own; an operator everybody's."""
+    """The account whose jobs a caller may read and call off; None is everybody's, for operators."""
     return None if caller.is_operator else caller.account_id
 
 
 def _account(caller: Caller) -> UUID:
-    assert caller.account_id, "the guard lets in only who has an account"
+    assert caller.account_id, "the guard lets in only callers with an account"
     return caller.account_id

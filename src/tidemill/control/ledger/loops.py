@@ -1,4 +1,4 @@
-"""What the ledger needs now and then: holds whose time is over are given back, and long sums are written down."""
+"""Periodic work for the ledger: release expired holds, and write checkpoints of long sums."""
 
 from tidemill.control.loops.duty import Duty
 from tidemill.control.loops.frame import Loop, Tick
@@ -11,7 +11,7 @@ _CHECKPOINT_EVERY_S = 600.0
 
 
 class HoldExpiryLoop(Loop):
-    """Releases expired holds. Nothing can be captured from one anyway; this makes its money available again."""
+    """Releases expired holds. They cannot be captured anyway; this makes their money available again."""
 
     name = "hold_expiry"
 
@@ -31,7 +31,7 @@ class HoldExpiryLoop(Loop):
 
 
 class CheckpointDuty(Duty):
-    """Writes down what was posted to accounts without a floor, so that their balances need only what came since."""
+    """Writes checkpoints of accounts without a floor, so that a balance sums only later entries."""
 
     name = "ledger_checkpoints"
 

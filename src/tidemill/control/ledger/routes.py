@@ -107,7 +107,7 @@ class AdjustmentView(View):
 
 
 V = TypeVar("V", LedgerAccountView, LedgerAccountThenView, StatementLineView, HoldView, AdjustmentView)
-"""What shows amounts, and their currency."""
+"""The views that show amounts and their currency."""
 
 
 class AdjustmentPage(BaseModel):
@@ -135,9 +135,9 @@ async def list_accounts(
 ) -> LedgerAccountPage:
     """The accounts and what is on them, in the order of their ids."""
     async with control.route_database.connection() as connection:
-        found = await books.balances(connection, kind=kind, owner_id=owner, after=after, limit=most + 1)
-    items = [_shown(LedgerAccountView, account, control) for account in found[:most]]
-    return LedgerAccountPage(items=items, has_more=len(found) > most, after=items[-1].id if items else after)
+        page = await books.balances(connection, kind=kind, owner_id=owner, after=after, limit=most + 1)
+    items = [_view_of(LedgerAccountView, account, control) for account in page[:most]]
+    return LedgerAccountPage(items=items, has_more=len(page) > most, after=items[-1].id if items else after)
 
 
 @router.get("/accounts/{account_id}", responses=documented(401, 403, 404, 410, 422))
@@ -146,7 +146,7 @@ async def show_account(
 ) -> LedgerAccountThenView:
     """What is on an account, and what was on it at a time."""
     async with control.route_database.connection() as connection:
-        view = _shown(LedgerAccountThenView, await _account(connection, account_id), control)
+        view = _view_of(LedgerAccountThenView, await _account(connection, account_id), control)
         if at is None:
             return view
         posted_uc = await books.balance_at(connection, account_id, as_instant(at))
@@ -172,7 +172,7 @@ async def show_statement(
             return _whole_statement(control, account)
         lines = await books.statement(connection, account_id, after, most + 1)
     items = [
-        _shown(StatementLineView, {**asdict(line), "currency": account.currency}, control) for line in lines[:most]
+        _view_of(StatementLineView, {**asdict(line), "currency": account.currency}, control) for line in lines[:most]
     ]
     return StatementPage(items=items, has_more=len(lines) > most, after=items[-1].number if items else after)
 
@@ -193,8 +193,8 @@ async def download_statement(account_id: UUID, control: ControlPart) -> Response
 async def list_holds(control: ControlPart, most: PageLimit, account: UUID | None = None) -> HoldPage:
     """The holds of which something is left, those that expire soonest first."""
     async with control.route_database.connection() as connection:
-        found = await books.open_holds(connection, account, most + 1)
-    return HoldPage(items=[_shown(HoldView, hold, control) for hold in found[:most]], has_more=len(found) > most)
+        page = await books.open_holds(connection, account, most + 1)
+    return HoldPage(items=[_view_of(HoldView, hold, control) for hold in page[:most]], has_more=len(page) > most)
 
 
 @router.get("/adjustments", responses=documented(401, 403, 422))
@@ -206,9 +206,9 @@ async def list_adjustments(
 ) -> AdjustmentPage:
     """The adjustments, newest first."""
     async with control.route_database.connection() as connection:
-        found = await adjustments.adjustments(connection, state=state, before=after, limit=most + 1)
-    items = [_shown(AdjustmentView, adjustment, control) for adjustment in found[:most]]
-    return AdjustmentPage(items=items, has_more=len(found) > most, after=items[-1].id if items else after)
+        page = await adjustments.adjustments(connection, state=state, before=after, limit=most + 1)
+    items = [_view_of(AdjustmentView, adjustment, control) for adjustment in page[:most]]
+    return AdjustmentPage(items=items, has_more=len(page) > most, after=items[-1].id if items else after)
 
 
 @router.post(
@@ -223,10 +223,10 @@ async def propose(proposal: Proposal, control: ControlPart, caller: CallerPart, 
     currency = kept_currency(proposal.currency, control.settings.money)
 
     async def effect(transaction: Connection, now: Instant) -> HttpAnswer:
-        what = (proposal.debit, proposal.credit, amount_uc, currency, proposal.reason)
-        asked = Adjustment(control.ids.new(now), *what, caller.name, now)
-        made = await adjustments.propose_adjustment(transaction, asked, control.ids)
-        return _answer(201, AdjustmentView, made, control)
+        terms = (proposal.debit, proposal.credit, amount_uc, currency, proposal.reason)
+        proposed = Adjustment(control.ids.new(now), *terms, caller.name, now)
+        adjustment = await adjustments.propose_adjustment(transaction, proposed, control.ids)
+        return _answer(201, AdjustmentView, adjustment, control)
 
     return await once.answer(effect)
 
@@ -276,10 +276,10 @@ async def unfreeze(
 
 
 async def _account(connection: Connection, account_id: UUID) -> Balance:
-    found = await books.balances(connection, ids=[account_id])
-    if not found:
+    balances = await books.balances(connection, ids=[account_id])
+    if not balances:
         raise RouteRefused(PostingRefusal.UNKNOWN_ACCOUNT)
-    return found[0]
+    return balances[0]
 
 
 def _whole_statement(control: Control, account: Balance) -> StreamingResponse:
@@ -309,12 +309,12 @@ async def _set_frozen(
     return await once.answer(effect)
 
 
-def _shown(view: type[V], found: object, control: Control) -> V:
-    """In the currency's name as this pool has it."""
-    made = view.model_validate(found)
-    return made.model_copy(update={"currency": shown_currency(made.currency, control.settings.money)})
+def _view_of(view: type[V], value: object, control: Control) -> V:
+    """A view with the pool's own name for the currency."""
+    shown = view.model_validate(value)
+    return shown.model_copy(update={"currency": shown_currency(shown.currency, control.settings.money)})
 
 
-def _answer(status: int, view: type[V], made: object, control: Control) -> HttpAnswer:
-    """What was made, as it is shown. A refusal goes out as an exception, so that the transaction is rolled back."""
-    return HttpAnswer(status, _shown(view, unless_refused(made), control).model_dump_json().encode())
+def _answer(status: int, view: type[V], value: object, control: Control) -> HttpAnswer:
+    """The answer with a view of a value. A refusal is raised, so that the transaction is rolled back."""
+    return HttpAnswer(status, _view_of(view, unless_refused(value), control).model_dump_json().encode())

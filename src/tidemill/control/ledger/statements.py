@@ -36,8 +36,8 @@ async def statement_csv(control: Control, account: Balance) -> AsyncIterator[str
 
 
 async def _page(control: Control, account: Balance, before: int | None) -> Sequence[StatementLine]:
-    """A database that is away for a moment ends no answer. If it stays away, the answer breaks off, so that nobody
-    takes a part for the whole."""
+    """The next lines. If the database is away for a moment, wait for it. If it stays away, the answer breaks off, so
+    that nobody takes a part for the whole."""
     tries = 0
     while True:
         try:

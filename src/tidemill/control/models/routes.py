@@ -46,13 +46,13 @@ class ModelPage(BaseModel):
 
 
 async def _named(name: str) -> str:
-    """What could be a model's name; the database is asked for nothing else."""
+    """A well-formed name of a model; other text never reaches the database."""
     if not is_name(name):
         raise RouteRefused(ModelRefusal.UNKNOWN_MODEL)
     return name
 
 
-async def _behind(
+async def _after_name(
     after: Annotated[str | None, Query(max_length=NAME_MAX, description="Behind the model of this name.")] = None,
 ) -> str | None:
     if after is not None and not is_name(after):
@@ -61,16 +61,16 @@ async def _behind(
 
 
 NamePart = Annotated[str, Depends(_named)]
-After = Annotated[str | None, Depends(_behind)]
+After = Annotated[str | None, Depends(_after_name)]
 
 
 @router.get("", responses=documented(422))
 async def list_models(control: ControlPart, most: PageLimit, after: After) -> ModelPage:
     """The models of the pool, by name."""
     async with control.route_database.connection() as connection:
-        found = await models.listed(connection, after, most + 1)
-    items = [ModelView.model_validate(model) for model in found[:most]]
-    return ModelPage(items=items, has_more=len(found) > most, after=items[-1].name if items else None)
+        page = await models.listed(connection, after, most + 1)
+    items = [ModelView.model_validate(model) for model in page[:most]]
+    return ModelPage(items=items, has_more=len(page) > most, after=items[-1].name if items else None)
 
 
 @router.get("/{name}", responses=documented(404, 422))
@@ -82,12 +82,12 @@ async def show(name: NamePart, control: ControlPart) -> ModelView:
 
 
 @router.post("", status_code=201, responses=documented(400, 409, 413, 422))
-async def add(asked: NewModel, control: ControlPart, caller: CallerPart) -> ModelView:
+async def add(body: NewModel, control: ControlPart, caller: CallerPart) -> ModelView:
     """Add a model to the pool."""
-    wanted = ModelDescription(asked.name, asked.source, asked.licence, asked.memory_mib, asked.gpu_memory_mib)
+    description = ModelDescription(body.name, body.source, body.licence, body.memory_mib, body.gpu_memory_mib)
     async with control.route_database.transaction() as transaction:
         added = await models.add(
-            transaction, wanted, asked.artefact_id, by=caller.name, ids=control.ids, now=control.clock.now()
+            transaction, description, body.artefact_id, by=caller.name, ids=control.ids, now=control.clock.now()
         )
         return ModelView.model_validate(unless_refused(added))
 
