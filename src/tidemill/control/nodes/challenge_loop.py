@@ -1,7 +1,7 @@
-"""Hardware challenges: rounds are begun when they are due, places drawn when everybody committed, answers judged.
+"""Hardware challenges: begins rounds that are due, draws positions once all nodes have committed, judges answers.
 
-Any number of copies may run: an owner has one round at a time, places are drawn once, conclusions are leased. Judging
-computes for up to a second a fast GPU, so it is done in a thread, one node at a time.
+Any number of copies may run: an owner has one round at a time, positions are drawn once, conclusions are leased.
+Judging one fast GPU computes for up to a second, so a thread does it, one node at a time.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _ROUNDS_AT_ONCE = 20
 
 
 class ChallengeLoop(Loop):
-    """Has nodes show what they claim. `random` draws seeds and places, `dice` when the next challenge comes."""
+    """Makes nodes prove their claims. `random` draws seeds and positions, `dice` the time of the next challenge."""
 
     name = "challenges"
 
@@ -32,29 +32,29 @@ class ChallengeLoop(Loop):
         self._random = random
         self._dice = dice
         self._lease_us = int(parts.settings.loops.lease_s * SECOND)
-        self._asked_last: UUID | None = None
+        self._last_owner: UUID | None = None
 
     async def tick(self, now: Instant) -> Tick:
-        asked = await self._ask(now)
+        begun = await self._begin_rounds(now)
         drawn = await self._draw(now)
         concluded = await self._conclude(now)
         await challenge_verdicts.forget(
             self.parts.loop_database, Instant(now - _KEPT_US), self.parts.settings.loops.batch_max
         )
-        seen = asked + drawn + concluded
+        seen = begun + drawn + concluded
         return Tick(seen=seen, applied=seen, more=concluded == _LEASED_AT_ONCE)
 
-    async def _ask(self, now: Instant) -> int:
+    async def _begin_rounds(self, now: Instant) -> int:
         async with self.parts.loop_database.connection() as connection:
-            owners = await challenges.due_owners(connection, self._rules, self._asked_last, _OWNERS_AT_ONCE, now)
-        self._asked_last = owners[-1] if len(owners) == _OWNERS_AT_ONCE else None
-        asked = 0
+            owners = await challenges.due_owners(connection, self._rules, self._last_owner, _OWNERS_AT_ONCE, now)
+        self._last_owner = owners[-1] if len(owners) == _OWNERS_AT_ONCE else None
+        begun = 0
         for account_id in owners:
             async with self.parts.loop_database.transaction() as transaction:
-                asked += await challenges.begin_round(
+                begun += await challenges.begin_round(
                     transaction, account_id, self._rules, self._random, self.parts.ids, now
                 )
-        return asked
+        return begun
 
     async def _draw(self, now: Instant) -> int:
         async with self.parts.loop_database.connection() as connection:
@@ -72,15 +72,17 @@ class ChallengeLoop(Loop):
         return sum([await self._conclude_one(leased.token, challenge_id, now) for challenge_id in leased.ids])
 
     async def _conclude_one(self, token: UUID, challenge_id: UUID, now: Instant) -> int:
-        case = await challenge_verdicts.challenge_in_hand(self.parts.loop_database, token, challenge_id, now)
-        if case is None:
+        challenge = await challenge_verdicts.challenge_in_hand(self.parts.loop_database, token, challenge_id, now)
+        if challenge is None:
             return 0
         nvlink = self.parts.settings.nvlink
-        conclusion = await asyncio.to_thread(conclude, case.evidence, self._rules, nvlink, self._random(RANDOM_BYTES))
+        conclusion = await asyncio.to_thread(
+            conclude, challenge.evidence, self._rules, nvlink, self._random(RANDOM_BYTES)
+        )
         async with self.parts.loop_database.transaction() as transaction:
             return await challenge_verdicts.apply(
                 transaction,
-                case,
+                challenge,
                 conclusion,
                 enough_stake=True,  # until stakes are kept
                 due_at=next_due(conclusion.state, self._rules, self._dice.random(), now),

@@ -73,20 +73,20 @@ async def list_tokens(control: ControlPart, caller: CallerPart) -> JoinTokenList
     """The join tokens that are open: more machines can join with them."""
     assert caller.account_id
     async with control.route_database.connection() as connection:
-        found = await join_tokens.listed(connection, caller.account_id, control.clock.now())
-    return JoinTokenList(items=[JoinTokenView.model_validate(token) for token in found])
+        tokens = await join_tokens.listed(connection, caller.account_id, control.clock.now())
+    return JoinTokenList(items=[JoinTokenView.model_validate(token) for token in tokens])
 
 
 @router.post("", status_code=201, responses=documented(400, 403, 409, 413, 422))
-async def make(asked: NewJoinToken, control: ControlPart, caller: CallerPart) -> NewJoinTokenView:
+async def make(body: NewJoinToken, control: ControlPart, caller: CallerPart) -> NewJoinTokenView:
     """Make a join token. It is shown in this answer and never again."""
     now = control.clock.now()
-    wanted = _wanted(asked, caller, control.ids.new(now), now)
-    text = write_token(wanted.id, secrets.token_bytes(SECRET_BYTES), await _fingerprint(control, now))
+    draft = _draft(body, caller, control.ids.new(now), now)
+    text = write_token(draft.id, secrets.token_bytes(SECRET_BYTES), await _fingerprint(control, now))
     kept = sha256(unless_refused(read_token(text)).secret_part)
     async with control.route_database.transaction() as transaction:
-        await _check_owner(transaction, wanted)
-        token = await join_tokens.make(transaction, wanted, kept, by=caller.name, ids=control.ids, now=now)
+        await _check_owner(transaction, draft)
+        token = await join_tokens.make(transaction, draft, kept, by=caller.name, ids=control.ids, now=now)
         return NewJoinTokenView(token=text, about=JoinTokenView.model_validate(unless_refused(token)))
 
 
@@ -102,35 +102,35 @@ async def revoke(token_id: UUID, control: ControlPart, caller: CallerPart) -> No
             raise RouteRefused(refusal)
 
 
-def _wanted(asked: NewJoinToken, caller: Caller, token_id: UUID, now: Instant) -> JoinToken:
-    """Who has shown one factor makes no token that takes two."""
+def _draft(body: NewJoinToken, caller: Caller, token_id: UUID, now: Instant) -> JoinToken:
+    """The token to make. A caller with one factor cannot make a house token, which takes two."""
     assert caller.account_id
     roles = caller.roles if caller.is_operator else caller.roles - {Role.OPERATOR}
-    unless_refused(refused_join(roles, house=asked.house))
-    unless_refused(refused_token(name=asked.name, uses=asked.uses, lifetime_s=asked.lifetime_s))
-    labels = {"labels": asked.labels} if asked.labels else {}
+    unless_refused(refused_join(roles, house=body.house))
+    unless_refused(refused_token(name=body.name, uses=body.uses, lifetime_s=body.lifetime_s))
+    labels = {"labels": body.labels} if body.labels else {}
     unless_refused(rule_book.change(RuleBook(), labels, by=caller.name, place=RuleOrigin.POOL, now=now))
     return JoinToken(
         id=token_id,
         account_id=caller.account_id,
-        name=asked.name,
-        house=asked.house,
-        labels=tuple(asked.labels),
-        uses_max=asked.uses,
+        name=body.name,
+        house=body.house,
+        labels=tuple(body.labels),
+        uses_max=body.uses,
         uses=0,
         made_at=now,
-        expires_at=Instant(now + asked.lifetime_s * SECOND),
+        expires_at=Instant(now + body.lifetime_s * SECOND),
     )
 
 
-async def _check_owner(transaction: Connection, wanted: JoinToken) -> None:
-    """The account may have been blocked or deleted, or have lost its role, since the guard let its caller in."""
-    account = await accounts.locked(transaction, wanted.account_id)
+async def _check_owner(transaction: Connection, draft: JoinToken) -> None:
+    """Check again: the account may have been blocked or deleted, or lost its role, since the guard let it in."""
+    account = await accounts.locked(transaction, draft.account_id)
     if account is None:
         raise RouteRefused(SessionRefusal.SESSION_OVER)
     if account.blocked_reason is not None:
         raise RouteRefused(LoginRefusal.ACCOUNT_BLOCKED)
-    unless_refused(refused_join(account.roles, house=wanted.house))
+    unless_refused(refused_join(account.roles, house=draft.house))
 
 
 async def _fingerprint(control: Control, now: Instant) -> str:

@@ -1,4 +1,4 @@
-"""Looking after nodes: who is silent, whose process is gone, which alerts are over, and which beats are too old."""
+"""Looks after nodes: marks silent ones, frees links of lost processes, clears alerts, forgets old beats."""
 
 import structlog
 
@@ -17,8 +17,8 @@ _TICKS_OF_SILENCE = 3
 
 
 def tick_s(settings: Settings) -> float:
-    """How often we look. Silence is counted in ticks, so there are some before a node is offline: with fewer, one that
-    was heard just before a tick would seem to have been silent for all of it."""
+    """How often we look. Silence is counted in whole ticks, so several fit into the time until a node is offline: with
+    one, a node that was heard just before a tick would count as silent for all of it."""
     return min(TICK_S, settings.link.offline_after_s / _TICKS_OF_SILENCE)
 
 
@@ -53,7 +53,7 @@ class NodeHealthLoop(Loop):
 
 
 class NodeAlertDuty(Duty):
-    """Raises what nobody could see at the time, and clears what is over."""
+    """Raises alerts that could not be seen when they began, and clears those that are over."""
 
     name = "node_alerts"
 

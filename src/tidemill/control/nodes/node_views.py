@@ -1,4 +1,4 @@
-"""Nodes as routes show them: what they are, how they are, and why they get no work."""
+"""The views of nodes: what they are, their state, and why they get no work."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -89,14 +89,14 @@ class NodeDetailView(NodeSummaryView):
     alerts: list[AlertView] = Field(description="What its owner should see to, oldest first.")
 
 
-async def summaries(control: Control, connection: Connection, found: Sequence[Node]) -> list[NodeSummaryView]:
-    devices = await nodes.devices(connection, [node.id for node in found])
-    seen = await _views(control, connection, found, devices)
-    return [NodeSummaryView(**_fields(node, seen[node.id], devices[node.id])) for node in found]
+async def summaries(control: Control, connection: Connection, listed: Sequence[Node]) -> list[NodeSummaryView]:
+    devices = await nodes.devices(connection, [node.id for node in listed])
+    seen = await _views(control, connection, listed, devices)
+    return [NodeSummaryView(**_fields(node, seen[node.id], devices[node.id])) for node in listed]
 
 
-async def detail(control: Control, connection: Connection, found: Node | Refusal) -> NodeDetailView:
-    node = unless_refused(found)
+async def detail(control: Control, connection: Connection, answer: Node | Refusal) -> NodeDetailView:
+    node = unless_refused(answer)
     devices = await nodes.devices(connection, [node.id])
     seen = (await _views(control, connection, [node], devices))[node.id]
     reasons = why_no_work(seen, _heat(control), control.clock.now())
@@ -105,16 +105,16 @@ async def detail(control: Control, connection: Connection, found: Node | Refusal
         machine=None if node.machine is None else dict(node.machine),
         carries=None if node.carries is None else dict(node.carries),
         rules=rule_book.book_json(node.book),
-        no_work=[_reason(one) for one in reasons],
-        alerts=[_alert(one) for one in (await node_alerts.of_nodes(connection, [node.id])).get(node.id, ())],
+        no_work=[_reason(item) for item in reasons],
+        alerts=[_alert(item) for item in (await node_alerts.of_nodes(connection, [node.id])).get(node.id, ())],
     )
 
 
 async def _views(
-    control: Control, connection: Connection, found: Sequence[Node], devices: Mapping[UUID, Sequence[KnownDevice]]
+    control: Control, connection: Connection, listed: Sequence[Node], devices: Mapping[UUID, Sequence[KnownDevice]]
 ) -> Mapping[UUID, NodeSituation]:
     oldest = control.settings.nodes.agent_oldest
-    return await node_views.views(connection, found, devices, _heat(control), oldest)
+    return await node_views.views(connection, listed, devices, _heat(control), oldest)
 
 
 def _heat(control: Control) -> HeatLimits:
@@ -134,11 +134,11 @@ def _fields(node: Node, seen: NodeSituation, devices: Sequence[KnownDevice]) -> 
 
 
 def _reason(reason: NoWorkReason) -> NoWorkView:
-    shown = {"code": reason.why.value, "sentence": reason.sentence, "device": reason.device, "until": reason.until}
-    return NoWorkView.model_validate(shown)
+    fields = {"code": reason.why.value, "sentence": reason.sentence, "device": reason.device, "until": reason.until}
+    return NoWorkView.model_validate(fields)
 
 
-def _alert(one: OpenAlert) -> AlertView:
-    about = one.alert.about
-    shown = {"kind": about.kind.value, "sentence": one.alert.sentence, "since": one.since}
-    return AlertView.model_validate({**shown, "device": None if about.device < 0 else about.device})
+def _alert(open_alert: OpenAlert) -> AlertView:
+    about = open_alert.alert.about
+    fields = {"kind": about.kind.value, "sentence": open_alert.alert.sentence, "since": open_alert.since}
+    return AlertView.model_validate({**fields, "device": None if about.device < 0 else about.device})

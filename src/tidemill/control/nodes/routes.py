@@ -64,13 +64,13 @@ async def _filter(
 
 @router.get("", responses=documented(422))
 async def list_nodes(
-    control: ControlPart, most: PageLimit, wanted: Annotated[NodeFilter, Depends(_filter)], after: UUID | None = None
+    control: ControlPart, most: PageLimit, filters: Annotated[NodeFilter, Depends(_filter)], after: UUID | None = None
 ) -> NodePage:
     """Your nodes, newest first; an operator sees everybody's."""
     async with control.route_database.connection() as connection:
-        found = await nodes.listed(connection, wanted, after, most + 1)
-        items = await summaries(control, connection, found[:most])
-    return NodePage(items=items, has_more=len(found) > most, after=items[-1].id if items else None)
+        page = await nodes.listed(connection, filters, after, most + 1)
+        items = await summaries(control, connection, page[:most])
+    return NodePage(items=items, has_more=len(page) > most, after=items[-1].id if items else None)
 
 
 @router.get("/{node_id}", responses=documented(404, 422))
@@ -90,22 +90,22 @@ async def history(
     async with control.route_database.connection() as connection:
         if await nodes.get(connection, node_id, _owner(caller)) is None:
             raise RouteRefused(NodeRefusal.UNKNOWN_NODE)
-        found = await node_views.history(connection, node_id, caller.reader, cursor, most + 1)
-    items = [EventView.model_validate(event) for event in found[:most]]
-    return HistoryPage(items=items, has_more=len(found) > most, after=items[-1].cursor if items else None)
+        page = await node_views.history(connection, node_id, caller.reader, cursor, most + 1)
+    items = [EventView.model_validate(event) for event in page[:most]]
+    return HistoryPage(items=items, has_more=len(page) > most, after=items[-1].cursor if items else None)
 
 
 @router.patch("/{node_id}", responses=documented(400, 404, 410, 413, 422))
-async def rename(node_id: UUID, asked: NewNodeName, control: ControlPart, caller: CallerPart) -> NodeDetailView:
+async def rename(node_id: UUID, body: NewNodeName, control: ControlPart, caller: CallerPart) -> NodeDetailView:
     """Give a node another name."""
-    how = _how(control, caller)
-    return await _changed(control, lambda transaction: nodes.rename(transaction, node_id, asked.name, **how))
+    how = _change_terms(control, caller)
+    return await _change(control, lambda transaction: nodes.rename(transaction, node_id, body.name, **how))
 
 
 @router.put("/{node_id}/rules", responses=documented(400, 404, 410, 413, 422))
-async def change_rules(node_id: UUID, asked: RulesBody, control: ControlPart, caller: CallerPart) -> NodeDetailView:
+async def change_rules(node_id: UUID, body: RulesBody, control: ControlPart, caller: CallerPart) -> NodeDetailView:
     """Change rules of a node, all that are given or none. The node hears of it at once, or when it is back."""
-    return await _set_rules(control, caller, node_id, asked)
+    return await _set_rules(control, caller, node_id, body)
 
 
 @router.post("/{node_id}/drain", responses=documented(404, 410, 422))
@@ -129,8 +129,8 @@ async def resume(node_id: UUID, control: ControlPart, caller: CallerPart) -> Nod
 @router.delete("/{node_id}", responses=documented(404, 410, 422))
 async def remove(node_id: UUID, control: ControlPart, caller: CallerPart, reason: RemovalReason = "") -> NodeDetailView:
     """Remove a node for good: its link is closed, and its identity is worth nothing any more."""
-    how = _how(control, caller)
-    return await _changed(control, lambda transaction: nodes.remove(transaction, node_id, reason, **how))
+    how = _change_terms(control, caller)
+    return await _change(control, lambda transaction: nodes.remove(transaction, node_id, reason, **how))
 
 
 @router.post("/{node_id}/suspend", responses=documented(400, 404, 409, 410, 413, 422))
@@ -150,25 +150,25 @@ def _owner(caller: Caller) -> UUID | None:
     return None if caller.is_operator else caller.account_id
 
 
-def _how(control: Control, caller: Caller) -> dict[str, Any]:
+def _change_terms(control: Control, caller: Caller) -> dict[str, Any]:
     return {"owner": _owner(caller), "by": caller.name, "ids": control.ids, "now": control.clock.now()}
 
 
-async def _changed(control: Control, change: NodeChange) -> NodeDetailView:
+async def _change(control: Control, change: NodeChange) -> NodeDetailView:
     async with control.route_database.transaction() as transaction:
         return await detail(control, transaction, await change(transaction))
 
 
 async def _set_rules(control: Control, caller: Caller, node_id: UUID, wishes: dict[str, Any]) -> NodeDetailView:
-    how = _how(control, caller)
-    return await _changed(control, lambda transaction: nodes.change_rules(transaction, node_id, wishes, **how))
+    how = _change_terms(control, caller)
+    return await _change(control, lambda transaction: nodes.change_rules(transaction, node_id, wishes, **how))
 
 
 async def _suspend(
     control: Control, caller: Caller, node_id: UUID, why: OperatorReason, *, suspended: bool
 ) -> NodeDetailView:
     now = control.clock.now()
-    return await _changed(
+    return await _change(
         control,
         lambda transaction: nodes.suspend(
             transaction, node_id, suspended=suspended, reason=why.reason, by=caller.name, ids=control.ids, now=now

@@ -1,4 +1,4 @@
-"""How a node was, beat by beat, for curves."""
+"""The beats of a node, for curves."""
 
 from typing import Annotated
 from uuid import UUID
@@ -55,17 +55,17 @@ async def show(
     async with control.route_database.connection() as connection:
         if await nodes.get(connection, node_id, owner) is None:
             raise RouteRefused(NodeRefusal.UNKNOWN_NODE)
-        found = await telemetry.recent(connection, node_id, None if after is None else Instant(after), most + 1)
-    shown = found[:most]
+        beats = await telemetry.recent(connection, node_id, None if after is None else Instant(after), most + 1)
+    page = beats[:most]
     return BeatPage(
-        items=[_view(one) for one in shown], has_more=len(found) > most, after=shown[-1].at if shown else None
+        items=[_view(node_beat) for node_beat in page], has_more=len(beats) > most, after=page[-1].at if page else None
     )
 
 
-def _view(one: NodeBeat) -> BeatView:
-    beat = one.beat
+def _view(node_beat: NodeBeat) -> BeatView:
+    beat = node_beat.beat
     return BeatView(
-        at=one.at,  # type: ignore[arg-type]  # an instant is shown as a time
+        at=node_beat.at,  # type: ignore[arg-type]  # an instant is shown as a time
         cpu_pct=beat.cpu_pct,
         memory_used_mib=beat.memory_used_mib,
         disk_free_mib=beat.disk_free_mib,

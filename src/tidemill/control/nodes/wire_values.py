@@ -1,4 +1,4 @@
-"""What agents say over the link, as the registry keeps it: the wire's messages become core's values."""
+"""Turns messages of the link into core's values, as the registry keeps them."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -23,20 +23,20 @@ from tidemill.wire.messages import (
 
 def beat_of(beat: BeatMessage) -> telemetry.Beat:
     devices = tuple(
-        telemetry.DeviceBeat(one.utilisation_pct, one.memory_used_mib, one.temperature_c, one.power_w)
-        for one in beat.devices
+        telemetry.DeviceBeat(device.utilisation_pct, device.memory_used_mib, device.temperature_c, device.power_w)
+        for device in beat.devices
     )
     return telemetry.Beat(beat.cpu_pct, beat.memory_used_mib, beat.disk_free_mib, beat.round_trip_ms, devices)
 
 
 def said_in(reports: Sequence[Report]) -> list[NodeReport]:
     """Reports in their order. Raises a `ProtocolError` for what no agent of ours sends."""
-    return [_said(report) for report in reports]
+    return [_report_of(report) for report in reports]
 
 
-def _said(report: Report) -> NodeReport:
+def _report_of(report: Report) -> NodeReport:
     if not isinstance(report, Facts):
-        return _of_work(report)
+        return _attempt_report(report)
     about = spool_reports.spool_report_in(report)
     if isinstance(about, spool_reports.SpoolGap):
         return DroppedReport(damaged=about.why == "damaged")
@@ -45,7 +45,7 @@ def _said(report: Report) -> NodeReport:
     return Fact(report.kind, report.body)
 
 
-def _of_work(
+def _attempt_report(
     report: AcceptedMessage | DeclinedMessage | ProgressMessage | LogLines | ReceiptsMessage,
 ) -> work.AttemptReport:
     if isinstance(report, ReceiptsMessage):
