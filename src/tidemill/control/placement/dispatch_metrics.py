@@ -1,6 +1,6 @@
-"""What a control process counts of dispatch: attempts that are over, and how long the queue is.
+"""The metrics of dispatch: attempts that are over, and the length of the queue.
 
-How many tasks were placed and how long that takes is counted with the loops: `tidemill_loop_applied_total` and
+The metrics of loops count placed tasks and the time of placing: `tidemill_loop_applied_total` and
 `tidemill_loop_tick_seconds`, of the loop `placing`.
 """
 
@@ -16,7 +16,7 @@ _PRIORITIES = ("high", "normal", "low")
 
 
 class DispatchMetrics:
-    """An attempt is counted by the process that writes down its end; one that a late result overtakes is not."""
+    """The process that writes an attempt's end counts it; one that a late result overtakes is not counted."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._ended = Counter(

@@ -1,6 +1,6 @@
-"""Why: where a job's tasks went and what they wait for, and what a node was considered for.
+"""Explanations: where a job's tasks went and what they wait for, and what a node was considered for.
 
-Somebody else's job or node is answered as if it did not exist.
+Another account's job or node is answered as if it did not exist.
 """
 
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ from tidemill.store.placement.explanations import StoredExplanation
 
 router = APIRouter(prefix=API, route_class=GuardedRoute)
 
-_SORTS = 20
+_CLASSES_MAX = 20
 CONSIDERED_MAX = 20
 
 
@@ -41,15 +41,15 @@ async def explain_job(
     """Why the tasks of a job went where they went, and what those that wait wait for."""
     async with control.route_database.connection() as connection:
         job = unless_refused(await job_views.get(connection, job_id, _whose(caller)) or JobRefusal.UNKNOWN_JOB)
-        used = await job_views.attempt_uses(connection, job_id, after, most + 1)
-        kept = await explanations.of_job(connection, job_id, [one.offered_at for one in used])
+        uses = await job_views.attempt_uses(connection, job_id, after, most + 1)
+        kept = await explanations.of_job(connection, job_id, [use.offered_at for use in uses])
         names = await explanations.names(connection, _candidates(kept.values()))
-        waiting = [wait_view(one) for one in await explanations.waiting(connection, job_id, _SORTS)]
-    known = None if caller.is_operator else {one.node_id for one in used}
-    items = [placement_view(one, kept.get((one.task, one.offered_at)), names, known) for one in used[:most]]
+        waiting = [wait_view(wait) for wait in await explanations.waiting(connection, job_id, _CLASSES_MAX)]
+    known_nodes = None if caller.is_operator else {use.node_id for use in uses}
+    items = [placement_view(use, kept.get((use.task, use.offered_at)), names, known_nodes) for use in uses[:most]]
     sentence = waiting[0].sentence if waiting else NOT_LOOKED_AT if job.waiting else None
     last = items[-1].attempt_id if items else None
-    return JobExplanationView(sentence=sentence, waiting=waiting, items=items, has_more=len(used) > most, after=last)
+    return JobExplanationView(sentence=sentence, waiting=waiting, items=items, has_more=len(uses) > most, after=last)
 
 
 @router.get("/nodes/{node_id}/considered", tags=["nodes"], responses=documented(404, 422))
@@ -62,14 +62,14 @@ async def considered(
         unless_refused(await nodes.get(connection, node_id, owner) or NodeRefusal.UNKNOWN_NODE)
         kept = await explanations.of_node(connection, node_id, after, most + 1)
         names = await explanations.names(connection, _candidates(kept))
-    items = [consideration_view(one, node_id, names, owner) for one in kept[:most]]
+    items = [consideration_view(explanation, node_id, names, owner) for explanation in kept[:most]]
     return ConsiderationPage(items=items, has_more=len(kept) > most, after=kept[len(items) - 1].id if items else None)
 
 
 def _candidates(kept: Iterable[StoredExplanation]) -> set[UUID]:
-    return {candidate.node_id for one in kept for candidate in one.explained.weighing.candidates}
+    return {candidate.node_id for explanation in kept for candidate in explanation.explained.weighing.candidates}
 
 
 def _whose(caller: Caller) -> UUID | None:
-    """Whose jobs and nodes a caller may look at; None is everybody's."""
+    """The account whose jobs and nodes a caller may read; None is everybody's."""
     return None if caller.is_operator else caller.account_id

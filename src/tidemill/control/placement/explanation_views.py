@@ -1,7 +1,7 @@
 """How placement explains itself: to customers, to owners of nodes, to operators.
 
-Whoever is no operator sees of nodes that are not theirs to know a score and the objections, and neither id nor name:
-a customer knows the nodes that had a task of the job; an owner knows their own.
+Operators see all nodes. A customer may know the nodes that had a task of the job; an owner knows their own. Of other
+nodes they see the score and the objections, and neither id nor name.
 """
 
 from collections.abc import Collection, Mapping
@@ -97,14 +97,14 @@ class ConsiderationPage(BaseModel):
     after: UUID | None
 
 
-def wait_view(one: WaitExplanation) -> WaitView:
-    nowhere = one.nowhere
+def wait_view(wait: WaitExplanation) -> WaitView:
+    nowhere = wait.nowhere
     counts = sorted(nowhere.counts.items(), key=lambda each: (-each[1], each[0]))
     return WaitView.model_validate(
         {
-            "task": one.task,
-            "since": one.since,
-            "seen_at": one.seen_at,
+            "task": wait.task,
+            "since": wait.since,
+            "seen_at": wait.seen_at,
             "nodes": nowhere.nodes,
             "looked": nowhere.looked,
             "soon": nowhere.soon,
@@ -115,12 +115,15 @@ def wait_view(one: WaitExplanation) -> WaitView:
 
 
 def placement_view(
-    used: AttemptUse, kept: StoredExplanation | None, names: NodeNames, known: Collection[UUID] | None
+    used: AttemptUse, kept: StoredExplanation | None, names: NodeNames, known_nodes: Collection[UUID] | None
 ) -> PlacementView:
-    """`known` are the nodes that the reader may know; None is all of them."""
+    """`known_nodes` are the nodes that the reader may know; None is all of them."""
     weighing = kept.explained.weighing if kept else None
     candidates = weighing.candidates if weighing else ()
-    shown = [_candidate(one, place == 0, names, _may_know(one, known)) for place, one in enumerate(candidates)]
+    views = [
+        _candidate(candidate, position == 0, names, _may_know(candidate, known_nodes))
+        for position, candidate in enumerate(candidates)
+    ]
     return PlacementView.model_validate(
         {
             **{name: getattr(used, name) for name in ("attempt_id", "task", "node_id", "node_name", "state")},
@@ -129,7 +132,7 @@ def placement_view(
             "sentence": why_placed(weighing, used.node_id) if weighing else NOT_KEPT,
             "policy": weighing.policy if weighing else None,
             "nodes": weighing.nodes if weighing else None,
-            "candidates": shown,
+            "candidates": views,
         }
     )
 
@@ -137,10 +140,10 @@ def placement_view(
 def consideration_view(
     kept: StoredExplanation, node_id: UUID, names: NodeNames, owner_id: UUID | None
 ) -> ConsiderationView:
-    """`owner_id` is whose eyes see it; None are an operator's."""
+    """`owner_id` is the owner who reads it; None is an operator."""
     explained, weighing = kept.explained, kept.explained.weighing
     winner = weighing.candidates[0]
-    mine = next(one for one in weighing.candidates if one.node_id == node_id)
+    own = next(candidate for candidate in weighing.candidates if candidate.node_id == node_id)
     named = names.get(winner.node_id)
     knows = owner_id is None or (named is not None and named.owner_id == owner_id)
     return ConsiderationView.model_validate(
@@ -148,11 +151,11 @@ def consideration_view(
             "at": explained.at,
             "kind": explained.kind,
             "tasks": len(explained.task_ids),
-            "chosen": mine is winner,
+            "chosen": own is winner,
             "sentence": why_lost(weighing, node_id),
-            "score": mine.score,
-            "terms": dict(mine.terms),
-            "objections": [ObjectionView(**_objection(code)) for code in mine.objections],
+            "score": own.score,
+            "terms": dict(own.terms),
+            "objections": [ObjectionView(**_objection(code)) for code in own.objections],
             "winner": named.name if named and knows else ANOTHER,
             "winner_id": winner.node_id if knows else None,
             "winner_score": winner.score,
@@ -169,20 +172,24 @@ def queue_objections(counts: Mapping[str, tuple[int, int]]) -> list[QueueObjecti
     ]
 
 
-def _may_know(one: ConsideredCandidate, known: Collection[UUID] | None) -> bool:
-    """Who is excluded had the task before, or its customer named it."""
-    return known is None or one.node_id in known or PlacementObjection.EXCLUDED.code in one.objections
+def _may_know(candidate: ConsideredCandidate, known_nodes: Collection[UUID] | None) -> bool:
+    """Whether the reader may know a node. An excluded node had the task before, or its customer named it."""
+    return (
+        known_nodes is None
+        or candidate.node_id in known_nodes
+        or PlacementObjection.EXCLUDED.code in candidate.objections
+    )
 
 
-def _candidate(one: ConsideredCandidate, is_chosen: bool, names: NodeNames, may_know: bool) -> CandidateView:
-    named = names.get(one.node_id)
+def _candidate(candidate: ConsideredCandidate, is_chosen: bool, names: NodeNames, may_know: bool) -> CandidateView:
+    named = names.get(candidate.node_id)
     return CandidateView(
-        node_id=one.node_id if may_know else None,
+        node_id=candidate.node_id if may_know else None,
         name=named.name if named and may_know else ANOTHER,
         chosen=is_chosen,
-        score=one.score,
-        terms=dict(one.terms) if may_know else {},
-        objections=[ObjectionView(**_objection(code)) for code in one.objections],
+        score=candidate.score,
+        terms=dict(candidate.terms) if may_know else {},
+        objections=[ObjectionView(**_objection(code)) for code in candidate.objections],
     )
 
 

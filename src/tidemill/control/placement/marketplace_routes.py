@@ -1,4 +1,4 @@
-"""The market for whoever wants to buy: what there is, what it costs, and how long the queue is."""
+"""The marketplace for customers: the supply, its prices, and the length of the queue."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -57,18 +57,18 @@ class QueueView(BaseModel):
 @router.get("/cluster/status")
 async def cluster_status(control: ControlPart) -> ClusterView:
     """What there is in the pool now, all owners together."""
-    found = await _market(control)
+    on_sale = await _supply(control)
     async with control.route_database.connection() as connection:
         busy = await supply.busy(connection)
-    return _cluster(found, len(busy & {node.node_id for node in found.nodes}))
+    return _cluster(on_sale, len(busy & {node.node_id for node in on_sale.nodes}))
 
 
 @router.get("/pricing")
 async def pricing(control: ControlPart) -> PricingView:
     """What a device-hour costs now, by model."""
-    found, money = await _market(control), control.settings.money
-    items = [_price(model, asked) for model, asked in prices_uc(found.nodes).items()]
-    commission, usual = f"{money.commission_ppm / 10_000:g}%", credits_of(found.default_uc)
+    on_sale, money = await _supply(control), control.settings.money
+    items = [_price(model, prices) for model, prices in prices_uc(on_sale.nodes).items()]
+    commission, usual = f"{money.commission_ppm / 10_000:g}%", credits_of(on_sale.default_uc)
     return PricingView(currency=money.currency, commission=commission, default_hourly=usual, items=items)
 
 
@@ -76,24 +76,24 @@ async def pricing(control: ControlPart) -> PricingView:
 async def queue(control: ControlPart) -> QueueView:
     """How many tasks wait for nodes, and since when."""
     async with control.route_database.connection() as connection:
-        found = await job_views.queue_state(connection)
+        state = await job_views.queue_state(connection)
         objections = queue_objections(await explanations.queue(connection))
-    waiting = dict(zip(("high", "normal", "low"), (found.waiting[rank] for rank in range(3)), strict=True))
-    oldest_at = None if found.oldest_at is None else as_datetime(found.oldest_at)
-    return QueueView(waiting=waiting, placed=found.placed, jobs=found.jobs, oldest_at=oldest_at, waits_for=objections)
+    waiting = dict(zip(("high", "normal", "low"), (state.waiting[rank] for rank in range(3)), strict=True))
+    oldest_at = None if state.oldest_at is None else as_datetime(state.oldest_at)
+    return QueueView(waiting=waiting, placed=state.placed, jobs=state.jobs, oldest_at=oldest_at, waits_for=objections)
 
 
 def _price(model: str, asked_uc: Sequence[int]) -> PriceView:
-    low, median, high = (credits_of(one) for one in (asked_uc[0], asked_uc[len(asked_uc) // 2], asked_uc[-1]))
+    low, median, high = (credits_of(price_uc) for price_uc in (asked_uc[0], asked_uc[len(asked_uc) // 2], asked_uc[-1]))
     return PriceView(model=model, nodes=len(asked_uc), low=low, median=median, high=high)
 
 
-async def _market(control: Control) -> Supply:
+async def _supply(control: Control) -> Supply:
     return await control.supply.look(control, control.route_database)
 
 
-def _cluster(found: Supply, busy: int) -> ClusterView:
-    nodes = found.nodes
+def _cluster(on_sale: Supply, busy: int) -> ClusterView:
+    nodes = on_sale.nodes
     kinds = sorted({kind for node in nodes for kind in node.kinds})
     return ClusterView(
         nodes=len(nodes),
@@ -103,6 +103,6 @@ def _cluster(found: Supply, busy: int) -> ClusterView:
         cores=sum(node.cores for node in nodes),
         memory_mib=sum(node.memory_mib for node in nodes),
         gpu_memory_mib=sum(node.gpu_memory_mib * node.devices for node in nodes),
-        models={model: len(asked) for model, asked in prices_uc(nodes).items()},
+        models={model: len(prices) for model, prices in prices_uc(nodes).items()},
         kinds={kind: sum(kind in node.kinds for node in nodes) for kind in kinds},
     )

@@ -1,4 +1,4 @@
-"""Which placement policies there are: ours, and those that installed packages bring by entry point."""
+"""The placement policies: ours, and those that installed packages bring by entry point."""
 
 from importlib.metadata import entry_points
 
@@ -10,13 +10,13 @@ GROUP = "tidemill.placement_policies"
 
 
 def placement_policies(settings: Settings) -> dict[str, Policy]:
-    """Every policy by its name. One that cannot be used is named, rather than left out."""
+    """Every policy by its name. A policy that cannot be used is a fault, rather than left out."""
     policies: dict[str, Policy] = {}
-    for found in entry_points(group=GROUP):
-        if found.name in policies:
-            raise SettingsFault(f"Two packages bring a placement policy called {found.name}: remove one of them.")
-        policy = found.load()(settings)
+    for entry_point in entry_points(group=GROUP):
+        if entry_point.name in policies:
+            raise SettingsFault(f"Two packages bring a placement policy called {entry_point.name}: remove one of them.")
+        policy = entry_point.load()(settings)
         if not isinstance(policy, RankPolicy | FitPolicy):
-            raise SettingsFault(f"{found.value} is no placement policy: it has neither `terms` nor `begin`.")
-        policies[found.name] = policy
+            raise SettingsFault(f"{entry_point.value} is no placement policy: it has neither `terms` nor `begin`.")
+        policies[entry_point.name] = policy
     return policies

@@ -1,8 +1,8 @@
-"""The front of the queue as the placer in charge remembers it, so that a task which waits is read once.
+"""The front of the queue in the memory of the placing process, so that a waiting task is read once.
 
-Which tasks wait is looked at again and again, in one value; only of those that are new the rest is read. It is a cache:
-what has left the queue is found out when it is to be placed. A task that was tried before is read every time, because
-whom it must not go to changes with time.
+The keys of all waiting tasks are read each time, as one value; only new tasks are read in full. It is a cache: a task
+that has left the queue is noticed when it is placed. A task that was tried before is read every time, because the nodes
+it must not go to change with time.
 """
 
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
@@ -21,18 +21,18 @@ from tidemill.store.placement.sellers import Exclusions
 from tidemill.store.query import Connection
 
 FRONT_MAX = 10_000
-"""A queue whose front finds no room is looked at so far behind it, and no further."""
+"""How many tasks of the queue are looked at, when those in front find no room."""
 
 AT_ONCE = 2_000
 BODIES_MAX_BYTES = 64 * 1024 * 1024
 NUMBERS_MAX = 100_000
 
 DemandClass: TypeAlias = int
-"""Tasks of one sort find room together, or none of them does."""
+"""Tasks of one class find room together, or none of them does."""
 
 
 class FrontTask(NamedTuple):
-    """A task in the front of the queue. Those that are of one sort and of one job have the same number as `alike`."""
+    """A task in the front of the queue. Tasks of one demand class and one job have the same number in `alike`."""
 
     row: QueueRow
     queued_task: QueuedTask
@@ -46,7 +46,7 @@ class QueueFront:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._tasks: dict[bytes, FrontTask] = {}
-        self._sorts: dict[Hashable, DemandClass] = {}
+        self._demand_classes: dict[Hashable, DemandClass] = {}
         self._alike: dict[Hashable, int] = {}
         self._numbers = count()
         self._shown: set[int] = set()
@@ -55,65 +55,68 @@ class QueueFront:
         return len(self._tasks)
 
     async def look(self, now: Instant) -> None:
-        """See what waits now."""
+        """Read which tasks wait now."""
         async with self._database.transaction() as transaction:
             keys = await tasks.front(transaction, FRONT_MAX)
             known = self._tasks
             new = [key for key in keys if key not in known or known[key].row.tries]
-            read = await self._read(transaction, new, now) if new else {}
-        self._tasks = {key: one for key in keys if (one := read.get(key) or known.get(key))}
+            new_tasks = await self._read_new(transaction, new, now) if new else {}
+        self._tasks = {key: task for key in keys if (task := new_tasks.get(key) or known.get(key))}
         self._shown.clear()
 
     def page(self, most: int, hopeless: Container[DemandClass]) -> list[FrontTask]:
-        """The first tasks; of sorts that find no room one of each job, which may be told so."""
+        """The first tasks. Of classes that find no room, only one of each job, to explain why it waits."""
         return list(islice(self._next(hopeless), most))
 
     def forget(self, gone: Iterable[QueueRow]) -> None:
-        """These are in the queue no more."""
-        for one in gone:
-            self._tasks.pop(one.key, None)
+        """Remove tasks that have left the queue."""
+        for row in gone:
+            self._tasks.pop(row.key, None)
 
-    async def _read(self, transaction: Connection, keys: Iterable[bytes], now: Instant) -> dict[bytes, FrontTask]:
-        """Tasks that are new, the most urgent first, as many as there is memory for."""
-        found: dict[bytes, FrontTask] = {}
-        left_bytes = BODIES_MAX_BYTES - sum(len(one.row.body) for one in self._tasks.values())
+    async def _read_new(self, transaction: Connection, keys: Iterable[bytes], now: Instant) -> dict[bytes, FrontTask]:
+        """Read new tasks, the most urgent first, as many as memory allows."""
+        new_tasks: dict[bytes, FrontTask] = {}
+        left_bytes = BODIES_MAX_BYTES - sum(len(task.row.body) for task in self._tasks.values())
         pages = iter(keys)
         while left_bytes > 0 and (page := list(islice(pages, AT_ONCE))):
-            read = await tasks.waiting(transaction, page)
-            again = [one.task_id for one in read if one.tries]
+            rows = await tasks.waiting(transaction, page)
+            again = [row.task_id for row in rows if row.tries]
             tried = await sellers.exclusions_of(transaction, again, now) if again else {}
-            found.update((one.row.key, one) for one in self._in_front(read, tried))
-            left_bytes -= sum(len(one.body) for one in read)
-        return found
+            new_tasks.update((task.row.key, task) for task in self._in_front(rows, tried))
+            left_bytes -= sum(len(row.body) for row in rows)
+        return new_tasks
 
     def _next(self, hopeless: Container[DemandClass]) -> Iterator[FrontTask]:
         shown = self._shown
-        for one in self._tasks.values():
-            if one.alike not in shown or one.demand_class not in hopeless:
-                shown.add(one.alike)
-                yield one
+        for task in self._tasks.values():
+            if task.alike not in shown or task.demand_class not in hopeless:
+                shown.add(task.alike)
+                yield task
 
-    def _in_front(self, read: Iterable[QueueRow], tried: Mapping[UUID, Exclusions]) -> Iterator[FrontTask]:
-        for one in read:
-            want = _want(one, tried)
-            sort = self._sort(want)
-            yield FrontTask(one, want, sort, self._number(self._alike, (sort, one.job_id)))
+    def _in_front(self, rows: Iterable[QueueRow], tried: Mapping[UUID, Exclusions]) -> Iterator[FrontTask]:
+        for row in rows:
+            queued_task = _queued_task(row, tried)
+            demand_class = self._demand_class(queued_task)
+            yield FrontTask(row, queued_task, demand_class, self._number(self._alike, (demand_class, row.job_id)))
 
-    def _sort(self, want: QueuedTask) -> DemandClass:
-        like = None if want.demand is None else want.demand.like
-        return self._number(self._sorts, (like, want.account_id, want.cost_max_uc, want.excluded, want.for_house))
+    def _demand_class(self, queued_task: QueuedTask) -> DemandClass:
+        like = None if queued_task.demand is None else queued_task.demand.like
+        return self._number(
+            self._demand_classes,
+            (like, queued_task.account_id, queued_task.cost_max_uc, queued_task.excluded, queued_task.for_house),
+        )
 
     def _number(self, numbers: dict[Hashable, int], key: Hashable) -> int:
-        """A number that stands for a key. Where too many are known, those that come get new ones: one key may then have
-        two, which costs time only."""
+        """A number that stands for a key. If there are too many, all are forgotten: a key may then get a second number,
+        which only costs time."""
         if len(numbers) >= NUMBERS_MAX:
             numbers.clear()
         known = numbers.get(key)
         return numbers.setdefault(key, next(self._numbers)) if known is None else known
 
 
-def _want(one: QueueRow, tried: Mapping[UUID, Exclusions]) -> QueuedTask:
-    before = tried.get(one.task_id, Exclusions())
-    whose = (one.task_id, one.job_id, one.account_id)
-    for_house = one.is_audit or before.for_house
-    return QueuedTask(*whose, read_demand(one.body), one.cost_max_uc, one.since, before.node_ids, one.tries, for_house)
+def _queued_task(row: QueueRow, tried: Mapping[UUID, Exclusions]) -> QueuedTask:
+    before = tried.get(row.task_id, Exclusions())
+    whose = (row.task_id, row.job_id, row.account_id)
+    for_house = row.is_audit or before.for_house
+    return QueuedTask(*whose, read_demand(row.body), row.cost_max_uc, row.since, before.node_ids, row.tries, for_house)

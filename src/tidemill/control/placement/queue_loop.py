@@ -1,4 +1,4 @@
-"""What is told of the queue, and what keeps explanations bounded. Any number of copies may run."""
+"""Metrics of the queue, and a limit on stored explanations. Any number of copies may run."""
 
 from tidemill.control.loops.frame import Loop, Tick
 from tidemill.control.parts import Parts
@@ -10,8 +10,8 @@ EVERY_S = 15.0
 
 
 class QueueLoop(Loop):
-    """Counts what waits, for the metrics of this process; forgets the oldest explanations, and those of what waits no
-    more."""
+    """Counts waiting tasks, for the metrics of this process; forgets the oldest explanations, and those of tasks that
+    no longer wait."""
 
     name = "queue"
     needs_trusted_clock = False

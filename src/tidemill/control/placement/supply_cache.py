@@ -1,7 +1,7 @@
-"""What is for sale, as quotes and prices see it: read from the registry, and kept for a few seconds.
+"""The supply for quotes and prices: read from the registry, and kept for a few seconds.
 
-A quote that is a few seconds old is still a quote; placement looks for itself what is there. That nothing is for sale
-is not kept: the first node to come is quoted at once, and not what an empty market would cost.
+A quote may be a few seconds old, since placement reads the nodes itself. An empty supply is not kept, so that the first
+node is quoted at once.
 """
 
 import asyncio
@@ -19,18 +19,18 @@ KEPT_US = 3 * SECOND
 
 @dataclass
 class SupplyCache:
-    """One reading for all who ask at the same time."""
+    """One read serves all callers at the same time."""
 
     _read: Supply | None = None
     _read_at: Instant | None = None
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def look(self, parts: Parts, requests: Database) -> Supply:
+    async def look(self, parts: Parts, database: Database) -> Supply:
         async with self._reading:
             now = parts.clock.now()
             is_fresh = self._read_at is not None and 0 <= now - self._read_at <= KEPT_US
             if self._read is None or not self._read.nodes or not is_fresh:
                 settings = parts.settings
-                self._read = await supply.read(requests, selling_terms(settings), settings.nodes.agent_oldest, now)
+                self._read = await supply.read(database, selling_terms(settings), settings.nodes.agent_oldest, now)
                 self._read_at = now
             return self._read

@@ -1,6 +1,6 @@
-"""Results as the pool has them: small ones in their receipts, others in storage; opened where they are sealed.
+"""Reads results: small ones are in their receipts, others in storage; sealed ones are opened.
 
-Whatever its size, only a few pieces of a sealed result are in memory, besides what the caller wants to keep of it.
+Whatever its size, only a few pieces of a sealed result are in memory, besides the part that the caller asks for.
 """
 
 import asyncio
@@ -18,16 +18,16 @@ from tidemill.core.trust.audits.comparison import is_as_signed
 
 
 class StoredResults:
-    """Reads what nodes have delivered, for the pool's verification."""
+    """Reads the results of nodes, for the pool's verification."""
 
     def __init__(self, artefacts: ArtefactStore, key: ReaderKey) -> None:
         self._artefacts = artefacts
         self._key = key
 
     async def find(self, task: Task, receipt: Receipt, *, is_uploaded: bool, most_bytes: int = 0) -> UnsealedResult:
-        """A result of a task, with at most so much of its content. `is_uploaded` says that the attempt sent it."""
+        """A result of a task, with at most `most_bytes` of its content. `is_uploaded` says that the attempt sent it."""
         if task.seal_to:
-            return await self._opened(receipt, most_bytes, is_uploaded=is_uploaded)
+            return await self._unsealed(receipt, most_bytes, is_uploaded=is_uploaded)
         if not is_as_signed(receipt, is_uploaded=is_uploaded):
             return NOTHING
         if receipt.artefact is None:
@@ -37,7 +37,7 @@ class StoredResults:
         )
 
     async def read(self, digest: Digest, most_bytes: int) -> bytes | None:
-        """The bytes of an artefact; none where there are none, or more than there may be."""
+        """The bytes of an artefact; None if it is missing or larger than `most_bytes`."""
         reading = await self._artefacts.open(digest)
         if isinstance(reading, ArtefactRefusal):
             return None
@@ -50,14 +50,14 @@ class StoredResults:
         finally:
             await reading.close()
 
-    async def _opened(self, receipt: Receipt, most_bytes: int, *, is_uploaded: bool) -> UnsealedResult:
+    async def _unsealed(self, receipt: Receipt, most_bytes: int, *, is_uploaded: bool) -> UnsealedResult:
         if receipt.artefact is None:
             return unseal_result(receipt, [receipt.inline], self._key, most_bytes)
         reading = await self._artefacts.open(receipt.artefact) if is_uploaded else None
         if reading is None or isinstance(reading, ArtefactRefusal):
             return NOTHING
         try:
-            chunks = _pulled(reading, asyncio.get_running_loop())
+            chunks = _chunks_for_thread(reading, asyncio.get_running_loop())
             return await asyncio.to_thread(unseal_result, receipt, chunks, self._key, most_bytes)
         except OSError as error:
             raise _unreadable(error) from None
@@ -65,8 +65,8 @@ class StoredResults:
             await reading.close()
 
 
-def _pulled(reading: ContentReader, loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
-    """What is being read, for a thread, which has one chunk at a time."""
+def _chunks_for_thread(reading: ContentReader, loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
+    """The chunks of a reader, one at a time, for a thread."""
     chunks = aiter(reading)
 
     async def following() -> bytes | None:

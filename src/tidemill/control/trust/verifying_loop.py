@@ -1,7 +1,7 @@
-"""Verifying: results that could not be judged when they came are checked. Any number of copies may run.
+"""Verifying: checks results that could not be judged when they came. Any number of copies may run.
 
-What computes is done in a thread, one result at a time. What the ledger refuses to pay waits, and is tried again. What
-is executed again waits for that, and is judged by what came of it.
+Checks that compute run in a thread, one result at a time. A result that the ledger refuses to pay waits, and is tried
+again. A result that is executed again waits for the second execution, and is judged by it.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ _NOT_REPEATED = "No house node could execute it again, so nobody can tell whethe
 
 
 class VerifyingLoop(Loop):
-    """Checks what waits to be checked. `random` makes the secret of each draw, after the receipt is here."""
+    """Checks waiting results. `random` makes the secret of each draw, after the receipt is here."""
 
     name = "verifying"
 
@@ -62,59 +62,59 @@ class VerifyingLoop(Loop):
         self._results = results
         self._random = random
         self._terms = work_terms(parts.settings)
-        self._left: Sequence[UncheckedResult] = ()
+        self._remaining: Sequence[UncheckedResult] = ()
         self._is_unsure = False
 
     async def tick(self, now: Instant) -> Tick:
         database = self.parts.loop_database
         since = Instant(now - int(self.parts.settings.audit.house_wait_s * SECOND))
         given_up = await audits.give_up(database, since, self.parts.settings.loops.batch_max, now)
-        cases = self._left or await self._taken(now)
-        applied = await self._all_checked(cases, now)
-        return Tick(seen=given_up + len(cases), applied=given_up + applied, more=len(cases) == AT_ONCE)
+        results = self._remaining or await self._take(now)
+        applied = await self._check_all(results, now)
+        return Tick(seen=given_up + len(results), applied=given_up + applied, more=len(results) == AT_ONCE)
 
-    async def _taken(self, now: Instant) -> Sequence[UncheckedResult]:
-        """What is to be checked now. If the last answer was lost, what we took then is ours, and we do not know it."""
-        mine, self._is_unsure = self._is_unsure, True
+    async def _take(self, now: Instant) -> Sequence[UncheckedResult]:
+        """Take results to check. If the last answer was lost, take again what we took then without knowing it."""
+        may_have_taken, self._is_unsure = self._is_unsure, True
         by = self.parts.process_id
-        cases = await unchecked_results.take(
-            self.parts.loop_database, by, AT_ONCE, lease_us=LEASE_US, now=now, mine=mine
+        results = await unchecked_results.take(
+            self.parts.loop_database, by, AT_ONCE, lease_us=LEASE_US, now=now, mine=may_have_taken
         )
         self._is_unsure = False
-        return cases
+        return results
 
-    async def _all_checked(self, cases: Sequence[UncheckedResult], now: Instant) -> int:
-        """Each in its turn. What a fault keeps us from is done in the next tick: nobody else does it before long."""
+    async def _check_all(self, results: Sequence[UncheckedResult], now: Instant) -> int:
+        """Check one after the other. After a fault the next tick does the rest: our lease keeps others away."""
         applied = 0
-        for place, case in enumerate(cases):
-            self._left = cases[place + 1 :]
+        for position, unchecked in enumerate(results):
+            self._remaining = results[position + 1 :]
             try:
-                applied += await self._checked(case, now)
+                applied += await self._check(unchecked, now)
             except DatabaseFault:
-                self._left = cases[place:]
+                self._remaining = results[position:]
                 raise
         return applied
 
-    async def _checked(self, case: UncheckedResult, now: Instant) -> int:
+    async def _check(self, unchecked: UncheckedResult, now: Instant) -> int:
         """Check one result, and settle it or have it executed again. Answers whether anything has changed."""
-        task = read_task(case.body)
+        task = read_task(unchecked.body)
         if isinstance(task, TaskObjection):
             return 0  # a newer version of the pool can read it
-        manner = manner_of(ResultFacts(task, is_expected=case.expected is not None, by_house=case.house))
-        held = await self._held(case, task, manner)
-        if held.is_as_signed and manner is CheckManner.REPEATED and case.second_execution is None:
-            return await self._repeat(case, now)
-        judged = await self._judged(case, task, manner, held) if held.is_as_signed else failed(_NOT_AS_SIGNED)
-        doubt = "" if case.house else doubt_about(case.receipt, task, case.device, case.times)
-        return await self._settled(CheckedResult(case, judged, doubt), now)
+        manner = manner_of(ResultFacts(task, is_expected=unchecked.expected is not None, by_house=unchecked.house))
+        stored = await self._stored(unchecked, task, manner)
+        if stored.is_as_signed and manner is CheckManner.REPEATED and unchecked.second_execution is None:
+            return await self._repeat(unchecked, now)
+        judged = await self._judge(unchecked, task, manner, stored) if stored.is_as_signed else failed(_NOT_AS_SIGNED)
+        doubt = "" if unchecked.house else doubt_about(unchecked.receipt, task, unchecked.device, unchecked.times)
+        return await self._settle(CheckedResult(unchecked, judged, doubt), now)
 
-    async def _repeat(self, case: UncheckedResult, now: Instant) -> int:
-        audited = AuditedAttempt(case.attempt_id, case.lease, case.receipt.result_sha256)
+    async def _repeat(self, unchecked: UncheckedResult, now: Instant) -> int:
+        audited = AuditedAttempt(unchecked.attempt_id, unchecked.lease, unchecked.receipt.result_sha256)
         async with self.parts.loop_database.transaction() as transaction:
             return await audits.begin(transaction, audited, self._terms.patience, self.parts.ids, now)
 
-    async def _settled(self, checked: CheckedResult, now: Instant) -> int:
-        """One by one, so that a hold that cannot be used keeps nobody else's money back."""
+    async def _settle(self, checked: CheckedResult, now: Instant) -> int:
+        """Settle one result alone, so that an unusable hold delays nobody else's money."""
         try:
             done = await unchecked_results.settle(self.parts.loop_database, checked, self._terms, self.parts.ids, now)
         except Unpayable as fault:
@@ -123,24 +123,26 @@ class VerifyingLoop(Loop):
         self.parts.metrics.dispatch.ended(done.ended)
         return len(done.attempts)
 
-    async def _held(self, case: UncheckedResult, task: Task, manner: CheckManner) -> UnsealedResult:
-        """What the pool has of a result, with as much of its content as its check needs."""
-        if case.second_execution is not None:
-            return UnsealedResult(is_as_signed=True)  # it was before it was executed again
+    async def _stored(self, unchecked: UncheckedResult, task: Task, manner: CheckManner) -> UnsealedResult:
+        """The stored result, with as much of its content as its check needs."""
+        if unchecked.second_execution is not None:
+            return UnsealedResult(is_as_signed=True)  # this was checked before the second execution
         most_bytes = task_checks.result_max_bytes(task) if manner is CheckManner.PROVED else 0
-        return await self._results.find(task, case.receipt, is_uploaded=case.is_uploaded, most_bytes=most_bytes)
+        return await self._results.find(
+            task, unchecked.receipt, is_uploaded=unchecked.is_uploaded, most_bytes=most_bytes
+        )
 
-    async def _judged(
-        self, case: UncheckedResult, task: Task, manner: CheckManner, held: UnsealedResult
+    async def _judge(
+        self, unchecked: UncheckedResult, task: Task, manner: CheckManner, stored: UnsealedResult
     ) -> ReceiptJudgement:
         if manner in (CheckManner.EXPECTED, CheckManner.TRUSTED):
-            return judged_by_whose(case.receipt, case.expected)
+            return judged_by_whose(unchecked.receipt, unchecked.expected)
         if manner is CheckManner.PROVED:
-            return await self._proved(task, case.receipt, held.content or b"")
-        assert case.second_execution, "what was not executed again is not judged by it"
-        return await self._compared(case, task, case.second_execution)
+            return await self._judge_proof(task, unchecked.receipt, stored.content or b"")
+        assert unchecked.second_execution, "only a second execution can be compared"
+        return await self._judge_pair(unchecked, task, unchecked.second_execution)
 
-    async def _proved(self, task: Task, receipt: Receipt, result: bytes) -> ReceiptJudgement:
+    async def _judge_proof(self, task: Task, receipt: Receipt, result: bytes) -> ReceiptJudgement:
         evidence = await self._evidence(task, result)
         if evidence is None:
             return faulted(_GONE)
@@ -154,13 +156,13 @@ class VerifyingLoop(Loop):
             case Ruling.REVIEW:
                 return faulted(sentence)
 
-    async def _compared(self, case: UncheckedResult, task: Task, repeated: SecondExecution) -> ReceiptJudgement:
-        claim, found = case.receipt, repeated.receipt
-        if found is None or found.outcome is AttemptOutcome.FAILED:
+    async def _judge_pair(self, unchecked: UncheckedResult, task: Task, repeated: SecondExecution) -> ReceiptJudgement:
+        first, second = unchecked.receipt, repeated.receipt
+        if second is None or second.outcome is AttemptOutcome.FAILED:
             return faulted(f"{_NOT_REPEATED} {repeated.reason}".rstrip())
-        same = is_same(claim, found)
-        bodies = () if same else [await self._content(task, one) for one in (claim, found)]
-        pair, rules = ExecutionPair(task, claim, found, *bodies), self.parts.settings.verification
+        same = is_same(first, second)
+        bodies = () if same else [await self._content(task, receipt) for receipt in (first, second)]
+        pair, rules = ExecutionPair(task, first, second, *bodies), self.parts.settings.verification
         verdict = await asyncio.to_thread(comparison.compare, pair, rules)
         sentence = comparison.sentence_of(verdict, same=same)
         match verdict.ruling:
@@ -169,23 +171,25 @@ class VerifyingLoop(Loop):
             case Ruling.REVIEW:
                 return unsure(sentence)
             case Ruling.FAIL:
-                return await self._different(case, task, found, sentence)
+                return await self._judge_difference(unchecked, task, second, sentence)
 
-    async def _different(self, case: UncheckedResult, task: Task, found: Receipt, sentence: str) -> ReceiptJudgement:
-        """The house is right, unless the task itself has no single result."""
+    async def _judge_difference(
+        self, unchecked: UncheckedResult, task: Task, second: Receipt, sentence: str
+    ) -> ReceiptJudgement:
+        """The house node is right, unless the task itself has no single result."""
         async with self.parts.loop_database.connection() as connection:
-            earlier = await audits.earlier(connection, case.task_id, case.attempt_id)
-        if comparison.is_undetermined(task, case.receipt, found, case.owner_id, earlier):
+            earlier = await audits.earlier(connection, unchecked.task_id, unchecked.attempt_id)
+        if comparison.is_undetermined(task, unchecked.receipt, second, unchecked.owner_id, earlier):
             return faulted(f"{sentence} {NOT_DETERMINISTIC}")
         return failed(sentence)
 
     async def _evidence(self, task: Task, result: bytes) -> ResultEvidence | None:
-        inputs = {one.name: await self._results.read(one.digest, one.size_bytes) for one in task.inputs}
+        inputs = {item.name: await self._results.read(item.digest, item.size_bytes) for item in task.inputs}
         there = {name: body for name, body in inputs.items() if body is not None}
         secret = self._random(SECRET_BYTES)
         return ResultEvidence(task, there, result, secret) if len(there) == len(inputs) else None
 
     async def _content(self, task: Task, receipt: Receipt) -> bytes | None:
-        """What was left, where it is small enough to be read."""
-        held = await self._results.find(task, receipt, is_uploaded=True, most_bytes=READ_MAX_BYTES)
-        return held.content
+        """The content of a result, if it is small enough to be read."""
+        stored = await self._results.find(task, receipt, is_uploaded=True, most_bytes=READ_MAX_BYTES)
+        return stored.content
