@@ -1,7 +1,7 @@
-/* One's own account: who am I, my second factor, my password and address. Keys and visits have files of their own. */
+/* One's own account: its roles, second factor, password and address. Keys and visits have files of their own. */
 
 import {
-  Told, begin, byId, dialog, element, labelled, samePassword, say, tell, tellProblem, text, texted,
+  InputProblem, begin, byId, dialog, element, labelled, samePassword, say, tell, tellProblem, text, texted,
   whenPressed, whenSent,
 } from "/pages/page.js";
 import { ask, forget, logOut, send, whenSessionChanges, whenStale } from "/pages/pool.js";
@@ -35,22 +35,22 @@ whenPressed(byId("factor-on"), async (button) => {
 });
 whenPressed(byId("factor-codes"), async () => {
   let codes = null;
-  const wanted = { title: "factor_codes_action", why: "factor_codes_why", action: "factor_codes_action" };
-  await dialog(wanted, async () => {
+  const prompt = { title: "factor_codes_action", why: "factor_codes_why", action: "factor_codes_action" };
+  await dialog(prompt, async () => {
     codes = (await ask("POST", "/account/second-factor/recovery-codes")).recovery_codes;
   });
   if (codes) await keepCodes(byId("factor-steps"), codes, account.address);
 });
 whenPressed(byId("factor-off"), async () => {
   const words = { title: "factor_off_action", why: "factor_off_why", action: "factor_off_action" };
-  const wanted = { ...words, fields: [codeField()], danger: true };
-  if (await dialog(wanted, ({ code }) => ask("POST", "/account/second-factor/remove", { code }))) {
+  const prompt = { ...words, fields: [codeField()], danger: true };
+  if (await dialog(prompt, ({ code }) => ask("POST", "/account/second-factor/remove", { code }))) {
     forget();
     location.assign("/login");
   }
 });
 whenSent(byId("roles-form"), async ({ roles }, form) => {
-  if (!roles.length && !account.roles.some((role) => !FREE.includes(role))) throw new Told("roles_missing");
+  if (!roles.length && !account.roles.some((role) => !FREE.includes(role))) throw new InputProblem("roles_missing");
   await ask("POST", "/account/roles", { roles });
   await look();
   await showKeys(account.roles);
@@ -75,9 +75,9 @@ whenSent(byId("password-form"), async (typed, form) => {
 whenPressed(byId("delete"), async () => {
   const field = labelled("delete_address", { name: "typed", type: "email", required: true, autocomplete: "off" });
   const words = { title: "delete_title", why: "delete_type", action: "delete_action" };
-  const wanted = { ...words, values: { address: account.address }, fields: [field], danger: true };
-  const deleted = await dialog(wanted, async ({ typed }) => {
-    if (typed !== account.address) throw new Told("delete_differs");
+  const prompt = { ...words, values: { address: account.address }, fields: [field], danger: true };
+  const deleted = await dialog(prompt, async ({ typed }) => {
+    if (typed !== account.address) throw new InputProblem("delete_differs");
     await ask("POST", "/account/delete");
   });
   if (!deleted) return;
@@ -89,19 +89,19 @@ whenPressed(byId("delete"), async () => {
 
 async function look() { show(await ask("GET", "/account")); }
 
-function show({ account: found, acting_as: acting }) {
-  account = found;
-  byId("address").textContent = found.address;
-  byId("roles").replaceChildren(...found.roles.map((role) => texted("span", `role_${role}`, { className: "chip" })));
-  byId("unsafe").hidden = !found.roles.includes("operator") || acting.includes("operator");
-  const on = found.second_factor_on;
+function show({ account: current, acting_as: acting }) {
+  account = current;
+  byId("address").textContent = current.address;
+  byId("roles").replaceChildren(...current.roles.map((role) => texted("span", `role_${role}`, { className: "chip" })));
+  byId("unsafe").hidden = !current.roles.includes("operator") || acting.includes("operator");
+  const on = current.second_factor_on;
   say(byId("factor-state"), on ? "factor_is_on" : "factor_is_off");
   byId("factor-on").hidden = on;
   byId("factor-codes").hidden = byId("factor-off").hidden = !on;
-  byId("roles-form").querySelectorAll("input").forEach((box) => { box.checked = found.roles.includes(box.value); });
-  byId("language-form").elements.language.value = found.language;
-  byId("password-form").elements.username.value = found.address;
-  showVerification(found);
+  byId("roles-form").querySelectorAll("input").forEach((box) => { box.checked = current.roles.includes(box.value); });
+  byId("language-form").elements.language.value = current.language;
+  byId("password-form").elements.username.value = current.address;
+  showVerification(current);
 }
 
 function showVerification({ roles, kyc, kyc_reason: reason }) {
@@ -114,11 +114,11 @@ function showVerification({ roles, kyc, kyc_reason: reason }) {
 /** The password once more, and the code where there is a second factor. */
 function askForPassword() {
   const name = element("input", { name: "username", autocomplete: "username", value: account.address, hidden: true });
-  const shown = { name: "password", type: "password", autocomplete: "current-password", required: true };
-  const field = labelled("password", shown);
+  const properties = { name: "password", type: "password", autocomplete: "current-password", required: true };
+  const field = labelled("password", properties);
   const fields = account.second_factor_on ? [name, field, codeField()] : [name, field];
-  const wanted = { title: "again_title", why: "again_why", fields, action: "again_action" };
-  return dialog(wanted, ({ password, code }) => send("POST", "/auth/reauthenticate", { password, code: code ?? null }));
+  const prompt = { title: "again_title", why: "again_why", fields, action: "again_action" };
+  return dialog(prompt, ({ password, code }) => send("POST", "/auth/reauthenticate", { password, code: code ?? null }));
 }
 
 function codeField() {

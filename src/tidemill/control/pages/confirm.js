@@ -1,4 +1,4 @@
-/* Proving an address. It takes a press, also with a link: those who scan mail open links by themselves. */
+/* Proving an address. It takes a press, also with a link: mail scanners open links by themselves. */
 
 import { begin, byId, say, takeFragment, whenSent } from "/pages/page.js";
 import { send } from "/pages/pool.js";
@@ -25,7 +25,7 @@ whenSent(form, async ({ address, code, password }) => {
   byId("done").querySelector("h1").focus();
 });
 
-/* Only a registration asks for it: whoever registered proves that it was them. */
+/* Only a registration asks for the password: it proves that the same person registered. */
 function askForPassword() {
   byId("chosen").hidden = false;
   form.elements.password.required = true;

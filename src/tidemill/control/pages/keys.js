@@ -1,31 +1,31 @@
 /* API keys: the list, the form to make one, and the key itself, which is shown once. */
 
-import { Told, byId, dialog, element, moment, texted, whenPressed, whenSent } from "/pages/page.js";
+import { InputProblem, byId, dialog, element, moment, texted, whenPressed, whenSent } from "/pages/page.js";
 import { ask } from "/pages/pool.js";
 import { copying } from "/pages/second_factor.js";
 
 const form = byId("key-form");
 
-form.elements.role.addEventListener("change", offerScopes);
+form.elements.role.addEventListener("change", showScopes);
 whenSent(form, async ({ name, role, scopes, networks, expires, cap }) => {
-  if (!scopes.length) throw new Told("key_scopes_missing");
-  const made = await ask("POST", "/account/keys", {
+  if (!scopes.length) throw new InputProblem("key_scopes_missing");
+  const created = await ask("POST", "/account/keys", {
     name, role, scopes,
     networks: networks.split(/[\s,]+/).filter((network) => network),
     expires_at: expires ? endOf(expires) : null,
     spending_cap: cap.trim() || null,
   });
   form.reset();
-  offerScopes();
+  showScopes();
   form.closest("details").open = false;
-  showOnce(made.key);
+  showOnce(created.key);
   await showList();
 });
 
-/** Show the keys of an account, and what it can make keys for. */
+/** Show the keys of an account, and the roles that new keys can have. */
 export async function showKeys(roles) {
   form.elements.role.replaceChildren(...roles.map((role) => texted("option", `role_${role}`, { value: role })));
-  offerScopes();
+  showScopes();
   await showList();
 }
 
@@ -59,12 +59,12 @@ function rotating(key) {
   const button = texted("button", "key_rotate", { type: "button", className: "quiet" });
   whenPressed(button, async () => {
     const words = { title: "key_rotate_title", why: "key_rotate_why", values: { name: key.name } };
-    let made = null;
+    let created = null;
     await dialog({ ...words, action: "key_rotate" }, async () => {
-      made = await ask("POST", `/account/keys/${key.id}/rotate`);
+      created = await ask("POST", `/account/keys/${key.id}/rotate`);
     });
-    if (!made) return;
-    showOnce(made.key);
+    if (!created) return;
+    showOnce(created.key);
     await showList();
   });
   return button;
@@ -74,24 +74,24 @@ function revoking(key) {
   const button = texted("button", "key_revoke", { type: "button", className: "quiet danger" });
   whenPressed(button, async () => {
     const words = { title: "key_revoke_title", why: "key_revoke_why", values: { name: key.name } };
-    const wanted = { ...words, action: "key_revoke", danger: true };
-    if (await dialog(wanted, () => ask("DELETE", `/account/keys/${key.id}`))) await showList();
+    const prompt = { ...words, action: "key_revoke", danger: true };
+    if (await dialog(prompt, () => ask("DELETE", `/account/keys/${key.id}`))) await showList();
   });
   return button;
 }
 
 function showOnce(key) {
   const kept = texted("button", "key_kept", { type: "button" });
-  const place = byId("key-new");
-  kept.addEventListener("click", () => place.replaceChildren());
-  place.replaceChildren(element("div", { className: "steps" },
+  const container = byId("key-new");
+  kept.addEventListener("click", () => container.replaceChildren());
+  container.replaceChildren(element("div", { className: "steps" },
     texted("p", "key_shown"),
     element("p", { className: "secret" }, element("code", { id: "key-secret" }, key)),
     element("p", { className: "actions" }, copying(key), kept)));
 }
 
 /** The pool's scopes are for operators' keys. */
-function offerScopes() {
+function showScopes() {
   const operator = form.elements.role.value === "operator";
   form.querySelectorAll(".pool").forEach((label) => {
     label.hidden = !operator;

@@ -16,7 +16,7 @@ whenSent(form, async ({ address, password, remember, code }) => {
   }
   location.assign("/account");
 });
-// Whoever is inside already has nothing to do here.
+// A person who is logged in already goes on.
 if (maybeInside() && await goOn()) location.replace("/account");
 
 function askForCode() {

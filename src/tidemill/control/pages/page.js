@@ -1,6 +1,6 @@
-/* What all pages share: their texts in three languages, forms that wait and say what went wrong, dialogs.
+/* Shared by all pages: texts in three languages, forms that wait and show what went wrong, dialogs.
 
-   Whatever the pool or a person says becomes text of an element, never markup. */
+   Words of the pool or of a person become text of an element, never markup. */
 
 import { Problem } from "/pages/pool.js";
 import { REFUSALS, TEXTS } from "/pages/texts.js";
@@ -21,16 +21,16 @@ export function text(key, values = {}) {
 
 /** An element with properties and children; a child may be a string, which stays text. */
 export function element(name, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(name), properties);
-  made.append(...children.filter((child) => child !== null));
-  return made;
+  const created = Object.assign(document.createElement(name), properties);
+  created.append(...children.filter((child) => child !== null));
+  return created;
 }
 
 /** An element whose text follows the language. */
 export function texted(name, key, properties = {}, values = {}) {
-  const made = element(name, properties);
-  say(made, key, values);
-  return made;
+  const created = element(name, properties);
+  say(created, key, values);
+  return created;
 }
 
 export function say(where, key, values = {}) {
@@ -40,9 +40,9 @@ export function say(where, key, values = {}) {
 }
 
 export function moment(at, properties = {}) {
-  const made = element("time", { dateTime: at, ...properties });
-  made.textContent = written(at);
-  return made;
+  const created = element("time", { dateTime: at, ...properties });
+  created.textContent = written(at);
+  return created;
 }
 
 /** Begin a page: its texts, its title, the choice of language. */
@@ -60,14 +60,14 @@ export function begin(title) {
   document.querySelector("[autofocus]:not([hidden])")?.focus();
 }
 
-/** What follows the # in the address, which is a secret: it leaves the address bar and the history at once. */
+/** Take the secret after the # of the address, and remove it from the address bar and the history at once. */
 export function takeFragment() {
   const token = location.hash.slice(1);
   if (location.hash) history.replaceState(null, "", location.pathname);
   return token;
 }
 
-/** Do `work` with a form's values when it is sent. Meanwhile its buttons rest; what goes wrong is said beside it. */
+/** Do `work` with a form's values when it is sent. Meanwhile its buttons are disabled; problems are shown beside it. */
 export function whenSent(form, work) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -80,67 +80,67 @@ export function whenPressed(button, work) {
   button.addEventListener("click", () => attempt(button.closest("section, form, main"), () => work(button)));
 }
 
-/** What a page itself has to say against what was typed. */
-export class Told extends Error {
+/** A problem with typed values that the page itself finds. */
+export class InputProblem extends Error {
   constructor(key) { super(key); }
 }
 
-/** Do `work` for a form or section, once at a time. */
-export async function attempt(place, work) {
-  if (place.ariaBusy === "true") return;
-  const resting = [...place.querySelectorAll("button:not(:disabled)")];
+/** Do `work` for a form or section, one at a time. */
+export async function attempt(section, work) {
+  if (section.ariaBusy === "true") return;
+  const resting = [...section.querySelectorAll("button:not(:disabled)")];
   const focused = document.activeElement;
-  place.ariaBusy = "true";
+  section.ariaBusy = "true";
   resting.forEach((button) => { button.disabled = true; });
-  tell(place, () => "");
+  tell(section, () => "");
   try {
     await work();
   } catch (problem) {
-    tellProblem(place, problem);
+    tellProblem(section, problem);
   } finally {
-    place.ariaBusy = "false";
+    section.ariaBusy = "false";
     resting.forEach((button) => { button.disabled = false; });
     if (document.activeElement === document.body && focused?.isConnected) focused.focus();
   }
 }
 
-/** Say something beside a form, in whatever language is chosen: on its own line, or on the page's. */
-export function tell(place, words, how = "") {
-  const own = [...place.querySelectorAll(".said")].find((said) => said.closest("form, section, main") === place);
-  const said = own ?? document.querySelector("main .said");
-  Object.assign(said, { textContent: words(), className: `said ${how}`, words });
+/** Show a message beside a form, in the chosen language: on the form's own line, or on the page's. */
+export function tell(section, words, how = "") {
+  const own = [...section.querySelectorAll(".said")].find((line) => line.closest("form, section, main") === section);
+  const line = own ?? document.querySelector("main .said");
+  Object.assign(line, { textContent: words(), className: `said ${how}`, words });
 }
 
-/** Say what went wrong. The pool speaks English; what people meet most is translated. */
-export function tellProblem(place, problem) {
-  if (problem instanceof Told) return tell(place, () => text(problem.message), "bad");
+/** Show what went wrong. The pool answers in English; the most frequent refusals are translated. */
+export function tellProblem(section, problem) {
+  if (problem instanceof InputProblem) return tell(section, () => text(problem.message), "bad");
   if (!(problem instanceof Problem)) throw problem;
   const wait = () => (problem.status === 429 && problem.waitS ? ` ${text("wait_seconds", { n: problem.waitS })}` : "");
-  return tell(place, () => (REFUSALS[language]?.[problem.code] ?? problem.message) + wait(), "bad");
+  return tell(section, () => (REFUSALS[language]?.[problem.code] ?? problem.message) + wait(), "bad");
 }
 
-/** Both passwords of a form, if they are the same one. */
+/** The password of a form, if it was typed twice alike. */
 export function samePassword({ password, again }) {
-  if (password !== again) throw new Told("passwords_differ");
+  if (password !== again) throw new InputProblem("passwords_differ");
   return password;
 }
 
-/** Ask in a dialog and do `work` with what was typed, until it succeeds or is given up; whether it succeeded. */
+/** Ask in a dialog and do `work` with the typed values, until it succeeds or is given up. Answers whether it did. */
 export function dialog({ title, why, values = {}, fields = [], action, danger = false }, work) {
   const heading = texted("h2", title, { id: `dialog-${++dialogs}` });
   const give = texted("button", action, { type: "submit", className: danger ? "danger" : "" });
   const leave = texted("button", "cancel", { type: "button", className: "quiet" });
   const form = element("form", {}, heading, why ? texted("p", why, { className: "soft" }, values) : null, ...fields,
     element("p", { className: "said", ariaLive: "assertive" }), element("p", { className: "actions" }, leave, give));
-  const shown = element("dialog", {}, form);
-  shown.setAttribute("aria-labelledby", heading.id);
-  document.body.append(shown);
-  shown.showModal();
+  const modal = element("dialog", {}, form);
+  modal.setAttribute("aria-labelledby", heading.id);
+  document.body.append(modal);
+  modal.showModal();
   return new Promise((resolve) => {
     let succeeded = false;
-    leave.addEventListener("click", () => shown.close());
-    shown.addEventListener("close", () => { shown.remove(); resolve(succeeded); });
-    whenSent(form, async (typed) => { await work(typed, form); succeeded = true; shown.close(); });
+    leave.addEventListener("click", () => modal.close());
+    modal.addEventListener("close", () => { modal.remove(); resolve(succeeded); });
+    whenSent(form, async (typed) => { await work(typed, form); succeeded = true; modal.close(); });
   });
 }
 
@@ -163,7 +163,7 @@ function valuesOf(form) {
   return values;
 }
 
-/** A page that is left keeps no password, and one that is come back to by "back" is asked for anew. */
+/** Clear forms when a page is left, so that it keeps no password, and load it anew when "back" returns to it. */
 function keepNothing() {
   addEventListener("pagehide", () => document.querySelectorAll("form").forEach((form) => form.reset()));
   addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
@@ -172,21 +172,21 @@ function keepNothing() {
 function fill() {
   document.documentElement.lang = TAGS[language];
   document.title = `${text(titleKey)} · Tidemill`;
-  document.querySelectorAll("[data-text]").forEach((found) => {
-    found.textContent = text(found.dataset.text, JSON.parse(found.dataset.values ?? "{}"));
+  document.querySelectorAll("[data-text]").forEach((item) => {
+    item.textContent = text(item.dataset.text, JSON.parse(item.dataset.values ?? "{}"));
   });
-  document.querySelectorAll("[data-label]").forEach((found) => { found.ariaLabel = text(found.dataset.label); });
-  document.querySelectorAll("[data-alternative]").forEach((found) => { found.alt = text(found.dataset.alternative); });
-  document.querySelectorAll(".said").forEach((said) => { said.textContent = said.words?.() ?? ""; });
-  document.querySelectorAll("time").forEach((found) => { found.textContent = written(found.dateTime); });
+  document.querySelectorAll("[data-label]").forEach((item) => { item.ariaLabel = text(item.dataset.label); });
+  document.querySelectorAll("[data-alternative]").forEach((item) => { item.alt = text(item.dataset.alternative); });
+  document.querySelectorAll(".said").forEach((line) => { line.textContent = line.words?.() ?? ""; });
+  document.querySelectorAll("time").forEach((item) => { item.textContent = written(item.dateTime); });
 }
 
 function written(at) {
-  const region = navigator.languages.find((one) => one.slice(0, 2) === language) ?? TAGS[language];
+  const region = navigator.languages.find((tag) => tag.slice(0, 2) === language) ?? TAGS[language];
   return new Intl.DateTimeFormat(region, { dateStyle: "medium", timeStyle: "short" }).format(new Date(at));
 }
 
 function chosenLanguage() {
-  const wanted = [localStorage.getItem(LANGUAGE), ...navigator.languages].map((one) => one?.slice(0, 2).toLowerCase());
-  return wanted.find((one) => Object.hasOwn(TEXTS, one ?? "")) ?? "en";
+  const tags = [localStorage.getItem(LANGUAGE), ...navigator.languages].map((tag) => tag?.slice(0, 2).toLowerCase());
+  return tags.find((tag) => Object.hasOwn(TEXTS, tag ?? "")) ?? "en";
 }

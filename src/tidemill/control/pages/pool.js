@@ -1,15 +1,14 @@
-/* Asking the pool. Tokens live in cookies that no script can read; all that is kept here is until when they are good,
-   and which session they are of.
+/* Calls to the pool. Tokens live in cookies that no script can read; only their expiry and their session are kept here.
 
-   The access token lives for minutes. It is changed before its end, by one tab for all of them, because a refresh
-   token is good once: two tabs that used the same one would end the session. */
+   The access token lives for minutes. One tab renews it before its end for all tabs, because a refresh token is valid
+   once: two tabs that used the same one would end the session. */
 
 const UNTIL = "tidemill_until";
 const SESSION = "tidemill_session";
 const EARLY_MS = 30_000;
 const OVER = new Set(["unauthenticated", "token_unknown", "session_over"]);
 
-let showAgain = null;
+let reauthenticate = null;
 
 export class Problem extends Error {
   constructor(status, code, detail, waitS = null) {
@@ -18,8 +17,8 @@ export class Problem extends Error {
   }
 }
 
-/** What to do when the pool wants the password once more; it answers whether that was done. */
-export function whenStale(work) { showAgain = work; }
+/** Set what to do when the pool asks for the password again; `work` answers whether that was done. */
+export function whenStale(work) { reauthenticate = work; }
 
 /** Whether somebody was logged in here, as far as this browser remembers. */
 export const maybeInside = () => localStorage.getItem(UNTIL) !== null;
@@ -29,12 +28,12 @@ export function forget() {
   localStorage.removeItem(SESSION);
 }
 
-/** What to do when another tab has logged out, or in as somebody else: what this one shows is of another session. */
+/** Set what to do when another tab has logged out, or in as another account: this tab shows an old session. */
 export function whenSessionChanges(work) {
   addEventListener("storage", (event) => { if (event.key === SESSION) work(); });
 }
 
-/** Ask as whoever is logged in. The session goes on by itself while it can. */
+/** Ask as the person who is logged in. The session is continued by itself while it can be. */
 export async function ask(method, path, body) {
   const until = localStorage.getItem(UNTIL);
   if (until !== null && Date.now() > Number(until) - EARLY_MS) await goOn(until);
@@ -42,14 +41,14 @@ export async function ask(method, path, body) {
     return await send(method, path, body);
   } catch (problem) {
     if (OVER.has(problem.code) && await goOn()) return send(method, path, body);
-    if (problem.code !== "fresh_login_needed" || !showAgain) throw problem;
-    if (await showAgain()) return send(method, path, body);
+    if (problem.code !== "fresh_login_needed" || !reauthenticate) throw problem;
+    if (await reauthenticate()) return send(method, path, body);
     throw new Problem(0, "given_up", "");
   }
 }
 
-export async function logIn(shown) {
-  keep(await answer("POST", "/auth/login", { ...shown, cookies: true }));
+export async function logIn(credentials) {
+  keep(await answer("POST", "/auth/login", { ...credentials, cookies: true }));
 }
 
 export async function logOut() {
@@ -57,7 +56,7 @@ export async function logOut() {
   forget();
 }
 
-/** Go on with the session, unless another tab has done so since `seen`; whether there is a session to go on with. */
+/** Continue the session, unless another tab has done so since `seen`. Answers whether there is a session. */
 export function goOn(seen = localStorage.getItem(UNTIL)) {
   return navigator.locks.request("tidemill_refresh", async () => {
     if (localStorage.getItem(UNTIL) !== seen) return maybeInside();
@@ -87,17 +86,17 @@ async function answer(method, path, body) {
   } catch {
     throw new Problem(0, "no_answer", "The pool does not answer.");
   }
-  const read = parsed(text);
-  if (response.ok) return { body: read, at: Date.parse(response.headers.get("Date")) };
+  const content = parsed(text);
+  if (response.ok) return { body: content, at: Date.parse(response.headers.get("Date")) };
   const waitS = Number(response.headers.get("Retry-After")) || null;
-  throw new Problem(response.status, read?.code ?? "no_answer", read?.detail ?? response.statusText, waitS);
+  throw new Problem(response.status, content?.code ?? "no_answer", content?.detail ?? response.statusText, waitS);
 }
 
 function parsed(text) {
   try { return JSON.parse(text); } catch { return null; }
 }
 
-/** By this machine's clock, which may be wrong: the pool tells the time too, and only the difference counts. */
+/** Keep the expiry by this machine's clock, which may be wrong: so only the difference to the pool's time counts. */
 function keep({ body, at }) {
   localStorage.setItem(SESSION, body.session_id);
   localStorage.setItem(UNTIL, String(Date.now() + Date.parse(body.access_expires_at) - at));

@@ -1,7 +1,7 @@
-"""The pool's own pages: to set it up, to come in, to look after one's account.
+"""The pool's own pages: to set it up, to log in, to look after one's account.
 
-They are the same for everybody. A page's script asks the pool as any program would and shows what it is told as text.
-Its policy lets it run no other script, send nothing elsewhere and be framed by nobody.
+They are the same for everybody. A page's script uses the API like any program and shows its answers as text. Its policy
+lets it run no other script, send nothing elsewhere and be framed by nobody.
 """
 
 import hashlib
@@ -52,7 +52,7 @@ for path in _PAGES:
 
 @router.get("/pages/{name}")
 async def file(name: str, request: Request) -> Response:
-    """What a page needs: its script, its style, a picture. Browsers ask whether what they have is still good."""
+    """A file of a page: its script, its style, a picture. Browsers ask whether their copy is still valid."""
     if name not in _FILES:
         raise HTTPException(404)
     headers = {"Cache-Control": "no-cache", "ETag": _MARKS[name]}

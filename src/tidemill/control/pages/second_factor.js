@@ -5,22 +5,22 @@
 import { copy, element, labelled, text, texted, whenPressed, whenSent } from "/pages/page.js";
 import { ask } from "/pages/pool.js";
 
-/** Go through all steps in `place`; done when the recovery codes are kept. */
-export async function switchOn(place, address) {
+/** Go through all steps in `container`; done when the recovery codes are kept. */
+export async function switchOn(container, address) {
   const { secret, qr_svg: picture } = await ask("POST", "/account/second-factor");
-  const codes = await firstCode(place, secret, picture);
-  await keepCodes(place, codes, address);
+  const codes = await firstCode(container, secret, picture);
+  await keepCodes(container, codes, address);
 }
 
 /** Show recovery codes until they are kept. */
-export function keepCodes(place, codes, address) {
+export function keepCodes(container, codes, address) {
   const kept = element("input", { type: "checkbox", name: "kept", required: true });
   const form = element("form", {},
     element("label", { className: "tick" }, kept, texted("span", "codes_kept")),
     texted("button", "codes_done", { type: "submit" }),
     element("p", { className: "said", ariaLive: "assertive" }));
   const heading = texted("h2", "codes_title", { tabIndex: -1 });
-  place.replaceChildren(element("section", { className: "steps" },
+  container.replaceChildren(element("section", { className: "steps" },
     heading,
     texted("p", "codes_why", { className: "soft" }),
     element("ul", { className: "codes" }, ...codes.map((code) => element("li", {}, code))),
@@ -28,7 +28,7 @@ export function keepCodes(place, codes, address) {
     form));
   heading.focus();
   return new Promise((resolve) => {
-    whenSent(form, async () => { place.replaceChildren(); resolve(); });
+    whenSent(form, async () => { container.replaceChildren(); resolve(); });
   });
 }
 
@@ -39,7 +39,7 @@ export function copying(words) {
   return button;
 }
 
-function firstCode(place, secret, picture) {
+function firstCode(container, secret, picture) {
   const code = { name: "code", inputMode: "numeric", autocomplete: "one-time-code", required: true, maxLength: 10 };
   const form = element("form", {},
     labelled("factor_first_code", code),
@@ -48,7 +48,7 @@ function firstCode(place, secret, picture) {
   const image = element("img", { className: "qr", src: `data:image/svg+xml,${encodeURIComponent(picture)}` });
   image.dataset.alternative = "factor_qr";
   image.alt = text("factor_qr");
-  place.replaceChildren(element("div", { className: "steps" },
+  container.replaceChildren(element("div", { className: "steps" },
     texted("p", "factor_scan"), image,
     texted("p", "factor_type", { className: "soft" }),
     element("p", { className: "secret" }, element("code", {}, secret.match(/.{1,4}/g).join(" "))),

@@ -1,4 +1,4 @@
-/* Who is inside, and who tried to come in: sessions that can be ended, and the history of logins. */
+/* Visits: the sessions of an account, which can be ended, and the history of logins. */
 
 import { byId, element, moment, tell, text, texted, whenPressed } from "/pages/page.js";
 import { ask } from "/pages/pool.js";
@@ -63,12 +63,12 @@ function from({ address }) {
   return texted("span", "session_from", {}, { address });
 }
 
-/** A browser's name for itself as people know it; all of it on pointing. */
+/** The common name of a browser and its system; the title shows the whole user agent. */
 function device(userAgent) {
   const named = (table) => table[Object.keys(table).find((mark) => userAgent.includes(mark))];
   const browser = named(BROWSERS), system = named(SYSTEMS);
-  const shown = browser && system
+  const label = browser && system
     ? texted("strong", "device_on", {}, { browser, system })
     : element("strong", {}, userAgent.slice(0, 80) || "–");
-  return Object.assign(shown, { title: userAgent });
+  return Object.assign(label, { title: userAgent });
 }

@@ -1,4 +1,4 @@
-/* The page that a newcomer opens first: how the pool is, what happens in it, and the way in. */
+/* The page that a newcomer opens first: the state of the pool, its events, and the way to log in. */
 
 import { begin, byId, element, moment, texted } from "/pages/page.js";
 import { Problem, ask, maybeInside } from "/pages/pool.js";
@@ -18,20 +18,20 @@ async function showWhoIsInside() {
     byId("door").hidden = true;
     byId("inside").hidden = false;
   } catch (problem) {
-    if (!(problem instanceof Problem)) throw problem;  // whoever cannot be asked about finds the door
+    if (!(problem instanceof Problem)) throw problem;  // without an answer the page shows the way to log in
   }
 }
 
 async function showState() {
   let answer = null;
-  try { answer = await (await fetch("/readyz")).json(); } catch { /* said below */ }
+  try { answer = await (await fetch("/readyz")).json(); } catch { /* shown below */ }
   const words = answer === null ? "state_silent" : answer.ready ? "state_ready" : "state_not_ready";
   const dot = element("span", { className: `dot ${answer?.ready ? "good" : "bad"}` });
   byId("state").replaceChildren(dot, texted("span", words, {}, { version: answer?.version }));
   const stopped = Object.entries(answer?.stopped ?? {}).flatMap(([name, reason]) =>
     [texted("dt", "state_stopped"), texted("dd", "state_because", {}, { name, reason })]);
-  const checks = Object.entries(answer?.checks ?? {}).flatMap(([name, found]) =>
-    [element("dt", {}, name), element("dd", {}, found)]);
+  const checks = Object.entries(answer?.checks ?? {}).flatMap(([name, outcome]) =>
+    [element("dt", {}, name), element("dd", {}, outcome)]);
   byId("checks").replaceChildren(...stopped, ...checks);
 }
 
