@@ -1,6 +1,6 @@
 """All areas of the control plane. A new area gets a line here.
 
-Routes are searched in this order, so what programs ask for comes before what people look at.
+Routes are searched in this order, so those for programs come before those for people.
 """
 
 from tidemill.control.accounts import area as accounts

@@ -1,4 +1,4 @@
-"""What a control process is made of besides its loops: who finds, limits and lets in whoever asks, and the links."""
+"""Assembles a control process, apart from its loops: the parts that find, limit and admit callers, and the links."""
 
 import re
 import secrets
@@ -29,11 +29,11 @@ from tidemill.store.database import Database
 from tidemill.store.operations.pool_secrets import load_identity, load_verification_key
 
 _OPERATOR_FILE = "operator.token"
-_WRITTEN = re.compile(r"[A-Za-z0-9_-]{32,}")
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{32,}")
 
 
-async def make_control(parts: Parts, for_requests: Database) -> Control:
-    """What routes need besides: whoever asks is found, limited and let in by these."""
+async def make_control(parts: Parts, route_database: Database) -> Control:
+    """The parts, and what routes need besides to find, limit and admit callers."""
     settings = parts.settings
     rules, tokens, link_refusals = _session_rules(settings), AccessTokens(parts), LinkRefusals()
     await tokens.renew(parts.clock.now())
@@ -43,23 +43,25 @@ async def make_control(parts: Parts, for_requests: Database) -> Control:
     verification = await load_verification_key(
         parts.loop_database, parts.keyring, parts.ids, parts.clock.now(), secrets.token_bytes
     )
-    receiving = AttemptReportIntake(parts)
-    links = Links(NodeRegistry(parts, link_refusals, receiving), identity, parts.clock, _link_rules(settings))
+    intake = AttemptReportIntake(parts)
+    links = Links(NodeRegistry(parts, link_refusals, intake), identity, parts.clock, _link_rules(settings))
     parts.metrics.registry.register(LinkMetrics(links))
     return Control(
         **vars(parts),
-        route_database=for_requests,
-        feed=EventFeed(parts, for_requests),
+        route_database=route_database,
+        feed=EventFeed(parts, route_database),
         limiter=Limiter(parts.loop_database, parts.clock),
         limits=CallerLimits(settings.limits),
         passwords=Passwords(at_once=settings.login.hashes_at_once, waiting_max=settings.login.hashes_waiting_max),
         tokens=tokens,
-        callers=Callers(parts, for_requests, tokens, rules, _operator_token(settings.home), fingerprint(identity.key)),
+        callers=Callers(
+            parts, route_database, tokens, rules, _operator_token(settings.home), fingerprint(identity.key)
+        ),
         artefacts=open_store(settings.artefacts, settings.home),
         session_rules=rules,
         denials=Denials(),
         links=links,
-        attempt_reports=receiving,
+        attempt_reports=intake,
         link_refusals=link_refusals,
         verification=verification,
     )
@@ -84,7 +86,7 @@ def _session_rules(settings: Settings) -> SessionRules:
 
 
 def _operator_token(home: Path) -> str:
-    """Whoever may read the pool's home is its operator. Made once, readable only by the owner of the home.
+    """The token of the home's owner, who is an operator. Made once, readable only by the owner of the home.
 
     A file that does not hold a token is refused: an empty one would make everybody an operator.
     """
@@ -92,6 +94,6 @@ def _operator_token(home: Path) -> str:
     if not file.exists():
         make_private_file_once(file, secrets.token_urlsafe(32) + "\n")
     token = file.read_text("utf-8", errors="replace").strip()
-    if not _WRITTEN.fullmatch(token):
+    if not _TOKEN.fullmatch(token):
         raise Fault(f"{file} does not hold a token any more: remove it, and a new one is made at the next start.")
     return token

@@ -1,4 +1,4 @@
-"""What a route is given: one control process's parts, and who is asking."""
+"""What a route is given: the parts of its control process, and the caller."""
 
 import asyncio
 from collections import Counter
@@ -41,7 +41,7 @@ class BackupTarget:
 
 @dataclass(kw_only=True)
 class Control(Parts):
-    """A control process as its routes see it. They use the connections kept for `requests`.
+    """A control process as its routes see it. They use the connections of `route_database`.
 
     `streams` counts the event streams that are open, by who reads them.
     `draining` is set once the process has been told to stop. `verification` opens private results.
@@ -81,14 +81,14 @@ class Control(Parts):
         return self._set_up
 
 
-# Dependencies are coroutines, though none of them waits: what is not would go through a thread.
+# Dependencies are coroutines, though none of them waits: FastAPI runs plain functions in a thread.
 async def _control(request: Request) -> Control:
     control: Control = request.app.state.control
     return control
 
 
 async def _caller(request: Request) -> Caller:
-    """Whom the guard has let in."""
+    """The caller that the guard has let in."""
     caller: Caller = request.scope.get("caller", STRANGER)
     return caller
 

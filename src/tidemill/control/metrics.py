@@ -1,4 +1,4 @@
-"""What a control process counts, all in one place. Each process has a registry of its own."""
+"""All metrics of a control process. Each process has a registry of its own."""
 
 from collections.abc import Iterator
 
@@ -59,7 +59,7 @@ class Metrics:
 
 
 class LinkMetrics(Collector):
-    """The links of a process, read from what the link server counts when somebody asks."""
+    """The links of a process, read from the link server's counters when they are collected."""
 
     def __init__(self, links: Links) -> None:
         self._links = links

@@ -1,4 +1,4 @@
-"""Leases of limits that were not used go back, so that no process sits on what another could give its callers."""
+"""Gives back unused leases of limits, so that other processes can give the tokens to their callers."""
 
 from tidemill.control.http.limiter import Limiter
 from tidemill.control.loops.frame import Loop, Tick
@@ -7,7 +7,7 @@ from tidemill.core.clock import Instant
 
 
 class LimitsLoop(Loop):
-    """Gives back what this process has leased and not used within a second."""
+    """Gives back tokens that this process has leased and not used within a second."""
 
     name = "limits"
     needs_trusted_clock = False

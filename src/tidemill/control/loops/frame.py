@@ -1,9 +1,9 @@
 """The frame around every loop: tick, pause, back off, count, stop.
 
-Any number of copies of a loop may run, in one process or in many. What keeps them from doing a thing twice is in the
-database: rows leased with a token, compared and set when the decision is applied; or, for work that only one may do at
-a time, a duty. A fault ends the tick, never the loop. A loop whose switch is stopped, or that needs the time while the
-clock is in doubt, waits.
+Any number of copies of a loop may run, in one process or in many. The database keeps them from doing work twice: rows
+are leased with a token, which is compared when the decision is applied; work that only one may do at a time is a duty.
+A fault ends the tick, never the loop. A loop waits while its switch is stopped, or while it needs the time and the
+clock is in doubt.
 """
 
 import asyncio
@@ -73,7 +73,7 @@ class LoopRunner:
         self._woken.set()
 
     def stop(self) -> None:
-        """Finish the tick in hand and leave."""
+        """Finish the current tick and end."""
         self._stopping = True
         self.wake()
 
@@ -101,11 +101,11 @@ class LoopRunner:
         return between_ticks(self.loop.every_s, more=tick.more, draw=self._random.random())
 
     async def _tick(self) -> Tick:
-        held = await self._held()
-        self._parts.metrics.loop_stopped.labels(self.loop.name).set(held)
-        return Tick() if held else await self.loop.tick(self._parts.clock.now())
+        is_held = await self._is_held()
+        self._parts.metrics.loop_stopped.labels(self.loop.name).set(is_held)
+        return Tick() if is_held else await self.loop.tick(self._parts.clock.now())
 
-    async def _held(self) -> bool:
+    async def _is_held(self) -> bool:
         if self.loop.needs_trusted_clock and not self._parts.clock.trusted:
             return True
         if self.loop.obeys is None:

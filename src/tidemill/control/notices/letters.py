@@ -1,4 +1,4 @@
-"""Letters as routes write them: in the transaction of their cause, with a link and a code where they need one."""
+"""Writes letters for routes: in the transaction of their cause, with a link and a code where they need one."""
 
 import secrets
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _CODE_DIGITS = 8
 
 @dataclass(frozen=True)
 class _Proof:
-    """Which letter asks for a proof, and which page its link opens. The token is in the fragment, which is not sent."""
+    """The letter that asks for a proof, and the page of its link. The token is in the fragment, which is not sent."""
 
     kind: LetterKind
     page: str
@@ -69,8 +69,8 @@ async def tell_address(
 
 
 async def may_write_to(control: Control, address: Address, purpose: MailedTokenPurpose) -> bool:
-    """Whether strangers may have us write to this address once more. They are not told. Each purpose has a limit of its
-    own: who registers somebody's address over and over must not keep the letter from them that resets a password."""
+    """Whether a stranger may make us write to this address once more; they do not learn the answer. Each purpose has
+    its own limit: registering somebody's address again and again must not block their letter to reset a password."""
     return (await control.limiter.allowed(f"{purpose} {address.key}", control.limits.mail)).allowed
 
 

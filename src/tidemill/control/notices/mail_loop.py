@@ -1,7 +1,7 @@
-"""Letters are sent, tried again, given up, put aside, and forgotten.
+"""Sends letters, tries them again, gives them up, puts them aside, and forgets them.
 
 A letter is never lost: it waits until a server has taken it, until it was refused for good, or until it is too old to
-be of use, which operators are told. A server that fails makes letters wait and nothing else: the pool stays ready.
+be of use; operators learn of the last two. While a server fails, letters wait and the pool stays ready.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ log = structlog.get_logger()
 
 _BATCH = 20
 _ASIDE_AFTER = 10 * SECOND
-"""A process without a server leaves letters for so long to those that have one: not all were set up alike."""
+"""How long a process without a mail server leaves letters to others: they may have one."""
 
 
 def masthead_of(settings: Settings) -> Masthead:
@@ -34,7 +34,7 @@ def masthead_of(settings: Settings) -> Masthead:
 
 
 class MailLoop(Loop):
-    """Letters that wait are sent, over one connection a batch. Any number of copies may run."""
+    """Sends waiting letters, over one connection for each batch. Any number of copies may run."""
 
     name = "mail"
 
@@ -44,7 +44,7 @@ class MailLoop(Loop):
         self._masthead = masthead_of(parts.settings)
         waits = Backoff(self._settings.retry_first_s, self._settings.retry_most_s)
         self._rules = RetryRules(waits, int(self._settings.give_up_s * SECOND))
-        # One deadline to connect, two in which letters are begun, one for the last of them.
+        # One deadline to connect, two in which letters are begun, one for the last letter.
         self._deadline_us = int(self._settings.smtp_deadline_s * SECOND)
         self._lease_us = 5 * self._deadline_us
         loops = parts.settings.loops
@@ -68,7 +68,7 @@ class MailLoop(Loop):
         except MailFault as trouble:
             await self._wait_for_server(batch, str(trouble), now)
             return Tick(seen=len(batch.letters))
-        except asyncio.CancelledError:  # we are stopped: others need not wait until our lease runs out
+        except asyncio.CancelledError:  # we are stopped: other processes need not wait until our lease runs out
             await self._give_back(batch, "", now)
             raise
         return Tick(seen=len(batch.letters), applied=sent, more=len(batch.letters) == _BATCH)
@@ -79,7 +79,7 @@ class MailLoop(Loop):
         return Tick(seen=aside, applied=aside, more=aside == batch_max)
 
     async def _send_all(self, post: SmtpConnection, batch: LetterBatch, now: Instant) -> int:
-        """Answers how many were sent. What there was no time for is given back as it was."""
+        """Send letters. Answers how many were sent. Those that time did not allow are given back unchanged."""
         sent = 0
         for stored in batch.letters:
             _leave_if_cancelled()
@@ -110,14 +110,14 @@ class MailLoop(Loop):
             return True
         log.warning("letter not taken", letter=str(stored.id), code=reply.code, tries=stored.tries + 1)
         if is_final(reply.code, reply.text):
-            await self._give_up(token, [_given_up(stored, 1, str(reply), FailureCause.REJECTED)], now)
+            await self._give_up(token, [_failed_letter(stored, 1, str(reply), FailureCause.REJECTED)], now)
         else:
             await self._try_later(token, stored, str(reply), now)
         return False
 
     async def _try_later(self, token: UUID, stored: StoredLetter, error: str, now: Instant) -> None:
         if is_too_late(self._rules, tried_since=stored.tried_since, now=now):
-            await self._give_up(token, [_given_up(stored, 1, error, FailureCause.TOO_LATE)], now)
+            await self._give_up(token, [_failed_letter(stored, 1, error, FailureCause.TOO_LATE)], now)
             return
         tries = stored.tries + 1
         next_at = next_try(self._rules, tried_since=stored.tried_since, tries=tries, now=now)
@@ -125,7 +125,7 @@ class MailLoop(Loop):
         self.parts.metrics.mail_letters.labels("postponed").inc()
 
     async def _wait_for_server(self, batch: LetterBatch, error: str, now: Instant) -> None:
-        """The trouble is no letter's own: all wait as they were, and we rest before we ask the server again."""
+        """The cause is the server, not a letter: give all back unchanged, and rest before we try the server again."""
         self._troubles += 1
         rest_s = self._rests.after(self._troubles, 0.0)
         self._resting_until = Instant(self.parts.clock.now() + int(rest_s * SECOND))
@@ -133,14 +133,18 @@ class MailLoop(Loop):
         await self._give_back(batch, error, now)
 
     async def _give_back(self, batch: LetterBatch, error: str, now: Instant) -> None:
-        """Letters that are still ours go back untried; those that became too old meanwhile are given up."""
-        late = [one for one in batch.letters if is_too_late(self._rules, tried_since=one.tried_since, now=now)]
-        rest = [one for one in batch.letters if one not in late]
+        """Give back untried letters that are still leased to us; give up those that became too old meanwhile."""
+        late = [letter for letter in batch.letters if is_too_late(self._rules, tried_since=letter.tried_since, now=now)]
+        rest = [letter for letter in batch.letters if letter not in late]
         await mail.postpone(
-            self.parts.loop_database, batch.token, [PostponedLetter(o.id, o.tries, o.next_at, error) for o in rest]
+            self.parts.loop_database,
+            batch.token,
+            [PostponedLetter(letter.id, letter.tries, letter.next_at, error) for letter in rest],
         )
         if late:
-            await self._give_up(batch.token, [_given_up(o, 0, error, FailureCause.TOO_LATE) for o in late], now)
+            await self._give_up(
+                batch.token, [_failed_letter(letter, 0, error, FailureCause.TOO_LATE) for letter in late], now
+            )
 
     async def _give_up(self, token: UUID, letters: Sequence[FailedLetter], now: Instant) -> None:
         failed = await mail.give_up(self.parts.loop_database, token, letters, self.parts.ids, now)
@@ -167,7 +171,7 @@ class MailForgettingLoop(Loop):
         return Tick(seen=done, applied=done, more=batch_max in (emptied, forgotten))
 
 
-def _given_up(stored: StoredLetter, tried: int, error: str, cause: FailureCause) -> FailedLetter:
+def _failed_letter(stored: StoredLetter, tried: int, error: str, cause: FailureCause) -> FailedLetter:
     return FailedLetter(stored.id, stored.kind, stored.tries + tried, error, cause)
 
 

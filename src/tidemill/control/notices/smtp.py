@@ -1,8 +1,8 @@
-"""The way out for letters: one as a message, and a connection to the SMTP server that takes many.
+"""Hands letters to an SMTP server: composes messages, and sends many over one connection.
 
 Headers are made of checked parts, so nothing in a letter can add one. The server's certificate is always checked, and
-STARTTLS is insisted on where it is set. Everything has a deadline. What concerns one letter is a reply; what concerns
-the server, or our standing with it, is a `MailFault` whose text tells an operator what to do.
+STARTTLS is required where it is set. Everything has a deadline. The server's answer to one letter is a reply; trouble
+with the server or our login is a `MailFault` whose text tells an operator what to do.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class SmtpReply:
 
 
 def compose(letter: Letter, letter_id: UUID, masthead: Masthead, sender: str, now: Instant) -> EmailMessage:
-    """The message of a letter. Its Message-ID is made of the letter's id: who gets it twice can tell."""
+    """The message of a letter. Its Message-ID contains the letter's id, so that duplicates can be recognised."""
     rendered = render(letter, masthead)
     message = EmailMessage(policy=SMTP_POLICY)
     message["From"] = Address(one_line(masthead.pool), addr_spec=sender)
@@ -55,7 +55,9 @@ def compose(letter: Letter, letter_id: UUID, masthead: Masthead, sender: str, no
     message["Auto-Submitted"] = "auto-generated"
     message.set_content(rendered.text, cte="quoted-printable")
     message.add_alternative(rendered.html, subtype="html", cte="quoted-printable")
-    message["Content-Language"] = letter.language.value  # last: before, it would become one of the text alone
+    message["Content-Language"] = (
+        letter.language.value
+    )  # set last: earlier it would become a header of the text part only
     return message
 
 
@@ -73,7 +75,7 @@ class SmtpConnection:
         sender = self._settings.sender or ""
         try:
             async with asyncio.timeout(self._settings.smtp_deadline_s):
-                _, said = await self._client.sendmail(sender, [recipient], message.as_bytes())
+                _, reply = await self._client.sendmail(sender, [recipient], message.as_bytes())
         except aiosmtplib.SMTPSenderRefused as refused:
             raise MailFault(_sender_refused(self._settings, refused)) from refused
         except aiosmtplib.SMTPRecipientsRefused as refused:
@@ -84,7 +86,7 @@ class SmtpConnection:
         except (aiosmtplib.SMTPException, OSError) as error:
             self._client.close()
             return SmtpReply(_BROKEN, f"{_server(self._settings)} broke off: {_cause(error)}.")
-        return SmtpReply(250, one_line(said))
+        return SmtpReply(250, one_line(reply))
 
 
 @asynccontextmanager
@@ -117,7 +119,7 @@ def _client(settings: MailSettings) -> aiosmtplib.SMTP:
         port=_port(settings),
         username=settings.smtp_username,
         password=settings.smtp_password,
-        # Not this machine's name: it is nobody's business, and asking for it may wait for a name server.
+        # Not this machine's name: it is private, and looking it up may wait for a name server.
         local_hostname=settings.sender.rpartition("@")[2],
         timeout=settings.smtp_deadline_s,
         use_tls=settings.smtp_tls is SmtpTls.TLS,
@@ -142,19 +144,19 @@ def _server(settings: MailSettings) -> str:
 
 
 def _login_refused(settings: MailSettings, refused: aiosmtplib.SMTPResponseException) -> str:
-    said = f"{refused.code} {one_line(refused.message)}"
-    return f"{_server(settings)} does not let us log in ({said}): check mail.smtp_username and mail.smtp_password."
+    reply = f"{refused.code} {one_line(refused.message)}"
+    return f"{_server(settings)} does not let us log in ({reply}): check mail.smtp_username and mail.smtp_password."
 
 
 def _sender_refused(settings: MailSettings, refused: aiosmtplib.SMTPResponseException) -> str:
-    said = f"{refused.code} {one_line(refused.message)}"
+    reply = f"{refused.code} {one_line(refused.message)}"
     return (
-        f"{_server(settings)} does not take letters from {settings.sender} ({said}): check mail.sender and the login."
+        f"{_server(settings)} does not take letters from {settings.sender} ({reply}): check mail.sender and the login."
     )
 
 
 def _unreachable(settings: MailSettings, error: Exception) -> str:
-    untrusted = next((one for one in _causes(error) if isinstance(one, ssl.SSLCertVerificationError)), None)
+    untrusted = next((cause for cause in _causes(error) if isinstance(cause, ssl.SSLCertVerificationError)), None)
     if untrusted:
         why = untrusted.verify_message.rstrip(".")
         return (

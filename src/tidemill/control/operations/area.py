@@ -1,4 +1,4 @@
-"""Running a pool: what a control process does for it whatever else happens."""
+"""Operating a pool: the routes and loops that every control process needs."""
 
 from tidemill.control.area import Area
 from tidemill.control.context import Control

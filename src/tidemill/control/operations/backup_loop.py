@@ -1,4 +1,4 @@
-"""The daily backup, with retention. Told by an event, whether it worked or not."""
+"""The daily backup, with retention. An event records whether it worked."""
 
 from pathlib import Path
 
@@ -34,21 +34,21 @@ class BackupDuty(Duty):
         try:
             size_bytes = await make_backup(self._owner_url, file)
         except Fault as fault:
-            await self._tell(BackupFailed(str(fault)), now)
+            await self._append_event(BackupFailed(str(fault)), now)
             raise
-        await self._tell(BackupMade(file.name, size_bytes), now)
+        await self._append_event(BackupMade(file.name, size_bytes), now)
         log.info("backup made", file=str(file), size_bytes=size_bytes)
-        self._delete_superfluous(made=file.name)
+        self._delete_superfluous(new_name=file.name)
         return 1
 
-    def _delete_superfluous(self, made: str) -> None:
-        """Never the one just made: files dated by a clock that ran ahead may seem newer."""
+    def _delete_superfluous(self, new_name: str) -> None:
+        """Delete old backups, never the new one: files dated by a clock that ran ahead may seem newer."""
         names = [entry.name for entry in self._folder.iterdir()]
         keep = self.parts.settings.database
         for name in superfluous(names, keep_daily=keep.backup_keep_daily, keep_weekly=keep.backup_keep_weekly):
-            if name != made:
+            if name != new_name:
                 (self._folder / name).unlink(missing_ok=True)
 
-    async def _tell(self, event: Event, now: Instant) -> None:
+    async def _append_event(self, event: Event, now: Instant) -> None:
         async with self.parts.loop_database.transaction() as transaction:
             await events.append(transaction, [event], self.parts.ids, now)

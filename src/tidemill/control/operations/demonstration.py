@@ -1,7 +1,7 @@
 """The people of a demonstration: an operator, a customer with play money, and four owners of nodes.
 
-Their passwords and API keys lie in the pool's home, where its owner alone can read them, as the operator's token does.
-The files come first and the accounts follow, so that a start that was cut in between goes on with the same secrets.
+Their passwords and API keys are in the pool's home, where only its owner can read them, like the operator's token. The
+files are written before the accounts, so that a start that was interrupted continues with the same secrets.
 """
 
 import asyncio
@@ -46,12 +46,12 @@ _PLAY_MONEY_UC = 100 * CREDIT_UC
 
 
 def key_file(home: Path, name: str) -> Path:
-    """Where somebody's API key is, in a home that is a demonstration."""
+    """The file of a person's API key, in the home of a demonstration."""
     return home / FOLDER / f"{name}.key"
 
 
 def key_of(home: Path, name: str) -> str:
-    """Somebody's API key, as it was made at the first start."""
+    """A person's API key, as it was made at the first start."""
     file = key_file(home, name)
     try:
         key = file.read_text("utf-8", errors="replace").strip()
@@ -66,42 +66,42 @@ async def demonstrate(control: Control) -> None:
     """Make an unused pool a demonstration, with people in it. One that is in use stays as it is."""
     folder = control.settings.home / FOLDER
     folder.mkdir(mode=0o700, exist_ok=True)
-    passwords = {name: _kept(folder / f"{name}.password", secrets.token_hex(8)) for name in _ROLES}
+    passwords = {name: _keep_secret(folder / f"{name}.password", secrets.token_hex(8)) for name in _ROLES}
     hashes = await asyncio.gather(*(control.passwords.hash(password) for password in passwords.values()))
     now = control.clock.now()
     async with control.route_database.transaction() as transaction:
         if not await pool.demonstrate(transaction, now):
             return
         for name, password_hash in zip(_ROLES, hashes, strict=True):
-            await _arrive(control, transaction, name, password_hash, now)
+            await _make_person(control, transaction, name, password_hash, now)
 
 
 def greeting(home: Path) -> Mapping[str, str]:
-    """What is said of it at every start."""
+    """The lines about the demonstration that every start prints."""
     return {"accounts": f"{', '.join(_ROLES)} @demo.example; passwords and API keys in {home / FOLDER}"}
 
 
-async def _arrive(control: Control, transaction: Connection, name: str, password_hash: str, now: Instant) -> None:
+async def _make_person(control: Control, transaction: Connection, name: str, password_hash: str, now: Instant) -> None:
     newcomer = NewAccount(Address(f"{name}@demo.example"), password_hash, frozenset({_ROLES[name]}), Language.ENGLISH)
-    made = await accounts.make(transaction, newcomer, control.ids, now)
-    assert isinstance(made, UUID), "an unused pool has no accounts"
+    account_id = await accounts.make(transaction, newcomer, control.ids, now)
+    assert isinstance(account_id, UUID), "an unused pool has no accounts"
     if name == OPERATOR:
-        await _second_factor(control, transaction, made, now)
+        await _second_factor(control, transaction, account_id, now)
     if name == CUSTOMER:
-        await _play_money(control, transaction, made, now)
-    key = _kept(key_file(control.settings.home, name), write_key(secrets.token_bytes(KEY_BYTES)))
-    await api_keys.make(transaction, _api_key(control, made, _ROLES[name], now), key, control.ids, now)
+        await _play_money(control, transaction, account_id, now)
+    key = _keep_secret(key_file(control.settings.home, name), write_key(secrets.token_bytes(KEY_BYTES)))
+    await api_keys.make(transaction, _api_key(control, account_id, _ROLES[name], now), key, control.ids, now)
 
 
 def _api_key(control: Control, account_id: UUID, role: Role, now: Instant) -> ApiKey:
-    """For everything that a key of this role can do, from this machine."""
+    """A key with all scopes of its role, for this machine only."""
     scopes = frozenset(Scope) if role is Role.OPERATOR else frozenset(Scope) - _OF_THE_POOL
     key_id = control.ids.new(now)
     return ApiKey(key_id, account_id, FOLDER, role, scopes, made_at=now, first_id=key_id, networks=_FROM_HERE)
 
 
 async def _play_money(control: Control, transaction: Connection, account_id: UUID, now: Instant) -> None:
-    """Something to spend, from outside, as any deposit; the books say what it is."""
+    """Give the customer money: a deposit from outside, whose cause names the demonstration."""
     play = LedgerAccount(AccountKind.EXTERNAL, name=FOLDER)
     customer = LedgerAccount(AccountKind.CUSTOMER, account_id)
     await ledger.open_accounts(transaction, [play, customer], now)
@@ -114,8 +114,8 @@ async def _second_factor(control: Control, transaction: Connection, account_id: 
     """Operators need one, also in a demonstration. The code before the current one switches it on."""
     secret = secrets.token_bytes(SECRET_BYTES)
     file = control.settings.home / FOLDER / f"{OPERATOR}.authenticator"
-    file.unlink(missing_ok=True)  # of a start that was cut before the account was there
-    _kept(file, secret_text(secret))
+    file.unlink(missing_ok=True)  # left by a start that was interrupted before the account was made
+    _keep_secret(file, secret_text(secret))
     await second_factors.begin(transaction, account_id, secret, control.keyring)
     code = pyotp.TOTP(secret_text(secret)).at((now - 30 * SECOND) // SECOND)
     refusal = await second_factors.switch_on(
@@ -124,7 +124,7 @@ async def _second_factor(control: Control, transaction: Connection, account_id: 
     assert refusal is None
 
 
-def _kept(file: Path, text: str) -> str:
-    """The secret in a file, which is made with this one if it is not there yet."""
+def _keep_secret(file: Path, text: str) -> str:
+    """The secret in a file. If there is no file, it is made with `text`."""
     make_private_file_once(file, f"{text}\n")
     return file.read_text("utf-8").strip()

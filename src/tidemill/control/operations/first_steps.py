@@ -29,7 +29,7 @@ class FirstStep(Enum):
 
 
 async def first_steps(control: Control, step: FirstStep) -> Mapping[str, str]:
-    """What the greeting says besides. A fault if the pool is not what it is started as."""
+    """Additional lines of the greeting. A fault if a demonstration is not local, or would begin in a pool in use."""
     async with control.route_database.connection() as connection:
         state = await pool.state(connection)
     local = is_loopback(control.settings.host) and not control.settings.http.trusted_proxies
@@ -41,12 +41,12 @@ async def first_steps(control: Control, step: FirstStep) -> Mapping[str, str]:
         if not state.set_up:
             await demonstrate(control)
         return greeting(control.settings.home)
-    return await _link(control) if step is FirstStep.LINK and not state.set_up else {}
+    return await _set_up_link(control) if step is FirstStep.LINK and not state.set_up else {}
 
 
-async def _link(control: Control) -> Mapping[str, str]:
+async def _set_up_link(control: Control) -> Mapping[str, str]:
     token = secrets.token_urlsafe(32)
     async with control.route_database.connection() as connection:
-        made = await pool.new_set_up_link(connection, token)
+        is_new = await pool.new_set_up_link(connection, token)
     base = control.settings.mail.public_url or own_address(control.settings)
-    return {"set up": f"{base.rstrip('/')}/setup#{token}"} if made else {}
+    return {"set up": f"{base.rstrip('/')}/setup#{token}"} if is_new else {}

@@ -1,4 +1,4 @@
-"""Is it alive, is it ready, what does it count: for load balancers, scripts and monitoring."""
+"""Health, readiness and metrics: for load balancers, scripts and monitoring."""
 
 import asyncio
 import ipaddress
@@ -76,7 +76,7 @@ async def openapi(request: Request) -> JSONResponse:
 
 
 async def _database(control: Control, stopped: dict[str, str]) -> str:
-    """Whether the database answers; what it is asked is which switches are thrown."""
+    """Whether the database answers. The query also reads which switches are thrown."""
     try:
         async with asyncio.timeout(_DATABASE_S), control.loop_database.connection() as connection:
             states = await switches.states(connection)

@@ -1,4 +1,4 @@
-"""Housekeeping: what keeps a pool in order whatever else it does. No switch stops it."""
+"""Housekeeping: periodic work that every pool needs. No switch stops it."""
 
 from collections.abc import Sequence
 
@@ -22,14 +22,14 @@ _ALARMS = {Observation.STEPPED, Observation.ADOPTED, Observation.RETURNED}
 
 
 async def make_partitions(parts: Parts, now: Instant) -> Sequence[str]:
-    """Make what is missing, from as old as an id may be until as far ahead as the settings say."""
+    """Make missing partitions, from the oldest possible id until as far ahead as the settings say."""
     until = Instant(now + parts.settings.database.partitions_ahead_days * DAY)
     async with parts.loop_database.connection() as connection:
         return await partitions.create(connection, Instant(now - OLDEST_US), until, now)
 
 
 class AnnounceLoop(Loop):
-    """Tells every process that events were appended, once for however many commits happened since the last time."""
+    """Tells every process that events were appended, once for all commits since the last time."""
 
     name = "announce"
     needs_trusted_clock = False
@@ -51,7 +51,7 @@ class AnnounceLoop(Loop):
 
 
 class ClockLoop(Loop):
-    """Samples the database's clock. Trouble is told by an event and seen in /readyz; leases wait until it is over."""
+    """Samples the database's clock. A step becomes an event and shows in /readyz; leases wait until it is over."""
 
     name = "clock"
     needs_trusted_clock = False
@@ -91,7 +91,7 @@ class HeartbeatLoop(Loop):
 
 
 class LostProcessLoop(Loop):
-    """Gives up processes that went silent. Only silence that we could hear counts: we listen a whole period first."""
+    """Marks silent processes as lost. Only silence while we listened counts: we listen a whole period first."""
 
     name = "lost_processes"
 
@@ -115,7 +115,7 @@ class LostProcessLoop(Loop):
 
 
 class ForgettingLoop(Loop):
-    """Forgets what has served: answers to Idempotency-Keys, processes long gone, and limits that are whole again."""
+    """Forgets what is no longer needed: old answers to Idempotency-Keys, old processes, and full buckets of limits."""
 
     name = "forgetting"
 
@@ -127,11 +127,11 @@ class ForgettingLoop(Loop):
     async def tick(self, now: Instant) -> Tick:
         batch_max = self.parts.settings.loops.batch_max
         database = self.parts.loop_database
-        given = await idempotent_answers.forget(database, Instant(now - self._keep_answers_us), batch_max)
-        gone = await processes.forget(database, Instant(now - self._keep_processes_us), batch_max)
-        full = await quotas.forget(database, now, batch_max)
-        forgotten = given + gone + full
-        return Tick(seen=forgotten, applied=forgotten, more=batch_max in (given, gone, full))
+        answers = await idempotent_answers.forget(database, Instant(now - self._keep_answers_us), batch_max)
+        old_processes = await processes.forget(database, Instant(now - self._keep_processes_us), batch_max)
+        buckets = await quotas.forget(database, now, batch_max)
+        forgotten = answers + old_processes + buckets
+        return Tick(seen=forgotten, applied=forgotten, more=batch_max in (answers, old_processes, buckets))
 
 
 class PartitionDuty(Duty):

@@ -42,12 +42,12 @@ async def master_keys(settings: Settings) -> Sequence[MasterKey]:
     """Ask the source. The first key wraps, the others only unwrap."""
     chosen = settings.secrets
     if chosen.master_key:
-        return _parsed(chosen.master_key, "secrets.master_key")
+        return _parse(chosen.master_key, "secrets.master_key")
     if chosen.master_key_command:
-        return _parsed(await _printed(chosen.master_key_command), "What secrets.master_key_command printed")
+        return _parse(await _command_output(chosen.master_key_command), "What secrets.master_key_command printed")
     file = key_file(settings)
     assert file
-    return _parsed(_content(file), str(file))
+    return _parse(_content(file), str(file))
 
 
 def key_file(settings: Settings) -> Path | None:
@@ -63,7 +63,7 @@ def new_master_key() -> MasterKey:
 
 
 def replace_keys(file: Path, keys: Sequence[MasterKey]) -> None:
-    """Replace the content of a key file at once. Whoever owns it must be able to read it afterwards."""
+    """Replace the content of a key file at once. Its owner must be able to read it afterwards."""
     file = file.resolve()
     if file.stat().st_uid != os.geteuid():
         raise SecretsFault(f"{file} belongs to another user: run this command as the user who runs the pool.")
@@ -73,7 +73,7 @@ def replace_keys(file: Path, keys: Sequence[MasterKey]) -> None:
 def set_aside(file: Path, keys: Sequence[MasterKey]) -> Path:
     """Keep keys that are no longer used beside the file: backups made before still need them."""
     aside = file.with_name(file.name + ".old")
-    earlier = _parsed(_content(aside), str(aside)) if aside.exists() else ()
+    earlier = _parse(_content(aside), str(aside)) if aside.exists() else ()
     write_file(aside, _lines([*keys, *(key for key in earlier if key not in keys)]))
     return aside
 
@@ -82,7 +82,7 @@ def _lines(keys: Sequence[MasterKey]) -> str:
     return "".join(f"{text_of(key)}\n" for key in keys)
 
 
-def _parsed(text: str, source: str) -> Sequence[MasterKey]:
+def _parse(text: str, source: str) -> Sequence[MasterKey]:
     keys = master_keys_of(text)
     if keys is None:
         raise SecretsFault(
@@ -113,8 +113,8 @@ def _content(file: Path) -> str:
         ) from None
 
 
-async def _printed(command: str) -> str:
-    """What the command prints. Its complaints go where ours go; what it printed is in no sentence."""
+async def _command_output(command: str) -> str:
+    """The output of the command. Its stderr goes to ours; its output never appears in a sentence."""
     try:
         process = await asyncio.create_subprocess_exec(
             *shlex.split(command), stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE

@@ -1,9 +1,9 @@
 """A rotation of the pool's keys, from the first step to the last: a new master key, a new data key, every secret sealed
 anew, the old keys gone.
 
-The pool may be up or down. Whoever dies between two steps leaves a pool that works, and the next rotation completes it:
-a key file with several keys is one that was not finished, and its first key is taken for the new one. So is a file that
-an operator has prepared on every machine of the pool.
+The pool may be up or down. A rotation that dies between two steps leaves a pool that works, and the next rotation
+completes it: several keys in the key file mean an unfinished rotation, whose new key is the first. The same holds for a
+file that an operator has prepared on every machine of the pool.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ class Rotation:
     _keyring: Keyring = field(init=False)
 
     async def steps(self) -> AsyncIterator[RotationStep]:
-        """Do one step after another, and say each when it is done."""
+        """Do one step after another, and yield each when it is done."""
         async with alone(self.database):
             await self._begin()
             yield RotationStep.BEGUN
@@ -80,32 +80,32 @@ class Rotation:
             yield RotationStep.DONE
 
     async def _begin(self) -> None:
-        """Nothing is changed unless every data key opens."""
+        """Put a new master key first. Nothing is changed unless every data key opens."""
         file = key_file(self.settings)
-        self._keyring = await self._opened()
+        self._keyring = await self._open_keyring()
         if file and len(self._keyring.masters) == 1:
             await self._refuse_strange_machines(file)
             replace_keys(file, [new_master_key(), *self._keyring.masters])
-            self._keyring = await self._opened()
+            self._keyring = await self._open_keyring()
         self.master_id = self._keyring.masters[0].id
 
-    async def _opened(self) -> Keyring:
+    async def _open_keyring(self) -> Keyring:
         return await open_keyring(self.database, self.settings, self.ids, self.now)
 
     async def _refuse_strange_machines(self, file: Path) -> None:
-        """A key that we make lies on this machine only; processes elsewhere would be left without it."""
+        """Refuse if processes run on other machines: the new key is on this machine only."""
         here = socket.gethostname()
-        if strange := sorted({one.host for one in await self._running() if one.host != here}):
+        if strange := sorted({process.host for process in await self._running() if process.host != here}):
             raise SecretsFault(
                 f"Processes of this pool run on other machines ({', '.join(strange)}): write a new key in front of the "
                 f"old one in {file} and in the same file there, and run this again. It then uses the first key."
             )
 
     async def _running(self) -> Sequence[processes.Process]:
-        """Those that were heard of lately: who was killed with the whole pool is never marked as lost."""
+        """The processes seen lately: those killed together with the whole pool are never marked as lost."""
         heard_since = self.now - int(self.settings.loops.process_lost_s * SECOND)
         listed = await processes.listed(self.database, None, _PROCESSES_MAX)
-        return [one for one in listed if one.state == "running" and one.seen_at >= heard_since]
+        return [process for process in listed if process.state == "running" and process.seen_at >= heard_since]
 
     async def _reseal(self) -> None:
         async with self.database.connection() as connection:
@@ -118,7 +118,7 @@ class Rotation:
             await asyncio.sleep(self.patience_s)
 
     async def _delete_old_data_keys(self) -> None:
-        """Values that were just being changed, or sealed by a process that was late, take another round."""
+        """Delete in rounds: values that were changed meanwhile, or sealed by a late process, take another round."""
         for _ in range(_ROUNDS):
             await self._reseal()
             async with self.database.connection() as connection:
@@ -131,7 +131,7 @@ class Rotation:
     async def _put_old_master_keys_aside(self) -> None:
         file, (first, *old) = key_file(self.settings), self._keyring.masters
         async with self.database.connection() as connection:
-            needed = {one.master_id for one in await data_keys(connection)}
+            needed = {key.master_id for key in await data_keys(connection)}
         if file and old and needed == {first.id}:
             self.set_aside = set_aside(file, old)
             replace_keys(file, [first])

@@ -77,9 +77,9 @@ async def start(
 @router.get("/processes", responses=documented(401, 403, 422))
 async def list_processes(control: ControlPart, most: PageLimit, after: UUID | None = None) -> ProcessPage:
     """The control processes of the pool, newest first."""
-    found = await processes.listed(control.route_database, after, most + 1)
-    items = [ProcessView.model_validate(process) for process in found[:most]]
-    return ProcessPage(items=items, has_more=len(found) > most, after=items[-1].id if items else None)
+    page = await processes.listed(control.route_database, after, most + 1)
+    items = [ProcessView.model_validate(process) for process in page[:most]]
+    return ProcessPage(items=items, has_more=len(page) > most, after=items[-1].id if items else None)
 
 
 async def _throw(
