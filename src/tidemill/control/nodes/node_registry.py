@@ -7,7 +7,7 @@ from uuid import UUID
 
 from tidemill.control.events.refusal_tallies import RefusalTally, RefusalTallyLoop
 from tidemill.control.jobs.attempt_reports import AttemptReportIntake
-from tidemill.control.nodes import wire_values as heard
+from tidemill.control.nodes import wire_values
 from tidemill.control.parts import Parts
 from tidemill.core.clock import SECOND, Instant
 from tidemill.core.nodes import join_tokens
@@ -82,7 +82,7 @@ class NodeRegistry:
                 transaction,
                 self._parts.process_id,
                 [
-                    presence.LinkBeat(_node_link(arrival.link), arrival.at, heard.beat_of(arrival.beat))
+                    presence.LinkBeat(_node_link(arrival.link), arrival.at, wire_values.beat_of(arrival.beat))
                     for arrival in beats
                 ],
                 [_node_link(link) for link in links],
@@ -150,7 +150,9 @@ def _node_link(link: LinkGeneration) -> NodeLink:
 
 def _batch_of(arrival: ReportsArrival) -> ReportBatch | Misreport:
     try:
-        return ReportBatch(_node_link(arrival.link), arrival.reports.first, heard.said_in(arrival.reports.items))
+        return ReportBatch(
+            _node_link(arrival.link), arrival.reports.first, wire_values.node_reports(arrival.reports.items)
+        )
     except ProtocolError as error:
         return Misreport(arrival.link, error.code, error.sentence)
 

@@ -105,8 +105,8 @@ async def detail(control: Control, connection: Connection, answer: Node | Refusa
         machine=None if node.machine is None else dict(node.machine),
         carries=None if node.carries is None else dict(node.carries),
         rules=rule_book.book_json(node.book),
-        no_work=[_reason(item) for item in reasons],
-        alerts=[_alert(item) for item in (await node_alerts.of_nodes(connection, [node.id])).get(node.id, ())],
+        no_work=[_reason(reason) for reason in reasons],
+        alerts=[_alert(alert) for alert in (await node_alerts.of_nodes(connection, [node.id])).get(node.id, ())],
     )
 
 

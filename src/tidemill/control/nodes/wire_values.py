@@ -29,7 +29,7 @@ def beat_of(beat: BeatMessage) -> telemetry.Beat:
     return telemetry.Beat(beat.cpu_pct, beat.memory_used_mib, beat.disk_free_mib, beat.round_trip_ms, devices)
 
 
-def said_in(reports: Sequence[Report]) -> list[NodeReport]:
+def node_reports(reports: Sequence[Report]) -> list[NodeReport]:
     """Reports in their order. Raises a `ProtocolError` for what no agent of ours sends."""
     return [_report_of(report) for report in reports]
 
