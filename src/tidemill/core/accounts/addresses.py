@@ -1,7 +1,7 @@
 """E-mail addresses: what we accept, and when two of them are the same.
 
-An address names one account however its letters are cased. What could not be delivered, or could be mistaken for
-another address, is refused: the part before the @ is plain ASCII, a domain in another script becomes punycode.
+An address names one account, whatever the case of its letters. We refuse an address that could not be delivered to
+or could be mistaken for another: the part before the @ is plain ASCII, a domain in another script becomes punycode.
 """
 
 import re
@@ -30,7 +30,7 @@ class Address:
 
     @property
     def masked(self) -> str:
-        """Enough to recognise one's own address, too little to learn another's."""
+        """Enough for owners to recognise their own address, too little for others to learn it."""
         local, _, domain = self.text.partition("@")
         return f"{local[:1]}…@{domain}"
 
@@ -47,7 +47,7 @@ def parse_address(text: str) -> Address | AddressRefusal:
 
 
 def _in_ascii(domain: str) -> str:
-    """A domain as mail servers know it; nothing if it would become another's, as ß becomes ss."""
+    """A domain as mail servers know it; empty if it would become another domain, as ß becomes ss."""
     try:
         written = domain.encode("idna")
         return written.decode("ascii") if domain.isascii() or written.decode("idna") == domain else ""

@@ -1,7 +1,7 @@
-"""API keys: how one is written, what it was made for, and whether it may be used from here and now.
+"""API keys: how a key is written, what it may be used for, and whether it may be used now from this address.
 
-A key is shown once and kept as a hash. It acts in one role of its account, for the scopes it was made for, from the
-networks it was made for, until its time is over. After a rotation the old key works until the overlap ends.
+A key is shown once and stored as a hash. It acts in one role of its account, within its scopes, from its networks,
+until it expires. After a rotation the old key works until the overlap ends.
 """
 
 import base64
@@ -44,10 +44,10 @@ class KeyRefusal(Refusal):
 
 @dataclass(frozen=True)
 class ApiKey:
-    """A key as the database holds it; of the secret only the prefix can be seen.
+    """A key as the database holds it; of the secret only the prefix is stored in the clear.
 
-    `first_id` is the first of the keys that took over from one another; they share one spending cap. What has a default
-    is what a key has that was never used and that may be used from everywhere, for ever.
+    `first_id` is the first of a chain of rotated keys; they share one spending cap. The defaults describe a key that
+    was never used, never expires and may be used from everywhere.
     """
 
     id: UUID
@@ -77,12 +77,12 @@ def looks_like_key(text: str) -> bool:
 
 
 def key_prefix(key: str) -> str:
-    """What may be shown of a key ever after."""
+    """The part of a key that may be shown later."""
     return key[:_PREFIX]
 
 
 def key_sha256(key: str) -> bytes:
-    """What is kept of a key. It has 320 random bits, so a fast hash is enough."""
+    """The stored form of a key. A key has 320 random bits, so a fast hash is enough."""
     return hashlib.sha256(key.encode()).digest()
 
 
@@ -123,8 +123,8 @@ def parse_networks(texts: list[str]) -> tuple[str, ...] | KeyRefusal:
 
 def _within(address: str, networks: tuple[str, ...]) -> bool:
     try:
-        found = ip_address(address)
+        parsed = ip_address(address)
     except ValueError:
         return False
-    mapped = getattr(found, "ipv4_mapped", None)
-    return any((mapped or found) in ip_network(network) for network in networks)
+    mapped = getattr(parsed, "ipv4_mapped", None)
+    return any((mapped or parsed) in ip_network(network) for network in networks)

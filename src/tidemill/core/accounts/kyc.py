@@ -31,5 +31,5 @@ DECISIONS: Mapping[Kyc, frozenset[Kyc]] = {
 """What an operator may do."""
 
 
-def next_kyc(state: Kyc, wanted: Kyc, table: Mapping[Kyc, frozenset[Kyc]]) -> Kyc | KycRefusal:
-    return wanted if wanted in table.get(state, frozenset()) else KycRefusal.KYC_STATE
+def next_kyc(state: Kyc, target: Kyc, table: Mapping[Kyc, frozenset[Kyc]]) -> Kyc | KycRefusal:
+    return target if target in table.get(state, frozenset()) else KycRefusal.KYC_STATE

@@ -1,8 +1,8 @@
-"""When wrong passwords lock the door, and for whom.
+"""When wrong passwords lock a login, and for whom.
 
-Failures are counted for an account from one network, so a stranger's failures never lock the owner out. Many networks
-at once are another matter: past a bound on all failures together only networks from which the account was used before
-may try. The same counting is done for addresses without an account, so that nothing can be learned from it.
+Failures are counted per account and network, so a stranger's failures never lock the owner out. Attacks from many
+networks are handled apart: once all failures together pass a bound, only networks from which the account was used
+before may try. Addresses without an account are counted in the same way, so that nobody learns which accounts exist.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class LoginRefusal(Refusal):
 
 
 CODES_MAX = 10
-"""So many wrong codes from all networks: whoever has the password and guesses the code gets no more tries."""
+"""Wrong codes allowed from all networks together: whoever has the password and guesses the code gets no more tries."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class LockRules:
 
 @dataclass(frozen=True)
 class Failures:
-    """What went wrong lately: from this network and from all together, codes among it, and when each last was."""
+    """Recent failures: from this network, from all networks, wrong codes among them, and when each happened last."""
 
     here: int
     everywhere: int
@@ -42,7 +42,7 @@ class Failures:
 
 
 def locked_until(failures: Failures, rules: LockRules, *, known_network: bool) -> Instant | None:
-    """Until when a login is refused unseen; None if it may be tried. Failures older than the lock do not count."""
+    """Until when logins are refused unseen; None if one may be tried. Failures older than the lock do not count."""
     too_many = failures.everywhere >= rules.everywhere_max or failures.codes >= CODES_MAX
     if too_many and not known_network:
         return Instant(failures.last_at + rules.lock_us)

@@ -1,6 +1,6 @@
 """Which passwords are good enough: long, mixed, uncommon, and not the address itself.
 
-A passphrase of sixteen characters needs no digit. Nothing else is asked: more rules make worse passwords.
+A passphrase of sixteen characters needs no digit. There are no further rules: more rules make worse passwords.
 """
 
 import unicodedata
@@ -42,5 +42,5 @@ def checked_password(password: str, address: Address) -> str | PasswordRefusal:
 
 
 def normal_password(password: str) -> str:
-    """One form for what looks the same, whichever keyboard wrote it."""
+    """One form for all spellings that look the same, whichever keyboard wrote them."""
     return unicodedata.normalize("NFKC", password)

@@ -1,9 +1,9 @@
 """Who may do what on whose object: one table. A route without a row here cannot be served.
 
-`whose` says on which objects a caller may act: OWN means that another account's object is answered as if it did not
-exist; OWN_OR_ALL that it is so for all but operators. `scope` is what an API key needs; without one no key will do.
-`fresh` asks for a password typed lately. `nodes` lets nodes in, with a pass of their own, which is good nowhere else.
-What is unguarded looks at no credentials and counts for no limit: it costs nothing and tells nothing.
+`whose` says on which objects a caller may act: OWN answers for another account's object as if it did not exist;
+OWN_OR_ALL does so for everybody but operators. `scope` is what an API key needs; without one, no key may use the route.
+`fresh` asks for a password typed lately. `nodes` lets nodes in, with a pass of their own that works nowhere else.
+Unguarded routes look at no credentials and count for no limit: they cost nothing and tell nothing.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from tidemill.core.refusals import Refusal
 
 
 class PermissionRefusal(Refusal):
-    """Why a caller may not do what they ask, in the order in which it is looked at."""
+    """Why a caller may not do what they ask, in the order of the checks."""
 
     UNAUTHENTICATED = (
         "Log in first, or send a token or an API key as `Authorization: Bearer …`; on the pool's own machine "
@@ -43,7 +43,7 @@ class ObjectScope(Enum):
 
 @dataclass(frozen=True)
 class RouteRule:
-    """One row of the table. Without roles everybody may, also a stranger."""
+    """One row of the table. Without roles everybody may use the route, strangers included."""
 
     roles: frozenset[Role] | None
     whose: ObjectScope
@@ -97,7 +97,7 @@ RULES: Mapping[str, RouteRule] = {
     "GET /metrics": ALWAYS_OPEN,
     "POST /api/v1/setup": ALWAYS_OPEN,
     "GET /api/v1/events": RouteRule(None, ObjectScope.OWN, Scope.EVENTS_READ),
-    # Showing who one is
+    # Authentication
     "POST /api/v1/auth/register": OPEN,
     "POST /api/v1/auth/confirm": OPEN,
     "POST /api/v1/auth/login": OPEN,
@@ -107,7 +107,7 @@ RULES: Mapping[str, RouteRule] = {
     "GET /api/v1/auth/check": OWN_READ,
     "POST /api/v1/auth/logout": OWN,
     "POST /api/v1/auth/reauthenticate": OWN,
-    # One's own account
+    # The caller's own account
     "GET /api/v1/account": OWN_READ,
     "POST /api/v1/account/delete": OWN_FRESH,
     "POST /api/v1/account/password": OWN_FRESH,
@@ -231,7 +231,7 @@ def _role_missing(roles: frozenset[Role], caller: Caller) -> PermissionRefusal |
 
 
 def _narrowed(rule: RouteRule, caller: Caller) -> PermissionRefusal | None:
-    """What an API key may not do though its account may. What is open to strangers is open to keys."""
+    """What an API key may not do though its account may. Routes open to strangers are open to keys."""
     if caller.scopes is None or (rule.roles is None and rule.scope is None):
         return None
     if rule.scope is None:

@@ -1,4 +1,4 @@
-"""Roles, and who asks: a caller as the table of permissions sees them."""
+"""Roles, and callers as the table of permissions sees them."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,7 +20,7 @@ class Role(StrEnum):
 
 
 CHOSEN_FREELY = frozenset({Role.CUSTOMER, Role.PROVIDER})
-"""What anybody may take on; the others are given by an operator."""
+"""Roles that anybody may take on; operators grant the others."""
 
 
 class Scope(StrEnum):
@@ -50,10 +50,10 @@ class Credential(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
-    """Who asks. `name` is what audits and idempotency keys know them by.
+    """Whoever makes a call. `name` identifies them in audits and idempotency keys.
 
-    `scopes` is None where there is no key to narrow it. `fresh_at` is when they last typed their password. A node
-    has an id of its own and no account: its owner's rights are not its.
+    `scopes` is None where no key narrows them. `fresh_at` is when they last typed their password. A node has an id of
+    its own and no account: it does not have its owner's rights.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Caller:
 
     @property
     def is_operator(self) -> bool:
-        """Operators show two factors. A key was made by somebody who did; whoever reads the home has the machine."""
+        """Operators show two factors. Whoever made a key did; whoever reads the home controls the machine."""
         if Role.OPERATOR not in self.roles:
             return False
         return self.second_factor or self.credential is not Credential.SESSION

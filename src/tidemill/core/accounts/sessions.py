@@ -1,7 +1,7 @@
-"""Sessions: when one is over, what a refresh token is good for, and what it means when a session moves.
+"""Sessions: when a session ends, what a refresh token is good for, and what it means when a session moves.
 
-A session is a family of refresh tokens of which only the newest is good. An old one that comes back was stolen, from
-us or from its owner, and nobody can tell which of the two is asking: the whole family ends.
+A session is a family of refresh tokens of which only the newest is valid. An old one that comes back was stolen, from
+us or from its owner, and nobody can tell thief from owner: the whole family ends.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class SessionEnd(StrEnum):
 
 
 class Binding(StrEnum):
-    """What happens when a session comes from another browser or network: it ends, it is told, or nothing."""
+    """What happens when a session comes from another browser or network: it ends, an event is recorded, or nothing."""
 
     STRICT = "strict"
     WARN = "warn"
@@ -53,7 +53,7 @@ class SessionOrigin:
 
     @property
     def network(self) -> str:
-        """The neighbourhood an address moves in: providers change the rest of it at will."""
+        """The network that an address belongs to: providers change the rest of the address at will."""
         try:
             address = ip_address(self.address)
         except ValueError:
@@ -65,7 +65,7 @@ class SessionOrigin:
 
 @dataclass(frozen=True)
 class SessionRules:
-    """How long a session lasts: unused, and at the most."""
+    """How long a session lasts: while unused, and at the most."""
 
     idle_us: int
     lifetime_us: int
@@ -109,7 +109,7 @@ def has_moved(session: Session, device: SessionOrigin) -> bool:
 def refresh_outcome(
     session: Session, rules: SessionRules, device: SessionOrigin, *, used_before: bool, now: Instant
 ) -> SessionEnd | None:
-    """What a refresh token does to its session: ends it, or (None) goes on with the next token."""
+    """What a refresh token does to its session: ends it, or (None) continues it with the next token."""
     if used_before:
         return SessionEnd.REUSED
     if ended := end_of(session, rules, now):

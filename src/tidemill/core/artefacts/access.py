@@ -45,7 +45,7 @@ def refused_reading(
 
 
 def refused_node(node_id: UUID, needs: Collection[NodeNeed], now: Instant) -> ArtefactRefusal | None:
-    """The same for a node that knows nothing but a digest, with the needs for it."""
+    """The same for a node that names only a digest; `needs` are the attempts that need it."""
     is_needed = any(need.node_id == node_id and now < need.leased_until for need in needs)
     return None if is_needed else ArtefactRefusal.UNKNOWN_ARTEFACT
 
@@ -53,7 +53,7 @@ def refused_node(node_id: UUID, needs: Collection[NodeNeed], now: Instant) -> Ar
 def refused_deleting(
     artefact: Artefact, caller: AccountCaller | NodeCaller, unfinished_tasks: int
 ) -> ArtefactRefusal | None:
-    """Why a caller may not delete an artefact; None if it may. No node ever may."""
+    """Why a caller may not delete an artefact; None if it may. Nodes never may."""
     if not isinstance(caller, AccountCaller) or not _is_theirs(artefact, caller):
         return ArtefactRefusal.UNKNOWN_ARTEFACT
     return ArtefactRefusal.ARTEFACT_IN_USE if unfinished_tasks else None

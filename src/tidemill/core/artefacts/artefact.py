@@ -1,7 +1,7 @@
 """An artefact: its digest, what it is for, and the name that people see.
 
-A digest names the bytes and is the only name that storage knows. What people call an artefact is never part of a path;
-it is checked all the same, because it becomes the name of a file where somebody downloads it.
+A digest names the bytes and is the only name that storage knows. The name that people see is never part of a path.
+We check it nevertheless, because it becomes a file name when somebody downloads the artefact.
 """
 
 import re
@@ -60,7 +60,7 @@ def read_digest(text: str) -> Digest | ArtefactRefusal:
 
 
 def checked_name(name: str) -> str | ArtefactRefusal:
-    """The name as it is kept: in one form, so that what looks the same is the same."""
+    """The name as it is stored: normalised, so that names that look the same are the same."""
     name = unicodedata.normalize("NFC", name).strip()
     if name in ("", ".", "..") or any(_is_unfit(character) for character in name):
         return ArtefactRefusal.ARTEFACT_NAME_MALFORMED
@@ -68,12 +68,12 @@ def checked_name(name: str) -> str | ArtefactRefusal:
 
 
 def checked_range(first: int, end: int | None, size_bytes: int) -> tuple[int, int] | ArtefactRefusal:
-    """The bytes from `first` up to, not including, `end` that are there. An end behind the last byte is the last."""
-    last = size_bytes if end is None else min(end, size_bytes)
-    is_there = 0 <= first < last or (first == 0 and end is None)
-    return (first, last) if is_there else ArtefactRefusal.RANGE_NOT_THERE
+    """The existing bytes from `first` up to, not including, `end`. An end behind the last byte means the last byte."""
+    stop = size_bytes if end is None else min(end, size_bytes)
+    is_there = 0 <= first < stop or (first == 0 and end is None)
+    return (first, stop) if is_there else ArtefactRefusal.RANGE_NOT_THERE
 
 
 def _is_unfit(character: str) -> bool:
-    """Separators of paths; and what is not shown, or turns around how the rest is shown."""
+    """Whether a character separates paths, is invisible, or changes the direction of the text around it."""
     return character in "/\\" or (unicodedata.category(character) in _UNSHOWN and character not in _JOINERS)

@@ -1,7 +1,7 @@
 """Grants: what a node may do with artefacts for one attempt, and until when.
 
-To read is to read one digest. To write is to upload one result, which will be of the account that the attempt works
-for. Whoever gives the grant has counted on the room: a result is never refused because its owner's quota is used up.
+A read grant names one digest. A write grant allows the upload of one result, which will belong to the account that
+the attempt works for. Whoever gives the grant has reserved the room: no result is refused because a quota is used up.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """What the header `Upload-Metadata` of tus says about an upload that begins.
 
-Keys that we do not know are left alone, as clients send their own. What is not said has a meaning: a person uploads an
-input, a node a result.
+We ignore unknown keys, as clients send their own. Missing keys have defaults: a person uploads an input, a node a
+result.
 """
 
 import base64
@@ -29,16 +29,16 @@ class UploadDescription:
 
 
 def read_metadata(header: str, *, by_node: bool) -> UploadDescription | ArtefactRefusal | UploadRefusal:
-    """What was said, if all of it can be understood."""
-    said = _pairs(header)
-    if said is None:
+    """The description in the header, if all of it can be read."""
+    pairs = _pairs(header)
+    if pairs is None:
         return UploadRefusal.UPLOAD_METADATA_MALFORMED
-    name = checked_name(said.get("name") or said.get("filename") or (_RESULT if by_node else ""))
-    expected = read_digest(said["sha256"]) if "sha256" in said else None
+    name = checked_name(pairs.get("name") or pairs.get("filename") or (_RESULT if by_node else ""))
+    expected = read_digest(pairs["sha256"]) if "sha256" in pairs else None
     for read in (name, expected):
         if isinstance(read, Refusal):
             return read
-    attempt_id, purpose = _attempt(said.get("attempt")), _purpose(said.get("purpose"), by_node=by_node)
+    attempt_id, purpose = _attempt(pairs.get("attempt")), _purpose(pairs.get("purpose"), by_node=by_node)
     if purpose is None or (attempt_id is None) == by_node:
         return UploadRefusal.UPLOAD_METADATA_MALFORMED
     assert isinstance(name, str)
@@ -46,9 +46,9 @@ def read_metadata(header: str, *, by_node: bool) -> UploadDescription | Artefact
     return UploadDescription(name, purpose, expected, attempt_id)
 
 
-def write_metadata(**said: str) -> str:
-    """The header that says this."""
-    return ",".join(f"{key} {base64.b64encode(value.encode()).decode()}" for key, value in said.items())
+def write_metadata(**pairs: str) -> str:
+    """The header with these pairs."""
+    return ",".join(f"{key} {base64.b64encode(value.encode()).decode()}" for key, value in pairs.items())
 
 
 def read_number(header: str | None) -> int | None:
@@ -59,7 +59,7 @@ def read_number(header: str | None) -> int | None:
 
 
 def _purpose(text: str | None, *, by_node: bool) -> Purpose | None:
-    """Results come from nodes, and from nodes comes nothing else."""
+    """Results come from nodes only, and nodes upload nothing else."""
     if by_node:
         return Purpose.RESULT if text in (None, Purpose.RESULT) else None
     if text is None:
@@ -75,16 +75,16 @@ def _attempt(text: str | None) -> UUID | None:
 
 
 def _pairs(header: str) -> dict[str, str] | None:
-    """Keys and values; None if the header is no such list, or says something twice."""
+    """Keys and values; None if the header is not such a list, or repeats a key."""
     parts = [part.strip() for part in header.split(",")] if header.strip() else []
-    said: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for part in parts:
         key, _, text = part.partition(" ")
         value = _value(text)
-        if not key or key in said or value is None or len(said) >= _KEYS_MAX:
+        if not key or key in pairs or value is None or len(pairs) >= _KEYS_MAX:
             return None
-        said[key] = value
-    return said
+        pairs[key] = value
+    return pairs
 
 
 def _value(text: str) -> str | None:

@@ -1,9 +1,8 @@
-"""How much an account may keep, and what is kept no longer. Pure: the caller brings the sums and the time.
+"""How much an account may keep, and what storage may delete. Pure: the caller brings the sums and the time.
 
-Whatever is under way is counted as if it were there already, so that many uploads at once do not pass a quota that each
-of them alone would respect. What is deleted makes room at once, though its bytes stay in storage for a while: but not
-for more than one quota, or whoever uploads and deletes in turns would fill the disk. Nothing that something refers to
-is ever deleted.
+Uploads under way count as if they were finished, so that many uploads at once cannot pass a quota that each alone
+would respect. Deleting makes room at once, though the bytes stay in storage for a while; at most one quota's worth of
+them, or an account that uploads and deletes in turns would fill the disk. Content with a reference is never deleted.
 """
 
 from collections.abc import Iterable
@@ -14,14 +13,14 @@ from tidemill.core.artefacts.refusals import ArtefactRefusal, UploadRefusal
 from tidemill.core.clock import Instant
 
 SMALLEST_BYTES = 4096
-"""What the smallest artefact counts: a file, a name and rows cost so much, even if nothing is in it."""
+"""What the smallest artefact counts: even an empty one costs a file, a name and rows."""
 
 
 @dataclass(frozen=True)
 class StorageRoom:
-    """What an account has kept, what its uploads under way will need, and what it may keep in all.
+    """What an account keeps, what its uploads under way will need, and what it may keep in all.
 
-    `leaving_bytes` were deleted by it, and are still in storage.
+    `leaving_bytes` are deleted by the account and still in storage.
     """
 
     used_bytes: int
@@ -57,7 +56,7 @@ class OverQuota:
 
 @dataclass(frozen=True)
 class Content:
-    """Bytes in storage. `idle_since` is when the last reference to them went, or when they came if none ever was."""
+    """Bytes in storage. `idle_since` is when the last reference went, or when they arrived if there never was one."""
 
     digest: Digest
     size_bytes: int
@@ -85,8 +84,8 @@ def refused_room(
 
 
 def deletable(contents: Iterable[Content], keep_us: int, now: Instant) -> list[Content]:
-    """What storage may give up: what nothing refers to, and nothing has for long enough.
+    """What storage may delete: content that nothing has referred to for long enough.
 
-    A clock that went back makes everything younger, so it deletes nothing too early.
+    If the clock goes back, everything seems younger, so nothing is deleted too early.
     """
-    return [one for one in contents if one.references == 0 and now - one.idle_since > keep_us]
+    return [content for content in contents if content.references == 0 and now - content.idle_since > keep_us]

@@ -1,7 +1,7 @@
-"""A resumable upload, as tus 1.0 has it: where it stands, what may be added, and when it is over.
+"""A resumable upload, by tus 1.0: where it stands, what may be added, and when it is over.
 
-Bytes are only ever added at the offset where the upload stands and never beyond the length that was declared, so what
-is there is always the beginning of the whole. A part that came with a checksum is kept whole or not at all.
+Bytes are only ever added at the offset where the upload stands and never beyond the declared length, so the stored
+bytes are always a prefix of the content. A part with a checksum is stored completely or not at all.
 """
 
 import base64
@@ -17,16 +17,16 @@ from tidemill.core.artefacts.refusals import UploadRefusal
 from tidemill.core.clock import Instant
 
 CHECKSUMS = ("sha1", "sha256")
-"""tus asks every server for SHA-1: it finds damage on the way. What we rely on is SHA-256 over the whole."""
+"""tus requires SHA-1 of every server: it finds damage on the way. We rely on SHA-256 over all the bytes."""
 
 UPLOADS_MAX = 1_000
-"""So many uploads of one account may be under way: each costs a directory, however small it is."""
+"""How many uploads of one account may be under way: each costs a directory, however small it is."""
 
 _CHECKSUM_BYTES = {"sha1": 20, "sha256": 32}
 
 
 class Hash(Protocol):
-    """What computes a checksum or a digest."""
+    """Computes a checksum or a digest."""
 
     def update(self, piece: bytes | memoryview, /) -> None: ...
 
@@ -35,9 +35,9 @@ class Hash(Protocol):
 
 @dataclass(frozen=True)
 class Upload:
-    """An upload. `begun_by` is the account or the node that began it; nobody else goes on with it.
+    """An upload. `begun_by` is the account or the node that began it; nobody else may continue it.
 
-    A result has the attempt it is of. What is finished has the artefact it became.
+    A result has the attempt that it belongs to. A finished upload has the artefact that it became.
     """
 
     id: UUID
@@ -54,7 +54,7 @@ class Upload:
 
 @dataclass(frozen=True)
 class Checksum:
-    """What a part should have."""
+    """The checksum that a part should have."""
 
     algorithm: str
     value: bytes
@@ -65,8 +65,8 @@ class Checksum:
     def hash(self) -> Hash:
         return hashlib.new(self.algorithm, usedforsecurity=False)
 
-    def fits(self, found: Hash) -> bool:
-        return hmac.compare_digest(self.value, found.digest())
+    def fits(self, computed: Hash) -> bool:
+        return hmac.compare_digest(self.value, computed.digest())
 
 
 def read_checksum(header: str) -> Checksum | UploadRefusal:
@@ -82,14 +82,14 @@ def read_checksum(header: str) -> Checksum | UploadRefusal:
 
 
 def refused_caller(upload: Upload, caller_id: UUID, now: Instant) -> UploadRefusal | None:
-    """Why a caller may not go on with an upload; None if they may. To a stranger it does not exist."""
+    """Why a caller may not continue an upload; None if they may. To a stranger it does not exist."""
     if caller_id != upload.begun_by:
         return UploadRefusal.UNKNOWN_UPLOAD
     return UploadRefusal.UPLOAD_EXPIRED if now >= upload.expires_at else None
 
 
 def refused_part(length_bytes: int, stands_at: int, offset: int, part_bytes: int = 0) -> UploadRefusal | None:
-    """Why a part may not be added; None if it may. Of one whose size nobody knows yet, ask again as it arrives."""
+    """Why a part may not be added; None if it may. If its size is not known yet, ask again as it arrives."""
     if offset != stands_at:
         return UploadRefusal.UPLOAD_OFFSET_WRONG
     return UploadRefusal.UPLOAD_BEYOND_LENGTH if stands_at + part_bytes > length_bytes else None
