@@ -1,7 +1,7 @@
 """The life of an attempt: one try of a task on one node, held by a lease.
 
-What is over stays over, with one exception: an attempt that was given up because its node fell silent or was late may
-still deliver. Whether its result is wanted then is the task's to say.
+An attempt that has ended stays ended, with one exception: an attempt given up because its node fell silent or was
+late may still deliver. Its task decides whether the result is still wanted.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ class AttemptState(StrEnum):
 
 
 class Happening(StrEnum):
-    """What happens to an attempt: what its node says, what becomes of the node, what we decide."""
+    """What happens to an attempt: reports of its node, events of the node, and our decisions."""
 
     ACCEPTED = "accepted"
     DECLINED = "declined"
@@ -50,7 +50,11 @@ _AT_WORK: Mapping[Happening, AttemptState] = {
 }
 
 ATTEMPTS: Mapping[tuple[AttemptState, Happening], AttemptState] = {
-    **{(state, what): after for state in (S.OFFERED, S.ACCEPTED, S.RUNNING) for what, after in _AT_WORK.items()},
+    **{
+        (state, happening): following
+        for state in (S.OFFERED, S.ACCEPTED, S.RUNNING)
+        for happening, following in _AT_WORK.items()
+    },
     (S.OFFERED, H.ACCEPTED): S.ACCEPTED,
     (S.OFFERED, H.STARTED): S.RUNNING,
     (S.ACCEPTED, H.STARTED): S.RUNNING,
@@ -63,11 +67,11 @@ ATTEMPTS: Mapping[tuple[AttemptState, Happening], AttemptState] = {
 }
 
 AT_WORK = frozenset({S.OFFERED, S.ACCEPTED, S.RUNNING})
-"""The node holds the lease, and something of the node is reserved for it."""
+"""The node holds the lease, and resources of the node are reserved for it."""
 
 OVER = frozenset({S.JUDGED, S.DECLINED, S.LOST, S.EXPIRED, S.CANCELLED})
 
 
 def after(state: AttemptState, happening: Happening) -> AttemptState | None:
-    """The state after a happening; None if it changes nothing, because it comes twice, too early or too late."""
+    """The state after a happening; None if nothing changes, because it comes twice, too early or too late."""
     return ATTEMPTS.get((state, happening))

@@ -1,4 +1,4 @@
-"""What nodes say about their attempts, as it arrived: claims, each of an attempt under a lease."""
+"""What nodes report about their attempts, as it arrived; each report names an attempt and its lease."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias

@@ -8,7 +8,7 @@ from tidemill.core.events.log import Event
 
 @dataclass(frozen=True)
 class JobSubject:
-    """What events about one job share: whose it is, and which."""
+    """What events about one job share: its customer and its id."""
 
     account_id: UUID
     job_id: UUID

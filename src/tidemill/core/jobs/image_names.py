@@ -1,7 +1,7 @@
-"""Names of images in registries: which registry one is in, and its one full name, whatever a customer left out. Pure.
+"""Names of images in registries: the registry of a name, and its full form, whatever a customer left out. Pure.
 
-An engine fetches from wherever a name says, from inside the network of a machine's owner, and tells how that went. So
-only registries that are open to everybody may be named: with any other host a customer could look around in there.
+An engine fetches from whatever host a name says, inside the network of a machine's owner, and reports the result. So
+only public registries may be named: with any other host a customer could explore that network.
 """
 
 import re
@@ -21,7 +21,7 @@ PUBLIC = (HUB, "gcr.io", "ghcr.io", "mcr.microsoft.com", "nvcr.io", "public.ecr.
 
 
 def full_name(reference: str) -> str:
-    """The name with its registry and its tag or digest. Without a tag an engine fetches everything of that name."""
+    """The name with its registry and its tag or digest. Without a tag an engine fetches every image of that name."""
     match = REFERENCE.fullmatch(reference)
     assert match, "who asks has looked whether it is a name"
     host, path = registry(reference), match["path"]
@@ -33,7 +33,7 @@ def full_name(reference: str) -> str:
 
 
 def registry(reference: str) -> str:
-    """The host that a name would be fetched from. Docker's rule: a first part without a dot or a port is no host."""
+    """The host that an image would be fetched from. Docker's rule: a first part without a dot or a port is no host."""
     first, slash, _ = reference.partition("/")
     return first if slash and ("." in first or ":" in first or first == "localhost") else HUB
 

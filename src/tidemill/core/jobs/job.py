@@ -1,8 +1,8 @@
 """The life of a job: what a customer ordered, quoted, confirmed, and carried out task by task.
 
-Money is held when the job is confirmed, and what is left of the hold goes back when the last task has ended, however
-the job ends. A job that is called off, out of time or out of budget starts nothing more; what was delivered is judged
-and paid, and delivered to the customer.
+Money is held when the job is confirmed. The rest of the hold goes back when the last task has ended, however the job
+ends. A job that is called off, out of time or out of budget starts no more tasks; results delivered before are judged,
+paid, and given to the customer.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class JobState(StrEnum):
 
 
 class ClosingReason(StrEnum):
-    """Why a job wants no more of its tasks."""
+    """Why a job wants no more of its tasks done."""
 
     CALLED_OFF = "called_off"
     OUT_OF_TIME = "out_of_time"
@@ -58,7 +58,7 @@ JOBS: Mapping[tuple[JobState, JobHappening], JobState] = {
     (JobState.QUOTED, JobHappening.CALLED_OFF): JobState.CANCELLED,
     (JobState.QUEUED, JobHappening.STARTED): JobState.RUNNING,
 }
-"""How a job gets to work. From then on it ends when its last task does: see `count_ends`."""
+"""How a job gets to work. From then on it ends with its last task: see `count_ends`."""
 
 _EFFECTS = {JobHappening.CONFIRMED: (JobEffect.HOLD, JobEffect.MAKE_TASKS)}
 
@@ -71,7 +71,7 @@ _CLOSINGS = {
 
 @dataclass(frozen=True, slots=True)
 class EndCounts:
-    """How many tasks have ended, by how."""
+    """How many tasks have ended, by outcome."""
 
     completed: int = 0
     failed: int = 0
@@ -87,7 +87,7 @@ class EndCounts:
 
 @dataclass(frozen=True, slots=True)
 class JobLife:
-    """Where a job is. `closing` says why it wants no more of its tasks, once it does not."""
+    """The state of a job. `closing` says why it wants no more of its tasks done, once that is so."""
 
     state: JobState = JobState.DRAFT
     tasks: int = 0
@@ -106,7 +106,7 @@ class JobStep:
 
 
 def step(job: JobLife, happening: JobHappening) -> JobStep | None:
-    """What a happening does to a job; None if it changes nothing, because it comes twice, too early or too late."""
+    """What a happening does to a job; None if nothing changes, because it comes twice, too early or too late."""
     if onwards := JOBS.get((job.state, happening)):
         return JobStep(replace(job, state=onwards), _EFFECTS.get(happening, ()))
     if happening in _CLOSINGS and job.state in _CONFIRMED and job.wants_tasks:
@@ -115,12 +115,12 @@ def step(job: JobLife, happening: JobHappening) -> JobStep | None:
 
 
 def count_ends(job: JobLife, ends: EndCounts) -> JobStep:
-    """Tasks have ended. When the last one has, so has the job."""
+    """Count tasks that have ended. The job ends with the last one."""
     return after_count(JobLife(job.state, job.tasks, job.ends + ends, job.closing))
 
 
 def after_count(job: JobLife) -> JobStep:
-    """What a job is when its ends have been counted."""
+    """The job's next step once its ends are counted."""
     assert job.state in _CONFIRMED, "tasks end while their job goes on"
     assert job.ends.total <= job.tasks, "no task ends twice"
     if job.ends.total < job.tasks:
@@ -129,7 +129,7 @@ def after_count(job: JobLife) -> JobStep:
 
 
 def _end(job: JobLife) -> JobState:
-    """Everything that was wanted is there, or the reason why not."""
+    """Completed if every wanted task is, or else the reason why not."""
     if job.ends.completed == job.tasks:
         return JobState.COMPLETED
     if job.closing is ClosingReason.OUT_OF_TIME:

@@ -1,8 +1,8 @@
-"""What a private result holds, as the pool's verification reads it, and the key that its customer is given.
+"""How the pool's verification opens a private result, and the key that its customer gets.
 
-A node that was told to seal its result answers for what it sealed: an envelope that does not open for the pool, pieces
-that do not open, or content that is not what was signed, is no result. The envelope for the customer the pool cannot
-look into; so it makes one itself, from the key with which it checked the result.
+A node that seals its result is responsible for what it sealed: if the pool's envelope or a piece does not open, or the
+content is not what the node signed, there is no result. The pool cannot open the customer's envelope; so it makes one
+itself, from the key with which it checked the result.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from tidemill.core.jobs.results import (
 
 @dataclass(frozen=True)
 class UnsealedResult:
-    """What was found of a result: whether it is what was signed, and its plain bytes where they are few enough."""
+    """An unsealed result: whether it is what was signed, and its plain bytes if they are few enough."""
 
     is_as_signed: bool
     content: bytes | None = None
@@ -38,30 +38,30 @@ def binding_of(receipt: Receipt) -> ResultBinding:
 
 
 def unseal_result(receipt: Receipt, sealed: Iterable[bytes], key: ReaderKey, most_bytes: int) -> UnsealedResult:
-    """Open a sealed result, whatever its size; at most so many bytes of it are kept."""
+    """Open a sealed result of any size; keep at most so many bytes of it."""
     own = _result_key(receipt, key)
     if isinstance(own, ResultRefusal):
         return NOTHING
-    plain, kept = hashlib.sha256(), bytearray()
+    plain, content = hashlib.sha256(), bytearray()
     for piece in opened(sealed, own, binding_of(receipt)):
         if isinstance(piece, ResultRefusal):
             return NOTHING
         plain.update(piece)
-        kept += piece[: most_bytes + 1 - len(kept)]
+        content += piece[: most_bytes + 1 - len(content)]
     if not hmac.compare_digest(plain.digest(), receipt.result_sha256):
         return NOTHING
-    return UnsealedResult(is_as_signed=True, content=bytes(kept) if len(kept) <= most_bytes else None)
+    return UnsealedResult(is_as_signed=True, content=bytes(content) if len(content) <= most_bytes else None)
 
 
 def envelope_for(receipt: Receipt, key: ReaderKey, customer: bytes) -> bytes | None:
-    """The key of a result for its customer. None where the pool could not open it either."""
+    """The key of a result, sealed for its customer. None where the pool could not open the result either."""
     own = _result_key(receipt, key)
     return None if isinstance(own, ResultRefusal) else envelope(own, customer, binding_of(receipt))
 
 
 def _result_key(receipt: Receipt, key: ReaderKey) -> bytes | ResultRefusal:
-    """From the first envelope, which is the pool's."""
+    """The result's key, from the first envelope, which is the pool's."""
     own = receipt.envelopes[0] if receipt.envelopes else b""
-    found = opened_envelope(own, key.private, binding_of(receipt))
-    is_key = isinstance(found, bytes) and len(found) == KEY_BYTES
-    return found if is_key else ResultRefusal.ENVELOPE_DOES_NOT_OPEN
+    result_key = opened_envelope(own, key.private, binding_of(receipt))
+    is_key = isinstance(result_key, bytes) and len(result_key) == KEY_BYTES
+    return result_key if is_key else ResultRefusal.ENVELOPE_DOES_NOT_OPEN

@@ -1,8 +1,8 @@
-"""Receipts: what a node signs about finished attempts. One value has one encoding, so a hash of it names it.
+"""Receipts: what a node signs about finished attempts. One value has one encoding, so its hash names it.
 
-A receipt names its task, attempt, node and lease, so it counts for no other. A batch carries many under one signature:
-over the root of a Merkle tree of the receipts and how many there are. So any one of them can be shown to a third party
-without the others, by its place and the path to the root. Whatever was read fits every bound that is written here.
+A receipt names its task, attempt, node and lease, so it counts for no other. A batch carries many under one signature,
+over the root of a Merkle tree of the receipts and their count. So any receipt can be shown to a third party without
+the others, by its position and the path to the root. Every receipt that was read keeps to the bounds below.
 """
 
 import struct
@@ -82,7 +82,7 @@ class Receipt(NamedTuple):
 
 @dataclass(frozen=True)
 class Inclusion:
-    """One receipt of a batch, for a third party: its bytes, its place among so many, the root and the path to it."""
+    """One receipt of a batch, for a third party: its bytes, its position, the count, the root and the path to it."""
 
     receipt: bytes
     place: int
@@ -95,7 +95,7 @@ def receipt_bytes(receipt: Receipt) -> bytes:
     """The one encoding of a receipt."""
     numeric_class, reason = receipt.numeric_class.encode(), receipt.reason.encode()
     assert _fits(receipt, numeric_class, reason), f"the receipt of attempt {receipt.attempt_id} is out of bounds"
-    head = _HEAD.pack(
+    prefix = _HEAD.pack(
         _VERSION,
         _flags(receipt),
         receipt.task_id.bytes,
@@ -113,9 +113,9 @@ def receipt_bytes(receipt: Receipt) -> bytes:
         len(receipt.envelopes),
     )
     artefact = bytes.fromhex(receipt.artefact.text) if receipt.artefact else b""
-    envelopes = b"".join(_ENVELOPE.pack(len(one)) + one for one in receipt.envelopes)
+    envelopes = b"".join(_ENVELOPE.pack(len(envelope)) + envelope for envelope in receipt.envelopes)
     return b"".join(
-        (head, receipt.result_sha256, artefact, numeric_class, reason, receipt.inline, receipt.proof, envelopes)
+        (prefix, receipt.result_sha256, artefact, numeric_class, reason, receipt.inline, receipt.proof, envelopes)
     )
 
 
@@ -131,10 +131,10 @@ def read_receipt(encoded: bytes) -> Receipt | ReceiptRefusal:
 def batch_bytes(receipts: Sequence[Receipt]) -> bytes:
     """Receipts as they are sent. The sender cuts them so that a batch keeps to `BATCH_MAX_BYTES`."""
     leaves = [receipt_bytes(receipt) for receipt in receipts]
-    made = _BATCH_HEAD.pack(_VERSION, len(leaves)) + b"".join(_LENGTH.pack(len(leaf)) + leaf for leaf in leaves)
+    encoded = _BATCH_HEAD.pack(_VERSION, len(leaves)) + b"".join(_LENGTH.pack(len(leaf)) + leaf for leaf in leaves)
     assert leaves, "a batch has a receipt"
-    assert len(made) <= BATCH_MAX_BYTES, "a batch has at most 128 KiB"
-    return made
+    assert len(encoded) <= BATCH_MAX_BYTES, "a batch has at most 128 KiB"
+    return encoded
 
 
 def sign_batch(identity: Identity, sent: bytes) -> bytes:
@@ -163,21 +163,21 @@ def read_batch(sent: bytes, signature: bytes, node_key: bytes, node_id: UUID) ->
     return tuple(receipts) if is_single else ReceiptRefusal.RECEIPT_TWICE
 
 
-def inclusion(sent: bytes, place: int) -> Inclusion:
-    """What shows one receipt of a batch without the others."""
+def inclusion(sent: bytes, position: int) -> Inclusion:
+    """The proof that shows one receipt of a batch without the others."""
     leaves = _leaves(sent)
     assert leaves, "only a batch has receipts"
     tree = MerkleTree(map(leaf_hash, leaves))
-    return Inclusion(leaves[place], place, len(leaves), tree.root, tree.path(place))
+    return Inclusion(leaves[position], position, len(leaves), tree.root, tree.path(position))
 
 
-def verify_inclusion(shown: Inclusion, signature: bytes, node_key: bytes) -> Receipt | ReceiptRefusal:
-    """The receipt, if whoever has this key signed a batch with it at this place."""
-    if not is_leaf_of(shown.root, shown.count, shown.place, shown.receipt, shown.path):
+def verify_inclusion(proof: Inclusion, signature: bytes, node_key: bytes) -> Receipt | ReceiptRefusal:
+    """The receipt, if the owner of this key signed a batch with it at this position."""
+    if not is_leaf_of(proof.root, proof.count, proof.place, proof.receipt, proof.path):
         return ReceiptRefusal.RECEIPT_NOT_INCLUDED
-    if not is_signed(node_key, signature, PURPOSE, *_statement(shown.root, shown.count)):
+    if not is_signed(node_key, signature, PURPOSE, *_statement(proof.root, proof.count)):
         return ReceiptRefusal.RECEIPTS_FORGED
-    return read_receipt(shown.receipt)
+    return read_receipt(proof.receipt)
 
 
 def _statement(root: bytes, count: int) -> tuple[bytes, bytes]:
@@ -186,7 +186,7 @@ def _statement(root: bytes, count: int) -> tuple[bytes, bytes]:
 
 
 def _leaves(sent: bytes) -> list[bytes]:
-    """The receipts' bytes; none of what is no batch."""
+    """The receipts' bytes; none if it is not a batch."""
     if not _BATCH_HEAD.size < len(sent) <= BATCH_MAX_BYTES:
         return []
     version, count = _BATCH_HEAD.unpack_from(sent)
@@ -199,7 +199,7 @@ def _leaves(sent: bytes) -> list[bytes]:
 
 
 def _read(encoded: bytes) -> Receipt | None:
-    """The receipt, or None where bounds are passed or bytes are left; raises where the bytes are too few."""
+    """The receipt, or None where bounds are passed or bytes are left over; raises where bytes are missing."""
     (version, flags, task, attempt, node, lease, started_at, finished_at, device_ms, exit_code, *lengths) = (
         _HEAD.unpack_from(encoded)
     )
@@ -237,13 +237,13 @@ def _read(encoded: bytes) -> Receipt | None:
 
 def _read_envelopes(encoded: bytes, at: int, count: int) -> tuple[tuple[bytes, ...], int]:
     """The envelopes, and where they end."""
-    found = []
+    envelopes = []
     for _ in range(min(count, ENVELOPES_MAX + 1)):
         (size,) = _ENVELOPE.unpack_from(encoded, at)
         begin = at + _ENVELOPE.size
         at = begin + size
-        found.append(encoded[begin:at])
-    return tuple(found), at
+        envelopes.append(encoded[begin:at])
+    return tuple(envelopes), at
 
 
 def _flags(receipt: Receipt) -> int:
@@ -252,7 +252,7 @@ def _flags(receipt: Receipt) -> int:
 
 
 def _fits(receipt: Receipt, numeric_class: bytes, reason: bytes) -> bool:
-    """Whether a receipt keeps to every bound. Asked when it is written and when it is read."""
+    """Whether a receipt keeps to every bound. Checked on writing and on reading."""
     return (
         _is_whole(receipt)
         and 0 <= receipt.lease <= NUMBER_MAX
@@ -261,7 +261,7 @@ def _fits(receipt: Receipt, numeric_class: bytes, reason: bytes) -> bool:
         and len(receipt.inline) <= INLINE_MAX_BYTES
         and len(receipt.proof) <= PROOF_MAX_BYTES
         and len(receipt.envelopes) <= ENVELOPES_MAX
-        and all(len(one) <= ENVELOPE_MAX_BYTES for one in receipt.envelopes)
+        and all(len(envelope) <= ENVELOPE_MAX_BYTES for envelope in receipt.envelopes)
         and len(numeric_class) <= CLASS_MAX_BYTES
         and len(reason) <= REASON_MAX_BYTES
         and receipt.numeric_class.isprintable()
@@ -270,7 +270,7 @@ def _fits(receipt: Receipt, numeric_class: bytes, reason: bytes) -> bool:
 
 
 def _is_whole(receipt: Receipt) -> bool:
-    """Done work has a result in one place at the most; failed work has none."""
+    """Finished work has its result in one place at the most; failed work has none."""
     if receipt.outcome is AttemptOutcome.FAILED:
         return not (receipt.result_sha256 or receipt.artefact or receipt.inline or receipt.envelopes)
     return len(receipt.result_sha256) == HASH_BYTES and not (receipt.artefact and receipt.inline)

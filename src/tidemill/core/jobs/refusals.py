@@ -1,4 +1,4 @@
-"""Why something is not done to a job."""
+"""Why an action on a job is refused."""
 
 from tidemill.core.refusals import Refusal
 

@@ -1,7 +1,7 @@
 """A result's files as one archive: the same files make the same bytes, on every machine and at any time.
 
-It is a tar archive that any tar reads, in which nothing but the files' names, sizes and contents may differ. So the
-hash of an archive stands for the result, and two results are compared by it.
+It is a tar archive that any tar reads, and only the files' names, sizes and contents may differ. So the hash of an
+archive stands for the result, and two results are compared by it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ def fits(path: PurePosixPath) -> bool:
 
 
 def file_header(path: PurePosixPath, size_bytes: int) -> bytes:
-    """What stands before a file's content. Files come in the order of `in_order`."""
+    """The header before a file's content. Files come in the order of `in_order`."""
     divided = _divided(path)
     assert fits(path), "whoever makes an archive asks whether its names fit"
     assert divided is not None
@@ -56,7 +56,7 @@ def file_header(path: PurePosixPath, size_bytes: int) -> bytes:
 
 
 def padding(size_bytes: int) -> bytes:
-    """What stands behind a file's content."""
+    """The zeros behind a file's content."""
     return bytes(-size_bytes % _BLOCK)
 
 
@@ -76,10 +76,10 @@ def archive(files: Mapping[PurePosixPath, bytes]) -> bytes:
 
 
 def read_archive(archived: bytes) -> dict[PurePosixPath, bytes] | ResultFilesRefusal:
-    """The files of a small archive. Whatever `archive` would not have written is refused."""
+    """The files of a small archive. Refuses whatever `archive` would not have written."""
     files: dict[PurePosixPath, bytes] = {}
-    at, last = 0, len(archived) - len(END)
-    while at < last:
+    at, content_end = 0, len(archived) - len(END)
+    while at < content_end:
         entry = _entry(archived, at)
         if entry is None:
             return ResultFilesRefusal.ARCHIVE_MALFORMED
@@ -109,17 +109,17 @@ def _text(field: bytes) -> str:
 
 
 def _number(size_bytes: int) -> bytes:
-    """Above 8 GiB a size is written as bytes instead of octal digits, as every tar of today reads it."""
+    """Above 8 GiB a size is written as bytes instead of octal digits, which every current tar reads."""
     return b"%011o\0" % size_bytes if size_bytes < _OCTAL_MAX else b"\x80" + size_bytes.to_bytes(11, "big")
 
 
 def _divided(path: PurePosixPath) -> tuple[bytes, bytes] | None:
     """The directories and the name, as the two fields of a tar header hold them; None if they cannot."""
     try:
-        whole = str(path).encode()
+        encoded = str(path).encode()
     except UnicodeEncodeError:
         return None
-    if len(whole) <= _NAME_BYTES:
-        return b"", whole
-    cut = whole.find(b"/", max(0, len(whole) - _NAME_BYTES - 1))
-    return None if cut in (-1, len(whole) - 1) or cut > _PREFIX_BYTES else (whole[:cut], whole[cut + 1 :])
+    if len(encoded) <= _NAME_BYTES:
+        return b"", encoded
+    cut = encoded.find(b"/", max(0, len(encoded) - _NAME_BYTES - 1))
+    return None if cut in (-1, len(encoded) - 1) or cut > _PREFIX_BYTES else (encoded[:cut], encoded[cut + 1 :])

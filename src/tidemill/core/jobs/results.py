@@ -1,10 +1,10 @@
-"""How a result is sealed: only those whom the task names can read it, and only as the result of this one attempt.
+"""How a result is sealed: only the readers that the task names can read it, and only as the result of this attempt.
 
-The node makes a key for each result. The content is sealed in pieces, so that it never has to be in memory; their order
-and the last of them are bound, so a result that was cut, mixed or continued does not open. The key goes into an
-envelope for each reader (HPKE: X25519, HKDF-SHA256, AES-256-GCM). Task, attempt and lease are bound into everything.
+The node makes a key for each result. The content is sealed in pieces, so that it never has to be in memory at once;
+their order and the last of them are bound, so a result that was cut, mixed or continued does not open. The key goes
+into an envelope for each reader (HPKE: X25519, HKDF-SHA256, AES-256-GCM). Task, attempt and lease are bound in.
 
-Only an envelope's own ephemeral key is drawn in here, by the library, which lets nobody bring it.
+Randomness is drawn here only for an envelope's ephemeral key: the library lets nobody bring it.
 """
 
 import struct
@@ -56,7 +56,7 @@ class ResultBinding:
 
 @dataclass(frozen=True)
 class ReaderKey:
-    """What a reader opens envelopes with. Its public half is what others seal to."""
+    """The private key with which a reader opens envelopes. Others seal to its public half."""
 
     private: bytes = field(repr=False)
 
@@ -66,7 +66,7 @@ class ReaderKey:
 
 
 def envelope(key: bytes, reader: bytes, bound: ResultBinding) -> bytes:
-    """A result's key, for the owner of this public key alone."""
+    """A result's key, sealed for the owner of this public key alone."""
     assert len(key) == KEY_BYTES
     return _SUITE.encrypt(key, X25519PublicKey.from_public_bytes(reader), bound.stated(_KEY))
 
@@ -96,7 +96,7 @@ def is_reader(reader: bytes) -> bool:
 
 
 def sealed_bytes(plain_bytes: int) -> int:
-    """The size of a sealed result of this size."""
+    """The size that a result of this size has when sealed."""
     pieces = max(1, -(-plain_bytes // PIECE_BYTES))
     return len(_MARK) + plain_bytes + pieces * _TAG_BYTES
 
@@ -110,7 +110,7 @@ def seal(chunks: Iterable[bytes], key: bytes, bound: ResultBinding) -> Iterator[
 
 
 def opened(chunks: Iterable[bytes], key: bytes, bound: ResultBinding) -> Iterator[bytes | ResultRefusal]:
-    """The result, piece by piece. After a refusal nothing comes, and nothing before it may be used."""
+    """The result, piece by piece. After a refusal nothing follows, and no piece before it may be used."""
     cipher, about = AESGCM(key), bound.stated(_CONTENT)
     for number, (piece, is_last) in enumerate(_pieces(_behind_mark(chunks), PIECE_BYTES + _TAG_BYTES)):
         try:
@@ -121,18 +121,18 @@ def opened(chunks: Iterable[bytes], key: bytes, bound: ResultBinding) -> Iterato
 
 
 def _pieces(chunks: Iterable[bytes], size_bytes: int) -> Iterator[tuple[bytes, bool]]:
-    """Chunks cut anew, each with whether it is the last. There is always a last one, maybe an empty one."""
-    held = bytearray()
+    """Chunks cut to size, each with whether it is the last. There is always a last one, possibly empty."""
+    buffer = bytearray()
     for chunk in chunks:
-        held += chunk
-        while len(held) > size_bytes:
-            yield bytes(held[:size_bytes]), False
-            del held[:size_bytes]
-    yield bytes(held), True
+        buffer += chunk
+        while len(buffer) > size_bytes:
+            yield bytes(buffer[:size_bytes]), False
+            del buffer[:size_bytes]
+    yield bytes(buffer), True
 
 
 def _behind_mark(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The sealed pieces. Of what does not begin with the mark nothing is left, and nothing does not open."""
+    """The sealed pieces. Without the mark at the beginning there are none, and an empty content does not open."""
     begun = bytearray()
     rest = iter(chunks)
     for chunk in rest:

@@ -1,7 +1,7 @@
-"""What a sandbox is asked to do, what it can enforce on a machine, and how a run ended. Pure.
+"""What a sandbox is told to run, what it can enforce on a machine, and how a run ended. Pure.
 
-A limit that a machine cannot enforce is never quietly dropped: the sandbox says so at its start, and a task that
-demands it is not accepted there.
+No limit that a machine cannot enforce is dropped silently: the sandbox reports it at its start, and does not accept a
+task that demands it.
 """
 
 import re
@@ -20,7 +20,7 @@ GPU = re.compile(r"[0-9]{1,2}|(GPU|MIG)-[0-9a-f-]{8,64}")
 
 
 class Ability(Enum):
-    """What a sandbox may be able to enforce. The value says what a task loses where it is missing."""
+    """What a sandbox may be able to enforce. The value says what a task loses without it."""
 
     MEMORY = "Memory of all its processes together cannot be limited."
     PIDS = "The number of its processes cannot be limited."
@@ -80,7 +80,7 @@ class RunLimits:
     pids: int = 64
     open_files: int = 1024
     gpu_memory_bytes: int | None = None
-    """Of all its devices together; no driver holds a program to it, so it is watched. None for a run without any."""
+    """Of all its devices together; no driver enforces it, so we watch it. None for a run without devices."""
 
     def __post_init__(self) -> None:
         if any(value is not None and value <= 0 for value in vars(self).values()):
@@ -89,7 +89,7 @@ class RunLimits:
 
 @dataclass(frozen=True)
 class Mount:
-    """A file or directory of the machine that the run may read, at a place of its own."""
+    """A file or directory of the machine that the run may read, at a path of its own."""
 
     source: PurePosixPath
     target: PurePosixPath
@@ -101,7 +101,7 @@ class Mount:
 
 @dataclass(frozen=True)
 class RunGrants:
-    """What is kept from a run unless it is given.
+    """What a run gets only if it is granted.
 
     `network` is the machine's own network, loopback included; in an engine it is the engine's bridge. `devices` are
     files of the machine; `gpus` are names that an engine hands to the driver's own tools, which find the files.
@@ -136,7 +136,7 @@ class Image:
 
 @dataclass(frozen=True)
 class Command:
-    """A program and its arguments as the run sees them; its environment is this one and nothing else."""
+    """A program and its arguments as the run sees them; its environment is only the one given here."""
 
     arguments: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -151,9 +151,9 @@ class Command:
 
 @dataclass(frozen=True)
 class RunSpecification:
-    """One run: what to start, what it may read, what it is given and how much it may take.
+    """One run: what to start, what it may read, what it is granted and how much it may take.
 
-    It starts in the writable directory `/work`, which is empty unless the caller laid something there.
+    It starts in the writable directory `/work`, which is empty unless the caller put something there.
     """
 
     name: str
@@ -196,7 +196,7 @@ class RunOutcome:
 
 
 def outcome(ending: RunEnding, status: int | None) -> RunOutcome:
-    """The outcome from the status a shell would show, in which 128 and a signal's number stand for the signal.
+    """The outcome from an exit status as a shell shows it, where 128 plus a signal's number stands for the signal.
 
     A program may also exit with such a number by itself: where the kernel can tell, use `outcome_of_wait`.
     """

@@ -1,10 +1,10 @@
 """The life of a task: one schedulable part of a job, tried until a result is verified, or until it is given up.
 
 At most one attempt holds a task at a time. A task is paid once, when a result of its holder passes, and never after
-it has ended. It is given up after a few failures of its own, after many tries of any kind, or when its job wants it no
-more; a node that is lost or declines is no failure of the task, and neither is a result of which nobody can tell
-whether it is right. The same failure at several owners is the task's own fault, and then it is not tried any more. A
-result that comes late is taken as long as no other attempt has delivered.
+it has ended. It is given up after a few failures of its own, after many tries of any kind, or when its job no longer
+wants it. A node that is lost or declines is no failure of the task; neither is a result that nobody can judge. The
+same failure at several owners is the task's own fault, and then it is not tried again. A late result is accepted as
+long as no other attempt has delivered.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ _OPEN = frozenset({TaskState.PENDING, TaskState.ASSIGNED, TaskState.COMPUTING})
 
 
 class Blame(StrEnum):
-    """What an owner's record is told. How much it weighs is for the rules of reputation."""
+    """What goes into an owner's record. The rules of reputation decide how much it weighs."""
 
     LATE = "late"
     CRASHED = "crashed"
@@ -52,7 +52,7 @@ class TaskEffect(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TaskLife:
-    """Where a task is. `failures` are its own, `tries` all attempts made, and the holder is the attempt it has."""
+    """The state of a task. `failures` are its own, `tries` all attempts made, and the holder is its current attempt."""
 
     state: TaskState = TaskState.PENDING
     failures: int = 0
@@ -61,7 +61,7 @@ class TaskLife:
 
 
 class AttemptFacts(Protocol):
-    """What counts of an attempt here."""
+    """The facts about an attempt that count here."""
 
     @property
     def id(self) -> UUID: ...
@@ -88,7 +88,7 @@ class RetryLimits:
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """A failure of a task: whose node it was on, and what was said of it."""
+    """A failure of a task: the owner of its node, and the reason given."""
 
     owner_id: UUID
     reason: str
@@ -96,7 +96,7 @@ class Crash:
 
 @dataclass(frozen=True, slots=True)
 class TaskStep:
-    """What a happening leads to. `called_off` is the attempt that lost the task to another."""
+    """The result of a happening. `called_off` is the attempt that lost the task to another."""
 
     task: TaskLife
     attempt: AttemptState
@@ -112,7 +112,7 @@ _ADVANCES: Mapping[Happening, tuple[TaskState | None, tuple[TaskEffect, ...]]] =
     Happening.PASSED: (TaskState.COMPLETED, (TaskEffect.PAY, TaskEffect.COUNT_SUCCESS)),
     Happening.FAULTED: (TaskState.FAILED, (TaskEffect.GIVE_BACK,)),
 }
-"""What a happening to the holder makes of its task. All others mean that the attempt came to nothing."""
+"""How a happening to the holder advances its task. All others mean that the attempt failed."""
 
 _SAID_AGAIN = frozenset({Happening.ACCEPTED, Happening.STARTED})
 
@@ -125,7 +125,7 @@ _BLAMES = {
 
 
 def place(task: TaskLife, attempt_id: UUID) -> TaskLife | None:
-    """The task is offered to a node; None if it is not waiting for one."""
+    """Assign the task to a node; None if it is not waiting for one."""
     if task.state is not TaskState.PENDING:
         return None
     return TaskLife(TaskState.ASSIGNED, task.failures, task.tries + 1, attempt_id)
@@ -136,7 +136,7 @@ def step(
 ) -> TaskStep | None:
     """What a happening to one of its attempts does to a task; None if it changes nothing.
 
-    `wanted` is whether the job still wants its unfinished tasks. What is called off is called off by its task: see
+    `wanted` is whether the job still wants its unfinished tasks. Only a task calls attempts off: see
     `cancel` and `called_off`.
     """
     assert happening is not Happening.CALLED_OFF, "an attempt is called off by what happens to its task"
@@ -161,33 +161,33 @@ def steps(
 ) -> TaskStep | None:
     """The same for happenings known together, as a result and its verdict; None if the first changes nothing.
 
-    What a node says of how far it is may come twice, also together with what changes something.
+    A node may report its progress twice, also together with a report that changes something.
     """
     while len(happenings) > 1 and happenings[0] in _SAID_AGAIN and after(attempt.state, happenings[0]) is None:
         happenings = happenings[1:]
-    done = step(task, attempt, happenings[0], patience, wanted=wanted)
+    result = step(task, attempt, happenings[0], patience, wanted=wanted)
     for happening in happenings[1:]:
-        if done is None:
+        if result is None:
             return None
-        more = step(done.task, Attempt(attempt.id, done.attempt), happening, patience, wanted=wanted)
+        more = step(result.task, Attempt(attempt.id, result.attempt), happening, patience, wanted=wanted)
         assert more, "what is known together happens in order"
-        done = replace(more, effects=(*done.effects, *more.effects), called_off=done.called_off)
-    return done
+        result = replace(more, effects=(*result.effects, *more.effects), called_off=result.called_off)
+    return result
 
 
 def is_own_fault(crash: Crash, earlier: Iterable[Crash], patience: RetryLimits) -> bool:
     """Whether a task has failed in one way for so many owners that no other needs to try it."""
-    alike = {one.owner_id for one in earlier if one.reason == crash.reason}
+    alike = {other.owner_id for other in earlier if other.reason == crash.reason}
     return len({crash.owner_id, *alike}) >= patience.owners_failing
 
 
 def verify(task: TaskLife) -> TaskLife | None:
-    """Verification has taken the result in hand; None if there is none to take."""
+    """Verification has begun on the result; None if there is no result to verify."""
     return _in_state(task, TaskState.VERIFYING) if task.state is TaskState.PROOF_SUBMITTED else None
 
 
 def cancel(task: TaskLife) -> tuple[TaskLife, tuple[TaskEffect, ...]] | None:
-    """The job wants the task no more. What was delivered is still judged, and paid if it is right."""
+    """The job no longer wants the task. A delivered result is still judged, and paid if it is right."""
     if task.state not in _OPEN:
         return None
     effects = (TaskEffect.GIVE_BACK,) if task.holder is None else (TaskEffect.GIVE_BACK, TaskEffect.CALL_OFF)
@@ -195,14 +195,14 @@ def cancel(task: TaskLife) -> tuple[TaskLife, tuple[TaskEffect, ...]] | None:
 
 
 def _in_state(task: TaskLife, state: TaskState) -> TaskLife:
-    """The same task in another state: so often that copying it in general would be felt."""
+    """The same task in another state: called so often that a general copy would be too slow."""
     return TaskLife(state, task.failures, task.tries, task.holder)
 
 
 def _late(task: TaskLife, attempt: AttemptFacts, state: AttemptState) -> TaskStep:
-    """An attempt that was given up delivers after all, before any other: the task is its own again."""
-    taken = TaskLife(TaskState.PROOF_SUBMITTED, task.failures, task.tries, attempt.id)
-    return TaskStep(taken, state, (TaskEffect.CALL_OFF,) if task.holder else (), called_off=task.holder)
+    """An attempt that was given up delivers after all, before any other: it holds the task again."""
+    regained = TaskLife(TaskState.PROOF_SUBMITTED, task.failures, task.tries, attempt.id)
+    return TaskStep(regained, state, (TaskEffect.CALL_OFF,) if task.holder else (), called_off=task.holder)
 
 
 def _tried(
@@ -214,13 +214,13 @@ def _tried(
     *,
     wanted: bool,
 ) -> TaskStep:
-    """The attempt came to nothing: the task waits for another, unless it is given up."""
+    """The attempt failed: the task waits for another, unless it is given up."""
     kept_silent = attempt.state is AttemptState.OFFERED and happening in (Happening.TIME_UP, Happening.DECLINED)
     blame = None if kept_silent else _BLAMES.get(happening)
     failed = blame is not None and blame is not Blame.BROKE_ITS_WORD
-    left = TaskLife(TaskState.PENDING, task.failures + failed, task.tries)
-    if left.failures >= patience.failures_max or left.tries >= patience.tries_max:
-        return TaskStep(_in_state(left, TaskState.FAILED), state, (TaskEffect.GIVE_BACK,), blame)
+    waiting = TaskLife(TaskState.PENDING, task.failures + failed, task.tries)
+    if waiting.failures >= patience.failures_max or waiting.tries >= patience.tries_max:
+        return TaskStep(_in_state(waiting, TaskState.FAILED), state, (TaskEffect.GIVE_BACK,), blame)
     if not wanted:
-        return TaskStep(_in_state(left, TaskState.CANCELLED), state, (TaskEffect.GIVE_BACK,), blame)
-    return TaskStep(left, state, (), blame)
+        return TaskStep(_in_state(waiting, TaskState.CANCELLED), state, (TaskEffect.GIVE_BACK,), blame)
+    return TaskStep(waiting, state, (), blame)

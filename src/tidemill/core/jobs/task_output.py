@@ -1,9 +1,9 @@
-"""What a task prints, as lines that can be told: bounded in length, in rate and altogether. Pure.
+"""What a task prints, as lines: bounded in length, in rate and in total. Pure.
 
-The first lines are told as they come, and the last ones at the end; a line in between says how many were left out.
-A line keeps the number that it has in the output, so a reader sees where something is missing. Nothing that a task
-prints makes more than so many lines of so many characters, and no line moves a reader's cursor. Lines in which a
-program says how far it is are not told as lines.
+The first lines are reported as they come, and the last ones at the end; a line in between says how many were left out.
+A line keeps its number in the output, so a reader sees where lines are missing. Whatever a task prints, the number and
+length of its lines are bounded, and no line moves a reader's cursor. Lines with which a program reports its progress
+are not reported as lines.
 """
 
 import re
@@ -17,7 +17,7 @@ HEAD_CHARACTERS = 256 * 1024
 TAIL_LINES = 100
 TAIL_CHARACTERS = 64 * 1024
 AT_ONCE = 200
-"""The most lines that are told at once; whoever prints more in that time has its middle left out."""
+"""The most lines reported at once; of a task that prints more in that time, the middle is left out."""
 
 _CONTROLS = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if code != 9}
 _CUT = "…"
@@ -26,7 +26,7 @@ _PROGRESS = re.compile(rb"tidemill-progress ([0-9]{1,7})\r?")
 
 @dataclass(frozen=True)
 class OutputLines:
-    """Lines in a row, the first of which has this number."""
+    """Consecutive lines, the first of which has this number."""
 
     first: int
     lines: tuple[str, ...]
@@ -34,9 +34,9 @@ class OutputLines:
 
 @dataclass
 class TaskOutput:
-    """One attempt's output. `said` takes what was printed; `due` and `rest` give what is to be told.
+    """One attempt's output. `add` takes what was printed; `due` and `rest` return the lines to report.
 
-    `progress_ppm` is how far the program said that it is, and `last_line` the last that it said besides.
+    `progress_ppm` is the program's own report of its progress, and `last_line` its last other line.
     """
 
     progress_ppm: int = 0
@@ -51,35 +51,35 @@ class TaskOutput:
     _told_up_to: int = 0
 
     def add(self, stream: str, chunk: bytes) -> None:
-        """Take what was printed on one of the streams, however it was cut."""
+        """Take what was printed on one of the streams, cut anywhere."""
         partial = self._partial.setdefault(stream, bytearray())
-        *whole, last = chunk.split(b"\n")
-        for piece in whole:
+        *pieces, remainder = chunk.split(b"\n")
+        for piece in pieces:
             _extend(partial, piece)
             self._add(partial)
             partial.clear()
-        _extend(partial, last)
+        _extend(partial, remainder)
 
     def due(self) -> list[OutputLines]:
-        """What can be told by now."""
+        """The lines that can be reported now."""
         fresh, self._fresh = self._fresh, []
         if len(fresh) > AT_ONCE:
             fresh = fresh[: AT_ONCE // 2] + fresh[-AT_ONCE // 2 :]
         return self._runs(fresh)
 
     def rest(self) -> list[OutputLines]:
-        """What is left when nothing more will come."""
+        """The remaining lines, once no more will come."""
         for partial in self._partial.values():
             if partial:
                 self._add(partial)
         self._partial.clear()
-        told = self.due()
+        lines = self.due()
         tail, self._tail = list(self._tail), deque()
-        return told + self._runs(tail)
+        return lines + self._runs(tail)
 
     def _add(self, raw: bytearray) -> None:
-        if said := _PROGRESS.fullmatch(raw):
-            self.progress_ppm = max(self.progress_ppm, min(int(said[1]), WHOLE_PPM))
+        if progress := _PROGRESS.fullmatch(raw):
+            self.progress_ppm = max(self.progress_ppm, min(int(progress[1]), WHOLE_PPM))
             return
         text = raw.decode(errors="replace").translate(_CONTROLS)
         line = text if len(text) <= LINE_MAX else text[: LINE_MAX - 1] + _CUT
@@ -99,7 +99,7 @@ class TaskOutput:
             self._tail_characters -= len(self._tail.popleft()[1])
 
     def _runs(self, numbered: list[tuple[int, str]]) -> list[OutputLines]:
-        """Lines in a row together; before a gap a line that says how many are missing, in the place of the first."""
+        """Group consecutive lines; a line before each gap says how many are missing, in the place of the first."""
         runs: list[OutputLines] = []
         for number, line in numbered:
             missing = number - self._told_up_to
@@ -115,7 +115,7 @@ class TaskOutput:
 
 
 def _extend(partial: bytearray, piece: bytes) -> None:
-    """Of a line that never ends, only so much is kept. A character has at most four bytes."""
+    """Of a line that never ends, keep only so much. A character has at most four bytes."""
     room = 4 * LINE_MAX + 4 - len(partial)
     if room > 0:
         partial += piece[:room]

@@ -1,4 +1,4 @@
-"""What a customer says that their own program takes, where nobody can count it: programs and images."""
+"""What customers state about the needs of their own programs and images, which nobody else can count."""
 
 from typing import Annotated
 
@@ -7,7 +7,7 @@ from tidemill.core.jobs.kinds.kind import FileForm, OutputFile
 from tidemill.core.jobs.sandboxes import MIB
 
 OPERATIONS_PER_CORE_S = 5e10
-"""What a second of one core counts as in an estimate: a core multiplies about so much. Time is what they said."""
+"""Operations that an estimate counts for a second of one core: about what it multiplies. Customers state the time."""
 
 Seconds = Annotated[int, Whole(1, 7 * 24 * 3600)]
 ProgramMib = Annotated[int, Whole(16, 4 * 1024 * 1024)]
@@ -18,5 +18,5 @@ Argument = Annotated[str, Text(4096)]
 
 
 def any_files(disk_mib: int) -> tuple[OutputFile, ...]:
-    """Whatever the program writes below `out`."""
+    """Any files that the program writes below `out`."""
     return (OutputFile("", FileForm.FILES, disk_mib * MIB),)

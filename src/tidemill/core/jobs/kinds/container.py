@@ -1,8 +1,8 @@
 """An image and a command of the customer's. The image has a name in a registry, or is the input `image`, a tarball.
 
 It runs in an engine only. The command finds its inputs below /inputs, and its result is what it writes below out/ in
-the directory where it starts. A registry is one of those that are open to everybody. It gets no network: an engine's
-leads into the owner's, to their machines and to the addresses by which a cloud tells a machine's secrets.
+the directory where it starts. Only public registries may be named. It gets no network: an engine's network leads into
+the owner's, to their machines and to the addresses where a cloud serves a machine's secrets.
 """
 
 import re
@@ -41,9 +41,9 @@ class Variable:
 
 @dataclass(frozen=True)
 class Container:
-    """`image` is None where it comes as an input. `seconds` is how long it takes, as the customer says.
+    """`image` is None where it comes as an input. `seconds` is the run time that the customer states.
 
-    Shared memory is what the pool gives to every container, unless the order asks for another size.
+    Shared memory has the pool's default size, unless the order asks for another.
     """
 
     command: Annotated[tuple[Argument, ...], Most(64)]

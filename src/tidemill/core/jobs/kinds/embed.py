@@ -1,7 +1,7 @@
 """Embeddings of texts by MiniLM: 384 numbers of float32 for each, of length one.
 
 Texts are given in the parameters, or as the input `texts`, one JSON text a line; then `count` says how many, so that
-the result's shape is known before the work begins. A text counts up to the model's 256 tokens.
+the result's shape is known before the work begins. Of a text the model reads at most 256 tokens.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ DIMENSIONS = 384
 TOKENS_MAX = 256
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
-"""The one model there is: all-MiniLM-L6-v2."""
+"""The only model supported: all-MiniLM-L6-v2."""
 
 LAYERS, WIDTH, INNER = 6, 384, 1536
 TOKENS_TYPICAL = 64
@@ -76,7 +76,7 @@ def _size_bytes(work: Embed) -> int:
 
 
 def _tokens_about(text: str) -> int:
-    """A token is about four letters; the model reads two more, and no more than it can."""
+    """A token is about four letters; the model adds two tokens, and reads no more than its maximum."""
     return min(TOKENS_MAX, 2 + len(text) // 4 + 1)
 
 

@@ -1,6 +1,6 @@
-"""What a kind of task is: everything about it that the pool and a node must both know. Pure.
+"""A kind of task: everything about it that the pool and a node must both know. Pure.
 
-A kind reads a customer's parameters into its own work, whose every field is bounded; from the work follow the inputs
+A kind reads a customer's parameters into its own work, whose every field is bounded. The work determines the inputs
 and outputs, what the task needs, how exact its result is and how it is checked. The same parameters give the same
 answers on the pool and on every node.
 """
@@ -17,7 +17,7 @@ W = TypeVar("W")
 
 
 class NumericClass(StrEnum):
-    """Which other machines must come to the same bytes."""
+    """Which other machines must compute the same bytes."""
 
     EXACT = "exact"  # all of them
     DEVICE = "device"  # those with the same device, driver and libraries
@@ -36,7 +36,7 @@ class CheckMethod(StrEnum):
 
 
 class FileForm(StrEnum):
-    """What a file of a result is."""
+    """The form of a file in a result."""
 
     MATRIX = "matrix"  # NumPy's format
     PICTURE = "picture"  # PNG as we write it
@@ -45,7 +45,7 @@ class FileForm(StrEnum):
 
 @dataclass(frozen=True)
 class ExpectedInput:
-    """An input that a task must have, by its name, and the most that it may hold."""
+    """An input that a task must have: its name and its largest size."""
 
     name: str
     most_bytes: int
@@ -53,7 +53,7 @@ class ExpectedInput:
 
 @dataclass(frozen=True)
 class OutputFile:
-    """A file below `out`. Where the kind knows its size, the size is `exact_bytes`; `FILES` stands for any number."""
+    """A file below `out`. `exact_bytes` is its size where the kind knows it; `FILES` stands for any number of files."""
 
     name: str
     form: FileForm
@@ -71,7 +71,7 @@ class KindRefusal(Refusal):
 
 @dataclass(frozen=True)
 class TaskObjection:
-    """Why something is refused: the refusal, and what exactly is wrong."""
+    """Why a task is refused: the refusal, and what exactly is wrong."""
 
     refusal: KindRefusal
     figures: str
@@ -83,9 +83,9 @@ class TaskObjection:
 
 @dataclass(frozen=True)
 class TaskKind(Generic[W]):
-    """One kind of task. `ours` says that the code is ours, so that a wrong result is the node's and stake is at risk.
+    """One kind of task. `ours` says that we wrote the code, so a wrong result is the node's fault and stake is at risk.
 
-    `own_inputs` says that the customer may bring any further inputs; `in_image` that it runs in an image only.
+    `own_inputs` says that the customer may add inputs; `in_image` says that it runs in an image only.
     """
 
     name: str

@@ -28,7 +28,7 @@ ALL_MAX_BYTES = 32 * 1024 * MIB
 SEED_MAX = 2**53 - 1
 HEADERS_BYTES = 4096
 PROGRAM_MIB = 224
-"""What the interpreter, its libraries and the slabs in hand take."""
+"""Memory for the interpreter, its libraries and the slabs being multiplied."""
 
 Side = Annotated[int, Whole(1, SIDE_MAX)]
 
@@ -58,7 +58,7 @@ def read(parameters: Mapping[str, object]) -> Matmul | TaskObjection:
 
 
 def needs(work: Matmul) -> Needs:
-    """The right matrix is held as float32; the left one and the product pass through in slabs."""
+    """The right matrix is kept as float32; the left one and the product pass through in slabs."""
     held_mib = -(-4 * work.k * work.n // MIB)
     return Needs(
         memory_mib=PROGRAM_MIB + held_mib,

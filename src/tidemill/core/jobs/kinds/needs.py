@@ -1,7 +1,7 @@
 """What a task needs of a machine, as its kind estimates it; and the limits of its run that follow.
 
-Estimates serve quotes and placement. What a run may take at the most is more, so that an honest estimate that is a
-little low does not end the run.
+Estimates serve quotes and placement. The limits of a run are higher, so that an honest estimate that is a little low
+does not end the run.
 """
 
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ LITTLE_BYTES = 64 * MIB
 class Needs:
     """What a task takes.
 
-    `devices` is how many GPUs it wants; with none it runs on the processors, `cores` of them. `operations` is for
-    estimates of time by a device's speed: as many multiplications and additions of a large product of matrices as take
-    about the same time, within a factor of three. `seconds` is how long the customer says that it takes where nobody
-    can count anything, and zero else. GPU memory is that of each device. Shared memory is None where the pool decides.
+    `devices` is how many GPUs it wants; with none it runs on `cores` processor cores. `operations` serve to estimate
+    time from a device's speed: the multiplications and additions of a large matrix product that takes about the same
+    time, within a factor of three. `seconds` is the run time that the customer states where nobody can count
+    operations, else zero. GPU memory is per device. Shared memory is None where the pool decides.
     """
 
     memory_mib: int

@@ -1,7 +1,6 @@
 """Parameters of a task, as a customer wrote them, read into the dataclass that a kind keeps them in.
 
-A field that the kind does not know is refused, since it is misspelt: somebody meant something by it. Nothing that was
-written is repeated.
+An unknown field is refused, since it is probably misspelt. Refusals repeat nothing that the customer wrote.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,8 +20,8 @@ def read_parameters(shape: type[T], parameters: Mapping[str, object]) -> T | Tas
     read = read_value(shape, dict(parameters))
     if isinstance(read, Malformed):
         return malformed(read.sentence)
-    for where, known in _unknown(shape, parameters, ""):
-        return malformed(f"{where or 'The task'} has a field that is not known; it may have {known}.")
+    for path, known_fields in _unknown(shape, parameters, ""):
+        return malformed(f"{path or 'The task'} has a field that is not known; it may have {known_fields}.")
     return read
 
 
@@ -34,18 +33,18 @@ def too_large(figures: str) -> TaskObjection:
     return TaskObjection(KindRefusal.WORK_TOO_LARGE, figures)
 
 
-def _unknown(shape: Any, value: Any, where: str) -> Iterator[tuple[str, str]]:
-    """Every place with a field that its dataclass does not have, and those it has."""
+def _unknown(shape: Any, value: Any, path: str) -> Iterator[tuple[str, str]]:
+    """The path of every object with unknown fields, and the fields that it may have."""
     shape = _inner(shape)
     if isinstance(value, list) and get_origin(shape) is tuple:
-        for place, item in enumerate(value):
-            yield from _unknown(get_args(shape)[0], item, f"{where}[{place}]")
+        for index, item in enumerate(value):
+            yield from _unknown(get_args(shape)[0], item, f"{path}[{index}]")
     elif isinstance(value, Mapping) and is_dataclass(shape):
         hints = _hints(cast(Any, shape))
         if value.keys() - hints.keys():
-            yield where, ", ".join(hints)
+            yield path, ", ".join(hints)
         for name in hints.keys() & value.keys():
-            yield from _unknown(hints[name], value[name], f"{where}.{name}" if where else name)
+            yield from _unknown(hints[name], value[name], f"{path}.{name}" if path else name)
 
 
 def _inner(shape: Any) -> Any:

@@ -1,7 +1,7 @@
 """Tiles of a picture: a scene of spheres, planes and lights, traced in an arithmetic that is the same everywhere.
 
-Lengths are whole thousandths of the scene's unit, shares are whole thousandths. A pixel depends on the scene, the seed
-and its place in the whole picture alone, so tiles fit together whoever made them.
+Lengths are whole thousandths of the scene's unit, shares are whole thousandths. A pixel depends only on the scene, the
+seed and its position in the picture, so tiles fit together whoever made them.
 """
 
 from collections.abc import Mapping
@@ -20,8 +20,8 @@ TILE_MAX_PIXELS = 16 * 1024 * 1024
 RAYS_MAX = 2**36
 PROGRAM_MIB = 256
 OPERATIONS_PER_SEARCH, OPERATIONS_PER_OBJECT = 6_000.0, 760.0
-"""For the first thing on a ray's way, and for each sphere or plane that may be it, as measured: number by number, a
-processor is some fifty times slower than when it multiplies matrices."""
+"""To find the first object on a ray's way, and for each sphere or plane that may be it, as measured: number by number,
+a processor is some fifty times slower than when it multiplies matrices."""
 
 Coordinate = Annotated[int, Whole(-1_000_000_000, 1_000_000_000)]
 Length = Annotated[int, Whole(1, 1_000_000_000)]
@@ -106,7 +106,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class Render:
-    """`width` and `height` are the whole picture's; without a tile, all of it is made."""
+    """`width` and `height` are those of the entire picture; without a tile, all of it is made."""
 
     scene: Scene
     width: Across

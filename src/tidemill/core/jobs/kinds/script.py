@@ -29,7 +29,7 @@ PROGRAM_FILE_MAX_BYTES = 4 * MIB
 
 @dataclass(frozen=True)
 class Script:
-    """`program` is None where it comes as an input. `seconds` is how long it takes, as the customer says."""
+    """`program` is None where it comes as an input. `seconds` is the run time that the customer states."""
 
     seconds: Seconds
     program: Annotated[str, Prose(PROGRAM_MAX_BYTES)] | None = None

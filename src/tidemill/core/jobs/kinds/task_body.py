@@ -1,7 +1,7 @@
-"""A task as a node is offered it: the bytes in an Offer. Bounded, and written in one way only.
+"""A task as a node is assigned it: the bytes in an Offer message. Bounded, with one encoding only.
 
-What a node reads here comes from the pool, whom it need not trust with its memory: every field has a bound. Fields that
-a newer pool sends are skipped.
+A node need not trust the pool with its memory: every field read here has a bound. Fields that a newer pool sends are
+skipped.
 """
 
 import json
@@ -20,7 +20,7 @@ TASK_MAX_BYTES = 64 * 1024
 INPUTS_MAX = 64
 SEALED_TO_MAX = 4
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
-"""An input's name becomes a file's; so no slash, and no dot in front."""
+"""An input's name becomes a file name; so no slash, and no dot in front."""
 
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _LARGEST = 2**53
@@ -34,7 +34,7 @@ class Priority(StrEnum):
 
 @dataclass(frozen=True)
 class Input:
-    """An artefact that the task reads, by a name of its own."""
+    """An artefact that the task reads under a name of its own."""
 
     name: str
     digest: Digest
@@ -43,7 +43,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Task:
-    """One task. `seal_to` are X25519 public keys, first the pool's, then the customer's; with none it is open."""
+    """One task. `seal_to` are X25519 public keys, first the pool's, then the customer's; with none it is not sealed."""
 
     kind: str
     parameters: Mapping[str, object]
@@ -57,12 +57,15 @@ class Task:
 
 
 def task_bytes(task: Task) -> bytes:
-    """The task as an Offer carries it. The same task is always the same bytes."""
+    """The task as an Offer message carries it. The same task is always the same bytes."""
     plain = {
         "demands": sorted(ability.name for ability in task.demands),
         "devices": task.devices,
         "gpu_memory_mib": task.gpu_memory_mib,
-        "inputs": [{"digest": one.digest.text, "name": one.name, "size_bytes": one.size_bytes} for one in task.inputs],
+        "inputs": [
+            {"digest": input_.digest.text, "name": input_.name, "size_bytes": input_.size_bytes}
+            for input_ in task.inputs
+        ],
         "kind": task.kind,
         "limits": {name: value for name, value in vars(task.limits).items() if value is not None},
         "parameters": dict(task.parameters),
@@ -110,10 +113,10 @@ class _Form:
 
 
 def _misshapen(form: _Form) -> str | None:
-    """What a bound of length does not see."""
-    if not all(NAME.fullmatch(one.name) for one in form.inputs):
+    """What is wrong with the fields besides their lengths."""
+    if not all(NAME.fullmatch(input_.name) for input_ in form.inputs):
         return "An input's name must be 1 to 100 letters, digits, dots, hyphens and underscores, with no dot in front."
-    if not all(_DIGEST.fullmatch(digest) for digest in (*(one.digest for one in form.inputs), *form.seal_to)):
+    if not all(_DIGEST.fullmatch(digest) for digest in (*(input_.digest for input_ in form.inputs), *form.seal_to)):
         return "A digest and a key must be 64 hexadecimal digits in lower case."
     if set(form.demands) - Ability.__members__.keys():
         return "demands must name what sandboxes can enforce, as this version knows it."
@@ -125,7 +128,7 @@ def _task(form: _Form, parameters: dict[str, object], limits: RunLimits) -> Task
         kind=form.kind,
         parameters=parameters,
         limits=limits,
-        inputs=tuple(Input(one.name, Digest(one.digest), one.size_bytes) for one in form.inputs),
+        inputs=tuple(Input(input_.name, Digest(input_.digest), input_.size_bytes) for input_ in form.inputs),
         demands=frozenset(Ability[name] for name in form.demands),
         devices=form.devices,
         gpu_memory_mib=form.gpu_memory_mib,
@@ -135,13 +138,13 @@ def _task(form: _Form, parameters: dict[str, object], limits: RunLimits) -> Task
 
 
 def _limits(value: object) -> RunLimits | None:
-    """Every limit must be there, so that none falls back to a default that the pool did not mean."""
+    """Every limit must be present, so that none falls back to a default that the pool did not mean."""
     if not isinstance(value, dict):
         return None
     names = [field.name for field in fields(RunLimits)]
-    found: dict[str, Any] = {name: value[name] for name in names if name in value}
-    missing = [field.name for field in fields(RunLimits) if field.name not in found and field.default is not None]
-    return RunLimits(**found) if not missing and all(map(_fits, found.items())) else None
+    limits: dict[str, Any] = {name: value[name] for name in names if name in value}
+    missing = [field.name for field in fields(RunLimits) if field.name not in limits and field.default is not None]
+    return RunLimits(**limits) if not missing and all(map(_fits, limits.items())) else None
 
 
 def _fits(limit: tuple[str, object]) -> bool:

@@ -1,4 +1,4 @@
-"""What a customer asks for, understood; what it will cost, and why; and the tasks it is divided into. Pure."""
+"""What a customer orders, read and bounded; what it will cost, and why; and the tasks that it is divided into. Pure."""
 
 from tidemill.core.jobs.quotes.order import Order, parse_order
 from tidemill.core.jobs.quotes.quote import Quote, QuoteLine, quote

@@ -1,9 +1,9 @@
-"""How work is divided into tasks: texts by their number, pictures by bands, and what repeats by its number.
+"""How work is divided into tasks: texts by number, pictures by bands, and repeated work by repetition.
 
-Each kind of work has the fewest and the most tasks that it can be divided into; between them a job gets as many as make
-a task about a minute of one processor. Together the parts are exactly the whole. A product of matrices that is drawn
-from a seed can be asked for several times, each with the next seed; a program or an image that is asked for several
-times finds its number where `{task}` stands in its arguments.
+Each kind of work has a fewest and a most number of tasks; within these bounds a job gets as many as make a task about
+a minute of one processor. Together the parts are exactly the work. A seeded matrix product can be ordered several
+times, each with the next seed; a program or an image that is ordered several times finds its number where `{task}`
+stands in its arguments.
 """
 
 import json
@@ -22,14 +22,14 @@ Parameters = Mapping[str, object]
 
 TASK_OPERATIONS = 60 * OPERATIONS_PER_CORE_S
 INLINE_MAX_BYTES = 40 * 1024
-"""The texts of one task, so that with everything around them it stays within an offer."""
+"""The most bytes of texts in one task, so that the task with all its other fields fits into an Offer message."""
 
 NUMBER, COUNT = "{task}", "{tasks}"
 
 
 @dataclass(frozen=True)
 class Division:
-    """How a kind of work is divided: what all of it needs, the fewest and the most tasks, and the parts of so many."""
+    """How a kind of work is divided: the needs of all of it, the fewest and the most tasks, the parts for a count."""
 
     whole: Callable[[Any, Parameters], Needs]
     bounds: Callable[[Any, Parameters], tuple[int, int]]
@@ -37,7 +37,7 @@ class Division:
 
 
 def read_whole(kind: TaskKind[Any], parameters: Parameters) -> Any | TaskObjection:
-    """The work that parameters describe. A whole picture may be larger than one task can be."""
+    """The work that parameters describe. A picture may be larger than one task can be."""
     if kind is render.KIND and "tile" not in parameters:
         read = kind.read({**parameters, "tile": {"x": 0, "y": 0, "width": 1, "height": 1}})
         return read if isinstance(read, TaskObjection) else _untiled(read)
@@ -76,7 +76,7 @@ def _band_bounds(work: render.Render, _: Parameters) -> tuple[int, int]:
 
 
 def _whole_picture(work: render.Render, parameters: Parameters) -> Needs:
-    """What a band needs, with the operations of the whole."""
+    """The needs of a band, with the operations of the entire picture."""
     if work.tile is not None:
         return render.needs(work)
     fewest, _ = _band_bounds(work, parameters)
@@ -141,7 +141,7 @@ def _needs(kind: TaskKind[Any]) -> Callable[[Any, Parameters], Needs]:
 
 
 _BY_SIZE = frozenset({embed.KIND.name, render.KIND.name})
-"""Kinds whose work is divided; of the others every task is a whole of its own."""
+"""Kinds whose work is divided; every task of the other kinds is a complete work of its own."""
 
 DIVIDED: Mapping[str, Division] = {
     matmul.KIND.name: Division(_needs(matmul.KIND), _seed_bounds, _seeds),

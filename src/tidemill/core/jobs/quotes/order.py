@@ -1,7 +1,7 @@
-"""What a customer asks for, read and bounded: a kind of task with its parameters, or a training in a few words.
+"""What a customer orders, read and bounded: a kind of task with its parameters, or a training in a few words.
 
-A field that is not known is refused, since somebody meant something by it. What is read here can be stored as it was
-sent, and quoted; whether it can be carried out is looked at when it is confirmed.
+An unknown field is refused, since somebody meant something by it. An order that was read can be stored as it was sent,
+and quoted; whether it can be carried out is checked when it is confirmed.
 """
 
 import re
@@ -38,7 +38,7 @@ _KEY = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
 @dataclass(frozen=True)
 class Order:
-    """What is wanted. `work` is the whole of it; a training has none. `memory_mib` is what a machine must have.
+    """An order. `work` is all of it; a training has none. `memory_mib` is what a machine must have.
 
     `tasks` is how many it is divided into at the fewest and at the most; `expected` are SHA-256 of results, one a task.
     `hourly_max_uc` is the most that a device-hour may cost, and `deadline_s` counts from when it is confirmed. Results
@@ -68,10 +68,10 @@ class Order:
 def parse_order(body: Mapping[str, object], tasks_max: int = 1_000) -> Order | TaskObjection:
     """The order in a body, or what is wrong with it."""
     of_training = "type" in body
-    known = _SHARED | (_OF_TRAINING if of_training else _OF_TASKS)
-    if strange := body.keys() - known:
-        every = ", ".join(sorted(known))
-        return malformed(f"The job has a field that is not known, {_named(strange)}; it may have {every}.")
+    known_fields = _SHARED | (_OF_TRAINING if of_training else _OF_TASKS)
+    if strange := body.keys() - known_fields:
+        field_names = ", ".join(sorted(known_fields))
+        return malformed(f"The job has a field that is not known, {_named(strange)}; it may have {field_names}.")
     if _has_zero(body):
         return malformed("A text of the job holds a zero character, which cannot be kept.")
     order = _training(body) if of_training else _tasks(body, tasks_max)
@@ -79,12 +79,12 @@ def parse_order(body: Mapping[str, object], tasks_max: int = 1_000) -> Order | T
 
 
 def _named(fields: Iterable[object]) -> str:
-    """A few fields by the names that somebody gave them."""
+    """A few field names, as somebody wrote them."""
     return ", ".join(repr(name[:_NAME_MAX]) for name in sorted(map(str, fields))[:_NAMED_MAX])
 
 
 def read_result_key(raw: object) -> bytes | TaskObjection | None:
-    """The customer's public key. One that anybody can open for is none."""
+    """The customer's public key. A key with which anybody could open the result is refused."""
     if raw is None:
         return None
     key = urlsafe_b64decode(raw + "=") if isinstance(raw, str) and _KEY.fullmatch(raw) else b""
@@ -94,11 +94,11 @@ def read_result_key(raw: object) -> bytes | TaskObjection | None:
 
 
 def _has_zero(value: object) -> bool:
-    """Whether any text in it holds a zero, which no database keeps."""
+    """Whether any text in it holds a zero character, which no database stores."""
     if isinstance(value, str):
         return "\0" in value
     if isinstance(value, dict):
-        return any(_has_zero(one) for pair in value.items() for one in pair)
+        return any(_has_zero(item) for pair in value.items() for item in pair)
     return isinstance(value, list) and any(map(_has_zero, value))
 
 
@@ -111,8 +111,8 @@ def _training(body: Mapping[str, object]) -> Order | TaskObjection:
     read = training.read_training(body)
     if isinstance(read, TaskObjection):
         return read
-    asked = {name: body[name] for name in ("type", *_OF_TRAINING) if name in body}
-    return Order(training.KIND, asked, training=read)
+    parameters = {name: body[name] for name in ("type", *_OF_TRAINING) if name in body}
+    return Order(training.KIND, parameters, training=read)
 
 
 def _tasks(body: Mapping[str, object], tasks_max: int) -> Order | TaskObjection:
@@ -137,7 +137,7 @@ def _tasks(body: Mapping[str, object], tasks_max: int) -> Order | TaskObjection:
 
 
 def _shared(order: Order, body: Mapping[str, object]) -> Order | TaskObjection:
-    """What every job may say."""
+    """The fields that every job may have."""
     name, priority = body.get("name", ""), body.get("priority", Priority.NORMAL.value)
     if not isinstance(name, str) or len(name) > NAME_MAX or not name.isprintable():
         return malformed(f"name must be a text of at most {NAME_MAX} printable characters.")
@@ -156,31 +156,31 @@ def _shared(order: Order, body: Mapping[str, object]) -> Order | TaskObjection:
 
 
 def _memory(needs: Needs, raw: object) -> int | TaskObjection:
-    """The memory that a machine must have, as the customer asks for it; refused if they allow less than is needed."""
-    asked = Range() if raw is None else range_of(raw, MEBIBYTES)
-    if asked is None or (asked.low or 0) > MEMORY_MAX_MIB:
+    """The memory that a machine must have, as ordered; refused if the order allows less than is needed."""
+    limits = Range() if raw is None else range_of(raw, MEBIBYTES)
+    if limits is None or (limits.low or 0) > MEMORY_MAX_MIB:
         return malformed(f"memory must be a size or a range such as 24GB.. or 8GB..64GB, up to {MEMORY_MAX_MIB:,} MiB.")
-    high = asked.high if isinstance(raw, str) and ".." in raw else None
+    high = limits.high if isinstance(raw, str) and ".." in raw else None
     if high is not None and high < needs.memory_mib:
         return too_large(f"The work needs {needs.memory_mib:,} MiB of memory, and memory allows less.")
-    return int(asked.low or 0)
+    return int(limits.low or 0)
 
 
 def _count(
     kind: str, work: Any, parameters: Mapping[str, object], raw: object, most: int
 ) -> tuple[int, int] | TaskObjection:
-    """How many tasks, at the fewest and at the most: as many as are asked for, or as usual."""
+    """How many tasks, at the fewest and at the most: as ordered, or the usual number."""
     fewest, largest = chunks.DIVIDED[kind].bounds(work, parameters)
     if raw is None:
         usual = chunks.usual_count(kind, work, parameters)
-        asked = Range(Decimal(fewest), Decimal(max(fewest, min(usual, most))))
+        counts = Range(Decimal(fewest), Decimal(max(fewest, min(usual, most))))
     else:
         read = range_of(raw, PLAIN)
         if read is None or any(end is not None and (end != int(end) or end < 1) for end in (read.low, read.high)):
             return malformed("tasks must be a whole number or a range such as 1..16.")
-        asked = read
-    low = max(fewest, int(asked.low or fewest))
-    high = min(largest, most, int(asked.high if asked.high is not None else most))
+        counts = read
+    low = max(fewest, int(counts.low or fewest))
+    high = min(largest, most, int(counts.high if counts.high is not None else most))
     if low > most:
         return too_large(f"The job would have {low:,} tasks, and may have {most:,}.")
     if low > high:
@@ -197,16 +197,16 @@ def _hint(kind: str) -> str:
 def _inputs(raw: object) -> tuple[tuple[str, UUID], ...] | TaskObjection:
     if not isinstance(raw, dict) or len(raw) > INPUTS_MAX:
         return malformed(f"inputs must be an object of at most {INPUTS_MAX} names, each with an artefact's id.")
-    if not all(isinstance(one, str) and _ID.fullmatch(one) for one in raw.values()):
+    if not all(isinstance(artefact_id, str) and _ID.fullmatch(artefact_id) for artefact_id in raw.values()):
         return malformed("Each input must be an artefact's id: `tidemill artefacts list` shows yours.")
-    found = tuple((str(name), UUID(one)) for name, one in raw.items())
-    if not all(NAME.fullmatch(name) for name, _ in found):
+    inputs = tuple((str(name), UUID(artefact_id)) for name, artefact_id in raw.items())
+    if not all(NAME.fullmatch(name) for name, _ in inputs):
         return malformed("An input's name must be 1 to 100 letters, digits, dots, hyphens and underscores.")
-    return found
+    return inputs
 
 
 def _hourly(raw: object) -> int | TaskObjection | None:
-    """The most that a device-hour may cost; of a range only the upper end says something."""
+    """The most that a device-hour may cost; of a range only the upper end matters."""
     if raw is None:
         return None
     read = range_of(raw, PLAIN)
@@ -218,11 +218,11 @@ def _hourly(raw: object) -> int | TaskObjection | None:
 
 def _expected(raw: object) -> tuple[bytes, ...] | TaskObjection:
     texts = [raw] if isinstance(raw, str) else raw
-    if not isinstance(texts, list) or not all(isinstance(one, str) and _SHA256.fullmatch(one) for one in texts):
+    if not isinstance(texts, list) or not all(isinstance(text, str) and _SHA256.fullmatch(text) for text in texts):
         return malformed(
             "expected must be the SHA-256 of each task's result, 64 hexadecimal digits in lower case each."
         )
-    return tuple(bytes.fromhex(one) for one in texts)
+    return tuple(bytes.fromhex(text) for text in texts)
 
 
 def _sure(read: Any) -> Any:

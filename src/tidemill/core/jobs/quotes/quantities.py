@@ -1,7 +1,7 @@
 """Quantities as customers write them: 500GB, 70B, 2h, and ranges such as 24GB.. or 1..16 or ..2.5.
 
-What cannot be read is None; whoever asked says which field it was, and what it must be. Nothing is rounded away that
-somebody meant, and no text, however it is written, makes a number that is not finite or that is larger than we count.
+Unreadable text is None; the caller names the field and says what it must be. Nothing that somebody meant is rounded
+away, and no text yields a number that is not finite or is larger than we count.
 """
 
 import re
@@ -17,7 +17,7 @@ Units = Mapping[str, Decimal]
 COUNT: Units = MappingProxyType(
     {"": Decimal(1)} | {letter: Decimal(1000**power) for power, letter in enumerate("kmbt", start=1)}
 )
-"""How parameters of models are counted: 70B is seventy thousand million."""
+"""Units for the parameters of models: 70B is seventy thousand million."""
 
 LARGEST = Decimal(10**18)
 _WRITTEN = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)\s{0,3}([A-Za-z]{0,3})", re.ASCII)
@@ -34,7 +34,7 @@ class Range:
 
 
 def amount(raw: object, units: Units) -> Decimal | None:
-    """A number, or a text with one of the units, in the unit that has no name."""
+    """A number, or a text with one of the units, in the base unit."""
     if isinstance(raw, bool) or not isinstance(raw, str | int | float | Decimal):
         return None
     if isinstance(raw, int | float | Decimal):
@@ -48,13 +48,13 @@ def amount(raw: object, units: Units) -> Decimal | None:
 
 
 def range_of(raw: object, units: Units) -> Range | None:
-    """A range with two dots; one amount alone is both of its ends."""
+    """A range with two dots; a single amount is both of its ends."""
     if not isinstance(raw, str) or ".." not in raw:
         alone = amount(raw, units)
         return None if alone is None else Range(alone, alone)
-    first, _, last = raw.strip().partition("..")
-    low, high = (None if not text.strip() else amount(text, units) for text in (first, last))
-    unread = (low is None and first.strip()) or (high is None and last.strip())
+    first, _, final = raw.strip().partition("..")
+    low, high = (None if not text.strip() else amount(text, units) for text in (first, final))
+    unread = (low is None and first.strip()) or (high is None and final.strip())
     if unread or (low is None and high is None) or (low is not None and high is not None and low > high):
         return None
     return Range(low, high)

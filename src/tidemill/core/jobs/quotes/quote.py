@@ -1,8 +1,8 @@
 """What a job will cost: a range, line by line, with the reasoning in sentences. Pure.
 
-The lower end is the cheapest node that fits, if the work goes as well as it can; the upper end is what is held, and the
-job never costs more. It covers four fifths of the nodes that fit, the cheapest ones, so that one dear node does not
-make the price. Where none fits, the pool's usual price and a usual speed stand for it, and the quote says so.
+The lower end is the price on the cheapest node that fits, if the work goes as well as it can. The upper end is held,
+and the job never costs more. It covers the cheapest four fifths of the nodes that fit, so that one expensive node does
+not set the price. Where none fits, the pool's usual price and a usual speed stand for one, and the quote says so.
 """
 
 from bisect import bisect_right
@@ -38,7 +38,7 @@ CLASSES_MAX = 16
 USUAL_GPU_OPERATIONS_PER_S = 1e13
 HOUR_MS = 3_600_000
 DEAREST = AMOUNT_MAX_UC // 2 * HOUR_MS
-"""Nodes on which one task could cost more than the books hold, with whatever commission, are no offer."""
+"""Nodes on which one task could cost more than the books hold, with whatever commission, are left out."""
 
 _CHECKS: Mapping[CheckMethod, str] = {
     CheckMethod.RECOMPUTE: "Each result is computed again.",
@@ -55,7 +55,7 @@ _IS_EXPECTED = "Each result must have the hash that you expect."
 
 @dataclass(frozen=True)
 class QuoteRules:
-    """By which rules a pool quotes: the plan it pays by, how long a quote is good for, and when a run is too late."""
+    """The rules of a pool's quotes: the plan it pays by, how long a quote is valid, and when a run is too late."""
 
     plan: RewardPlan
     valid_us: int
@@ -78,7 +78,7 @@ class QuoteLine:
 
 @dataclass(frozen=True)
 class Quote:
-    """A price from `low_uc` to `high_uc`, and hours of work, without the wait for free nodes, from low to high.
+    """A price from `low_uc` to `high_uc`, and hours of work from low to high, without the wait for free nodes.
 
     `costs_max_uc` is the most that each task may cost, and `limit_s` how long one may run.
     """
@@ -103,15 +103,15 @@ class Quote:
 
 
 def quote(
-    order: Order, parts: Sequence[OrderPart], market: Supply, rules: QuoteRules, customer_id: UUID | None, now: Instant
+    order: Order, parts: Sequence[OrderPart], supply: Supply, rules: QuoteRules, customer_id: UUID | None, now: Instant
 ) -> Quote:
     """What an order costs today. `parts` are its tasks; a training has none."""
     expires_at = Instant(now + rules.valid_us)
     if order.training is not None:
-        return _of_training(order, market, rules, expires_at)
+        return _of_training(order, supply, rules, expires_at)
     largest = max((part.needs for part in parts), key=lambda needs: needs.operations)
-    found = _affordable(order, largest, market, customer_id)
-    nodes = found or [_usual(market, order, largest)]
+    fitting = _affordable(order, largest, supply, customer_id)
+    nodes = fitting or [_usual(supply, order, largest)]
     least, most = _prices(nodes, [part.needs for part in parts], rules.plan)
     speeds = [markets.speed_of(node, largest) for node in nodes]
     least_ms, most_ms = markets.least_ms(largest, max(speeds)), markets.quoted_ms(largest, min(speeds))
@@ -123,7 +123,7 @@ def quote(
         kind=order.kind,
         size=size_of(largest.devices * len(parts), rules),
         tasks=len(parts),
-        nodes=len(found),
+        nodes=len(fitting),
         devices=largest.devices,
         memory_mib=largest.memory_mib,
         gpu_memory_mib=largest.gpu_memory_mib,
@@ -132,7 +132,7 @@ def quote(
         hours_low=least_ms * rounds / HOUR_MS,
         hours_high=most_ms * rounds / HOUR_MS,
         lines=_lines(low_uc, high_uc, commission, _check_of(order)),
-        reasoning=(*_reasoning(len(parts), largest, nodes, found, rules), *_warning(order, largest, market)),
+        reasoning=(*_reasoning(len(parts), largest, nodes, fitting, rules), *_warning(order, largest, supply)),
         expires_at=expires_at,
         has_runner=True,
         costs_max_uc=tuple(most),
@@ -148,35 +148,35 @@ def size_of(devices: int, rules: QuoteRules) -> str:
     return "parallel"
 
 
-def quote_json(made: Quote) -> dict[str, Any]:
+def quote_json(quote_: Quote) -> dict[str, Any]:
     """A quote as JSON can hold it."""
-    return asdict(made)
+    return asdict(quote_)
 
 
-def quote_from_json(kept: Mapping[str, Any]) -> Quote:
+def quote_from_json(fields: Mapping[str, Any]) -> Quote:
     """The inverse."""
-    lines = tuple(QuoteLine(**line) for line in kept["lines"])
-    texts, costs = tuple(kept["reasoning"]), tuple(kept["costs_max_uc"])
-    return Quote(**{**kept, "lines": lines, "reasoning": texts, "costs_max_uc": costs})
+    lines = tuple(QuoteLine(**line) for line in fields["lines"])
+    texts, costs = tuple(fields["reasoning"]), tuple(fields["costs_max_uc"])
+    return Quote(**{**fields, "lines": lines, "reasoning": texts, "costs_max_uc": costs})
 
 
-def _affordable(order: Order, needs: Needs, market: Supply, customer_id: UUID | None) -> list[SupplyNode]:
+def _affordable(order: Order, needs: Needs, supply: Supply, customer_id: UUID | None) -> list[SupplyNode]:
     """The cheapest of the nodes that fit and cost no more than the customer allows."""
     most_uc = AMOUNT_MAX_UC if order.hourly_max_uc is None else order.hourly_max_uc
-    fit = [node for node in markets.fitting(market, order.kind, needs, customer_id) if node.price_uc <= most_uc]
+    fit = [node for node in markets.fitting(supply, order.kind, needs, customer_id) if node.price_uc <= most_uc]
     ranked = sorted(fit, key=lambda node: (dearness(needs, node), node.node_id))
-    kept = ranked[: bisect_right(ranked, DEAREST, key=lambda node: dearness(needs, node))]
-    return kept[: ceil(len(kept) * COVERED)]
+    bounded = ranked[: bisect_right(ranked, DEAREST, key=lambda node: dearness(needs, node))]
+    return bounded[: ceil(len(bounded) * COVERED)]
 
 
 def dearness(needs: Needs, node: SupplyNode) -> int:
-    """What orders nodes by what a task costs there at the most: the price of an hour times the time quoted."""
+    """The sort key for nodes by the most that a task costs there: the hourly price times the quoted time."""
     return node.price_uc * max(1, needs.devices) * markets.quoted_ms(needs, markets.speed_of(node, needs))
 
 
-def _usual(market: Supply, order: Order, needs: Needs) -> SupplyNode:
-    """What stands for a node where none fits."""
-    price_uc = market.default_uc if order.hourly_max_uc is None else min(market.default_uc, order.hourly_max_uc)
+def _usual(supply: Supply, order: Order, needs: Needs) -> SupplyNode:
+    """A stand-in for a node where none fits."""
+    price_uc = supply.default_uc if order.hourly_max_uc is None else min(supply.default_uc, order.hourly_max_uc)
     speeds = OPERATIONS_PER_CORE_S, USUAL_GPU_OPERATIONS_PER_S
     return SupplyNode(UUID(int=0), UUID(int=0), price_uc, *speeds, devices=needs.devices)
 
@@ -186,43 +186,46 @@ def _prices(nodes: Sequence[SupplyNode], needs: Sequence[Needs], plan: RewardPla
     classes = _classes(needs)
     cheapest, dearest = _front(nodes, needs[0], -1), _front(nodes, needs[0], 1)
     priced: dict[Needs, tuple[int, int]] = {}
-    for one in set(classes):
-        low = min(markets.costs_uc(plan, markets.terms(one, node))[0] for node in cheapest)
-        high = max(_most_uc(plan, markets.terms(one, node)) for node in dearest)
-        priced[one] = max(1, low), max(1, high)
-    return [priced[one][0] for one in classes], [priced[one][1] for one in classes]
+    for class_needs in set(classes):
+        low = min(markets.costs_uc(plan, markets.terms(class_needs, node))[0] for node in cheapest)
+        high = max(_most_uc(plan, markets.terms(class_needs, node)) for node in dearest)
+        priced[class_needs] = max(1, low), max(1, high)
+    return [priced[class_needs][0] for class_needs in classes], [priced[class_needs][1] for class_needs in classes]
 
 
 def _front(nodes: Sequence[SupplyNode], needs: Needs, sign: int) -> list[SupplyNode]:
-    """The dearest nodes for tasks of any size, or the cheapest: no other is more so by the hour and by work."""
+    """The most expensive (or cheapest) nodes for tasks of any size: no other exceeds them by the hour and by work."""
     ranked = sorted((sign * node.price_uc, sign * _by_work(node, needs), node.node_id, node) for node in nodes)
-    kept: list[SupplyNode] = []
+    front: list[SupplyNode] = []
     reached = -inf
     for _, by_work, _, node in reversed(ranked):
-        if by_work > reached or not kept:
-            kept.append(node)
+        if by_work > reached or not front:
+            front.append(node)
             reached = by_work
-    return kept
+    return front
 
 
 def _by_work(node: SupplyNode, needs: Needs) -> float:
-    """What a node asks for an operation, in a unit of its own."""
+    """A node's price per operation, in a unit of its own."""
     return node.price_uc / max(1.0, markets.speed_of(node, needs))
 
 
-def _most_uc(plan: RewardPlan, found: TaskTerms) -> int:
-    """Times are whole milliseconds: one more, so that rounding puts no other node above it."""
-    return cost_max_uc(plan, found.hourly_uc, found.quoted_ms + 1)
+def _most_uc(plan: RewardPlan, terms: TaskTerms) -> int:
+    """Times are whole milliseconds: add one, so that rounding puts no other node above it."""
+    return cost_max_uc(plan, terms.hourly_uc, terms.quoted_ms + 1)
 
 
 def _classes(needs: Sequence[Needs]) -> list[Needs]:
-    """Each task's needs, or those of the largest task of its class where there are too many to price each."""
-    distinct = sorted(set(needs), key=lambda one: one.operations)
+    """Each task's needs, or those of the largest task in its class where there are too many to price each."""
+    distinct = sorted(set(needs), key=lambda task_needs: task_needs.operations)
     if len(distinct) <= CLASSES_MAX:
         return list(needs)
     width = ceil(len(distinct) / CLASSES_MAX)
-    tops = {one: distinct[min(len(distinct), (at // width + 1) * width) - 1] for at, one in enumerate(distinct)}
-    return [tops[one] for one in needs]
+    tops = {
+        task_needs: distinct[min(len(distinct), (at // width + 1) * width) - 1]
+        for at, task_needs in enumerate(distinct)
+    }
+    return [tops[task_needs] for task_needs in needs]
 
 
 def _check_of(order: Order) -> str:
@@ -230,15 +233,15 @@ def _check_of(order: Order) -> str:
     return f"{check} Only what passes is paid. The pool pays for checks out of its commission."
 
 
-def _warning(order: Order, needs: Needs, market: Supply) -> tuple[str, ...]:
-    """What is executed again by the house needs a house."""
+def _warning(order: Order, needs: Needs, supply: Supply) -> tuple[str, ...]:
+    """Warn where a check needs a house node and there is none."""
     if order.expected or KINDS[order.kind].check(order.work) in _PROVED:
         return ()
-    return () if any(node.house and markets.can_run(node, order.kind, needs) for node in market.nodes) else (_NO_HOUSE,)
+    return () if any(node.house and markets.can_run(node, order.kind, needs) for node in supply.nodes) else (_NO_HOUSE,)
 
 
 def _lines(low_uc: int, high_uc: int, commission_ppm: int, check: str) -> tuple[QuoteLine, ...]:
-    """The whole price, divided as it will be paid: the price of owners, and what the pool takes on top."""
+    """The price, divided as it will be paid: the owners' share, and the pool's commission on top."""
     low, high = (amount_uc * 1_000_000 // (1_000_000 + commission_ppm) for amount_uc in (low_uc, high_uc))
     return (
         QuoteLine("work", low, high, "What the owners of the nodes ask for, by the time used, up to the time quoted."),
@@ -248,7 +251,7 @@ def _lines(low_uc: int, high_uc: int, commission_ppm: int, check: str) -> tuple[
 
 
 def _reasoning(
-    tasks: int, needs: Needs, nodes: Sequence[SupplyNode], found: Sequence[SupplyNode], rules: QuoteRules
+    tasks: int, needs: Needs, nodes: Sequence[SupplyNode], fitting: Sequence[SupplyNode], rules: QuoteRules
 ) -> tuple[str, ...]:
     share = f"{tasks} tasks, the largest of which needs" if tasks > 1 else "One task, which needs"
     cores, devices = _counted(needs.cores, "core"), _counted(needs.devices, "device")
@@ -258,16 +261,16 @@ def _reasoning(
     return (
         f"{share} {needs.memory_mib:,} MiB of memory, {needs.disk_mib:,} MiB of disk and {on}.",
         _of_time(needs),
-        f"The price is that of {_counted(len(found), 'node')} online that can do it, at {between} a device-hour."
-        if found
+        f"The price is that of {_counted(len(fitting), 'node')} online that can do it, at {between} a device-hour."
+        if fitting
         else f"No node that is online can do it. The pool's usual price of {between} and a usual speed stand for one; "
         "the job would wait until such a node comes.",
         "The upper end is held when you confirm, and what is not used goes back.",
     )
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _of_time(needs: Needs) -> str:
@@ -279,34 +282,36 @@ def _of_time(needs: Needs) -> str:
     )
 
 
-def _of_training(order: Order, market: Supply, rules: QuoteRules, expires_at: Instant) -> Quote:
-    """An estimate alone: nothing of it can be confirmed."""
+def _of_training(order: Order, supply: Supply, rules: QuoteRules, expires_at: Instant) -> Quote:
+    """An estimate only: it cannot be confirmed."""
     assert order.training
-    made = training.estimate(order.training)
-    owned = sorted(node.price_uc for node in market.nodes if node.gpu_memory_mib >= training.DEVICE_MIB // 2)
-    prices = owned[: ceil(len(owned) * COVERED)] or [market.default_uc]
+    estimate = training.estimate(order.training)
+    owned = sorted(node.price_uc for node in supply.nodes if node.gpu_memory_mib >= training.DEVICE_MIB // 2)
+    prices = owned[: ceil(len(owned) * COVERED)] or [supply.default_uc]
     ends = [
-        attempt_pay(rules.plan, price_uc * made.devices, ms, ms).cost_uc
-        for price_uc, ms in zip((prices[0], prices[-1]), (ceil(one * HOUR_MS) for one in made.hours), strict=True)
+        attempt_pay(rules.plan, price_uc * estimate.devices, ms, ms).cost_uc
+        for price_uc, ms in zip(
+            (prices[0], prices[-1]), (ceil(hours * HOUR_MS) for hours in estimate.hours), strict=True
+        )
     ]
-    asked = "asked by nodes with such devices" if owned else "the pool's usual one, since no such node is online"
+    source = "asked by nodes with such devices" if owned else "the pool's usual one, since no such node is online"
     between = f"{credits_of(prices[0])} to {credits_of(prices[-1])} {rules.currency}s"
     return Quote(
         kind=order.kind,
-        size=size_of(made.devices, rules),
-        tasks=made.devices,
+        size=size_of(estimate.devices, rules),
+        tasks=estimate.devices,
         nodes=len(owned),
-        devices=made.devices,
+        devices=estimate.devices,
         memory_mib=0,
-        gpu_memory_mib=made.memory_mib,
+        gpu_memory_mib=estimate.memory_mib,
         low_uc=ends[0],
         high_uc=ends[1],
-        hours_low=made.hours[0],
-        hours_high=made.hours[1],
+        hours_low=estimate.hours[0],
+        hours_high=estimate.hours[1],
         lines=_lines(ends[0], ends[1], rules.plan.commission_ppm, "Weights are checked by replaying steps."),
         reasoning=(
-            *made.reasoning,
-            f"The price of a device-hour is {asked}: {between}.",
+            *estimate.reasoning,
+            f"The price of a device-hour is {source}: {between}.",
             "No runner of this pool trains yet, so this is an estimate, and cannot be confirmed.",
         ),
         expires_at=expires_at,

@@ -1,4 +1,4 @@
-"""The tasks of a confirmed order: what each node is told, and the most that each may cost."""
+"""The tasks of a confirmed order: what each node receives, and the most that each may cost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from tidemill.core.jobs.sandboxes import RunLimits
 from tidemill.core.settings.sections.work import ContainersSettings
 
 _UNLIMITED = RunLimits(seconds=1)
-"""Stands until the price is known, and with it the time."""
+"""A placeholder until the price, and with it the time, is known."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class OrderPart:
 
 @dataclass(frozen=True)
 class TaskPlan:
-    """A task to be made: its body, the most that it may cost, and the result that the customer expects."""
+    """A task to be created: its body, the most that it may cost, and the result that the customer expects."""
 
     body: bytes
     cost_max_uc: int
@@ -35,20 +35,20 @@ class TaskPlan:
 
 
 def divide(order: Order, inputs: Sequence[Input]) -> Sequence[OrderPart] | TaskObjection:
-    """The tasks that an order is divided into, each of which its kind would take."""
-    assert order.has_runner, "what has no runner has no tasks"
+    """The tasks that an order is divided into, each accepted by its kind."""
+    assert order.has_runner, "an order without a runner has no tasks"
     parts = chunks.DIVIDED[order.kind].parts(order.work, order.parameters, _count(order))
     if not order.tasks[0] <= len(parts) <= max(order.tasks):
         return malformed(f"The job cannot be divided into {order.tasks[1]:,} tasks: ask for {len(parts):,}.")
     if order.expected and len(order.expected) != len(parts):
         return malformed(f"expected has {len(order.expected):,} results, and the job has {len(parts):,} tasks.")
-    found = []
+    order_parts = []
     for parameters in parts:
         part = _part(order, parameters, tuple(inputs))
         if isinstance(part, TaskObjection):
             return part
-        found.append(part)
-    return found
+        order_parts.append(part)
+    return order_parts
 
 
 def tasks_of(
@@ -59,23 +59,23 @@ def tasks_of(
     verification: bytes,
     containers: ContainersSettings,
 ) -> Sequence[TaskPlan] | TaskObjection:
-    """The tasks as they are made, each with its own most. A run of ours ends at the latest after so many seconds.
+    """The tasks to create, each with its own most cost. A run of our code ends after `limit_s` seconds at the latest.
 
     Results of a private order are sealed to the pool's verification, by its public key, and to the customer.
     """
     seal_to = () if order.result_key is None else (verification, order.result_key)
-    made = []
+    plans = []
     for number, (part, cost_uc) in enumerate(zip(parts, costs_max_uc, strict=True)):
         limits = limits_of(part.needs, part.needs.seconds or limit_s, containers)
         body = task_bytes(replace(part.task, limits=limits, seal_to=seal_to))
         if len(body) > TASK_MAX_BYTES:
             return too_large(f"A task would take {len(body):,} bytes, and may take {TASK_MAX_BYTES:,}: use inputs.")
-        made.append(TaskPlan(body, cost_uc, order.expected[number] if order.expected else None))
-    return made
+        plans.append(TaskPlan(body, cost_uc, order.expected[number] if order.expected else None))
+    return plans
 
 
 def _count(order: Order) -> int:
-    """As many as there may be where the work is divided, and as few as that where each task is a whole of its own."""
+    """The most tasks allowed where the work is divided, the fewest where each task is a complete work of its own."""
     low, high = order.tasks
     return high if chunks.is_divided(order.kind) or low == high else low
 

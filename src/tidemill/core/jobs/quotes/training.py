@@ -1,6 +1,6 @@
-"""Training, as the marketplace is asked for it: a framework, the size of the samples, the parameters of the model.
+"""Training, as the marketplace quotes it: a framework, the size of the samples, the parameters of the model.
 
-No runner trains yet, so this can be quoted and not confirmed. The figures are the usual rules of thumb, each told with
+No runner trains yet, so a training can be quoted and not confirmed. The figures are the usual rules of thumb, each with
 its range: weights, gradients and the optimiser take sixteen bytes a parameter; a step takes six operations for each
 parameter and token; a token is three to six bytes; devices reach a quarter to a half of what their data sheet says.
 """
@@ -21,7 +21,7 @@ OPERATIONS_PER_TOKEN = 6
 TOKEN_BYTES = (6, 3)
 UTILISATION = (0.5, 0.25)
 DEVICE_MODEL, DEVICE_MIB, DEVICE_OPERATIONS_PER_S = "A100 80GB", 81_920, 312e12
-"""What the estimate counts in, whoever will train in the end."""
+"""The device that the estimate counts in, whichever will train in the end."""
 
 PARAMETERS_MAX, SAMPLES_MAX_BYTES = 10**13, 10**15
 _NAME_MAX = 100
@@ -38,7 +38,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Devices, the memory they need together, and the hours that all of them are busy, from the least to the most."""
+    """Devices, the memory they need together, and the hours that they are busy, from the least to the most."""
 
     devices: int
     memory_mib: int
@@ -47,7 +47,7 @@ class Estimate:
 
 
 def read_training(body: Mapping[str, object]) -> Training | TaskObjection:
-    """The training that is asked for, every field within its bounds."""
+    """The training that a body describes, every field within its bounds."""
     framework = body.get("framework", "")
     if not isinstance(framework, str) or len(framework) > _NAME_MAX or not framework.isprintable():
         return malformed(f"framework must be a text of at most {_NAME_MAX} printable characters.")
