@@ -16,7 +16,7 @@ _NUMBER_MAX = 2**63 - 1
 
 
 class Cursor(NamedTuple):
-    """A place in the log, behind one event. Cursors compare as the log is ordered."""
+    """A position in the log, behind one event. Cursors compare in the order of the log."""
 
     generation: int
     transaction: int
@@ -27,7 +27,7 @@ class Cursor(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """None for anything that is not a cursor."""
+        """None for text that is not a cursor."""
         parts = text.split(".")
         if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) < 20 for part in parts):
             return None
@@ -36,7 +36,7 @@ class Cursor(NamedTuple):
 
     @classmethod
     def behind_transaction(cls, generation: int, transaction: int) -> Self:
-        """The place behind everything that a transaction appended."""
+        """The position behind everything that a transaction appended."""
         return cls(generation, transaction, _NUMBER_MAX)
 
 
@@ -89,7 +89,7 @@ class RecordedEvent:
 
 @dataclass(frozen=True)
 class EventReader:
-    """Who asks: an operator, an account, or (neither) a stranger."""
+    """A reader of events: an operator, an account, or (neither) a stranger."""
 
     operator: bool = False
     account_id: UUID | None = None

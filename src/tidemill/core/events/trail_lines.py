@@ -1,6 +1,6 @@
-"""Acts and heads as lines of text, for files that are checked without a database.
+"""Acts and tips as lines of text, for files that are checked without a database.
 
-A line reads back to exactly the value it was made from, and no other line does: what was verified is what is there.
+A line reads back to exactly the value it was made from, and no other line does: the verified value is the written one.
 """
 
 import json
@@ -40,14 +40,14 @@ def act_of(line: str) -> Act | None:
         return None
 
 
-def tip_line(head: TrailTip) -> str:
-    """Number, hash and time, as the file of published heads has them."""
-    assert head.at is not None, "only a trail with acts in it has a head to publish"
-    return f"{head.number} {head.sha256.hex()} {_text(head.at)}"
+def tip_line(tip: TrailTip) -> str:
+    """Number, hash and time, as in the file of published tips."""
+    assert tip.at is not None, "only a trail with acts in it has a tip to publish"
+    return f"{tip.number} {tip.sha256.hex()} {_text(tip.at)}"
 
 
 def tip_of(text: str) -> TrailTip | None:
-    """A head as `tip_line` or an operator (NUMBER:SHA256) writes it; None for anything else."""
+    """A tip as `tip_line` or an operator (NUMBER:SHA256) writes it; None for any other text."""
     match = _HEAD.fullmatch(text.strip())
     if match is None:
         return None

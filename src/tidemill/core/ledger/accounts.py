@@ -1,7 +1,7 @@
-"""Which accounts there are. One table says what each kind may do, what it costs to keep, and who may read it.
+"""The kinds of ledger accounts. One table says what each kind may do, what it costs to keep, and who may read it.
 
-An account's id follows from what it is: the same kind, owner, name and currency are the same account, everywhere and
-for ever, so opening one twice is opening it once.
+An account's id derives from its kind, owner, name and currency, everywhere and for ever, so opening an account twice is
+opening it once.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ class Visibility(StrEnum):
 
 @dataclass(frozen=True)
 class KindRules:
-    """`floored`: never below zero, so its balance is kept in a row. Others have no row that batches wait for."""
+    """`floored`: never below zero, so its balance is kept in a row. Other kinds have no row that batches wait for."""
 
     floored: bool
     owned: bool
@@ -96,7 +96,7 @@ class AccountRefusal(Refusal):
 
 @dataclass(frozen=True)
 class LedgerAccount:
-    """One account. `owner_id` is whose it is; `name` tells accounts of one kind apart, as the ways in and out."""
+    """One account. `owner_id` is its owner; `name` tells accounts of one kind apart, such as the ways in and out."""
 
     kind: AccountKind
     owner_id: UUID | None = None
@@ -120,9 +120,9 @@ class LedgerAccount:
 
 
 def account_named(text: str, currency: str = "credit") -> LedgerAccount | UUID | AccountRefusal:
-    """The account an operator means: an id, or what the account is, in this currency unless the text names another."""
-    if (given := _uuid(text)) is not None:
-        return given
+    """The account an operator means: an id, or a description, in this currency unless the text names another."""
+    if (account_id := _uuid(text)) is not None:
+        return account_id
     written = _WRITTEN.fullmatch(text)
     currency = (written and written["currency"]) or currency
     if not written or not _CURRENCY.fullmatch(currency):
@@ -133,13 +133,13 @@ def account_named(text: str, currency: str = "credit") -> LedgerAccount | UUID |
     return _account(kind, RULES[kind], written["whose"] or "", currency)
 
 
-def _account(kind: AccountKind, rules: KindRules, whose: str, currency: str) -> LedgerAccount | AccountRefusal:
-    owner_id = _uuid(whose)
+def _account(kind: AccountKind, rules: KindRules, owner: str, currency: str) -> LedgerAccount | AccountRefusal:
+    owner_id = _uuid(owner)
     if rules.owned:
         return LedgerAccount(kind, owner_id, "", currency) if owner_id else AccountRefusal.ACCOUNT_OWNER_NEEDED
     if rules.named:
-        return LedgerAccount(kind, None, whose, currency) if whose else AccountRefusal.ACCOUNT_NAME_NEEDED
-    return AccountRefusal.ACCOUNT_OF_THE_POOL if whose else LedgerAccount(kind, currency=currency)
+        return LedgerAccount(kind, None, owner, currency) if owner else AccountRefusal.ACCOUNT_NAME_NEEDED
+    return AccountRefusal.ACCOUNT_OF_THE_POOL if owner else LedgerAccount(kind, currency=currency)
 
 
 def _uuid(text: str) -> UUID | None:

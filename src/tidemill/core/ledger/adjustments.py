@@ -21,7 +21,7 @@ class AdjustmentState(Enum):
 
 @dataclass(frozen=True)
 class Adjustment:
-    """A transfer that waits for a second operator's word. Its id becomes the transfer's."""
+    """A transfer that waits for a second operator's approval. Its id becomes the transfer's."""
 
     id: UUID
     debit_id: UUID
@@ -46,20 +46,20 @@ class AdjustmentRefusal(Refusal):
     SECOND_OPERATOR_NEEDED = "Whoever proposed an adjustment cannot approve it: ask another operator."
 
 
-def propose(asked: Adjustment) -> Adjustment | ReasonRefusal | PostingRefusal:
-    """What can be seen to be wrong at once is refused at once; the rest is decided when it is posted."""
-    reason = checked_reason(asked.reason)
+def propose(adjustment: Adjustment) -> Adjustment | ReasonRefusal | PostingRefusal:
+    """Refuse at once what is visibly wrong; the rest is decided when it is posted."""
+    reason = checked_reason(adjustment.reason)
     if isinstance(reason, ReasonRefusal):
         return reason
-    if not 0 < asked.amount_uc <= AMOUNT_MAX_UC:
+    if not 0 < adjustment.amount_uc <= AMOUNT_MAX_UC:
         return PostingRefusal.AMOUNT_OUT_OF_BOUNDS
-    if asked.debit_id == asked.credit_id:
+    if adjustment.debit_id == adjustment.credit_id:
         return PostingRefusal.SAME_ACCOUNT
-    return replace(asked, reason=reason)
+    return replace(adjustment, reason=reason)
 
 
 def settle(adjustment: Adjustment | None, *, approve: bool, by: str, now: Instant) -> Adjustment | AdjustmentRefusal:
-    """The adjustment after an operator's word. Its proposer may take it back, and nothing else."""
+    """The adjustment after an operator's decision. Its proposer may only withdraw it."""
     if adjustment is None:
         return AdjustmentRefusal.UNKNOWN_ADJUSTMENT
     if adjustment.state is not AdjustmentState.PROPOSED:

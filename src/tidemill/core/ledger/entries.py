@@ -1,6 +1,6 @@
-"""What can be posted: transfers, holds and releases; and every way in which one can be refused.
+"""What can be posted: transfers, holds and releases; and every reason to refuse one.
 
-A capture is a transfer out of an account that names a hold on it. An entry's id is made by whoever causes it and stored
+A capture is a transfer out of an account that names a hold on it. Whoever causes an entry makes its id and stores it
 with the cause, so that a retry carries the same id. Whether an entry is linked belongs to its batch, not to the entry.
 """
 
@@ -20,7 +20,7 @@ TEXT_MAX = 2_000
 
 
 def is_storable(*texts: str) -> bool:
-    """Whether a database can hold these: none empty or long, no NUL, nothing that UTF-8 has no bytes for."""
+    """Whether a database can hold these texts: none empty or long, no NUL, nothing that UTF-8 cannot encode."""
     return all(0 < len(text) <= TEXT_MAX and "\0" not in text and _has_bytes(text) for text in texts)
 
 
@@ -88,10 +88,10 @@ def body(entry: Entry) -> dict[str, Any]:
     return {"shape": type(entry).__name__} | texts
 
 
-def entry_of(made: Mapping[str, Any]) -> Entry:
-    """The entry that a body was made of."""
-    shape = next(shape for shape in _FIELDS if shape.__name__ == made["shape"])
-    values = {name: made[name] for name in _FIELDS[shape]}
+def entry_of(fields: Mapping[str, Any]) -> Entry:
+    """The entry that a body encodes."""
+    shape = next(shape for shape in _FIELDS if shape.__name__ == fields["shape"])
+    values = {name: fields[name] for name in _FIELDS[shape]}
     ids = {name: UUID(value) for name, value in values.items() if name.endswith("id") and value is not None}
     return shape(**(values | ids))
 
@@ -103,7 +103,7 @@ def fingerprint(entry: Entry) -> bytes:
 
 
 class PostingRefusal(Refusal):
-    """Why an entry was not posted, in order of precedence: of several reasons the first is told."""
+    """Why an entry was not posted, in order of precedence: of several reasons the first is reported."""
 
     ID_REUSED = "This id was used for another entry: nothing was posted; use a new id for a new cause."
     LINK_REPEATED = "Some of the linked entries were answered before, or name one id twice: nothing was posted."

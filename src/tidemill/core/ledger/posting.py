@@ -1,7 +1,7 @@
-"""What becomes of a batch: each entry is posted or refused, in order, and a later one may rely on an earlier.
+"""The outcome of a batch: each entry is posted or refused, in order, and may rely on earlier ones.
 
-Pure: the caller brings what the books say of the accounts, holds and ids that the batch names, and applies what is
-decided. Deciding twice with the same books gives the same answer; an id that the books know gets the answer it got.
+Pure: the caller brings the books' state of the accounts, holds and ids that the batch names, and applies the decision.
+Deciding twice with the same books gives the same answer; an id that the books know gets its earlier answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,12 +39,12 @@ class HoldState:
 
 
 EarlierAnswer: TypeAlias = tuple[Entry | bytes, PostingRefusal | None]
-"""An id that was seen before: with which entry, or its fingerprint when that is archived; and what became of it."""
+"""The answer to an id seen before: its entry, or the fingerprint of an archived one; and its refusal, if any."""
 
 
 @dataclass(slots=True)
 class Books:
-    """What the books say about everything a batch names. Deciding changes it: entries may rely on each other."""
+    """The books' state of everything that a batch names. Deciding changes it: entries may rely on each other."""
 
     accounts: dict[UUID, AccountState] = field(default_factory=dict)
     unfloored: set[UUID] = field(default_factory=set)
@@ -53,11 +53,11 @@ class Books:
 
 @dataclass(frozen=True, slots=True)
 class PostingOutcome:
-    """What became of one entry, and whether it is to be written down.
+    """The outcome of one entry, and whether to write it down.
 
-    What was answered before is not written again. Nor is what is wrong with the asking and not with the entry: an id
-    outside its time, for which there may be no place, or a link of entries that were partly answered. Such an answer is
-    not final: asked in another way or at another time, the entry may be posted.
+    Earlier answers are not written again. Nor are faults of the call rather than of the entry: an id outside its time,
+    for which there may be no partition, or a link of entries that were partly answered. Such an answer is not final:
+    called in another way or at another time, the entry may be posted.
     """
 
     refusal: PostingRefusal | None
@@ -69,10 +69,10 @@ POSTED_BEFORE = PostingOutcome(None, written=False)
 
 
 def decide(
-    batch: Sequence[Entry], books: Books, known: Mapping[UUID, EarlierAnswer], now: Instant
+    batch: Sequence[Entry], books: Books, answers: Mapping[UUID, EarlierAnswer], now: Instant
 ) -> list[PostingOutcome]:
-    """One outcome an entry, in the order of the batch. Links that the end of the batch cuts end there."""
-    desk = _Desk(books, known, now)
+    """One outcome an entry, in the order of the batch. A link that is open at the end of the batch ends there."""
+    desk = _BatchDecision(books, answers, now)
     outcomes: list[PostingOutcome] = []
     group: list[Entry] = []
     for entry in batch:
@@ -88,19 +88,19 @@ def decide(
     return outcomes
 
 
-class _Desk:
-    """One batch being decided: the books, the ids answered so far, and which ids are in time."""
+class _BatchDecision:
+    """A batch being decided: the books, the ids answered so far, and the range of valid ids."""
 
-    def __init__(self, books: Books, known: Mapping[UUID, EarlierAnswer], now: Instant) -> None:
+    def __init__(self, books: Books, answers: Mapping[UUID, EarlierAnswer], now: Instant) -> None:
         self.accounts, self.holds, self.now = books.accounts, books.holds, now
-        self.known = dict(known)
+        self.known = dict(answers)
         self.oldest = first_id_at(Instant(now - OLDEST_US)).int
         self.newest = first_id_at(Instant(now + AHEAD_US)).int
 
     def single(self, entry: Entry) -> PostingOutcome:
-        known = self.known.get(entry.id)
-        if known is not None:
-            return _as_before(entry, known)
+        earlier = self.known.get(entry.id)
+        if earlier is not None:
+            return _as_before(entry, earlier)
         if not self.oldest <= entry.id.int <= self.newest:
             return PostingOutcome(PostingRefusal.ID_OUT_OF_TIME, written=False)
         refusal = self.transfer(entry) if isinstance(entry, Transfer) else self.post(entry)
@@ -108,11 +108,11 @@ class _Desk:
         return POSTED if refusal is None else PostingOutcome(refusal)
 
     def linked(self, group: Sequence[Entry]) -> list[PostingOutcome]:
-        """All or none. The first that is refused says why; the others say that it was another."""
-        known = [self.known.get(entry.id) for entry in group]
-        if all(known):
-            return [_as_before(entry, before) for entry, before in zip(group, known, strict=True) if before]
-        if any(known) or len({entry.id for entry in group}) < len(group):
+        """Post all or none. The first refused entry says why; the others say that another was refused."""
+        answers = [self.known.get(entry.id) for entry in group]
+        if all(answers):
+            return [_as_before(entry, before) for entry, before in zip(group, answers, strict=True) if before]
+        if any(answers) or len({entry.id for entry in group}) < len(group):
             return [PostingOutcome(PostingRefusal.LINK_REPEATED, written=False)] * len(group)
         late = [at for at, entry in enumerate(group) if not self.oldest <= entry.id.int <= self.newest]
         if late:
@@ -121,8 +121,8 @@ class _Desk:
         for culprit, entry in enumerate(group):
             refusal = self.post(entry)
             if refusal is not None:
-                for earlier in reversed(group[:culprit]):
-                    self.undo(earlier)
+                for undone in reversed(group[:culprit]):
+                    self.undo(undone)
                 outcomes = _broken(group, culprit, refusal, written=True)
                 break
         self.known.update({e.id: (e, outcome.refusal) for e, outcome in zip(group, outcomes, strict=True)})
@@ -184,7 +184,7 @@ class _Desk:
         if account.frozen:
             return PostingRefusal.ACCOUNT_FROZEN
         if account.available_uc is None or account.available_uc < entry.amount_uc:
-            return PostingRefusal.INSUFFICIENT_FUNDS  # what has no floor cannot be reserved from
+            return PostingRefusal.INSUFFICIENT_FUNDS  # accounts without a floor cannot be reserved from
         account.available_uc -= entry.amount_uc
         self.holds[entry.id] = HoldState(entry.account_id, entry.amount_uc, entry.expires_at)
         return None
@@ -200,7 +200,7 @@ class _Desk:
         return None
 
     def undo(self, entry: Entry) -> None:
-        """Exactly what `post` did, backwards."""
+        """Exactly what `post` did, in reverse."""
         if isinstance(entry, Transfer):
             self.move(entry.credit_id, -entry.amount_uc)
             if entry.hold_id is None:
@@ -226,8 +226,8 @@ def _broken(group: Sequence[Entry], culprit: int, refusal: PostingRefusal, *, wr
     return [PostingOutcome(reason, written) for reason in reasons]
 
 
-def _as_before(entry: Entry, known: EarlierAnswer) -> PostingOutcome:
-    before, refusal = known
+def _as_before(entry: Entry, earlier: EarlierAnswer) -> PostingOutcome:
+    before, refusal = earlier
     if before != (fingerprint(entry) if isinstance(before, bytes) else entry):
         return PostingOutcome(PostingRefusal.ID_REUSED, written=False)
     return POSTED_BEFORE if refusal is None else PostingOutcome(refusal, written=False)
