@@ -1,8 +1,8 @@
-"""Who is let in at the door of the link: known nodes by their key, newcomers by a join token, and nobody twice.
+"""Who is admitted to the link: known nodes by their key, newcomers by a join token, and nobody twice.
 
-A caller has shown already that it has the key it names; what is decided here is what that key is worth. Callers are
-decided in batches: one link a key comes out of each, and a token lets in no more than it may, however many ask at once.
-A newcomer that asks again, because our welcome was lost, gets its own node again and costs its token nothing.
+A caller has already shown that it has the key it names; this module decides what that key is worth. Callers are
+decided in batches: each key gets one link from a batch, and a token admits no more than it may, however many ask at
+once. A newcomer that asks again, because our welcome was lost, gets its own node again at no cost to its token.
 """
 
 from collections import Counter, defaultdict
@@ -20,10 +20,10 @@ from tidemill.core.nodes.reports import events_allowed
 from tidemill.core.refusals import Refusal
 
 CLONE_TOLD_EVERY_US = 600 * SECOND
-"""A clone calls again and again; its node's owner is told of it once in so long."""
+"""A clone calls again and again; its node's owner is told once per this interval."""
 
 JOINED_A_DAY_MAX = 10_000
-"""So many machines join for one account in a day, removed ones too: each leaves traces that are kept for ever."""
+"""How many machines may join for one account in a day, removed ones included: each leaves traces for ever."""
 
 _AGAIN_MS = 1_000
 
@@ -68,8 +68,8 @@ class Owner:
 
 @dataclass(frozen=True)
 class NodeAtDoor:
-    """A node as it stands when somebody shows its key. `held` says that a living process has its link; `told_until`
-    is how far it has used up what it may have told: see core.nodes.reports."""
+    """A node at the moment somebody shows its key. `has_link` says that a living process has its link; `told_until` is how
+    far it has used up its share of events: see core.nodes.reports."""
 
     id: UUID
     account_id: UUID
@@ -85,7 +85,7 @@ class NodeAtDoor:
 
 @dataclass(frozen=True)
 class AdmissionRecords:
-    """What the database knows of a batch's callers: nodes by key, ids of nodes that are there, tokens by hash."""
+    """What the database knows of a batch's callers: nodes by key, ids of existing nodes, tokens by hash."""
 
     nodes: Mapping[bytes, NodeAtDoor]
     node_ids: frozenset[UUID]
@@ -95,7 +95,7 @@ class AdmissionRecords:
 
 @dataclass(frozen=True)
 class DoorRules:
-    """What the pool's settings say."""
+    """The settings of the pool that matter here."""
 
     beat_us: int
     oldest_agent: str
@@ -107,7 +107,7 @@ class DoorRules:
 
 @dataclass(frozen=True)
 class Admit:
-    """A node that is known comes in."""
+    """Admit a known node."""
 
     node: NodeAtDoor
     version_accepted: bool
@@ -120,7 +120,7 @@ class Admit:
 
 @dataclass(frozen=True)
 class Register:
-    """A newcomer becomes a node of the token's owner."""
+    """Register a newcomer as a node of the token's owner."""
 
     token: JoinToken
     version_accepted: bool
@@ -128,7 +128,7 @@ class Register:
 
 @dataclass(frozen=True)
 class TurnAway:
-    """Not now, or never: then there is nothing to wait for. `cloned` asks to tell the node's owner."""
+    """Turn away for now, or for ever: then there is no time to wait. `cloned` is a node whose owner to tell."""
 
     refusal: Refusal
     node_id: UUID | None = None
@@ -140,29 +140,29 @@ AdmissionDecision: TypeAlias = Admit | Register | TurnAway
 
 
 def decide(
-    applicants: Sequence[Applicant], found: AdmissionRecords, rules: DoorRules, now: Instant
+    applicants: Sequence[Applicant], records: AdmissionRecords, rules: DoorRules, now: Instant
 ) -> list[AdmissionDecision]:
-    """One verdict an applicant, in their order."""
-    uses = Counter({token.id: token.uses for token in found.tokens.values()})
-    uses.update({owner.id: owner.joined for owner in found.owners.values()})
-    chosen = _chosen(applicants, found.nodes)
-    verdicts: list[AdmissionDecision] = []
-    for place, applicant in enumerate(applicants):
-        if place == chosen[applicant.key]:
-            verdict = _decided(applicant, found, uses, rules, now)
+    """One decision an applicant, in their order."""
+    uses = Counter({token.id: token.uses for token in records.tokens.values()})
+    uses.update({owner.id: owner.joined for owner in records.owners.values()})
+    chosen = _chosen(applicants, records.nodes)
+    decisions: list[AdmissionDecision] = []
+    for position, applicant in enumerate(applicants):
+        if position == chosen[applicant.key]:
+            decision = _decided(applicant, records, uses, rules, now)
         else:
-            verdict = _crowded_out(applicant, applicants[chosen[applicant.key]], rules)
-        if isinstance(verdict, Register):
-            uses.update((verdict.token.id, verdict.token.account_id))
-        verdicts.append(verdict)
-    return verdicts
+            decision = _crowded_out(applicant, applicants[chosen[applicant.key]], rules)
+        if isinstance(decision, Register):
+            uses.update((decision.token.id, decision.token.account_id))
+        decisions.append(decision)
+    return decisions
 
 
 def _chosen(applicants: Sequence[Applicant], nodes: Mapping[bytes, NodeAtDoor]) -> dict[bytes, int]:
-    """Of each key one caller: of the run that has the link already, or else came first, its newest call."""
+    """Choose one caller of each key: the newest call of the run that has the link, or else of the first run."""
     by_key: dict[bytes, dict[UUID, int]] = defaultdict(dict)
-    for place, applicant in enumerate(applicants):
-        by_key[applicant.key][applicant.instance] = place
+    for position, applicant in enumerate(applicants):
+        by_key[applicant.key][applicant.instance] = position
     return {key: _newest(nodes.get(key), runs) for key, runs in by_key.items()}
 
 
@@ -178,15 +178,15 @@ def _crowded_out(applicant: Applicant, winner: Applicant, rules: DoorRules) -> T
 
 
 def _decided(
-    applicant: Applicant, found: AdmissionRecords, uses: Counter[UUID], rules: DoorRules, now: Instant
+    applicant: Applicant, records: AdmissionRecords, uses: Counter[UUID], rules: DoorRules, now: Instant
 ) -> AdmissionDecision:
     if not applicant.agent.isprintable():
         return TurnAway(AdmissionRefusal.AGENT_MALFORMED)
-    node = found.nodes.get(applicant.key)
+    node = records.nodes.get(applicant.key)
     if applicant.node_id is None:
-        return _newcomer(applicant, node, found, uses, rules, now)
+        return _newcomer(applicant, node, records, uses, rules, now)
     if node is None or node.id != applicant.node_id:
-        is_there = applicant.node_id in found.node_ids
+        is_there = applicant.node_id in records.node_ids
         refusal = AdmissionRefusal.NODE_KEY_WRONG if is_there else AdmissionRefusal.NODE_UNKNOWN
         return TurnAway(refusal, applicant.node_id if is_there else None)
     return _known(applicant, node, rules, now)
@@ -195,19 +195,19 @@ def _decided(
 def _newcomer(
     applicant: Applicant,
     node: NodeAtDoor | None,
-    found: AdmissionRecords,
+    records: AdmissionRecords,
     uses: Counter[UUID],
     rules: DoorRules,
     now: Instant,
 ) -> AdmissionDecision:
-    token = found.tokens.get(applicant.token_sha256 or b"")
+    token = records.tokens.get(applicant.token_sha256 or b"")
     if token is None:
         return TurnAway(JoinTokenRefusal.JOIN_TOKEN_UNKNOWN)
     if node is not None and node.life is not NodeLife.DEREGISTERED and node.account_id != token.account_id:
         return TurnAway(AdmissionRefusal.NODE_KEY_TAKEN)
     if node is not None:
         return _known(applicant, node, rules, now)
-    owner = found.owners[token.account_id]
+    owner = records.owners[token.account_id]
     if refusal := (
         _objection_to(owner, uses[owner.id])
         or refused_token_use(token, uses[token.id], now)
@@ -224,12 +224,12 @@ def _objection_to(owner: Owner, joined: int) -> AdmissionRefusal | None:
 
 
 def _known(applicant: Applicant, node: NodeAtDoor, rules: DoorRules, now: Instant) -> AdmissionDecision:
-    """A node of a blocked owner comes in too, to deliver what it has finished; it gets no new work."""
+    """A node of a blocked owner is admitted, too, to deliver what it has finished; it gets no new work."""
     if node.life is NodeLife.DEREGISTERED:
         return TurnAway(LifeRefusal.NODE_REMOVED, node.id)
     if _is_clone(applicant, node, rules, now):
-        told = node.cloned_at is not None and now - node.cloned_at < CLONE_TOLD_EVERY_US
-        cloned = None if told else node
+        recently_told = node.cloned_at is not None and now - node.cloned_at < CLONE_TOLD_EVERY_US
+        cloned = None if recently_told else node
         return TurnAway(AdmissionRefusal.IDENTITY_IN_USE, node.id, rules.beat_ms, cloned)
     accepted = versions.is_accepted(applicant.agent, rules.oldest_agent)
     is_news = not accepted and node.refused_agent != applicant.agent
@@ -237,7 +237,7 @@ def _known(applicant: Applicant, node: NodeAtDoor, rules: DoorRules, now: Instan
 
 
 def _is_clone(applicant: Applicant, node: NodeAtDoor, rules: DoorRules, now: Instant) -> bool:
-    """Another run of the agent, while the one that has the link was heard just now. A machine that came back very fast
-    looks the same: it is let in once the old link has been silent for two beats."""
+    """Another run of the agent, while the one with the link was heard just now. A machine that came back very fast
+    looks the same: it is admitted once the old link has been silent for two beats."""
     is_heard = node.has_link and node.heard_at is not None and now - node.heard_at <= 2 * rules.beat_us
     return is_heard and node.instance is not None and node.instance != applicant.instance

@@ -1,8 +1,8 @@
-"""Which accepted attempts a node starts now, and which offers it cannot meet. Pure.
+"""Which accepted attempts a node starts now, and which assignments it cannot meet. Pure.
 
-A device runs one attempt at a time; attempts on the CPU share its cores; memory and disk are never promised twice.
-Whoever waits longest goes first, and a step of priority is worth a minute of waiting, so nothing waits for ever. A
-small attempt may start past a large one that does not fit yet, but only while the large one has not waited long.
+A device runs one attempt at a time; attempts on the CPU share its cores; memory and disk are never promised twice. The
+attempt that waits longest goes first, and a step of priority is worth a minute of waiting, so none waits for ever. A
+small attempt may start before a large one that does not fit yet, but only until the large one has waited long.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from tidemill.core.refusals import Refusal
 WAITING_MAX = 256
 PRIORITY_US = 60 * SECOND
 OVERTAKEN_US = 30 * SECOND
-"""An attempt that has waited so long is not overtaken any more."""
+"""An attempt that has waited so long is no longer overtaken."""
 
 
 class QueueRefusal(Refusal):
@@ -64,7 +64,7 @@ class QueuedAttempt:
 
 @dataclass(frozen=True)
 class AttemptStart:
-    """An attempt, and the devices that are its own until it ends."""
+    """An attempt, and the devices that it owns until it ends."""
 
     attempt_id: UUID
     share: MachineShare
@@ -72,9 +72,9 @@ class AttemptStart:
 
 
 def objection(share: MachineShare, room: MachineRoom, *, waiting: int, left_us: int) -> QueueRefusal | None:
-    """Why this machine could not run an attempt even if it had nothing else to do, or has too much to do."""
+    """Why this machine could not run an attempt even when idle, or has too much to do."""
     fitting = [memory for memory in room.devices.values() if memory >= share.gpu_memory_mib]
-    found = {
+    causes = {
         QueueRefusal.QUEUE_FULL: waiting >= WAITING_MAX,
         QueueRefusal.DEADLINE_IMPOSSIBLE: left_us <= 0,
         QueueRefusal.TOO_FEW_DEVICES: share.devices > len(fitting),
@@ -82,50 +82,50 @@ def objection(share: MachineShare, room: MachineRoom, *, waiting: int, left_us: 
         QueueRefusal.TOO_LITTLE_MEMORY: share.memory_mib > room.memory_mib,
         QueueRefusal.TOO_LITTLE_DISK: share.disk_mib > room.disk_mib,
     }
-    return next((refusal for refusal, holds in found.items() if holds), None)
+    return next((refusal for refusal, holds in causes.items() if holds), None)
 
 
 def starts(
     waiting: Sequence[QueuedAttempt], running: Sequence[AttemptStart], room: MachineRoom, now: Instant
 ) -> list[AttemptStart]:
-    """What starts now, in order."""
-    left = room
+    """The attempts that start now, in order."""
+    free = room
     for start in running:
-        left = _without(left, start)
-    found = []
-    for one in sorted(waiting, key=_turn):
-        devices = _devices_for(one.share, left)
+        free = _without(free, start)
+    started = []
+    for attempt in sorted(waiting, key=_turn):
+        devices = _devices_for(attempt.share, free)
         if devices is not None:
-            found.append(AttemptStart(one.attempt_id, one.share, devices))
-            left = _without(left, found[-1])
-        elif now - one.since >= OVERTAKEN_US:
+            started.append(AttemptStart(attempt.attempt_id, attempt.share, devices))
+            free = _without(free, started[-1])
+        elif now - attempt.since >= OVERTAKEN_US:
             break
-    return found
+    return started
 
 
 def overdue(waiting: Sequence[QueuedAttempt], now: Instant) -> list[UUID]:
     """Attempts whose deadline has passed while they waited."""
-    return [one.attempt_id for one in waiting if one.deadline_at <= now]
+    return [attempt.attempt_id for attempt in waiting if attempt.deadline_at <= now]
 
 
-def _turn(one: QueuedAttempt) -> tuple[int, int, bytes]:
-    return (one.since - one.priority * PRIORITY_US, one.deadline_at, one.attempt_id.bytes)
+def _turn(attempt: QueuedAttempt) -> tuple[int, int, bytes]:
+    return (attempt.since - attempt.priority * PRIORITY_US, attempt.deadline_at, attempt.attempt_id.bytes)
 
 
-def _devices_for(share: MachineShare, left: MachineRoom) -> tuple[int, ...] | None:
-    """The smallest devices that do, so that the larger ones stay for those who need them; None if it does not fit."""
-    if share.cores > left.cores or share.memory_mib > left.memory_mib or share.disk_mib > left.disk_mib:
+def _devices_for(share: MachineShare, free: MachineRoom) -> tuple[int, ...] | None:
+    """The smallest sufficient devices, so that larger ones stay free for larger needs; None if it does not fit."""
+    if share.cores > free.cores or share.memory_mib > free.memory_mib or share.disk_mib > free.disk_mib:
         return None
-    fitting = sorted((memory, index) for index, memory in left.devices.items() if memory >= share.gpu_memory_mib)
+    fitting = sorted((memory, index) for index, memory in free.devices.items() if memory >= share.gpu_memory_mib)
     return None if share.devices > len(fitting) else tuple(index for _, index in fitting[: share.devices])
 
 
-def _without(left: MachineRoom, start: AttemptStart) -> MachineRoom:
+def _without(free: MachineRoom, start: AttemptStart) -> MachineRoom:
     share = start.share
     return replace(
-        left,
-        cores=left.cores - share.cores,
-        memory_mib=left.memory_mib - share.memory_mib,
-        disk_mib=left.disk_mib - share.disk_mib,
-        devices={index: memory for index, memory in left.devices.items() if index not in start.devices},
+        free,
+        cores=free.cores - share.cores,
+        memory_mib=free.memory_mib - share.memory_mib,
+        disk_mib=free.disk_mib - share.disk_mib,
+        devices={index: memory for index, memory in free.devices.items() if index not in start.devices},
     )

@@ -1,7 +1,7 @@
-"""Join tokens: what a machine shows when it joins, how one is written, and whether it still lets anybody in.
+"""Join tokens: what a machine shows when it joins, how a token is written, and whether it still admits anybody.
 
-A token is shown once and kept as a hash. It lets in so many machines, until its time is over, for one owner. It also
-carries the fingerprint of the pool's key, so that a machine knows whom it joins; that part is never sent.
+A token is shown once and stored as a hash. It admits so many machines, until it expires, for one owner. It also carries
+the fingerprint of the pool's key, so that a machine knows which pool it joins; that part is never sent.
 """
 
 import base64
@@ -20,7 +20,7 @@ USES_MAX = 10_000
 LIFETIME_MAX_S = 30 * 24 * 3600
 OPEN_MAX = 100
 LETTER_EVERY_US = 3600 * SECOND
-"""An owner gets one letter in so long about the machines that join with one token, however many they are."""
+"""How often an owner gets a letter about the machines that join with one token, however many they are."""
 
 _MARK = "tidemill-join-1"
 _WRITTEN = re.compile(_MARK + r"\.([A-Za-z0-9_-]{64})\.([0-9a-f]{64})", re.ASCII)
@@ -61,7 +61,7 @@ class JoinToken:
 
 @dataclass(frozen=True)
 class JoinTokenParts:
-    """What a token says to the machine that was given it: what to send, and whose key to expect."""
+    """What a token tells its machine: what to send, and which key to expect."""
 
     secret_part: str = field(repr=False)
     fingerprint: str
@@ -74,13 +74,13 @@ def write_token(token_id: UUID, secret: bytes, fingerprint: str) -> str:
 
 
 def read_token(text: str) -> JoinTokenParts | JoinTokenRefusal:
-    """The inverse, for what somebody pasted; space around it does no harm."""
+    """The inverse, for pasted text; space around it does no harm."""
     match = _WRITTEN.fullmatch(text.strip())
     return JoinTokenParts(match[1], match[2]) if match else JoinTokenRefusal.JOIN_TOKEN_MALFORMED
 
 
 def sha256(secret_part: str) -> bytes:
-    """What is kept of a token. It has 256 random bits, so a fast hash is enough."""
+    """The stored form of a token. It has 256 random bits, so a fast hash is enough."""
     return hashlib.sha256(secret_part.encode("utf-8", "surrogatepass")).digest()
 
 
@@ -94,15 +94,15 @@ def refused_token(*, name: str, uses: int, lifetime_s: float) -> JoinTokenRefusa
 
 
 def refused_join(roles: frozenset[Role], *, house: bool) -> JoinTokenRefusal | None:
-    """Why an account with these roles joins no such machines. Asked when a token is made and each time it is used: who
-    loses the role can use the token no more."""
+    """Why an account with these roles may not join such machines. Checked when a token is made and at each use: an
+    owner who loses the role can no longer use the token."""
     if house:
         return None if Role.OPERATOR in roles else JoinTokenRefusal.JOIN_TOKEN_NOT_HOUSE
     return None if roles & _PROVIDING else JoinTokenRefusal.JOIN_TOKEN_NOT_PROVIDER
 
 
 def refused_token_use(token: JoinToken, used: int, now: Instant) -> JoinTokenRefusal | None:
-    """Why a token lets in no further machine, after so many uses."""
+    """Why a token admits no further machine, after so many uses."""
     if token.revoked_at is not None:
         return JoinTokenRefusal.JOIN_TOKEN_REVOKED
     if now >= token.expires_at:

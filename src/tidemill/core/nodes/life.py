@@ -1,7 +1,7 @@
-"""The life of a node: registered → active → inactive → deregistered, and the conditions it can be in beside that.
+"""The life of a node: registered → active → inactive → deregistered, and its conditions.
 
-A node is active while its challenge is passed and its stake is enough. Deregistered is for good: its identity is worth
-nothing any more, and a machine that comes back is a new node. Conditions hold together; the strictest decides on work.
+A node is active while its challenge is passed and its stake is enough. Deregistration is final: the identity becomes
+worthless, and a machine that comes back is a new node. Conditions may combine; the strictest decides on work.
 """
 
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ LIVES: Mapping[tuple[NodeLife, LifeChange], NodeLife | LifeRefusal] = {
 
 
 class Condition(StrEnum):
-    """How a node is, besides where it is in its life. It is either online or offline."""
+    """The condition of a node, besides its life. It is either online or offline."""
 
     ONLINE = "online"
     OFFLINE = "offline"
@@ -59,5 +59,5 @@ class Condition(StrEnum):
 
 
 def after(life: NodeLife, change: LifeChange) -> NodeLife | LifeRefusal:
-    """Where a node is in its life after a change."""
+    """The life of a node after a change."""
     return LIVES[life, change]

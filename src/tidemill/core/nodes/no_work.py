@@ -1,6 +1,6 @@
-"""The answer to "why did my node get no work?": every reason there is at this moment, the one to see to first in front.
+"""The answer to "why did my node get no work?": every current reason, the one to fix first in front.
 
-A list without a reason that speaks of the whole node means that it is offered work whenever there is some that fits.
+Without a reason that concerns the node as a whole, it is assigned work whenever some fits.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -28,7 +28,7 @@ _DRAINING = "This node finishes what it has and takes no new work: resume it to 
 
 @dataclass(frozen=True)
 class FailingDevice:
-    """A device that its driver gave up, and the driver's words."""
+    """A device whose driver gave up, and the driver's words."""
 
     name: str
     words: str
@@ -36,7 +36,7 @@ class FailingDevice:
 
 @dataclass(frozen=True)
 class NodeSituation:
-    """What is known of a node when somebody asks. `senses` are the last that arrived, if any did."""
+    """What is known of a node when somebody asks. `senses` are the last that arrived, if any."""
 
     life: NodeLife
     conditions: Collection[Condition]
@@ -61,10 +61,10 @@ def why_no_work(node: NodeSituation, pool: HeatLimits, now: Instant) -> list[NoW
     if node.life is NodeLife.DEREGISTERED:
         return [NoWorkReason(NoWorkCause.REMOVED, LifeRefusal.NODE_REMOVED.sentence)]
     by_rules = list(objections(node.rules, node.senses, pool, now, node.utc_offset_s))
-    found = {reason.why for reason in by_rules}
-    known = found | ({NoWorkCause.PAUSED} if found & _PAUSING and not node.paused_reason else set())
-    others = (reason for reason in _of_the_node(node, now) if reason.why not in known)
-    return sorted([*others, *by_rules], key=lambda reason: _ORDER[reason.why])
+    rule_causes = {reason.why for reason in by_rules}
+    named_causes = rule_causes | ({NoWorkCause.PAUSED} if rule_causes & _PAUSING and not node.paused_reason else set())
+    node_reasons = (reason for reason in _of_the_node(node, now) if reason.why not in named_causes)
+    return sorted([*node_reasons, *by_rules], key=lambda reason: _ORDER[reason.why])
 
 
 def _of_the_node(node: NodeSituation, now: Instant) -> Iterator[NoWorkReason]:

@@ -1,6 +1,6 @@
-"""Why a node gets no work: a code for programs, a sentence for its owner, and what becomes of the work in hand.
+"""Why a node gets no work: a code for programs, a sentence for its owner, and what happens to begun work.
 
-Reasons are ordered: the one that comes first is the one to see to first.
+Reasons are ordered: the first is the one to fix first.
 """
 
 from collections.abc import Mapping
@@ -11,14 +11,14 @@ from tidemill.core.clock import Instant
 
 
 class BegunWork(Enum):
-    """What becomes of work that a node has already begun."""
+    """What happens to work that a node has already begun."""
 
     FINISH = "finish"
     STOP = "stop"
 
 
 class NoWorkCause(Enum):
-    """Why there is no new work, in the order in which an owner should look at it."""
+    """Why there is no new work, in the order in which an owner should look at the causes."""
 
     REMOVED = "removed"
     SUSPENDED = "suspended"
@@ -52,12 +52,12 @@ IN_HAND: Mapping[NoWorkCause, BegunWork] = {
     NoWorkCause.OUTSIDE_WINDOW: BegunWork.FINISH,
     NoWorkCause.NOT_IDLE: BegunWork.STOP,
 }
-"""Work stops where going on would harm the machine, its owner or a customer; else it is finished first."""
+"""Work stops where continuing would harm the machine, its owner or a customer; otherwise it is finished first."""
 
 
 @dataclass(frozen=True)
 class NoWorkReason:
-    """One reason. `device` names the only device it speaks of; `until` says when it ends, where that is known."""
+    """One reason. `device` is the only device it concerns; `until` says when it ends, where that is known."""
 
     why: NoWorkCause
     sentence: str

@@ -1,4 +1,4 @@
-"""A node as the registry holds it: whose it is, where it is in its life, and what its machine has."""
+"""A node as the registry holds it: its owner, its life, and what its machine has."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class KnownDevice:
 
 @dataclass(frozen=True)
 class Node:
-    """A node and how it was heard of. `linked_at` is None while no process has a link of it."""
+    """A node and when it was heard. `linked_at` is None while no process has its link."""
 
     id: UUID
     account_id: UUID
@@ -72,22 +72,22 @@ class Node:
 
     @property
     def conditions(self) -> Collection[Condition]:
-        """What can be told from this alone; what its readings say comes on top."""
+        """The conditions that this row shows; its readings may add others."""
         is_online = self.heard_at is not None and self.offline_since is None and self.life is not NodeLife.DEREGISTERED
-        found = [Condition.ONLINE if is_online else Condition.OFFLINE]
+        conditions = [Condition.ONLINE if is_online else Condition.OFFLINE]
         work = rules_of(self.book).work
-        found += (
+        conditions += (
             [Condition.DRAINING] if work is WorkMode.DRAIN else [Condition.PAUSED] if work is WorkMode.PAUSE else []
         )
-        return [*found, Condition.SUSPENDED] if self.suspended_reason else found
+        return [*conditions, Condition.SUSPENDED] if self.suspended_reason else conditions
 
 
 def checked_name(name: str) -> str | NodeRefusal:
-    """A node's name as it is kept."""
+    """A node's name as it is stored."""
     name = name.strip()
     return name if 1 <= len(name) <= NAME_MAX and name.isprintable() else NodeRefusal.NODE_NAME_MALFORMED
 
 
 def removal_reason(reason: str, *, own: bool) -> str | ReasonRefusal:
-    """Why a node is removed, as it is kept. Who removes their own owes nobody a reason."""
+    """Why a node is removed, as it is stored. Owners need no reason to remove their own."""
     return "" if own and not reason.strip() else checked_reason(reason)

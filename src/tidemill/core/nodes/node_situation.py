@@ -1,7 +1,7 @@
-"""What the pool knows of a node put together, so that it can be said why it gets no work.
+"""Everything the pool knows of a node, put together to say why it gets no work.
 
-The pool senses through a node's last beat and its open alerts, the node through its own readings: the node decides
-whether its machine is idle, so here a machine counts as idle unless its last beat shows that it is used.
+The pool senses through a node's last beat and its open alerts, the node through its own readings. The node decides
+whether its machine is idle, so here a machine counts as idle unless its last beat shows that it is in use.
 """
 
 from collections.abc import Collection, Sequence
@@ -30,9 +30,9 @@ class NodeCircumstances:
 
 
 def situation_of(
-    node: Node, devices: Sequence[KnownDevice], known: NodeCircumstances, heat: HeatLimits, agent_oldest: str
+    node: Node, devices: Sequence[KnownDevice], circumstances: NodeCircumstances, heat: HeatLimits, agent_oldest: str
 ) -> NodeSituation:
-    """Everything that the answer to "why did it get no work?" is made of."""
+    """The situation that answers "why did it get no work?"."""
     rules = rules_of(node.book)
     failing = [
         FailingDevice(device.name or f"Device {device.index}", device.failing) for device in devices if device.failing
@@ -40,8 +40,8 @@ def situation_of(
     return NodeSituation(
         life=node.life,
         conditions=_conditions(node, degraded=bool(failing)),
-        challenge_passed=known.challenge_passed,
-        challenge_refused=known.challenge_refused,
+        challenge_passed=circumstances.challenge_passed,
+        challenge_refused=circumstances.challenge_refused,
         version=versions.version_of(node.agent),
         version_accepted=versions.is_accepted(node.agent, agent_oldest),
         versions_accepted=f"{agent_oldest} and newer",
@@ -49,9 +49,9 @@ def situation_of(
         failing=failing,
         rules=rules,
         utc_offset_s=node.utc_offset_s,
-        senses=_senses(known, rules, heat),
+        senses=_senses(circumstances, rules, heat),
         suspended_reason=node.suspended_reason or "",
-        owner_blocked=known.owner_blocked,
+        owner_blocked=circumstances.owner_blocked,
         heard_at=node.heard_at,
     )
 
@@ -60,11 +60,11 @@ def _conditions(node: Node, *, degraded: bool) -> Collection[Condition]:
     return [*node.conditions, Condition.DEGRADED] if degraded else node.conditions
 
 
-def _senses(known: NodeCircumstances, rules: NodeRules, heat: HeatLimits) -> Senses | None:
-    if known.beat is None or known.beat_at is None:
+def _senses(circumstances: NodeCircumstances, rules: NodeRules, heat: HeatLimits) -> Senses | None:
+    if circumstances.beat is None or circumstances.beat_at is None:
         return None
-    at, beat = known.beat_at, known.beat
+    at, beat = circumstances.beat_at, circumstances.beat
     reading = MachineReading(hottest_c(beat), hungriest_w(beat), busiest_pct(beat))
     idle_since = Instant(at - rules.only_when_idle.for_s * SECOND) if rules.only_when_idle else None
-    before = Senses(reading, hot=known.hot, hungry=False, idle_since=idle_since, seen_at=at)
+    before = Senses(reading, hot=circumstances.hot, hungry=False, idle_since=idle_since, seen_at=at)
     return sense(before, reading, rules, heat, at)

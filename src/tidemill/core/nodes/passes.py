@@ -1,8 +1,8 @@
-"""Passes: how a node shows who it is when it asks over HTTP, outside its link.
+"""Passes: how a node proves its identity over HTTP, outside its link.
 
-A node writes its own pass with its own key, for minutes, for one pool: what others see of it is soon worth nothing, and
-never was elsewhere. Whether the node is still in the pool is looked up each time. Pure: the caller brings the time and
-the node's key.
+A node signs its own pass with its own key, for minutes, for one pool: a stolen pass is soon worthless, and worthless
+elsewhere. Whether the node is still in the pool is looked up each time. Pure: the caller brings the time and the node's
+key.
 """
 
 import base64
@@ -33,7 +33,7 @@ class PassRefusal(Refusal):
 
 @dataclass(frozen=True)
 class NodePass:
-    """What a pass says. It is worth something only with the signature of that node's key."""
+    """The content of a pass. It counts only with the signature of that node's key."""
 
     node_id: UUID
     expires_at: Instant
@@ -47,23 +47,25 @@ def write_pass(identity: Identity, pool_fingerprint: str, node_id: UUID, expires
 
 
 def read_pass(text: str, now: Instant) -> NodePass | PassRefusal:
-    """A pass as it came, if it is of this time. Who signed it is asked with `is_of`."""
+    """A pass as it arrived, if it is valid at this time. `is_of` checks who signed it."""
     if not _WRITTEN.fullmatch(text):
         return PassRefusal.PASS_MALFORMED
     try:
-        said = base64.b64decode(text + "==", altchars=b"-_", validate=True)
+        decoded = base64.b64decode(text + "==", altchars=b"-_", validate=True)
     except binascii.Error:
         return PassRefusal.PASS_MALFORMED
-    assert len(said) == _BYTES
-    shown = NodePass(UUID(bytes=said[:16]), Instant(int.from_bytes(said[16:24], "big")), said[24:])
-    if now >= shown.expires_at:
+    assert len(decoded) == _BYTES
+    node_pass = NodePass(UUID(bytes=decoded[:16]), Instant(int.from_bytes(decoded[16:24], "big")), decoded[24:])
+    if now >= node_pass.expires_at:
         return PassRefusal.PASS_OVER
-    return PassRefusal.PASS_TOO_LONG if shown.expires_at - now > LIFETIME_MAX_US else shown
+    return PassRefusal.PASS_TOO_LONG if node_pass.expires_at - now > LIFETIME_MAX_US else node_pass
 
 
-def is_of(shown: NodePass, key: bytes, pool_fingerprint: str) -> bool:
+def is_of(node_pass: NodePass, key: bytes, pool_fingerprint: str) -> bool:
     """Whether the node with this key wrote the pass, for this pool."""
-    return is_signed(key, shown.signature, _PURPOSE, *_parts(pool_fingerprint, shown.node_id, shown.expires_at))
+    return is_signed(
+        key, node_pass.signature, _PURPOSE, *_parts(pool_fingerprint, node_pass.node_id, node_pass.expires_at)
+    )
 
 
 def _parts(pool_fingerprint: str, node_id: UUID, expires_at: Instant) -> tuple[bytes, bytes, bytes]:

@@ -16,7 +16,7 @@ def is_address(text: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address; of names, only localhost is known to be one."""
+    """Whether only this machine can reach the address; of names, only localhost is known to be such."""
     return ip_address(host).is_loopback if is_address(host) else host.lower() == "localhost"
 
 
@@ -27,7 +27,7 @@ def is_pool_url(url: str) -> bool:
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
-        (host or "").encode("idna")  # what no name can be is found out now, and not by whoever calls there
+        (host or "").encode("idna")  # reject impossible names now, not when an agent calls there
     except ValueError:
         return False
     if not host or parts.username is not None or parts.password is not None or parts.query or parts.fragment:
@@ -37,5 +37,5 @@ def is_pool_url(url: str) -> bool:
 
 def is_as_safe(url: str, as_url: str) -> bool:
     """Whether a pool that was reached at one address may send its agents to another: with TLS always, else only where
-    there was none before. So no pool sends an agent knocking at the doors of its own machine."""
+    there was none before. So no pool can make an agent call services on its own machine."""
     return url.startswith("https:") or not as_url.startswith("https:")

@@ -1,8 +1,8 @@
-"""What becomes of a node's reports about itself. Every one is a claim: bounded, checked, taken or refused with figures.
+"""The effects of a node's reports about itself. Each is a claim: bounded, checked, accepted or refused with figures.
 
-Of each kind only the last of a batch counts, since each tells the whole. What cannot be read is refused and told, and
-changes nothing; it never stands in the way of what comes after it, nor of other nodes. A node can make only so many
-events by itself: what it changes beyond that is taken all the same, and not told.
+Of each kind only the last of a batch counts, since each is complete. An unreadable report is refused with an event and
+changes nothing; it never blocks the reports after it, or other nodes. A node can cause only so many events by itself:
+changes beyond that are accepted without an event.
 """
 
 import json
@@ -29,7 +29,7 @@ MACHINE, RULES, CLOCK, LEAVE, CHALLENGE = "machine", "rules", "clock", "leave", 
 
 EVENT_EVERY_US = 30 * SECOND
 EVENTS_SAVED = 20
-"""A node makes so many events at once, and one more each time such a while has passed."""
+"""How many events a node may cause at once; one more is allowed each time the interval below has passed."""
 
 _SMALL_BYTES_MAX = 4096
 _KNOWN = (MACHINE, RULES, CLOCK, LEAVE, SANDBOX)
@@ -37,7 +37,7 @@ _KNOWN = (MACHINE, RULES, CLOCK, LEAVE, SANDBOX)
 
 @dataclass(frozen=True)
 class Fact:
-    """A report of a kind, as it arrived. Kinds that nobody here knows are handed on."""
+    """A report of a kind, as it arrived. Kinds that are unknown here are passed on."""
 
     kind: str
     body: bytes
@@ -56,7 +56,7 @@ One = TypeVar("One")
 
 @dataclass(frozen=True)
 class StoredNode:
-    """What the pool has of a node, as it is stored."""
+    """The stored state of a node."""
 
     account_id: UUID
     node_id: UUID
@@ -69,7 +69,7 @@ class StoredNode:
 
 @dataclass(frozen=True)
 class ReportEffects:
-    """What is to be done. None where nothing changes; `disagrees` says that the node must be told the rules again."""
+    """What to do. None where nothing changes; `disagrees` says that the node must be sent the rules again."""
 
     machine: Machine | None = None
     abilities: NodeAbilities | None = None
@@ -93,109 +93,109 @@ class _Leave:
     reason: Annotated[str, Text(300)] = ""
 
 
-def fresh_reports(received: int, first: int, said: Sequence[One]) -> Sequence[One] | None:
-    """What of a batch is new, after so many were received. None if reports are missing before it."""
-    return None if first > received + 1 else said[received + 1 - first :]
+def fresh_reports(received: int, first: int, batch: Sequence[One]) -> Sequence[One] | None:
+    """The new reports of a batch, after so many were received. None if reports before it are missing."""
+    return None if first > received + 1 else batch[received + 1 - first :]
 
 
-def weigh_reports(known: StoredNode, said: Sequence[NodeReport], now: Instant) -> ReportEffects:
+def weigh_reports(stored: StoredNode, reports: Sequence[NodeReport], now: Instant) -> ReportEffects:
     """Everything that follows from a node's fresh reports."""
-    last = {fact.kind: fact.body for fact in said if isinstance(fact, Fact)}
-    machine, machine_events = _machine(known, last[MACHINE]) if MACHINE in last else (None, ())
-    rules, disagrees, rules_events = _rules(known, last[RULES]) if RULES in last else (None, False, ())
-    offset_s, clock_events = _offset(known, last[CLOCK]) if CLOCK in last else (None, ())
-    carries, sandbox_events = _carries(known, last[SANDBOX]) if SANDBOX in last else (None, ())
+    last_bodies = {fact.kind: fact.body for fact in reports if isinstance(fact, Fact)}
+    machine, machine_events = _machine(stored, last_bodies[MACHINE]) if MACHINE in last_bodies else (None, ())
+    rules, disagrees, rules_events = _rules(stored, last_bodies[RULES]) if RULES in last_bodies else (None, False, ())
+    offset_s, clock_events = _offset(stored, last_bodies[CLOCK]) if CLOCK in last_bodies else (None, ())
+    carries, sandbox_events = _carries(stored, last_bodies[SANDBOX]) if SANDBOX in last_bodies else (None, ())
     return ReportEffects(
         machine=machine,
         abilities=carries,
         rules=rules,
         disagrees=disagrees,
         utc_offset_s=offset_s,
-        leaves=_reason(last[LEAVE]) if LEAVE in last else None,
-        beats=tuple(spaced((one for one in said if isinstance(one, PastBeat)), known.past_until, now)),
-        events=(*machine_events, *rules_events, *clock_events, *sandbox_events, *_dropped(known, said)),
-        others=tuple(fact for fact in said if isinstance(fact, Fact) and fact.kind not in _KNOWN),
-        attempt_reports=tuple(one for one in said if isinstance(one, AttemptReport)),
+        leaves=_reason(last_bodies[LEAVE]) if LEAVE in last_bodies else None,
+        beats=tuple(spaced((report for report in reports if isinstance(report, PastBeat)), stored.past_until, now)),
+        events=(*machine_events, *rules_events, *clock_events, *sandbox_events, *_dropped(stored, reports)),
+        others=tuple(fact for fact in reports if isinstance(fact, Fact) and fact.kind not in _KNOWN),
+        attempt_reports=tuple(report for report in reports if isinstance(report, AttemptReport)),
     )
 
 
 def events_allowed(events: int, told_until: Instant | None, now: Instant) -> tuple[int, Instant]:
-    """How many of so many events a node may still make, and until when its share is used up then."""
+    """How many of so many events a node may still cause, and until when its share is then used up."""
     used_until = max(told_until or now, now)
     room = max(0, EVENTS_SAVED - -(-(used_until - now) // EVENT_EVERY_US))
-    told = min(events, room)
-    return told, Instant(used_until + told * EVENT_EVERY_US)
+    allowed = min(events, room)
+    return allowed, Instant(used_until + allowed * EVENT_EVERY_US)
 
 
-def _machine(known: StoredNode, body: bytes) -> tuple[Machine | None, tuple[Event, ...]]:
-    if _says_the_same(body, known.machine):
+def _machine(stored: StoredNode, body: bytes) -> tuple[Machine | None, tuple[Event, ...]]:
+    if _says_the_same(body, stored.machine):
         return None, ()
     machine = machine_of(body)
     objections = (machine,) if isinstance(machine, HardwareObjection) else hardware.objections(machine)
     if objections or isinstance(machine, HardwareObjection):
-        return None, (_refused(known, MACHINE, objections[0].refusal.code, objections[0].sentence),)
-    stored, before = json.loads(facts_of(machine)), known.machine or {}
-    changed = tuple(sorted(name for name in {*stored, *before} if stored.get(name) != before.get(name)))
-    # What a network carries is measured again and again, and is never twice the same.
+        return None, (_refused(stored, MACHINE, objections[0].refusal.code, objections[0].sentence),)
+    claimed, earlier = json.loads(facts_of(machine)), stored.machine or {}
+    changed = tuple(sorted(name for name in {*claimed, *earlier} if claimed.get(name) != earlier.get(name)))
+    # A network's rate is measured again and again, and always differs.
     telling = tuple(name for name in changed if name != "network")
     names = tuple(device.name for device in machine.devices)
-    event = NodeHardwareChanged(known.account_id, known.node_id, telling, names)
+    event = NodeHardwareChanged(stored.account_id, stored.node_id, telling, names)
     return (machine if changed else None), ((event,) if telling else ())
 
 
 def _says_the_same(body: bytes, machine: Mapping[str, Any] | None) -> bool:
-    """Whether a body is what was already taken: most are, and need not be looked at closely again."""
+    """Whether a body is the one already accepted: most are, and need no closer look."""
     try:
         return machine is not None and json.loads(body) == machine
     except (ValueError, RecursionError):
         return False
 
 
-def _rules(known: StoredNode, body: bytes) -> tuple[RuleBook | None, bool, tuple[Event, ...]]:
-    said = rule_book.from_json(body)
-    if isinstance(said, RuleBook) and rule_book.leaps(known.rules, said):
-        said = RulesRefusal.RULE_DATED_AHEAD
-    if not isinstance(said, RuleBook):
-        return None, False, (_refused(known, RULES, said.code, said.sentence),)
-    merged = rule_book.merge(known.rules, said)
-    disagrees = merged != said
-    if merged == known.rules:
+def _rules(stored: StoredNode, body: bytes) -> tuple[RuleBook | None, bool, tuple[Event, ...]]:
+    reported = rule_book.from_json(body)
+    if isinstance(reported, RuleBook) and rule_book.leaps(stored.rules, reported):
+        reported = RulesRefusal.RULE_DATED_AHEAD
+    if not isinstance(reported, RuleBook):
+        return None, False, (_refused(stored, RULES, reported.code, reported.sentence),)
+    merged = rule_book.merge(stored.rules, reported)
+    disagrees = merged != reported
+    if merged == stored.rules:
         return None, disagrees, ()
-    names = [name for name, entry in merged.entries.items() if known.rules.entries.get(name) != entry]
+    names = [name for name, entry in merged.entries.items() if stored.rules.entries.get(name) != entry]
     newest = max((merged.entries[name] for name in names), key=lambda entry: entry.at)
-    shown = rule_book.book_json(merged)
-    values = {name: shown[name]["value"] for name in names}
-    return merged, disagrees, (NodeRulesChanged(known.account_id, known.node_id, values, RuleOrigin.NODE, newest.by),)
+    as_json = rule_book.book_json(merged)
+    values = {name: as_json[name]["value"] for name in names}
+    return merged, disagrees, (NodeRulesChanged(stored.account_id, stored.node_id, values, RuleOrigin.NODE, newest.by),)
 
 
-def _offset(known: StoredNode, body: bytes) -> tuple[int | None, tuple[Event, ...]]:
+def _offset(stored: StoredNode, body: bytes) -> tuple[int | None, tuple[Event, ...]]:
     clock = read_json(_Clock, body, _SMALL_BYTES_MAX)
     if isinstance(clock, Malformed):
-        return None, (_refused(known, CLOCK, "clock_malformed", clock.sentence),)
-    return (None if clock.utc_offset_s == known.utc_offset_s else clock.utc_offset_s), ()
+        return None, (_refused(stored, CLOCK, "clock_malformed", clock.sentence),)
+    return (None if clock.utc_offset_s == stored.utc_offset_s else clock.utc_offset_s), ()
 
 
-def _carries(known: StoredNode, body: bytes) -> tuple[NodeAbilities | None, tuple[Event, ...]]:
-    if _says_the_same(body, known.abilities):
+def _carries(stored: StoredNode, body: bytes) -> tuple[NodeAbilities | None, tuple[Event, ...]]:
+    if _says_the_same(body, stored.abilities):
         return None, ()
-    carries = abilities_of(body)
-    if isinstance(carries, Malformed):
-        return None, (_refused(known, SANDBOX, "sandbox_malformed", carries.sentence),)
-    return carries, ()
+    abilities = abilities_of(body)
+    if isinstance(abilities, Malformed):
+        return None, (_refused(stored, SANDBOX, "sandbox_malformed", abilities.sentence),)
+    return abilities, ()
 
 
 def _reason(body: bytes) -> str:
-    """Why a node leaves. It leaves also when it cannot say why."""
+    """Why a node leaves. It leaves even if the reason cannot be read."""
     leave = read_json(_Leave, body, _SMALL_BYTES_MAX)
     return "" if isinstance(leave, Malformed) else leave.reason
 
 
-def _dropped(known: StoredNode, said: Sequence[NodeReport]) -> tuple[Event, ...]:
-    damaged = [one.damaged for one in said if isinstance(one, DroppedReport)]
+def _dropped(stored: StoredNode, reports: Sequence[NodeReport]) -> tuple[Event, ...]:
+    damaged = [report.damaged for report in reports if isinstance(report, DroppedReport)]
     if not damaged:
         return ()
-    return (NodeReportsDropped(known.account_id, known.node_id, damaged.count(False), damaged.count(True)),)
+    return (NodeReportsDropped(stored.account_id, stored.node_id, damaged.count(False), damaged.count(True)),)
 
 
-def _refused(known: StoredNode, about: str, code: str, sentence: str) -> NodeFactsRefused:
-    return NodeFactsRefused(known.account_id, known.node_id, about, code, sentence)
+def _refused(stored: StoredNode, about: str, code: str, sentence: str) -> NodeFactsRefused:
+    return NodeFactsRefused(stored.account_id, stored.node_id, about, code, sentence)

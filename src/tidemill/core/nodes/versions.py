@@ -13,12 +13,12 @@ def is_version(text: str) -> bool:
 
 
 def version_of(agent: str) -> str:
-    """The version that an agent says it is, as people read it; all of what it says, if that is none."""
+    """The version in an agent's name, as people read it; the full name, if it has none."""
     return agent.removeprefix("tidemill/")
 
 
 def is_accepted(agent: str, oldest: str) -> bool:
-    """Whether an agent is not older than the oldest that gets work. One whose version cannot be read is."""
+    """Whether an agent is not older than the oldest that gets work. An unreadable version counts as older."""
     match = _AGENT.fullmatch(agent)
     return match is not None and _numbers(match[1]) >= _numbers(oldest)
 

@@ -1,9 +1,9 @@
-"""What comes of a challenge: passed, failed, impossible, or asked again; and when the node's next one is due.
+"""The conclusion of a challenge: passed, failed, impossible, or asked again; and when the node's next one is due.
 
-Our own absence changes nothing for anybody. Who is late, or was gone before the order reached them, is asked again and
-has nothing to show meanwhile: else two nodes could take turns with one device, each passing while the other is late.
-Who is late too often, one time after the other, has failed. A node whose link was lost meanwhile, perhaps because a
-process of ours died, is late where it seems slow: its answers had to wait.
+Our own absence changes nothing for anybody. A node that is late, or was gone before the instruction reached it, is
+asked again and has nothing to show meanwhile: otherwise two nodes could take turns with one device, each passing while
+the other is late. A node that is late too often in a row has failed. A node whose link was lost meanwhile, perhaps
+because a process of ours died, counts as late where it seems slow: its answers had to wait.
 """
 
 import math
@@ -30,7 +30,7 @@ from tidemill.core.settings.sections.challenge import ChallengeSettings
 from tidemill.core.settings.sections.money import NvlinkSettings
 
 RANDOM_BYTES = 8 * 8192
-"""What checking one device needs, at the most."""
+"""The random bytes that checking one device needs, at the most."""
 
 _WAIT_MOST = 3.0
 """The next challenge comes after three times the average at the latest."""
@@ -39,7 +39,7 @@ _WAIT_MOST = 3.0
 @dataclass(frozen=True)
 class ChallengeEvidence:
     """What is known when a challenge is concluded. `deaf` says that we could not hear for a while, `relinked` that the
-    node's link is no longer the one that the order went over."""
+    node's link is no longer the one that carried the instruction."""
 
     state: ChallengeState
     asked: ChallengePlan
@@ -53,9 +53,9 @@ class ChallengeEvidence:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """The state it ends in, the figures, what they do not support, and how often the node was late in a row.
+    """The final state, the figures, the claims they do not support, and how often the node was late in a row.
 
-    An `excused` node stands as it stood before.
+    An `excused` node stays as it was before.
     """
 
     state: ChallengeState
@@ -74,19 +74,21 @@ def conclude(
     if evidence.deaf:
         return replace(_ended(evidence, ChallengeHappening.TIME_UP, evidence.late), excused=True)
     if evidence.sent_at is None:
-        return _ended(evidence, ChallengeHappening.TIME_UP, evidence.late, found=[missed()])
+        return _ended(evidence, ChallengeHappening.TIME_UP, evidence.late, unsupported=[missed()])
     if evidence.state is not ChallengeState.OPENED:
         return _late(evidence)
-    held = _held(evidence, random)
-    measured = figures(evidence.asked, held, _rates(evidence.answers), nvlink)
-    found = unsupported_claims(measured, held, rules)
-    if found and evidence.relinked and all(finding.refusal in OF_SPEED for finding in found):
-        return _late(evidence, measured, found)
-    return _ended(evidence, ChallengeHappening.DISPROVED if found else ChallengeHappening.PROVED, 0, measured, found)
+    checks = _device_checks(evidence, random)
+    measured = figures(evidence.asked, checks, _rates(evidence.answers), nvlink)
+    unsupported = unsupported_claims(measured, checks, rules)
+    if unsupported and evidence.relinked and all(finding.refusal in OF_SPEED for finding in unsupported):
+        return _late(evidence, measured, unsupported)
+    return _ended(
+        evidence, ChallengeHappening.DISPROVED if unsupported else ChallengeHappening.PROVED, 0, measured, unsupported
+    )
 
 
 def next_due(state: ChallengeState, rules: ChallengeSettings, draw: float, now: Instant) -> Instant:
-    """After a pass at a moment that nobody can foresee, after a failure when the node had time to see to it."""
+    """After a pass at an unforeseeable moment, after a failure once the node had time to fix it."""
     if state is ChallengeState.PASSED:
         return Instant(now + int(rules.every_s * min(_WAIT_MOST, -math.log(1 - draw)) * SECOND))
     return now if state is ChallengeState.EXPIRED else Instant(now + int(rules.retry_s * SECOND))
@@ -97,37 +99,37 @@ def _ended(
     happening: ChallengeHappening,
     times_late: int,
     measured: Sequence[Figures] = (),
-    found: Sequence[UnsupportedClaim] = (),
+    unsupported: Sequence[UnsupportedClaim] = (),
 ) -> Conclusion:
     state = after(evidence.state, happening)
     assert state is not None, f"{happening.value} concludes nothing that is {evidence.state.value}"
-    return Conclusion(state, times_late, figures=tuple(measured), findings=tuple(found))
+    return Conclusion(state, times_late, figures=tuple(measured), findings=tuple(unsupported))
 
 
 def _late(
-    evidence: ChallengeEvidence, measured: Sequence[Figures] = (), found: Sequence[UnsupportedClaim] = ()
+    evidence: ChallengeEvidence, measured: Sequence[Figures] = (), unsupported: Sequence[UnsupportedClaim] = ()
 ) -> Conclusion:
     times = evidence.late + 1
     happening = ChallengeHappening.TIME_UP if times < LATE_MAX else ChallengeHappening.DISPROVED
-    return _ended(evidence, happening, times, measured, [late(times), *found])
+    return _ended(evidence, happening, times, measured, [late(times), *unsupported])
 
 
-def _held(evidence: ChallengeEvidence, random: bytes) -> Mapping[int, DeviceCheck]:
+def _device_checks(evidence: ChallengeEvidence, random: bytes) -> Mapping[int, DeviceCheck]:
     # A pool without nodes need not load numpy: it takes a fifth of a second and 25 MiB.
     from tidemill.core.nodes.challenge.judgement import is_memory_shown, is_speed_shown
 
-    assert evidence.draw is not None, "what was opened was drawn"
-    assert evidence.sent_at is not None, "what was drawn was sent"
-    held = {}
+    assert evidence.draw is not None, "an opened challenge was drawn"
+    assert evidence.sent_at is not None, "a drawn challenge was sent"
+    checks = {}
     for index, task in evidence.asked.tasks.items():
-        draw, shown = device_draw(task, evidence.draw), _shown(index, evidence.answers)
+        draw, openings = device_draw(task, evidence.draw), _shown(index, evidence.answers)
         committed_at = next(at for answer, at in evidence.answers if _is_speed_commitment(answer, index))
-        held[index] = DeviceCheck(
-            is_memory_shown(task, draw, shown),
-            is_speed_shown(task, draw, shown, random[: 8 * task.speed.side]),
+        checks[index] = DeviceCheck(
+            is_memory_shown(task, draw, openings),
+            is_speed_shown(task, draw, openings, random[: 8 * task.speed.side]),
             max(1, committed_at - evidence.sent_at),
         )
-    return held
+    return checks
 
 
 def _shown(index: int, answers: Sequence[tuple[ChallengeAnswer, Instant]]) -> DeviceOpenings:
@@ -146,12 +148,12 @@ def _shown(index: int, answers: Sequence[tuple[ChallengeAnswer, Instant]]) -> De
 
 
 def _opened(
-    contents: Mapping[tuple[AnswerStep, ChallengePart, int], bytes], wanted: ChallengePart
+    contents: Mapping[tuple[AnswerStep, ChallengePart, int], bytes], wanted_part: ChallengePart
 ) -> Mapping[int, bytes]:
     return {
-        place: content
-        for (step, part, place), content in contents.items()
-        if step is AnswerStep.OPENING and part is wanted
+        position: content
+        for (step, part, position), content in contents.items()
+        if step is AnswerStep.OPENING and part is wanted_part
     }
 
 

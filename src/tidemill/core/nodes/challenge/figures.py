@@ -1,8 +1,8 @@
-"""What a challenge says of a device's claims: the figures, and every claim that they do not support.
+"""The figures that a challenge yields about a device's claims, and every claim that they do not support.
 
-Speed is operations over the time on our own clock, from sending the task to receiving the commitment, the way there and
-back included. It counts up to the catalogue's figure and not beyond, so an agent with a faster way to multiply small
-integers gains nothing by it. Memory counts as shown when every drawn page held.
+Speed is operations over the time on our own clock, from sending the task to receiving the commitment, the round trip
+included. It counts up to the catalogue's figure and not beyond, so an agent with a faster way to multiply small
+integers gains nothing by it. Memory counts as shown when every drawn page was right.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,10 +17,10 @@ from tidemill.core.settings.sections.challenge import ChallengeSettings
 from tidemill.core.settings.sections.money import NvlinkSettings
 
 LATE_MAX = 3
-"""A node that is late so often, one time after the other, has failed."""
+"""A node that is late so often in a row has failed."""
 
 _LINK_LEAST_PPM = ONE_PPM // 10
-"""A link that carries less than this share of what the catalogue says is none."""
+"""A link that carries less than this share of the catalogue's figure counts as none."""
 
 
 class ChallengeRefusal(Refusal):
@@ -67,7 +67,7 @@ class UnsupportedClaim:
 
 @dataclass(frozen=True)
 class DeviceCheck:
-    """What of one device held, and how long its multiplication took on our clock."""
+    """What of one device was shown, and how long its multiplication took on our clock."""
 
     memory: bool
     product: bool
@@ -75,28 +75,27 @@ class DeviceCheck:
 
 
 def figures(
-    wanted: ChallengePlan, held: Mapping[int, DeviceCheck], rates: Sequence[LinkRate], nvlink: NvlinkSettings
+    plan: ChallengePlan, checks: Mapping[int, DeviceCheck], rates: Sequence[LinkRate], nvlink: NvlinkSettings
 ) -> list[Figures]:
-    """The figures of every device that was asked."""
+    """The figures of every challenged device."""
     return [
-        _figures(device, held[device.task.index], nvlink_ppm(wanted, device, rates, nvlink))
-        for device in wanted.devices
+        _figures(device, checks[device.task.index], nvlink_ppm(plan, device, rates, nvlink)) for device in plan.devices
     ]
 
 
 def unsupported_claims(
-    of_devices: Sequence[Figures], held: Mapping[int, DeviceCheck], rules: ChallengeSettings
+    of_devices: Sequence[Figures], checks: Mapping[int, DeviceCheck], rules: ChallengeSettings
 ) -> list[UnsupportedClaim]:
     """Every claim that the figures do not support; none is a pass."""
-    return [finding for device in of_devices for finding in _about(device, held[device.index], rules)]
+    return [finding for device in of_devices for finding in _about(device, checks[device.index], rules)]
 
 
 def nvlink_ppm(
-    wanted: ChallengePlan, device: ChallengedDevice, rates: Sequence[LinkRate], settings: NvlinkSettings
+    plan: ChallengePlan, device: ChallengedDevice, rates: Sequence[LinkRate], settings: NvlinkSettings
 ) -> int:
     """What the links of a device are worth: by what they carried, as a share of what its model can."""
     index = device.task.index
-    claimed = {(pair.one, pair.other) for pair in wanted.pairs}
+    claimed = {(pair.one, pair.other) for pair in plan.pairs}
     carried = {(rate.one, rate.other): rate.mb_per_s for rate in rates if (rate.one, rate.other) in claimed}
     both_ways_mb_per_s = 2 * sum(carried[pair] for pair in carried if index in pair)
     if not device.nvlink_gb_per_s or not both_ways_mb_per_s:
@@ -119,31 +118,31 @@ def impossible(index: int, words: str) -> UnsupportedClaim:
     return UnsupportedClaim(ChallengeRefusal.CHALLENGE_IMPOSSIBLE, f"Device {index}: {words}")
 
 
-def _figures(device: ChallengedDevice, held: DeviceCheck, of_links_ppm: int) -> Figures:
-    speed = device.task.speed.operations * SECOND // max(1, held.elapsed_us) if held.product else 0
+def _figures(device: ChallengedDevice, check: DeviceCheck, of_links_ppm: int) -> Figures:
+    speed = device.task.speed.operations * SECOND // max(1, check.elapsed_us) if check.product else 0
     ceiling = device.catalogue_ops_per_s or SPEED_MAX
     return Figures(
         index=device.task.index,
         name=device.name,
         claimed_mib=device.memory_mib,
-        measured_mib=device.task.memory.mib if held.memory else 0,
+        measured_mib=device.task.memory.mib if check.memory else 0,
         measured_ops_per_s=min(speed, ceiling),
         catalogue_ops_per_s=device.catalogue_ops_per_s,
         earlier_ops_per_s=device.earlier_ops_per_s,
-        elapsed_us=held.elapsed_us,
+        elapsed_us=check.elapsed_us,
         nvlink_ppm=of_links_ppm,
     )
 
 
-def _about(device: Figures, held: DeviceCheck, rules: ChallengeSettings) -> Iterator[UnsupportedClaim]:
-    who = f"Device {device.index}, {device.name},"
-    if not held.memory:
-        claim = f"{who} claims {device.claimed_mib:,} MiB and could not show what was asked for."
+def _about(device: Figures, check: DeviceCheck, rules: ChallengeSettings) -> Iterator[UnsupportedClaim]:
+    name = f"Device {device.index}, {device.name},"
+    if not check.memory:
+        claim = f"{name} claims {device.claimed_mib:,} MiB and could not show what was asked for."
         yield UnsupportedClaim(ChallengeRefusal.MEMORY_NOT_SHOWN, claim)
-    if not held.product:
-        yield UnsupportedClaim(ChallengeRefusal.PRODUCT_WRONG, f"{who} showed rows that are not those of the product.")
+    if not check.product:
+        yield UnsupportedClaim(ChallengeRefusal.PRODUCT_WRONG, f"{name} showed rows that are not those of the product.")
         return
-    measured = f"{who} did {_giga(device.measured_ops_per_s)}, the way to it and back included;"
+    measured = f"{name} did {_giga(device.measured_ops_per_s)}, the way to it and back included;"
     if device.measured_ops_per_s < device.catalogue_ops_per_s * rules.catalogue_share:
         least = f"its model does {_giga(device.catalogue_ops_per_s)}, and {rules.catalogue_share:.0%} of that is asked."
         yield UnsupportedClaim(ChallengeRefusal.SPEED_BELOW_CATALOGUE, f"{measured} {least}")

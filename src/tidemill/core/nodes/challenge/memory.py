@@ -1,10 +1,10 @@
 """Memory filled by a derivation that needs all of it, page after page. The same code fills it and checks a page.
 
-Pages are made in steps of `width`. A page is made of its place, the seed, the page above it (same column, one step
+Pages are made in steps of `width`. A page is made of its position, the seed, the page above it (same column, one step
 earlier) and eight parents. The page above chooses them among all earlier pages, near ones as often as far ones; so
-nobody knows which pages will be needed before making them, and the way back from a page is long. Who has thrown pages
-away has to make, for a missing one, the missing ones among its nine ancestors, and so on. A few that were chosen well
-cost little; when half are missing it costs more than filling all the memory anew. docs/adr/0018 has the figures.
+nobody knows which pages will be needed before making them, and the way back from a page is long. A node that discarded
+pages must, for a missing one, remake the missing ones among its nine ancestors, and so on. A few well-chosen ones cost
+little; when half are missing it costs more than filling all the memory anew. docs/adr/0018 has the figures.
 
 Arithmetic is of 64 bits and wraps. The array module is an argument: numpy on a CPU, CuPy on a GPU.
 """
@@ -27,7 +27,7 @@ HARDENING = (
     "for (long long i = 0; i < rounds; ++i) { w *= 0xBF58476D1CE4E5B9ULL; w ^= w >> 31; } "
     "out = w;"
 )
-"""The loop of `hardened` in C, as CuPy's kernels want it."""
+"""The loop of `hardened` in C, as CuPy's kernels need it."""
 
 
 def filling(task: MemoryTask, pages: Any, xp: Any) -> Iterator[None]:
@@ -39,20 +39,20 @@ def filling(task: MemoryTask, pages: Any, xp: Any) -> Iterator[None]:
         first = step * task.width
         above = pages[first - task.width : first]
         chosen = parents_of(task, step, above, xp)
-        made = above ^ _keys(task, columns + _u64(first, xp), xp)
+        mixed = above ^ _keys(task, columns + _u64(first, xp), xp)
         for parent in range(PARENTS):
-            _mix(made, pages[chosen[:, parent]], xp)
-        pages[first : first + task.width] = _finished(task, made, above, xp)
+            _mix(mixed, pages[chosen[:, parent]], xp)
+        pages[first : first + task.width] = _finished(task, mixed, above, xp)
 
 
-def first_pages(task: MemoryTask, places: Any, xp: Any) -> Any:
+def first_pages(task: MemoryTask, positions: Any, xp: Any) -> Any:
     """Pages of the first step, which follow from the seed alone."""
-    numbers = places[:, None] * _u64(PAGE_WORDS, xp) + xp.arange(PAGE_WORDS, dtype=xp.uint64)[None, :]
+    numbers = positions[:, None] * _u64(PAGE_WORDS, xp) + xp.arange(PAGE_WORDS, dtype=xp.uint64)[None, :]
     return scrambled((numbers + _u64(1, xp)) * _u64(_GOLDEN, xp) + _u64(task.seed, xp), xp)
 
 
 def parents_of(task: MemoryTask, step: int, above: Any, xp: Any) -> Any:
-    """Which pages a step is made of, by the pages above it: near ones as often as far ones."""
+    """The parents of a step's pages, chosen by the pages above them: near ones as often as far ones."""
     chooses = above[:, :PARENTS]
     reach = (_u64(1, xp) << (chooses % _u64(step.bit_length(), xp))) - _u64(1, xp)
     back = ((chooses >> _u64(8, xp)) & reach) + _u64(1, xp)
@@ -60,20 +60,20 @@ def parents_of(task: MemoryTask, step: int, above: Any, xp: Any) -> Any:
     return ((_u64(step, xp) - back) * _u64(task.width, xp) + columns).astype(xp.int64)
 
 
-def pages_of(task: MemoryTask, places: Sequence[int], above: Any, parents: Any) -> Any:
-    """Pages, made of the pages above them and their parents (page, parent, word): what openings are compared with."""
-    made = above ^ _keys(task, np.array(places, dtype=np.uint64), np)
+def pages_of(task: MemoryTask, positions: Sequence[int], above: Any, parents: Any) -> Any:
+    """Pages, made of the pages above them and their parents (page, parent, word), to compare with openings."""
+    mixed = above ^ _keys(task, np.array(positions, dtype=np.uint64), np)
     for parent in range(PARENTS):
-        _mix(made, parents[:, parent], np)
-    return _finished(task, made, above, np)
+        _mix(mixed, parents[:, parent], np)
+    return _finished(task, mixed, above, np)
 
 
-def ancestors(task: MemoryTask, place: int, above: Any) -> list[int]:
-    """The places that an opening of a page shows beside it, given the page above; none for the first step."""
-    step = place // task.width
+def ancestors(task: MemoryTask, position: int, above: Any) -> list[int]:
+    """The positions that an opening of a page shows with it, given the page above; none for the first step."""
+    step = position // task.width
     if step == 0:
         return []
-    return [place - task.width, *(int(parent) for parent in parents_of(task, step, above[None, :], np)[0])]
+    return [position - task.width, *(int(parent) for parent in parents_of(task, step, above[None, :], np)[0])]
 
 
 def scrambled(words: Any, xp: Any) -> Any:
@@ -82,28 +82,28 @@ def scrambled(words: Any, xp: Any) -> Any:
     return words ^ (words >> _u64(27, xp))
 
 
-def _keys(task: MemoryTask, places: Any, xp: Any) -> Any:
-    """What makes a page another one in every task and at every place, so that no memory can be shown twice."""
-    return scrambled((places + _u64(1, xp)) * _u64(_GOLDEN, xp) ^ _u64(task.seed, xp), xp)[:, None]
+def _keys(task: MemoryTask, positions: Any, xp: Any) -> Any:
+    """Makes a page different in every task and at every position, so that no memory can be shown twice."""
+    return scrambled((positions + _u64(1, xp)) * _u64(_GOLDEN, xp) ^ _u64(task.seed, xp), xp)[:, None]
 
 
-def _mix(made: Any, parent: Any, xp: Any) -> None:
-    made ^= parent
-    made *= _u64(_ODD, xp)
-    made ^= made >> _u64(29, xp)
+def _mix(mixed: Any, parent: Any, xp: Any) -> None:
+    mixed ^= parent
+    mixed *= _u64(_ODD, xp)
+    mixed ^= mixed >> _u64(29, xp)
 
 
-def _finished(task: MemoryTask, made: Any, above: Any, xp: Any) -> Any:
-    """Neighbouring words meet, each is hardened, and the page above is added, so that nothing can be undone."""
+def _finished(task: MemoryTask, mixed: Any, above: Any, xp: Any) -> Any:
+    """Mix neighbouring words, harden each, and add the page above, so that nothing can be undone."""
     for shift in (1, 3, 7):
-        made += xp.roll(made, shift, axis=1)
-        made ^= made >> _u64(31, xp)
-    return hardened(made, task.rounds, xp) ^ above
+        mixed += xp.roll(mixed, shift, axis=1)
+        mixed ^= mixed >> _u64(31, xp)
+    return hardened(mixed, task.rounds, xp) ^ above
 
 
 def hardened(words: Any, rounds: int, xp: Any) -> Any:
-    """Words after so many rounds, each of which needs the one before. A GPU does them all in one kernel: done one by
-    one they would cost us thirty times what they cost a cheat, and it is the cheat's time that counts."""
+    """Words after so many rounds, each of which needs the one before. A GPU does them all in one kernel: one by one
+    they would cost us thirty times what they cost a cheat, and it is the cheat's time that counts."""
     if hasattr(xp, "ElementwiseKernel"):
         return _kernel(xp)(words, rounds)
     for _ in range(rounds):

@@ -1,7 +1,7 @@
-"""What pool and node say to each other in a challenge, as JSON that fits into one report or order each.
+"""What pool and node send each other in a challenge, as JSON that fits into one report or instruction each.
 
-An order repeats what the database says, so a node may see it twice. An answer is a stranger's: it is bounded here, and
-`ChallengeAnswer.fits` says whether it belongs to what was asked and drawn before any of it is kept.
+An instruction repeats the state in the database, so a node may see it twice. An answer comes from a stranger: it is
+bounded here, and `ChallengeAnswer.fits` says whether it belongs to this challenge before any of it is kept.
 """
 
 import base64
@@ -18,7 +18,7 @@ from tidemill.core.nodes.challenge.tasks import DIGESTS_IN_LEAF, PAGE_BYTES, PAR
 from tidemill.core.nodes.machine.hardware import DEVICES_MAX, LINKS_MAX, WORDS_MAX, Index
 
 CHALLENGE = "challenge"
-"""The kind of the pool's orders and of the node's facts."""
+"""The kind of the pool's instructions and of the node's facts."""
 
 BODY_MAX_BYTES = 64 * 1024
 ORDER_MAX_BYTES = 64 * 1024
@@ -32,7 +32,7 @@ ChallengeName = Annotated[str, Text(32)]
 
 
 class ChallengePart(Enum):
-    """What of a device is tried."""
+    """The part of a device that is tested."""
 
     SPEED = "speed"
     MEMORY = "memory"
@@ -47,7 +47,7 @@ class AnswerStep(Enum):
 
 @dataclass(frozen=True)
 class DeviceTask:
-    """What one device is asked to do: multiply first, then fill its memory and keep it."""
+    """What one device must do: multiply first, then fill its memory and keep it."""
 
     index: Index
     speed: SpeedTask
@@ -64,7 +64,7 @@ class DevicePair:
 
 @dataclass(frozen=True)
 class LinkRate:
-    """What went from one device to the other, by the node's own clock."""
+    """What one device sent to the other, by the node's own clock."""
 
     one: Index
     other: Index
@@ -93,7 +93,7 @@ class ChallengeInstruction:
 
 @dataclass(frozen=True)
 class ChallengeAnswer:
-    """One thing a node says. `shown` is base64; `words` say why it cannot."""
+    """One answer of a node. `shown` is base64; `words` say why it cannot be challenged."""
 
     challenge: ChallengeName
     device: Index
@@ -110,15 +110,15 @@ class ChallengeAnswer:
 
     @property
     def content(self) -> bytes | None:
-        """What is shown, as bytes; None if it is not base64."""
+        """The shown bytes; None if they are not base64."""
         try:
             return base64.b64decode(self.shown, validate=True)
         except (binascii.Error, ValueError):
             return None
 
     def fits(self, task: DeviceTask, draw: DeviceDraw | None) -> bool:
-        """Whether this is a commitment, or an opening of a drawn place, that the device was asked for; or one of those
-        words about it of which there is one a device."""
+        """Whether this is a commitment, or an opening of a drawn position, that the device was asked for; or one of the
+        statements of which each device makes one."""
         content = self.content
         if content is None:
             return False
@@ -133,10 +133,10 @@ class ChallengeAnswer:
         return self.place in draw.rows and len(content) == row_opening_bytes(task.speed)
 
 
-def page_opening_bytes(task: MemoryTask, place: int) -> int:
+def page_opening_bytes(task: MemoryTask, position: int) -> int:
     """A page, the page above it and its parents, each with its path; a page of the first step stands alone."""
-    shown = 1 if place < task.width else 2 + PARENTS
-    return shown * (PAGE_BYTES + path_bytes(task.pages))
+    pages = 1 if position < task.width else 2 + PARENTS
+    return pages * (PAGE_BYTES + path_bytes(task.pages))
 
 
 def row_opening_bytes(task: SpeedTask) -> int:
@@ -144,9 +144,9 @@ def row_opening_bytes(task: SpeedTask) -> int:
     return task.side * 4 + LEAF_BYTES + path_bytes(task.leaves)
 
 
-def instruction_bytes(order: ChallengeInstruction) -> bytes:
-    body = json_bytes(order)
-    assert len(body) <= ORDER_MAX_BYTES, "an order fits into one message"
+def instruction_bytes(instruction: ChallengeInstruction) -> bytes:
+    body = json_bytes(instruction)
+    assert len(body) <= ORDER_MAX_BYTES, "an instruction fits into one message"
     return body
 
 
@@ -155,7 +155,7 @@ def instruction_of(body: bytes) -> ChallengeInstruction | Malformed:
 
 
 def answer_bytes(answer: ChallengeAnswer) -> bytes:
-    """An answer as it travels. A cause that is too long, or that cannot be shown, is shortened."""
+    """An answer as it travels. Shortens words that are too long, and replaces what cannot be shown."""
     words = "".join(letter for letter in answer.words if letter.isprintable())[:WORDS_MAX]
     body = json_bytes(replace(answer, words=words))
     assert len(body) <= BODY_MAX_BYTES, "an answer fits into one report"
@@ -176,7 +176,7 @@ def _is_hex(text: str) -> bool:
 
 @dataclass(frozen=True)
 class DeviceOpenings:
-    """What a device said: its two commitments, and what it opened, by place."""
+    """What a device answered: its two commitments, and its openings, by position."""
 
     speed_root: bytes
     memory_root: bytes

@@ -1,9 +1,9 @@
 """The timed multiplication: products of small integers, exact in float32, each row held by a digest.
 
 Every product is A·B with one B and an A of its own, drawn from the seed. A row's digest is not linear in the row, so
-C·r, which is cheap to have as A·(B·r), is no help: who has the digest of a row has had each of its numbers. Digests
-are committed to before rows are drawn; a drawn row is shown whole, must have the digest that was committed to, and must
-agree with A·(B·r) by Freivalds' check. Entries are from −8 to 7, so sums stay far below the 24 bits of a float32.
+C·r, which is cheap to compute as A·(B·r), does not help: whoever has the digest of a row has computed each of its
+numbers. Digests are committed to before rows are drawn; a drawn row is shown in full, must have its committed digest,
+and must agree with A·(B·r) by Freivalds' check. Entries are from −8 to 7, so sums stay far below a float32's 24 bits.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _GOLDEN = 0x9E3779B97F4A7C15
 _ODD_32 = 0x9E3779B1
 _OTHER_ODD_32 = 0x85EBCA6B
 _RIGHT = 2**32 - 1
-"""The number that B has among the matrices; no product has it."""
+"""The number of B among the matrices; no product has it."""
 
 
 def digests(task: SpeedTask, xp: Any) -> Iterator[Any]:
@@ -50,7 +50,7 @@ def left_rows(task: SpeedTask, number: int, first: int, count: int, xp: Any) -> 
 
 
 def row_digests(rows: Any, xp: Any) -> Any:
-    """One number for each row; every entry counts, by its place."""
+    """One number for each row; every entry counts, by its position."""
     keys = xp.arange(1, rows.shape[1] + 1, dtype=xp.uint32) * xp.uint32(_ODD_32)
     mixed = rows.astype(xp.int32).view(xp.uint32) ^ keys[None, :]
     mixed *= xp.uint32(_OTHER_ODD_32)
@@ -60,15 +60,15 @@ def row_digests(rows: Any, xp: Any) -> Any:
     return mixed.sum(axis=1, dtype=xp.uint64)
 
 
-def shown_row(task: SpeedTask, place: int, xp: Any) -> bytes:
+def shown_row(task: SpeedTask, position: int, xp: Any) -> bytes:
     """A row of all products together, as it is shown: 32-bit integers, little end first."""
-    number, row = divmod(place, task.side)
-    made = left_rows(task, number, row, 1, xp) @ right_matrix(task, xp)
-    return bytes(made.astype(xp.int32).tobytes())
+    number, row = divmod(position, task.side)
+    product = left_rows(task, number, row, 1, xp) @ right_matrix(task, xp)
+    return bytes(product.astype(xp.int32).tobytes())
 
 
 def row_of(task: SpeedTask, shown: bytes) -> Any:
-    """The inverse, as a matrix of one row; None for what is no row of this task."""
+    """The inverse, as a matrix of one row; None if the bytes are no row of this task."""
     if len(shown) != task.side * 4:
         return None
     rows = np.frombuffer(shown, dtype="<i4")[None, :]
@@ -76,7 +76,7 @@ def row_of(task: SpeedTask, shown: bytes) -> Any:
 
 
 def right_times(task: SpeedTask, vector: Residues) -> Residues:
-    """B·r, drawn and multiplied slab by slab, so that B is never whole in memory."""
+    """B·r, drawn and multiplied slab by slab, so that B is never in memory as a whole."""
     slabs = range(0, task.side, _SLAB_ROWS)
     parts = [product(left_rows(task, _RIGHT, first, min(_SLAB_ROWS, task.side - first), np), vector) for first in slabs]
     return np.concatenate(parts)

@@ -1,6 +1,6 @@
-"""How much each device is asked for: nearly all the memory of a GPU, little of a desktop's, a second or two of speed.
+"""How much of each device is challenged: nearly all memory of a GPU, little of a desktop's, a second or two of speed.
 
-Seeds and draws follow from random bytes that the caller brings, by hashing, so the pool keeps those bytes only.
+Seeds and draws are hashes of random bytes that the caller brings, so the pool keeps only those bytes.
 """
 
 import hashlib
@@ -28,10 +28,10 @@ OperationRate = Annotated[int, Whole(0, SPEED_MAX)]
 """Operations a second; a multiplication and its addition are two."""
 
 _FIRST_GUESS = {DeviceKind.CPU: 20 * 10**9, DeviceKind.NVIDIA: 10**12, DeviceKind.AMD: 10**12}
-"""How fast a device is taken to be that is in no catalogue and was never measured."""
+"""The assumed speed of a device that is in no catalogue and was never measured."""
 
 _SIDES = ((2 * 10**13, 8192), (10**12, 4096), (10**9, 1024), (0, 256))
-"""The larger the matrices, the less of the time goes into drawing them; the smaller, the cheaper they are to check."""
+"""The larger the matrices, the less time goes into drawing them; the smaller, the cheaper they are to check."""
 
 _WIDTH = {DeviceKind.CPU: 1024, DeviceKind.NVIDIA: 4096, DeviceKind.AMD: 4096}
 _SLOWER = 2
@@ -46,7 +46,7 @@ _UNKNOWN_GPU = 5 * 10**12
 
 @dataclass(frozen=True)
 class ChallengedDevice:
-    """What a device claimed when it was asked, what the catalogue says of it, and its task. Zero is not known."""
+    """What a device claimed when it was challenged, what the catalogue says of it, and its task. Zero means unknown."""
 
     name: Name
     memory_mib: Mib
@@ -58,7 +58,7 @@ class ChallengedDevice:
 
 @dataclass(frozen=True)
 class ChallengePlan:
-    """What a node is asked for: its sound devices, and the pairs of them that claim to be linked."""
+    """A node's challenge: its sound devices, and the pairs of them that claim to be linked."""
 
     devices: Annotated[tuple[ChallengedDevice, ...], Most(DEVICES_MAX)]
     pairs: Annotated[tuple[DevicePair, ...], Most(LINKS_MAX)] = ()
@@ -71,7 +71,7 @@ class ChallengePlan:
 def plan_challenge(
     machine: Machine, earlier: Mapping[int, int], seed: bytes, settings: ChallengeSettings
 ) -> ChallengePlan:
-    """What to ask of a machine. `earlier` are measured speeds by device; failing devices are asked for nothing."""
+    """The challenge of a machine. `earlier` are measured speeds by device; failing devices are not challenged."""
     sound = [device for device in machine.devices if device.failing is None and device.memory_mib > 0]
     numbers = {device.index for device in sound}
     pairs = tuple(DevicePair(link.one, link.other) for link in machine.links if {link.one, link.other} <= numbers)
@@ -80,19 +80,19 @@ def plan_challenge(
     )
 
 
-def ask_instruction(challenge_id: UUID, wanted: ChallengePlan, keep_s: int) -> ChallengeInstruction:
+def ask_instruction(challenge_id: UUID, plan: ChallengePlan, keep_s: int) -> ChallengeInstruction:
     return ChallengeInstruction(
-        challenge_id.hex, keep_s, tasks=tuple(device.task for device in wanted.devices), pairs=wanted.pairs
+        challenge_id.hex, keep_s, tasks=tuple(device.task for device in plan.devices), pairs=plan.pairs
     )
 
 
-def draw_instruction(challenge_id: UUID, wanted: ChallengePlan, draw: bytes, keep_s: int) -> ChallengeInstruction:
-    return ChallengeInstruction(challenge_id.hex, keep_s, draws=draws(wanted, draw))
+def draw_instruction(challenge_id: UUID, plan: ChallengePlan, draw: bytes, keep_s: int) -> ChallengeInstruction:
+    return ChallengeInstruction(challenge_id.hex, keep_s, draws=draws(plan, draw))
 
 
-def draws(wanted: ChallengePlan, draw: bytes) -> tuple[DeviceDraw, ...]:
-    """What every device has to show."""
-    return tuple(device_draw(device.task, draw) for device in wanted.devices)
+def draws(plan: ChallengePlan, draw: bytes) -> tuple[DeviceDraw, ...]:
+    """What every device must show."""
+    return tuple(device_draw(device.task, draw) for device in plan.devices)
 
 
 def device_draw(task: DeviceTask, draw: bytes) -> DeviceDraw:
@@ -134,7 +134,7 @@ def _memory_task(device: Device, catalogue: int, settings: ChallengeSettings, se
 
 
 def _rounds(device: Device, catalogue: int, pages: int, open_s: float) -> int:
-    """As many as make a GPU too slow to fill its memory again while it should open it. A CPU's time is its owner's."""
+    """As many as make a GPU too slow to refill its memory while it should open it. A CPU's time is its owner's."""
     if device.kind is DeviceKind.CPU:
         return 1
     operations = _SLOWER * open_s * (catalogue or _UNKNOWN_GPU)

@@ -1,7 +1,7 @@
-"""The life of a challenge of one node, as a table. What is over stays over.
+"""The life of one node's challenge, as a table. A challenge that has ended stays ended.
 
-A node commits to what it computed, then places are drawn, then it opens them. Places are drawn for all nodes of an
-owner in one moment, when each of them has committed or has run out of time.
+A node commits to what it computed, then positions are drawn, then it opens them. They are drawn for all nodes of an
+owner at the same moment, when each of them has committed or has run out of time.
 """
 
 from collections.abc import Mapping
@@ -51,5 +51,5 @@ STATES: Mapping[tuple[ChallengeState, ChallengeHappening], ChallengeState] = {
 
 
 def after(state: ChallengeState, happening: ChallengeHappening) -> ChallengeState | None:
-    """The state after a happening; None if it changes nothing, because it comes too early or too late."""
+    """The state after a happening; None if nothing changes, because it comes too early or too late."""
     return STATES.get((state, happening))

@@ -1,4 +1,4 @@
-"""What a challenge asks of a device: how much memory to fill, and which products to compute."""
+"""The tasks of a challenged device: how much memory to fill, and which products to compute."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -11,15 +11,15 @@ PARENTS = 8
 PAGES_IN_MIB = 2**20 // PAGE_BYTES
 
 DIGESTS_IN_LEAF = 64
-"""So few leaves that hashing them costs nothing beside the products."""
+"""So few leaves that hashing them is cheap next to the products."""
 
 SIDE_MAX = 8192
-"""A row of a product of this side, shown, fits into one report."""
+"""An opened row of a product of this side fits into one report."""
 
 
 @dataclass(frozen=True)
 class MemoryTask:
-    """What memory is filled with: so many steps of so many pages. More rounds make each page dearer to make again."""
+    """How to fill memory: so many steps of so many pages. More rounds make each page more expensive to remake."""
 
     seed: Annotated[int, Whole(0, 2**63 - 1)]
     steps: Annotated[int, Whole(2, 2**32)]

@@ -1,1 +1,1 @@
-"""How a node is: its beats, its silences, and what its owner should see to."""
+"""The health of a node: its beats, its silences, and what its owner should attend to."""

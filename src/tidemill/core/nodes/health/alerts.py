@@ -1,8 +1,8 @@
-"""What about a node its owner should see to: raised when a limit is crossed, cleared when it is over for good.
+"""What an owner should attend to at a node: raised when a limit is crossed, cleared once it is over for good.
 
-Each has two bounds and lasts a while at least, so that nothing is raised and cleared with every beat, whatever a node
-says. What a machine no longer says changes nothing; what belongs to a device that is gone is cleared. Pure: what is
-open, what was said, the limits and the time come in.
+Each alert has two bounds and a least duration, so that a node cannot raise and clear it with every beat. A value that a
+machine no longer reports changes nothing; alerts of a device that is gone are cleared. Pure: the caller brings the open
+alerts, the report, the limits and the time.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ class AlertKind(StrEnum):
 
 
 class AlertSubject(NamedTuple):
-    """Which alert: of its kind there is one for each device, or one for the whole node."""
+    """Which alert: there is one of its kind for each device, or one for the node."""
 
     kind: AlertKind
     device: int = WHOLE_NODE
@@ -61,7 +61,7 @@ class AlertLimits:
 
 @dataclass(frozen=True)
 class AlertChanges:
-    """What is to be raised and what to be cleared."""
+    """The alerts to raise and to clear."""
 
     raised: tuple[Alert, ...]
     cleared: tuple[AlertSubject, ...]
@@ -71,19 +71,19 @@ _OF_BEATS = {AlertKind.HOT, AlertKind.SLOW_LINK, AlertKind.LOW_DISK}
 
 
 def is_alarming(beat: Beat, limits: AlertLimits) -> bool:
-    """Whether a beat raises anything. Most beats do not, and then nobody need look at what is open."""
+    """Whether a beat raises anything. Most beats do not, and then nobody need look at open alerts."""
     return any(True for _ in _alarms(beat, limits))
 
 
 def of_beat(open_: Mapping[AlertSubject, Instant], beat: Beat, limits: AlertLimits, now: Instant) -> AlertChanges:
-    """What a beat raises and clears; `open_` says since when each alert is there."""
+    """What a beat raises and clears; `open_` says since when each alert is open."""
     raised = tuple(alert for alert in _alarms(beat, limits) if alert.about not in open_)
     old = [about for about, since in open_.items() if about.kind in _OF_BEATS and now - since >= LASTS_US]
     return AlertChanges(raised, tuple(about for about in sorted(old) if _is_over(about, beat, limits)))
 
 
 def of_machine(machine: Machine) -> tuple[Alert, ...]:
-    """What a machine's own word about its devices raises. It is over when the machine says so and it is old enough."""
+    """The alerts that a machine's own report about its devices raises. They end when it says so, if old enough."""
     return tuple(
         Alert(
             AlertSubject(AlertKind.FAILING_DEVICE, device.index),

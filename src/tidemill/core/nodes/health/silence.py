@@ -1,12 +1,11 @@
-"""Whether a node is there: silence counts only as far as we were listening.
+"""Whether a node is online: its silence counts only while we were listening.
 
-The pool keeps one number for all its processes: how long it has been able to hear its nodes. Each node remembers what
-that number was when it was heard last. A node is offline when the difference is too large. While no process runs, or
-the database is away, nobody ticks and nothing is added, so our own outage blames nobody. And when many should be heard
-and nobody at all is, we are the deaf ones: nothing is added either, until one is heard again.
+The pool keeps one number for all its processes: how long it has been able to hear its nodes. Each node remembers that
+number from when it was last heard, and is offline when the difference is too large. While no process runs, or the
+database is away, the number does not grow, so our own outage blames nobody. When many nodes should be heard and none
+is, the pool itself is deaf: the number does not grow either, until one is heard again.
 
-What becomes of the work of a node that is lost is decided by whoever gave the work: the event `node.offline` is the
-effect that they follow.
+Whoever gave work to a lost node decides what becomes of it: the event `node.offline` is the effect that they follow.
 """
 
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ class HealthRules:
 
 @dataclass(frozen=True)
 class ListeningState:
-    """How long we have listened; the last tick and the first without a gap before it; since when we hear nobody."""
+    """How long we have listened; the last tick and the first without a gap before it; since when we hear no node."""
 
     listened_us: int
     at: Instant | None = None
@@ -41,7 +40,7 @@ class ListeningState:
 
 @dataclass(frozen=True)
 class NodesToHear:
-    """What should be heard, and when something last was: by any process, from any node that is not offline."""
+    """How many nodes should be heard, and when any last was: by any process, from any node that is not offline."""
 
     nodes: int
     owners: int
@@ -49,19 +48,19 @@ class NodesToHear:
 
 
 def listen(before: ListeningState, ears: NodesToHear, rules: HealthRules, now: Instant) -> ListeningState:
-    """The pool's listening after a tick. After a gap of more than two periods we were away, and it adds nothing."""
+    """The pool's listening after a tick. After a gap of more than two periods we were away, and nothing is added."""
     passed_us = -1 if before.at is None else now - before.at
     unbroken = 0 <= passed_us <= 2 * rules.tick_us
     since = before.since if unbroken and before.since is not None else now
     if _hears_nobody(ears, rules, now):
-        # After an outage of our own nobody has called yet. That is no news before we have waited as long ourselves.
+        # After our own outage no node has called yet. That is no news before we have waited as long ourselves.
         waited = now - since > _DEAF_BEATS * rules.beat_us
         return ListeningState(before.listened_us, now, since, before.deaf_since or (now if waited else None))
     return ListeningState(before.listened_us + (passed_us if unbroken else 0), now, since)
 
 
 def silent_below_us(listening: ListeningState, rules: HealthRules) -> int:
-    """Who was heard last when we had listened for less than this is offline."""
+    """A node last heard when we had listened for less than this is offline."""
     return listening.listened_us - rules.offline_after_us
 
 

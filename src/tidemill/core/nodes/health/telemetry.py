@@ -1,4 +1,4 @@
-"""How a machine was at a moment, as the pool keeps it. Every value is its node's claim, bounded where it came in."""
+"""The state of a machine at a moment, as the pool keeps it. Every value is its node's claim, bounded on arrival."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from tidemill.core.clock import DAY, SECOND, Instant
 
 PAST_MAX_US = 30 * DAY
-"""What a node tells later of how it was before that is worth nothing to anybody."""
+"""Late reports about times before this are worthless."""
 
 PAST_EVERY_US = 30 * SECOND
-"""Of what a node tells later so much is kept and no more, whatever it tells: agents keep half as much themselves."""
+"""Late reports are kept at this spacing and no closer, whatever a node sends: agents keep half as many themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceBeat:
-    """How one device was. None where it does not say."""
+    """The state of one device. None where it does not say."""
 
     utilisation_pct: int
     memory_used_mib: int
@@ -24,7 +24,7 @@ class DeviceBeat:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """How the machine was, with its devices in the order of their numbers."""
+    """The state of the machine, with its devices in the order of their numbers."""
 
     cpu_pct: int
     memory_used_mib: int
@@ -35,19 +35,19 @@ class Beat:
 
 @dataclass(frozen=True, slots=True)
 class PastBeat:
-    """How the machine was at an instant when nobody could be told, by its own clock."""
+    """The state of the machine at an instant when it had no link, by its own clock."""
 
     at: Instant
     beat: Beat
 
 
 def spaced(past: Iterable[PastBeat], told_until: Instant | None, now: Instant) -> Iterator[PastBeat]:
-    """Past beats that can be kept, in their order: none of the future, of long ago, or from before one told already."""
+    """Past beats to keep, in order: none of the future, of long ago, or from before one already received."""
     earliest = now - PAST_MAX_US if told_until is None else max(now - PAST_MAX_US, told_until + PAST_EVERY_US)
-    for one in past:
-        if earliest <= one.at <= now:
-            yield one
-            earliest = one.at + PAST_EVERY_US
+    for beat in past:
+        if earliest <= beat.at <= now:
+            yield beat
+            earliest = beat.at + PAST_EVERY_US
 
 
 def hottest_c(beat: Beat) -> int | None:

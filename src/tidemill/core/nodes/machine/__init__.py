@@ -1,1 +1,1 @@
-"""What a machine has and can do, as its agent tells it."""
+"""What a machine has and can do, as its agent reports it."""

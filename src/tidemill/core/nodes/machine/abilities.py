@@ -1,6 +1,6 @@
-"""What a node can carry out, as its agent tells it: kinds of tasks, what its sandboxes enforce, and why not more.
+"""What a node can carry out, as its agent reports it: kinds of tasks, what its sandboxes enforce, and why not more.
 
-Like everything that a node says, it is a claim: bounded when it is read, and tried by every task that it is given.
+Like every report of a node, it is a claim: bounded when it is read, and tested by every task that the node gets.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import Annotated
 from tidemill.core.bounded_json import Malformed, Most, Text, json_bytes, read_json
 
 SANDBOX = "sandbox"
-"""The kind of the link's `Facts` that tell it."""
+"""The kind of the link's `Facts` that report it."""
 
 BYTES_MAX = 16 * 1024
 WHY_MAX = 500
@@ -35,8 +35,8 @@ class NodeAbilities:
 
 
 def missing_ability(what: str, why: str) -> MissingAbility:
-    """With as much of the sentence as can be told."""
-    return MissingAbility(what, "".join(one if one.isprintable() else " " for one in why)[:WHY_MAX])
+    """With as much of the sentence as can be shown."""
+    return MissingAbility(what, "".join(character if character.isprintable() else " " for character in why)[:WHY_MAX])
 
 
 def abilities_bytes(carries: NodeAbilities) -> bytes:

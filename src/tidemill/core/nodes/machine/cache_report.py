@@ -1,6 +1,6 @@
-"""What a node has in its cache, as its agent tells it: the digests that it used last.
+"""What a node has in its cache, as its agent reports it: the digests that it used last.
 
-It is a claim, and only a hint: work goes where its inputs may be already, and whoever does not have them fetches them.
+It is a claim, and only a hint: work goes where its inputs may be already; a node without them fetches them.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from tidemill.core.artefacts.artefact import Digest, read_digest
 from tidemill.core.bounded_json import Malformed, Most, Text, json_bytes, read_json
 
 CACHE = "cache"
-"""The kind of the link's `Facts` that tell it."""
+"""The kind of the link's `Facts` that report it."""
 
 DIGESTS_MAX = 200
 _BYTES_MAX = 16 * 1024
@@ -24,12 +24,12 @@ class _Cached:
 
 
 def cached_bytes(newest_first: Iterable[Digest]) -> bytes:
-    """What is told: the newest, in an order that does not change when one of them is used again."""
+    """The report: the newest digests, in an order that does not change when one of them is used again."""
     return json_bytes(_Cached(tuple(sorted(digest.text for digest in islice(newest_first, DIGESTS_MAX)))))
 
 
 def cached_of(body: bytes) -> frozenset[Digest] | Malformed:
-    """What was told, if all of it can be understood."""
+    """The reported digests, if all of them can be read."""
     cached = read_json(_Cached, body, _BYTES_MAX)
     if isinstance(cached, Malformed):
         return cached

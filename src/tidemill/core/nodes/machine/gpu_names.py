@@ -1,8 +1,8 @@
 """Which GPU of the catalogue a driver's name means. Pure, and the same on a node and in the pool.
 
-Names differ by driver and by year ("GeForce RTX 3090", "NVIDIA GeForce RTX 3090"), so makers and families are left out
-of the comparison and everything else must be there: an "RTX 3080 Laptop GPU" is not an RTX 3080. A model that is not in
-the catalogue is unknown, and welcome.
+Names differ by driver and by year ("GeForce RTX 3090", "NVIDIA GeForce RTX 3090"), so the comparison ignores makers and
+families, and everything else must match: an "RTX 3080 Laptop GPU" is not an RTX 3080. A model that is not in the
+catalogue is unknown, and welcome.
 """
 
 import re
@@ -14,7 +14,7 @@ from tidemill.core.nodes.machine.gpu_types import AMD, NVIDIA, GpuType, MemoryKi
 CATALOGUE: tuple[GpuType, ...] = NVIDIA + AMD
 
 MEMORY_TOLERANCE_PCT = 3
-"""A driver keeps some memory for itself, and says so or not."""
+"""A driver keeps some memory for itself, and may or may not say so."""
 
 _UNSAID = {"nvidia", "geforce", "tesla", "amd", "radeon", "instinct", "graphics", "oam", "mcm"}
 _IN_BRACKETS = re.compile(r"\[([^\[\]]+)\]\s*$")
@@ -26,7 +26,7 @@ def types_named(name: str) -> tuple[GpuType, ...]:
 
 
 def recognised(name: str, memory_mib: int) -> GpuType | None:
-    """The model with this name whose memory is nearest to what is there; None if the name is unknown."""
+    """The model with this name whose memory is nearest to the reported one; None if the name is unknown."""
     return min(types_named(name), key=lambda gpu: abs(gpu.memory_mib - memory_mib), default=None)
 
 
@@ -37,18 +37,18 @@ def memory_fits(gpu: GpuType, memory_mib: int, *, ecc: bool) -> bool:
 
 
 def key(name: str) -> str:
-    """What of a name is compared. Lists of devices write the name people know in brackets, at the end."""
+    """The part of a name that is compared. Device lists write the name people know in brackets, at the end."""
     bracketed = _IN_BRACKETS.search(name)
     words = re.findall(r"[a-z0-9]+", (bracketed[1] if bracketed else name).lower())
     return " ".join(word for word in words if word not in _UNSAID)
 
 
 def _by_key(catalogue: Iterable[GpuType]) -> Mapping[str, tuple[GpuType, ...]]:
-    found: dict[str, list[GpuType]] = defaultdict(list)
+    gpus_by_key: dict[str, list[GpuType]] = defaultdict(list)
     for gpu in sorted(catalogue, key=lambda gpu: gpu.memory_mib):
-        for one in {key(name) for name in (gpu.name, *gpu.also)}:
-            found[one].append(gpu)
-    return {one: tuple(gpus) for one, gpus in found.items()}
+        for name_key in {key(name) for name in (gpu.name, *gpu.also)}:
+            gpus_by_key[name_key].append(gpu)
+    return {name_key: tuple(gpus) for name_key, gpus in gpus_by_key.items()}
 
 
 _BY_KEY = _by_key(CATALOGUE)

@@ -2,8 +2,8 @@
 
 One row is one model with one size of memory; a name that was sold with two sizes has two rows. Memory is what is
 soldered on, before error correction takes its part. FP16 is the fastest dense rate, of the tensor cores where there are
-some. Where one name and size was sold with slower and faster memory, the faster stands here. So each figure is a
-ceiling that nothing honest exceeds. Of a card with two dies that its driver shows as two devices, a row is one die.
+any. Where one name and size was sold with slower and faster memory, the row has the faster. So each figure is a ceiling
+that no honest device exceeds. For a card with two dies that its driver shows as two devices, a row is one die.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
-"""What a machine is and how it is right now, as its agent tells it; and what of that cannot be.
+"""What a machine is and how it is now, as its agent reports it; and which of these claims are impossible.
 
 Every value is a claim of its node. It is bounded when it is read, compared with the catalogue and with itself here, and
-tried by a challenge later. A device whose driver fails is `failing`, with the driver's words; it may have no name then.
+tested by a challenge later. A device whose driver fails is `failing`, with the driver's words; it may have no name.
 """
 
 from collections.abc import Iterator
@@ -21,10 +21,10 @@ LINKS_MAX = 256
 """Every pair of 23 devices; the largest machines that are sold have 16."""
 
 WORDS_MAX = 300
-"""The most that is kept of a driver's words."""
+"""The most characters kept of a driver's words."""
 
 LINK_TOLERANCE_PCT = 10
-"""Drivers tell the raw rate of a link, data sheets what of it can be used."""
+"""Drivers report the raw rate of a link, data sheets the usable part of it."""
 
 Name = Annotated[str, Text(100)]
 Words = Annotated[str, Text(WORDS_MAX)]
@@ -103,7 +103,7 @@ class EngineVersion:
 
 @dataclass(frozen=True)
 class Network:
-    """What no driver knows: measured by others, or set by the owner. None is not known."""
+    """What no driver knows: measured by others, or set by the owner. None means unknown."""
 
     down_bps: Rate | None = None
     up_bps: Rate | None = None
@@ -113,7 +113,7 @@ class Network:
 
 @dataclass(frozen=True)
 class Machine:
-    """What changes seldom: the body of the link's `Facts`, kind `machine`."""
+    """The facts that seldom change: the body of the link's `Facts`, kind `machine`."""
 
     system: Name
     kernel: Name
@@ -130,7 +130,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class DeviceState:
-    """How one device is right now. Of a failing one nothing else need be known."""
+    """The state of one device now. Of a failing one nothing else need be known."""
 
     index: Index
     utilisation_pct: Percent = 0
@@ -144,7 +144,7 @@ class DeviceState:
 
 @dataclass(frozen=True)
 class MachineState:
-    """How the machine is right now."""
+    """The state of the machine now."""
 
     cpu_pct: Percent
     memory_used_mib: Mib
@@ -180,13 +180,13 @@ def facts_of(machine: Machine) -> bytes:
 
 
 def machine_of(body: bytes) -> Machine | HardwareObjection:
-    """The inverse. Whether the machine can be is another question: `objections`."""
+    """The inverse. Whether such a machine is possible is another question: `objections`."""
     read = read_json(Machine, body, FACTS_MAX_BYTES)
     return HardwareObjection(HardwareRefusal.FACTS_MALFORMED, read.sentence) if isinstance(read, Malformed) else read
 
 
 def objections(machine: Machine) -> tuple[HardwareObjection, ...]:
-    """Everything about a machine that cannot be, each with its figures."""
+    """Every impossible claim about a machine, each with its figures."""
     return (*_about_order(machine), *_about_devices(machine), *_about_links(machine))
 
 
@@ -194,10 +194,10 @@ def _about_order(machine: Machine) -> Iterator[HardwareObjection]:
     numbers = [device.index for device in machine.devices]
     if numbers != list(range(len(numbers))):
         yield HardwareObjection(HardwareRefusal.DEVICES_DISORDERED, f"The devices are numbered {_listed(numbers)}.")
-    for one, other in combinations(machine.devices, 2):
-        if one.uuid and one.uuid == other.uuid:
+    for first, second in combinations(machine.devices, 2):
+        if first.uuid and first.uuid == second.uuid:
             yield HardwareObjection(
-                HardwareRefusal.DEVICE_TWICE, f"Devices {one.index} and {other.index} are both {one.uuid}."
+                HardwareRefusal.DEVICE_TWICE, f"Devices {first.index} and {second.index} are both {first.uuid}."
             )
 
 
@@ -220,7 +220,7 @@ def _about_cpu(device: Device, machine: Machine) -> Iterator[HardwareObjection]:
 
 
 def _about_model(device: Device, model: GpuType) -> Iterator[HardwareObjection]:
-    maker = DeviceKind.NVIDIA if any(model is one for one in NVIDIA) else DeviceKind.AMD
+    maker = DeviceKind.NVIDIA if any(model is gpu_type for gpu_type in NVIDIA) else DeviceKind.AMD
     if device.kind is not maker:
         figures = f"Device {device.index}, {model.name}, is by {maker.value}, its driver by {device.kind.value}."
         yield HardwareObjection(HardwareRefusal.DEVICE_MAKER_WRONG, figures)
@@ -231,20 +231,20 @@ def _about_model(device: Device, model: GpuType) -> Iterator[HardwareObjection]:
 
 
 def _about_links(machine: Machine) -> Iterator[HardwareObjection]:
-    seen: set[tuple[int, int]] = set()
+    pairs: set[tuple[int, int]] = set()
     for link in machine.links:
         pair = (link.one, link.other)
         if not link.one < link.other < len(machine.devices):
             figures = f"A link joins devices {link.one} and {link.other} of {len(machine.devices)}."
             yield HardwareObjection(HardwareRefusal.LINK_IMPLAUSIBLE, figures)
-        elif pair in seen:
+        elif pair in pairs:
             yield HardwareObjection(
                 HardwareRefusal.LINK_IMPLAUSIBLE, f"Devices {link.one} and {link.other} are linked twice."
             )
         else:
             for index in pair:
                 yield from _about_end(link, machine.devices[index])
-        seen.add(pair)
+        pairs.add(pair)
 
 
 def _about_end(link: DeviceLink, device: Device) -> Iterator[HardwareObjection]:

@@ -1,9 +1,9 @@
 """Who set which rule, where and when: an owner changes rules on the node and in the pool, and the newest counts.
 
-Each rule is weighed by itself. Merging gives the same whichever way round and however often it is done, so node and
-pool agree once each has heard the other. A change always counts as newer than what it was made upon, whatever the
-clock says; only changes that did not know of each other are told apart by their clocks. What comes from outside is
-bounded and checked, and a book is taken whole or not at all.
+Each rule is merged by itself. Merging is commutative and idempotent, so node and pool agree once each has heard the
+other. A change always counts as newer than the entry it replaces, whatever the clock says; clocks decide only between
+changes that did not know of each other. A book from outside is bounded and checked, and accepted as a whole or not at
+all.
 """
 
 import json
@@ -24,8 +24,8 @@ AT_MAX = 2**53
 """The largest number that every reader of JSON keeps exactly."""
 
 _AT_USUAL = AT_MAX // 2
-"""The year 2112. A rule can be dated later, by being set over one that was; but nobody leaps to the last date there is,
-behind which nothing could ever be set again."""
+"""The year 2112. A rule may be dated later by replacing one that was; but nobody may leap to the last possible date,
+after which nothing could ever be set again."""
 
 _LEAP_MAX = 10**6
 
@@ -72,7 +72,7 @@ class RuleOrigin(StrEnum):
 
 @dataclass(frozen=True)
 class RuleEntry:
-    """What one rule is, and who set it so."""
+    """The value of one rule, and who set it."""
 
     value: Any
     by: str
@@ -97,8 +97,8 @@ class _Rule:
 def change(
     book: RuleBook, wishes: Mapping[str, object], *, by: str, place: RuleOrigin, now: Instant
 ) -> RuleBook | RuleRefused:
-    """The book after somebody set these rules, all of them or none. None takes a rule away."""
-    assert _is_name(by), "who changes rules was checked before"
+    """The book after somebody set these rules, all of them or none. None removes a rule."""
+    assert _is_name(by), "the name of who changes rules was checked before"
     entries = dict(book.entries)
     for name, wish in wishes.items():
         value = _value(name, wish)
@@ -111,20 +111,20 @@ def change(
 
 
 def merge(one: RuleBook, other: RuleBook) -> RuleBook:
-    """Of each rule the newest entry."""
+    """The newest entry of each rule."""
     names = sorted({*one.entries, *other.entries})
-    found = {name: [book.entries[name] for book in (one, other) if name in book.entries] for name in names}
-    return RuleBook(MappingProxyType({name: max(found[name], key=lambda entry: _age(name, entry)) for name in names}))
+    entries = {name: [book.entries[name] for book in (one, other) if name in book.entries] for name in names}
+    return RuleBook(MappingProxyType({name: max(entries[name], key=lambda entry: _age(name, entry)) for name in names}))
 
 
-def leaps(known: RuleBook, said: RuleBook) -> bool:
-    """Whether a peer's book is dated so far ahead of ours that we would have no say in it any more."""
-    ours = {name: entry.at + _LEAP_MAX for name, entry in known.entries.items()}
-    return any(entry.at > max(_AT_USUAL, ours.get(name, 0)) for name, entry in said.entries.items())
+def leaps(own: RuleBook, received: RuleBook) -> bool:
+    """Whether a peer's book is dated so far ahead of ours that we could no longer change it."""
+    ours = {name: entry.at + _LEAP_MAX for name, entry in own.entries.items()}
+    return any(entry.at > max(_AT_USUAL, ours.get(name, 0)) for name, entry in received.entries.items())
 
 
 def rules_of(book: RuleBook) -> NodeRules:
-    """The rules that hold."""
+    """The rules in force."""
     values = {_RULES[name].attribute: entry.value for name, entry in book.entries.items() if entry.value is not None}
     return NodeRules(**values)
 
@@ -142,7 +142,7 @@ def to_json(book: RuleBook) -> bytes:
 
 
 def from_json(body: bytes) -> RuleBook | RuleRefused:
-    """The inverse, for what a peer sent or a file holds."""
+    """The inverse, for bytes from a peer or a file."""
     if len(body) > BOOK_BYTES_MAX:
         return RulesRefusal.RULES_MALFORMED
     try:
@@ -177,7 +177,7 @@ def _entry(name: str, raw: object) -> RuleEntry | RuleRefused:
 
 
 def _value(name: str, raw: object) -> Any:
-    """The value inside, or a refusal."""
+    """The parsed value, or a refusal."""
     if name not in _RULES:
         return RulesRefusal.RULE_UNKNOWN
     return None if raw is None else _RULES[name].read(raw)
@@ -188,7 +188,7 @@ def _shown_value(name: str, entry: RuleEntry) -> object:
 
 
 def _age(name: str, entry: RuleEntry) -> tuple[int, bool, str, str]:
-    """What is newer is larger. Of two of one instant the pool's counts, and then the larger text, whatever it is."""
+    """Newer entries are larger. Of two of one instant the pool's counts, and then the larger text."""
     return entry.at, entry.place is RuleOrigin.POOL, entry.by, json.dumps(_shown_value(name, entry), sort_keys=True)
 
 
@@ -203,9 +203,9 @@ def _is_name(raw: object) -> bool:
 def _read_windows(raw: object) -> tuple[Window, ...] | RulesRefusal:
     if not isinstance(raw, list) or len(raw) > WINDOWS_MAX:
         return RulesRefusal.WINDOWS_MALFORMED
-    found = [_read_window(one) for one in raw]
-    whole = tuple(window for window in found if window is not None)
-    return whole if len(whole) == len(found) else RulesRefusal.WINDOWS_MALFORMED
+    parsed = [_read_window(item) for item in raw]
+    windows = tuple(window for window in parsed if window is not None)
+    return windows if len(windows) == len(parsed) else RulesRefusal.WINDOWS_MALFORMED
 
 
 def _read_window(raw: object) -> Window | None:
@@ -248,7 +248,7 @@ def _whole(low: int, high: int, refusal: RulesRefusal) -> Callable[[object], obj
 
 
 def _read_labels(raw: object) -> tuple[str, ...] | RulesRefusal:
-    if not isinstance(raw, list) or len(raw) > LABELS_MAX or not all(_is_label(one) for one in raw):
+    if not isinstance(raw, list) or len(raw) > LABELS_MAX or not all(_is_label(item) for item in raw):
         return RulesRefusal.LABELS_MALFORMED
     keys = {label.partition("=")[0] for label in raw}
     return tuple(sorted(raw)) if len(keys) == len(raw) else RulesRefusal.LABELS_MALFORMED

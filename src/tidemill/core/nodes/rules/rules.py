@@ -1,8 +1,8 @@
 """The owner's rules: at which price, when, and up to which heat and power a node works; and whether it may work now.
 
-A limit of the owner can only be stricter than the pool's. A limit that was crossed holds until the reading has come
-down for good, so that a node does not begin and stop again every second. What cannot be read is never taken for good:
-a machine whose use nobody can tell is not idle, and a hot one whose sensor is silent stays hot.
+An owner's limit can only be stricter than the pool's. A crossed limit holds until the reading has clearly come down, so
+that a node does not start and stop every second. A missing reading never counts as good: a machine whose use is unknown
+is not idle, and a hot one whose sensor is silent stays hot.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from tidemill.core.nodes.rules import windows
 from tidemill.core.nodes.rules.windows import Window
 
 UNSEEN_US = 120 * SECOND
-"""After such a gap between two readings nobody knows what the machine did: being idle counts from now on."""
+"""After such a gap between two readings nobody knows what the machine did: idle time counts from now on."""
 
 _POWER_RESUME = 0.9
 
@@ -38,7 +38,7 @@ class IdleRule:
 
 @dataclass(frozen=True)
 class NodeRules:
-    """What an owner has set. None and the empty tuple mean that there is no such rule."""
+    """An owner's settings. None and the empty tuple mean that there is no such rule."""
 
     price_uc: int | None = None
     minimum_price_uc: int | None = None
@@ -52,14 +52,14 @@ class NodeRules:
 
     @property
     def asked_uc(self) -> int | None:
-        """The price of a device-hour. Nothing brings it below the minimum, not even the owner's own price."""
+        """The price of a device-hour. It is never below the minimum, not even by the owner's own price."""
         prices = [price for price in (self.price_uc, self.minimum_price_uc) if price is not None]
         return max(prices, default=None)
 
 
 @dataclass(frozen=True)
 class HeatLimits:
-    """Above the first a node pauses, and at the second it goes on."""
+    """Above the first a node pauses, and at the second it resumes."""
 
     pause_above_c: float
     resume_at_c: float
@@ -67,7 +67,7 @@ class HeatLimits:
 
 @dataclass(frozen=True)
 class MachineReading:
-    """How the machine is at this moment: its hottest device, its hungriest, and how much others use the busiest."""
+    """The machine at this moment: its hottest device, its hungriest, and how much others use the busiest."""
 
     temperature_c: float | None
     power_w: float | None
@@ -76,7 +76,7 @@ class MachineReading:
 
 @dataclass(frozen=True)
 class Senses:
-    """What readings have come to, each weighed against what was known before."""
+    """The state derived from readings, each weighed with the state before."""
 
     reading: MachineReading
     hot: bool
@@ -86,7 +86,7 @@ class Senses:
 
 
 def heat_limits(rules: NodeRules, pool: HeatLimits) -> HeatLimits:
-    """The stricter of the owner's limit and the pool's, with the pool's distance between pausing and going on."""
+    """The stricter of the owner's limit and the pool's, with the pool's distance between pausing and resuming."""
     if rules.temperature_limit_c is None or rules.temperature_limit_c >= pool.pause_above_c:
         return pool
     gap_c = pool.pause_above_c - pool.resume_at_c
@@ -116,7 +116,7 @@ def sense(before: Senses | None, reading: MachineReading, rules: NodeRules, pool
 def objections(
     rules: NodeRules, senses: Senses | None, pool: HeatLimits, now: Instant, utc_offset_s: int
 ) -> Iterator[NoWorkReason]:
-    """Everything in the rules that speaks against working now, in the order of `NoWorkCause`."""
+    """Every rule that forbids working now, in the order of `NoWorkCause`."""
     if senses and senses.hot:
         yield _too_hot(senses.reading, heat_limits(rules, pool))
     if senses and senses.hungry and rules.power_limit_w is not None:
@@ -134,14 +134,14 @@ def objections(
 
 
 def _is_over(before: bool, value: float | None, above: float, at_most: float) -> bool:
-    """Whether a limit is crossed: from above the one bound on, until the value is at most the other."""
+    """Whether a limit is crossed: once the value is above one bound, until it is at most the other."""
     if value is None:
         return before
     return value > above or (before and value > at_most)
 
 
 def _idle_since(before: Senses | None, reading: MachineReading, rules: NodeRules, now: Instant) -> Instant | None:
-    """Since when nobody else uses the machine. Time that nobody saw, and a clock that went back, count for nothing."""
+    """Since when nobody else uses the machine. Unseen time, and a clock that went back, do not count."""
     rule = rules.only_when_idle
     if rule is None or reading.others_pct is None or reading.others_pct >= rule.below_pct:
         return None

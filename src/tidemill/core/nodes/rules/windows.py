@@ -25,7 +25,7 @@ _TIME = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
 
 @dataclass(frozen=True)
 class Window:
-    """From one minute of the day to another, on some days; equal minutes mean the whole day round."""
+    """From one minute of the day to another, on some days; equal minutes mean 24 hours."""
 
     begins: int
     ends: int
@@ -42,7 +42,7 @@ def is_open(windows: Sequence[Window], now: Instant, utc_offset_s: int) -> bool:
 
 
 def closes_at(windows: Sequence[Window], now: Instant, utc_offset_s: int) -> Instant | None:
-    """When windows that are open now close, as far as clocks are not changed; None if they never do."""
+    """When windows that are open now close, if no clock is changed; None if they never do."""
     first = _minute_of_week(now, utc_offset_s)
     open_for = 0
     while open_for < _WEEK_MINUTES:
@@ -54,7 +54,7 @@ def closes_at(windows: Sequence[Window], now: Instant, utc_offset_s: int) -> Ins
 
 
 def opens_at(windows: Sequence[Window], now: Instant, utc_offset_s: int) -> Instant | None:
-    """When the next window begins, as far as clocks are not changed; None if there is none."""
+    """When the next window begins, if no clock is changed; None if there is none."""
     minute = _minute_of_week(now, utc_offset_s)
     waits = [(start - minute) % _WEEK_MINUTES for start, _ in _starts(windows)]
     return _minutes_ahead(now, utc_offset_s, min(waits)) if waits else None
@@ -90,15 +90,15 @@ def _minute_of_week(at: Instant, utc_offset_s: int) -> int:
 
 
 def _minutes_ahead(now: Instant, utc_offset_s: int, minutes: int) -> Instant:
-    """The beginning of the owner's minute that comes so many minutes after this one."""
+    """The beginning of the owner's minute so many minutes after this one."""
     local = now + utc_offset_s * SECOND
     return Instant(local - local % MINUTE + minutes * MINUTE - utc_offset_s * SECOND)
 
 
 def _open_for(windows: Sequence[Window], minute: int) -> int:
     """For how many minutes from this one some window is open; 0 if none is."""
-    left = (length - (minute - start) % _WEEK_MINUTES for start, length in _starts(windows))
-    return max((minutes for minutes in left if minutes > 0), default=0)
+    remaining = (length - (minute - start) % _WEEK_MINUTES for start, length in _starts(windows))
+    return max((minutes for minutes in remaining if minutes > 0), default=0)
 
 
 def _starts(windows: Sequence[Window]) -> Iterator[tuple[int, int]]:
