@@ -1,9 +1,9 @@
 """JSON from a stranger, read into frozen dataclasses whose fields say how much they hold.
 
 A field's type is its bound: `Annotated[int, Whole(0, 64)]`, `Annotated[str, Text(100)]`, a truth value, an enum,
-another dataclass, any of them or None, and `Annotated[tuple[X, ...], Most(64)]`. What was read fits every bound, and
-can be stored and, but for `Prose`, shown as it is. A field with a default may be missing; fields that we do not know
-are skipped, since newer peers may send them.
+another dataclass, any of them or None, and `Annotated[tuple[X, ...], Most(64)]`. A value that was read fits every
+bound and can be stored and, except for `Prose`, shown as it is. A field with a default may be missing; we skip fields
+that we do not know, since newer peers may send them.
 """
 
 import json
@@ -27,14 +27,14 @@ class Whole:
 
 @dataclass(frozen=True)
 class Text:
-    """At most so many characters, each of which can be shown."""
+    """At most so many printable characters."""
 
     most: int
 
 
 @dataclass(frozen=True)
 class Prose:
-    """At most so many bytes in UTF-8, of whatever characters: a program, or somebody's text."""
+    """At most so many bytes in UTF-8, of any characters: a program, or somebody's text."""
 
     most_bytes: int
 
@@ -48,7 +48,7 @@ class Most:
 
 @dataclass(frozen=True)
 class Malformed:
-    """What does not fit: a path of our own names, and what it must be. It repeats nothing that the stranger wrote."""
+    """What does not fit: a path of our own field names, and what the value must be. It quotes nothing that was sent."""
 
     where: str
     expected: str
@@ -59,13 +59,13 @@ class Malformed:
 
 
 def read_json(kind: type[T], body: bytes, most_bytes: int) -> T | Malformed:
-    """The value that a body holds."""
+    """The value that a body encodes."""
     parsed = parse_json(body, most_bytes)
     return parsed if isinstance(parsed, Malformed) else read_value(kind, parsed)
 
 
 def parse_json(body: bytes, most_bytes: int) -> object | Malformed:
-    """What a body says, of whatever shape."""
+    """The JSON in a body, of any shape."""
     if len(body) > most_bytes:
         return Malformed("The body", f"at most {most_bytes:,} bytes")
     try:
@@ -76,7 +76,7 @@ def parse_json(body: bytes, most_bytes: int) -> object | Malformed:
 
 
 def read_value(kind: type[T], parsed: object) -> T | Malformed:
-    """The value that JSON holds which was parsed already."""
+    """The value that parsed JSON encodes."""
     try:
         value: T = _read(kind, parsed, "")
     except _Misfit as misfit:
@@ -85,79 +85,79 @@ def read_value(kind: type[T], parsed: object) -> T | Malformed:
 
 
 def json_bytes(value: object) -> bytes:
-    """The inverse. What is None is left out."""
+    """The inverse. Fields that are None are left out."""
     return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":")).encode()
 
 
 class _Misfit(Exception):
-    def __init__(self, where: str, expected: str) -> None:
-        super().__init__(where)
-        self.malformed = Malformed(where or "The body", expected)
+    def __init__(self, path: str, expected: str) -> None:
+        super().__init__(path)
+        self.malformed = Malformed(path or "The body", expected)
 
 
-def _read(kind: Any, value: Any, where: str) -> Any:
+def _read(kind: Any, value: Any, path: str) -> Any:
     if get_origin(kind) in (UnionType, Union):
-        return None if value is None else _read(get_args(kind)[0], value, where)
+        return None if value is None else _read(get_args(kind)[0], value, path)
     if get_origin(kind) is Annotated:
         inner, bound = get_args(kind)
-        return _bounded(inner, bound, value, where)
+        return _bounded(inner, bound, value, path)
     if is_dataclass(kind):
-        return _read_fields(kind, value, where)
+        return _read_fields(kind, value, path)
     if kind is bool:
-        return _checked(value, isinstance(value, bool), where, "true or false")
-    return _read_choice(kind, value, where)
+        return _checked(value, isinstance(value, bool), path, "true or false")
+    return _read_choice(kind, value, path)
 
 
-def _bounded(inner: Any, bound: Whole | Text | Prose | Most, value: Any, where: str) -> Any:
+def _bounded(inner: Any, bound: Whole | Text | Prose | Most, value: Any, path: str) -> Any:
     match bound:
         case Whole(low, high):
             fits = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-            return _checked(value, fits, where, f"a whole number from {low:,} to {high:,}")
+            return _checked(value, fits, path, f"a whole number from {low:,} to {high:,}")
         case Text(most):
             fits = isinstance(value, str) and len(value) <= most and value.isprintable()
-            return _checked(value, fits, where, f"a text of at most {most} printable characters")
+            return _checked(value, fits, path, f"a text of at most {most} printable characters")
         case Prose(most):
-            return _checked(value, _is_prose(value, most), where, f"a text of at most {most:,} bytes in UTF-8")
+            return _checked(value, _is_prose(value, most), path, f"a text of at most {most:,} bytes in UTF-8")
         case Most(most):
-            _checked(value, isinstance(value, list) and len(value) <= most, where, f"a list of at most {most}")
-            return tuple(_read(get_args(inner)[0], item, f"{where}[{place}]") for place, item in enumerate(value))
+            _checked(value, isinstance(value, list) and len(value) <= most, path, f"a list of at most {most}")
+            return tuple(_read(get_args(inner)[0], item, f"{path}[{index}]") for index, item in enumerate(value))
 
 
 def _is_prose(value: Any, most_bytes: int) -> bool:
-    """Half a pair of surrogates is no character, though JSON can say it."""
+    """A lone surrogate is no character, though JSON can encode it."""
     try:
         return isinstance(value, str) and len(value) <= most_bytes and len(value.encode()) <= most_bytes
     except UnicodeEncodeError:
         return False
 
 
-def _read_fields(kind: Any, value: Any, where: str) -> Any:
-    _checked(value, isinstance(value, dict), where, "an object")
-    found = {}
+def _read_fields(kind: Any, value: Any, path: str) -> Any:
+    _checked(value, isinstance(value, dict), path, "an object")
+    values = {}
     for name, (hint, required) in _hints(kind).items():
-        path = f"{where}.{name}" if where else name
+        field_path = f"{path}.{name}" if path else name
         if name in value:
-            found[name] = _read(hint, value[name], path)
+            values[name] = _read(hint, value[name], field_path)
         elif required:
-            raise _Misfit(path, "there")
-    return kind(**found)
+            raise _Misfit(field_path, "there")
+    return kind(**values)
 
 
-def _read_choice(kind: type[Enum], value: Any, where: str) -> Any:
+def _read_choice(kind: type[Enum], value: Any, path: str) -> Any:
     choices = [str(member.value) for member in kind]
-    _checked(value, isinstance(value, str) and value in choices, where, f"one of {', '.join(choices)}")
+    _checked(value, isinstance(value, str) and value in choices, path, f"one of {', '.join(choices)}")
     return kind(value)
 
 
-def _checked(value: Any, fits: bool, where: str, expected: str) -> Any:
+def _checked(value: Any, fits: bool, path: str, expected: str) -> Any:
     if not fits:
-        raise _Misfit(where, expected)
+        raise _Misfit(path, expected)
     return value
 
 
 @cache
 def _hints(kind: Any) -> Mapping[str, tuple[Any, bool]]:
-    """Each field's type, and whether it must be there."""
+    """Each field's type, and whether it is required."""
     hints = get_type_hints(kind, include_extras=True)
     return {
         field.name: (hints[field.name], field.default is MISSING and field.default_factory is MISSING)

@@ -1,8 +1,8 @@
-"""What time it is: the database's time, carried forward by a monotonic clock.
+"""The time: the database's time, carried forward by a monotonic clock.
 
 The database's clock is sampled now and then; between samples a process adds its own monotonic time. A sample that
-disagrees with what was predicted is an alarm, and until the new time has proved stable the old one is kept and the
-clock is not trusted: nobody loses a lease because somebody set a clock. Pure: samples come in, states go out.
+disagrees with the prediction raises an alarm. Until the new time has proved stable, the process keeps the old one and
+does not trust the clock: nobody loses a lease because somebody set a clock. Pure: samples come in, states go out.
 """
 
 from dataclasses import dataclass, replace
@@ -58,7 +58,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class ClockRules:
-    """From `step_us` on a difference is a step, which must hold for `settle_us`; a vaguer sample is not used."""
+    """A difference of `step_us` or more is a step, which must last for `settle_us`; vaguer samples are not used."""
 
     step_us: int
     settle_us: int
@@ -67,7 +67,7 @@ class ClockRules:
 
 @dataclass(frozen=True)
 class ClockState:
-    """The offset in use, and the one that wants to replace it."""
+    """The offset in use, and the one that may replace it."""
 
     offset_us: int
     candidate_us: int | None = None
@@ -82,7 +82,7 @@ class ClockState:
 
 
 class Observation(Enum):
-    """What a sample told us. Everything but STEADY is worth an operator's attention."""
+    """What a sample showed. Everything but STEADY is worth an operator's attention."""
 
     STEADY = "The clock agrees with the database."
     VAGUE = "The database took too long to tell the time; the sample was not used."

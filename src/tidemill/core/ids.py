@@ -1,6 +1,6 @@
 """Identifiers: UUIDv7, so that an id sorts by the time it was made and names the partition it belongs to.
 
-Ids made by one `Ids` only grow, even when the clock goes back. Time and randomness are brought by the caller.
+Ids made by one `Ids` only grow, even when the clock goes back. The caller brings time and randomness.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ _set = object.__setattr__
 
 
 class Ids:
-    """A source of ids. `random_bits(n)` answers n random bits as an integer."""
+    """A source of ids. `random_bits(n)` returns n random bits as an integer."""
 
     def __init__(self, random_bits: Callable[[int], int]) -> None:
         self._random_bits = random_bits
@@ -29,7 +29,7 @@ class Ids:
 
 
 def uuid_of(number: int) -> UUID:
-    """As `UUID(int=number)`, in half of its time: ids are made and read by the thousand."""
+    """The same as `UUID(int=number)` in half the time: we make and read ids by the thousand."""
     identifier = object.__new__(UUID)
     _set(identifier, "int", number)
     _set(identifier, "is_safe", _UNKNOWN)
@@ -47,7 +47,7 @@ def made_at(identifier: UUID) -> Instant:
 
 
 def _stamp(at: Instant) -> int:
-    """60 bits of time: 48 of milliseconds, and 12 that divide the millisecond."""
+    """60 bits of time: 48 of milliseconds, and 12 for fractions of a millisecond."""
     milliseconds, microseconds = divmod(at, 1000)
     return milliseconds << 12 | microseconds * 4096 // 1000
 

@@ -1,7 +1,7 @@
-"""Commitments: a Merkle tree of SHA-256 over numbered leaves. Its root is said first; any leaf can be shown later.
+"""Commitments: a Merkle tree of SHA-256 over numbered leaves. The root is published first; any leaf can be shown later.
 
-A leaf and an inner node are hashed with different first bytes, so neither can be shown as the other, and a path has
-exactly as many steps as the number of leaves asks for. A tree that is not full repeats its last node.
+Leaves and inner nodes are hashed with different first bytes, so neither can pass for the other, and a path has exactly
+as many steps as the number of leaves requires. A tree that is not full repeats its last node.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ _INNER = b"\x01"
 
 
 def leaf_hash(leaf: bytes | memoryview) -> bytes:
-    """What stands for a leaf in the tree."""
+    """The hash of a leaf in the tree."""
     hashed = hashlib.sha256(_LEAF)
     hashed.update(leaf)
     return hashed.digest()
@@ -24,7 +24,7 @@ class MerkleTree:
     """All levels of a tree, from the leaves' hashes to the root; 64 bytes a leaf."""
 
     def __init__(self, leaf_hashes: Iterable[bytes]) -> None:
-        """The hashes of the leaves in their order, one by one or several behind each other."""
+        """The hashes of the leaves in their order, one by one or several concatenated."""
         level = b"".join(leaf_hashes)
         assert level, "a tree has a leaf"
         self._levels = [level]
@@ -36,9 +36,9 @@ class MerkleTree:
     def root(self) -> bytes:
         return self._levels[-1]
 
-    def path(self, place: int) -> bytes:
-        """The neighbours on the way from a leaf to the root, lowest first, one behind the other."""
-        return b"".join(_at(level, (place >> height) ^ 1) for height, level in enumerate(self._levels[:-1]))
+    def path(self, position: int) -> bytes:
+        """The neighbours on the way from a leaf to the root, lowest first, concatenated."""
+        return b"".join(_at(level, (position >> height) ^ 1) for height, level in enumerate(self._levels[:-1]))
 
 
 def path_bytes(leaves: int) -> int:
@@ -46,41 +46,41 @@ def path_bytes(leaves: int) -> int:
     return (leaves - 1).bit_length() * HASH_BYTES
 
 
-def is_leaf_of(root: bytes, leaves: int, place: int, leaf: bytes, path: bytes) -> bool:
-    """Whether the leaf stands at this place of the tree with this root."""
-    if not 0 <= place < leaves or len(path) != path_bytes(leaves):
+def is_leaf_of(root: bytes, leaves: int, position: int, leaf: bytes, path: bytes) -> bool:
+    """Whether the leaf stands at this position of the tree with this root."""
+    if not 0 <= position < leaves or len(path) != path_bytes(leaves):
         return False
-    found = leaf_hash(leaf)
+    hashed = leaf_hash(leaf)
     for height in range(len(path) // HASH_BYTES):
         neighbour = path[height * HASH_BYTES : (height + 1) * HASH_BYTES]
-        pair = neighbour + found if (place >> height) & 1 else found + neighbour
-        found = hashlib.sha256(_INNER + pair).digest()
-    return found == root
+        pair = neighbour + hashed if (position >> height) & 1 else hashed + neighbour
+        hashed = hashlib.sha256(_INNER + pair).digest()
+    return hashed == root
 
 
-def drawn_places(draw: bytes, purpose: str, places: int, count: int) -> Sequence[int]:
-    """Places that follow from a random draw alone: different ones, all of them where there are no more than asked."""
-    if places <= count:
-        return list(range(places))
-    found: dict[int, None] = {}
+def drawn_places(draw: bytes, purpose: str, positions: int, count: int) -> Sequence[int]:
+    """Distinct positions that follow only from a random draw; all of them where there are no more than `count`."""
+    if positions <= count:
+        return list(range(positions))
+    drawn: dict[int, None] = {}
     step = 0
-    while len(found) < count:
+    while len(drawn) < count:
         hashed = hashlib.sha256(draw + step.to_bytes(8, "little") + purpose.encode()).digest()
-        found[int.from_bytes(hashed, "little") % places] = None
+        drawn[int.from_bytes(hashed, "little") % positions] = None
         step += 1
-    return list(found)
+    return list(drawn)
 
 
 def _next_level(level: bytes) -> bytes:
     if len(level) % (2 * HASH_BYTES):
         level += level[-HASH_BYTES:]
     view, width = memoryview(level), 2 * HASH_BYTES
-    sha256, made = hashlib.sha256, bytearray()
+    sha256, hashes = hashlib.sha256, bytearray()
     for at in range(0, len(level), width):
-        made += sha256(_INNER + view[at : at + width]).digest()
-    return bytes(made)
+        hashes += sha256(_INNER + view[at : at + width]).digest()
+    return bytes(hashes)
 
 
-def _at(level: bytes, place: int) -> bytes:
-    place = min(place, len(level) // HASH_BYTES - 1)
-    return level[place * HASH_BYTES : (place + 1) * HASH_BYTES]
+def _at(level: bytes, position: int) -> bytes:
+    position = min(position, len(level) // HASH_BYTES - 1)
+    return level[position * HASH_BYTES : (position + 1) * HASH_BYTES]

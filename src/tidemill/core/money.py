@@ -1,6 +1,6 @@
 """Amounts of money as people and JSON write them: decimal credits outside, whole micro-credits inside.
 
-Nothing is rounded: what cannot be kept exactly is refused. No amount that is asked for is negative.
+Nothing is rounded: an amount that cannot be kept exactly is refused. No amount asked for is negative.
 """
 
 import re
@@ -11,12 +11,12 @@ from tidemill.core.refusals import Refusal
 CREDIT_UC = 1_000_000
 
 AMOUNT_MAX_UC = 10**15
-"""A thousand million credits: no sum of entries can then leave what the database counts with."""
+"""A thousand million credits: no sum of entries can then overflow the database's integers."""
 
 _WRITTEN = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
 _MICRO_CREDIT = Decimal("0.000001")
 _WIDE = Context(prec=40)
-"""Holds every amount up to the largest, whatever a caller has set for the whole process."""
+"""Holds every amount up to the largest, whatever context the process has set."""
 
 
 class MoneyRefusal(Refusal):
@@ -28,9 +28,9 @@ class MoneyRefusal(Refusal):
 
 def credits_of(amount_uc: int) -> str:
     """Micro-credits as people write them: a decimal number with up to six places."""
-    whole, rest_uc = divmod(abs(amount_uc), CREDIT_UC)
+    units, rest_uc = divmod(abs(amount_uc), CREDIT_UC)
     places = f".{rest_uc:06}".rstrip("0").rstrip(".")
-    return f"{'-' if amount_uc < 0 else ''}{whole}{places}"
+    return f"{'-' if amount_uc < 0 else ''}{units}{places}"
 
 
 def micro_credits(amount: object) -> int | MoneyRefusal:
@@ -47,7 +47,7 @@ def micro_credits(amount: object) -> int | MoneyRefusal:
 
 
 def _decimal(amount: object) -> Decimal | None:
-    """Up to the largest amount, floats are close enough to each other that each amount has one which prints as it."""
+    """Up to the largest amount, floats are so dense that each amount has one which prints as it."""
     if isinstance(amount, str):
         return Decimal(amount) if _WRITTEN.fullmatch(amount) else None
     if isinstance(amount, float):

@@ -1,7 +1,7 @@
-"""Pictures as PNG whose every byte follows from the pixels: rows unfiltered, stored without compression.
+"""Pictures as PNG in which the pixels determine every byte: rows unfiltered, stored without compression.
 
-Compressed bytes would differ between versions of a library. Eight bits for red, green and blue each; the file's size is
-known before a pixel is.
+Compressed bytes would differ between versions of a library. Red, green and blue have eight bits each; the file's size
+is known before any pixel.
 """
 
 import struct
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 MAGIC = b"\x89PNG\r\n\x1a\n"
 _STORED_MAX = 65_535
 _FRAME_BYTES = len(MAGIC) + 3 * 12 + 13
-"""The magic, three chunks' lengths, names and checksums, and what the first of them says."""
+"""The magic, three chunks' lengths, names and checksums, and the content of the first chunk."""
 
 
 def png_bytes(width: int, height: int) -> int:
@@ -21,7 +21,7 @@ def png_bytes(width: int, height: int) -> int:
 
 
 def png_header(width: int, height: int) -> bytes:
-    """The file's first bytes: all that its size decides."""
+    """The file's first bytes, which only its size determines."""
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return MAGIC + _chunk(b"IHDR", header)
 

@@ -1,8 +1,8 @@
 """Files of NumPy's format with one matrix of int8, int32 or float32: written plainly, read strictly.
 
-A reader that trusts the header would unpickle a stranger's objects or map memory that is not there. This one knows a
-header by its grammar, takes three types and two dimensions, and compares the file's length with them. Nothing is
-evaluated. What we write has one header of 128 bytes, as NumPy writes it.
+A reader that trusts the header would unpickle a stranger's objects or map memory that is not there. This one parses the
+header by its grammar, accepts three types and two dimensions, and compares them with the file's length. It evaluates
+nothing. Files that we write have one header of 128 bytes, as NumPy writes it.
 """
 
 import re
@@ -57,10 +57,10 @@ def read_layout(beginning: bytes, file_bytes: int) -> MatrixLayout | UnreadableF
     ends_at = prefix + int.from_bytes(beginning[8:prefix], "little")
     if ends_at > min(len(beginning), HEADER_MAX_BYTES):
         return UnreadableFile("The file's header is longer than it may be: save the matrix with numpy.save.")
-    found = _HEADER.fullmatch(beginning[prefix:ends_at].decode("latin-1"))
-    if found is None or found[1] not in ELEMENTS:
+    header = _HEADER.fullmatch(beginning[prefix:ends_at].decode("latin-1"))
+    if header is None or header[1] not in ELEMENTS:
         return UnreadableFile("The file must hold a matrix of int8, int32 or float32, row after row, little end first.")
-    layout = MatrixLayout(ELEMENTS[found[1]], int(found[2]), int(found[3]), ends_at)
+    layout = MatrixLayout(ELEMENTS[header[1]], int(header[2]), int(header[3]), ends_at)
     if layout.file_bytes != file_bytes:
         return UnreadableFile(f"The file has {file_bytes:,} bytes; a matrix of its shape takes {layout.file_bytes:,}.")
     return layout

@@ -1,9 +1,9 @@
-"""Products of matrices, slab by slab; of int8 exactly.
+"""Products of matrices, slab by slab; exact for int8.
 
-Floating-point units are the fastest multipliers there are, and exact as long as no sum needs more bits than they have.
-A product of two int8 is at most 2^14, so 1,024 of them add up to at most 2^24, which float32 holds exactly, in whatever
-order a library adds and whether or not it fuses. So K is cut into blocks of 1,024, each multiplied in float32 and added
-up in int32, which is enough for K below 2^17. Products of float32 are what the library makes of them.
+Floating-point units are the fastest multipliers, and exact as long as no sum needs more bits than they have. A product
+of two int8 is at most 2^14, so 1,024 of them add up to at most 2^24, which float32 holds exactly, in whatever order a
+library adds and whether or not it fuses. So K is cut into blocks of 1,024, each multiplied in float32 and added up in
+int32, which is enough for K below 2^17. Products of float32 are as exact as the library.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ BLOCK = 1024
 K_MAX = 2**16
 SLAB_BYTES = 32 * 2**20
 RESULTS = {"int8": "int32", "float32": "float32"}
-"""What a product of these entries is made of."""
+"""The element type of a product, by the type of its factors."""
 
 Multiply = Callable[[Any, Any], Any]
 """Two float32 matrices, the right one as `held` made it, to a numpy array of float32."""

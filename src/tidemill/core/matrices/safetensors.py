@@ -1,7 +1,7 @@
-"""Files of the safetensors format, read strictly: where each tensor lies, if nothing in the header is a lie.
+"""Files of the safetensors format, read strictly: where each tensor lies, if the header is consistent.
 
-The tensors of a file cover it from the header's end to its last byte, each once, none over another. Only numbers are
-in such a file, and only types that we know are let through.
+The tensors of a file cover it from the header's end to its last byte, each once, without overlap. Such a file holds
+only numbers, and only types that we know are accepted.
 """
 
 import json
@@ -51,19 +51,19 @@ def read_tensors(beginning: bytes, file_bytes: int) -> Mapping[str, Tensor] | Un
     if not isinstance(header, dict) or len(beginning) < begins_at or len(header) > TENSORS_MAX:
         return UnreadableFile("The header of the safetensors file cannot be read.")
     header.pop("__metadata__", None)
-    found: dict[str, Tensor] = {}
-    for number, (name, said) in enumerate(header.items()):
-        tensor = _tensor(said, begins_at)
+    tensors: dict[str, Tensor] = {}
+    for number, (name, description) in enumerate(header.items()):
+        tensor = _tensor(description, begins_at)
         if tensor is None:
             return UnreadableFile(_LIE.format(number))
-        found[name] = tensor
-    return _covering(found, begins_at, file_bytes)
+        tensors[name] = tensor
+    return _covering(tensors, begins_at, file_bytes)
 
 
-def _tensor(said: Any, begins_at: int) -> Tensor | None:
-    if not isinstance(said, dict) or said.keys() != {"dtype", "shape", "data_offsets"}:
+def _tensor(description: Any, begins_at: int) -> Tensor | None:
+    if not isinstance(description, dict) or description.keys() != {"dtype", "shape", "data_offsets"}:
         return None
-    element, shape, offsets = said["dtype"], said["shape"], said["data_offsets"]
+    element, shape, offsets = description["dtype"], description["shape"], description["data_offsets"]
     if not isinstance(element, str) or element not in ITEM_BYTES or not _numbers(shape) or not _numbers(offsets):
         return None
     if len(shape) > DIMENSIONS_MAX or len(offsets) != 2 or offsets[1] - offsets[0] != prod(shape) * ITEM_BYTES[element]:
@@ -71,21 +71,23 @@ def _tensor(said: Any, begins_at: int) -> Tensor | None:
     return Tensor(element, tuple(shape), begins_at + offsets[0], begins_at + offsets[1])
 
 
-def _covering(found: dict[str, Tensor], begins_at: int, file_bytes: int) -> Mapping[str, Tensor] | UnreadableFile:
+def _covering(tensors: dict[str, Tensor], begins_at: int, file_bytes: int) -> Mapping[str, Tensor] | UnreadableFile:
     at = begins_at
-    for number, tensor in enumerate(sorted(found.values(), key=lambda one: (one.begins_at, one.ends_at))):
+    for number, tensor in enumerate(sorted(tensors.values(), key=lambda entry: (entry.begins_at, entry.ends_at))):
         if tensor.begins_at != at:
             return UnreadableFile(_LIE.format(number))
         at = tensor.ends_at
-    return found if at == file_bytes else UnreadableFile("The safetensors file is longer or shorter than its tensors.")
+    return (
+        tensors if at == file_bytes else UnreadableFile("The safetensors file is longer or shorter than its tensors.")
+    )
 
 
 def _numbers(value: Any) -> bool:
-    return isinstance(value, list) and all(type(one) is int and 0 <= one <= SIDE_MAX for one in value)
+    return isinstance(value, list) and all(type(number) is int and 0 <= number <= SIDE_MAX for number in value)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    names = dict(pairs)
+    if len(names) < len(pairs):
         raise ValueError("a name stands twice")
-    return found
+    return names

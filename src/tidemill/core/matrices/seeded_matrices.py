@@ -1,7 +1,7 @@
 """Matrices drawn from a seed: the same bits on every machine, and any rows without those before them.
 
-Entry number p of a matrix depends on the seed, the matrix's number and p alone. Arithmetic is of 64 bits and wraps.
-Entries of int8 take every value alike; entries of float32 are whole multiples of 2^−23 in [−1, 1), so none is rounded.
+Entry number p of a matrix depends only on the seed, the matrix's number and p. Arithmetic is of 64 bits and wraps.
+Entries of int8 take all values equally often; those of float32 are whole multiples of 2^−23 in [−1, 1), so exact.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 LEFT, RIGHT = 0, 1
-"""The numbers that the two factors of a product have."""
+"""The numbers of the two factors of a product."""
 
 SEED_MAX = 2**53 - 1
 """The largest whole number that every reader of JSON reads exactly."""
@@ -23,23 +23,23 @@ _WORD = 2**64
 
 def drawn_rows(seed: int, number: int, element: str, columns: int, rows: range) -> Any:
     """Some rows of a matrix with so many columns, as an array of `int8` or `float32`."""
-    first, last = rows.start * columns, rows.stop * columns
+    first, stop = rows.start * columns, rows.stop * columns
     per_word = _PER_WORD[element]
-    words = drawn_words(seed, number, range(first // per_word, -(-last // per_word)))
+    words = drawn_words(seed, number, range(first // per_word, -(-stop // per_word)))
     skipped = first - first // per_word * per_word
     entries = _int8(words) if element == "int8" else _float32(words)
-    return entries[skipped : skipped + last - first].reshape(len(rows), columns)
+    return entries[skipped : skipped + stop - first].reshape(len(rows), columns)
 
 
-def drawn_words(seed: int, number: int, places: range) -> Any:
-    """Random words of 64 bits, each by its place."""
+def drawn_words(seed: int, number: int, positions: range) -> Any:
+    """Random words of 64 bits, by their positions."""
     base = np.uint64((seed * _ODD + (number + 1) * _GOLDEN) % _WORD)
-    counts = np.arange(places.start, places.stop, dtype=np.uint64)
+    counts = np.arange(positions.start, positions.stop, dtype=np.uint64)
     return mix(counts * np.uint64(_GOLDEN) + mix(np.array([base]))[0])
 
 
 def mix(words: Any) -> Any:
-    """Each word scrambled by itself, so that its bits tell nothing of its neighbours'. Words are changed in place."""
+    """Scramble each word by itself, so that its bits tell nothing of its neighbours'. Changes the words in place."""
     for shift, odd in ((30, _ODD), (27, _OTHER_ODD)):
         words ^= words >> np.uint64(shift)
         words *= np.uint64(odd)

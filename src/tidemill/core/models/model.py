@@ -63,13 +63,13 @@ def is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
-def refused_model(wanted: ModelDescription, artefact: Artefact | None) -> ModelRefusal | None:
+def refused_model(description: ModelDescription, artefact: Artefact | None) -> ModelRefusal | None:
     """Why the pool may not have such a model of this artefact; None if it may."""
-    if not is_name(wanted.name):
+    if not is_name(description.name):
         return ModelRefusal.MODEL_NAME_MALFORMED
-    if not (_is_shown(wanted.source) and _is_shown(wanted.licence)):
+    if not (_is_shown(description.source) and _is_shown(description.licence)):
         return ModelRefusal.MODEL_TEXT_MALFORMED
-    if not all(0 <= mib <= MEMORY_MAX_MIB for mib in (wanted.memory_mib, wanted.gpu_memory_mib)):
+    if not all(0 <= mib <= MEMORY_MAX_MIB for mib in (description.memory_mib, description.gpu_memory_mib)):
         return ModelRefusal.MODEL_NEEDS_MALFORMED
     is_model = artefact is not None and artefact.purpose is Purpose.MODEL
     return None if is_model else ModelRefusal.MODEL_ARTEFACT_WRONG

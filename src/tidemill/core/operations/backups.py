@@ -1,7 +1,7 @@
 """Which backups to keep. Pure: file names in, file names out.
 
-A backup's name carries the instant it was made. The newest of each of the last days and of each of the last weeks is
-kept; a file that is not named like a backup is never touched.
+A backup's name carries the instant it was made. We keep the newest of each of the last days and weeks; a file that is
+not named like a backup is never touched.
 """
 
 from collections.abc import Iterable

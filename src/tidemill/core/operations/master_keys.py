@@ -1,4 +1,4 @@
-"""Master keys and how they are written. A master key wraps the pool's data keys and never lies in its database."""
+"""Master keys and how they are written. A master key wraps the pool's data keys and is never in its database."""
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -11,7 +11,7 @@ _DOMAIN = b"tidemill master key\0"
 
 @dataclass(frozen=True)
 class MasterKey:
-    """32 bytes that nobody can guess. The id tells them from others and says nothing of them."""
+    """32 unguessable bytes. The id tells keys apart and reveals nothing of them."""
 
     key: bytes = field(repr=False)
 

@@ -1,8 +1,8 @@
-"""Sealing: how a secret is kept so that a copy of the database tells nothing. Pure: keys and nonces are brought.
+"""Sealing: how a secret is stored so that a copy of the database reveals nothing. Pure: the caller brings the keys.
 
-A master key wraps data keys; a data key seals values (AES-256-GCM both). What seals is bound to where it lies: a value
-opens only with its own data key and in its own row and column, a data key only under its own id. Whatever does not open
-is a fault, and no fault says anything of what was inside.
+A master key wraps data keys; a data key seals values (AES-256-GCM both). Sealed bytes are bound to their position: a
+value opens only with its own data key and in its own row and column, a data key only under its own id. Failing to open
+is a fault, and no fault reveals anything of the content.
 """
 
 from dataclasses import dataclass, field
@@ -36,13 +36,13 @@ def seal(key: DataKey, plain: bytes, *, row: str, nonce: bytes) -> bytes:
 
 
 def sealed_by(sealed: bytes) -> UUID | None:
-    """The id of the data key that a value names; None for what was never sealed."""
-    whole = sealed[:1] == _VERSION and len(sealed) >= _ID.stop + NONCE_BYTES + _TAG_BYTES
-    return UUID(bytes=bytes(sealed[_ID])) if whole else None
+    """The id of the data key that a value names; None for bytes that were never sealed."""
+    is_sealed = sealed[:1] == _VERSION and len(sealed) >= _ID.stop + NONCE_BYTES + _TAG_BYTES
+    return UUID(bytes=bytes(sealed[_ID])) if is_sealed else None
 
 
 def unseal(key: DataKey, sealed: bytes, *, row: str) -> bytes:
-    """What was sealed for this row with this key."""
+    """The plain value that was sealed for this row with this key."""
     plain = _decrypt(key.key, sealed[_ID.stop :], _bound_to(key.id, row)) if sealed_by(sealed) == key.id else None
     if plain is None:
         raise SecretsFault(
@@ -59,8 +59,8 @@ def wrap(master: MasterKey, key: DataKey, *, nonce: bytes) -> bytes:
 
 def unwrap(master: MasterKey, key_id: UUID, wrapped: bytes) -> DataKey:
     """The data key that was wrapped by this master key under this id."""
-    known = wrapped[:1] == _VERSION and len(wrapped) == 1 + NONCE_BYTES + KEY_BYTES + _TAG_BYTES
-    key = _decrypt(master.key, wrapped[1:], _bound_to(key_id, _wrapping(master))) if known else None
+    is_wrapped = wrapped[:1] == _VERSION and len(wrapped) == 1 + NONCE_BYTES + KEY_BYTES + _TAG_BYTES
+    key = _decrypt(master.key, wrapped[1:], _bound_to(key_id, _wrapping(master))) if is_wrapped else None
     if key is None:
         raise SecretsFault(
             f"The data key {key_id} does not open though its master key is here: the table data_key was changed. "

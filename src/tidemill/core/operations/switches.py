@@ -20,7 +20,7 @@ class Switch(Enum):
 
 @dataclass(frozen=True)
 class SwitchState:
-    """How a switch stands, who set it so, and why. A switch nobody has touched has no instant."""
+    """The state of a switch, who set it, and why. A switch nobody has touched has no instant."""
 
     switch: Switch
     stopped: bool
@@ -36,13 +36,13 @@ class SwitchRefusal(Refusal):
 def throw(
     current: SwitchState, *, stop: bool, reason: str, by: str, now: Instant
 ) -> SwitchState | SwitchRefusal | ReasonRefusal:
-    """The state after an operator's word."""
-    kept = checked_reason(reason)
-    if isinstance(kept, ReasonRefusal):
-        return kept
+    """The state after an operator threw the switch."""
+    stored_reason = checked_reason(reason)
+    if isinstance(stored_reason, ReasonRefusal):
+        return stored_reason
     if current.stopped == stop:
         return SwitchRefusal.ALREADY_SO
-    return SwitchState(current.switch, stop, kept, by, now)
+    return SwitchState(current.switch, stop, stored_reason, by, now)
 
 
 def stopping_switch(obeyed: Switch | None, states: Iterable[SwitchState]) -> SwitchState | None:

@@ -1,8 +1,7 @@
-"""What becomes of a letter after a try: sent, tried again, or given up.
+"""What happens to a letter after a try: sent, tried again, or given up.
 
-A server's 5xx is final, with one exception: what it says of rights and policy (5.7.x, and "authenticate first") is
-about us, not about the letter, and an operator can put it right. Nothing is given up before its time for any other
-reason.
+A server's 5xx is final, with one exception: answers about rights and policy (5.7.x, and "authenticate first") concern
+us, not the letter, and an operator can fix that. No letter is given up before its time for any other reason.
 """
 
 import re
@@ -32,7 +31,7 @@ class RetryRules:
 
 
 def is_final(code: int, answer: str) -> bool:
-    """Whether a server's refusal of one letter will stay the same however often we ask."""
+    """Whether a server's refusal of a letter will stay the same however often we try."""
     return code >= 500 and code not in _ABOUT_US and not _POLICY.match(answer)
 
 

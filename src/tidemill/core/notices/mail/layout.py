@@ -1,7 +1,7 @@
-"""The one layout of all letters in HTML. What comes in is already escaped.
+"""The one layout of all letters in HTML. Its inputs are already escaped.
 
-Styles stand on the elements, since many readers drop style sheets; the sheet in the head only turns colours for dark
-screens. A link is also written out below its button, for those who would rather see where it leads.
+Styles stand on the elements, since many mail programs drop style sheets; the sheet in the head only adapts colours to
+dark screens. A link is also written out below its button, for readers who want to see where it leads.
 """
 
 PAGE = """\

@@ -1,4 +1,4 @@
-"""The letters that the pool can write, and what each needs to know.
+"""The letters that the pool can write, and the parameters of each.
 
 A letter brings exactly the parameters that its kind declares. A link is a path of the pool's own pages, so no letter
 can lead anywhere else. Texts that strangers may have chosen (a device, a name, a reason) become one short line.
@@ -19,7 +19,7 @@ LetterValue = str | int
 
 
 class ParameterForm(Enum):
-    """What a parameter is, and so how it is shown."""
+    """The form of a parameter, which decides how it is shown."""
 
     LINK = "a path of the pool, shown as a button"
     CODE = "a code to type in, shown large"
@@ -97,7 +97,7 @@ PARAMETERS: Mapping[LetterKind, Mapping[str, ParameterForm]] = {
 }
 
 ONCE_A_DAY = frozenset({LetterKind.ADDRESS_TAKEN, LetterKind.NO_ACCOUNT, LetterKind.ACCOUNT_LOCKED})
-"""What any stranger can have us write to anybody; nobody gets such a letter more than once a day."""
+"""Letters that any stranger can cause to be sent to anybody; nobody gets one more than once a day."""
 
 
 class LetterRefusal(Refusal):
@@ -108,7 +108,7 @@ class LetterRefusal(Refusal):
 
 @dataclass(frozen=True)
 class Letter:
-    """One letter to one mailbox. Its parameters are as declared, which is checked here once and for all."""
+    """One letter to one mailbox. Its parameters are as declared, which is checked here."""
 
     kind: LetterKind
     recipient: str
@@ -124,7 +124,7 @@ class Letter:
 
 
 def is_understood(kind: str, parameters: Mapping[str, LetterValue]) -> bool:
-    """Whether this version can write such a letter; a newer one may have left it in the database."""
+    """Whether this version can write such a letter; a newer version may have left it in the database."""
     return kind in set(LetterKind) and PARAMETERS[LetterKind(kind)].keys() == parameters.keys()
 
 
@@ -146,6 +146,6 @@ def is_own_path(link: str) -> bool:
 
 
 def one_line(text: str) -> str:
-    """What cannot be printed, line ends and turns of direction among it, becomes a space."""
+    """Unprintable characters, line ends and changes of direction included, become spaces."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= TEXT_MAX else line[: TEXT_MAX - 1] + "…"

@@ -1,7 +1,7 @@
 """A letter as its reader sees it: subject, text, and HTML made from the same words.
 
-Everything a letter brings is escaped. The HTML is one column with inline styles: nothing is loaded from anywhere,
-nothing runs, nothing tells anybody that it was read; it fits 360 pixels and follows a dark screen.
+Everything that a letter brings is escaped. The HTML is one column with inline styles: it loads nothing, runs nothing,
+and tells nobody that it was read; it fits 360 pixels and adapts to a dark screen.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from tidemill.core.notices.mail.wording import PluralNumber, Template, Wording, 
 
 @dataclass(frozen=True)
 class Masthead:
-    """Whose letter it is: the pool's name, and where its pages are."""
+    """The sender of a letter: the pool's name, and the address of its pages."""
 
     pool: str
     url: str
@@ -44,8 +44,8 @@ def render(letter: Letter, masthead: Masthead) -> RenderedLetter:
 
 def _words(letter: Letter, masthead: Masthead, wording: Wording) -> dict[str, object]:
     forms = PARAMETERS[letter.kind]
-    shown = {name: _shown(forms[name], value, masthead, wording) for name, value in letter.parameters.items()}
-    return {**shown, "pool": masthead.pool, "url": masthead.url}
+    words = {name: _shown(forms[name], value, masthead, wording) for name, value in letter.parameters.items()}
+    return {**words, "pool": masthead.pool, "url": masthead.url}
 
 
 def _shown(form: ParameterForm, value: LetterValue, masthead: Masthead, wording: Wording) -> object:

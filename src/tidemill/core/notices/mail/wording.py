@@ -1,4 +1,4 @@
-"""What a language brings: the text of every letter, its plural forms, and how it writes a time.
+"""What a language consists of: the text of every letter, its plural forms, and how it writes a time.
 
 In a text, `{name}` stands for a parameter and `{pool}` for the pool's name; `{left:code|codes}` chooses the form of a
 word that goes with a number. A paragraph that is only `{link}` becomes a button, one that is only `{code}` is large.
@@ -28,7 +28,7 @@ class Wording:
     footer: str
     months: tuple[str, ...]
     time: str
-    """Of `{day}`, `{month}` (its name), `{year}` and `{clock}`."""
+    """With `{day}`, `{month}` (its name), `{year}` and `{clock}`."""
     plural: Callable[[int], int]
     """Which of a word's forms goes with a number."""
 

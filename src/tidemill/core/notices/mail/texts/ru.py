@@ -209,10 +209,10 @@ LETTERS = {
 
 def _plural(number: int) -> int:
     """1 код, 2 кода, 5 кодов; 11 to 14 are like 5."""
-    last, last_two = number % 10, number % 100
-    if last == 1 and last_two != 11:
+    last_digit, last_digits = number % 10, number % 100
+    if last_digit == 1 and last_digits != 11:
         return 0
-    return 1 if 2 <= last <= 4 and not 12 <= last_two <= 14 else 2
+    return 1 if 2 <= last_digit <= 4 and not 12 <= last_digits <= 14 else 2
 
 
 WORDING = Wording(
