@@ -101,7 +101,7 @@ def test_who_waits_no_more_is_forgotten() -> None:
         asked = [one._replace(account_id=UUID(int=10**6 + minute)) for one in wants(3, job=minute)]
         explaining.waiting(nobody.decide(asked, now), nobody, now)
         told += len(explaining.take()[1])
-        assert len(explaining._sorts) <= FORGET_AFTER_US // (60 * SECOND)
+        assert len(explaining._shapes) <= FORGET_AFTER_US // (60 * SECOND)
     assert told == 200
 
 

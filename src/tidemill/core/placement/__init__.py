@@ -1,1 +1,1 @@
-"""Placement: which node gets which task, and why. Pure: the caller brings candidates, requests, time and chance."""
+"""Placement: which node gets which task, and why. Pure: the caller brings candidates, demands, time and chance."""

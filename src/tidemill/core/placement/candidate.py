@@ -1,6 +1,6 @@
 """A node as placement sees it: what it has, what is free of it, what it costs, and what is known of its owner.
 
-A candidate is a value: the caller makes it from the registry, and makes a new one when something has changed.
+A candidate is a value: the caller makes it from the registry, and makes a new one after a change.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ NVLINK_MAX_PCT = 150
 
 @dataclass(frozen=True, slots=True)
 class CandidateDevice:
-    """One device. Devices of one NVLink group talk to each other directly; group 0 is none."""
+    """One device. Devices of one NVLink group are linked directly; group 0 means none."""
 
     device_model: str
     memory_mib: int
@@ -27,7 +27,7 @@ class CandidateDevice:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A node that may get work now. The quantities of the machine are what is free of them."""
+    """A node that may get work now. The machine's quantities are what is free of them."""
 
     node_id: UUID
     owner_id: UUID
@@ -53,14 +53,14 @@ class Candidate:
 
     @property
     def device_model(self) -> str:
-        """The model of its devices; empty for a node without any, and of a node that mixes them."""
+        """The model of its devices; empty for a node without devices, or with devices of several models."""
         models = {device.device_model for device in self.devices}
         return models.pop() if len(models) == 1 else ""
 
 
 @dataclass(frozen=True)
 class MedianPrices:
-    """What devices cost: the median price of each model, with which a node's price is compared."""
+    """The median price of each device model, with which a node's price is compared."""
 
     medians_uc: dict[str, float]
 
@@ -69,10 +69,10 @@ class MedianPrices:
         prices: dict[str, list[int]] = {}
         for candidate in candidates:
             prices.setdefault(candidate.device_model, []).append(candidate.price_uc)
-        return cls({model: median(asked) for model, asked in prices.items()})
+        return cls({model: median(prices_uc) for model, prices_uc in prices.items()})
 
     def median_over(self, candidate: Candidate, low: float, high: float) -> float:
-        """The median price of its model over its own, between two bounds. Nothing is as cheap as what is free."""
+        """The median price of its model over its own, between two bounds. Nothing is cheaper than free."""
         median_uc = self.medians_uc.get(candidate.device_model, candidate.price_uc)
         if candidate.price_uc <= 0:
             return high if median_uc > 0 else min(high, max(low, 1.0))

@@ -1,7 +1,7 @@
-"""What speaks for and against the candidates of one task, looked at before one of them is taken.
+"""What speaks for and against the candidates of one task, collected before one of them is taken.
 
-Few candidates are looked at, however many there are: the best, the nodes that must not have the task, and some of the
-others, in turn, so that every node is looked at now and then. Looking takes nothing and changes nothing.
+Only a few candidates are considered, however many there are: the best, the nodes that must not have the task, and some
+of the others in turn, so that every node is considered now and then. Considering changes nothing.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ BUSY = frozenset(
         PlacementObjection.DISK_FULL,
     }
 )
-"""Objections that may be over when others have finished."""
+"""Objections that may end when other tasks finish."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class ConsideredCandidate:
 
 @dataclass(frozen=True)
 class CandidateComparison:
-    """The candidates of a task; the one that gets it first, then the next best, then some of the others.
+    """The candidates of a task: first the one that gets it, then the next best, then some of the others.
 
     `nodes` is how many there were in all. Where `lower_wins`, terms are costs.
     """
@@ -57,9 +57,9 @@ class CandidateComparison:
 
 @dataclass(frozen=True)
 class WaitReasons:
-    """Why a task waits: how many of the nodes looked at there is each objection to.
+    """Why a task waits: the number of considered nodes to which each objection applies.
 
-    `soon` of them could have it as soon as what they have in hand is done.
+    `soon` of them could have it as soon as their work in hand is done.
     """
 
     counts: Mapping[str, int]
@@ -69,71 +69,73 @@ class WaitReasons:
 
 
 def compare_candidates(
-    pool: CandidatePool, request: Demand, now: Instant, others: Iterable[UUID], is_too_dear: Callable[[UUID], bool]
+    pool: CandidatePool, demand: Demand, now: Instant, others: Iterable[UUID], is_too_dear: Callable[[UUID], bool]
 ) -> CandidateComparison | None:
-    """The best, those that must not have the task, and some of the others. None if nobody can have it."""
+    """Compare the best, the nodes that must not have the task, and some of the others. None if no node can have it."""
     best: dict[UUID, ConsideredCandidate] = {}
-    rest = {node_id: _excluded(pool, request, now, node_id) for node_id in sorted(request.excluded_nodes)[:OTHERS_MAX]}
-    for one in _explained(pool, request, now, pool.ranked(request, now, BEST_MAX + OTHERS_MAX)):
-        (rest if is_too_dear(one.node_id) else best)[one.node_id] = _weighed(one, is_too_dear)
+    rest = {node_id: _excluded(pool, demand, now, node_id) for node_id in sorted(demand.excluded_nodes)[:OTHERS_MAX]}
+    for assessment in _explained(pool, demand, now, pool.ranked(demand, now, BEST_MAX + OTHERS_MAX)):
+        (rest if is_too_dear(assessment.node_id) else best)[assessment.node_id] = _weighed(assessment, is_too_dear)
         if len(best) == BEST_MAX:
             break
     if not best:
         return None
-    for one in _explained(pool, request, now, others):
+    for assessment in _explained(pool, demand, now, others):
         if len(rest) >= OTHERS_MAX:
             break
-        if one.node_id not in best:
-            rest.setdefault(one.node_id, _weighed(one, is_too_dear))
+        if assessment.node_id not in best:
+            rest.setdefault(assessment.node_id, _weighed(assessment, is_too_dear))
     candidates = (*best.values(), *list(rest.values())[:OTHERS_MAX])
-    return CandidateComparison(candidates, len(pool), request.policy, pool.counts_costs(request.policy))
+    return CandidateComparison(candidates, len(pool), demand.policy, pool.counts_costs(demand.policy))
 
 
 def count(
     objected: Iterable[tuple[UUID, tuple[PlacementObjection, ...]]],
-    request: Demand,
+    demand: Demand,
     sellers: Mapping[UUID, Seller],
     is_too_dear: Callable[[UUID], bool],
 ) -> WaitReasons:
-    """How many there is each objection to. Who is free and could have it is too dear, or was not looked at then."""
+    """Count each objection. A free node that could have the task is too expensive, or was not considered then."""
     counts: Counter[str] = Counter()
     looked = soon = 0
     for node_id, against in objected:
         dear = is_too_dear(node_id)
         looked += 1
-        counts.update(why.code for why in against)
+        counts.update(objection.code for objection in against)
         counts[PlacementObjection.TOO_DEAR.code] += dear and PlacementObjection.TOO_DEAR not in against
-        soon += not dear and BUSY.issuperset(against) and _holds_when_free(sellers[node_id], request)
+        soon += not dear and BUSY.issuperset(against) and _holds_when_free(sellers[node_id], demand)
     return WaitReasons({code: times for code, times in counts.items() if times}, len(sellers), looked, soon)
 
 
 def _explained(
-    pool: CandidatePool, request: Demand, now: Instant, node_ids: Iterable[UUID]
+    pool: CandidatePool, demand: Demand, now: Instant, node_ids: Iterable[UUID]
 ) -> Iterator[PolicyAssessment]:
     for node_id in node_ids:
-        if one := pool.explain(request, now, node_id):
-            yield one
+        if assessment := pool.explain(demand, now, node_id):
+            yield assessment
 
 
-def _weighed(one: PolicyAssessment, is_too_dear: Callable[[UUID], bool]) -> ConsideredCandidate:
-    if not one.objections and is_too_dear(one.node_id):
-        return ConsideredCandidate(one.node_id, (PlacementObjection.TOO_DEAR.code,), {})
-    return ConsideredCandidate(one.node_id, tuple(why.code for why in one.objections), one.terms)
+def _weighed(assessment: PolicyAssessment, is_too_dear: Callable[[UUID], bool]) -> ConsideredCandidate:
+    if not assessment.objections and is_too_dear(assessment.node_id):
+        return ConsideredCandidate(assessment.node_id, (PlacementObjection.TOO_DEAR.code,), {})
+    return ConsideredCandidate(
+        assessment.node_id, tuple(objection.code for objection in assessment.objections), assessment.terms
+    )
 
 
-def _excluded(pool: CandidatePool, request: Demand, now: Instant, node_id: UUID) -> ConsideredCandidate:
-    """A node that must not have the task is told also when it is in the pool no more."""
-    one = pool.explain(request, now, node_id)
-    objections = one.objections if one else (PlacementObjection.EXCLUDED,)
-    return ConsideredCandidate(node_id, tuple(why.code for why in objections), {})
+def _excluded(pool: CandidatePool, demand: Demand, now: Instant, node_id: UUID) -> ConsideredCandidate:
+    """A node that must not have the task is listed even after it has left the pool."""
+    assessment = pool.explain(demand, now, node_id)
+    objections = assessment.objections if assessment else (PlacementObjection.EXCLUDED,)
+    return ConsideredCandidate(node_id, tuple(objection.code for objection in objections), {})
 
 
-def _holds_when_free(seller: Seller, request: Demand) -> bool:
+def _holds_when_free(seller: Seller, demand: Demand) -> bool:
     """Whether the node could have the task if it had nothing else."""
     node = seller.candidate
     return (
-        len(node.devices) >= request.devices
-        and node.cpu_milli >= request.cpu_milli
-        and node.memory_mib >= request.memory_mib
-        and node.disk_mib >= request.disk_mib
+        len(node.devices) >= demand.devices
+        and node.cpu_milli >= demand.cpu_milli
+        and node.memory_mib >= demand.memory_mib
+        and node.disk_mib >= demand.disk_mib
     )

@@ -1,7 +1,7 @@
-"""What a task asks of a node: devices or a part of one, memory, a price, and who must not get it.
+"""What a task needs of a node: devices or a part of one, memory, a price, and who must not get it.
 
-`devices` counts whole devices; a request for one device may ask for less than a whole one in `milli`. A request without
-devices asks for the processor only. Everything that is not set is not asked for.
+`devices` counts whole devices; a demand for one device may need less than a whole one, in `milli`. A demand without
+devices needs the processor only. Fields that are not set demand nothing.
 """
 
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ class PriorityLevel(IntEnum):
 
 
 class NeededArtefact(NamedTuple):
-    """An input or a model; a node that holds it already need not fetch it."""
+    """An input or a model; a node that has it already need not fetch it."""
 
     digest: str
     size_bytes: int
@@ -37,7 +37,7 @@ class NeededArtefact(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What one task asks for."""
+    """What one task demands."""
 
     kind: str
     devices: int = 1
@@ -63,21 +63,21 @@ class Demand:
     submitted_at: Instant = _LONG_AGO
     policy: str = "value"
     is_choosy: bool = field(init=False, repr=False, compare=False)
-    """Whether it asks for something that few requests ask for, which then need not be looked at one by one."""
+    """Whether it has wishes that few demands have; the others need not check them one by one."""
     is_usual: bool = field(init=False, repr=False, compare=False)
-    """Whether it asks for whole devices, and for nothing that few requests ask for."""
+    """Whether it wants whole devices, and has no wish that few demands have."""
     is_modest: bool = field(init=False, repr=False, compare=False)
-    """Whether it asks neither for a disk, nor for devices of some size, nor for a price or a reputation."""
+    """Whether it demands no disk, no device memory, no price limit and no reputation."""
     device_memory_mib: int = field(init=False, repr=False, compare=False)
     limit_uc: float = field(init=False, repr=False, compare=False)
-    """The price limit, also where there is none."""
+    """The price limit; infinite where there is none."""
     asked_milli: int = field(init=False, repr=False, compare=False)
-    """All that it asks of devices."""
+    """The device capacity that it takes in all."""
     customer_number: int = field(init=False, repr=False, compare=False)
     lanes: tuple[frozenset[str], int] = field(init=False, repr=False, compare=False)
-    """Where the nodes for it wait: by their models, and by how many devices are free; for a part of one, none."""
+    """The lanes of its nodes: by models, and by the number of free devices; for a part of a device, none."""
     shape: Shape = field(init=False, repr=False, compare=False)
-    """What it takes from a node, without regard to whose node it is."""
+    """What it takes from a node, whoever owns the node."""
 
     def __post_init__(self) -> None:
         assert self.devices >= 0
@@ -86,18 +86,18 @@ class Demand:
         choosy = bool(self.excluded_nodes or self.excluded_owners or self.attested or self._places)
         models = self.device_models if self.devices else frozenset()
         needs = (self.gpu_memory_mib, self.cpu_milli, self.memory_mib, self.disk_mib)
-        put = object.__setattr__
-        put(self, "is_choosy", choosy)
-        put(self, "is_usual", not (choosy or self.nvlink or self.milli < WHOLE_MILLI))
+        set_field = object.__setattr__
+        set_field(self, "is_choosy", choosy)
+        set_field(self, "is_usual", not (choosy or self.nvlink or self.milli < WHOLE_MILLI))
         device_memory_mib = self.gpu_memory_mib if self.devices else 0
-        put(self, "device_memory_mib", device_memory_mib)
+        set_field(self, "device_memory_mib", device_memory_mib)
         is_cheap_to_please = self.price_max_uc is None and not self.reputation_floor
-        put(self, "is_modest", is_cheap_to_please and not (self.disk_mib or device_memory_mib))
-        put(self, "limit_uc", inf if self.price_max_uc is None else self.price_max_uc)
-        put(self, "asked_milli", self.devices * self.milli)
-        put(self, "customer_number", -1 if self.customer_id is None else self.customer_id.int)
-        put(self, "lanes", _lanes(models, self.devices if self.milli == WHOLE_MILLI else _PART))
-        put(self, "shape", (self.devices, self.milli if self.devices else 0, models, *needs, self.nvlink))
+        set_field(self, "is_modest", is_cheap_to_please and not (self.disk_mib or device_memory_mib))
+        set_field(self, "limit_uc", inf if self.price_max_uc is None else self.price_max_uc)
+        set_field(self, "asked_milli", self.devices * self.milli)
+        set_field(self, "customer_number", -1 if self.customer_id is None else self.customer_id.int)
+        set_field(self, "lanes", _lanes(models, self.devices if self.milli == WHOLE_MILLI else _PART))
+        set_field(self, "shape", (self.devices, self.milli if self.devices else 0, models, *needs, self.nvlink))
 
     @property
     def _places(self) -> frozenset[str]:
@@ -105,10 +105,10 @@ class Demand:
 
     @property
     def input_bytes(self) -> int:
-        return sum(one.size_bytes for one in self.inputs)
+        return sum(needed.size_bytes for needed in self.inputs)
 
 
 @lru_cache(maxsize=10_000)
 def _lanes(models: frozenset[str], devices: int) -> tuple[frozenset[str], int]:
-    """The same for all who ask the same, so that it is found by being it, and not by comparing names."""
+    """One object for equal lanes, so that lookups compare identity instead of names."""
     return models, devices

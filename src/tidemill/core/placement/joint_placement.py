@@ -1,9 +1,9 @@
-"""Many requests and many nodes at once: who goes where, so that all together are best off.
+"""Many demands and many nodes at once: an assignment that is best for all of them together.
 
-An auction: requests without a node bid for the one that is worth most to them beyond its price, by so much that the
-second best would be as good; the highest bid gets the node and raises its price, and who had it bids again. A request
-for which every node has become dearer than it is worth goes without. What is reached is within `step` times the number
-of requests of the best there is.
+An auction: each demand without a node bids for the node that is worth most to it beyond its price, so high that the
+second best would be as good. The highest bid gets the node and raises its price; the previous holder bids again. A
+demand for which every node has become more expensive than it is worth goes without. The result is within `step` times
+the number of demands of the optimum.
 """
 
 import numpy as np
@@ -15,10 +15,10 @@ STEP_SHARE = 0.005
 
 
 def place_jointly(values: Floats, step: float | None = None) -> Slots:
-    """For each row, the column it gets, or -1. A value is what a request is worth on a node, above 0 where it may go
-    there and minus infinity where it must not. A column is given once."""
-    requests, nodes = values.shape
-    chosen, holders = np.full(requests, -1, np.intp), np.full(nodes, -1, np.intp)
+    """For each row, the column it gets, or -1. A value is what a demand is worth on a node: above 0 where it may go,
+    and minus infinity where it must not. A column is given once."""
+    demands, nodes = values.shape
+    chosen, holders = np.full(demands, -1, np.intp), np.full(nodes, -1, np.intp)
     allowed = np.isfinite(values) & (values > 0)
     if not allowed.any():
         return chosen
@@ -26,13 +26,13 @@ def place_jointly(values: Floats, step: float | None = None) -> Slots:
     prices = np.zeros(nodes)
     bidders = np.flatnonzero(allowed.any(1))
     while len(bidders):
-        wanted, bids, worth = _bids(values[bidders], prices, raise_by)
-        bidders, wanted, bids = bidders[worth], wanted[worth], bids[worth]
-        order = np.argsort(bids, kind="stable")  # of several bids for a node, the highest is written last
+        targets, bids, worth = _bids(values[bidders], prices, raise_by)
+        bidders, targets, bids = bidders[worth], targets[worth], bids[worth]
+        by_bid = np.argsort(bids, kind="stable")  # of several bids for a node, the highest is written last
         winners = np.full(nodes, -1, np.intp)
-        winners[wanted[order]] = bidders[order]
-        prices[wanted[order]] = bids[order]
-        won = np.unique(wanted)
+        winners[targets[by_bid]] = bidders[by_bid]
+        prices[targets[by_bid]] = bids[by_bid]
+        won = np.unique(targets)
         outbid = holders[won]
         chosen[outbid[outbid >= 0]] = -1
         holders[won] = winners[won]
@@ -42,11 +42,11 @@ def place_jointly(values: Floats, step: float | None = None) -> Slots:
 
 
 def _bids(values: Floats, prices: Floats, raise_by: float) -> tuple[Slots, Floats, Slots]:
-    """The node each row wants, what it bids, and which rows still want any."""
+    """The node each row bids for, its bid, and which rows still bid."""
     gains = values - prices
     rows = np.arange(len(values))
-    wanted = np.argmax(gains, 1)
-    best = gains[rows, wanted]
-    gains[rows, wanted] = -np.inf
-    second = np.maximum(gains.max(1), 0.0)  # to go without is worth nothing
-    return wanted, prices[wanted] + best - second + raise_by, np.flatnonzero(best > 0)
+    targets = np.argmax(gains, 1)
+    best = gains[rows, targets]
+    gains[rows, targets] = -np.inf
+    second = np.maximum(gains.max(1), 0.0)  # going without is worth nothing
+    return targets, prices[targets] + best - second + raise_by, np.flatnonzero(best > 0)

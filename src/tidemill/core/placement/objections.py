@@ -1,6 +1,6 @@
 """Why a node cannot take a task: one name and one sentence for each reason, shown to whoever asks.
 
-`suits` and `objections` say the same, the one quickly for a choice among many, the other in full for people.
+`suits` and `objections` agree: the first is quick, for a choice among many, the second complete, for people.
 """
 
 from collections.abc import Iterator
@@ -43,109 +43,109 @@ class PlacementObjection(Enum):
         return sentence
 
 
-def suits(node: PoolNode, request: Demand, now: Instant) -> bool:
+def suits(node: PoolNode, demand: Demand, now: Instant) -> bool:
     """Whether there is no objection."""
-    if node.is_usual and request.is_usual:
-        return node.has_whole(request) and suits_besides(node, request)
+    if node.is_usual and demand.is_usual:
+        return node.has_whole(demand) and suits_besides(node, demand)
     until = node.until
     return (
-        node.can_take(request)
-        and suits_besides(node, request)
-        and (until is None or until >= now + request.duration_us)
-        and not (request.is_choosy and _is_barred(node, request))
+        node.can_take(demand)
+        and suits_besides(node, demand)
+        and (until is None or until >= now + demand.duration_us)
+        and not (demand.is_choosy and _is_barred(node, demand))
     )
 
 
-def suits_besides(node: PoolNode, request: Demand) -> bool:
-    """Whether there is no objection of the usual ones to a node that has enough devices of the right models."""
+def suits_besides(node: PoolNode, demand: Demand) -> bool:
+    """Whether no usual objection applies to a node that has enough devices of the right models."""
     return (
-        node.cpu_milli >= request.cpu_milli
-        and node.memory_mib >= request.memory_mib
-        and request.kind in node.kinds
-        and node.owner_number != request.customer_number
+        node.cpu_milli >= demand.cpu_milli
+        and node.memory_mib >= demand.memory_mib
+        and demand.kind in node.kinds
+        and node.owner_number != demand.customer_number
         and (
-            request.is_modest
+            demand.is_modest
             or (
-                node.price_uc <= request.limit_uc
-                and node.reputation >= request.reputation_floor
-                and node.disk_mib >= request.disk_mib
-                and node.device_memory_mib >= request.device_memory_mib
+                node.price_uc <= demand.limit_uc
+                and node.reputation >= demand.reputation_floor
+                and node.disk_mib >= demand.disk_mib
+                and node.device_memory_mib >= demand.device_memory_mib
             )
         )
     )
 
 
-def objections(node: PoolNode, request: Demand, now: Instant) -> Iterator[PlacementObjection]:
-    """Every reason there is."""
-    if request.kind not in node.kinds:
+def objections(node: PoolNode, demand: Demand, now: Instant) -> Iterator[PlacementObjection]:
+    """Every objection that applies."""
+    if demand.kind not in node.kinds:
         yield PlacementObjection.KIND_NOT_OFFERED
-    yield from _of_devices(node, request)
-    yield from _of_machine(node, request)
-    if request.price_max_uc is not None and node.price_uc > request.price_max_uc:
+    yield from _of_devices(node, demand)
+    yield from _of_machine(node, demand)
+    if demand.price_max_uc is not None and node.price_uc > demand.price_max_uc:
         yield PlacementObjection.TOO_DEAR
-    if node.reputation < request.reputation_floor:
+    if node.reputation < demand.reputation_floor:
         yield PlacementObjection.REPUTATION_TOO_LOW
-    if request.attested and not node.attested:
+    if demand.attested and not node.attested:
         yield PlacementObjection.NOT_ATTESTED
-    yield from _of_places(node, request)
-    yield from _of_people(node, request)
-    if node.until is not None and node.until < now + request.duration_us:
+    yield from _of_places(node, demand)
+    yield from _of_people(node, demand)
+    if node.until is not None and node.until < now + demand.duration_us:
         yield PlacementObjection.WINDOW_TOO_SHORT
 
 
-def _is_barred(node: PoolNode, request: Demand) -> bool:
+def _is_barred(node: PoolNode, demand: Demand) -> bool:
     return (
-        node.node_id in request.excluded_nodes
-        or node.owner_id in request.excluded_owners
-        or (request.attested and not node.attested)
-        or (bool(request.regions) and node.region not in request.regions)
-        or (bool(request.domains) and node.domain not in request.domains)
-        or not request.labels <= node.labels
+        node.node_id in demand.excluded_nodes
+        or node.owner_id in demand.excluded_owners
+        or (demand.attested and not node.attested)
+        or (bool(demand.regions) and node.region not in demand.regions)
+        or (bool(demand.domains) and node.domain not in demand.domains)
+        or not demand.labels <= node.labels
     )
 
 
-def _of_devices(node: PoolNode, request: Demand) -> Iterator[PlacementObjection]:
-    if not request.devices:
+def _of_devices(node: PoolNode, demand: Demand) -> Iterator[PlacementObjection]:
+    if not demand.devices:
         return
     right = [
         device
         for device in node.candidate.devices
-        if not request.device_models or device.device_model in request.device_models
+        if not demand.device_models or device.device_model in demand.device_models
     ]
     if not right:
         yield PlacementObjection.MODEL_DIFFERS
         return
-    if not any(device.memory_mib >= request.gpu_memory_mib for device in right):
+    if not any(device.memory_mib >= demand.gpu_memory_mib for device in right):
         yield PlacementObjection.DEVICE_MEMORY_TOO_SMALL
         return
-    if node.free_for(request) < request.devices:
+    if node.free_for(demand) < demand.devices:
         yield PlacementObjection.DEVICES_BUSY
-    elif not node.joined_for(request):
+    elif not node.joined_for(demand):
         yield PlacementObjection.NVLINK_MISSING
 
 
-def _of_machine(node: PoolNode, request: Demand) -> Iterator[PlacementObjection]:
-    if node.cpu_milli < request.cpu_milli:
+def _of_machine(node: PoolNode, demand: Demand) -> Iterator[PlacementObjection]:
+    if node.cpu_milli < demand.cpu_milli:
         yield PlacementObjection.PROCESSOR_BUSY
-    if node.memory_mib < request.memory_mib:
+    if node.memory_mib < demand.memory_mib:
         yield PlacementObjection.MEMORY_BUSY
-    if node.disk_mib < request.disk_mib:
+    if node.disk_mib < demand.disk_mib:
         yield PlacementObjection.DISK_FULL
 
 
-def _of_places(node: PoolNode, request: Demand) -> Iterator[PlacementObjection]:
-    if request.regions and node.region not in request.regions:
+def _of_places(node: PoolNode, demand: Demand) -> Iterator[PlacementObjection]:
+    if demand.regions and node.region not in demand.regions:
         yield PlacementObjection.REGION_DIFFERS
-    if request.domains and node.domain not in request.domains:
+    if demand.domains and node.domain not in demand.domains:
         yield PlacementObjection.DOMAIN_DIFFERS
-    if not request.labels <= node.labels:
+    if not demand.labels <= node.labels:
         yield PlacementObjection.LABELS_MISSING
 
 
-def _of_people(node: PoolNode, request: Demand) -> Iterator[PlacementObjection]:
-    if node.node_id in request.excluded_nodes:
+def _of_people(node: PoolNode, demand: Demand) -> Iterator[PlacementObjection]:
+    if node.node_id in demand.excluded_nodes:
         yield PlacementObjection.EXCLUDED
-    if node.owner_id in request.excluded_owners:
+    if node.owner_id in demand.excluded_owners:
         yield PlacementObjection.OWNER_EXCLUDED
-    if node.owner_id == request.customer_id:
+    if node.owner_id == demand.customer_id:
         yield PlacementObjection.OWN_NODE

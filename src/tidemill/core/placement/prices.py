@@ -1,7 +1,7 @@
 """What tasks cost at each node, and at which nodes a task would cost more than it may.
 
-Whether a node is too dear depends on its price and on its speed. It is estimated for all nodes at once; where the
-estimate is too close to the limit to tell, the node's own terms decide, so that the answer is always theirs.
+Whether a node is too expensive depends on its price and on its speed. It is estimated for all nodes at once; where the
+estimate is too close to the limit, the node's exact terms decide, so that the answer is always theirs.
 """
 
 from collections.abc import Iterable
@@ -18,47 +18,47 @@ from tidemill.core.settlement.rewards import HOUR_MS, ONE_PPM, RewardPlan, cost_
 REMEMBERED_MAX = 100_000
 
 CLOSE_SHARE, CLOSE_UC = 1e-9, 4
-"""An estimate is right within this share, and what is due is rounded up twice."""
+"""An estimate is right within this share, and amounts due are rounded up twice."""
 
 
 class Prices:
-    """The prices of nodes as they are now; made anew when a node has changed."""
+    """The current prices of nodes; made anew when a node has changed."""
 
     def __init__(self, sellers: Iterable[Seller], plan: RewardPlan) -> None:
         self._sellers, self._plan = list(sellers), plan
-        self._hourly_uc = np.array([float(one.candidate.price_uc) for one in self._sellers])
-        self._device_speeds = np.array([one.device_ops_per_s for one in self._sellers])
-        self._cpu_speeds = np.array([one.cpu_ops_per_s for one in self._sellers])
+        self._hourly_uc = np.array([float(seller.candidate.price_uc) for seller in self._sellers])
+        self._device_speeds = np.array([seller.device_ops_per_s for seller in self._sellers])
+        self._cpu_speeds = np.array([seller.cpu_ops_per_s for seller in self._sellers])
         self._terms: dict[tuple[UUID, bytes], tuple[int, int, int]] = {}
 
-    def terms(self, seller: Seller, known: TaskDemand) -> tuple[int, int, int]:
+    def terms(self, seller: Seller, task_demand: TaskDemand) -> tuple[int, int, int]:
         """The price an hour, the time quoted, and the most that the task costs at a node."""
-        terms = self._terms.get((seller.node_id, known.like))
+        terms = self._terms.get((seller.node_id, task_demand.like))
         if terms is None:
-            hourly_uc, quoted_ms = seller.hourly_uc(known), seller.quoted_ms(known)
+            hourly_uc, quoted_ms = seller.hourly_uc(task_demand), seller.quoted_ms(task_demand)
             if len(self._terms) >= REMEMBERED_MAX:
                 self._terms.clear()
             terms = hourly_uc, quoted_ms, cost_max_uc(self._plan, hourly_uc, quoted_ms)
-            self._terms[seller.node_id, known.like] = terms
+            self._terms[seller.node_id, task_demand.like] = terms
         return terms
 
-    def too_dear(self, known: TaskDemand, limit_uc: int) -> frozenset[UUID]:
+    def too_dear(self, task_demand: TaskDemand, limit_uc: int) -> frozenset[UUID]:
         """All nodes at which the task would cost more than this."""
-        costs_uc = self._estimates(known)
+        costs_uc = self._estimates(task_demand)
         sure = costs_uc * (1 - CLOSE_SHARE) > limit_uc
         close = ~sure & (costs_uc * (1 + CLOSE_SHARE) + CLOSE_UC > limit_uc)
-        dear = {self._sellers[place].node_id for place in np.flatnonzero(sure).tolist()}
-        for place in np.flatnonzero(close).tolist():
-            if self.terms(self._sellers[place], known)[2] > limit_uc:
-                dear.add(self._sellers[place].node_id)
+        dear = {self._sellers[index].node_id for index in np.flatnonzero(sure).tolist()}
+        for index in np.flatnonzero(close).tolist():
+            if self.terms(self._sellers[index], task_demand)[2] > limit_uc:
+                dear.add(self._sellers[index].node_id)
         return frozenset(dear)
 
-    def _estimates(self, known: TaskDemand) -> Floats:
-        devices = known.demand.devices
-        if known.needs.seconds:
-            times_ms: Floats = np.full(len(self._sellers), known.needs.seconds * 1000.0)
+    def _estimates(self, task_demand: TaskDemand) -> Floats:
+        devices = task_demand.demand.devices
+        if task_demand.needs.seconds:
+            times_ms: Floats = np.full(len(self._sellers), task_demand.needs.seconds * 1000.0)
         else:
             speeds = np.maximum(1.0, self._device_speeds * devices if devices else self._cpu_speeds)
-            times_ms = np.ceil(known.needs.operations / speeds * 1000 * SPREAD) + START_MS
+            times_ms = np.ceil(task_demand.needs.operations / speeds * 1000 * SPREAD) + START_MS
         rewards: Floats = self._hourly_uc * max(1, devices) * np.minimum(times_ms, PLAUSIBLE_MS) / HOUR_MS
         return rewards * (1 + self._plan.commission_ppm / ONE_PPM)

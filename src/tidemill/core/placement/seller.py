@@ -1,7 +1,7 @@
-"""A node as it sells its time: what there is of it, how fast it was measured, and what an hour costs.
+"""A node as it sells its time: what it has, its measured speed, and what an hour costs.
 
-Whether it may work at all is said by `core.nodes.no_work`, by the same rules that its owner is shown. A node without a
-GPU is one device, its processors; many tasks may share them, and each pays for the work that it does.
+`core.nodes.no_work` says whether it may work at all, by the same rules that its owner sees. A node without a GPU is one
+device, its processors; many tasks may share them, and each pays for the work that it does.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,21 +25,21 @@ CPU = "cpu"
 
 @dataclass(frozen=True)
 class SellerDefaults:
-    """What holds for nodes whose owners have set nothing, and of whose owners nothing is known yet."""
+    """What holds for nodes whose owners have set nothing and have no record yet."""
 
     hourly_uc: int
     reputation: int
     heat: HeatLimits
     new_for_us: int
-    """So long after their first node has joined, owners are newcomers."""
+    """For how long after their first node joined owners are newcomers."""
 
     new_for_results: int
-    """Until so many of their results were verified, they are, too."""
+    """They stay newcomers until so many of their results were verified."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerRecord:
-    """When an owner's first node has joined, and how many of their results were verified."""
+    """When an owner's first node joined, and how many of their results were verified."""
 
     since: Instant
     verified: int = 0
@@ -58,12 +58,12 @@ class Seller:
     def node_id(self) -> UUID:
         return self.candidate.node_id
 
-    def quoted_ms(self, asked: TaskDemand) -> int:
-        devices = asked.demand.devices
-        return quoted_ms(asked.needs, self.device_ops_per_s * devices if devices else self.cpu_ops_per_s)
+    def quoted_ms(self, task: TaskDemand) -> int:
+        devices = task.demand.devices
+        return quoted_ms(task.needs, self.device_ops_per_s * devices if devices else self.cpu_ops_per_s)
 
-    def hourly_uc(self, asked: TaskDemand) -> int:
-        return self.candidate.price_uc * max(1, asked.demand.devices)
+    def hourly_uc(self, task: TaskDemand) -> int:
+        return self.candidate.price_uc * max(1, task.demand.devices)
 
 
 def seller_of(
@@ -74,13 +74,15 @@ def seller_of(
     now: Instant,
     record: OwnerRecord | None = None,
 ) -> Seller | None:
-    """The node as it is offered work; None if it is offered none now. Whose record is not known joined with it."""
+    """The node as a seller; None if it may get no work now. An owner without a record joined with this node."""
     if node.machine is None or any(reason.device is None for reason in why_no_work(view, terms.heat, now)):
         return None
-    working = [one for one in devices if one.failing is None]
-    gpus = [one for one in working if one.kind != CPU]
+    working = [device for device in devices if device.failing is None]
+    gpus = [device for device in working if device.kind != CPU]
     cores = int(node.machine["cores"])
-    cpu_ops = sum(one.measured_ops_per_s or 0 for one in working if one.kind == CPU) or cores * OPERATIONS_PER_CORE_S
+    cpu_ops = (
+        sum(device.measured_ops_per_s or 0 for device in working if device.kind == CPU) or cores * OPERATIONS_PER_CORE_S
+    )
     carries: Mapping[str, Any] = node.carries or {}
     candidate = Candidate(
         node_id=node.id,
@@ -91,31 +93,31 @@ def seller_of(
         disk_mib=int(node.machine["disk_mib"]),
         price_uc=hourly_uc(view.rules, terms.hourly_uc),
         reputation=terms.reputation,
-        nvlink_pct=max((one.nvlink_ppm or 0 for one in gpus), default=0) // 10_000 or NVLINK_NONE_PCT,
+        nvlink_pct=max((device.nvlink_ppm or 0 for device in gpus), default=0) // 10_000 or NVLINK_NONE_PCT,
         region=view.rules.region or "",
-        labels=frozenset({*(one for one in view.rules.labels if one != HOUSE), *_own_labels(node, carries)}),
+        labels=frozenset({*(label for label in view.rules.labels if label != HOUSE), *_own_labels(node, carries)}),
         kinds=frozenset(carries.get("kinds", ())),
         newcomer=not node.house and _is_new(record or OwnerRecord(node.joined_at), terms, now),
         available_until=windows.closes_at(view.rules.windows, now, node.utc_offset_s) if view.rules.windows else None,
     )
-    slowest = min((float(one.measured_ops_per_s or 0) for one in gpus), default=0.0)
+    slowest = min((float(device.measured_ops_per_s or 0) for device in gpus), default=0.0)
     return Seller(candidate, node.house, slowest, float(cpu_ops))
 
 
-def left_of(seller: Seller, taken: Iterable[tuple[Demand, tuple[int, ...]]]) -> Candidate:
-    """The candidate with what is free of it. Of devices that nobody named, the first free ones are taken."""
+def left_of(seller: Seller, reserved: Iterable[tuple[Demand, tuple[int, ...]]]) -> Candidate:
+    """The candidate with what is free of it. For devices that nobody named, the first free ones are taken."""
     candidate = seller.candidate
     free = [device.free_milli for device in candidate.devices]
     cpu_milli, memory_mib, disk_mib = candidate.cpu_milli, candidate.memory_mib, candidate.disk_mib
-    for request, devices in taken:
-        cpu_milli, memory_mib = cpu_milli - request.cpu_milli, memory_mib - request.memory_mib
-        disk_mib -= request.disk_mib
-        for index in devices or _first_free(free, request):
+    for demand, devices in reserved:
+        cpu_milli, memory_mib = cpu_milli - demand.cpu_milli, memory_mib - demand.memory_mib
+        disk_mib -= demand.disk_mib
+        for index in devices or _first_free(free, demand):
             if index < len(free):
-                free[index] = max(0, free[index] - request.milli)
+                free[index] = max(0, free[index] - demand.milli)
     return replace(
         candidate,
-        devices=tuple(replace(one, free_milli=left) for one, left in zip(candidate.devices, free, strict=True)),
+        devices=tuple(replace(device, free_milli=milli) for device, milli in zip(candidate.devices, free, strict=True)),
         cpu_milli=max(0, cpu_milli),
         memory_mib=max(0, memory_mib),
         disk_mib=max(0, disk_mib),
@@ -123,7 +125,7 @@ def left_of(seller: Seller, taken: Iterable[tuple[Demand, tuple[int, ...]]]) -> 
 
 
 def supply_node_of(seller: Seller) -> SupplyNode:
-    """A node that may get work, as quotes see it: what is quoted is what is placed."""
+    """A node that may get work, as quotes see it: quotes and placement use the same values."""
     candidate = seller.candidate
     return SupplyNode(
         node_id=candidate.node_id,
@@ -147,29 +149,30 @@ def _is_new(record: OwnerRecord, terms: SellerDefaults, now: Instant) -> bool:
 
 
 def _own_labels(node: Node, carries: Mapping[str, Any]) -> Iterator[str]:
-    """What the pool itself says of a node."""
+    """The labels that the pool itself gives a node."""
     yield from (ABILITY + name for name in carries.get("abilities", ()))
     if node.house:
         yield HOUSE
 
 
-def _first_free(free: Sequence[int], request: Demand) -> list[int]:
-    return [index for index, left in enumerate(free) if left >= request.milli][: request.devices]
+def _first_free(free: Sequence[int], demand: Demand) -> list[int]:
+    return [index for index, milli in enumerate(free) if milli >= demand.milli][: demand.devices]
 
 
 def _devices(gpus: Sequence[KnownDevice], links: Iterable[Mapping[str, Any]]) -> tuple[CandidateDevice, ...]:
-    groups = _groups(one for one in links if one.get("kind") == "nvlink")
+    groups = _groups(link for link in links if link.get("kind") == "nvlink")
     return tuple(
-        CandidateDevice(one.model or one.name, one.memory_mib, nvlink_group=groups.get(one.index, 0)) for one in gpus
+        CandidateDevice(device.model or device.name, device.memory_mib, nvlink_group=groups.get(device.index, 0))
+        for device in gpus
     )
 
 
 def _groups(links: Iterable[Mapping[str, Any]]) -> dict[int, int]:
-    """Devices that are joined, directly or through others, are of one group; groups are numbered from 1."""
+    """Devices that are joined, directly or through others, form one group; groups are numbered from 1."""
     group: dict[int, int] = {}
     for number, link in enumerate(links, start=1):
-        one, other = int(link["one"]), int(link["other"])
-        merged = {group.get(one), group.get(other)} - {None}
+        first, second = int(link["one"]), int(link["other"])
+        merged = {group.get(first), group.get(second)} - {None}
         group = {device: number if of in merged else of for device, of in group.items()}
-        group[one] = group[other] = number
+        group[first] = group[second] = number
     return group

@@ -1,6 +1,6 @@
 """Why a task went to a node, why a node lost it, and what a task waits for, in sentences for people.
 
-They say what was kept and no more: where nothing was kept, that is said.
+They say only what was recorded: where nothing was, they say that.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ def why_waiting(nowhere: WaitReasons) -> str:
     if nowhere.soon:
         have = "has" if nowhere.soon == 1 else "have"
         return f"It waits for room: of {looked}, {nowhere.soon} could have it and {have} too little free."
-    counts = sorted(nowhere.counts.items(), key=lambda one: (-one[1], one[0]))
+    counts = sorted(nowhere.counts.items(), key=lambda pair: (-pair[1], pair[0]))
     reasons = " ".join(f"({count}) {objection(code)}" for code, count in counts)
     return f"No node can have it, of {looked}. {reasons}".rstrip()
 
@@ -63,30 +63,30 @@ def why_lost(weighing: CandidateComparison, node_id: UUID) -> str:
 
 
 def _why_chosen(weighing: CandidateComparison) -> str:
-    chosen, *others = weighing.candidates
-    next_best = next((one for one in others if not one.objections), None)
+    chosen, *rivals = weighing.candidates
+    next_best = next((candidate for candidate in rivals if not candidate.objections), None)
     if next_best is None:
-        there = (
+        only = (
             "It was the only node there was" if weighing.nodes == 1 else f"Of {weighing.nodes} nodes no other was found"
         )
-        return f"{there} that could have it."
+        return f"{only} that could have it."
     best = f"It was the best of {weighing.nodes} nodes under the policy `{weighing.policy}`"
     if _is_as_good(next_best, chosen, lower_wins=weighing.lower_wins):
         return f"{best}, with {_score(chosen)}; the next was as good, and equals take turns."
     return f"{best}: its score was {_score(chosen)}, and that of the next {_score(next_best)}{_lowest(weighing)}."
 
 
-def _is_as_good(one: ConsideredCandidate, chosen: ConsideredCandidate, *, lower_wins: bool) -> bool:
-    mine, its = one.score or 0.0, chosen.score or 0.0
+def _is_as_good(rival: ConsideredCandidate, chosen: ConsideredCandidate, *, lower_wins: bool) -> bool:
+    mine, its = rival.score or 0.0, chosen.score or 0.0
     return mine <= its if lower_wins else mine >= its
 
 
 def _of(weighing: CandidateComparison, node_id: UUID) -> ConsideredCandidate | None:
-    return next((one for one in weighing.candidates if one.node_id == node_id), None)
+    return next((candidate for candidate in weighing.candidates if candidate.node_id == node_id), None)
 
 
-def _score(one: ConsideredCandidate) -> str:
-    return f"{one.score or 0.0:.3f}"
+def _score(candidate: ConsideredCandidate) -> str:
+    return f"{candidate.score or 0.0:.3f}"
 
 
 def _lowest(weighing: CandidateComparison) -> str:
@@ -94,5 +94,5 @@ def _lowest(weighing: CandidateComparison) -> str:
 
 
 def _counted(nowhere: WaitReasons) -> str:
-    there = "1 node" if nowhere.looked == 1 else f"{nowhere.looked} nodes"
-    return f"{there} that may get work" if nowhere.looked == nowhere.nodes else f"{there} that were looked at"
+    nodes = "1 node" if nowhere.looked == 1 else f"{nowhere.looked} nodes"
+    return f"{nodes} that may get work" if nowhere.looked == nowhere.nodes else f"{nodes} that were looked at"

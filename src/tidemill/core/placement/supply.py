@@ -1,8 +1,8 @@
 """What is for sale, at which price, and how long a task takes there: one rule for quotes, for placement and for pay.
 
-A node asks for one price per device-hour, and a task without a device pays for one. How long a task takes follows from
-what was measured of the node's device, never from what it claims. Estimates of operations are right within a factor of
-three, so that a quote has two ends, and the upper one is what a node may be paid for at the most.
+A node has one price per device-hour, and a task without a device pays for one. How long a task takes follows from the
+measured speed of the node's device, never from its claims. Estimates of operations are right within a factor of three,
+so a quote has two ends, and the upper one is the most that a node may be paid.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ SPREAD = 3.0
 """An estimate of operations is right within this factor: see `core.kinds.needs`."""
 
 START_MS = 2_000
-"""What it takes to fetch a task, to start its sandbox and to send its result off."""
+"""The time to fetch a task, to start its sandbox and to send its result off."""
 
 SANDBOX_MIB = 128
 """What a sandbox takes besides: shared memory and temporary files."""
@@ -52,7 +52,7 @@ class SupplyNode:
 
 @dataclass(frozen=True)
 class Supply:
-    """Everything that is for sale at a moment, and what an hour costs where nobody is there to ask."""
+    """Everything for sale at a moment, and the price of an hour where no node is available."""
 
     nodes: Sequence[SupplyNode]
     default_uc: int
@@ -60,7 +60,7 @@ class Supply:
 
 @dataclass(frozen=True, slots=True)
 class TaskTerms:
-    """What a task would be on a node: its price an hour, and its time from the least to the most that is paid."""
+    """The terms of a task on a node: its price an hour, and its time from the least to the most that is paid."""
 
     hourly_uc: int
     least_ms: int
@@ -68,7 +68,7 @@ class TaskTerms:
 
 
 def hourly_uc(rules: NodeRules, default_uc: int, devices: int = 0) -> int:
-    """What an hour of a node costs for a task with so many devices: the owner's price, or the pool's usual one."""
+    """The price of an hour of a node for a task with so many devices: the owner's price, or the pool's usual one."""
     asked_uc = rules.asked_uc
     return (default_uc if asked_uc is None else asked_uc) * max(1, devices)
 
@@ -88,14 +88,14 @@ def least_ms(needs: Needs, operations_per_s: float) -> int:
 
 
 def terms(needs: Needs, node: SupplyNode) -> TaskTerms:
-    """What a task with these needs would be on a node that holds it."""
+    """The terms of a task with these needs on a node that has room for it."""
     price_uc = node.price_uc * max(1, needs.devices)
     speed = speed_of(node, needs)
     return TaskTerms(price_uc, least_ms(needs, speed), quoted_ms(needs, speed))
 
 
 def speed_of(node: SupplyNode, needs: Needs) -> float:
-    """How fast a node does such a task: with as many GPUs as it asks for, or else with its processors."""
+    """How fast a node does such a task: with as many GPUs as it needs, or else with its processors."""
     return node.gpu_operations_per_s * needs.devices if needs.devices else node.cpu_operations_per_s
 
 
@@ -110,15 +110,15 @@ def can_run(node: SupplyNode, kind: str, needs: Needs) -> bool:
     )
 
 
-def fitting(market: Supply, kind: str, needs: Needs, customer_id: UUID | None) -> list[SupplyNode]:
+def fitting(supply: Supply, kind: str, needs: Needs, customer_id: UUID | None) -> list[SupplyNode]:
     """The nodes that a task may be placed on. Nobody works for themselves."""
-    return [node for node in market.nodes if node.owner_id != customer_id and can_run(node, kind, needs)]
+    return [node for node in supply.nodes if node.owner_id != customer_id and can_run(node, kind, needs)]
 
 
-def costs_uc(plan: RewardPlan, found: TaskTerms) -> tuple[int, int]:
+def costs_uc(plan: RewardPlan, task_terms: TaskTerms) -> tuple[int, int]:
     """What a customer pays for a task on these terms, from the least to the most."""
-    least_uc = attempt_pay(plan, found.hourly_uc, found.quoted_ms, found.least_ms).cost_uc
-    return least_uc, cost_max_uc(plan, found.hourly_uc, found.quoted_ms)
+    least_uc = attempt_pay(plan, task_terms.hourly_uc, task_terms.quoted_ms, task_terms.least_ms).cost_uc
+    return least_uc, cost_max_uc(plan, task_terms.hourly_uc, task_terms.quoted_ms)
 
 
 def plan_of(money: MoneySettings, fund: BonusFundSettings, plans: PlansSettings) -> RewardPlan:
@@ -134,11 +134,11 @@ def plan_of(money: MoneySettings, fund: BonusFundSettings, plans: PlansSettings)
 
 
 def prices_uc(nodes: Iterable[SupplyNode]) -> dict[str, list[int]]:
-    """What is asked for a device-hour, by model, the lowest first; processors are the model `cpu`."""
-    found: dict[str, list[int]] = {}
+    """The prices of a device-hour, by model, the lowest first; processors are the model `cpu`."""
+    prices: dict[str, list[int]] = {}
     for node in nodes:
-        found.setdefault(node.device_model or "cpu", []).append(node.price_uc)
-    return {model: sorted(asked) for model, asked in sorted(found.items())}
+        prices.setdefault(node.device_model or "cpu", []).append(node.price_uc)
+    return {model: sorted(model_prices) for model, model_prices in sorted(prices.items())}
 
 
 def _estimate_ms(needs: Needs, operations_per_s: float) -> float:

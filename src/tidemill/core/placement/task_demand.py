@@ -1,6 +1,6 @@
-"""What a task in the queue asks of a node, read from what the node will be told; and what it takes there.
+"""What a task in the queue demands of a node, read from the node's own instructions; and what it takes there.
 
-The bytes of a task are the pool's own. A task that this version cannot read asks nothing, and waits for one that can.
+The bytes of a task are the pool's own. A task that this version cannot read has no demand, and waits for one that can.
 """
 
 import re
@@ -20,13 +20,13 @@ from tidemill.core.placement import demand as placement
 from tidemill.core.placement.demand import Demand, NeededArtefact
 
 ABILITY = "can:"
-"""Stands before the name of what a sandbox must enforce, among the labels that a task asks for."""
+"""The prefix, among the labels that a task demands, of what a sandbox must enforce."""
 
 HOUSE = "node=house"
 """The label of the operator's own nodes, whose results the pool trusts."""
 
 SLACK_MS = 30_000
-"""For the way there and back, and for sealing."""
+"""For the round trip, and for sealing."""
 
 FETCHED_BYTES_A_MS = 1_000
 """A node that fetches inputs more slowly than this is late."""
@@ -46,7 +46,7 @@ _PRIORITIES = {
 
 @dataclass(frozen=True)
 class TaskDemand:
-    """One task; `like` is the body of any that asks the same."""
+    """One task; `like` is the body of any task with the same demand."""
 
     like: bytes
     demand: Demand
@@ -57,21 +57,21 @@ class TaskDemand:
     """Of what is uploaded; zero where the result fits into its receipt."""
 
     def within_us(self, quoted_ms: int, factor: float) -> int:
-        """How long a node has from its offer to its receipt."""
+        """How long a node has from its assignment to its receipt."""
         fetching_ms = self.demand.input_bytes // FETCHED_BYTES_A_MS
         return (max(int(quoted_ms * factor), self.run_ms) + fetching_ms + SLACK_MS) * SECOND // 1_000
 
 
 def read_demand(body: bytes) -> TaskDemand | None:
-    """What a task asks; None if this version knows no such task.
+    """What a task demands; None if this version knows no such task.
 
-    The thousands of tasks of a job often differ in a seed alone, which changes nothing of what they ask.
+    The thousands of tasks of a job often differ only in a seed, which does not change what they demand.
     """
-    return _asked(_SEED.sub(_ANY_SEED, body))
+    return _parsed_demand(_SEED.sub(_ANY_SEED, body))
 
 
 @lru_cache(maxsize=20_000)
-def _asked(body: bytes) -> TaskDemand | None:
+def _parsed_demand(body: bytes) -> TaskDemand | None:
     task = read_task(body)
     if isinstance(task, TaskObjection):
         return None
@@ -84,7 +84,7 @@ def _asked(body: bytes) -> TaskDemand | None:
     plain_bytes = archived_bytes(sizes) + (NAMES_BYTES if has_names else 0)
     return TaskDemand(
         like=body,
-        demand=_request(task),
+        demand=_demand_of(task),
         needs=kind.needs(work),
         run_ms=ceil(task.limits.seconds * 1_000),
         inputs=task.inputs,
@@ -92,7 +92,7 @@ def _asked(body: bytes) -> TaskDemand | None:
     )
 
 
-def _request(task: Task) -> Demand:
+def _demand_of(task: Task) -> Demand:
     limits = task.limits
     memory_bytes = limits.memory_bytes + limits.temporary_bytes
     if not KINDS[task.kind].in_image:  # an engine counts what a container shares as its memory
@@ -103,8 +103,8 @@ def _request(task: Task) -> Demand:
         gpu_memory_mib=task.gpu_memory_mib,
         cpu_milli=ceil(limits.cpu_share * 1_000),
         memory_mib=ceil(memory_bytes / MIB),
-        disk_mib=ceil((limits.disk_bytes + sum(one.size_bytes for one in task.inputs)) / MIB),
+        disk_mib=ceil((limits.disk_bytes + sum(input_.size_bytes for input_ in task.inputs)) / MIB),
         labels=frozenset(ABILITY + ability.name for ability in task.demands),
-        inputs=tuple(NeededArtefact(one.digest.text, one.size_bytes) for one in task.inputs),
+        inputs=tuple(NeededArtefact(input_.digest.text, input_.size_bytes) for input_ in task.inputs),
         priority=_PRIORITIES[task.priority],
     )

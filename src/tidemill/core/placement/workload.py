@@ -1,9 +1,9 @@
-"""What is asked for, as it was observed; and what a device will still be filled with, from that.
+"""The observed workload; and what a device will still be filled with, from that.
 
-`Workload` counts requests by shape. `fill_table` answers: if requests keep coming like this, how much of a device that
-has so much left, with so much processor and memory beside it, will be used in the end? A gap that many pairs of
-requests can fill is worth nearly its size; a gap for which nothing small enough comes is worth nothing. One step ahead,
-as the usual measure of fragmentation looks, both seem alike.
+`Workload` counts demands by shape. `fill_table` answers: if demands keep coming like this, how much of a device that
+has so much left, with so much processor and memory beside it, will be used in the end? A gap that many pairs of demands
+can fill is worth nearly its size; a gap for which nothing small enough comes is worth nothing. One step ahead, as the
+usual measure of fragmentation looks, both seem alike.
 """
 
 from collections import Counter
@@ -16,21 +16,21 @@ from tidemill.core.placement.demand import WHOLE_MILLI, Demand
 from tidemill.core.placement.policies import Floats, Numbers
 
 STEPS = 100
-"""Into so many steps a device is divided."""
+"""Into how many steps a device is divided."""
 
 BUCKETS = 32
-"""Into so many the processor and the memory beside a device."""
+"""Into how many buckets the processor and the memory beside a device are divided."""
 
 PATIENCES = (0.4, 0.2, 0.1, 0.05, 0.025)
-"""How likely it is that no further request comes in the time of one. Nobody knows; it is averaged over these."""
+"""How likely it is that no further demand comes in the time of one. Nobody knows; we average over these."""
 
 _QUANTILE, _HEADROOM = 0.98, 1.25
-"""The buckets reach a little beyond what all but the greediest requests need; who has more has plenty."""
+"""The buckets reach a little beyond what all but the greediest demands need; above that, nodes have plenty."""
 
 
 @dataclass(frozen=True)
 class ShapeCount:
-    """Requests of one shape, and how many there were of them."""
+    """Demands of one shape, and their number."""
 
     count: int
     devices: int
@@ -42,22 +42,25 @@ class ShapeCount:
 
 @dataclass(frozen=True)
 class Workload:
-    """All requests of some time."""
+    """All demands of some time."""
 
     shapes: tuple[ShapeCount, ...]
 
     @classmethod
-    def of(cls, requests: Iterable[Demand]) -> "Workload":
-        counts = Counter((one.devices, one.milli, one.device_models, one.cpu_milli, one.memory_mib) for one in requests)
+    def of(cls, demands: Iterable[Demand]) -> "Workload":
+        counts = Counter(
+            (demand.devices, demand.milli, demand.device_models, demand.cpu_milli, demand.memory_mib)
+            for demand in demands
+        )
         return cls(tuple(ShapeCount(count, *shape) for shape, count in counts.items()))
 
     @property
     def of_devices(self) -> tuple[ShapeCount, ...]:
-        return tuple(one for one in self.shapes if one.devices)
+        return tuple(shape for shape in self.shapes if shape.devices)
 
     @property
     def count(self) -> int:
-        return sum(one.count for one in self.shapes)
+        return sum(shape.count for shape in self.shapes)
 
 
 UNKNOWN = Workload((ShapeCount(1, 1, WHOLE_MILLI, frozenset(), 0, 0),))
@@ -73,7 +76,7 @@ class FillTable:
     memory_unit: float
 
     def expected(self, free: Numbers, cpu: Numbers, memory: Numbers) -> Floats:
-        """What devices with so many milli free will be filled with, in milli, between buckets by proportion."""
+        """What devices with so many milli free will be filled with, in milli, interpolated between buckets."""
         side = BUCKETS + 1
         cpu, memory = (
             np.minimum(cpu / self.cpu_unit, BUCKETS - 1e-6),
@@ -90,18 +93,18 @@ class FillTable:
         return answer
 
 
-def fill_table(demand: Workload) -> FillTable:
-    """Worked out from the smallest gap up: what fits is filled in, and leaves a smaller gap."""
-    asked = demand.of_devices
-    cpu_unit = _unit([one.cpu_milli / one.devices for one in asked], [one.count for one in asked])
-    memory_unit = _unit([one.memory_mib / one.devices for one in asked], [one.count for one in asked])
+def fill_table(workload: Workload) -> FillTable:
+    """Computed from the smallest gap up: a demand that fits is filled in, and leaves a smaller gap."""
+    shapes = workload.of_devices
+    cpu_unit = _unit([shape.cpu_milli / shape.devices for shape in shapes], [shape.count for shape in shapes])
+    memory_unit = _unit([shape.memory_mib / shape.devices for shape in shapes], [shape.count for shape in shapes])
     items: Counter[tuple[int, int, int]] = Counter()
-    for one in asked:
-        steps = -(-one.milli * STEPS // WHOLE_MILLI)
-        cpu = min(BUCKETS, round(one.cpu_milli / one.devices / cpu_unit))
-        memory = min(BUCKETS, round(one.memory_mib / one.devices / memory_unit))
-        items[steps, cpu, memory] += one.count * one.devices  # a request for several devices comes to each of them
-    side, total = BUCKETS + 1, demand.count
+    for shape in shapes:
+        steps = -(-shape.milli * STEPS // WHOLE_MILLI)
+        cpu = min(BUCKETS, round(shape.cpu_milli / shape.devices / cpu_unit))
+        memory = min(BUCKETS, round(shape.memory_mib / shape.devices / memory_unit))
+        items[steps, cpu, memory] += shape.count * shape.devices  # a demand for several devices comes to each of them
+    side, total = BUCKETS + 1, workload.count
     filled = np.zeros((STEPS + 1, len(PATIENCES), side, side))
     giving_up = np.array(PATIENCES)[:, None, None]
     rates = [(size, cpu, memory, count / total) for (size, cpu, memory), count in sorted(items.items())]
@@ -119,7 +122,7 @@ def fill_table(demand: Workload) -> FillTable:
 
 def _unit(needs: list[float], counts: list[int]) -> float:
     """The size of one bucket."""
-    order = np.argsort(needs)
-    reached = np.cumsum(np.array(counts, float)[order])
+    by_need = np.argsort(needs)
+    reached = np.cumsum(np.array(counts, float)[by_need])
     at = int(np.searchsorted(reached, _QUANTILE * reached[-1]))
-    return max(1e-9, needs[int(order[at])] * _HEADROOM / BUCKETS)
+    return max(1e-9, needs[int(by_need[at])] * _HEADROOM / BUCKETS)

@@ -1,1 +1,1 @@
-"""The candidates kept so that a placement is quick: columns, lanes and ranking."""
+"""The candidates indexed for quick placement: columns, lanes and ranking."""

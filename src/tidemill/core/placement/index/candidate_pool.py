@@ -1,8 +1,8 @@
-"""The pool of candidates: where each request goes, what is then left, and why.
+"""The pool of candidates: where each demand goes, what is then left, and why.
 
-A pool is a cache. It is filled with candidates, told of changes, and may be dropped and filled again at any moment. A
-request goes to the best node under its policy to which there is no objection; the quick path and the exact path give
-the same answer. The caller brings time and chance.
+A pool is a cache. It is filled with candidates, told of changes, and may be dropped and refilled at any moment. A
+demand goes to the best node under its policy without an objection; the quick path and the exact path give the same
+answer. The caller brings time and chance.
 """
 
 from collections import Counter
@@ -24,29 +24,29 @@ from tidemill.core.placement.objections import PlacementObjection, objections
 from tidemill.core.placement.policies import Floats, Policy, RankPolicy, Slots
 
 LOCALITY_WEIGHT = 0.1
-"""What holding all inputs is worth in a rank policy, whose scores are between 0 and 1."""
+"""The bonus for holding all inputs in a rank policy, whose scores are between 0 and 1."""
 
 LOCALITY_MILLI = 20
-"""What it is worth in a fit policy, in thousandths of a device."""
+"""The same bonus in a fit policy, in thousandths of a device."""
 
 NEWCOMERS_SHARE = 0.05
 
 GONE = -1
-"""The version of a node that is in the pool no more."""
+"""The version of a node that has left the pool."""
 
 _ROOM_TO_GROW = 64
 
 EXCLUDED_MAX = 64
-"""Of so many sets of excluded nodes the slots are remembered."""
+"""For how many sets of excluded nodes the slots are remembered."""
 
 _NOWHERE: set[int] = set()
 
 _new_tuple = tuple.__new__
-"""Without the detour through the keywords of a named tuple."""
+"""Skips the keyword handling of a named tuple."""
 
 
 class Reservation(NamedTuple):
-    """A request on its node. `node` is the pool's own; a release is recognised by it."""
+    """A demand on its node. `node` is the pool's own object, which identifies the reservation on release."""
 
     node_id: UUID
     devices: tuple[int, ...]
@@ -56,7 +56,7 @@ class Reservation(NamedTuple):
 
 @dataclass(frozen=True)
 class PolicyAssessment:
-    """What a policy says of one node: the objections, or the terms of its score. Of a fit policy they are costs."""
+    """A policy's assessment of one node: the objections, or the terms of its score. For a fit policy they are costs."""
 
     node_id: UUID
     objections: tuple[PlacementObjection, ...]
@@ -71,21 +71,21 @@ class CandidatePool:
     """Candidates and what is free of them."""
 
     def __init__(
-        self, policies: Mapping[str, Policy], market: MedianPrices, newcomers_share: float = NEWCOMERS_SHARE
+        self, policies: Mapping[str, Policy], median_prices: MedianPrices, newcomers_share: float = NEWCOMERS_SHARE
     ) -> None:
-        self._market, self._newcomers_share = market, newcomers_share
-        self._rank_policies = {name: one for name, one in policies.items() if isinstance(one, RankPolicy)}
-        self._fit_policies = {name: one for name, one in policies.items() if not isinstance(one, RankPolicy)}
+        self._median_prices, self._newcomers_share = median_prices, newcomers_share
+        self._rank_policies = {name: policy for name, policy in policies.items() if isinstance(policy, RankPolicy)}
+        self._fit_policies = {name: policy for name, policy in policies.items() if not isinstance(policy, RankPolicy)}
         self._columns = Columns(_ROOM_TO_GROW, 8)
         self._by_id: dict[UUID, PoolNode] = {}
         self._home = object()
         self._holders: dict[str, set[int]] = {}
-        self._told: dict[str, set[int]] = {}
+        self._noted_holders: dict[str, set[int]] = {}
         self._vacant = list(range(_ROOM_TO_GROW - 1, -1, -1))
         self._version = 0
         self._excluded: dict[frozenset[UUID], list[int]] = {}
         self._changed: list[PoolNode] = []
-        """Nodes of which the columns do not know the last change; each is there once."""
+        """Nodes whose last change the columns do not have yet; each is listed once."""
         self._rankings: dict[str, Ranking] = {}
         self._changes: list[Callable[[PoolNode], None]] = []
         """What every ranking does when a node has changed."""
@@ -95,7 +95,7 @@ class CandidatePool:
         return len(self._by_id)
 
     def put(self, candidate: Candidate) -> None:
-        """A node comes, or comes anew: the candidate says what is free of it, whatever was placed here before."""
+        """Add or replace a node: the candidate says what is free of it, whatever was placed here before."""
         before = self._by_id.get(candidate.node_id)
         if before is None and (not self._vacant or len(candidate.devices) > self._columns.width):
             self._grow(len(candidate.devices))
@@ -119,7 +119,7 @@ class CandidatePool:
         return None
 
     def remove(self, node_id: UUID) -> None:
-        """A node goes; a node that is not there is gone already."""
+        """Remove a node; a node that is not there is gone already."""
         node = self._by_id.pop(node_id, None)
         if node is None:
             return
@@ -131,39 +131,39 @@ class CandidatePool:
         self._vacant.append(node.slot)
 
     def note_cached(self, holders: Mapping[str, Iterable[UUID]]) -> None:
-        """These nodes hold these inputs, besides what candidates have. It holds until the next word, or until a node
+        """These nodes hold these inputs, besides those that candidates list. Valid until the next call, or until a node
         comes or goes."""
-        self._told = {
-            digest: {self._by_id[one].slot for one in node_ids if one in self._by_id}
+        self._noted_holders = {
+            digest: {self._by_id[node_id].slot for node_id in node_ids if node_id in self._by_id}
             for digest, node_ids in holders.items()
         }
 
-    def place(self, request: Demand, now: Instant, draw: float = 1.0) -> Reservation | None:
-        """Take what one part of the request needs, on the best node. `draw`, from 0 to 1, says whether this placement
-        is one of those kept for newcomers; when none of them can take it, anybody may."""
-        if draw < self._newcomers_share and (found := self._best(request, now, newcomers=True)):
-            return self._take(found[0], request, found[1])
-        ranking = self._rankings.get(request.policy)
-        if ranking is not None and not request.inputs:  # the common case, without a detour
-            node = ranking.best(request, now, False, ())
+    def place(self, demand: Demand, now: Instant, draw: float = 1.0) -> Reservation | None:
+        """Take what one part of the demand needs, on the best node. `draw`, from 0 to 1, says whether this placement is
+        one of those kept for newcomers; if none of them can take it, any node may."""
+        if draw < self._newcomers_share and (choice := self._best(demand, now, newcomers=True)):
+            return self._take(choice[0], demand, choice[1])
+        ranking = self._rankings.get(demand.policy)
+        if ranking is not None and not demand.inputs:  # the common case, without a detour
+            node = ranking.best(demand, now, False, ())
             if node is None:
                 return None
             if node is not UNSURE:
-                return self._take(node, request)
-        found = self._best(request, now, newcomers=False)
-        return None if found is None else self._take(found[0], request, found[1])
+                return self._take(node, demand)
+        choice = self._best(demand, now, newcomers=False)
+        return None if choice is None else self._take(choice[0], demand, choice[1])
 
-    def place_exactly(self, request: Demand, now: Instant) -> Reservation | None:
-        """As `place` without newcomers, by holding the request against every node."""
-        found = self._exactly(request, now, newcomers=False)
-        return None if found is None else self._take(found[0], request, found[1])
+    def place_exactly(self, demand: Demand, now: Instant) -> Reservation | None:
+        """Like `place` without newcomers, by comparing the demand with every node."""
+        choice = self._exactly(demand, now, newcomers=False)
+        return None if choice is None else self._take(choice[0], demand, choice[1])
 
     def release(self, placed: Reservation) -> bool:
-        """Give back what a placement took. False when its node has gone or come anew: then that says what is free."""
-        _, devices, request, node = placed
-        if node.home is not self._home:  # it has gone, or is of a pool that was before this one
+        """Give back what a placement took. False if its node has left or was replaced: then its candidate counts."""
+        _, devices, demand, node = placed
+        if node.home is not self._home:  # it has left, or belongs to an earlier pool
             return False
-        node.give_back(request, devices)
+        node.give_back(demand, devices)
         self._version = node.version = self._version + 1
         if not node.is_noted:
             self._stale(node)
@@ -171,23 +171,23 @@ class CandidatePool:
             change(node)
         return True
 
-    def why_nowhere(self, request: Demand, now: Instant) -> Counter[PlacementObjection]:
-        """How many nodes there is each objection to."""
-        return Counter(why for node in self._by_id.values() for why in objections(node, request, now))
+    def why_nowhere(self, demand: Demand, now: Instant) -> Counter[PlacementObjection]:
+        """How many nodes each objection applies to."""
+        return Counter(objection for node in self._by_id.values() for objection in objections(node, demand, now))
 
-    def against(self, request: Demand, now: Instant) -> Iterator[tuple[UUID, tuple[PlacementObjection, ...]]]:
+    def against(self, demand: Demand, now: Instant) -> Iterator[tuple[UUID, tuple[PlacementObjection, ...]]]:
         """Each node, and every objection to it."""
         for node in self._by_id.values():
-            yield node.node_id, tuple(objections(node, request, now))
+            yield node.node_id, tuple(objections(node, demand, now))
 
-    def ranked(self, request: Demand, now: Instant, most: int) -> Iterator[UUID]:
-        """The nodes that could have a request, in the order in which it would go to them. Nothing is taken."""
-        rest = request
+    def ranked(self, demand: Demand, now: Instant, most: int) -> Iterator[UUID]:
+        """The nodes that could have a demand, in the order in which it would go to them. Takes nothing."""
+        rest = demand
         for _ in range(most):
-            found = self._best(rest, now, newcomers=False)
-            if found is None:
+            choice = self._best(rest, now, newcomers=False)
+            if choice is None:
                 return
-            node_id = found[0].node_id
+            node_id = choice[0].node_id
             yield node_id
             rest = replace(rest, excluded_nodes=rest.excluded_nodes | {node_id})
 
@@ -195,56 +195,56 @@ class CandidatePool:
         """Whether the terms of a policy are costs, so that the lowest sum wins."""
         return policy in self._fit_policies
 
-    def explain(self, request: Demand, now: Instant, node_id: UUID) -> PolicyAssessment | None:
-        """What the request's policy says of a node; None if there is no such node."""
+    def explain(self, demand: Demand, now: Instant, node_id: UUID) -> PolicyAssessment | None:
+        """The assessment of a node by the demand's policy; None if there is no such node."""
         node = self._by_id.get(node_id)
         if node is None:
             return None
-        against = tuple(objections(node, request, now))
-        return PolicyAssessment(node_id, against, {} if against else self._terms(node, request))
+        against = tuple(objections(node, demand, now))
+        return PolicyAssessment(node_id, against, {} if against else self._terms(node, demand))
 
-    def _best(self, request: Demand, now: Instant, *, newcomers: bool) -> tuple[PoolNode, int] | None:
-        if request.policy in self._rank_policies:
-            local = list(self._local(request, LOCALITY_WEIGHT)) if request.inputs else ()
-            node = self._ranking(request.policy).best(request, now, newcomers, local)
+    def _best(self, demand: Demand, now: Instant, *, newcomers: bool) -> tuple[PoolNode, int] | None:
+        if demand.policy in self._rank_policies:
+            local = list(self._local(demand, LOCALITY_WEIGHT)) if demand.inputs else ()
+            node = self._ranking(demand.policy).best(demand, now, newcomers, local)
             if node is None:
                 return None
             if node is not UNSURE:
                 return node, -1
-        return self._exactly(request, now, newcomers=newcomers)
+        return self._exactly(demand, now, newcomers=newcomers)
 
-    def _exactly(self, request: Demand, now: Instant, *, newcomers: bool) -> tuple[PoolNode, int] | None:
-        ranking = self._ranking(request.policy) if request.policy in self._rank_policies else None
-        fits = self._fit(request.policy) if ranking is None else None
+    def _exactly(self, demand: Demand, now: Instant, *, newcomers: bool) -> tuple[PoolNode, int] | None:
+        ranking = self._ranking(demand.policy) if demand.policy in self._rank_policies else None
+        fits = self._fit(demand.policy) if ranking is None else None
         self._flush()
-        excluded = self._slots_of(request.excluded_nodes)
+        excluded = self._slots_of(demand.excluded_nodes)
         if ranking is not None:
-            return self._highest(ranking, self._columns.suiting(request, now, excluded, newcomers), request)
+            return self._highest(ranking, self._columns.suiting(demand, now, excluded, newcomers), demand)
         assert fits is not None
-        mask = self._columns.allowed(request, now, excluded)
+        mask = self._columns.allowed(demand, now, excluded)
         if newcomers:
             mask &= self._columns.newcomer
-        found = fits.best(request, mask, self._bonus(request, LOCALITY_MILLI))
-        return None if found is None else (self._node(found[0]), found[1])
+        fit = fits.best(demand, mask, self._bonus(demand, LOCALITY_MILLI))
+        return None if fit is None else (self._node(fit[0]), fit[1])
 
-    def _highest(self, ranking: Ranking, slots: Slots, request: Demand) -> tuple[PoolNode, int] | None:
+    def _highest(self, ranking: Ranking, slots: Slots, demand: Demand) -> tuple[PoolNode, int] | None:
         """The highest rank, and among equals the one that was changed longest ago."""
         if not len(slots):
             return None
         ranks = ranking.column[slots]
-        for node, bonus in self._local(request, LOCALITY_WEIGHT):
+        for node, bonus in self._local(demand, LOCALITY_WEIGHT):
             ranks[slots == node.slot] = ranking.rank(node, bonus)
         slots = slots[ranks == ranks.max()]
         return self._node(int(slots[np.argmin(self._columns.version[slots])])), -1
 
-    def _take(self, node: PoolNode, request: Demand, device: int = -1) -> Reservation:
-        devices = node.take(request, device)
+    def _take(self, node: PoolNode, demand: Demand, device: int = -1) -> Reservation:
+        devices = node.take(demand, device)
         self._version = node.version = self._version + 1
         if not node.is_noted:
             self._stale(node)
         for change in self._changes:
             change(node)
-        return _new_tuple(Reservation, (node.node_id, devices, request, node))
+        return _new_tuple(Reservation, (node.node_id, devices, demand, node))
 
     def _stale(self, node: PoolNode) -> None:
         if not node.is_noted:
@@ -269,7 +269,7 @@ class CandidatePool:
 
     def _ranking(self, name: str) -> Ranking:
         if name not in self._rankings:
-            self._rankings[name] = Ranking(self._rank_policies[name], self._columns.nodes, self._market)
+            self._rankings[name] = Ranking(self._rank_policies[name], self._columns.nodes, self._median_prices)
             self._changes.append(self._rankings[name].change)
         return self._rankings[name]
 
@@ -279,51 +279,51 @@ class CandidatePool:
             self._fits[name] = FitIndex(self._fit_policies[name], self._columns)
         return self._fits[name]
 
-    def _terms(self, node: PoolNode, request: Demand) -> dict[str, float]:
-        policy = self._rank_policies.get(request.policy)
+    def _terms(self, node: PoolNode, demand: Demand) -> dict[str, float]:
+        policy = self._rank_policies.get(demand.policy)
         if policy is None:
-            fits = self._fit(request.policy)
+            fits = self._fit(demand.policy)
             self._flush()
-            return fits.terms(request, node.slot) | self._locality(node, request, -LOCALITY_MILLI)
-        terms = {**policy.terms(node.candidate, self._market), "load": -policy.load_weight * node.load}
-        return terms | self._locality(node, request, LOCALITY_WEIGHT)
+            return fits.terms(demand, node.slot) | self._locality(node, demand, -LOCALITY_MILLI)
+        terms = {**policy.terms(node.candidate, self._median_prices), "load": -policy.load_weight * node.load}
+        return terms | self._locality(node, demand, LOCALITY_WEIGHT)
 
-    def _locality(self, node: PoolNode, request: Demand, weight: float) -> dict[str, float]:
-        bonus = next((bonus for one, bonus in self._local(request, weight) if one is node), None)
+    def _locality(self, node: PoolNode, demand: Demand, weight: float) -> dict[str, float]:
+        bonus = next((bonus for holder, bonus in self._local(demand, weight) if holder is node), None)
         return {} if bonus is None else {"locality": bonus}
 
-    def _local(self, request: Demand, weight: float) -> Iterator[tuple[PoolNode, float]]:
-        """The nodes that hold some of a request's inputs, and what that is worth: by the share of the bytes."""
-        total = max(1, request.input_bytes)
-        held: Counter[int] = Counter()
-        for digest, size_bytes in request.inputs:
-            for slot in self._holders.get(digest, _NOWHERE) | self._told.get(digest, _NOWHERE):
-                held[slot] += size_bytes
-        for slot, size_bytes in held.items():
+    def _local(self, demand: Demand, weight: float) -> Iterator[tuple[PoolNode, float]]:
+        """The nodes that hold some of a demand's inputs, and their bonus: by the share of the bytes."""
+        total = max(1, demand.input_bytes)
+        held_bytes: Counter[int] = Counter()
+        for digest, size_bytes in demand.inputs:
+            for slot in self._holders.get(digest, _NOWHERE) | self._noted_holders.get(digest, _NOWHERE):
+                held_bytes[slot] += size_bytes
+        for slot, size_bytes in held_bytes.items():
             yield self._node(slot), weight * (size_bytes / total)
 
-    def _bonus(self, request: Demand, weight: float) -> Floats | None:
-        if not request.inputs:
+    def _bonus(self, demand: Demand, weight: float) -> Floats | None:
+        if not demand.inputs:
             return None
         bonus = np.zeros(self._columns.capacity)
-        for node, worth in self._local(request, weight):
+        for node, worth in self._local(demand, weight):
             bonus[node.slot] = worth
         return bonus
 
     def _slots_of(self, node_ids: frozenset[UUID]) -> list[int]:
-        """The slots of excluded nodes; of many they are remembered, because many requests exclude the same."""
-        known = self._excluded.get(node_ids)
-        if known is None:
-            known = [self._by_id[one].slot for one in node_ids if one in self._by_id]
+        """The slots of excluded nodes, remembered because many demands exclude the same nodes."""
+        slots = self._excluded.get(node_ids)
+        if slots is None:
+            slots = [self._by_id[node_id].slot for node_id in node_ids if node_id in self._by_id]
             if len(self._excluded) >= EXCLUDED_MAX:
                 self._excluded.clear()
-            self._excluded[node_ids] = known
-        return known
+            self._excluded[node_ids] = slots
+        return slots
 
     def _membership_changed(self) -> None:
-        """Slots that were remembered may be somebody else's now."""
+        """Remembered slots may belong to other nodes now."""
         self._excluded.clear()
-        self._told.clear()
+        self._noted_holders.clear()
 
     def _node(self, slot: int) -> PoolNode:
         node = self._columns.nodes[slot]
@@ -343,7 +343,7 @@ class CandidatePool:
                 del self._holders[digest]
 
     def _grow(self, width: int) -> None:
-        """Twice as many slots; what was worked out for fewer is dropped."""
+        """Double the slots; drop what was computed for fewer."""
         grown = Columns(2 * self._columns.capacity, max(width, self._columns.width))
         self._vacant.extend(range(grown.capacity - 1, self._columns.capacity - 1, -1))
         for node in self._by_id.values():

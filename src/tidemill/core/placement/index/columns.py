@@ -1,8 +1,8 @@
-"""The pool of candidates as columns: one array for each quantity, so that a request is held against all nodes at once.
+"""The pool of candidates as columns: one array for each quantity, so that a demand is compared with all nodes at once.
 
 This is the exact path: `suiting` finds the slots of all nodes that suit; `room` and `allowed` say of many slots what
-`suits` says of one node. Only what a request asks for is compared, and only with nodes that have enough devices of its
-models. Nodes that mix models are rare; they are asked one by one.
+`suits` says of one node. Only quantities in the demand are compared, and only for nodes with enough devices of its
+models. Nodes that mix models are rare; they are checked one by one.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 Mask = NDArray[np.bool_]
 Test = tuple[Numbers, int]
-"""A column, and the least that will do."""
+"""A column, and the least sufficient value."""
 
 _FOR_EVER = np.iinfo(np.int64).max
 _INT32_MAX = np.iinfo(np.int32).max
@@ -31,14 +31,14 @@ _FEW_MODELS = 4
 
 
 class Columns:
-    """What is known of the node in each slot. Slots without a node are not alive, and have room for nothing."""
+    """What is known of the node in each slot. Slots without a node are not alive, and have no room."""
 
     def __init__(self, capacity: int, width: int) -> None:
         self.capacity, self.width = capacity, width
         self.nodes: list[PoolNode | None] = [None] * capacity
         self.alive = np.zeros(capacity, np.bool_)
         self.plain = np.zeros(capacity, np.bool_)
-        """Alive, and with devices that are all alike."""
+        """Alive, and with identical devices."""
         self.device_model, self.kinds, self.labels, self.owner, self.region, self.domain = (
             np.full(capacity, -1, np.int32) for _ in range(6)
         )
@@ -48,11 +48,11 @@ class Columns:
         self.device_memory = np.zeros(capacity, np.int32)
         self.reputation = np.zeros(capacity, np.int16)
         self.cheapness, self.until, self.version = (np.zeros(capacity, np.int64) for _ in range(3))
-        """A price below zero is a cheapness: the more, the better."""
+        """The negative price: higher is better."""
         self.attested, self.newcomer = np.zeros(capacity, np.bool_), np.zeros(capacity, np.bool_)
         self.free = np.zeros((capacity, width), np.int32)
         self.first = np.zeros((capacity, width), np.bool_)
-        """Whether a device is the first of its node that has so much free: the others need not be tried."""
+        """Whether a device is the first of its node with so much free: the others need not be tried."""
         self.device_models, self.kind_sets, self.label_sets = (
             _Names[str](),
             _Names[frozenset[str]](),
@@ -62,10 +62,10 @@ class Columns:
         self._mixed: set[int] = set()
         self._windowed: set[int] = set()
         self._of_models: dict[int, Slots] = {}
-        """The slots of the plain nodes of a model, as far as they were asked for."""
+        """The slots of the plain nodes of a model, for models that were demanded."""
 
     def put(self, node: PoolNode) -> None:
-        """A node comes into its slot, or comes anew with other facts."""
+        """Put a node into its slot, or replace its facts."""
         slot, model = node.slot, self.device_models.number(node.device_model)
         if (self.plain[slot], self.device_model[slot]) != (node.is_plain, model):
             self._of_models.pop(model, None)
@@ -85,7 +85,7 @@ class Columns:
         self.change(node)
 
     def change(self, node: PoolNode) -> None:
-        """What is free of a node has changed."""
+        """Update what is free of a node."""
         slot, free, count = node.slot, node.free, len(node.free)
         self.version[slot] = node.version
         self.whole[slot] = node.whole
@@ -99,7 +99,7 @@ class Columns:
         self.largest[slot] = max(free, default=0)
         self.joined[slot] = _largest_group(node) if node.is_grouped else 0
         self.free[slot, :count] = free
-        self.first[slot, :count] = [left not in free[:index] for index, left in enumerate(free)]
+        self.first[slot, :count] = [milli not in free[:index] for index, milli in enumerate(free)]
 
     def drop(self, slot: int) -> None:
         self.nodes[slot] = None
@@ -109,49 +109,49 @@ class Columns:
         self._mixed.discard(slot)
         self._windowed.discard(slot)
 
-    def suiting(self, request: Demand, now: Instant, excluded: list[int], newcomers: bool) -> Slots:
-        """The slots of all nodes that suit. `excluded` are those of excluded nodes."""
-        slots = self._with_devices(request)
-        mask = self._among(request, excluded, slots)
-        for column, least in (*self._needs(request), *self._wishes(request, now)):
+    def suiting(self, demand: Demand, now: Instant, excluded: list[int], newcomers: bool) -> Slots:
+        """The slots of all suitable nodes. `excluded` are the slots of excluded nodes."""
+        slots = self._with_devices(demand)
+        mask = self._among(demand, excluded, slots)
+        for column, least in (*self._needs(demand), *self._wishes(demand, now)):
             mask &= column.take(slots) >= least
         if newcomers:
             mask &= self.newcomer[slots]
         slots = slots[mask]
-        mixed = [slot for slot in self._mixed if self._suits(slot, request, now, newcomers)]
+        mixed = [slot for slot in self._mixed if self._suits(slot, demand, now, newcomers)]
         return np.concatenate((slots, np.array(mixed, np.intp))) if mixed else slots
 
-    def room(self, request: Demand, slots: Slots) -> Mask:
-        """Where enough is free, of these slots."""
+    def room(self, demand: Demand, slots: Slots) -> Mask:
+        """Which of these slots have enough room."""
         mask: Mask = self.plain[slots]
-        if request.devices:
-            column, least = self._devices(request)
+        if demand.devices:
+            column, least = self._devices(demand)
             mask &= column[slots] >= least
-        if request.devices and request.device_models:
-            mask &= _is_one_of(self.device_model[slots], self.device_models.known(request.device_models))
-        for column, least in self._needs(request):
+        if demand.devices and demand.device_models:
+            mask &= _is_one_of(self.device_model[slots], self.device_models.known(demand.device_models))
+        for column, least in self._needs(demand):
             mask &= column[slots] >= least
         if self._mixed:
-            for place, slot in enumerate(slots.tolist()):
+            for index, slot in enumerate(slots.tolist()):
                 if slot in self._mixed and (node := self.nodes[slot]):
-                    mask[place] = node.can_take(request)
+                    mask[index] = node.can_take(demand)
         return mask
 
-    def allowed(self, request: Demand, now: Instant, excluded: list[int]) -> Mask:
-        """Where the request may go, room or no room. `excluded` are the slots of excluded nodes."""
-        mask: Mask = self.alive & self._among(request, excluded, None)
-        for column, least in self._wishes(request, now):
+    def allowed(self, demand: Demand, now: Instant, excluded: list[int]) -> Mask:
+        """Where the demand may go, with or without room. `excluded` are the slots of excluded nodes."""
+        mask: Mask = self.alive & self._among(demand, excluded, None)
+        for column, least in self._wishes(demand, now):
             mask &= column >= least
         return mask
 
-    def _with_devices(self, request: Demand) -> Slots:
+    def _with_devices(self, demand: Demand) -> Slots:
         """The slots of plain nodes that have enough devices of the right models."""
-        if not request.devices:
+        if not demand.devices:
             return np.flatnonzero(self.plain)
-        column, least = self._devices(request)
-        if not request.device_models:
+        column, least = self._devices(demand)
+        if not demand.device_models:
             return np.flatnonzero(self.plain & (column >= least))
-        parts = [self._of_model(number) for number in sorted(self.device_models.known(request.device_models))]
+        parts = [self._of_model(number) for number in sorted(self.device_models.known(demand.device_models))]
         slots = parts[0] if len(parts) == 1 else np.concatenate((np.zeros(0, np.intp), *parts))
         return slots[column[slots] >= least]
 
@@ -160,45 +160,45 @@ class Columns:
             self._of_models[number] = np.flatnonzero(self.plain & (self.device_model == number))
         return self._of_models[number]
 
-    def _devices(self, request: Demand) -> Test:
-        return (self.whole, request.devices) if request.milli == WHOLE_MILLI else (self.largest, request.milli)
+    def _devices(self, demand: Demand) -> Test:
+        return (self.whole, demand.devices) if demand.milli == WHOLE_MILLI else (self.largest, demand.milli)
 
-    def _needs(self, request: Demand) -> Iterator[Test]:
-        """What must be free or there besides devices; what is not asked for is not compared."""
-        if request.cpu_milli:
-            yield self.cpu, request.cpu_milli
-        if request.memory_mib:
-            yield self.memory, request.memory_mib
-        if request.disk_mib:
-            yield self.disk, request.disk_mib
-        if request.devices and request.gpu_memory_mib:
-            yield self.device_memory, request.gpu_memory_mib
-        if request.nvlink and request.devices > 1:
-            yield self.joined, request.devices
+    def _needs(self, demand: Demand) -> Iterator[Test]:
+        """What must be free or present besides devices; only what the demand needs is compared."""
+        if demand.cpu_milli:
+            yield self.cpu, demand.cpu_milli
+        if demand.memory_mib:
+            yield self.memory, demand.memory_mib
+        if demand.disk_mib:
+            yield self.disk, demand.disk_mib
+        if demand.devices and demand.gpu_memory_mib:
+            yield self.device_memory, demand.gpu_memory_mib
+        if demand.nvlink and demand.devices > 1:
+            yield self.joined, demand.devices
 
-    def _wishes(self, request: Demand, now: Instant) -> Iterator[Test]:
-        """What a node must be, room or no room."""
-        if request.price_max_uc is not None:
-            yield self.cheapness, -request.price_max_uc
-        if request.reputation_floor:
-            yield self.reputation, request.reputation_floor
-        if request.attested:
+    def _wishes(self, demand: Demand, now: Instant) -> Iterator[Test]:
+        """What a node must be, with or without room."""
+        if demand.price_max_uc is not None:
+            yield self.cheapness, -demand.price_max_uc
+        if demand.reputation_floor:
+            yield self.reputation, demand.reputation_floor
+        if demand.attested:
             yield self.attested, 1
         if self._windowed:
-            yield self.until, now + request.duration_us
+            yield self.until, now + demand.duration_us
 
-    def _among(self, request: Demand, excluded: list[int], slots: Slots | None) -> Mask:
-        """Whether each node, of these slots or of all, is where and whose it may be."""
+    def _among(self, demand: Demand, excluded: list[int], slots: Slots | None) -> Mask:
+        """Whether each node, of these slots or of all, has an allowed owner and location."""
         at: Slots | slice = _EVERYWHERE if slots is None else slots
         mask: Mask = np.ones(self.capacity if slots is None else len(slots), np.bool_)
-        _restrict(mask, self.kinds, at, self.kind_sets, request.kind)
-        if request.regions:
-            mask &= _is_one_of(self.region[at], self.regions.known(request.regions))
-        if request.domains:
-            mask &= _is_one_of(self.domain[at], self.domains.known(request.domains))
-        for label in request.labels:
+        _restrict(mask, self.kinds, at, self.kind_sets, demand.kind)
+        if demand.regions:
+            mask &= _is_one_of(self.region[at], self.regions.known(demand.regions))
+        if demand.domains:
+            mask &= _is_one_of(self.domain[at], self.domains.known(demand.domains))
+        for label in demand.labels:
             _restrict(mask, self.labels, at, self.label_sets, label)
-        barred = request.excluded_owners | ({request.customer_id} if request.customer_id else set())
+        barred = demand.excluded_owners | ({demand.customer_id} if demand.customer_id else set())
         if owners := self.owners.known(barred):
             mask &= ~_is_one_of(self.owner[at], owners)
         if excluded:
@@ -207,9 +207,9 @@ class Columns:
             mask &= ~barred_slots[at]
         return mask
 
-    def _suits(self, slot: int, request: Demand, now: Instant, newcomers: bool) -> bool:
+    def _suits(self, slot: int, demand: Demand, now: Instant, newcomers: bool) -> bool:
         node = self.nodes[slot]
-        return node is not None and (node.newcomer or not newcomers) and suits(node, request, now)
+        return node is not None and (node.newcomer or not newcomers) and suits(node, demand, now)
 
     def _empty(self, slot: int) -> None:
         self.whole[slot] = self.largest[slot] = self.joined[slot] = 0
@@ -229,9 +229,9 @@ class _Names(Generic[T]):
         return [self.numbers[value] for value in values if value in self.numbers]
 
 
-def _restrict(mask: Mask, column: Numbers, at: Slots | slice, names: "_Names[frozenset[str]]", wanted: str) -> None:
-    """To where the set that a number stands for contains what is wanted; mostly all sets do."""
-    if lacking := [number for held, number in names.numbers.items() if wanted not in held]:
+def _restrict(mask: Mask, column: Numbers, at: Slots | slice, names: "_Names[frozenset[str]]", required: str) -> None:
+    """Restrict the mask to where the numbered set contains the required value; mostly all sets do."""
+    if lacking := [number for values, number in names.numbers.items() if required not in values]:
         mask &= ~_is_one_of(column[at], lacking)
 
 
@@ -248,7 +248,7 @@ def _is_one_of(column: Numbers, numbers: Sequence[int]) -> Mask:
 
 def _largest_group(node: PoolNode) -> int:
     counts: dict[int, int] = {}
-    for device, left in zip(node.candidate.devices, node.free, strict=True):
-        if device.nvlink_group and left == WHOLE_MILLI:
+    for device, milli in zip(node.candidate.devices, node.free, strict=True):
+        if device.nvlink_group and milli == WHOLE_MILLI:
             counts[device.nvlink_group] = counts.get(device.nvlink_group, 0) + 1
     return max(counts.values(), default=0)

@@ -1,7 +1,7 @@
-"""The fit policies' side of a pool: what each shape of request would cost on each node, kept while it is true.
+"""Fit policies on a pool: what each shape of demand would cost on each node, kept while it is valid.
 
-A placement changes one node, so for a shape that was asked for before only the nodes that have changed since are
-weighed again. The choice is the lowest cost, and among equals the lowest slot.
+A placement changes one node, so for a shape seen before only the nodes changed since are weighed again. The choice is
+the lowest cost, and among equals the lowest slot.
 """
 
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ KEPT_MAX_BYTES = 256 * 1024 * 1024
 
 
 @dataclass
-class _Kept:
-    """The terms of one shape for every slot, true at a tick; a slot without room costs infinitely much."""
+class _ShapeCosts:
+    """The terms of one shape for every slot, valid at a tick; a slot without room costs infinitely much."""
 
     tick: int
     terms: Floats
@@ -25,15 +25,15 @@ class _Kept:
 
 
 class FitIndex:
-    """One fit policy at work on one pool."""
+    """One fit policy applied to one pool."""
 
     def __init__(self, policy: FitPolicy, columns: Columns) -> None:
         self._columns, self._fitting = columns, policy.begin(columns)
         self._tick = 0
         self._changed_at = np.zeros(columns.capacity, np.int64)
-        self._kept: dict[Shape, _Kept] = {}
+        self._costs: dict[Shape, _ShapeCosts] = {}
         width = len(self._fitting.names)
-        self._kept_max = max(8, KEPT_MAX_BYTES // (columns.capacity * (width + 1) * 8))
+        self._shapes_max = max(8, KEPT_MAX_BYTES // (columns.capacity * (width + 1) * 8))
         self.change(np.flatnonzero(columns.alive))
 
     def change(self, slots: Slots) -> None:
@@ -42,55 +42,57 @@ class FitIndex:
         self._changed_at[slots] = self._tick
         self._fitting.refresh(slots)
 
-    def best(self, request: Demand, allowed: Mask | None, bonus: Floats | None) -> tuple[int, int] | None:
+    def best(self, demand: Demand, allowed: Mask | None, bonus: Floats | None) -> tuple[int, int] | None:
         """The slot with the lowest cost and the device there, or -1 for the node to choose.
 
-        `allowed` says where it may go, if not everywhere; `bonus` is taken off the costs.
+        `allowed` says where it may go, if not everywhere; `bonus` is subtracted from the costs.
         """
-        kept = self._up_to_date(request)
-        costs = self._totals(kept, bonus)
+        shape_costs = self._up_to_date(demand)
+        costs = self._totals(shape_costs, bonus)
         if allowed is not None:
             costs = np.where(allowed, costs, np.inf)
         slot = int(np.argmin(costs))
-        return (slot, int(kept.devices[slot])) if costs[slot] < np.inf else None
+        return (slot, int(shape_costs.devices[slot])) if costs[slot] < np.inf else None
 
-    def terms(self, request: Demand, slot: int) -> dict[str, float]:
+    def terms(self, demand: Demand, slot: int) -> dict[str, float]:
         """What a node that has room would cost, by term."""
-        row = self._up_to_date(request).terms[slot] * self._fitting.prices()
+        row = self._up_to_date(demand).terms[slot] * self._fitting.prices()
         return dict(zip(self._fitting.names, map(float, row), strict=True))
 
-    def _totals(self, kept: _Kept, bonus: Floats | None) -> Floats:
-        totals: Floats = kept.terms @ self._fitting.prices() if kept.terms.shape[1] > 1 else kept.terms[:, 0]
+    def _totals(self, shape_costs: _ShapeCosts, bonus: Floats | None) -> Floats:
+        totals: Floats = (
+            shape_costs.terms @ self._fitting.prices() if shape_costs.terms.shape[1] > 1 else shape_costs.terms[:, 0]
+        )
         return totals - bonus if bonus is not None else totals
 
-    def _up_to_date(self, request: Demand) -> _Kept:
-        kept = self._kept.pop(request.shape, None)
-        if kept is None:
-            kept = self._unknown()
+    def _up_to_date(self, demand: Demand) -> _ShapeCosts:
+        shape_costs = self._costs.pop(demand.shape, None)
+        if shape_costs is None:
+            shape_costs = self._unknown()
             stale = np.flatnonzero(self._columns.alive)
         else:
-            stale = np.flatnonzero(self._changed_at > kept.tick)
+            stale = np.flatnonzero(self._changed_at > shape_costs.tick)
         if self._fitting.lasting:
-            self._keep(request.shape, kept)
-        kept.tick = self._tick
+            self._keep(demand.shape, shape_costs)
+        shape_costs.tick = self._tick
         if len(stale):
-            self._weigh(kept, request, stale)
-        return kept
+            self._weigh(shape_costs, demand, stale)
+        return shape_costs
 
-    def _weigh(self, kept: _Kept, request: Demand, slots: Slots) -> None:
-        kept.terms[slots] = 0.0
-        kept.terms[slots, 0] = np.inf
-        roomy = slots[self._columns.room(request, slots)]
+    def _weigh(self, shape_costs: _ShapeCosts, demand: Demand, slots: Slots) -> None:
+        shape_costs.terms[slots] = 0.0
+        shape_costs.terms[slots, 0] = np.inf
+        roomy = slots[self._columns.room(demand, slots)]
         if len(roomy):
-            kept.terms[roomy], kept.devices[roomy] = self._fitting.costs(request, roomy)
+            shape_costs.terms[roomy], shape_costs.devices[roomy] = self._fitting.costs(demand, roomy)
 
-    def _unknown(self) -> _Kept:
+    def _unknown(self) -> _ShapeCosts:
         terms = np.zeros((self._columns.capacity, len(self._fitting.names)))
         terms[:, 0] = np.inf
-        return _Kept(0, terms, np.full(self._columns.capacity, -1, np.intp))
+        return _ShapeCosts(0, terms, np.full(self._columns.capacity, -1, np.intp))
 
-    def _keep(self, shape: Shape, kept: _Kept) -> None:
-        """The newest come last, so the first is the one to let go."""
-        self._kept[shape] = kept
-        if len(self._kept) > self._kept_max:
-            del self._kept[next(iter(self._kept))]
+    def _keep(self, shape: Shape, shape_costs: _ShapeCosts) -> None:
+        """The newest come last, so the first is the one to drop."""
+        self._costs[shape] = shape_costs
+        if len(self._costs) > self._shapes_max:
+            del self._costs[next(iter(self._costs))]

@@ -1,8 +1,8 @@
-"""Lanes: where nodes wait for requests, by what is free of them, the best in front.
+"""Lanes: where nodes wait for demands, by what is free of them, the best in front.
 
-A lane is for nodes with at least so many whole devices, and holds each in the bucket of its rank. Some lanes are
-narrow: they are for nodes that also have so much of processor and memory, and are opened when the nodes in front of a
-wide lane turned out to have too little of that. Whoever changes enters all its lanes anew; what was entered is stale.
+A lane is for nodes with at least so many whole devices, and holds each in the bucket of its rank. Narrow lanes are for
+nodes that also have so much processor and memory; one is opened when the nodes in front of a wide lane turn out to have
+too little of that. A node that changes enters all its lanes anew; its earlier entries are stale.
 """
 
 from collections import deque
@@ -11,19 +11,19 @@ from collections.abc import Iterator
 from tidemill.core.placement.index.node import PoolNode
 
 NARROW_MAX = 8
-"""So many narrow lanes there are of one model: every change of a node looks at each of them."""
+"""How many narrow lanes a model may have: every change of a node looks at each of them."""
 
 LaneEntry = tuple[PoolNode, int]
 LaneBucket = deque[LaneEntry]
 LaneRoom = tuple[int, int]
-"""So much of the processor and of memory."""
+"""An amount of processor and of memory."""
 
 WIDE: LaneRoom = (0, 0)
 
 
 class Lane:
     """Nodes with their versions by rank, in the order of their last changes. Bit n of `ranks` is set when the bucket of
-    rank n may hold somebody. An entry whose node has changed since is stale."""
+    rank n may hold entries. An entry whose node has changed since is stale."""
 
     __slots__ = ("buckets", "cpu_milli", "devices", "memory_mib", "ranks")
 
@@ -40,7 +40,7 @@ class Lane:
             self.open(bucket, entry, rank)
 
     def open(self, bucket: LaneBucket | None, entry: LaneEntry, rank: int) -> None:
-        """The first of its rank enters; the bucket is empty, or there was none yet."""
+        """Enter the first of its rank; the bucket is empty, or does not exist yet."""
         if bucket is None:
             bucket = self.buckets[rank] = deque()
         bucket.append(entry)
@@ -50,14 +50,14 @@ class Lane:
         return node.whole >= self.devices and node.cpu_milli >= self.cpu_milli and node.memory_mib >= self.memory_mib
 
     def sweep(self) -> int:
-        """Let go of what is stale. Answers how many are left."""
+        """Drop stale entries. Returns how many are left."""
         self.ranks, fresh = 0, 0
         for rank, bucket in list(self.buckets.items()):
-            left = deque([entry for entry in bucket if entry[0].version == entry[1]])
-            if left:
-                self.buckets[rank] = left
+            current = deque([entry for entry in bucket if entry[0].version == entry[1]])
+            if current:
+                self.buckets[rank] = current
                 self.ranks |= 1 << rank
-                fresh += len(left)
+                fresh += len(current)
             else:
                 del self.buckets[rank]
         return fresh
@@ -87,37 +87,37 @@ class LaneMembership:
             self.narrow.append(lane)
             return
         self._lanes.append(lane)
-        for whole in range(lane.devices, len(self.wide)):
-            self.wide[whole].append(lane)
+        for count in range(lane.devices, len(self.wide)):
+            self.wide[count].append(lane)
 
 
 class DeviceModelLanes:
-    """The lanes of one model: for everybody, and for requests that are kept for newcomers."""
+    """The lanes of one model: for all nodes, and for demands that are kept for newcomers."""
 
     __slots__ = ("_known", "everybody", "newcomer")
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, LaneRoom, bool], Lane] = {}
         self.everybody = LaneMembership()
-        """Where all stand who are no newcomers."""
+        """The lanes of nodes that are not newcomers."""
         self.newcomer = LaneMembership()
-        """Where newcomers stand: in all there are."""
+        """The lanes of newcomers: all of them."""
 
     def lane(self, devices: int, room: LaneRoom, *, newcomers: bool) -> Lane | None:
         return self._known.get((devices, room, newcomers))
 
     def wider(self, devices: int, room: LaneRoom, *, newcomers: bool) -> Lane | None:
-        """The narrowest of those in which all stand who have so much."""
+        """The narrowest lane that holds all nodes with so much."""
         cpu_milli, memory_mib = room
-        found = [
+        lanes = [
             lane
-            for (_, _, kept), lane in self._known.items()
-            if kept == newcomers
+            for (_, _, for_newcomers), lane in self._known.items()
+            if for_newcomers == newcomers
             and lane.devices <= devices
             and lane.cpu_milli <= cpu_milli
             and lane.memory_mib <= memory_mib
         ]
-        return max(found, key=lambda lane: (lane.devices, lane.cpu_milli, lane.memory_mib), default=None)
+        return max(lanes, key=lambda lane: (lane.devices, lane.cpu_milli, lane.memory_mib), default=None)
 
     @property
     def has_place(self) -> bool:

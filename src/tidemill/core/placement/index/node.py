@@ -1,7 +1,7 @@
-"""A node inside the pool of candidates: what is free of it now, and which of its devices a request gets.
+"""A node inside the pool of candidates: what is free of it now, and which of its devices a demand gets.
 
-The facts of a node stand; its free devices, processor, memory and disk change with every placement and release. Each
-change gives the node a new version, by which everything that was remembered of it is known to be stale.
+The facts of a node are fixed; its free devices, processor, memory and disk change with every placement and release.
+Each change gives the node a new version, which marks everything remembered of it as stale.
 """
 
 from collections import Counter
@@ -13,17 +13,17 @@ from tidemill.core.placement.demand import WHOLE_MILLI, Demand
 
 _ONE = [(index,) for index in range(64)]
 _EVERY = [tuple(range(count)) for count in range(17)]
-"""What most placements get: one device, or all of a node. A hundred thousand of them share these."""
+"""What most placements get: one device, or all of a node. A hundred thousand of them share these tuples."""
 
 _IDLE = [(WHOLE_MILLI,) * count for count in range(17)]
 _BUSY = [(0,) * count for count in range(17)]
-"""What is free of most nodes: everything, or nothing. They share these, too, so that no other need be fetched."""
+"""What is free of most nodes: everything, or nothing. They share these tuples, too, which stay in the cache."""
 
 
 class PoolNode:
     """One candidate in its slot."""
 
-    __slots__ = (  # noqa: RUF023 - what every placement reads stands together, and so in few lines of the cache
+    __slots__ = (  # noqa: RUF023 - fields that every placement reads stand together, so in few cache lines
         "version", "slot", "whole", "cpu_milli", "memory_mib", "free", "tenants", "home", "is_noted", "is_usual",
         "is_even", "kinds", "owner_number", "node_id", "came_cpu", "came_memory", "disk_mib", "full_milli",
         "total_milli", "cpu_total", "price_uc", "reputation", "came_load", "device_memory_mib",
@@ -40,7 +40,7 @@ class PoolNode:
         self.newcomer, self.until = candidate.newcomer, candidate.available_until
         self.cpu_milli = self.came_cpu = _shared(candidate.cpu_milli)
         self.memory_mib = self.came_memory = _shared(candidate.memory_mib)
-        """What was free when it came, and is when all who were placed since have gone."""
+        """What was free at first, and is again when all tenants have gone."""
         self.disk_mib = candidate.disk_mib
         self.cpu_total = max(1, candidate.cpu_milli)
         self.device_model = candidate.device_model
@@ -58,62 +58,62 @@ class PoolNode:
         self.full_milli = WHOLE_MILLI * len(self.free)
         self.total_milli = max(1, self.full_milli)
         self.came_load = self.load
-        """The share of it that was busy when it came, and is when all who were placed since have gone."""
+        """The busy share at first, and again when all tenants have gone."""
         self.is_usual = self.is_plain and self.until is None
-        """Whether it has a usual request's whole devices if it has as many, and is there as long as anybody wants."""
+        """Whether enough whole devices suffice for a usual demand, and the node has no closing time."""
         self.is_even = self.is_plain and not self.is_divided
-        """Whether any of its whole devices is as good as another."""
+        """Whether its whole devices are interchangeable."""
         self.tenants = 0
         """How many placements have something of it."""
         self.home: object = None
-        """By which its pool knows it; a pool itself would be kept as long as anything is placed on its nodes."""
+        """The token by which its pool recognises it; a reference to the pool would keep the pool alive."""
         self.is_noted = False
         """Whether the pool has noted that the columns are behind it."""
 
     @property
     def load(self) -> float:
-        """The share of it that is busy: of its devices or of its processor, whichever is more."""
+        """The busy share of its devices or of its processor, whichever is more."""
         of_devices = (self.full_milli - sum(self.free)) / self.total_milli
         of_processor = 1.0 - self.cpu_milli / self.cpu_total
         return of_devices if of_devices > of_processor else of_processor
 
-    def can_take(self, request: Demand) -> bool:
-        """Whether what is free is enough, whoever asks."""
+    def can_take(self, demand: Demand) -> bool:
+        """Whether enough is free, whoever asks."""
         return (
-            self.cpu_milli >= request.cpu_milli
-            and self.memory_mib >= request.memory_mib
-            and self.disk_mib >= request.disk_mib
-            and self.free_for(request) >= request.devices
-            and self.joined_for(request)
+            self.cpu_milli >= demand.cpu_milli
+            and self.memory_mib >= demand.memory_mib
+            and self.disk_mib >= demand.disk_mib
+            and self.free_for(demand) >= demand.devices
+            and self.joined_for(demand)
         )
 
-    def has_whole(self, request: Demand) -> bool:
-        """Whether a plain node has as many whole devices as are asked for, of the right model."""
-        return self.whole >= request.devices and (
-            not request.devices or not request.device_models or self.device_model in request.device_models
+    def has_whole(self, demand: Demand) -> bool:
+        """Whether a plain node has enough whole devices, of the right model."""
+        return self.whole >= demand.devices and (
+            not demand.devices or not demand.device_models or self.device_model in demand.device_models
         )
 
-    def free_for(self, request: Demand) -> int:
+    def free_for(self, demand: Demand) -> int:
         """How many of its devices are of the right kind, and free enough."""
-        return len(self._fitting(request))
+        return len(self._fitting(demand))
 
-    def joined_for(self, request: Demand) -> bool:
-        """Whether enough of them are joined by NVLink, where the request asks for that."""
-        if not request.nvlink or request.devices < 2:
+    def joined_for(self, demand: Demand) -> bool:
+        """Whether enough of them are joined by NVLink, where the demand wants that."""
+        if not demand.nvlink or demand.devices < 2:
             return True
-        groups = Counter(self.candidate.devices[index].nvlink_group for index in self._fitting(request))
-        return any(count >= request.devices for group, count in groups.items() if group)
+        groups = Counter(self.candidate.devices[index].nvlink_group for index in self._fitting(demand))
+        return any(count >= demand.devices for group, count in groups.items() if group)
 
-    def take(self, request: Demand, device: int = -1) -> tuple[int, ...]:
-        """What the request needs is taken; the answer is which devices. The request must suit. A caller that knows
-        which device is best for a part of one says so."""
+    def take(self, demand: Demand, device: int = -1) -> tuple[int, ...]:
+        """Take what the demand needs and return which devices. The demand must suit. A caller that knows which device
+        is best for a part of one names it."""
         self.tenants += 1
-        self.cpu_milli -= request.cpu_milli
-        self.memory_mib -= request.memory_mib
-        if request.disk_mib:
-            self.disk_mib -= request.disk_mib
-        if self.is_even and request.is_usual:
-            count, free = request.devices, self.free
+        self.cpu_milli -= demand.cpu_milli
+        self.memory_mib -= demand.memory_mib
+        if demand.disk_mib:
+            self.disk_mib -= demand.disk_mib
+        if self.is_even and demand.is_usual:
+            count, free = demand.devices, self.free
             if 0 < count < len(_EVERY) and free is _IDLE[count]:
                 self.free, self.whole = _BUSY[count], 0
                 return _EVERY[count]
@@ -122,73 +122,73 @@ class PoolNode:
                 self.free = (*free[:index], 0, *free[index + 1 :])
                 self.whole -= 1
                 return _ONE[index] if index < len(_ONE) else (index,)
-        devices = (device,) if device >= 0 else self._devices_for(request)
+        devices = (device,) if device >= 0 else self._devices_for(demand)
         if not devices:
             return devices
-        left = list(self.free)
+        free_milli = list(self.free)
         for index in devices:
-            before = left[index]
-            assert before >= request.milli, "a device has been given twice"
-            left[index] = before - request.milli
+            before = free_milli[index]
+            assert before >= demand.milli, "a device has been given twice"
+            free_milli[index] = before - demand.milli
             if before == WHOLE_MILLI:
                 self.whole -= 1
-        self.free = tuple(left)
+        self.free = tuple(free_milli)
         return devices
 
-    def give_back(self, request: Demand, devices: Sequence[int]) -> None:
-        """What the request had is free again."""
-        self.tenants = others = self.tenants - 1
-        if others:
-            self.cpu_milli += request.cpu_milli
-            self.memory_mib += request.memory_mib
-        else:  # as it came: what is free now was noted long ago, and would have to be fetched from far
+    def give_back(self, demand: Demand, devices: Sequence[int]) -> None:
+        """Free what the demand had."""
+        self.tenants = remaining = self.tenants - 1
+        if remaining:
+            self.cpu_milli += demand.cpu_milli
+            self.memory_mib += demand.memory_mib
+        else:  # as it was at first: reading the noted amounts would miss the cache
             self.cpu_milli, self.memory_mib = self.came_cpu, self.came_memory
-        if request.disk_mib:
-            self.disk_mib += request.disk_mib
-        count = request.devices
-        if 0 < count < len(_BUSY) and self.free is _BUSY[count] and request.milli == WHOLE_MILLI:
+        if demand.disk_mib:
+            self.disk_mib += demand.disk_mib
+        count = demand.devices
+        if 0 < count < len(_BUSY) and self.free is _BUSY[count] and demand.milli == WHOLE_MILLI:
             self.free, self.whole = _IDLE[count], count
             return
         if not count:
             return
-        left, milli = list(self.free), request.milli
+        free_milli, milli = list(self.free), demand.milli
         for index in devices:
-            left[index] += milli
-            if left[index] >= WHOLE_MILLI:
-                assert left[index] == WHOLE_MILLI, "a device has been given back twice"
+            free_milli[index] += milli
+            if free_milli[index] >= WHOLE_MILLI:
+                assert free_milli[index] == WHOLE_MILLI, "a device has been given back twice"
                 self.whole += 1
-        self.free = tuple(left)
-        if self.whole == len(left) < len(_IDLE):
+        self.free = tuple(free_milli)
+        if self.whole == len(free_milli) < len(_IDLE):
             self.free = _IDLE[self.whole]
 
-    def _devices_for(self, request: Demand) -> tuple[int, ...]:
-        """The devices that the request gets here: the fullest that will do for a part of one, and for whole ones those
-        whose taking breaks up the fewest NVLink groups."""
-        if request.devices == 0:
+    def _devices_for(self, demand: Demand) -> tuple[int, ...]:
+        """The devices for the demand: the fullest sufficient one for a part of a device, and for whole ones those that
+        break up the fewest NVLink groups."""
+        if demand.devices == 0:
             return ()
-        fitting = self._fitting(request)
-        assert len(fitting) >= request.devices
-        if request.milli < WHOLE_MILLI:
+        fitting = self._fitting(demand)
+        assert len(fitting) >= demand.devices
+        if demand.milli < WHOLE_MILLI:
             return (min(fitting, key=lambda index: (self.free[index], index)),)
-        if len(fitting) == request.devices or not self.is_divided:
-            return tuple(fitting[: request.devices])
-        return _from_groups(self.candidate.devices, fitting, request.devices)
+        if len(fitting) == demand.devices or not self.is_divided:
+            return tuple(fitting[: demand.devices])
+        return _from_groups(self.candidate.devices, fitting, demand.devices)
 
-    def _fitting(self, request: Demand) -> list[int]:
+    def _fitting(self, demand: Demand) -> list[int]:
         """The indexes of devices that could be among those it gets."""
-        free, milli = self.free, request.milli
+        free, milli = self.free, demand.milli
         if self.is_plain:
             if (
-                request.device_models and self.device_model not in request.device_models
-            ) or self.device_memory_mib < request.gpu_memory_mib:
+                demand.device_models and self.device_model not in demand.device_models
+            ) or self.device_memory_mib < demand.gpu_memory_mib:
                 return []
-            return [index for index, left in enumerate(free) if left >= milli]
+            return [index for index, free_milli in enumerate(free) if free_milli >= milli]
         return [
             index
             for index, device in enumerate(self.candidate.devices)
             if free[index] >= milli
-            and device.memory_mib >= request.gpu_memory_mib
-            and (not request.device_models or device.device_model in request.device_models)
+            and device.memory_mib >= demand.gpu_memory_mib
+            and (not demand.device_models or device.device_model in demand.device_models)
         ]
 
 
@@ -209,11 +209,11 @@ def _from_groups(devices: Sequence[CandidateDevice], fitting: Sequence[int], cou
 
 @lru_cache(maxsize=10_000)
 def _shared(number: int) -> int:
-    """One object for equal numbers: machines are alike, and what they all have stays in the cache."""
+    """One object for equal numbers: machines are alike, and shared objects stay in the cache."""
     return number
 
 
 @lru_cache(maxsize=1_000)
 def _shared_kinds(kinds: frozenset[str]) -> frozenset[str]:
-    """One set for nodes that carry out the same: every placement looks into one."""
+    """One set for nodes with the same kinds: every placement looks into one."""
     return kinds

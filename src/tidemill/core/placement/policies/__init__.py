@@ -1,9 +1,9 @@
 """Policies: which of the nodes that could take a task gets it.
 
 A policy is one file and one entry point of the group `tidemill.placement_policies`: a function from the settings to the
-policy. There are two kinds. A `RankPolicy` weighs a node by itself, as a sum of named terms, higher first; the pool
-keeps its scores up to date node by node. A `FitPolicy` weighs what a request would leave behind, lower first; the pool
-asks it anew about the nodes that have changed. Both see only nodes to which there is no objection.
+policy. There are two kinds. A `RankPolicy` scores a node by itself, as a sum of named terms, higher first; the pool
+keeps its scores up to date node by node. A `FitPolicy` weighs what a demand would leave behind, lower first; the pool
+asks it again about nodes that have changed. Both see only nodes without an objection.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,27 +28,27 @@ Numbers = NDArray[Any]
 class RankPolicy(Protocol):
     """A node's score is the sum of its terms, less `load_weight` times the share of it that is busy.
 
-    Scores lie between -0.5 and 1.5; what is beyond counts as that."""
+    Scores lie between -0.5 and 1.5; those beyond count as the bound."""
 
     @property
     def load_weight(self) -> float: ...
 
     @property
     def steps(self) -> int:
-        """Into so many steps a unit of score is divided. Who differs by less is equal, and equals take turns."""
+        """How many steps a unit of score has. Smaller differences make equals, and equals take turns."""
         ...
 
-    def terms(self, candidate: Candidate, market: MedianPrices) -> Mapping[str, float]:
+    def terms(self, candidate: Candidate, median_prices: MedianPrices) -> Mapping[str, float]:
         """What speaks for a node, each term under its name. Must not depend on what is free of it."""
         ...
 
 
 class FitScorer(Protocol):
-    """A fit policy at work on the columns of one pool."""
+    """A fit policy applied to the columns of one pool."""
 
     @property
     def names(self) -> Sequence[str]:
-        """The terms' names, in the order of the columns that `costs` answers."""
+        """The terms' names, in the order of the columns that `costs` returns."""
         ...
 
     @property
@@ -60,20 +60,20 @@ class FitScorer(Protocol):
         """These nodes have changed, come or gone."""
         ...
 
-    def costs(self, request: Demand, slots: Slots) -> tuple[Floats, Slots]:
+    def costs(self, demand: Demand, slots: Slots) -> tuple[Floats, Slots]:
         """For each of these nodes, which all have room: its terms in a row, and the device for a part of one.
 
         The device is -1 where the node itself is to choose."""
         ...
 
     def prices(self) -> Floats:
-        """What each term weighs at this moment; a node's cost is the sum of its terms times these."""
+        """The current weight of each term; a node's cost is the weighted sum of its terms."""
         ...
 
 
 @runtime_checkable
 class FitPolicy(Protocol):
-    """What a placement costs depends on the request and on everything that is left."""
+    """The cost of a placement depends on the demand and on everything that is left."""
 
     def begin(self, columns: "Columns") -> FitScorer: ...
 

@@ -10,7 +10,7 @@ from tidemill.core.placement.candidate import Candidate, MedianPrices
 from tidemill.core.settings.tree import Settings
 
 HALF_LATENCY_MS = 50
-"""A node that is so far away gets half of the weight of latency."""
+"""A node at this latency gets half of the latency weight."""
 
 RATIO_LOW, RATIO_HIGH = 0.5, 2.0
 """The median price over the node's price counts between these."""
@@ -24,8 +24,8 @@ class FastPolicy:
     cost_weight: float = 0.1
     steps: int = 1000
 
-    def terms(self, candidate: Candidate, market: MedianPrices) -> Mapping[str, float]:
-        cheapness = (market.median_over(candidate, RATIO_LOW, RATIO_HIGH) - RATIO_LOW) / (RATIO_HIGH - RATIO_LOW)
+    def terms(self, candidate: Candidate, median_prices: MedianPrices) -> Mapping[str, float]:
+        cheapness = (median_prices.median_over(candidate, RATIO_LOW, RATIO_HIGH) - RATIO_LOW) / (RATIO_HIGH - RATIO_LOW)
         return {
             "latency": self.latency_weight * HALF_LATENCY_MS / (HALF_LATENCY_MS + candidate.latency_ms),
             "idle": self.load_weight,

@@ -1,12 +1,13 @@
-"""The policy `packed`: least is left behind that nobody will use; for mixed, shared and multi-device work.
+"""The policy `packed`: leave behind as little as possible that no task will use; for mixed, shared and multi-device
+work.
 
-A placement costs what the rest of the node is worth less after it: how much of its free devices will be filled in the
-end, given what is asked for (`demand.fill_table`). Processor and memory count as far as devices need them, so work that
-needs much of them goes where they are plentiful.
+A placement costs the value that the rest of the node loses: how much of its free devices will be filled in the end,
+given the workload (`workload.fill_table`). Processor and memory count as far as devices need them, so work that needs
+much of them goes where they are plentiful.
 
-To that come prices for what is scarce. Some requests can go to few nodes only: those that name models, and those that
-need many devices of one node. What is free for such a group is dear when the group will need most of it, and costs
-nothing when there is plenty; so others keep off it just as long as that matters.
+In addition, scarce devices have prices. Some demands fit few nodes only: those that name models, and those that need
+many devices of one node. Free devices of such a group are expensive when the group will need most of them, and cost
+nothing when there are plenty; so other demands avoid them just as long as that matters.
 """
 
 from collections import Counter
@@ -22,27 +23,27 @@ from tidemill.core.placement.workload import UNKNOWN, FillTable, Workload, fill_
 from tidemill.core.settings.tree import Settings
 
 GROUPS_MAX = 24
-"""So many groups of choosy requests are looked after, those that ask for most."""
+"""How many groups of choosy demands are considered: those that demand most."""
 
 SCARCITY_WEIGHT = 0.3
-"""What using up the last that a group can use costs, as a part of its size."""
+"""The cost of using up the last devices of a group, as a part of its size."""
 
 STEEPNESS = 4
 """How late scarcity is felt: when half is needed, the price is a sixteenth."""
 
 Group = tuple[frozenset[str], int]
-"""Models, and how many devices of one node; no models are all models."""
+"""Models, and how many devices of one node; no models means all models."""
 
 
 @dataclass(frozen=True)
 class PackedPolicy:
-    """The policy for a certain demand. A demand without devices tells nothing, and is as good as an unknown one."""
+    """The policy for a certain workload. A workload without devices tells nothing, and counts as unknown."""
 
     workload: Workload = UNKNOWN
 
-    def knowing(self, demand: Workload) -> "PackedPolicy":
-        """The same, for what was asked for lately."""
-        return replace(self, workload=demand if demand.of_devices else UNKNOWN)
+    def knowing(self, workload: Workload) -> "PackedPolicy":
+        """The same policy for a recent workload."""
+        return replace(self, workload=workload if workload.of_devices else UNKNOWN)
 
     def begin(self, columns: Columns) -> "PackedScorer":
         return PackedScorer(columns, fill_table(self.workload), _groups(self.workload))
@@ -75,23 +76,23 @@ class PackedScorer:
         self._usable_sums += (usable - self._usable[slots]).sum(0)
         self._usable[slots] = usable
 
-    def costs(self, request: Demand, slots: Slots) -> tuple[Floats, Slots]:
+    def costs(self, demand: Demand, slots: Slots) -> tuple[Floats, Slots]:
         columns = self._columns
-        cpu, memory = columns.cpu[slots] - request.cpu_milli, columns.memory[slots] - request.memory_mib
+        cpu, memory = columns.cpu[slots] - demand.cpu_milli, columns.memory[slots] - demand.memory_mib
         free = columns.free[slots]
         rows, devices = np.arange(len(slots)), np.full(len(slots), -1, np.intp)
-        if 0 < request.milli < WHOLE_MILLI:
-            rows, devices = np.nonzero((free >= request.milli) & columns.first[slots])
+        if 0 < demand.milli < WHOLE_MILLI:
+            rows, devices = np.nonzero((free >= demand.milli) & columns.first[slots])
             free, cpu, memory = free[rows], cpu[rows], memory[rows]
-            free[np.arange(len(rows)), devices] -= request.milli
-        elif request.devices:
+            free[np.arange(len(rows)), devices] -= demand.milli
+        elif demand.devices:
             whole = free == WHOLE_MILLI
-            free[whole & (np.cumsum(whole, 1) <= request.devices)] = 0
+            free[whole & (np.cumsum(whole, 1) <= demand.devices)] = 0
         waste: Floats = self._worths[slots[rows]] - self._worth(free, cpu, memory)
         if len(rows) != len(slots):
             best = _least_of_each(rows, waste, devices)
             waste, devices = waste[best], devices[best]
-        terms = np.column_stack((waste, self._uses(request, slots, devices)))
+        terms = np.column_stack((waste, self._uses(demand, slots, devices)))
         return terms, np.where(
             columns.plain[slots], devices, -1
         )  # of devices that differ, the node knows which will do
@@ -106,18 +107,18 @@ class PackedScorer:
         worth: Floats = self._table.expected(free, cpu[:, None] * parts, memory[:, None] * parts).sum(1)
         return worth
 
-    def _uses(self, request: Demand, slots: Slots, devices: Slots) -> Floats:
-        """What the request takes away from each group, in milli."""
-        if not request.devices or not self._groups:
+    def _uses(self, demand: Demand, slots: Slots, devices: Slots) -> Floats:
+        """What the demand takes away from each group, in milli."""
+        if not demand.devices or not self._groups:
             return np.zeros((len(slots), len(self._groups)))
         columns = self._columns
         before, sums = columns.whole[slots].astype(np.int64), self._free[slots]
-        if request.milli == WHOLE_MILLI:
-            after = before - request.devices
+        if demand.milli == WHOLE_MILLI:
+            after = before - demand.devices
         else:
             after = before - (columns.free[slots, devices] == WHOLE_MILLI)
-        gone = self._usable_of(before, sums) - self._usable_of(after, sums - request.asked_milli)
-        uses: Floats = self._open(slots) * gone
+        lost = self._usable_of(before, sums) - self._usable_of(after, sums - demand.asked_milli)
+        uses: Floats = self._open(slots) * lost
         return uses
 
     def _open(self, slots: Slots) -> NDArray[np.bool_]:
@@ -138,13 +139,13 @@ def from_settings(_: Settings) -> PackedPolicy:
     return PackedPolicy()
 
 
-def _groups(demand: Workload) -> dict[Group, float]:
-    """The groups that cannot go everywhere, and the share of all that is asked for which is theirs."""
-    asked: Counter[Group] = Counter()
-    for one in demand.of_devices:
-        asked[one.device_models, one.devices] += one.count * one.devices * one.milli
-    total = sum(asked.values())
-    choosy = Counter({group: milli for group, milli in asked.items() if group[0] or group[1] > 1})
+def _groups(workload: Workload) -> dict[Group, float]:
+    """The groups that cannot go everywhere, and their share of the workload."""
+    milli_by_group: Counter[Group] = Counter()
+    for shape in workload.of_devices:
+        milli_by_group[shape.device_models, shape.devices] += shape.count * shape.devices * shape.milli
+    total = sum(milli_by_group.values())
+    choosy = Counter({group: milli for group, milli in milli_by_group.items() if group[0] or group[1] > 1})
     return {group: milli / total for group, milli in choosy.most_common(GROUPS_MAX)}
 
 
@@ -154,7 +155,7 @@ def _named(group: Group) -> str:
 
 
 def _least_of_each(rows: Slots, costs: Floats, devices: Slots) -> Slots:
-    """The place of the lowest cost of each row, the lowest device among equals."""
+    """The index of the lowest cost of each row, the lowest device among equals."""
     order = np.lexsort((devices, costs, rows))
     sorted_rows = rows[order]
     firsts = np.ones(len(order), np.bool_)

@@ -1,4 +1,4 @@
-"""The policy `trusted`: the best reputation first, among equals the largest stake, and less of those who are busy."""
+"""The policy `trusted`: the best reputation first, among equals the largest stake; busy nodes score lower."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ LOAD_WEIGHT = 0.1
 
 @dataclass(frozen=True)
 class TrustedPolicy:
-    """`stake_scale_uc` is the stake at which half of its weight is reached."""
+    """`stake_scale_uc` is the stake that reaches half of its weight."""
 
     stake_scale_uc: float
     load_weight: float = LOAD_WEIGHT
     steps: int = 8000
 
-    def terms(self, candidate: Candidate, market: MedianPrices) -> Mapping[str, float]:
+    def terms(self, candidate: Candidate, median_prices: MedianPrices) -> Mapping[str, float]:
         stake = candidate.stake_uc / (candidate.stake_uc + self.stake_scale_uc)
         return {"reputation": candidate.reputation / 1000, "stake": STAKE_WEIGHT * stake}
 

@@ -1,7 +1,7 @@
 """The policy `value`, the default: the best node for the money.
 
 Reputation, success, price and NVLink are each scaled to 0–1 and weighed by settings; a busy node and a slow link count
-against it. A price is compared with the median of the same model, so that cheap models do not beat good offers.
+against it. A price is compared with the median of the same model, so that cheap models do not beat good prices.
 """
 
 from collections.abc import Mapping
@@ -28,9 +28,9 @@ class ValuePolicy:
     load_weight: float = LOAD_WEIGHT
     steps: int = 1000
 
-    def terms(self, candidate: Candidate, market: MedianPrices) -> Mapping[str, float]:
+    def terms(self, candidate: Candidate, median_prices: MedianPrices) -> Mapping[str, float]:
         low, high = self.price_ratio_low, self.price_ratio_high
-        cheapness = (market.median_over(candidate, low, high) - low) / (high - low)
+        cheapness = (median_prices.median_over(candidate, low, high) - low) / (high - low)
         return {
             "reputation": self.reputation_weight * candidate.reputation / 1000,
             "success": self.success_weight * candidate.success,
