@@ -107,14 +107,14 @@ def forged(of: Statement, left: Any, right: Any, product: Any, lie_in: str, hide
     lefts = sumcheck.products(left.T, weights(rows, of.m))
     rights = sumcheck.products(right, weights(columns, of.n))
     claim = sumcheck.value_at(product, rows, columns)
-    transcript.said(claim)
+    transcript.add(claim)
     said = [claim]
     for turn in range((of.k - 1).bit_length()):
         (lefts, left_step), (rights, right_step) = sumcheck._halves(lefts), sumcheck._halves(rights)
         at_zero, square = summed(all_times(lefts, rights)), summed(all_times(left_step, right_step))
         if lie_in == "every" or (lie_in == "first" and turn == 0):
             at_zero, square = plus(at_zero, (turn + 1, 7)), plus(square, (3, turn))
-        transcript.said(at_zero, square)
+        transcript.add(at_zero, square)
         said += [at_zero, square]
         (drawn,) = transcript.drawn(1)
         claim = sumcheck._at(claim, at_zero, square, drawn)

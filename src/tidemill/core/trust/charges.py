@@ -1,9 +1,9 @@
 """What a wrong result and a lost dispute cost.
 
-A result that is drawn at rate p stands for 1/p results that nobody looked at. So a wrong one loses its reward and is
-charged so much more that cheating must expect to lose 1.5 times its reward, however rarely and however cleverly spaced
-it is; the audit rate sees to it that a charge never exceeds what a severe finding takes. A charge is no punishment:
-hardware errs, and pays in expectation a fraction of a percent of its rewards.
+A result audited at rate p stands for 1/p unaudited results. So a wrong one loses its reward and is charged so much more
+that cheating must expect to lose 1.5 times its reward, however rare and cleverly spaced it is; the audit rate ensures
+that a charge never exceeds what a severe finding takes. A charge is no punishment: hardware errs, and pays in
+expectation a fraction of a percent of its rewards.
 """
 
 import numpy as np
@@ -14,12 +14,12 @@ from tidemill.core.trust.rules import AuditRules, DisputesRules
 
 
 def charges_uc(rewards_uc: Amounts, rates: Shares, collusion: float, rules: AuditRules) -> Amounts:
-    """What wrong results are charged besides their rewards, one element a result."""
+    """The charge for each wrong result besides its reward, one element a result."""
     stood_for = rules.deterrence * rewards_uc / ((1.0 - collusion) * rates)
     charged: Amounts = np.maximum(np.ceil(stood_for).astype(np.int64) - rewards_uc, 0)
     return charged
 
 
 def dispute_deposit_uc(reward_uc: int, rules: DisputesRules) -> int:
-    """What a contest costs whoever loses it: the jury's executions."""
+    """What a dispute costs the loser: the jury's executions."""
     return -(-rules.jurors * reward_uc * rules.deposit_ppm // ONE_PPM)

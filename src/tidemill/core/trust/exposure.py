@@ -1,9 +1,9 @@
-"""What an owner has to lose, and how much work that may stand for.
+"""What an owner has to lose, and how much work that may back.
 
-A severe finding takes a share of the stake, everything held back, and the unsettled rewards. The first two are there
+A severe finding takes a share of the stake, everything held back, and the unsettled rewards. The first two remain
 whatever the owner does next; so they bound the third: unsettled rewards never exceed them, and a burst of attempts
-cannot be worth more than the deposit behind it. The share of the stake that no finding takes stands for what is owed;
-only what is owed beyond that lowers the bound, so that one charge never keeps an owner from working it off.
+cannot be worth more than the deposit behind it. The share of the stake that no finding takes backs the debts; only
+debts beyond it lower the bound, so that one charge never keeps an owner from working it off.
 """
 
 import numpy as np

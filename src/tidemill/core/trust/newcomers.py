@@ -1,8 +1,8 @@
 """Owners without a record: which placements are kept for them, and when they wait.
 
-A share of placements is kept for newcomers, so that a record can be earned, but never more than their share of the
-pool's capacity: if being new brought more work than a record does, owners would begin anew again and again. When audits
-cost more than their budget, newcomers get that share and what nobody else can take, and no more.
+A share of placements is kept for newcomers, so that they can earn a record, but never more than their share of the
+pool's capacity: if being new brought more work than a record does, owners would start over again and again. When
+audits cost more than their budget, newcomers get only that share and the work that nobody else can take.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ def kept_share(capacity_share: float, rules: NewcomersSettings) -> float:
 
 
 def throttle(checks_uc: int, work_uc: int, rules: AuditRules) -> Throttle:
-    """Whether what checks cost lately, as a share of all work, is above their budget."""
+    """Whether the recent cost of checks, as a share of all work, is above their budget."""
     share = checks_uc / work_uc if work_uc else 0.0
     if share <= rules.budget:
         return Throttle(False, f"Checks took {share:.1%} of the work, within their budget of {rules.budget:.0%}.")

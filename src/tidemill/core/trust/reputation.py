@@ -1,7 +1,7 @@
 """An owner's reputation: a composite of their record, less penalties; 0 to 1000 points, shown as 0.0 to 100.0.
 
 The composite weighs success by value, speed, uptime and stake, and mixes them with a prior, so that a newcomer starts
-at 30.0 and a record has to be long before it speaks.
+at 30.0 and only a long record moves it.
 """
 
 from dataclasses import dataclass
@@ -20,10 +20,11 @@ Points = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ReputationRules:
-    """Four weights that sum to 1, what missteps take and a verified success repays, and how long a start counts.
+    """Four weights that sum to 1, the points that missteps cost and verified successes repay, and how long a start
+    counts.
 
-    Only the start is the pool's to set: it is all that a running pool knows of a reputation. Below
-    `suspended_below_points` an owner gets no work. `customer_share` is the most that one customer counts for.
+    Only the start is a setting: a running pool knows no more of a reputation yet. Below `suspended_below_points` an
+    owner gets no work. `customer_share` is the most that one customer counts for.
     """
 
     success_weight: float = 0.5
@@ -63,14 +64,14 @@ def composites(
     return mixed
 
 
-def reputations(made: Shares, penalties: Points) -> Points:
-    """Composites less penalties, as whole points between none and all."""
-    points: Points = np.clip(np.rint(made).astype(np.int64) - penalties, 0, POINTS_MAX)
+def reputations(composites_: Shares, penalties: Points) -> Points:
+    """Composites minus penalties, as whole points within bounds."""
+    points: Points = np.clip(np.rint(composites_).astype(np.int64) - penalties, 0, POINTS_MAX)
     return points
 
 
 def suspended(points: Points, rules: ReputationRules) -> NDArray[np.bool_]:
-    """Who gets no work until an operator has looked: nobody comes so low by errors alone."""
+    """Who gets no work until an operator has looked: errors alone never bring an owner so low."""
     low: NDArray[np.bool_] = points < rules.suspended_below_points
     return low
 

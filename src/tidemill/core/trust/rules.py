@@ -1,6 +1,6 @@
 """The numbers of the rules of trust that the simulator tries out and no running pool applies yet.
 
-They are no settings: nobody could feel a change of one. Each becomes a setting together with the code that reads it.
+They are no settings: changing one would have no effect. Each becomes a setting together with the code that reads it.
 """
 
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class HoldingBack:
-    """Of each reward of a new owner, this share is held back."""
+    """The share of each reward of a new owner that is held back."""
 
     held_back_ppm: int = 500_000
 
@@ -19,8 +19,8 @@ class AuditRules:
 
     Always, until so many results in a row were right. A cheater must expect to lose `deterrence` times what cheating
     saves, if at least `collusion_floor` of auditors collude. A failure rate above `failure_alarm` multiplies the rate.
-    `budget` is the share of the whole pool's work that audits may take; `canary_rate` is that of tasks whose answer is
-    known. An auditor has at least this reputation.
+    `budget` is the share of the pool's work that audits may take; `canary_rate` is that of tasks with a known answer.
+    An auditor has at least this reputation.
     """
 
     results_before_sampling: int = 10
@@ -38,8 +38,8 @@ class AuditRules:
 class FindingsRules:
     """What follows from a confirmed wrong result.
 
-    So many unsettled results of the owner are looked at; so many more wrong ones make the finding severe, which takes
-    a share of the stake. A share of that goes into the bonus fund. Settled rewards repay what is owed, by a share each.
+    So many unsettled results of the owner are checked; so many more wrong ones make the finding severe, which takes a
+    share of the stake. A share of that goes into the bonus fund. A share of each settled reward repays debts.
     """
 
     look_back_results: int = 40
@@ -51,7 +51,7 @@ class FindingsRules:
 
 @dataclass(frozen=True)
 class ExposureRules:
-    """Unsettled rewards at most, as a multiple of what a severe finding would take."""
+    """The most unsettled rewards, as a multiple of what a severe finding would take."""
 
     limit_ppm: int = 1_000_000
 

@@ -1,8 +1,8 @@
-"""What a second execution of a task says of the first: the house's is right, and the kind says how exact it must be.
+"""What a second execution says of the first: the house's result is right, and the kind says how exact it must be.
 
-A result counts only as it was delivered: the bytes that the pool has must be those whose hash was signed. Equal hashes
-are equal results. Of results that differ, the kind's own check says by how much, from their bytes where they are small
-enough to be read, and else from their hashes and numeric classes alone.
+A result counts only as it was delivered: the pool's bytes must have the hash that was signed. Equal hashes are equal
+results. For results that differ, the kind's own check says by how much: from their bytes if they are small enough to
+read, else only from their hashes and numeric classes.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ from tidemill.core.trust.checks.task_checks import read_matrix
 from tidemill.core.trust.checks.verdict import Ruling, Verdict, failed, passed, review, together
 
 READ_MAX_BYTES = 16 * 1024 * 1024
-"""Of each of two results that differ, so much is read and no more."""
+"""The most bytes read of each of two results that differ."""
 
 ROWS_AT_ONCE = 4_096
 SAME = "A house node came to the same result."
@@ -43,7 +43,7 @@ ALIKE = "A house node came to a result that is as like as it must be."
 
 @dataclass(frozen=True)
 class ExecutionPair:
-    """Two executions of a task. The bytes of what they left are there where they are small enough."""
+    """Two executions of a task. The bytes of their results are present where they are small enough."""
 
     task: Task
     claim: Receipt
@@ -54,7 +54,7 @@ class ExecutionPair:
 
 @dataclass(frozen=True)
 class Difference:
-    """An earlier result of the same task that differed: whose it was, what it was, and what the house came to."""
+    """An earlier result of the same task that differed: its owner, its hash, and the house's hash."""
 
     owner_id: UUID
     claimed: bytes
@@ -68,8 +68,8 @@ def is_as_signed(receipt: Receipt, *, is_uploaded: bool) -> bool:
     return is_inline(receipt)
 
 
-def is_same(claim: Receipt, found: Receipt) -> bool:
-    return hmac.compare_digest(claim.result_sha256, found.result_sha256)
+def is_same(claim: Receipt, repeated: Receipt) -> bool:
+    return hmac.compare_digest(claim.result_sha256, repeated.result_sha256)
 
 
 def compare(pair: ExecutionPair, settings: VerificationSettings) -> Verdict:
@@ -94,16 +94,20 @@ def compare(pair: ExecutionPair, settings: VerificationSettings) -> Verdict:
             return _hashed(pair)
 
 
-def is_undetermined(task: Task, claim: Receipt, found: Receipt, owner_id: UUID, earlier: Sequence[Difference]) -> bool:
-    """Whether a task of a customer's own code gives no single result, so that nobody is at fault for another one.
+def is_undetermined(
+    task: Task, claim: Receipt, repeated: Receipt, owner_id: UUID, earlier: Sequence[Difference]
+) -> bool:
+    """Whether a task with a customer's own code has no single result, so that nobody is at fault for a different one.
 
-    So it is if the house came to two results, or if two owners came to the same one that is not the house's.
+    This is so if the house got two results, or if two owners got the same one that is not the house's.
     """
     if KINDS[task.kind].ours:
         return False
-    others = [one for one in earlier if one.owner_id != owner_id]
-    twice = any(one.found is not None and one.found != found.result_sha256 for one in earlier)
-    return twice or any(one.claimed == claim.result_sha256 for one in others)
+    by_others = [difference for difference in earlier if difference.owner_id != owner_id]
+    house_differed = any(
+        difference.found is not None and difference.found != repeated.result_sha256 for difference in earlier
+    )
+    return house_differed or any(difference.claimed == claim.result_sha256 for difference in by_others)
 
 
 def sentence_of(verdict: Verdict, *, same: bool) -> str:
@@ -114,40 +118,44 @@ def sentence_of(verdict: Verdict, *, same: bool) -> str:
 
 
 def _hashed(pair: ExecutionPair) -> Verdict:
-    claim, found = pair.claim, pair.found
+    claim, repeated = pair.claim, pair.found
     return exact.check(
-        ResultHash(claim.result_sha256, claim.numeric_class), ResultHash(found.result_sha256, found.numeric_class)
+        ResultHash(claim.result_sha256, claim.numeric_class), ResultHash(repeated.result_sha256, repeated.numeric_class)
     )
 
 
 def _similar(pair: ExecutionPair, name: PurePosixPath, settings: VerificationSettings) -> Verdict:
-    """Rows are compared some at a time, so that little is in memory besides the results."""
+    """Rows are compared a block at a time, so that little is in memory besides the results."""
     if pair.claimed is None or pair.repeated is None:
         return review("The results differ and are too large to be compared.")
-    found, claim = _only_matrix(pair.repeated, name), _only_matrix(pair.claimed, name)
-    if found is None:
+    repeated, claim = _only_matrix(pair.repeated, name), _only_matrix(pair.claimed, name)
+    if repeated is None:
         return review("What the house node left is no matrix.")
-    if claim is None or claim.shape != found.shape:
+    if claim is None or claim.shape != repeated.shape:
         return failed("The result is no matrix of the shape that the task asks for.")
-    parts = [slice(at, at + ROWS_AT_ONCE) for at in range(0, len(found), ROWS_AT_ONCE)]
-    checks = [similarity.check(_embeddings(claim[part]), _embeddings(found[part]), settings) for part in parts]
-    return min(checks, key=_how_similar) if all("similarity" in one.figures for one in checks) else together(*checks)
+    parts = [slice(at, at + ROWS_AT_ONCE) for at in range(0, len(repeated), ROWS_AT_ONCE)]
+    checks = [similarity.check(_embeddings(claim[part]), _embeddings(repeated[part]), settings) for part in parts]
+    return (
+        min(checks, key=_how_similar)
+        if all("similarity" in verdict.figures for verdict in checks)
+        else together(*checks)
+    )
 
 
 def _pictured(pair: ExecutionPair, work: Render, name: PurePosixPath) -> Verdict:
-    claim, found = (_picture(body, work.part, name) for body in (pair.claimed, pair.repeated))
-    return _hashed(pair) if claim is None or found is None else images.check(claim, found)
+    claim, repeated = (_picture(body, work.part, name) for body in (pair.claimed, pair.repeated))
+    return _hashed(pair) if claim is None or repeated is None else images.check(claim, repeated)
 
 
 def _replayed(pair: ExecutionPair) -> Verdict:
     if pair.claimed is None or pair.repeated is None:
         return _hashed(pair)
-    found, claim = read_archive(pair.repeated), read_archive(pair.claimed)
-    if isinstance(found, ResultFilesRefusal):
+    repeated, claim = read_archive(pair.repeated), read_archive(pair.claimed)
+    if isinstance(repeated, ResultFilesRefusal):
         return review("What the house node left is no archive of files.")
     if isinstance(claim, ResultFilesRefusal):
         return failed("The result is no archive of files.")
-    return replay.check(_execution(pair.claim, claim), _execution(pair.found, found))
+    return replay.check(_execution(pair.claim, claim), _execution(pair.found, repeated))
 
 
 def _execution(receipt: Receipt, files: dict[PurePosixPath, bytes]) -> Execution:
@@ -156,14 +164,14 @@ def _execution(receipt: Receipt, files: dict[PurePosixPath, bytes]) -> Execution
 
 
 def _exact(receipt: Receipt) -> Receipt:
-    """What every machine computes alike is compared as such, whatever class a node names."""
+    """A result that every machine computes alike is compared as such, whatever class a node names."""
     return receipt._replace(numeric_class=exact.EVERYWHERE)
 
 
 def _only_matrix(result: bytes, name: PurePosixPath) -> NDArray[Any] | None:
     body = _only_file(result, name)
-    found = None if body is None else read_matrix(body)
-    return found if isinstance(found, np.ndarray) else None
+    matrix = None if body is None else read_matrix(body)
+    return matrix if isinstance(matrix, np.ndarray) else None
 
 
 def _only_file(result: bytes, name: PurePosixPath) -> bytes | None:

@@ -1,9 +1,9 @@
 """How often an owner's work without a cheap proof is executed a second time.
 
 Always, until enough audited results in a row were right. Then at the largest of three rates: one over that number; a
-floor; and the rate at which a cheater must expect to lose 1.5 times what cheating saves, if as many auditors collude as
-is assumed. The rate depends on what is at stake and on the record, never on what there is money for: when audits cost
-more than their budget, newcomers wait, and no rate is lowered.
+floor; and the rate at which a cheater must expect to lose 1.5 times what cheating saves, at the assumed collusion of
+auditors. The rate depends on the amount at risk and on the record, never on the available money: when audits cost more
+than their budget, newcomers wait, and no rate is lowered.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ Shares = NDArray[np.float64]
 
 
 def assumed_collusion(largest_owner_share: float, rules: AuditRules) -> float:
-    """The share of auditors that are taken to side with whoever they check."""
+    """The share of auditors assumed to side with the owner they check."""
     assert 0 <= largest_owner_share <= 1, "a share is between none and all"
     return min(max(rules.collusion_floor, largest_owner_share), 0.99)
 
@@ -43,6 +43,6 @@ def _candidates(
 ) -> tuple[Shares, Shares, Shares]:
     record = 1.0 / np.maximum(right_in_a_row, 1)
     floor = np.full(record.shape, rules.rate_floor)
-    # What cheating saves is taken to be the whole reward: nobody measures what a cheater's hardware does meanwhile.
+    # We assume that cheating saves the entire reward: nobody measures what a cheater's hardware does meanwhile.
     lost = (1.0 - collusion) * np.maximum(rewards_uc + at_risk_uc, 1)
     return record, floor, rules.deterrence * rewards_uc / lost

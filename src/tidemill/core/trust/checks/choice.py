@@ -1,9 +1,9 @@
-"""How a result is to be checked: one decision for each, by the cheapest way that is enough.
+"""How a result is checked: one decision for each, by the cheapest sufficient way.
 
-What the customer knows is compared with that. What a house node computed is the pool's own. What can be proved from the
-inputs is proved. Everything else is executed once more by a house node and compared; there is no result that nobody
-looks at, and what is sealed is opened first. Which of those may be left to a draw is to be decided here too, once
-owners have a record to draw by.
+A result that the customer knows is compared with that. A house node's result is the pool's own. A result that can be
+proved from the inputs is proved. Every other result is executed again by a house node and compared; none goes
+unchecked, and sealed results are opened first. Which of them a draw may skip will be decided here, too, once owners
+have a record.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from tidemill.core.jobs.kinds.task_body import Task
 from tidemill.core.trust.checks.task_checks import is_provable
 
 THE_POOL = UUID(int=0)
-"""Who orders audits: no account, so no customer sees them among their tasks, waits for them or pays for them."""
+"""The account that orders audits: nobody's, so no customer sees them among their tasks, waits or pays for them."""
 
 
 class CheckManner(Enum):
@@ -26,7 +26,7 @@ class CheckManner(Enum):
 
 @dataclass(frozen=True)
 class ResultFacts:
-    """What is known of a result before anything of it is read."""
+    """What is known of a result before any of it is read."""
 
     task: Task
     is_expected: bool
@@ -36,7 +36,7 @@ class ResultFacts:
 
 
 def manner_of(delivered: ResultFacts) -> CheckManner:
-    """How a result is to be checked."""
+    """How to check a result."""
     if delivered.is_expected:
         return CheckManner.EXPECTED
     if delivered.by_house:

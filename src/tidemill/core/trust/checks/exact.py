@@ -1,7 +1,7 @@
 """Results that are the same bytes wherever they are computed, or at least within one numeric class.
 
 A numeric class names what must be equal for bits to be equal: a device, a driver, libraries. `exact` is the class of
-what every machine computes alike, and `none` that of what may differ each time.
+results that every machine computes alike, and `none` that of results that may differ each time.
 """
 
 import hmac
@@ -22,7 +22,7 @@ class ResultHash:
 
 
 def check(claim: ResultHash, evidence: ResultHash) -> Verdict:
-    """Compare a result with another execution's. Bits tell something within one class only, equal or not."""
+    """Compare a result with another execution's. Bits are comparable within one class only, equal or not."""
     if not is_comparable(claim.numeric_class, evidence.numeric_class):
         return review(
             "The two results come from different numeric classes, so their bits may differ: compare within one class.",
@@ -38,6 +38,6 @@ def check(claim: ResultHash, evidence: ResultHash) -> Verdict:
     )
 
 
-def is_comparable(one: str, other: str) -> bool:
-    """Whether two executions must come to the same bytes."""
-    return one == other and one not in ("", NOWHERE)
+def is_comparable(claimed: str, repeated: str) -> bool:
+    """Whether two executions must produce the same bytes."""
+    return claimed == repeated and claimed not in ("", NOWHERE)

@@ -1,4 +1,4 @@
-"""Pictures: equal in every pixel, or not. Where they differ, the tile that differs most is named, for people to see."""
+"""Pictures: equal in every pixel, or not. Where they differ, name the tile that differs most, for people to look at."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,10 +21,12 @@ class Picture:
 
 def check(claim: Picture, evidence: Picture) -> Verdict:
     """Compare a picture with another execution's."""
-    one, other = claim.pixels, evidence.pixels
-    if one.shape != other.shape or one.dtype != np.uint8 or one.ndim != 3:
-        return failed(f"The picture is {one.dtype} of {one.shape}; {other.dtype} of {other.shape} was asked for.")
-    differing = (one != other).any(axis=2)
+    claimed, repeated = claim.pixels, evidence.pixels
+    if claimed.shape != repeated.shape or claimed.dtype != np.uint8 or claimed.ndim != 3:
+        return failed(
+            f"The picture is {claimed.dtype} of {claimed.shape}; {repeated.dtype} of {repeated.shape} was asked for."
+        )
+    differing = (claimed != repeated).any(axis=2)
     if not differing.any():
         return passed()
     row, column, inside = _worst_tile(differing)
@@ -36,7 +38,7 @@ def check(claim: Picture, evidence: Picture) -> Verdict:
         tile_row=row,
         tile_column=column,
         pixels_differing=int(differing.sum()),
-        largest_difference=int(np.abs(one.astype(np.int16) - other.astype(np.int16)).max()),
+        largest_difference=int(np.abs(claimed.astype(np.int16) - repeated.astype(np.int16)).max()),
     )
 
 

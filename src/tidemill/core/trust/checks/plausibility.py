@@ -1,9 +1,9 @@
-"""Whether a receipt's times can be true: looked at for every receipt, twice where the first look finds a doubt.
+"""Whether a receipt's times can be true: checked for every receipt, and again where the first look finds a doubt.
 
-The first look is for whoever takes receipts by the thousand, and knows only the lease: how long the task was quoted at
-the node's measured speed, and when it was offered. What it doubts is not paid at once. The second look knows the task
-and the device, and says what is wrong in words. Nobody fails by time alone: a result that is right is paid, and the
-doubt is kept with it and told, so that earlier results of the node can be looked at.
+The first look handles receipts by the thousand, and knows only the lease: how long the task was quoted at the node's
+measured speed, and when it was assigned. Doubtful results are not paid at once. The second look knows the task and the
+device, and says what is wrong in words. Nobody fails by time alone: a right result is paid, and the doubt is recorded
+and reported with it, so that earlier results of the node can be checked.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from tidemill.core.trust.checks.timing import CLOCK_SLACK_MS, MEASURED_MARGIN, N
 
 @dataclass(frozen=True, slots=True)
 class MeasuredSpeeds:
-    """What is known of a node's fastest GPU and of its processors; zero and no name are not known."""
+    """What is known of a node's fastest GPU and of its processors; zero and an empty name mean unknown."""
 
     device_model: str = ""
     memory_mib: int = 0
@@ -32,7 +32,7 @@ class MeasuredSpeeds:
 
 @dataclass(frozen=True, slots=True)
 class AttemptTimes:
-    """When a task was offered to its node, and when its receipt came."""
+    """When a task was assigned to its node, and when its receipt arrived."""
 
     offered_at: Instant
     received_at: Instant
@@ -51,11 +51,11 @@ def is_doubtful(receipt: Receipt, times: AttemptTimes, quoted_ms: int) -> bool:
 def doubt_about(receipt: Receipt, task: Task, device: MeasuredSpeeds, times: AttemptTimes) -> str:
     """The second look: what cannot be true, in words; empty if everything can."""
     work = work_of(task)
-    assert not isinstance(work, TaskObjection), "what was placed can be read"
+    assert not isinstance(work, TaskObjection), "a placed task can be read"
     kind = KINDS[task.kind]
     needs = kind.needs(work)
     is_counted = kind.check(work) is CheckMethod.FREIVALDS
-    known = TimingEvidence(
+    evidence = TimingEvidence(
         operations=0.0 if needs.seconds else needs.operations / (1.0 if is_counted else SPREAD),
         numbers=NumberType.INT8 if isinstance(work, Matmul) and work.element is Element.INT8 else NumberType.FLOAT32,
         devices=needs.devices,
@@ -65,5 +65,5 @@ def doubt_about(receipt: Receipt, task: Task, device: MeasuredSpeeds, times: Att
         received_at=times.received_at,
     )
     return " ".join(
-        timing.check(ReceiptTimes(receipt.started_at, receipt.finished_at, receipt.device_ms), known).reasons
+        timing.check(ReceiptTimes(receipt.started_at, receipt.finished_at, receipt.device_ms), evidence).reasons
     )

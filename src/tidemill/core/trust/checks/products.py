@@ -1,7 +1,7 @@
-"""Products of matrices: the product that was committed to, of the matrices that were asked for, checked by a draw.
+"""Products of matrices: the committed product, of the given matrices, checked by a draw.
 
 Integers are right or wrong. Floats are wrong where no honest arithmetic of the claimed precision could be so far off;
-what overflowed, or was suspect in more rows than are computed once more, goes to review.
+overflows, and more suspect rows than are recomputed, go to review.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class ClaimedProduct:
 class Factors:
     """The matrices of the task, as the pool has them, and the secret that nobody else draws with.
 
-    `precision` is what the task allows to be computed with, and None for integers; a node has no say in it.
+    `precision` is the one that the task allows, and None for integers; a node has no say in it.
     """
 
     left: NDArray[Any]
@@ -38,7 +38,7 @@ class Factors:
 
 
 def check(claim: ClaimedProduct, evidence: Factors) -> Verdict:
-    """Whether the product is right. The statement was received before this is asked, so the draw comes after it."""
+    """Whether the product is right. The statement was received before this call, so the draw comes after it."""
     left, right = evidence.left, evidence.right
     if not is_about(claim.statement, left, right, claim.product):
         return failed("The product or its factors are not those that were committed to.")
@@ -57,19 +57,19 @@ def _of_floats(
         return review("The factors hold what is no number, so nothing can be said of their product.")
     if product.dtype.kind != "f":
         return failed("The product is not made of floats.")
-    found = floats.examine(left, right, product, precision, draw)
-    figures = {"rows_computed": found.rows_computed, "rows_suspect": found.rows_suspect}
-    if found.wrong is not None:
-        return failed(_sentence(found), **figures)
-    if found.rows_unsettled or found.entries_overflowing:
-        told = f"{found.rows_unsettled} rows and {found.entries_overflowing} entries could not be told right or wrong."
-        return review(told, **figures)
+    findings = floats.examine(left, right, product, precision, draw)
+    figures = {"rows_computed": findings.rows_computed, "rows_suspect": findings.rows_suspect}
+    if findings.wrong is not None:
+        return failed(_sentence(findings), **figures)
+    if findings.rows_unsettled or findings.entries_overflowing:
+        counts = f"{findings.rows_unsettled} rows and {findings.entries_overflowing} entries"
+        return review(f"{counts} could not be told right or wrong.", **figures)
     return passed(**figures)
 
 
-def _sentence(found: Examination) -> str:
-    wrong = found.wrong
-    assert wrong is not None, "only what is wrong is told"
+def _sentence(examination: Examination) -> str:
+    wrong = examination.wrong
+    assert wrong is not None, "only a wrong entry has a sentence"
     return (
         f"The entry at row {wrong.row}, column {wrong.column} is {wrong.claimed:g}; it should be {wrong.right:g}, "
         f"give or take {wrong.bound:.3g}."

@@ -1,7 +1,7 @@
-"""What can be said of a receipt at once, by the one who takes it: a failure, or a result whose hash is known before.
+"""What a receipt shows at once, on receipt: a failure, or a result whose hash is known before.
 
-Nothing passes that is not here: a result that is sealed, or that was uploaded, waits until it was looked at. Everything
-else waits for a check, and so does what came in a time that is in doubt. A result of a house node is the pool's own.
+No result passes that is not here: a sealed or uploaded result waits until it was read. Every other result waits for a
+check, and so does one with doubtful times. A result of a house node is the pool's own.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ class ReceiptJudgement:
 
 
 DELIVERED = ReceiptJudgement((Happening.DELIVERED,), "", "")
-"""It waits to be checked."""
+"""The result waits for a check."""
 
 
 def judged_at_once(
@@ -46,7 +46,7 @@ def judged_at_once(
 
 
 def judged_by_whose(receipt: Receipt, expected: bytes | None) -> ReceiptJudgement:
-    """The verdict on a result that is here, by the hash that its customer knows, or because the house came to it."""
+    """The verdict on a result that is here, by the hash that its customer knows, or because a house node made it."""
     if expected is None:
         return passed(HOUSE)
     return passed(EXPECTED) if hmac.compare_digest(receipt.result_sha256, expected) else failed(UNEXPECTED)
@@ -59,7 +59,7 @@ def is_inline(receipt: Receipt) -> bool:
 
 
 def at_fault(reason: str) -> ReceiptJudgement:
-    """It failed as it did for other owners: nobody else needs to try it."""
+    """It failed as it did for other owners: no other needs to try it."""
     return ReceiptJudgement((Happening.FAULTED,), "", f"{reason} {TASK_AT_FAULT}")
 
 
@@ -72,15 +72,15 @@ def failed(reason: str) -> ReceiptJudgement:
 
 
 def unsure(reason: str) -> ReceiptJudgement:
-    """This check cannot tell: the result is neither paid nor blamed, and a house node carries the task out."""
+    """This check cannot tell: the result is neither paid nor blamed, and a house node carries out the task."""
     return ReceiptJudgement((Happening.DELIVERED, Happening.UNSURE), Ruling.REVIEW.value, reason)
 
 
 def faulted(reason: str) -> ReceiptJudgement:
-    """Nobody can do it, or nobody can tell: the customer gets the money back, and no node is blamed."""
+    """No node can do it, or nobody can tell: the customer gets the money back, and no node is blamed."""
     return ReceiptJudgement((Happening.DELIVERED, Happening.FAULTED), Ruling.REVIEW.value, reason)
 
 
 def used_ms(receipt: Receipt) -> int:
-    """How long it took, as the node says; never paid beyond what was quoted."""
+    """How long it took, as the node says; never paid beyond the quote."""
     return (receipt.finished_at - receipt.started_at) // 1_000

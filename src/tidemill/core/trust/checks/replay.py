@@ -1,6 +1,7 @@
-"""Results of any program, compared with an execution of the same task elsewhere: how it ended, and every file by hash.
+"""Results of any program, compared with an execution of the same task elsewhere: its outcome, and every file by hash.
 
-Bits are compared within one numeric class only. A task that ended well here and failed there is nobody's fault yet.
+Bits are compared within one numeric class only. If one execution succeeded and the other failed, nobody is at fault
+yet.
 """
 
 from collections.abc import Mapping
@@ -34,9 +35,11 @@ def check(claim: Execution, evidence: Execution) -> Verdict:
     )
     if not different:
         return passed(files=len(claim.files))
-    told = f"{len(different)} files differ: {', '.join(different[:_NAMED])}{' …' if len(different) > _NAMED else ''}."
+    difference = (
+        f"{len(different)} files differ: {', '.join(different[:_NAMED])}{' …' if len(different) > _NAMED else ''}."
+    )
     comparable = is_comparable(claim.numeric_class, evidence.numeric_class)
-    return (failed if comparable else review)(told, files=len(claim.files), files_differing=len(different))
+    return (failed if comparable else review)(difference, files=len(claim.files), files_differing=len(different))
 
 
 def _of_failures(claim: Execution, evidence: Execution) -> Verdict:

@@ -1,9 +1,9 @@
-"""Results that may differ a little: numbers, and embeddings, one a row. The pool says above what they pass.
+"""Results that may differ a little: numbers, and embeddings, one a row. Settings say how similar they must be to pass.
 
-Similarity is from 0 to 1, and 1 for equal ones. Of numbers it is one less their distance as a share of the longer of
-the two. Of embeddings it is the cosine or the ratio of lengths, whichever is smaller, of the row that is worst: who
-answers one of a thousand rows wrongly does not hide it among the others, and a scaled answer is no right one. What is
-not a number is similar to nothing.
+Similarity is from 0 to 1, and 1 for equal ones. Of numbers it is one minus their distance as a share of the longer of
+the two. Of embeddings it is the cosine or the ratio of lengths, whichever is smaller, of the worst row: one wrong row
+in a thousand cannot hide among the others, and a scaled answer is not right. A value that is not a number is similar to
+nothing.
 """
 
 from dataclasses import dataclass
@@ -46,32 +46,32 @@ def check(claim: ResultValues, evidence: ResultValues, settings: VerificationSet
     return verdict_of(*_similarity(claim, evidence), settings)
 
 
-def verdict_of(similarity: float, where: str, settings: VerificationSettings) -> Verdict:
-    """What a similarity means. It is compared so that what is no number never passes."""
-    told = f"The result is only {similarity:.3f} similar to the other execution's{where}."
+def verdict_of(similarity: float, position: str, settings: VerificationSettings) -> Verdict:
+    """What a similarity means. The comparison is such that not-a-number never passes."""
+    sentence = f"The result is only {similarity:.3f} similar to the other execution's{position}."
     if similarity > settings.similarity_pass:
         return passed(similarity=similarity)
-    return (review if similarity > settings.similarity_review else failed)(told, similarity=similarity)
+    return (review if similarity > settings.similarity_review else failed)(sentence, similarity=similarity)
 
 
-def similarity_of(ones: NDArray[Any], others: NDArray[Any]) -> float:
+def similarity_of(claimed: NDArray[Any], repeated: NDArray[Any]) -> float:
     """Of two arrays of finite numbers."""
-    one, other = _scaled(ones, others)
-    longest = max(float(np.linalg.norm(one)), float(np.linalg.norm(other)))
-    return max(0.0, 1.0 - float(np.linalg.norm(one - other)) / longest) if longest else 1.0
+    left, right = _scaled(claimed, repeated)
+    longest = max(float(np.linalg.norm(left)), float(np.linalg.norm(right)))
+    return max(0.0, 1.0 - float(np.linalg.norm(left - right)) / longest) if longest else 1.0
 
 
-def row_similarities(ones: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float64]:
-    """Of two matrices of finite numbers, row by row. Two rows of zeros are equal; one of them is like nothing else."""
-    one, other = ones.astype(np.float64), others.astype(np.float64)
-    most = np.maximum(np.abs(one).max(axis=1, initial=0.0), np.abs(other).max(axis=1, initial=0.0))[:, None]
-    one, other = (_divided(numbers, most) for numbers in (one, other))
-    one_lengths, other_lengths = np.linalg.norm(one, axis=1), np.linalg.norm(other, axis=1)
-    directions = (_divided(one, one_lengths[:, None]), _divided(other, other_lengths[:, None]))
+def row_similarities(claimed: NDArray[Any], repeated: NDArray[Any]) -> NDArray[np.float64]:
+    """Of two matrices of finite numbers, row by row. Two rows of zeros are equal; a row of zeros is like no other."""
+    left, right = claimed.astype(np.float64), repeated.astype(np.float64)
+    most = np.maximum(np.abs(left).max(axis=1, initial=0.0), np.abs(right).max(axis=1, initial=0.0))[:, None]
+    left, right = (_divided(numbers, most) for numbers in (left, right))
+    left_lengths, right_lengths = np.linalg.norm(left, axis=1), np.linalg.norm(right, axis=1)
+    directions = (_divided(left, left_lengths[:, None]), _divided(right, right_lengths[:, None]))
     cosines = np.clip(np.einsum("ij,ij->i", *directions), 0.0, 1.0)
-    shorter, longer = np.minimum(one_lengths, other_lengths), np.maximum(one_lengths, other_lengths)
-    found: NDArray[np.float64] = np.where(longer == 0, 1.0, np.minimum(cosines, _divided(shorter, longer)))
-    return found
+    shorter, longer = np.minimum(left_lengths, right_lengths), np.maximum(left_lengths, right_lengths)
+    similarities: NDArray[np.float64] = np.where(longer == 0, 1.0, np.minimum(cosines, _divided(shorter, longer)))
+    return similarities
 
 
 def _similarity(claim: ResultValues, evidence: ResultValues) -> tuple[float, str]:
@@ -86,13 +86,13 @@ def _is_finite(values: NDArray[Any]) -> bool:
     return values.dtype.kind in "iufb" and bool(np.isfinite(values).all())
 
 
-def _scaled(ones: NDArray[Any], others: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Both by their largest magnitude, so that no square overflows or vanishes."""
-    one, other = ones.astype(np.float64).ravel(), others.astype(np.float64).ravel()
-    most = max(np.abs(one).max(initial=0.0), np.abs(other).max(initial=0.0))
-    return (one / most, other / most) if most > 0 else (one, other)
+def _scaled(claimed: NDArray[Any], repeated: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Both divided by their largest magnitude, so that no square overflows or vanishes."""
+    left, right = claimed.astype(np.float64).ravel(), repeated.astype(np.float64).ravel()
+    most = max(np.abs(left).max(initial=0.0), np.abs(right).max(initial=0.0))
+    return (left / most, right / most) if most > 0 else (left, right)
 
 
 def _divided(numbers: NDArray[np.float64], by: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The quotient, and 0 where there is nothing to divide by."""
+    """The quotient, and 0 where the divisor is 0."""
     return np.divide(numbers, by, out=np.zeros_like(numbers), where=by > 0)

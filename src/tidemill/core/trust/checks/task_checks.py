@@ -1,8 +1,8 @@
-"""What can be said of a delivered result from its task alone, and of which results.
+"""What a delivered result's task alone shows about it, and for which results.
 
 Products of matrices are checked without computing them again: the receipt commits to the result, and only then is the
-draw made, with a secret that is made for this one check. So nobody can have known it, it need not be kept, and whoever
-checks the same result once more draws anew. Other results are executed again: see `comparing`.
+draw made, with a secret made for this one check. So nobody can have known it, it need not be stored, and another check
+of the same result draws anew. Other results are executed again: see `core.trust.audits.comparison`.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from tidemill.core.trust.proofs.floats import Precision
 from tidemill.core.trust.proofs.statement import Statement, matrix_digest
 
 CHECKED_MAX_BYTES = 512 * 1024 * 1024
-"""The most that the three matrices of a product may take here."""
+"""The most bytes that the three matrices of a product may take here."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def is_provable(task: Task) -> bool:
 
 
 def result_max_bytes(task: Task) -> int:
-    """The most that a result of such a task has, once it is open."""
+    """The largest size of a result of such a task, once it is open."""
     work = work_of(task)
     assert isinstance(work, Matmul), "only what can be proved is"
     return result_archives.archived_bytes([HEADER_MAX_BYTES + 4 * work.m * work.n])
@@ -59,7 +59,7 @@ def result_max_bytes(task: Task) -> int:
 def check_result(receipt: Receipt, evidence: ResultEvidence) -> Verdict:
     """The verdict on a delivered result."""
     work = work_of(evidence.task)
-    assert isinstance(work, Matmul), "only what can be proved is"
+    assert isinstance(work, Matmul), "only products are provable"
     if not hmac.compare_digest(hashlib.sha256(evidence.result).digest(), receipt.result_sha256):
         return failed("The result is not the one whose hash the node signed.")
     product = _product(work, evidence.result)
@@ -98,9 +98,9 @@ def _bytes_of(work: Matmul) -> int:
 def _product(work: Matmul, result: bytes) -> NDArray[Any] | None:
     files = result_archives.read_archive(result)
     body = None if isinstance(files, result_archives.ResultFilesRefusal) else files.get(PurePosixPath("c.npy"))
-    found = None if body is None else read_matrix(body)
-    wanted = (RESULTS[work.element.value], (work.m, work.n))
-    return found if isinstance(found, np.ndarray) and (found.dtype.name, found.shape) == wanted else None
+    product = None if body is None else read_matrix(body)
+    expected = (RESULTS[work.element.value], (work.m, work.n))
+    return product if isinstance(product, np.ndarray) and (product.dtype.name, product.shape) == expected else None
 
 
 def _factors(work: Matmul, inputs: Mapping[str, bytes]) -> tuple[NDArray[Any], NDArray[Any]] | UnreadableFile:
@@ -108,13 +108,13 @@ def _factors(work: Matmul, inputs: Mapping[str, bytes]) -> tuple[NDArray[Any], N
     if work.seed is not None:
         left = drawn_rows(work.seed, LEFT, element, work.k, range(work.m))
         return left, drawn_rows(work.seed, RIGHT, element, work.n, range(work.k))
-    found = [read_matrix(inputs[name]) for name in ("a", "b")]
-    for matrix, shape in zip(found, ((work.m, work.k), (work.k, work.n)), strict=True):
+    matrices = [read_matrix(inputs[name]) for name in ("a", "b")]
+    for matrix, shape in zip(matrices, ((work.m, work.k), (work.k, work.n)), strict=True):
         if isinstance(matrix, UnreadableFile):
             return matrix
         if (matrix.dtype.name, matrix.shape) != (element, shape):
             return UnreadableFile("An input is no matrix of the shape and type that the task names.")
-    left, right = found
+    left, right = matrices
     assert isinstance(left, np.ndarray)
     assert isinstance(right, np.ndarray)
     return left, right

@@ -1,8 +1,8 @@
-"""Whether a result came faster than its device can compute it. That starts a look back at earlier results, no slash.
+"""Whether a result came faster than its device can compute it. That starts a check of earlier results, not a slash.
 
 The ceiling of a device is its model's figure in the catalogue, for the type of number, with a margin for clocks above
-the data sheet; and a multiple of the speed that a challenge measured, where one did. A device of which neither is known
-has no ceiling. Nobody fails by time alone: a better algorithm is no fraud.
+the data sheet; and a multiple of the speed that a challenge measured, where one did. A device without either has no
+ceiling. Nobody fails by time alone: a better algorithm is no fraud.
 """
 
 from dataclasses import dataclass
@@ -13,16 +13,16 @@ from tidemill.core.nodes.machine.gpu_types import GpuType
 from tidemill.core.trust.checks.verdict import Verdict, passed, review
 
 CLOCK_MARGIN = 1.25
-"""Clocks go above the data sheet by less than this."""
+"""Clocks exceed the data sheet by less than this."""
 
 MEASURED_MARGIN = 4.0
-"""A challenge counts the way there and back, and small products; a device does not exceed it by more than this."""
+"""A challenge includes the round trip, and small products; a device does not exceed it by more than this."""
 
 CLOCK_SLACK_MS = 1_000
 
 
 class NumberType(StrEnum):
-    """What is computed with. Tensor cores do int8 at twice the rate of float16, and float32 as TF32 at half of it."""
+    """The type of numbers. Tensor cores do int8 at twice the rate of float16, and float32 as TF32 at half of it."""
 
     INT8 = "int8"
     FLOAT16 = "float16"
@@ -31,7 +31,7 @@ class NumberType(StrEnum):
 
 @dataclass(frozen=True)
 class ReceiptTimes:
-    """What a receipt says of time."""
+    """The times in a receipt."""
 
     started_at: Instant
     finished_at: Instant
@@ -40,7 +40,7 @@ class ReceiptTimes:
 
 @dataclass(frozen=True)
 class TimingEvidence:
-    """What the task needed, and what is known of the device: its model, and what was measured; zero is not known."""
+    """What the task needed, and what is known of the device: its model, and its measured speed; zero means unknown."""
 
     operations: float
     numbers: NumberType
@@ -68,14 +68,14 @@ def check(claim: ReceiptTimes, evidence: TimingEvidence) -> Verdict:
     return review(*reasons, **figures) if reasons else passed(**figures)
 
 
-def ceiling_ops_per_s(known: TimingEvidence) -> float:
-    """What all devices of the task can do at the most; zero where nothing is known."""
+def ceiling_ops_per_s(evidence: TimingEvidence) -> float:
+    """The most that all devices of the task can do; zero where nothing is known."""
     ceilings = []
-    if known.gpu is not None:
-        ceilings.append(_catalogue_ops_per_s(known.gpu, known.numbers) * CLOCK_MARGIN)
-    if known.measured_ops_per_s:
-        ceilings.append(known.measured_ops_per_s * MEASURED_MARGIN)
-    return min(ceilings, default=0.0) * max(1, known.devices)
+    if evidence.gpu is not None:
+        ceilings.append(_catalogue_ops_per_s(evidence.gpu, evidence.numbers) * CLOCK_MARGIN)
+    if evidence.measured_ops_per_s:
+        ceilings.append(evidence.measured_ops_per_s * MEASURED_MARGIN)
+    return min(ceilings, default=0.0) * max(1, evidence.devices)
 
 
 def _catalogue_ops_per_s(gpu: GpuType, numbers: NumberType) -> float:

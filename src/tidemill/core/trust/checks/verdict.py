@@ -1,6 +1,6 @@
-"""What a check says of a result: pass, review or fail, with every reason and the figures it rests on.
+"""What a check says of a result: pass, review or fail, with every reason and the figures behind it.
 
-A check compares a claim with evidence and decides nothing else: what follows for whom is the business of trust.
+A check compares a claim with evidence and decides nothing else: the rules of trust decide what follows.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ Figure = int | float | str
 
 
 class Ruling(StrEnum):
-    """Review means that this check alone cannot tell: somebody looks, or a third execution decides."""
+    """Review means that this check alone cannot tell: a person looks, or a third execution decides."""
 
     PASS = "pass"  # noqa: S105  # a ruling, no secret
     REVIEW = "review"
@@ -44,6 +44,6 @@ def failed(*reasons: str, **figures: Figure) -> Verdict:
 
 def together(*verdicts: Verdict) -> Verdict:
     """Several checks of one result: the worst ruling, with all reasons and figures."""
-    ruling = max((one.ruling for one in verdicts), key=list(Ruling).index)
-    reasons = tuple(reason for one in verdicts for reason in one.reasons)
-    return Verdict(ruling, reasons, {name: figure for one in verdicts for name, figure in one.figures.items()})
+    ruling = max((verdict.ruling for verdict in verdicts), key=list(Ruling).index)
+    reasons = tuple(reason for verdict in verdicts for reason in verdict.reasons)
+    return Verdict(ruling, reasons, {name: figure for verdict in verdicts for name, figure in verdict.figures.items()})

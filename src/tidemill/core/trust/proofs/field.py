@@ -1,7 +1,7 @@
-"""The field of a proof that nobody draws for: pairs of residues modulo p = 2^61 − 1, as complex numbers a + b·i.
+"""The field of a non-interactive proof: pairs of residues modulo p = 2^61 − 1, as complex numbers a + b·i.
 
-−1 has no root modulo p, so these are a field, of p² or nearly 2^122 elements: large enough that whoever tries 2^80
-hashes still finds no draw that suits a lie. One element is a pair of Python's integers; many are an array of two rows.
+−1 has no root modulo p, so these form a field, of p² or nearly 2^122 elements: so many that trying 2^80 hashes still
+finds no draw that suits a lie. One element is a pair of Python's integers; many are an array of two rows.
 """
 
 from collections.abc import Sequence
@@ -23,16 +23,16 @@ _HALF = 2**_HALF_BITS - 1
 _UPPER_BITS = MODULUS_BITS - _HALF_BITS
 
 
-def plus(one: FieldElement, other: FieldElement) -> FieldElement:
-    return (one[0] + other[0]) % MODULUS, (one[1] + other[1]) % MODULUS
+def plus(left: FieldElement, right: FieldElement) -> FieldElement:
+    return (left[0] + right[0]) % MODULUS, (left[1] + right[1]) % MODULUS
 
 
-def minus(one: FieldElement, other: FieldElement) -> FieldElement:
-    return (one[0] - other[0]) % MODULUS, (one[1] - other[1]) % MODULUS
+def minus(left: FieldElement, right: FieldElement) -> FieldElement:
+    return (left[0] - right[0]) % MODULUS, (left[1] - right[1]) % MODULUS
 
 
-def times(one: FieldElement, other: FieldElement) -> FieldElement:
-    (a, b), (c, d) = one, other
+def times(left: FieldElement, right: FieldElement) -> FieldElement:
+    (a, b), (c, d) = left, right
     return (a * c - b * d) % MODULUS, (a * d + b * c) % MODULUS
 
 
@@ -46,20 +46,20 @@ def read_element(encoded: bytes) -> FieldElement | None:
     return (real, imaginary) if len(encoded) == ELEMENT_BYTES and max(real, imaginary) < MODULUS else None
 
 
-def all_times(ones: Elements, others: Elements) -> Elements:
+def all_times(lefts: Elements, rights: Elements) -> Elements:
     """Products, entry by entry."""
-    (a, b), (c, d) = ones, others
+    (a, b), (c, d) = lefts, rights
     return np.stack(((_times(a, c) - _times(b, d)) % MODULUS, (_times(a, d) + _times(b, c)) % MODULUS))
 
 
-def scaled(ones: Elements, element: FieldElement) -> Elements:
+def scaled(elements: Elements, element: FieldElement) -> Elements:
     """Each times the same element."""
-    return all_times(ones, np.array(element, dtype=np.int64)[:, None])
+    return all_times(elements, np.array(element, dtype=np.int64)[:, None])
 
 
-def summed(ones: Elements) -> FieldElement:
+def summed(elements: Elements) -> FieldElement:
     """The sum of all of them. Halves of 31 bits are added, so that no sum of up to 2^32 overflows."""
-    low, high = (ones & _HALF).sum(axis=1), (ones >> _HALF_BITS).sum(axis=1)
+    low, high = (elements & _HALF).sum(axis=1), (elements >> _HALF_BITS).sum(axis=1)
     real, imaginary = (
         (int(upper) * 2**_HALF_BITS + int(lower)) % MODULUS for lower, upper in zip(low, high, strict=True)
     )
@@ -67,18 +67,18 @@ def summed(ones: Elements) -> FieldElement:
 
 
 def weights(point: Sequence[FieldElement], count: int) -> Elements:
-    """What each of the first `count` corners of a cube counts at a point; the first coordinate is the highest bit."""
-    found = np.array([[1], [0]], dtype=np.int64)
+    """The weight of each of the first `count` corners of a cube at a point; the first coordinate is the highest bit."""
+    corners = np.array([[1], [0]], dtype=np.int64)
     for coordinate in point:
-        ones = scaled(found, coordinate)
-        found = np.stack(((found - ones) % MODULUS, ones), axis=2).reshape(2, -1)
-    return found[:, :count]
+        upper = scaled(corners, coordinate)
+        corners = np.stack(((corners - upper) % MODULUS, upper), axis=2).reshape(2, -1)
+    return corners[:, :count]
 
 
-def _times(ones: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Residues times residues. 2^61 is 1, so what stands above the 61st bit is added below it."""
-    low, high = ones & _HALF, ones >> _HALF_BITS
-    other_low, other_high = others & _HALF, others >> _HALF_BITS
+def _times(lefts: NDArray[np.int64], rights: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Residues times residues. 2^61 is 1, so bits above the 61st are added below it."""
+    low, high = lefts & _HALF, lefts >> _HALF_BITS
+    other_low, other_high = rights & _HALF, rights >> _HALF_BITS
     middle = high * other_low + low * other_high
     wrapped = 2 * high * other_high + (middle >> _UPPER_BITS)
     below = ((middle & (2**_UPPER_BITS - 1)) << _HALF_BITS) + (low * other_low) % MODULUS

@@ -1,16 +1,16 @@
 """Products of floats: right within the error that their arithmetic may make, which follows from its types and from K.
 
 Honest arithmetic, in whatever order it adds, is off by at most E = ε·(|A|·|B|) + τ in each entry: ε from rounding each
-input, each of K sums and the output, τ from numbers that vanish below the smallest one. Two looks, both after C is
-fixed. **Every row** is multiplied by drawn vectors of ±1; for an honest row the sum stays below a bound H that follows
-from the lengths of B's rows, but for a chance of 2^-70. **Some rows**, drawn ones and those above H, are computed once
-more in float64, and every entry is compared with E.
+input, each of K sums and the output, τ from numbers that vanish below the smallest one. There are two checks, both
+after C is fixed. **Every row** is multiplied by drawn vectors of ±1; for an honest row the sum stays below a bound H
+that follows from the lengths of B's rows, except with probability 2^-70. **Some rows**, drawn ones and those above H,
+are recomputed in float64, and every entry is compared with E.
 
-So a result within E is accepted for certain: a row fails by its entries alone. In a row that was computed once more, an
-entry that is off by more than E and the small error of float64 is found for certain. An entry that is off by more than
-2·H brings up its row with a probability of at least 1 − 2^-32, whatever else is wrong with it. Smaller errors are
-found in drawn rows only: if a share f of the rows is wrong, with a probability of 1 − (1 − f)^16. That is less than for
-integers, and cannot be mended: what one honest device answers, another may not.
+So a result within E is accepted for certain: a row fails only by its entries. In a recomputed row, an entry that is off
+by more than E and the small error of float64 is found for certain. An entry that is off by more than 2·H makes its row
+suspect with a probability of at least 1 − 2^-32, whatever else is wrong with it. Smaller errors are found in drawn rows
+only: if a share f of the rows is wrong, with a probability of 1 − (1 − f)^16. That is less than for integers, and
+cannot be improved: honest devices differ.
 """
 
 import hashlib
@@ -27,13 +27,13 @@ from tidemill.core.merkle import drawn_places
 VECTORS = 32
 ROWS = 16
 SUSPECTS_MAX = 64
-"""So many rows above the bound are computed once more; those that are furthest off."""
+"""How many rows above the bound are recomputed: those that are furthest off."""
 
 _FLOAT64_ROUNDOFF = 2.0**-53
 _SMALLEST_FLOAT32 = 2.0**-126
 _LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 _SPREAD = 10.0
-"""Of a sum of ±1 times what an honest row is off, no more than 2^-70 lies beyond so many times its length."""
+"""For an honest row, a sum of ±1 times its errors exceeds so many times its length with probability 2^-70 at most."""
 
 _SLAB_ENTRIES = 2**17
 """A mebibyte of float64, which stays in the cache of one core."""
@@ -46,7 +46,7 @@ Doubles: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """What a device computes with: roundoff of inputs and output, where they vanish, and the largest number there is.
+    """A device's arithmetic: roundoff of inputs and output, where they vanish, and the largest number.
 
     Sums are of float32. Every roundoff is that of truncation, twice that of rounding, and of sums two bits more for
     tensor cores, which align several numbers before they add. Numbers below the smallest normal one may be taken as 0.
@@ -60,17 +60,17 @@ class Arithmetic:
     largest: float
 
     def error(self, k: int) -> float:
-        """ε: how much of |A|·|B| an entry may be off."""
+        """ε: by how much of |A|·|B| an entry may be off."""
         added = k * self.sums / (1 - k * self.sums)
         return (1 + self.inputs) ** 2 * (1 + added) * (1 + self.output) - 1
 
     def vanished(self, k: int) -> float:
-        """τ: how much an entry may be off because products, sums or the output became zero."""
+        """τ: by how much an entry may be off because products, sums or the output became zero."""
         return 4 * k * _SMALLEST_FLOAT32 + self.output_vanishing
 
 
 class Precision(Enum):
-    """The arithmetic there is. Inputs of float16 and bfloat16 are what was rounded already."""
+    """The supported arithmetics. Inputs of float16 and bfloat16 are already rounded."""
 
     FLOAT32 = Arithmetic(0.0, 2.0**-23, 0.0, _SMALLEST_FLOAT32, 0.0, _LARGEST_FLOAT32)
     TENSOR_FLOAT32 = Arithmetic(2.0**-10, 2.0**-21, 0.0, _SMALLEST_FLOAT32, 0.0, _LARGEST_FLOAT32)
@@ -80,7 +80,7 @@ class Precision(Enum):
 
 @dataclass(frozen=True)
 class WrongEntry:
-    """An entry that no honest arithmetic gives: where, what was claimed, what is right, and how much it may be off."""
+    """An entry that no honest arithmetic gives: its position, the claimed and right values, and the allowed error."""
 
     row: int
     column: int
@@ -91,7 +91,7 @@ class WrongEntry:
 
 @dataclass(frozen=True)
 class Examination:
-    """What was looked at, and the worst of what is wrong. `unsettled` rows might be wrong, and were too many."""
+    """What was checked, and the worst error. `unsettled` rows might be wrong, and were too many to recompute."""
 
     wrong: WrongEntry | None
     rows_computed: int
@@ -101,16 +101,16 @@ class Examination:
 
 
 def examine(left: Floats, right: Floats, claimed: Floats, precision: Precision, draw: bytes) -> Examination:
-    """Look at a product that was committed to before the draw. Entries are of at most 32 bits; inputs are finite."""
-    assert max(one.dtype.itemsize for one in (left, right, claimed)) <= 4, "floats of at most 32 bits"
+    """Check a product that was committed to before the draw. Entries are of at most 32 bits; inputs are finite."""
+    assert max(matrix.dtype.itemsize for matrix in (left, right, claimed)) <= 4, "floats of at most 32 bits"
     assert left.shape[1] == right.shape[0], "the inner sides are equal"
     assert claimed.shape == (left.shape[0], right.shape[1]), "the product has the outer sides"
     arithmetic = precision.value
     suspects = _suspects(left, right, claimed, arithmetic, draw)
     rows = sorted({*drawn_places(draw, "rows", left.shape[0], ROWS), *suspects[:SUSPECTS_MAX]})
     wrong, overflowing = _compared(left[rows], right, claimed[rows], arithmetic)
-    named = wrong and replace(wrong, row=rows[wrong.row])
-    return Examination(named, len(rows), len(suspects), max(0, len(suspects) - SUSPECTS_MAX), overflowing)
+    worst = wrong and replace(wrong, row=rows[wrong.row])
+    return Examination(worst, len(rows), len(suspects), max(0, len(suspects) - SUSPECTS_MAX), overflowing)
 
 
 def signs(draw: bytes, columns: int, vectors: int = VECTORS) -> Doubles:
@@ -138,12 +138,12 @@ class _Right:
 
 
 def _suspects(left: Floats, right: Floats, claimed: Floats, arithmetic: Arithmetic, draw: bytes) -> list[int]:
-    """The rows whose sums no honest row has, the worst first; what is not a number is the worst."""
-    held = _right(right, signs(draw, right.shape[1]))
+    """The rows whose sums no honest row has, the worst first; not-a-number is the worst."""
+    factor = _right(right, signs(draw, right.shape[1]))
     portions = _slabs(left.shape[0], max(left.shape[1], claimed.shape[1]))
-    over = np.concatenate([_excess(left[rows], held, claimed[rows], arithmetic) for rows in portions])
-    order = np.argsort(-over, kind="stable")
-    return [int(row) for row in order[: int((over > 0).sum())]]
+    over = np.concatenate([_excess(left[rows], factor, claimed[rows], arithmetic) for rows in portions])
+    by_excess = np.argsort(-over, kind="stable")
+    return [int(row) for row in by_excess[: int((over > 0).sum())]]
 
 
 def _right(right: Floats, drawn: Doubles) -> _Right:
@@ -161,13 +161,13 @@ def _right(right: Floats, drawn: Doubles) -> _Right:
 
 
 def _excess(left: Floats, right: _Right, claimed: Floats, arithmetic: Arithmetic) -> Doubles:
-    """How much larger a row's largest sum is than H; at most 0 for an honest row, infinite where a sum is no number."""
+    """How much larger a row's largest sum is than H; at most 0 for an honest row, infinite if a sum is no number."""
     lefts, claims = left.astype(np.float64), claimed.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
         sums = np.abs(claims @ right.drawn - lefts @ right.times_drawn).max(axis=1)
         over = sums - _bounds(np.abs(lefts), right, np.abs(claims), arithmetic)
-    found: Doubles = np.where(np.isfinite(over), over, np.inf)
-    return found
+    excesses: Doubles = np.where(np.isfinite(over), over, np.inf)
+    return excesses
 
 
 def _bounds(lefts: Doubles, right: _Right, claims: Doubles, arithmetic: Arithmetic) -> Doubles:
@@ -176,8 +176,8 @@ def _bounds(lefts: Doubles, right: _Right, claims: Doubles, arithmetic: Arithmet
     flushed = arithmetic.input_vanishing * (n**0.5 * lefts.sum(axis=1) + np.linalg.norm(right.column_sums))
     length = arithmetic.error(k) * (lefts @ right.lengths) + arithmetic.vanished(k) * n**0.5 + flushed
     own = 2 * (n + k + 2) * _FLOAT64_ROUNDOFF * (lefts @ right.sums + claims.sum(axis=1))
-    found: Doubles = _SPREAD * length + own
-    return found
+    bounds: Doubles = _SPREAD * length + own
+    return bounds
 
 
 def _compared(left: Floats, right: Floats, claimed: Floats, arithmetic: Arithmetic) -> tuple[WrongEntry | None, int]:
@@ -202,5 +202,5 @@ def _compared(left: Floats, right: Floats, claimed: Floats, arithmetic: Arithmet
     row, column = divmod(int(over.argmax()), claims.shape[1])
     if over[row, column] <= 0:
         return None, int(overflowed.sum())
-    figures = (float(one[row, column]) for one in (claims, exact, allowed))
+    figures = (float(values[row, column]) for values in (claims, exact, allowed))
     return WrongEntry(row, column, *figures), int(overflowed.sum())

@@ -1,4 +1,4 @@
-"""Freivalds' check, exact: whether a product of integer matrices is right, for the price of a few vectors.
+"""Freivalds' check, exact: whether a product of integer matrices is right, at the cost of a few vectors.
 
 To check A·B = C one draws a vector r after C is fixed, and compares A·(B·r) with C·r modulo the prime 2^61 − 1. A wrong
 row of C agrees by chance once in 2^61 draws. Entries are integers of at most 32 bits. A vector is cut into pieces so
@@ -19,14 +19,14 @@ _SLAB_ENTRIES = 2**17
 """A mebibyte of float64, which stays in the cache of one core."""
 
 Integers: TypeAlias = NDArray[np.integer] | NDArray[np.floating]
-"""Whole numbers, also where they are kept as floats."""
+"""Whole numbers, possibly stored as floats."""
 
 Residues: TypeAlias = NDArray[np.int64]
 """Numbers from 0 to the modulus, exclusive."""
 
 
 def residues(random: bytes) -> Residues:
-    """A vector from random bytes, eight for each number; a number is off an even draw by less than 2^-60."""
+    """A vector from random bytes, eight for each number; a number deviates from an even draw by less than 2^-60."""
     assert len(random) % 8 == 0, "a number is made of eight bytes"
     words = np.frombuffer(random, dtype="<u8")
     numbers: Residues = (words >> np.uint64(3)).astype(np.int64) % MODULUS
@@ -40,7 +40,7 @@ def product(matrix: Integers, vector: Residues) -> Residues:
 
 
 def products(matrix: Integers, vectors: Residues) -> Residues:
-    """The matrix times each of the vectors, a row for each. The matrix becomes floats slab by slab, in a cache."""
+    """The matrix times each of the vectors, a row for each. It becomes floats slab by slab, in the cache."""
     rows, columns = matrix.shape
     assert vectors.shape[1:] == (columns,), "a matrix has as many columns as a vector has numbers"
     piece_bits = _EXACT_BITS - largest(matrix).bit_length() - (columns - 1).bit_length()
@@ -51,10 +51,10 @@ def products(matrix: Integers, vectors: Residues) -> Residues:
     at_once = max(1, _SLAB_ENTRIES // columns)
     slab = np.empty((min(rows, at_once), columns))
     for first in range(0, rows, at_once):
-        held = slab[: min(at_once, rows - first)]
-        np.copyto(held, matrix[first : first + at_once])
+        rows_in_slab = slab[: min(at_once, rows - first)]
+        np.copyto(rows_in_slab, matrix[first : first + at_once])
         for piece, sum_ in zip(pieces, sums, strict=True):
-            np.dot(held, piece, out=sum_[first : first + at_once])
+            np.dot(rows_in_slab, piece, out=sum_[first : first + at_once])
     return _joined(sums.reshape(len(vectors), len(lows), rows), lows)
 
 
@@ -68,15 +68,15 @@ def largest(matrix: Integers) -> int:
 
 
 def rows_agree(left: Integers, right_times_vector: Residues, claimed: Integers, vector: Residues) -> bool:
-    """Whether some rows of a product are right, as far as this vector tells. The right matrix is multiplied already."""
+    """Whether some rows of a product are right, as far as this vector tells. The right matrix is already multiplied."""
     return bool(np.array_equal(product(left, right_times_vector), product(claimed, vector)))
 
 
 def _joined(sums: NDArray[np.float64], lows: range) -> Residues:
-    """The sums of the pieces, put together."""
+    """The sums of the pieces, combined."""
     total = np.zeros((sums.shape[0], sums.shape[2]), dtype=np.int64)
-    for place, low in enumerate(lows):
-        total = (total + _shifted(sums[:, place].astype(np.int64) % MODULUS, low)) % MODULUS
+    for index, low in enumerate(lows):
+        total = (total + _shifted(sums[:, index].astype(np.int64) % MODULUS, low)) % MODULUS
     return total
 
 

@@ -1,9 +1,9 @@
 """Products of int8, checked after the fact: the node commits to C, then the pool draws vectors and compares.
 
-A·(B·r) = C·r modulo 2^61 − 1 is Freivalds' check. Entries of C beyond what a sum of K products can be are refused
-first, so the difference of C and A·B is smaller than the modulus, and zero only where they are equal. A wrong C passes
-one vector with a probability of at most 2^-60, whatever it is, if it was fixed before the vector was drawn; several
-vectors multiply. Small products are multiplied once more, which is cheaper then and leaves no chance at all.
+A·(B·r) = C·r modulo 2^61 − 1 is Freivalds' check. Entries of C beyond the largest sum of K products are refused first,
+so the difference of C and A·B is smaller than the modulus, and zero only where they are equal. A wrong C that was fixed
+before the vector was drawn passes one vector with a probability of at most 2^-60; several vectors multiply. Small
+products are recomputed, which is then cheaper and leaves no chance at all.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from tidemill.core.trust.proofs.freivalds import Integers, Residues, largest, pr
 
 VECTORS = 1
 RECOMPUTE_MAX_PRODUCTS = 160**3
-"""Multiplying up to so many pairs once more is cheaper than drawing a vector; measured by bench/proofs.py."""
+"""Recomputing up to so many products is cheaper than drawing a vector; measured by bench/proofs.py."""
 
 _LARGEST_PRODUCT = 2**14
 _VECTORS = b"tidemill product vectors\0"
@@ -36,7 +36,7 @@ def each_agrees(
 ) -> list[bool]:
     """Freivalds' check of several products that share a right matrix, which is multiplied once for all of them.
 
-    Each wrong one passes as rarely as alone; that any of them passes has at most the sum of their probabilities.
+    Each wrong one passes as rarely as alone; the probability that any passes is at most the sum of theirs.
     """
     drawn = drawn_vectors(draw, right.shape[1], vectors)
     through = products(right, drawn)
@@ -55,12 +55,12 @@ def is_possible(left: Integers, right: Integers, claimed: Integers) -> bool:
 
 
 def is_recomputed(m: int, k: int, n: int) -> bool:
-    """Whether multiplying once more is the cheaper check."""
+    """Whether recomputing is the cheaper check."""
     return m * n * k <= RECOMPUTE_MAX_PRODUCTS
 
 
 def is_equal(left: Integers, right: Integers, claimed: Integers) -> bool:
-    """Whether the product is right, by multiplying once more."""
+    """Whether the product is right, by recomputing it."""
     rights = [right[block].astype(np.float32) for block in blocks("int8", right.shape[0])]
     return all(
         np.array_equal(

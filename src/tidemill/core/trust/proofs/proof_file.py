@@ -1,8 +1,8 @@
 """A proof as a file for third parties: the statement, the proof, and the receipt in which the node signed it.
 
 The file is JSON and names the matrices by their digests. Where the two factors were drawn from a seed, it says so, and
-whoever checks draws them again. A receipt ties the proof to a node's signature: it is of the same task, attempt, node
-and lease, and carries the same proof.
+the verifier draws them again. A receipt ties the proof to a node's signature: it is of the same task, attempt, node and
+lease, and carries the same proof.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _Hex = Annotated[str, Text(256 * 1024)]
 
 @dataclass(frozen=True)
 class SignedReceipt:
-    """A receipt, its place in a batch, and the signature of the batch by the node's key."""
+    """A receipt, its position in a batch, and the signature of the batch by the node's key."""
 
     inclusion: Inclusion
     signature: bytes
@@ -95,7 +95,7 @@ def file_bytes(file: ProofFile) -> bytes:
 
 
 def read_file(written: bytes) -> ProofFile | ProofRefusal:
-    """The inverse, of a stranger's bytes."""
+    """The inverse, for a stranger's bytes."""
     read = read_json(_FileJson, written, FILE_MAX_BYTES)
     if isinstance(read, Malformed):
         return ProofRefusal.PROOF_MALFORMED
@@ -106,13 +106,13 @@ def read_file(written: bytes) -> ProofFile | ProofRefusal:
         return ProofRefusal.PROOF_MALFORMED
 
 
-def refused_receipt(of: Statement, proof: bytes, shown: SignedReceipt) -> Refusal | None:
-    """Why a receipt does not show that whoever has its key signed this very proof; None if it does."""
-    receipt = verify_inclusion(shown.inclusion, shown.signature, shown.node_key)
+def refused_receipt(of: Statement, proof: bytes, signed_receipt: SignedReceipt) -> Refusal | None:
+    """Why a receipt does not show that the owner of its key signed this very proof; None if it does."""
+    receipt = verify_inclusion(signed_receipt.inclusion, signed_receipt.signature, signed_receipt.node_key)
     if isinstance(receipt, ReceiptRefusal):
         return receipt
-    signed = (receipt.task_id, receipt.attempt_id, receipt.node_id, receipt.lease, receipt.proof)
-    same = signed == (of.task_id, of.attempt_id, of.node_id, of.lease, proof)
+    stated = (receipt.task_id, receipt.attempt_id, receipt.node_id, receipt.lease, receipt.proof)
+    same = stated == (of.task_id, of.attempt_id, of.node_id, of.lease, proof)
     return None if same else ProofRefusal.PROOF_RECEIPT_OTHER
 
 
@@ -130,21 +130,21 @@ def _receipt(read: _ReceiptJson) -> SignedReceipt:
 
 
 def _receipt_json(receipt: SignedReceipt) -> _ReceiptJson:
-    shown = receipt.inclusion
+    proof = receipt.inclusion
     return _ReceiptJson(
-        receipt=shown.receipt.hex(),
-        place=shown.place,
-        count=shown.count,
-        root=shown.root.hex(),
-        path=shown.path.hex(),
+        receipt=proof.receipt.hex(),
+        place=proof.place,
+        count=proof.count,
+        root=proof.root.hex(),
+        path=proof.path.hex(),
         signature=receipt.signature.hex(),
         node_key=receipt.node_key.hex(),
     )
 
 
 def _bytes(text: str, length: int | None = None) -> bytes:
-    """Hexadecimal; a ValueError where it is none, or of another length."""
-    found = bytes.fromhex(text)
-    if length is not None and len(found) != length:
+    """Decode hexadecimal; a ValueError if it is malformed, or of another length."""
+    decoded = bytes.fromhex(text)
+    if length is not None and len(decoded) != length:
         raise ValueError(text)
-    return found
+    return decoded

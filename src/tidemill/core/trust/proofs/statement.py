@@ -1,7 +1,7 @@
 """What a proof of a product is about: C = A·B, for three matrices named by digests, by one attempt under one lease.
 
-Everything that a proof depends on is in the statement, and every draw is made from all of it: a proof of one attempt is
-none of another, and whoever changes a matrix changes the draw. A matrix is named by the SHA-256 of the one file of
+Everything that a proof depends on is in the statement, and every draw is made from all of it: a proof for one attempt
+is no proof for another, and changing a matrix changes the draw. A matrix is named by the SHA-256 of the one file of
 NumPy's format that holds it.
 """
 
@@ -41,11 +41,13 @@ class Statement:
 
     def __post_init__(self) -> None:
         assert all(1 <= side <= SIDE_MAX for side in (self.m, self.n, self.k)), "a side is from 1 to 65,536"
-        assert all(len(one) == DIGEST_BYTES for one in (self.left, self.right, self.product)), "a digest has 32 bytes"
+        assert all(len(digest) == DIGEST_BYTES for digest in (self.left, self.right, self.product)), (
+            "a digest has 32 bytes"
+        )
 
 
 def statement_bytes(statement: Statement) -> bytes:
-    """The statement as it is hashed: every part has a fixed place."""
+    """The statement as it is hashed: every part has a fixed position."""
     ids = statement.task_id.bytes + statement.attempt_id.bytes + statement.node_id.bytes
     sides = _SIDES.pack(statement.lease, statement.m, statement.n, statement.k)
     return ids + sides + statement.left + statement.right + statement.product
@@ -61,8 +63,8 @@ def matrix_digest(matrix: Integers) -> bytes:
 
 def is_about(statement: Statement, left: Integers, right: Integers, product: Integers) -> bool:
     """Whether these are the matrices that the statement names, in shape and in every bit."""
-    wanted = ((left, statement.m, statement.k), (right, statement.k, statement.n), (product, statement.m, statement.n))
-    has_shapes = all(matrix.shape == (rows, columns) for matrix, rows, columns in wanted)
+    shapes = ((left, statement.m, statement.k), (right, statement.k, statement.n), (product, statement.m, statement.n))
+    has_shapes = all(matrix.shape == (rows, columns) for matrix, rows, columns in shapes)
     has_types = all(matrix.dtype.name in CODES for matrix in (left, right, product))
     return (
         has_shapes
@@ -75,5 +77,5 @@ def is_about(statement: Statement, left: Integers, right: Integers, product: Int
 
 
 def challenge(secret: bytes, *statements: Statement) -> bytes:
-    """The pool's draw for statements that are checked together. Nobody without the secret can tell it before."""
+    """The pool's draw for statements that are checked together. Nobody without the secret can predict it."""
     return hmac.digest(secret, _DRAW + b"".join(map(statement_bytes, statements)), "sha256")

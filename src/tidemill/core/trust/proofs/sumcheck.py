@@ -1,13 +1,13 @@
-"""A proof of C = A·B that nobody has to draw for: a sumcheck whose draws are hashes of all that was said before.
+"""A non-interactive proof of C = A·B: a sumcheck whose draws are hashes of the transcript so far.
 
 Each matrix stands for the one polynomial that is linear in every bit of a row's and a column's number. At a drawn point
-(x, y), C's polynomial must be the sum over all z of A's at (x, z) times B's at (z, y). A round for each bit of z cuts
-that sum in half, with a quadratic polynomial that must agree with what was claimed; what is left is one value of each
-matrix, which whoever has the matrices computes for the price of two vectors each.
+(x, y), C's polynomial must be the sum over all z of A's at (x, z) times B's at (z, y). A round for each bit of z halves
+that sum, with a quadratic polynomial that must agree with the claim; what remains is one value of each matrix, which
+anybody with the matrices computes at the cost of two vectors each.
 
-How surely: for a wrong C each draw saves the liar with a probability of at most 32 ÷ 2^121 (the first, of at most 32
-coordinates) or 2 ÷ 2^121 (each round). Whoever tries 2^80 hashes succeeds with a probability below 2^-36. The proof
-hides nothing: it is not zero-knowledge. Without the matrices it only agrees with itself, which anybody can make it do.
+Soundness: for a wrong C each draw saves the liar with a probability of at most 32 ÷ 2^121 (the first, of at most 32
+coordinates) or 2 ÷ 2^121 (each round). Trying 2^80 hashes succeeds with a probability below 2^-36. The proof hides
+nothing: it is not zero-knowledge. Without the matrices it is only self-consistent, which anybody can achieve.
 """
 
 import hashlib
@@ -41,7 +41,7 @@ _PURPOSE = b"tidemill sumcheck 1\0"
 
 @dataclass(frozen=True)
 class ProofValues:
-    """What a proof comes down to: one value of each matrix, at points that nobody chose."""
+    """What a proof reduces to: one value of each matrix, at points that nobody chose."""
 
     rows: tuple[FieldElement, ...]
     columns: tuple[FieldElement, ...]
@@ -52,12 +52,12 @@ class ProofValues:
 
 
 class _Transcript:
-    """All that was said, as a hash; draws follow from it."""
+    """All messages so far, as a hash that determines the draws."""
 
     def __init__(self, statement: Statement) -> None:
         self._state = hashlib.sha256(_PURPOSE + statement_bytes(statement)).digest()
 
-    def said(self, *elements: FieldElement) -> None:
+    def add(self, *elements: FieldElement) -> None:
         self._state = hashlib.sha256(self._state + b"said" + b"".join(map(element_bytes, elements))).digest()
 
     def drawn(self, count: int) -> tuple[FieldElement, ...]:
@@ -74,31 +74,31 @@ def prove(statement: Statement, left: Integers, right: Integers) -> bytes:
     lefts = products(left.T, weights(rows, statement.m))
     rights = products(right, weights(columns, statement.n))
     sum_ = summed(all_times(lefts, rights))
-    transcript.said(sum_)
-    said = [sum_]
+    transcript.add(sum_)
+    messages = [sum_]
     for _ in range(_bits(statement.k)):
         (lefts, left_step), (rights, right_step) = _halves(lefts), _halves(rights)
         round_ = summed(all_times(lefts, rights)), summed(all_times(left_step, right_step))
-        transcript.said(*round_)
-        said += round_
+        transcript.add(*round_)
+        messages += round_
         (drawn,) = transcript.drawn(1)
         lefts, rights = _folded(lefts, left_step, drawn), _folded(rights, right_step, drawn)
-    said += summed(lefts), summed(rights)
-    return _VERSION + b"".join(map(element_bytes, said))
+    messages += summed(lefts), summed(rights)
+    return _VERSION + b"".join(map(element_bytes, messages))
 
 
 def replay(statement: Statement, proof: bytes) -> ProofValues | ProofRefusal:
-    """What the proof comes down to, if it agrees with itself and with the statement."""
-    said = _read(proof, _bits(statement.k))
-    if said is None:
+    """What the proof reduces to, if it agrees with itself and with the statement."""
+    messages = _read(proof, _bits(statement.k))
+    if messages is None:
         return ProofRefusal.PROOF_MALFORMED
-    product, *rounds, left, right = said
+    product, *rounds, left, right = messages
     transcript = _Transcript(statement)
     rows, columns = _points(transcript, statement)
-    transcript.said(product)
+    transcript.add(product)
     sum_, inner = product, []
     for at_zero, square in zip(rounds[::2], rounds[1::2], strict=True):
-        transcript.said(at_zero, square)
+        transcript.add(at_zero, square)
         (drawn,) = transcript.drawn(1)
         sum_ = _at(sum_, at_zero, square, drawn)
         inner.append(drawn)
@@ -132,21 +132,21 @@ def value_at(matrix: Integers, rows: Sequence[FieldElement], columns: Sequence[F
 
 
 def _points(transcript: _Transcript, statement: Statement) -> tuple[tuple[FieldElement, ...], tuple[FieldElement, ...]]:
-    """The point of C that is looked at: its row's coordinates, and its column's."""
+    """The drawn point of C: its row's coordinates, and its column's."""
     drawn = transcript.drawn(_bits(statement.m) + _bits(statement.n))
     return drawn[: _bits(statement.m)], drawn[_bits(statement.m) :]
 
 
-def _halves(ones: Elements) -> tuple[Elements, Elements]:
-    """The half whose highest bit is 0, and what is added to it on the way to the other; a missing entry is zero."""
-    half = 2 ** (_bits(ones.shape[1]) - 1)
+def _halves(elements: Elements) -> tuple[Elements, Elements]:
+    """The half whose highest bit is 0, and its difference to the other half; a missing entry is zero."""
+    half = 2 ** (_bits(elements.shape[1]) - 1)
     upper = np.zeros((2, half), dtype=np.int64)
-    upper[:, : ones.shape[1] - half] = ones[:, half:]
-    return ones[:, :half], (upper - ones[:, :half]) % MODULUS
+    upper[:, : elements.shape[1] - half] = elements[:, half:]
+    return elements[:, :half], (upper - elements[:, :half]) % MODULUS
 
 
-def _folded(ones: Elements, step: Elements, drawn: FieldElement) -> Elements:
-    folded: Elements = (ones + scaled(step, drawn)) % MODULUS
+def _folded(elements: Elements, step: Elements, drawn: FieldElement) -> Elements:
+    folded: Elements = (elements + scaled(step, drawn)) % MODULUS
     return folded
 
 
