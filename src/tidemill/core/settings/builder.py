@@ -1,6 +1,6 @@
-"""Building the settings of a process, once, from all places at a time.
+"""Building the settings of a process, once, from all sources together.
 
-Either everything holds, or nothing is built and one fault lists every problem.
+Either everything is valid, or nothing is built and one fault lists every problem.
 """
 
 from collections.abc import Collection, Mapping
@@ -33,7 +33,7 @@ class SourcedSettings:
     sources: Mapping[str, SettingSource]
 
 
-def build(  # each argument is one place that values come from
+def build(  # each argument is one source of values
     *,
     toml: Mapping[str, object],
     toml_name: str,
@@ -42,7 +42,7 @@ def build(  # each argument is one place that values come from
     overrides: Mapping[str, object] = _NOTHING,
     reserved: Collection[str] = (),
 ) -> SourcedSettings:
-    """Read every place, check everything, and build; `reserved` are variables of ours that are no settings."""
+    """Read every source, check everything, and build; `reserved` are variables of ours that are no settings."""
     values, problems = read(
         [
             RawSetting("home", home, DEFAULT),
@@ -52,7 +52,7 @@ def build(  # each argument is one place that values come from
         ]
     )
     _follow(values)
-    # A home that could not be read stands in for itself: checks need a whole object, which is then not handed out.
+    # An unreadable home is replaced by a placeholder: checks need a complete object, which is then not returned.
     settings = assemble({"home": home} | {name: value.value for name, value in values.items()})
     sources = {d.name: values[d.name].source if d.name in values else DEFAULT for d in catalogue()}
     sentences = [problem.sentence for problem in problems]
@@ -63,7 +63,7 @@ def build(  # each argument is one place that values come from
 
 
 def _follow(values: dict[str, SettingValue]) -> None:
-    """A setting that follows another takes its value, unless it was given one of its own."""
+    """A setting that follows another takes its value, unless it has one of its own."""
     for definition in catalogue():
         if definition.follows in values and definition.name not in values:
             followed = values[definition.follows]

@@ -1,7 +1,7 @@
-"""What must hold between settings.
+"""Conditions between settings.
 
-Each check is a sentence that says what must hold, and why where that is not plain. A check is made only when every
-setting it speaks of could be read, so one mistake is reported once.
+Each check is a sentence that says what must hold, and why where that is not obvious. A check runs only when every
+setting it names could be read, so one mistake is reported once.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -78,7 +78,7 @@ CHECKS = (
     ),
     SettingsCheck(
         ("secrets.master_key", "secrets.master_key_command", "secrets.master_key_file"),
-        lambda *places: sum(place is not None for place in places) <= 1,
+        lambda *sources: sum(source is not None for source in sources) <= 1,
         "Only one of secrets.master_key, secrets.master_key_command and secrets.master_key_file may be set",
     ),
     SettingsCheck(
@@ -153,7 +153,7 @@ CHECKS = (
 
 
 def broken(settings: Settings, sources: Mapping[str, SettingSource], doubtful: Collection[str]) -> Iterator[str]:
-    """A sentence for each check that does not hold and speaks of no setting in doubt."""
+    """A sentence for each check that fails and names no setting in doubt."""
     for check in CHECKS:
         values: list[Any] = [value_of(settings, by_name()[name]) for name in check.names]
         if not set(check.names) & set(doubtful) and not check.is_met(*values):

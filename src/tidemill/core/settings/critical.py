@@ -1,8 +1,8 @@
-"""Settings that move money or trust: a change of one takes effect after a delay, or by a second operator's word.
+"""Settings that move money or trust: a change takes effect after a delay, or with a second operator's approval.
 
-The pool remembers the value of each that it has accepted. A process that is configured otherwise proposes a change and
-works with the accepted value until the change is ripe. Changes that a check ties together take effect together, so that
-what is in force always holds. Values are compared as texts, each as its kind shows it.
+The pool remembers the accepted value of each. A process that is configured otherwise proposes a change and works with
+the accepted value until the change is ripe. Changes that a check ties together take effect together, so that the values
+in force always pass the checks. Values are compared as texts, each as its kind shows it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ class SettingChangeState(StrEnum):
 
 @dataclass(frozen=True)
 class SettingChange:
-    """Another value that somebody has configured, and what a second operator said to it."""
+    """Another value that somebody has configured, and a second operator's decision on it."""
 
     name: str
     value: str
@@ -102,7 +102,7 @@ class SettingDecided(_OfSetting, Event, kind="settings.change_decided", audited=
 
 @dataclass(frozen=True)
 class SettingsDecision:
-    """What is in force, and what the pool has to remember: values newly accepted, changes to keep and to forget."""
+    """The values in force, and what the pool has to remember: newly accepted values, changes to keep and to forget."""
 
     in_force: Mapping[str, str]
     accepted: Mapping[str, str]
@@ -119,23 +119,23 @@ def decide(
     by: str,
     now: Instant,
 ) -> SettingsDecision:
-    """What a process that was started with these values works with. A setting the pool does not know is accepted."""
-    known = {name: accepted.get(name, value) for name, value in configured.items()}
+    """What a process started with these values works with. A setting that the pool does not know is accepted."""
+    current = {name: accepted.get(name, value) for name, value in configured.items()}
     waiting = {
         name: _waiting(name, value, changes.get(name), by, now)
         for name, value in configured.items()
-        if value != known[name]
+        if value != current[name]
     }
-    ripe = _ripe(waiting, delay_us=_delay_us(known), now=now)
+    ripe = _ripe(waiting, delay_us=_delay_us(current), now=now)
     new = {name: value for name, value in configured.items() if name not in accepted}
     changed = {name: waiting[name].value for name in ripe}
     return SettingsDecision(
-        in_force=known | changed,
+        in_force=current | changed,
         accepted=new | changed,
         waiting=[change for name, change in waiting.items() if name not in ripe],
         forgotten=[name for name in changes if name not in waiting or name in ripe],
         events=[
-            *_proposals(known, waiting, changes),
+            *_proposals(current, waiting, changes),
             *_withdrawals(waiting, changes, by),
             *(SettingAccepted(name, accepted[name], value, _why(waiting[name])) for name, value in changed.items()),
             *([SettingsRemembered(new)] if new else ()),
@@ -144,16 +144,16 @@ def decide(
 
 
 def settle(change: SettingChange, *, approve: bool, reason: str, by: str, now: Instant) -> SettingChange | Refusal:
-    """A change after an operator's word. Whoever brought it in may reject it, and not approve it."""
-    kept = checked_reason(reason)
-    if isinstance(kept, ReasonRefusal):
-        return kept
+    """A change after an operator's decision. Its proposer may reject it, but not approve it."""
+    stored_reason = checked_reason(reason)
+    if isinstance(stored_reason, ReasonRefusal):
+        return stored_reason
     if change.state is not SettingChangeState.PENDING:
         return SettingChangeRefusal.CHANGE_DECIDED
     if approve and by == change.proposed_by:
         return SettingChangeRefusal.ANOTHER_OPERATOR_NEEDED
     state = SettingChangeState.APPROVED if approve else SettingChangeState.REJECTED
-    return replace(change, state=state, decided_by=by, decided_at=now, reason=kept)
+    return replace(change, state=state, decided_by=by, decided_at=now, reason=stored_reason)
 
 
 @cache
@@ -169,12 +169,12 @@ def critical_values(settings: Settings) -> dict[str, str]:
 def allowed(settings: Settings, accepted: Mapping[str, str]) -> dict[str, str]:
     """The accepted values that this program still takes: a new version may have other settings, bounds and checks.
 
-    Where accepted values are no longer allowed together, all that is tied to them counts as never accepted. Then what
-    is configured, which was checked, is in force at once: waiting with values that contradict each other helps nobody.
+    Where accepted values are no longer allowed together, all that are tied to them count as never accepted. Then the
+    configured values, which were checked, are in force at once: waiting with contradictory values helps nobody.
     """
-    known = {name: text for name, text in accepted.items() if name in critical() and _read(name, text) is not None}
-    wrong = _contradicting(with_values(settings, known))
-    return {name: text for name, text in known.items() if name not in wrong}
+    readable = {name: text for name, text in accepted.items() if name in critical() and _read(name, text) is not None}
+    wrong = _contradicting(with_values(settings, readable))
+    return {name: text for name, text in readable.items() if name not in wrong}
 
 
 def with_values(settings: Settings, values: Mapping[str, str]) -> Settings:
@@ -197,7 +197,7 @@ def takes_effect_at(change: SettingChange, accepted: Mapping[str, str]) -> Insta
 
 @cache
 def ties() -> Sequence[frozenset[str]]:
-    """Critical settings in groups: those that checks speak of together, directly or by way of others."""
+    """Critical settings in groups: those that checks name together, directly or through others."""
     groups = [frozenset({name}) for name in critical()]
     for check in CHECKS:
         touched = [group for group in groups if group & set(check.names)]
@@ -208,22 +208,22 @@ def ties() -> Sequence[frozenset[str]]:
 
 
 def _contradicting(settings: Settings) -> set[str]:
-    """Every critical setting that is tied to a check which does not hold."""
+    """Every critical setting that is tied to a failing check."""
     values = {name: value_of(settings, by_name()[name]) for check in CHECKS for name in check.names}
-    wrong = {name for one in CHECKS if not one.is_met(*(values[n] for n in one.names)) for name in one.names}
+    wrong = {name for check in CHECKS if not check.is_met(*(values[n] for n in check.names)) for name in check.names}
     return {name for group in ties() if group & wrong for name in group}
 
 
 def _waiting(name: str, value: str, change: SettingChange | None, by: str, now: Instant) -> SettingChange:
-    """The change that waits already, or a new one if another value is wanted now."""
+    """The change that waits already, or a new one if the value differs."""
     return change if change is not None and change.value == value else SettingChange(name, value, by, now)
 
 
 def _ripe(waiting: Mapping[str, SettingChange], *, delay_us: int, now: Instant) -> list[str]:
     """The changes whose time has come, together with everything that they are tied to."""
     late = {name for name, change in waiting.items() if not _is_ripe(change, delay_us, now)}
-    held = {name for group in ties() if group & late for name in group}
-    return [name for name in waiting if name not in held]
+    blocked = {name for group in ties() if group & late for name in group}
+    return [name for name in waiting if name not in blocked]
 
 
 def _is_ripe(change: SettingChange, delay_us: int, now: Instant) -> bool:
@@ -232,24 +232,26 @@ def _is_ripe(change: SettingChange, delay_us: int, now: Instant) -> bool:
 
 
 def _delay_us(accepted: Mapping[str, str]) -> int:
-    """The delay that was accepted, never one that is only proposed."""
+    """The accepted delay, never one that is only proposed."""
     value = _read(DELAY, accepted[DELAY])
     assert isinstance(value, float)
     return int(value * SECOND)
 
 
 def _proposals(
-    known: Mapping[str, str], waiting: Mapping[str, SettingChange], changes: Mapping[str, SettingChange]
+    current: Mapping[str, str], waiting: Mapping[str, SettingChange], changes: Mapping[str, SettingChange]
 ) -> Iterable[Event]:
     new = (change for name, change in waiting.items() if changes.get(name) != change)
-    return (SettingProposed(one.name, known[one.name], one.value, one.proposed_by) for one in new)
+    return (SettingProposed(change.name, current[change.name], change.value, change.proposed_by) for change in new)
 
 
 def _withdrawals(
     waiting: Mapping[str, SettingChange], changes: Mapping[str, SettingChange], by: str
 ) -> Iterable[Event]:
-    gone = (old for name, old in changes.items() if name not in waiting or waiting[name].value != old.value)
-    return (SettingWithdrawn(old.name, old.value, by) for old in gone)
+    withdrawn = (
+        change for name, change in changes.items() if name not in waiting or waiting[name].value != change.value
+    )
+    return (SettingWithdrawn(change.name, change.value, by) for change in withdrawn)
 
 
 def _why(change: SettingChange) -> str:

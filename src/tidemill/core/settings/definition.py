@@ -1,6 +1,6 @@
 """How a setting is defined: once, by a field of a frozen dataclass.
 
-The field's default and bounds are written as an operator would write them and kept in the unit its name carries; a
+The field's default and bounds are written as an operator would write them and stored in the unit of the field's name; a
 wrong definition fails when the module is imported. Everything else about a setting (its names outside, its page in the
 reference, its reading and checking) follows from the field.
 """
@@ -28,13 +28,13 @@ class SettingScope(StrEnum):
     POOL = "pool"
 
 
-# The mark of a section among the fields of the tree, which says the scope of its settings.
+# Marks a section among the fields of the tree, and gives the scope of its settings.
 OF_PROCESS: Mapping[str, SettingScope] = MappingProxyType({_SECTION: SettingScope.PROCESS})
 OF_POOL: Mapping[str, SettingScope] = MappingProxyType({_SECTION: SettingScope.POOL})
 
 
 class SettingDetails(TypedDict, total=False):
-    """What a definition may say besides kind and default."""
+    """What a definition may contain besides kind and default."""
 
     meaning: Required[str]
     unit: str  # where the kind has none of its own
@@ -47,7 +47,7 @@ class SettingDetails(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Definition:
-    """One setting. Default and bounds are in the unit inside; `default` is None where there is none."""
+    """One setting. Default and bounds are in the internal unit; `default` is None where there is none."""
 
     name: str
     section: str
@@ -108,14 +108,14 @@ def sections_of(root: type) -> dict[str, type]:
 
 def definitions(root: type) -> list[Definition]:
     """Every setting of a tree of sections, in the order of its fields."""
-    found: list[Definition] = []
+    settings: list[Definition] = []
     for member in _members(root):
         if _SECTION in member.metadata:
             scope = member.metadata[_SECTION]
-            found += [_definition(inner, member.name, scope) for inner in _members(_table(member))]
+            settings += [_definition(inner, member.name, scope) for inner in _members(_table(member))]
         else:
-            found.append(_definition(member, "", SettingScope.PROCESS))
-    return found
+            settings.append(_definition(member, "", SettingScope.PROCESS))
+    return settings
 
 
 def _members(table: type) -> tuple[Field[Any], ...]:

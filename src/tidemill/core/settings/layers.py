@@ -1,7 +1,7 @@
 """Where values come from: defaults, then a TOML file, then the environment, then the command line; the last one wins.
 
-Every value is read, also one that a later place overrides, and every problem is a sentence that names the setting,
-the place, what is wrong and what is allowed. A secret's value is in no sentence.
+Every value is read, even one that a later source overrides, and every problem is a sentence that names the setting, the
+source, the mistake and the allowed values. No sentence contains a secret's value.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -18,7 +18,7 @@ QUOTED_MOST = 60
 
 
 class SourceKind(StrEnum):
-    """The kinds of places a value may come from, weakest first."""
+    """The kinds of sources of values, weakest first."""
 
     DEFAULT = "default"
     FILE = "file"
@@ -28,7 +28,7 @@ class SourceKind(StrEnum):
 
 @dataclass(frozen=True)
 class SettingSource:
-    """Where one value came from: the place, and the file's or the variable's name."""
+    """Where one value came from: the kind of source, and the file's or the variable's name."""
 
     kind: SourceKind
     name: str = ""
@@ -61,14 +61,14 @@ class SettingValue:
 
 @dataclass(frozen=True)
 class SettingProblem:
-    """What is wrong with one value, in a sentence, and which setting it leaves in doubt."""
+    """What is wrong with one value, in a sentence, and which setting is therefore in doubt."""
 
     name: str
     sentence: str
 
 
 def from_file(toml: Mapping[str, object], file_name: str) -> Iterator[RawSetting]:
-    """The settings of a TOML file, with those of a table under dotted names."""
+    """The settings of a TOML file, those of a table under dotted names."""
     source = SettingSource(SourceKind.FILE, file_name)
     for key, raw in toml.items():
         if isinstance(raw, Mapping) and (raw or key in sections()):
@@ -78,7 +78,7 @@ def from_file(toml: Mapping[str, object], file_name: str) -> Iterator[RawSetting
 
 
 def from_environment(environment: Mapping[str, str], reserved: Collection[str]) -> Iterator[RawSetting]:
-    """The settings among the environment's variables; other programs' variables are none of our business."""
+    """The settings among the environment's variables; those of other programs are ignored."""
     ours = {definition.environment_name: definition.name for definition in catalogue()}
     for variable, raw in environment.items():
         if variable.startswith(PREFIX) and variable != CONFIG_VARIABLE and variable not in reserved:
@@ -86,42 +86,42 @@ def from_environment(environment: Mapping[str, str], reserved: Collection[str]) 
 
 
 def from_command_line(overrides: Mapping[str, object]) -> Iterator[RawSetting]:
-    """The flags that were given; a flag that was not is None."""
+    """The flags that are set; an unset flag is None."""
     return (RawSetting(name, raw, COMMAND_LINE) for name, raw in overrides.items() if raw is not None)
 
 
-def read(given: Iterable[RawSetting]) -> tuple[dict[str, SettingValue], list[SettingProblem]]:
-    """The values that hold, later places first, and everything that is wrong."""
+def read(raw_settings: Iterable[RawSetting]) -> tuple[dict[str, SettingValue], list[SettingProblem]]:
+    """The valid values, where later sources win, and all problems."""
     values: dict[str, SettingValue] = {}
     problems: list[SettingProblem] = []
-    for one in given:
-        outcome = _read_one(one)
+    for setting in raw_settings:
+        outcome = _read_one(setting)
         if isinstance(outcome, SettingProblem):
             problems.append(outcome)
         else:
-            values[one.name] = outcome
+            values[setting.name] = outcome
     return values, problems
 
 
-def _read_one(given: RawSetting) -> SettingValue | SettingProblem:
-    definition = by_name().get(given.name)
+def _read_one(setting: RawSetting) -> SettingValue | SettingProblem:
+    definition = by_name().get(setting.name)
     if definition is None:
-        return SettingProblem(given.name, _unknown(given))
-    if definition.optional and given.raw == "":
-        return SettingValue(definition, None, given.source)
+        return SettingProblem(setting.name, _unknown(setting))
+    if definition.optional and setting.raw == "":
+        return SettingValue(definition, None, setting.source)
     kind = definition.kind
-    value = read_from_file(kind, given.raw) if given.source.kind is SourceKind.FILE else kind.read(given.raw)
+    value = read_from_file(kind, setting.raw) if setting.source.kind is SourceKind.FILE else kind.read(setting.raw)
     if isinstance(value, UnreadableValue):
-        return SettingProblem(given.name, _refused(definition, given, value.reason))
+        return SettingProblem(setting.name, _refused(definition, setting, value.reason))
     if not definition.within_bounds(value):
-        return SettingProblem(given.name, _refused(definition, given, "that is out of bounds"))
-    return SettingValue(definition, value, given.source)
+        return SettingProblem(setting.name, _refused(definition, setting, "that is out of bounds"))
+    return SettingValue(definition, value, setting.source)
 
 
-def _refused(definition: Definition, given: RawSetting, reason: str) -> str:
-    written = "cannot be used" if definition.secret else f"is {_quoted(given.raw)}"
+def _refused(definition: Definition, setting: RawSetting, reason: str) -> str:
+    written = "cannot be used" if definition.secret else f"is {_quoted(setting.raw)}"
     why = f"{reason}; " if reason else ""
-    return f"{definition.name} ({given.source}) {written}: {why}it must be {definition.allowed()}."
+    return f"{definition.name} ({setting.source}) {written}: {why}it must be {definition.allowed()}."
 
 
 def _quoted(raw: object) -> str:
@@ -130,13 +130,13 @@ def _quoted(raw: object) -> str:
     return text if len(text) <= QUOTED_MOST else text[:QUOTED_MOST] + "…"
 
 
-def _unknown(given: RawSetting) -> str:
-    if given.name in sections():
-        return f"{given.name} ({given.source}) is a section: write [{given.name}] and its settings below it."
-    # What all variables have in common must not make them look alike.
-    prefix = PREFIX if given.source.kind is SourceKind.ENVIRONMENT else ""
-    known = [(d.environment_name if prefix else d.name).removeprefix(prefix) for d in catalogue()]
-    nearest = get_close_matches(given.name.removeprefix(prefix), known, n=1)
+def _unknown(setting: RawSetting) -> str:
+    if setting.name in sections():
+        return f"{setting.name} ({setting.source}) is a section: write [{setting.name}] and its settings below it."
+    # The common prefix of all variables must not make them look alike.
+    prefix = PREFIX if setting.source.kind is SourceKind.ENVIRONMENT else ""
+    names = [(d.environment_name if prefix else d.name).removeprefix(prefix) for d in catalogue()]
+    nearest = get_close_matches(setting.name.removeprefix(prefix), names, n=1)
     advice = f"did you mean {prefix}{nearest[0]}?" if nearest else "`tidemill config` lists all there are."
-    where = given.source.kind if prefix else given.source
-    return f"{_quoted(given.name)} ({where}) is no setting: {advice}"
+    source = setting.source.kind if prefix else setting.source
+    return f"{_quoted(setting.name)} ({source}) is no setting: {advice}"

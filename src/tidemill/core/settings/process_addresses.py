@@ -1,4 +1,4 @@
-"""Where a process is reached, by what its settings say."""
+"""The addresses of a process, by its settings."""
 
 from tidemill.core.settings.tree import Settings
 
@@ -11,5 +11,5 @@ def own_address(settings: Settings) -> str:
 
 
 def public_url(settings: Settings) -> str:
-    """Where the pool's pages are for everybody else, without a slash at the end."""
+    """The address of the pool's pages for everybody else, without a slash at the end."""
     return (settings.mail.public_url or own_address(settings)).rstrip("/")

@@ -1,10 +1,10 @@
-"""All settings in one frozen object, and what can be said of every one of them.
+"""All settings in one frozen object, and what holds for every one of them.
 
-A value inside is found by its field; a setting outside by its name. The two differ only where a field's name carries a
-unit that nobody writes: `stake.small_uc` inside, in micro-credits, is `stake.small` outside, in credits.
+Inside, a value is found by its field; outside, a setting by its name. The two differ only where a field's name carries
+a unit that nobody writes: `stake.small_uc` inside, in micro-credits, is `stake.small` outside, in credits.
 """
 
-# setting() and its like make a field, as dataclasses.field does
+# setting() and the like make a field, as dataclasses.field does
 
 import hashlib
 import json
@@ -135,17 +135,17 @@ def value_of(settings: Settings, definition: Definition) -> object:
 
 
 def assemble(values: Mapping[str, object]) -> Settings:
-    """The object with these values, by the settings' names; what is absent has its default."""
+    """The object with these values, by the settings' names; absent ones have their defaults."""
     top: dict[str, object] = {}
     inner: dict[str, dict[str, object]] = {name: {} for name in sections()}
     for name, value in values.items():
         definition = by_name()[name]
         (inner[definition.section] if definition.section else top)[definition.attribute] = value
-    made = {name: table(**inner[name]) for name, table in sections().items()}
-    return Settings(**top, **made)  # type: ignore[arg-type]  # each value was read by its own field's kind
+    section_values = {name: table(**inner[name]) for name, table in sections().items()}
+    return Settings(**top, **section_values)  # type: ignore[arg-type]  # each value was read by its own field's kind
 
 
 def pool_fingerprint(settings: Settings) -> str:
-    """SHA-256 over what all processes of a pool must agree on. Secrets are no part of it."""
+    """SHA-256 over the values that all processes of a pool must share. Secrets are not part of it."""
     agreed = {d.name: d.kind.show(value_of(settings, d)) for d in catalogue() if d.scope is SettingScope.POOL}
     return hashlib.sha256(json.dumps(agreed, sort_keys=True).encode()).hexdigest()

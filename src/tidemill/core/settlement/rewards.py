@@ -1,8 +1,8 @@
-"""What a verified attempt pays, by the market plan: the provider's price for its time, and the pool's commission.
+"""What a verified attempt pays, by the reward plan: the provider's price for its time, and the pool's commission.
 
-A job pays min(time used, time quoted at the node's measured speed), so slowness never pays. Who is early gets a bonus
-out of the bonus fund, as far as that goes, and never so much that trading with oneself would not lose. Whole
-micro-credits: what is due to a provider is rounded up, so that no verified work is free, and so is the commission; a
+A job pays min(time used, time quoted at the node's measured speed), so slowness never pays. An early result gets a
+bonus out of the bonus fund, as far as that goes, and never so much that trading with oneself would pay. Amounts are
+whole micro-credits: a provider's reward is rounded up, so that no verified work is free, and so is the commission; a
 bonus is rounded down.
 """
 
@@ -17,7 +17,7 @@ ONE_PPM = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class RewardPlan:
-    """The shares of the plan; each is a setting. What is lost by trading with oneself is a share of the payment."""
+    """The shares of the plan; each is a setting. The loss from trading with oneself is a share of the payment."""
 
     commission_ppm: int = 100_000
     fund_ppm: int = 200_000
@@ -37,12 +37,12 @@ class AttemptPay:
 
     @property
     def cost_uc(self) -> int:
-        """What the customer pays. The bonus is not theirs to pay."""
+        """What the customer pays. The bonus is not part of it."""
         return self.reward_uc + self.commission_uc
 
 
 def attempt_pay(plan: RewardPlan, hourly_uc: int, quoted_ms: int, used_ms: int) -> AttemptPay:
-    """By an hour's price, the time quoted, and the time used: a claim, which never counts above the quote."""
+    """From an hour's price, the time quoted, and the claimed time used, which never counts above the quote."""
     paid_ms = max(1, min(used_ms, quoted_ms))
     reward_uc = _up(hourly_uc * paid_ms, HOUR_MS)
     commission_uc = _up(reward_uc * plan.commission_ppm, ONE_PPM)
@@ -59,7 +59,7 @@ def cost_max_uc(plan: RewardPlan, hourly_uc: int, quoted_ms: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PaidAttempt:
-    """One attempt that passed: whose it was, at which job, and what it pays."""
+    """One attempt that passed: its owner, its job, and what it pays."""
 
     job_id: UUID
     owner_id: UUID
@@ -83,10 +83,10 @@ def sums(paid: Iterable[PaidAttempt], fund_uc: int) -> PaySums:
     rewards: dict[tuple[UUID, UUID], int] = defaultdict(int)
     commissions: dict[UUID, int] = defaultdict(int)
     bonuses: dict[UUID, int] = defaultdict(int)
-    for one in paid:
-        rewards[one.job_id, one.owner_id] += one.due.reward_uc
-        commissions[one.job_id] += one.due.commission_uc
-        bonuses[one.owner_id] += one.due.bonus_uc
+    for attempt in paid:
+        rewards[attempt.job_id, attempt.owner_id] += attempt.due.reward_uc
+        commissions[attempt.job_id] += attempt.due.commission_uc
+        bonuses[attempt.owner_id] += attempt.due.bonus_uc
     wanted_uc = sum(bonuses.values())
     share_uc, whole_uc = (min(fund_uc, wanted_uc), wanted_uc) if wanted_uc else (0, 1)
     shrunk = {owner: bonus * share_uc // whole_uc for owner, bonus in bonuses.items()}
@@ -103,7 +103,7 @@ class CommissionSplit:
 
 
 def split(plan: RewardPlan, commission_uc: int) -> CommissionSplit:
-    """Divide a commission; what cannot be divided stays with the pool."""
+    """Divide a commission; the indivisible rest stays with the pool."""
     fund_uc, burn_uc = commission_uc * plan.fund_ppm // ONE_PPM, commission_uc * plan.burn_ppm // ONE_PPM
     return CommissionSplit(commission_uc - fund_uc - burn_uc, fund_uc, burn_uc)
 

@@ -1,7 +1,7 @@
-"""What a kind of setting is: how its values are read, shown and bounded.
+"""A kind of setting: how its values are read, shown and bounded.
 
 A kind reads a value of a TOML file or a text of the environment, and shows a value as a text that reads back to it.
-What cannot be read is refused with a reason; a reason never repeats a value that may be a secret.
+An unreadable value is refused with a reason; a reason never repeats a value that may be a secret.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class UnreadableValue:
-    """A value of the wrong type or form. Without a reason, saying what is accepted says enough."""
+    """A value of the wrong type or form. Without a reason, the accepted form says enough."""
 
     reason: str = ""
 
@@ -28,14 +28,14 @@ class SettingKind(Generic[T]):
     show: Callable[[T], str]
     unit: str = ""  # the unit outside, in files and on pages
     suffix: str = ""  # the unit inside, which ends the field's name but is not part of the setting's name
-    spoken: bool = True  # whether a text is a proper way to write it in a TOML file, too
+    spoken: bool = True  # whether a TOML file may also write it as a text
     low: T | None = None
     high: T | None = None
-    mask: Callable[[T], str] | None = None  # set where a value may carry a secret: how to show it without
+    mask: Callable[[T], str] | None = None  # set where a value may contain a secret: shows it without
 
 
 def read_from_file(kind: SettingKind[T], raw: object) -> T | UnreadableValue:
-    """TOML has its own numbers and booleans: a text in their place is a mistake that we do not guess about."""
+    """TOML has its own numbers and booleans: a text instead of one is a mistake, and we do not guess."""
     if isinstance(raw, str) and not kind.spoken:
         return UnreadableValue("that is a text in quotation marks")
     return kind.read(raw)

@@ -1,7 +1,7 @@
 """Kinds of settings that are numbers: counts, durations, shares, sizes, amounts.
 
-Whatever money is multiplied by is kept as an integer, so that no amount depends on binary fractions: credits as
-micro-credits, shares and factors of money as parts per million. Not-a-number, infinity and booleans are no numbers.
+Factors of money are stored as integers, so that no amount depends on binary fractions: credits as micro-credits, shares
+and factors of money as parts per million. Not-a-number, infinity and booleans are no numbers.
 """
 
 import re
@@ -43,7 +43,7 @@ def _read_whole(raw: object) -> int | UnreadableValue:
 
 
 def _decimal(raw: object, units: Units) -> Decimal | UnreadableValue:
-    """A number, or a text with one of the units, in the unit that has no name."""
+    """A number, or a text with one of the units, in the base unit."""
     factor = Decimal(1)
     if isinstance(raw, str):
         match = _SPOKEN.fullmatch(raw.strip())
@@ -67,7 +67,7 @@ def _reader(units: Units, finish: Callable[[Decimal], T | UnreadableValue]) -> C
 
 
 def _scaled(places: int) -> Callable[[Decimal], int | UnreadableValue]:
-    """Keep a decimal number as an integer of its last allowed place; never round what an operator wrote."""
+    """Store a decimal number as an integer of its last allowed place; never round what an operator wrote."""
 
     def finish(value: Decimal) -> int | UnreadableValue:
         moved = value.scaleb(places)

@@ -60,7 +60,7 @@ def _read_host(raw: object) -> str | UnreadableValue:
     text = _read_text(raw)
     if isinstance(text, UnreadableValue) or is_address(text):
         return text
-    # Four numbers that are no address are a slip of the pen, not a name.
+    # Four numbers that are no address are a typing mistake, not a name.
     is_name = _HOST_NAME.fullmatch(text) and not text.rpartition(".")[2].isdigit()
     return text if is_name else UnreadableValue()
 
@@ -71,7 +71,7 @@ def _read_version(raw: object) -> str | UnreadableValue:
 
 
 def _items(raw: object) -> tuple[str, ...] | UnreadableValue:
-    """The items of a list, which the environment writes with commas between them."""
+    """The items of a list; the environment separates them with commas."""
     if isinstance(raw, str):
         raw = raw.split(",") if raw.strip() else ()
     if not isinstance(raw, list | tuple):
@@ -111,7 +111,7 @@ def _split(raw: object) -> SplitResult | UnreadableValue:
         parts = urlsplit(text)
     except ValueError:
         return UnreadableValue("that is no URL")
-    # An "@" here is most often the end of a password with a bare "/", "?" or "#" in it: half of it would be shown.
+    # An "@" here usually ends a password with a bare "/", "?" or "#" in it: half of it would be shown.
     if "@" in parts.path + parts.query + parts.fragment:
         return UnreadableValue('special characters of a password are written percent-encoded, for example "/" as "%2F"')
     return parts

@@ -1,6 +1,6 @@
 """Settings of the pool's edge: HTTP, logging in, how often a key may call.
 
-Every wait on a peer has a deadline and every size a limit, so no single peer can hold a process.
+Every wait on a peer has a deadline and every size a limit, so no single peer can block a process.
 """
 
 from dataclasses import dataclass

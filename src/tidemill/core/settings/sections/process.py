@@ -1,6 +1,6 @@
 """Settings of a control process's inside: database, clock, loops, events, log, tracing.
 
-They shape how a process works, never what it decides; those that processes must agree on are marked as the pool's.
+They shape how a process works, never what it decides; settings that processes must agree on are marked as the pool's.
 """
 
 from dataclasses import dataclass
