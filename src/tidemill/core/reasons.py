@@ -1,4 +1,4 @@
-"""The reason an operator gives. It is kept with what was done, and shown to everybody."""
+"""The reason an operator gives. It is stored with the action, and shown to everybody."""
 
 import unicodedata
 
@@ -14,7 +14,7 @@ class ReasonRefusal(Refusal):
 
 
 def checked_reason(reason: str) -> str | ReasonRefusal:
-    """The reason as it is kept."""
+    """The reason as it is stored."""
     reason = reason.strip()
     if not reason:
         return ReasonRefusal.REASON_MISSING

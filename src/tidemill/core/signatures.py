@@ -1,6 +1,6 @@
 """Ed25519 keys, signatures and fingerprints.
 
-What is signed always begins with its purpose, so that no signature made for one thing can be shown for another.
+A signed statement always begins with its purpose, so that no signature for one purpose can be used for another.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ class Identity:
 
 
 def is_signed(key: bytes, signature: bytes, purpose: str, *parts: bytes) -> bool:
-    """Whether whoever has this key signed exactly these parts for this purpose."""
+    """Whether the owner of this key signed exactly these parts for this purpose."""
     if len(key) != KEY_BYTES or len(signature) != SIGNATURE_BYTES:
         return False
     try:
@@ -47,7 +47,7 @@ def is_signed(key: bytes, signature: bytes, purpose: str, *parts: bytes) -> bool
 
 
 def statement(purpose: str, *parts: bytes) -> bytes:
-    """What is signed: each part with its length, so that no two lists of parts read alike."""
+    """The signed bytes: each part with its length, so that no two lists of parts are encoded alike."""
     return b"".join(len(part).to_bytes(4, "big") + part for part in (purpose.encode(), *parts))
 
 

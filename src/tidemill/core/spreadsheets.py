@@ -1,4 +1,4 @@
-"""Text on its way into a spreadsheet, where a cell that begins like a formula is run as one."""
+"""Text for a spreadsheet, which runs a cell that begins like a formula."""
 
 _BEGIN_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """The last four are the full-width forms of the first four."""

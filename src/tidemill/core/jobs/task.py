@@ -177,7 +177,7 @@ def steps(
 
 def is_own_fault(crash: Crash, earlier: Iterable[Crash], patience: RetryLimits) -> bool:
     """Whether a task has failed in one way for so many owners that no other needs to try it."""
-    alike = {other.owner_id for other in earlier if other.reason == crash.reason}
+    alike = {earlier_crash.owner_id for earlier_crash in earlier if earlier_crash.reason == crash.reason}
     return len({crash.owner_id, *alike}) >= patience.owners_failing
 
 

@@ -88,10 +88,10 @@ def body(entry: Entry) -> dict[str, Any]:
     return {"shape": type(entry).__name__} | texts
 
 
-def entry_of(fields: Mapping[str, Any]) -> Entry:
+def entry_of(written: Mapping[str, Any]) -> Entry:
     """The entry that a body encodes."""
-    shape = next(shape for shape in _FIELDS if shape.__name__ == fields["shape"])
-    values = {name: fields[name] for name in _FIELDS[shape]}
+    shape = next(shape for shape in _FIELDS if shape.__name__ == written["shape"])
+    values = {name: written[name] for name in _FIELDS[shape]}
     ids = {name: UUID(value) for name, value in values.items() if name.endswith("id") and value is not None}
     return shape(**(values | ids))
 

@@ -68,8 +68,8 @@ class Owner:
 
 @dataclass(frozen=True)
 class NodeAtDoor:
-    """A node at the moment somebody shows its key. `has_link` says that a living process has its link; `told_until` is how
-    far it has used up its share of events: see core.nodes.reports."""
+    """A node at the moment somebody shows its key. `has_link` says that a living process has its link; `told_until` is
+    how far it has used up its share of events: see core.nodes.reports."""
 
     id: UUID
     account_id: UUID

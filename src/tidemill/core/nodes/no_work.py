@@ -11,7 +11,7 @@ from tidemill.core.nodes.life import Condition, LifeRefusal, NodeLife
 from tidemill.core.nodes.no_work_reasons import NoWorkCause, NoWorkReason
 from tidemill.core.nodes.rules.rules import HeatLimits, NodeRules, Senses, objections
 
-_ORDER = {why: place for place, why in enumerate(NoWorkCause)}
+_ORDER = {why: rank for rank, why in enumerate(NoWorkCause)}
 
 _LIVES = {
     NodeLife.REGISTERED: "This node is registered and not active yet: it needs a passed challenge.",

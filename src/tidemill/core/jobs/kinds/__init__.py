@@ -32,12 +32,13 @@ def _about_inputs(
     sizes_bytes = {input_.name: input_.size_bytes for input_ in inputs}
     if len(sizes_bytes) < len(inputs):
         return TaskObjection(KindRefusal.INPUTS_WRONG, "Two inputs have the same name.")
-    for wanted in expected:
-        if wanted.name not in sizes_bytes:
-            return TaskObjection(KindRefusal.INPUTS_WRONG, f"The input {wanted.name} is missing.")
-        if sizes_bytes[wanted.name] > wanted.most_bytes:
+    for expected_input in expected:
+        if expected_input.name not in sizes_bytes:
+            return TaskObjection(KindRefusal.INPUTS_WRONG, f"The input {expected_input.name} is missing.")
+        if sizes_bytes[expected_input.name] > expected_input.most_bytes:
             return TaskObjection(
-                KindRefusal.INPUTS_WRONG, f"The input {wanted.name} has more than {wanted.most_bytes:,} bytes."
+                KindRefusal.INPUTS_WRONG,
+                f"The input {expected_input.name} has more than {expected_input.most_bytes:,} bytes.",
             )
     if not extra_allowed and len(inputs) > len(expected):
         return TaskObjection(KindRefusal.INPUTS_WRONG, "There is an input that tasks of this kind do not have.")

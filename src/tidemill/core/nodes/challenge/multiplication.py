@@ -63,15 +63,15 @@ def row_digests(rows: Any, xp: Any) -> Any:
 def shown_row(task: SpeedTask, position: int, xp: Any) -> bytes:
     """A row of all products together, as it is shown: 32-bit integers, little end first."""
     number, row = divmod(position, task.side)
-    product = left_rows(task, number, row, 1, xp) @ right_matrix(task, xp)
-    return bytes(product.astype(xp.int32).tobytes())
+    row_product = left_rows(task, number, row, 1, xp) @ right_matrix(task, xp)
+    return bytes(row_product.astype(xp.int32).tobytes())
 
 
-def row_of(task: SpeedTask, shown: bytes) -> Any:
+def row_of(task: SpeedTask, encoded: bytes) -> Any:
     """The inverse, as a matrix of one row; None if the bytes are no row of this task."""
-    if len(shown) != task.side * 4:
+    if len(encoded) != task.side * 4:
         return None
-    rows = np.frombuffer(shown, dtype="<i4")[None, :]
+    rows = np.frombuffer(encoded, dtype="<i4")[None, :]
     return rows if np.abs(rows.astype(np.int64)).max() <= 64 * task.side else None
 
 

@@ -110,10 +110,10 @@ def change(
     return RuleBook(MappingProxyType(entries))
 
 
-def merge(one: RuleBook, other: RuleBook) -> RuleBook:
+def merge(first: RuleBook, second: RuleBook) -> RuleBook:
     """The newest entry of each rule."""
-    names = sorted({*one.entries, *other.entries})
-    entries = {name: [book.entries[name] for book in (one, other) if name in book.entries] for name in names}
+    names = sorted({*first.entries, *second.entries})
+    entries = {name: [book.entries[name] for book in (first, second) if name in book.entries] for name in names}
     return RuleBook(MappingProxyType({name: max(entries[name], key=lambda entry: _age(name, entry)) for name in names}))
 
 
