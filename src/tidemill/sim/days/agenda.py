@@ -1,4 +1,4 @@
-"""Virtual time: what is to happen, in order. What is to happen at one moment happens in the order it was noted."""
+"""Virtual time: future events in order. Events of one moment happen in the order in which they were noted."""
 
 from collections.abc import Callable
 from heapq import heappop, heappush
@@ -20,7 +20,7 @@ class Agenda:
         heappush(self._heap, (at, self._number, happens, whom))
 
     def run(self, until: int) -> None:
-        """Everything up to a moment."""
+        """Run everything up to a moment."""
         heap = self._heap
         while heap and heap[0][0] <= until:
             self.now, _, happens, whom = heappop(heap)

@@ -1,7 +1,7 @@
-"""Money of a run: what is held for jobs, what attempts earned, what the pool keeps. The sum over all purses is zero.
+"""Money of a run: holds of jobs, earnings of attempts, the pool's share. The sum over all purses is zero.
 
-What an attempt pays and where a commission goes is decided by production's market plan. Customers bring what is held
-when a job is confirmed, and get back what is left; who they are does not matter here.
+Production's reward plan decides what an attempt pays and where a commission goes. Customers pay in what is held when a
+job is confirmed, and get back what is left; who they are does not matter here.
 """
 
 from uuid import UUID
@@ -30,12 +30,12 @@ class DayBooks:
         self._paid.append(PaidAttempt(job_id, owner_id, due))
 
     def give_back(self, job: int, amount_uc: int) -> None:
-        """A part of a hold is wanted no more."""
+        """Give back a part of a hold that is no longer needed."""
         self._take(job, amount_uc)
         self.outside_uc += amount_uc
 
     def release(self, job: int) -> None:
-        """A job is over: what it holds goes back."""
+        """A job is over: the rest of its hold goes back."""
         self.settle()
         self.outside_uc += self.held_uc.pop(job)
 
@@ -59,7 +59,7 @@ class DayBooks:
             self._earn(owner_id, bonus_uc)
 
     def check(self) -> None:
-        """Nothing is lost, nothing is made, and nobody spends what is not there."""
+        """Check that no money is lost or created, and nobody spends more than there is."""
         self.settle()
         purses_uc = self.outside_uc, sum(self.held_uc.values()), sum(self.earned_uc.values()), self.pool_uc
         if sum(purses_uc) + self.fund_uc + self.burnt_uc != 0:

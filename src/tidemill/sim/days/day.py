@@ -1,7 +1,7 @@
 """One run: what the world does to a pool and when, in virtual time.
 
-Customers order and call off; nodes go and come back, decline, begin, crash, straggle and deliver. What follows from
-that is production's to say: `lives` asks the life cycles, and `rounds` the pool of candidates.
+Customers order and call off; nodes go and come back, decline, begin, crash, straggle and deliver. Production decides
+what follows: `lives` asks the life cycles, and `rounds` the pool of candidates.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -63,14 +63,14 @@ class Day:
         self._crashes: dict[int, list[Crash]] = {}
         self._turns: Sequence[Turn] = ()
         self._back: Sequence[int] = ()
-        self._told: Callable[[float], None] = lambda _: None
+        self._progress: Callable[[float], None] = lambda _: None
 
     def run(
-        self, there: Sequence[bool], turns: Sequence[Turn], told: Callable[[float], None] = lambda _: None
+        self, present: Sequence[bool], turns: Sequence[Turn], progress: Callable[[float], None] = lambda _: None
     ) -> DayTally:
-        """From the first moment to the last. `told` hears which share of the time has passed."""
-        self._turns, self._back, self._told = turns, _returns(turns), told
-        for number, is_there in enumerate(there):
+        """From the first moment to the last. `progress` receives the share of the time that has passed."""
+        self._turns, self._back, self._progress = turns, _returns(turns), progress
+        for number, is_there in enumerate(present):
             if is_there:
                 self.nodes.come(number, 0, self.scenario.begins)
         if turns:
@@ -87,22 +87,22 @@ class Day:
     def _sample(self, number: int) -> None:
         self.lives.books.check()
         self.tally.sample(self.nodes, self.queue.count)
-        self._told(min(1.0, self.agenda.now / (self.scenario.hours * HOUR)))
+        self._progress(min(1.0, self.agenda.now / (self.scenario.hours * HOUR)))
         self.agenda.at((number + 1) * HOUR // SAMPLES_AN_HOUR, self._sample, number + 1)
 
-    def _turn(self, place: int) -> None:
+    def _turn(self, index: int) -> None:
         """A node comes or goes."""
-        _, number, comes = self._turns[place]
+        _, number, comes = self._turns[index]
         if comes:
             if self.queue.came(self.nodes.come(number, self.agenda.now, self.scenario.begins)):
                 self.rounds.call()
         else:
-            self._go(number, self._back[place])
-        if place + 1 < len(self._turns):
-            self.agenda.at(self._turns[place + 1][0], self._turn, place + 1)
+            self._go(number, self._back[index])
+        if index + 1 < len(self._turns):
+            self.agenda.at(self._turns[index + 1][0], self._turn, index + 1)
 
     def _go(self, number: int, back_at: int) -> None:
-        """A short break is one of the link: work goes on. After a longer one nothing of it is left."""
+        """A short absence only breaks the link: work continues. A longer one loses the work."""
         nodes, now, silence_us = self.nodes, self.agenda.now, self.scenario.rules.offline_after_us
         nodes.go(number, now)
         nodes.back_at[number] = back_at
@@ -118,7 +118,7 @@ class Day:
                 self.lives.happen(attempt, Happening.NODE_LOST)
 
     def _is_reached(self, attempt: SimulatedAttempt, again: Happens) -> bool:
-        """Whether the node can be heard now; if it is back soon, the same happens then."""
+        """Whether the node can be heard now; if it is back soon, try again then."""
         nodes, number = self.nodes, attempt.node
         if nodes.died_at[number] >= attempt.offered_at:
             return False
@@ -127,55 +127,55 @@ class Day:
             return False
         return True
 
-    def _arrive(self, place: int) -> None:
+    def _arrive(self, index: int) -> None:
         """A customer orders and confirms."""
         orders, now = self.orders, self.agenda.now
-        job = self._job(place)
+        job = self._job(index)
         self.lives.confirm(job)
         self.rounds.wait(job)
-        self.agenda.at(now + orders.deadline_us[place], self.lives.close, (place, JobHappening.TIME_UP))
-        if orders.called_off_us[place] >= 0:
-            self.agenda.at(now + orders.called_off_us[place], self.lives.close, (place, JobHappening.CALLED_OFF))
-        if place + 1 < len(orders.at):
-            self.agenda.at(orders.at[place + 1], self._arrive, place + 1)
+        self.agenda.at(now + orders.deadline_us[index], self.lives.close, (index, JobHappening.TIME_UP))
+        if orders.called_off_us[index] >= 0:
+            self.agenda.at(now + orders.called_off_us[index], self.lives.close, (index, JobHappening.CALLED_OFF))
+        if index + 1 < len(orders.at):
+            self.agenda.at(orders.at[index + 1], self._arrive, index + 1)
 
-    def _job(self, place: int) -> SimulatedJob:
-        """As it was ordered; each task may cost what it would on the slowest and dearest node that may get it."""
+    def _job(self, index: int) -> SimulatedJob:
+        """The job as ordered; each task may cost what it would on the slowest and most expensive node for it."""
         orders = self.orders
-        sort, first = orders.task_type[place], orders.first[place]
-        field = self.fields[sort]
-        request = replace(
+        task_type, first = orders.task_type[index], orders.first[index]
+        field = self.fields[task_type]
+        demand = replace(
             field.task_type.demand,
-            customer_id=UUID(int=_CUSTOMERS + orders.customer[place]),
+            customer_id=UUID(int=_CUSTOMERS + orders.customer[index]),
             submitted_at=Instant(self.agenda.now),
-            priority=orders.priority[place],
+            priority=orders.priority[index],
         )
-        devices = max(1, request.devices)
-        needs = Needs(0, 0, orders.length_s[place] * field.speed_mean * devices)
+        devices = max(1, demand.devices)
+        needs = Needs(0, 0, orders.length_s[index] * field.speed_mean * devices)
         longest_ms = quoted_ms(needs, field.speed_least * devices)
         cost_uc = cost_max_uc(self.scenario.rules.plan, field.price_max_uc * devices, longest_ms)
-        return SimulatedJob(place, sort, range(first, first + orders.tasks[place]), request, needs, cost_uc)
+        return SimulatedJob(index, task_type, range(first, first + orders.tasks[index]), demand, needs, cost_uc)
 
     def _offered(self, attempt: SimulatedAttempt) -> None:
         self.tally.offered(attempt.task, self.agenda.now)
         self.agenda.at(self.agenda.now + self._times.assignment_us, self._answer, attempt)
 
-    def _draw(self, attempt: SimulatedAttempt, what: int) -> float:
-        return chance.draw(self._seed, attempt.task, attempt.tries, what)
+    def _draw(self, attempt: SimulatedAttempt, purpose: int) -> float:
+        return chance.draw(self._seed, attempt.task, attempt.tries, purpose)
 
     def _answer(self, attempt: SimulatedAttempt) -> None:
-        """The node takes the offer and begins, or declines it."""
+        """The node accepts the assignment and begins, or declines it."""
         if attempt.state is not AttemptState.OFFERED or not self._is_reached(attempt, self._answer):
             return
         if self._draw(attempt, chance.DECLINES) < self._chances.declined:
             self.lives.happen(attempt, Happening.DECLINED)
             return
-        self.lives.happen(attempt, Happening.STARTED)  # that it was accepted before is a state too short to be told
+        self.lives.happen(attempt, Happening.STARTED)  # the accepted state before it is too short to show
         attempt.started_at = self.agenda.now
         self._foresee(attempt)
 
     def _foresee(self, attempt: SimulatedAttempt) -> None:
-        """What will become of an attempt if nothing comes between."""
+        """What will become of an attempt if nothing intervenes."""
         ends_at = self.agenda.now + int(attempt.expected_us * self._pace(attempt)) + 1
         happens = self._deliver
         if self._is_broken(attempt.task) or self._draw(attempt, chance.CRASHES) < self._chances.crashed:
@@ -197,7 +197,7 @@ class Day:
         return pace
 
     def _crash(self, attempt: SimulatedAttempt) -> None:
-        """What fails for several owners in the same way is the task's own fault."""
+        """A failure that several owners see in the same way is the task's own fault."""
         if attempt.state not in AT_WORK or not self._is_reached(attempt, self._crash):
             return
         owner_id = self.nodes.sellers[attempt.node].candidate.owner_id
@@ -212,7 +212,7 @@ class Day:
             self.lives.happen(attempt, Happening.TIME_UP)
 
     def _deliver(self, attempt: SimulatedAttempt) -> None:
-        """A result; also one that comes too late, which may be wanted all the same."""
+        """Deliver a result; a late one may still be wanted."""
         if attempt.number not in self.lives.attempts or not self._is_reached(attempt, self._deliver):
             return
         attempt.delivered_at = self.agenda.now
@@ -228,9 +228,9 @@ class Day:
 def _returns(turns: Sequence[Turn]) -> list[int]:
     """For each turn, when the same member has its next."""
     following: dict[int, int] = {}
-    found = [NEVER] * len(turns)
-    for place in range(len(turns) - 1, -1, -1):
-        at, number, _ = turns[place]
-        found[place] = following.get(number, NEVER)
+    returns = [NEVER] * len(turns)
+    for index in range(len(turns) - 1, -1, -1):
+        at, number, _ = turns[index]
+        returns[index] = following.get(number, NEVER)
         following[number] = at
-    return found
+    return returns

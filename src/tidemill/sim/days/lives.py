@@ -1,7 +1,7 @@
-"""Jobs, tasks and attempts of a run, as production's life cycles have them, and what follows from each step.
+"""Jobs, tasks and attempts of a run, by production's life cycles, and the effects of each step.
 
-Every state comes out of `core.work`; here effects are carried out on nodes, queue and books. Each step is watched.
-Jobs, tasks and attempts that are over are forgotten, but for what the tally counts.
+Every state comes from `core.jobs`; this module applies the effects to nodes, queue and books. Each step is watched.
+Jobs, tasks and attempts that are over are forgotten, except for what the tally counts.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from tidemill.sim.days.watch import RuleWatch
 WAITING = TaskLife()
 _MS = SECOND // 1000
 _KEPT = AT_WORK | {AttemptState.SUBMITTED, AttemptState.EXPIRED}
-"""Attempts of which something may still come."""
+"""Attempts that may still deliver something."""
 
 _ENDS = {
     TaskState.COMPLETED: EndCounts(completed=1),
@@ -39,18 +39,18 @@ _ENDS = {
 class SimulatedJob:
     """A job that is not over. `tasks` are the numbers of its tasks, and each may cost so much."""
 
-    __slots__ = ("cost_max_uc", "id", "life", "needs", "number", "request", "sort", "tasks")
+    __slots__ = ("cost_max_uc", "demand", "id", "life", "needs", "number", "task_type", "tasks")
 
-    def __init__(self, number: int, sort: int, tasks: range, request: Demand, needs: Needs, cost_uc: int) -> None:
-        self.number, self.sort, self.tasks, self.request = number, sort, tasks, request
+    def __init__(self, number: int, task_type: int, tasks: range, demand: Demand, needs: Needs, cost_uc: int) -> None:
+        self.number, self.task_type, self.tasks, self.demand = number, task_type, tasks, demand
         self.needs, self.cost_max_uc = needs, cost_uc
         self.id = UUID(int=number)
         self.life = JobLife(tasks=len(tasks))
 
 
 class Lives:
-    """`freed` hears of nodes that gave something back, `again` of attempts that came to nothing and must be made
-    elsewhere, and whether that place is barred for good; `fewer` of a task that waits no more."""
+    """`freed` is called with nodes that gave something back, `again` with attempts that failed and must be made
+    elsewhere, and whether that node is barred for good; `fewer` for each task that waits no more."""
 
     def __init__(
         self, scenario: DayScenario, agenda: Agenda, nodes: SimulatedNodes, watch: RuleWatch, tally: DayTally
@@ -66,7 +66,7 @@ class Lives:
         self.fewer: Callable[[], None] = lambda: None
 
     def confirm(self, job: SimulatedJob) -> None:
-        """A customer has ordered: it is quoted, confirmed, held for, and its tasks wait."""
+        """A customer has ordered: the job is quoted, confirmed and held for, and its tasks wait."""
         self.jobs[job.number] = job
         for happening in (JobHappening.QUOTED, JobHappening.CONFIRMED):
             self._step_job(job, happening)
@@ -77,7 +77,7 @@ class Lives:
         return life is not None and life.state is TaskState.PENDING
 
     def assign(self, attempt: SimulatedAttempt) -> None:
-        """A task is offered to a node."""
+        """A task is assigned to a node."""
         life = self.tasks[attempt.task]
         assigned = tasks.place(life, attempt.id)
         assert assigned is not None, "only who waits is placed"
@@ -89,10 +89,10 @@ class Lives:
         self._nodes.take(attempt)
         self.fewer()
 
-    def close(self, which: tuple[int, JobHappening]) -> None:
-        """A job is out of time or called off: what has not been delivered is cancelled."""
-        job = self.jobs.get(which[0])
-        if job is None or not self._step_job(job, which[1]):
+    def close(self, closing: tuple[int, JobHappening]) -> None:
+        """A job is out of time or called off: tasks without a delivered result are cancelled."""
+        job = self.jobs.get(closing[0])
+        if job is None or not self._step_job(job, closing[1]):
             return
         for task in job.tasks:
             life = self.tasks.get(task)
@@ -101,7 +101,7 @@ class Lives:
                 self._cancel(job, task, life, *cancelled)
 
     def verify(self, attempt: SimulatedAttempt) -> None:
-        """A result is taken in hand."""
+        """Verification of a result begins."""
         life = self.tasks[attempt.task]
         verifying = tasks.verify(life)
         assert verifying is not None, "a result is judged once"
@@ -109,7 +109,7 @@ class Lives:
         self.tasks[attempt.task] = verifying
 
     def happen(self, attempt: SimulatedAttempt, happening: Happening) -> bool:
-        """Production says what follows. Answers whether anything does."""
+        """Production decides what follows. Returns whether anything does."""
         life = self.tasks.get(attempt.task)
         self._watch.held(attempt.state, life)
         if life is None:
@@ -136,23 +136,23 @@ class Lives:
         return True
 
     def _cancel(
-        self, job: SimulatedJob, task: int, life: TaskLife, left: TaskLife, effects: tuple[TaskEffect, ...]
+        self, job: SimulatedJob, task: int, life: TaskLife, cancelled: TaskLife, effects: tuple[TaskEffect, ...]
     ) -> None:
         if life.state is TaskState.PENDING:
             self.fewer()
         if TaskEffect.CALL_OFF in effects:
             assert life.holder is not None
             self._call_off(self.attempts[life.holder.int])
-        self._watch.task(task, life, left)
-        self._end(job, task, left, effects)
+        self._watch.task(task, life, cancelled)
+        self._end(job, task, cancelled, effects)
 
-    def _end(self, job: SimulatedJob, task: int, left: TaskLife, effects: tuple[TaskEffect, ...]) -> None:
+    def _end(self, job: SimulatedJob, task: int, ended: TaskLife, effects: tuple[TaskEffect, ...]) -> None:
         """A task has ended; perhaps its job has, too."""
         del self.tasks[task]
-        self._tally.tasks[left.state] += 1
+        self._tally.tasks[ended.state] += 1
         if TaskEffect.GIVE_BACK in effects:
             self.books.give_back(job.number, job.cost_max_uc)
-        counted = jobs.count_ends(job.life, _ENDS[left.state])
+        counted = jobs.count_ends(job.life, _ENDS[ended.state])
         self._watch.job(job.number, job.life, counted.job)
         job.life = counted.job
         if JobEffect.RELEASE in counted.effects:
@@ -161,7 +161,7 @@ class Lives:
             del self.jobs[job.number]
 
     def _move(self, attempt: SimulatedAttempt, state: AttemptState) -> None:
-        """The attempt is in its new state, and has nothing of its node unless it is at work."""
+        """Move the attempt into its new state; it keeps nothing of its node unless it is at work."""
         before = attempt.state
         self._watch.attempt(before, state)
         attempt.state = state
@@ -173,18 +173,18 @@ class Lives:
                 self.freed(node)
 
     def _follow(self, attempt: SimulatedAttempt, life: TaskLife, step: TaskStep) -> None:
-        left = step.task
+        following = step.task
         if life.state is TaskState.PENDING:
             self.fewer()  # a late result came before another attempt was made
         if step.called_off is not None:
             self._call_off(self.attempts[step.called_off.int])
         if TaskEffect.PAY in step.effects:
             self._pay(attempt)
-        if left.state in ENDED:
-            self._end(self.jobs[attempt.job], attempt.task, left, step.effects)
+        if following.state in ENDED:
+            self._end(self.jobs[attempt.job], attempt.task, following, step.effects)
             return
-        self.tasks[attempt.task] = left
-        if left.state is TaskState.PENDING:
+        self.tasks[attempt.task] = following
+        if following.state is TaskState.PENDING:
             self.again(attempt, step.blame is not None)
 
     def _call_off(self, attempt: SimulatedAttempt) -> None:
@@ -195,6 +195,6 @@ class Lives:
 
     def _pay(self, attempt: SimulatedAttempt) -> None:
         used_ms = (attempt.delivered_at - attempt.started_at) // _MS
-        owed = attempt_pay(self._rules.plan, attempt.hourly_uc, attempt.quoted_ms, used_ms)
-        self.books.pay(self.jobs[attempt.job].id, self._nodes.sellers[attempt.node].candidate.owner_id, owed)
+        pay = attempt_pay(self._rules.plan, attempt.hourly_uc, attempt.quoted_ms, used_ms)
+        self.books.pay(self.jobs[attempt.job].id, self._nodes.sellers[attempt.node].candidate.owner_id, pay)
         self._tally.worked(attempt)

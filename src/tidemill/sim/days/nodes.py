@@ -1,7 +1,7 @@
-"""The nodes of a run: who is there, what attempts have of each, and how much of the pool is busy.
+"""The nodes of a run: which are present, what attempts have of each, and how much of the pool is busy.
 
-Placing is production's pool. A node that comes back is put with what is left of it, and what was placed on it before it
-went is given back in the same way as production does. Columns go by a member's number.
+Production's pool places tasks. A node that comes back is put with what is left of it, and what was placed on it before
+is given back as production does it. Columns are indexed by a member's number.
 """
 
 from array import array
@@ -45,7 +45,7 @@ class SimulatedAttempt:
 
 
 class SimulatedNodes:
-    """`at_work` are the attempts on each node; `died_at` is when a node last went for longer than is waited for."""
+    """`at_work` are the attempts on each node; `died_at` is when a node last left for longer than is waited for."""
 
     def __init__(
         self, world: World, fields: Sequence[TaskTypeFit], policies: Mapping[str, Policy], watch: RuleWatch
@@ -54,33 +54,35 @@ class SimulatedNodes:
         self.world, self._fields, self._watch = world, fields, watch
         self.sellers = [member.seller for member in world.members]
         candidates = [seller.candidate for seller in self.sellers]
-        market = MedianPrices.of(member.seller.candidate for member in world.present)
-        self.pool = CandidatePool(policies, market, newcomers_share=0.0)
+        median_prices = MedianPrices.of(member.seller.candidate for member in world.present)
+        self.pool = CandidatePool(policies, median_prices, newcomers_share=0.0)
         self.numbers = {candidate.node_id.int: number for number, candidate in enumerate(candidates)}
         self.has_devices = any(candidate.devices for candidate in candidates)
-        self.capacity_milli = [capacity_milli(one) if one.devices or not self.has_devices else 0 for one in candidates]
+        self.capacity_milli = [
+            capacity_milli(candidate) if candidate.devices or not self.has_devices else 0 for candidate in candidates
+        ]
         self.there = bytearray(count)
         self.came_at, self.there_us, self.busy_us = [0] * count, [0] * count, [0] * count
         self.died_at, self.back_at = [NEVER] * count, [NEVER] * count
         self.at_work: list[dict[int, SimulatedAttempt]] = [{} for _ in range(count)]
         self._taken_milli, self._taken_cpu = array("q", [0]) * count, [0] * count
-        self._whole = array("q", [len(one.devices) for one in candidates])
+        self._whole = array("q", [len(candidate.devices) for candidate in candidates])
         self._capacities = np.array(self.capacity_milli, np.int64)
-        self._cpu_total = [one.cpu_milli for one in candidates]
-        self._sorts = _sorts_of(fields, count)
+        self._cpu_total = [candidate.cpu_milli for candidate in candidates]
+        self._task_types = _task_types_of(fields, count)
         self.customers = DevicesAtWork()
-        """What each has of all nodes: it counts when it is decided whose turn it is."""
+        """What each customer has of all nodes: it counts for the turns."""
         self.busy_milli = self.present_milli = self.present = 0
         self.hourly_uc = self.running_milli = 0
 
     def come(self, number: int, now: int, begins: Instant) -> Sequence[int]:
-        """A node is there. Answers the sorts that it could carry out."""
+        """A node comes. Returns the task types that it could carry out."""
         self.there[number], self.came_at[number] = True, now
         self.present += 1
         self.present_milli += self.capacity_milli[number]
         self.busy_milli += self._busy(number)
         self._put(number, now, begins)
-        return self._sorts[number]
+        return self._task_types[number]
 
     def go(self, number: int, now: int) -> None:
         self.there[number] = False
@@ -91,25 +93,25 @@ class SimulatedNodes:
         self.pool.remove(self.sellers[number].node_id)
 
     def take(self, attempt: SimulatedAttempt) -> None:
-        """An attempt has what the pool gave it."""
-        number, request = attempt.node, attempt.placed.demand
+        """An attempt takes what the pool gave it."""
+        number, demand = attempt.node, attempt.placed.demand
         self.at_work[number][attempt.number] = attempt
-        self._taken_milli[number] += request.asked_milli
-        self._taken_cpu[number] += request.cpu_milli
-        self.busy_milli += self._part(number, request)
-        self.customers.begin(request)
+        self._taken_milli[number] += demand.asked_milli
+        self._taken_cpu[number] += demand.cpu_milli
+        self.busy_milli += self._part(number, demand)
+        self.customers.begin(demand)
         self._work(attempt, 1)
         self._look(number, attempt.placed.node)
 
     def release(self, attempt: SimulatedAttempt, now: int, begins: Instant) -> PoolNode | None:
-        """An attempt has nothing of its node any more. Answers the node, if it is there."""
-        number, request = attempt.node, attempt.placed.demand
+        """An attempt leaves its node. Returns the node, if it is present."""
+        number, demand = attempt.node, attempt.placed.demand
         del self.at_work[number][attempt.number]
-        part = self._part(number, request)
-        self._taken_milli[number] -= request.asked_milli
-        self._taken_cpu[number] -= request.cpu_milli
+        part = self._part(number, demand)
+        self._taken_milli[number] -= demand.asked_milli
+        self._taken_cpu[number] -= demand.cpu_milli
         self.busy_us[number] += part * (now - attempt.offered_at)
-        self.customers.end(request)
+        self.customers.end(demand)
         self._work(attempt, -1)
         if not self.there[number]:
             return None
@@ -121,27 +123,25 @@ class SimulatedNodes:
         return attempt.placed.node
 
     def finish(self, now: int) -> None:
-        """The time is over: count what is still there and still busy."""
-        for number, there in enumerate(self.there):
-            self.there_us[number] += now - self.came_at[number] if there else 0
+        """The time is over: count what is still present and still busy."""
+        for number, is_present in enumerate(self.there):
+            self.there_us[number] += now - self.came_at[number] if is_present else 0
             for attempt in self.at_work[number].values():
                 self.busy_us[number] += self._part(number, attempt.placed.demand) * (now - attempt.offered_at)
 
     def fragmentation(self) -> float:
-        """The share of what is free that is of no use to what is ordered, though the machine would be large enough.
+        """The share of free devices that the ordered tasks cannot use, though the machines would be large enough.
 
-        In the mean over all sorts, weighed by how much they ask for.
+        The mean over all task types, weighted by how much they demand.
         """
-        there, whole = np.frombuffer(self.there, np.bool_), np.frombuffer(self._whole, np.int64)
-        free = np.where(there, self._capacities - np.frombuffer(self._taken_milli, np.int64), 0)
+        present, whole = np.frombuffer(self.there, np.bool_), np.frombuffer(self._whole, np.int64)
+        free = np.where(present, self._capacities - np.frombuffer(self._taken_milli, np.int64), 0)
         lost = could = 0.0
         for field in self._fields:
-            request = field.task_type.demand
-            if request.devices:
-                weight = (
-                    field.task_type.weight * field.task_type.tasks_mean * field.task_type.work * request.asked_milli
-                )
-                enough = whole >= request.devices if request.milli == WHOLE_MILLI else free >= request.milli
+            demand = field.task_type.demand
+            if demand.devices:
+                weight = field.task_type.weight * field.task_type.tasks_mean * field.task_type.work * demand.asked_milli
+                enough = whole >= demand.devices if demand.milli == WHOLE_MILLI else free >= demand.milli
                 could += weight * float(free @ field.able)
                 lost += weight * float(free @ (field.able & ~enough))
         return lost / could if could else 0.0
@@ -149,8 +149,8 @@ class SimulatedNodes:
     def _put(self, number: int, now: int, begins: Instant) -> None:
         member, at_work = self.world.members[number], self.at_work[number]
         seller = member.seller
-        taken = [(one.placed.demand, one.placed.devices) for one in at_work.values()]
-        candidate = left_of(seller, taken) if taken else seller.candidate
+        reserved = [(attempt.placed.demand, attempt.placed.devices) for attempt in at_work.values()]
+        candidate = left_of(seller, reserved) if reserved else seller.candidate
         if member.windows:
             at = Instant(begins + now)
             candidate = _until(candidate, windows.closes_at(member.windows, at, member.utc_offset_s), begins)
@@ -170,17 +170,17 @@ class SimulatedNodes:
             return 0
         return self._taken_milli[number] if self.has_devices else self._taken_cpu[number]
 
-    def _part(self, number: int, request: Demand) -> int:
+    def _part(self, number: int, demand: Demand) -> int:
         if not self.capacity_milli[number]:
             return 0
-        return request.asked_milli if self.has_devices else request.cpu_milli
+        return demand.asked_milli if self.has_devices else demand.cpu_milli
 
 
-def _sorts_of(fields: Sequence[TaskTypeFit], count: int) -> list[tuple[int, ...]]:
-    """Which sorts each member could carry out; those that are alike share one list."""
+def _task_types_of(fields: Sequence[TaskTypeFit], count: int) -> list[tuple[int, ...]]:
+    """The task types that each member could carry out; members that are alike share one list."""
     rows = np.array([field.able for field in fields]).T if fields else np.zeros((count, 0), np.bool_)
-    known: dict[bytes, tuple[int, ...]] = {}
-    return [known.setdefault(row.tobytes(), tuple(np.flatnonzero(row).tolist())) for row in rows]
+    shared: dict[bytes, tuple[int, ...]] = {}
+    return [shared.setdefault(row.tobytes(), tuple(np.flatnonzero(row).tolist())) for row in rows]
 
 
 def _until(candidate: Candidate, closes: Instant | None, begins: Instant) -> Candidate:

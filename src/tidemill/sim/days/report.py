@@ -10,12 +10,12 @@ from tidemill.sim.days.tally import DayTally, RunResults
 Named = Sequence[tuple[str, DayTally]]
 
 
-def page(runs: Named, told: str) -> str:
-    """One run, or several to be compared, the first being the pool as it is. `told` says what was simulated."""
+def page(runs: Named, description: str) -> str:
+    """One run, or several to be compared, the first being the pool as it is. `description` says what was simulated."""
     clock = _clock(len(runs[0][1].samples.busy_pct))
     sections = [
         f"<h1>{'A pool’s day' if len(runs) == 1 else 'What if?'}</h1>",
-        pages.paragraph(told),
+        pages.paragraph(description),
         pages.table(("", *(name for name, _ in runs)), _rows([_shown(tally).figures for _, tally in runs])),
         "<h2>How busy devices are</h2>",
         plots.lines(_over(runs, lambda tally: tally.samples.busy_pct), " %", clock),
@@ -51,24 +51,24 @@ def page(runs: Named, told: str) -> str:
 _RANKS = ("least", "", "half", "", "most")
 
 _FIGURES: Sequence[tuple[str, Callable[[dict[str, Any]], str]]] = (
-    ("nodes", lambda one: f"{one['nodes']:,}"),
-    ("of them there, in the mean", lambda one: f"{one['nodes_there_mean']:,.0f}"),
-    ("tasks ordered", lambda one: f"{one['tasks']:,}"),
-    ("completed", lambda one: f"{one['tasks_by_end'].get('completed', 0):,}"),
-    ("failed", lambda one: f"{one['tasks_by_end'].get('failed', 0):,}"),
-    ("cancelled or out of time", lambda one: f"{one['tasks_by_end'].get('cancelled', 0):,}"),
-    ("not over at the end", lambda one: f"{one['tasks_by_end']['open']:,}"),
-    ("devices busy", lambda one: f"{one['busy_pct']:.1f} %"),
-    ("wait for the first node, mean", lambda one: spoken(one["wait_s"]["mean"])),
-    ("half wait at most", lambda one: spoken(one["wait_s"]["p50"])),
-    ("of twenty, nineteen at most", lambda one: spoken(one["wait_s"]["p95"])),
-    ("of a hundred, ninety-nine at most", lambda one: spoken(one["wait_s"]["p99"])),
-    ("most tasks waiting at once", lambda one: f"{one['waiting_most']:,.0f}"),
-    ("fairness between customers (1 is even)", lambda one: f"{one['fairness']['customers']:.3f}"),
-    ("fairness between providers (1 is even)", lambda one: f"{one['fairness']['providers']:.3f}"),
-    ("fragmentation", lambda one: f"{one['fragmentation_pct']:.1f} %"),
-    ("credits spent by customers", lambda one: f"{one['spent']:,.2f}"),
-    ("credits for a device-hour, all in", lambda one: f"{one['cost_per_device_hour']:.4f}"),
+    ("nodes", lambda figures: f"{figures['nodes']:,}"),
+    ("of them there, in the mean", lambda figures: f"{figures['nodes_there_mean']:,.0f}"),
+    ("tasks ordered", lambda figures: f"{figures['tasks']:,}"),
+    ("completed", lambda figures: f"{figures['tasks_by_end'].get('completed', 0):,}"),
+    ("failed", lambda figures: f"{figures['tasks_by_end'].get('failed', 0):,}"),
+    ("cancelled or out of time", lambda figures: f"{figures['tasks_by_end'].get('cancelled', 0):,}"),
+    ("not over at the end", lambda figures: f"{figures['tasks_by_end']['open']:,}"),
+    ("devices busy", lambda figures: f"{figures['busy_pct']:.1f} %"),
+    ("wait for the first node, mean", lambda figures: spoken(figures["wait_s"]["mean"])),
+    ("half wait at most", lambda figures: spoken(figures["wait_s"]["p50"])),
+    ("of twenty, nineteen at most", lambda figures: spoken(figures["wait_s"]["p95"])),
+    ("of a hundred, ninety-nine at most", lambda figures: spoken(figures["wait_s"]["p99"])),
+    ("most tasks waiting at once", lambda figures: f"{figures['waiting_most']:,.0f}"),
+    ("fairness between customers (1 is even)", lambda figures: f"{figures['fairness']['customers']:.3f}"),
+    ("fairness between providers (1 is even)", lambda figures: f"{figures['fairness']['providers']:.3f}"),
+    ("fragmentation", lambda figures: f"{figures['fragmentation_pct']:.1f} %"),
+    ("credits spent by customers", lambda figures: f"{figures['spent']:,.2f}"),
+    ("credits for a device-hour, all in", lambda figures: f"{figures['cost_per_device_hour']:.4f}"),
 )
 
 
@@ -85,13 +85,13 @@ def spoken(seconds: float) -> str:
 
 
 def _rows(figures: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
-    return [(name, *(shown(one) for one in figures)) for name, shown in _FIGURES]
+    return [(name, *(show(run_figures) for run_figures in figures)) for name, show in _FIGURES]
 
 
 def _counts(runs: Named) -> list[tuple[str, ...]]:
     attempts = [_shown(tally).figures["attempts"] for _, tally in runs]
-    names = sorted({name for one in attempts for name in one})
-    return [(name.replace("_", " "), *(f"{one.get(name, 0):,}" for one in attempts)) for name in names]
+    names = sorted({name for counts in attempts for name in counts})
+    return [(name.replace("_", " "), *(f"{counts.get(name, 0):,}" for counts in attempts)) for name in names]
 
 
 def _over(runs: Named, values: Callable[[DayTally], Sequence[float]]) -> list[tuple[str, Sequence[float]]]:

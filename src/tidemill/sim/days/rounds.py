@@ -1,7 +1,7 @@
-"""Rounds of placing: whose turn it is goes to the best node, as production's pool finds it, and is offered there.
+"""Rounds of placing: the next task goes to the best node, as production's pool finds it, and is assigned there.
 
-A round comes when somebody waits for whom there might be a node, soon where few wait and later where many do. A task
-that came to nothing is not offered again where it failed, and for a while not where it was declined or lost.
+A round comes when a task waits for which there might be a node, soon where few wait and later where many do. A failed
+task is not assigned again where it failed, and for a while not where it was declined or lost.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ _NOBODY: frozenset[UUID] = frozenset()
 
 
 class PlacementRounds:
-    """`offered` hears of every attempt that is made."""
+    """`offered` is called with every attempt that is made."""
 
     def __init__(
         self,
@@ -44,11 +44,11 @@ class PlacementRounds:
 
     def wait(self, job: SimulatedJob) -> None:
         """The tasks of a new job wait."""
-        if self._queue.join(QueueLine(job.number, job.sort, job.request, job.tasks, is_plain=True)):
+        if self._queue.join(QueueLine(job.number, job.task_type, job.demand, job.tasks, is_plain=True)):
             self.call()
 
     def call(self) -> None:
-        """A round comes soon, if none is to come already."""
+        """Call a round soon, unless one is due already."""
         if self._round_at == NEVER:
             times = self._times
             pause_us = min(times.round_us + times.round_per_task_us * self._queue.count, times.round_max_us)
@@ -61,27 +61,27 @@ class PlacementRounds:
         closed: set[int] = set()
         nowhere: set[QueueLine] = set()
         for line in queue.turns(self._nodes.customers.devices, now):
-            if line.sort in closed or line in nowhere:
+            if line.task_type in closed or line in nowhere:
                 continue
             task = self._next_of(line)
             if task is None:
                 continue
-            placed = pool.place(line.request, now)
+            placed = pool.place(line.demand, now)
             if placed is not None:
-                self._offer(task, line, placed)
+                self._assign(task, line, placed)
                 continue
             line.tasks.appendleft(task)
             nowhere.add(line)
-            if line.is_plain or not self._has_room(line.sort):
-                closed.add(line.sort)
-                queue.close(line.sort)
+            if line.is_plain or not self._has_room(line.task_type):
+                closed.add(line.task_type)
+                queue.close(line.task_type)
         queue.rest(nowhere)
         if queue.has_open:
             self.call()
 
-    def _has_room(self, sort: int) -> bool:
-        """Whether there is room for the sort, though not for one who may not go there."""
-        placed = self._nodes.pool.place(self._queue.requests[sort], Instant(self._agenda.now))
+    def _has_room(self, task_type: int) -> bool:
+        """Whether there is room for the task type, though not for a task that is barred there."""
+        placed = self._nodes.pool.place(self._queue.demands[task_type], Instant(self._agenda.now))
         if placed is not None:
             self._nodes.pool.release(placed)
         return placed is not None
@@ -94,7 +94,7 @@ class PlacementRounds:
                 return task
         return None
 
-    def _offer(self, task: int, line: QueueLine, placed: Reservation) -> None:
+    def _assign(self, task: int, line: QueueLine, placed: Reservation) -> None:
         self._attempts += 1
         node = self._nodes.numbers[placed.node_id.int]
         attempt = SimulatedAttempt(self._attempts, task, line.job, node, placed, self._agenda.now)
@@ -104,7 +104,7 @@ class PlacementRounds:
 
     def _set_terms(self, attempt: SimulatedAttempt, job: SimulatedJob) -> None:
         """Its price, the time that is paid for, how long it should take, and when it is late."""
-        seller, devices = self._nodes.sellers[attempt.node], job.request.devices
+        seller, devices = self._nodes.sellers[attempt.node], job.demand.devices
         speed = seller.device_ops_per_s * devices if devices else seller.cpu_ops_per_s
         attempt.hourly_uc = seller.candidate.price_uc * max(1, devices)
         attempt.expected_us = int(job.needs.operations / max(1.0, speed) * SECOND)
@@ -121,15 +121,17 @@ class PlacementRounds:
         barred = self._barred.get(task, _NOBODY) | {node_id}
         if lasting:
             self._barred[task] = barred
-        line = QueueLine(attempt.job, job.sort, replace(job.request, excluded_nodes=barred), (task,), is_plain=False)
+        line = QueueLine(
+            attempt.job, job.task_type, replace(job.demand, excluded_nodes=barred), (task,), is_plain=False
+        )
         if self._queue.join(line):
             self.call()
         if not lasting:
             self._agenda.at(self._agenda.now + self._times.again_us, self._forgive, line)
 
     def _forgive(self, line: QueueLine) -> None:
-        """Whoever declined may be asked again."""
+        """A node that declined may be tried again."""
         if line.tasks:
-            line.request = replace(line.request, excluded_nodes=self._barred.get(line.tasks[0], _NOBODY))
-            self._queue.reopen(line.sort)
+            line.demand = replace(line.demand, excluded_nodes=self._barred.get(line.tasks[0], _NOBODY))
+            self._queue.reopen(line.task_type)
             self.call()

@@ -1,7 +1,7 @@
 """A run from its plan, and what if something were different: more load, or a provider gone.
 
-A plan is a value; the same plan gives the same numbers. A changed plan has the same jobs, nodes and luck as far as they
-are in both, so that what differs follows from the change.
+A plan is a value; the same plan gives the same numbers. A changed plan keeps the jobs, nodes and luck that both have,
+so that all differences follow from the change.
 """
 
 import gc
@@ -25,7 +25,7 @@ _CHANGE = re.compile(r"([+-])(\d+(?:\.\d+)?) ?%", re.ASCII)
 
 @dataclass(frozen=True)
 class RunPlan:
-    """Everything that a run depends on. `profile` are the rates of arrivals; without churn nobody goes by chance."""
+    """Everything that a run depends on. `profile` are the rates of arrivals; without churn no node leaves by chance."""
 
     world: World
     task_types: Sequence[TaskType]
@@ -39,7 +39,7 @@ class RunPlan:
 
 @dataclass(frozen=True)
 class WhatIf:
-    """`load` is the share of jobs that come in addition, below zero of those that do not come."""
+    """`load` is the share of additional jobs; below zero, of those that do not come."""
 
     load: float = 0.0
     without: str = ""
@@ -68,24 +68,24 @@ def read_load(text: str) -> float:
     return share
 
 
-def simulate(plan: RunPlan, told: Callable[[float], None] = lambda _: None) -> DayTally:
+def simulate(plan: RunPlan, progress: Callable[[float], None] = lambda _: None) -> DayTally:
     """Make the world, and let its time pass."""
     scenario = plan.scenario
     if plan.policy not in plan.policies:
         raise WorldFault(f"There is no policy called {plan.policy}: there are {', '.join(sorted(plan.policies))}.")
-    asked = fit_task_types(plan.world, plan.task_types, plan.policy)
-    there = 1.0 if plan.churn is None else plan.churn.there_share
-    orders = draw_orders(plan.world, asked, plan.profile, plan.volume, there, scenario.seed)
+    fits = fit_task_types(plan.world, plan.task_types, plan.policy)
+    present_share = 1.0 if plan.churn is None else plan.churn.there_share
+    orders = draw_orders(plan.world, fits, plan.profile, plan.volume, present_share, scenario.seed)
     until_us = int(scenario.hours * HOUR)
     present, comings = turns(plan.world, plan.churn, scenario.begins, until_us, scenario.seed)
-    day = Day(plan.world, asked, orders, plan.policies, scenario)
+    day = Day(plan.world, fits, orders, plan.policies, scenario)
     with _without_looking_for_cycles():
-        return day.run(present, comings, told)
+        return day.run(present, comings, progress)
 
 
 @contextmanager
 def _without_looking_for_cycles() -> Iterator[None]:
-    """A run makes none, and among millions of objects looking for them takes long."""
+    """A run makes no cycles, and searching millions of objects for them takes long."""
     was_on = gc.isenabled()
     gc.disable()
     try:

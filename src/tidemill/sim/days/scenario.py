@@ -1,6 +1,6 @@
-"""What a run is about: the pool's rules as they are set, what chance does to attempts, and for how long.
+"""The scenario of a run: the pool's rules as they are set, what chance does to attempts, and for how long.
 
-Chance has round figures of our own; every one of them can be set.
+The chances are round figures of our own; every one of them can be set.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ MONDAY = Instant(4 * 86_400 * SECOND)
 
 @dataclass(frozen=True)
 class PoolRules:
-    """What the pool's settings say of attempts."""
+    """The pool's settings about attempts."""
 
     patience: RetryLimits
     plan: RewardPlan
@@ -49,10 +49,10 @@ class Chances:
 
 @dataclass(frozen=True)
 class PoolTimes:
-    """What the pool itself takes, in microseconds."""
+    """The time that the pool itself takes, in microseconds."""
 
     assignment_us: int = SECOND
-    """From an offer to the node's answer and the start."""
+    """From an assignment to the node's answer and the start."""
 
     verdict_us: int = 2 * SECOND
     """From a result to its verdict."""
@@ -61,11 +61,11 @@ class PoolTimes:
     """Between two rounds of placing, when few wait."""
 
     round_per_task_us: int = 1_000
-    """And so much longer for each task that waits, as a round takes longer then."""
+    """So much longer for each task that waits, as a round then takes longer."""
 
     round_max_us: int = 30 * SECOND
     again_us: int = 30 * SECOND
-    """A node that declined a task, or was lost with it, is not offered it again for so long."""
+    """A node that declined a task, or was lost with it, is not assigned it again for so long."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""What a run showed: samples over its time, and at its end what customers, providers and the pool had of it.
+"""The results of a run: samples over its time, and at its end the outcome for customers, providers and the pool.
 
-The same run gives the same numbers; how long the simulating took and what memory it had is told beside them.
+The same run gives the same numbers; the time and memory that the simulation took are reported beside them.
 """
 
 from array import array
@@ -30,7 +30,7 @@ _NOT_YET = -1
 
 @dataclass
 class Samples:
-    """One number for each moment at which it was looked."""
+    """One number for each sampled moment."""
 
     busy_pct: list[float] = field(default_factory=list)
     nodes: list[float] = field(default_factory=list)
@@ -76,7 +76,7 @@ class DayTally:
         samples.price.append(nodes.hourly_uc / 1e6 / max(1.0, nodes.running_milli / WHOLE_MILLI))
 
     def offered(self, task: int, now: int) -> None:
-        """Only the first offer ends the wait."""
+        """Only the first assignment ends the wait."""
         if self._offered_at[task] == _NOT_YET:
             self._offered_at[task] = now
 
@@ -87,7 +87,7 @@ class DayTally:
         self._worked_milli_us += took_us * max(WHOLE_MILLI, attempt.placed.demand.asked_milli)
 
     def finish(self, agenda: Agenda, nodes: SimulatedNodes, books: DayBooks, open_tasks: int) -> None:
-        """The time is over. Who still waits has waited at least until now."""
+        """The time is over. Tasks that still wait have waited at least until now."""
         submitted, customers, numbers = self._columns()
         arrived = submitted <= agenda.now
         submitted, customers, numbers = submitted[arrived], customers[arrived], numbers[arrived]
@@ -104,7 +104,7 @@ class DayTally:
             self._figures(agenda, nodes, books, open_tasks, waits_s, shares, providers),
         )
 
-    def _figures(  # noqa: PLR0917  # everything that was counted
+    def _figures(  # noqa: PLR0917  # noqa: PLR0917  # everything that was counted
         self,
         agenda: Agenda,
         nodes: SimulatedNodes,
@@ -161,10 +161,10 @@ def jain(values: Floats) -> float:
 
 def _shares_of_customers(customers: NDArray[np.int64], waits_s: Floats, worked_s: Floats) -> Floats:
     """Of each customer with work done, the share of all their tasks' time that was work."""
-    done = worked_s > 0
+    worked_at = worked_s > 0
     count = int(customers.max()) + 1 if len(customers) else 0
-    worked = np.bincount(customers[done], worked_s[done], count)
-    waited = np.bincount(customers[done], waits_s[done], count)
+    worked = np.bincount(customers[worked_at], worked_s[worked_at], count)
+    waited = np.bincount(customers[worked_at], waits_s[worked_at], count)
     some = worked > 0
     shares: Floats = 100 * worked[some] / (worked[some] + waited[some])
     return shares
@@ -172,20 +172,20 @@ def _shares_of_customers(customers: NDArray[np.int64], waits_s: Floats, worked_s
 
 def _busy_of_providers(nodes: SimulatedNodes) -> Floats:
     busy: Counter[UUID] = Counter()
-    there: Counter[UUID] = Counter()
+    present: Counter[UUID] = Counter()
     for number, seller in enumerate(nodes.sellers):
         owner_id = seller.candidate.owner_id
         busy[owner_id] += nodes.busy_us[number]
-        there[owner_id] += nodes.there_us[number] * nodes.capacity_milli[number]
-    return np.array([100 * min(1.0, busy[one] / there[one]) for one in there if there[one]])
+        present[owner_id] += nodes.there_us[number] * nodes.capacity_milli[number]
+    return np.array([100 * min(1.0, busy[owner] / present[owner]) for owner in present if present[owner]])
 
 
 def _by_hour(submitted: NDArray[np.int64], waits_s: Floats, until: int) -> dict[str, list[float]]:
     """The quantiles of waits, in minutes, by the hour in which tasks were ordered."""
     hours = max(1, -(-until // HOUR))
-    places = np.minimum(submitted // HOUR, hours - 1)
-    order = np.argsort(places, kind="stable")
-    parts = np.split(waits_s[order] / 60, np.searchsorted(places[order], np.arange(1, hours)))
+    hour_numbers = np.minimum(submitted // HOUR, hours - 1)
+    by_hour = np.argsort(hour_numbers, kind="stable")
+    parts = np.split(waits_s[by_hour] / 60, np.searchsorted(hour_numbers[by_hour], np.arange(1, hours)))
     return {
         name: [float(np.quantile(part, quantile)) if len(part) else 0.0 for part in parts]
         for name, quantile in QUANTILES.items()
@@ -194,7 +194,8 @@ def _by_hour(submitted: NDArray[np.int64], waits_s: Floats, until: int) -> dict[
 
 def _quantiles(waits_s: Floats) -> dict[str, float]:
     return {
-        name: _rounded(float(np.quantile(waits_s, one)) if len(waits_s) else 0.0) for name, one in QUANTILES.items()
+        name: _rounded(float(np.quantile(waits_s, quantile)) if len(waits_s) else 0.0)
+        for name, quantile in QUANTILES.items()
     }
 
 

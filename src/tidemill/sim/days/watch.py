@@ -1,8 +1,8 @@
-"""What must hold at every step of a run, written down a second time, apart from the rules that are being run.
+"""What must hold at every step of a run, written a second time, independently of the rules under test.
 
-Lives go forward only, as the tables here say; a task ends once, and a job when all of its tasks have; what attempts
-have of a node is what the pool says is taken, and never more than there is; and no money comes from nowhere. A run in
-which something of this does not hold ends at once, and says what was broken.
+Lives go forward only, as the tables here say; a task ends once, and a job with its last task; what attempts have of a
+node is what the pool says is taken, and never more than there is; and no money comes from nowhere. A run that breaks a
+rule ends at once, and says which.
 """
 
 from tidemill.core.jobs.attempt import AT_WORK, AttemptState
@@ -15,7 +15,7 @@ _A, _T, _J = AttemptState, TaskState, JobState
 
 _WORKING = (_A.OFFERED, _A.ACCEPTED, _A.RUNNING)
 ATTEMPTS = frozenset({
-    *((before, after) for place, before in enumerate(_WORKING) for after in _WORKING[place + 1 :]),
+    *((before, after) for index, before in enumerate(_WORKING) for after in _WORKING[index + 1 :]),
     *((before, after) for before in _WORKING for after in set(_A) - set(_WORKING)),
     (_A.LOST, _A.SUBMITTED), (_A.EXPIRED, _A.SUBMITTED), (_A.SUBMITTED, _A.JUDGED),
 })  # fmt: skip
@@ -42,7 +42,7 @@ class BrokenRule(AssertionError):
 
 
 class RuleWatch:
-    """Looks on. `ended` has a mark for each task that has ended."""
+    """Watches a run. `ended` has a mark for each task that has ended."""
 
     def __init__(self, tasks: int, patience: RetryLimits) -> None:
         self._patience = patience
@@ -53,7 +53,7 @@ class RuleWatch:
             raise BrokenRule(f"An attempt that was {before} is {after}.")
 
     def task(self, task: int, before: TaskLife, after: TaskLife) -> None:
-        """One step of a task. Who waits is held by nobody, and nobody is tried for ever."""
+        """One step of a task. A waiting task has no holder, and no task is tried for ever."""
         if (before.state, after.state) not in TASKS:
             raise BrokenRule(f"Task {task} was {before.state} and is {after.state}.")
         if (after.holder is not None) and after.state is TaskState.PENDING:
@@ -73,12 +73,12 @@ class RuleWatch:
             raise BrokenRule(f"Job {job} is {after.state}, and {after.ends.total} of {after.tasks} tasks have ended.")
 
     def held(self, state: AttemptState, life: TaskLife | None) -> None:
-        """Whoever has something of a node has a task that goes on."""
+        """An attempt that has something of a node has a task that is not over."""
         if state in AT_WORK and life is None:
             raise BrokenRule("An attempt goes on whose task has ended.")
 
     def node(self, node: PoolNode, taken_milli: int, taken_cpu: int, cpu_total: int) -> None:
-        """What is free of a node is what attempts have left of it."""
+        """What is free of a node is what attempts leave of it."""
         free = node.free
         given_milli = WHOLE_MILLI * len(free) - sum(free)
         if given_milli != taken_milli or (free and not 0 <= min(free) <= max(free) <= WHOLE_MILLI):

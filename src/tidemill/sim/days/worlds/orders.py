@@ -1,8 +1,8 @@
 """What customers order in a simulated time: jobs with their moment, size, length, priority and deadline, as columns.
 
-Arrivals follow a profile of rates: a daily wave, or what files tell. Lengths are such that all orders together would
-fill a given share of the pool. More load means more jobs beside the same ones, and less means that some are missing, so
-that two runs can be compared job by job.
+Arrivals follow a profile of rates: a daily wave, or the contents of files. Lengths are such that all orders together
+would fill a given share of the pool. More load means more jobs beside the same ones, and less means that some are
+missing, so that two runs can be compared job by job.
 """
 
 import csv
@@ -31,16 +31,16 @@ PRIORITY_SHARES = (0.2, 0.7, 0.1)
 TASKS_PER_CUSTOMER = 400
 CALLED_OFF_SHARE = 0.02
 URGENT_SHARE = 0.2
-"""So many jobs must be done within a few times their own length; the others have a day more."""
+"""The share of jobs that must be done within a few times their own length; the others have a day more."""
 
 WINDOW_S = 600
 SPAN_MAX_S = 10 * 366 * 86_400.0
-"""No file tells of more than ten years."""
+"""No file covers more than ten years."""
 
 
 @dataclass(frozen=True)
 class OrderVolume:
-    """How much is ordered: so many tasks in the time, which would fill such a share of what is there in the mean."""
+    """How much is ordered: so many tasks in the time, which would fill such a share of the mean capacity."""
 
     tasks: int
     hours: float
@@ -70,7 +70,7 @@ class OrderTable:
 
     @property
     def numbered_to(self) -> int:
-        """Above the number of every task."""
+        """One above the largest number of a task."""
         return max((first + tasks for first, tasks in zip(self.first, self.tasks, strict=True)), default=0)
 
 
@@ -81,9 +81,9 @@ def daily_wave(hours: float) -> Floats:
 
 
 def read_profile(files: Iterable[Path], hours: float) -> Floats:
-    """Rates by ten minutes: from rows of time and rate without a head, or from times in a column TIMESTAMP.
+    """Rates by ten minutes: from rows of time and rate without a header, or from times in a column TIMESTAMP.
 
-    What several files tell is added up. Times count from the earliest; a trace that is shorter begins again.
+    Several files are added up. Times count from the earliest; a shorter trace begins again.
     """
     windows = max(1, round(hours * 3600 / WINDOW_S))
     total = np.zeros(windows)
@@ -95,19 +95,19 @@ def read_profile(files: Iterable[Path], hours: float) -> Floats:
         if not all(time <= SPAN_MAX_S for time in times):
             raise WorldFault(f"{file} tells no arrivals: its times are further apart than ten years, or no numbers.")
         span = int(max(times, default=0.0) // WINDOW_S) + 1
-        told = np.bincount((np.array(times) // WINDOW_S).astype(np.intp), rates, span)
-        total += np.resize(told, windows)
+        rates_in_file = np.bincount((np.array(times) // WINDOW_S).astype(np.intp), rates, span)
+        total += np.resize(rates_in_file, windows)
     if not total.any():
         raise WorldFault("Nothing arrives in these files in the time that is simulated.")
     return total
 
 
 def draw_orders(
-    world: World, fields: Sequence[TaskTypeFit], profile: Floats, demand: OrderVolume, there: float, seed: int
+    world: World, fields: Sequence[TaskTypeFit], profile: Floats, demand: OrderVolume, present_share: float, seed: int
 ) -> OrderTable:
-    """All jobs of the time. `there` is the share of time that a node is there in the mean."""
+    """All jobs of the time. `present_share` is the mean share of time that a node is present."""
     base = _drawn(fields, profile, demand, demand.tasks, np.random.default_rng((seed, 3)))
-    scale = _seconds_a_unit(world, fields, base, demand, there)
+    scale = _seconds_a_unit(world, fields, base, demand, present_share)
     base["length_s"] *= scale
     if demand.more > 0:
         more = _drawn(fields, profile, demand, round(demand.tasks * demand.more), np.random.default_rng((seed, 4)))
@@ -115,8 +115,8 @@ def draw_orders(
         base = {name: np.concatenate((column, more[name])) for name, column in base.items()}
     base["first"] = np.concatenate(([0], np.cumsum(base["tasks"])[:-1]))
     if demand.more < 0:
-        kept = np.random.default_rng((seed, 5)).random(len(base["at"])) >= -demand.more
-        base = {name: column[kept] for name, column in base.items()}
+        is_kept = np.random.default_rng((seed, 5)).random(len(base["at"])) >= -demand.more
+        base = {name: column[is_kept] for name, column in base.items()}
     return _as_orders(base)
 
 
@@ -129,22 +129,22 @@ def _drawn(
     weights = weights / weights.sum()
     jobs = int(1.5 * tasks / (weights @ means)) + 100
     while True:
-        sorts = dice.choice(len(fields), jobs, p=weights)
-        sizes = dice.geometric(1 / means[sorts])
+        task_types = dice.choice(len(fields), jobs, p=weights)
+        sizes = dice.geometric(1 / means[task_types])
         if sizes.sum() >= tasks:
             break
         jobs *= 2
     count = int(np.searchsorted(np.cumsum(sizes), tasks)) + 1
-    sorts, sizes = sorts[:count], sizes[:count]
+    task_types, sizes = task_types[:count], sizes[:count]
     sizes[-1] -= sizes.sum() - tasks
     customers = max(3, demand.tasks // TASKS_PER_CUSTOMER)
     popularity = np.arange(1, customers + 1) ** -0.8
     return {
         "at": _times(profile, demand.hours, count, dice),
-        "sort": sorts.astype(float),
+        "task_type": task_types.astype(float),
         "customer": dice.choice(customers, count, p=popularity / popularity.sum()).astype(float),
         "tasks": sizes.astype(float),
-        "length_s": _lengths(fields, sorts, dice),
+        "length_s": _lengths(fields, task_types, dice),
         "priority": dice.choice(len(PRIORITIES), count, p=PRIORITY_SHARES).astype(float),
         "urgent": (dice.random(count) < URGENT_SHARE).astype(float),
         "called_off": np.where(dice.random(count) < CALLED_OFF_SHARE, dice.random(count), -1.0),
@@ -159,59 +159,64 @@ def _times(profile: Floats, hours: float, count: int, dice: np.random.Generator)
     return times
 
 
-def _lengths(fields: Sequence[TaskTypeFit], sorts: NDArray[np.int64], dice: np.random.Generator) -> Floats:
+def _lengths(fields: Sequence[TaskTypeFit], task_types: NDArray[np.int64], dice: np.random.Generator) -> Floats:
     sigma = LENGTHS_SIGMA
-    drawn: Floats = np.minimum(np.exp(dice.normal(-(sigma**2) / 2, sigma, len(sorts))), LONGEST)
-    drawn *= np.array([field.task_type.work for field in fields])[sorts]
+    drawn: Floats = np.minimum(np.exp(dice.normal(-(sigma**2) / 2, sigma, len(task_types))), LONGEST)
+    drawn *= np.array([field.task_type.work for field in fields])[task_types]
     for number, field in enumerate(fields):
         if field.task_type.lengths:
-            those = np.flatnonzero(sorts == number)
-            drawn[those] = dice.choice(np.array(field.task_type.lengths), len(those))
+            indexes = np.flatnonzero(task_types == number)
+            drawn[indexes] = dice.choice(np.array(field.task_type.lengths), len(indexes))
     return drawn
 
 
 def _seconds_a_unit(
-    world: World, fields: Sequence[TaskTypeFit], drawn: dict[str, Floats], demand: OrderVolume, there: float
+    world: World, fields: Sequence[TaskTypeFit], drawn: dict[str, Floats], demand: OrderVolume, present_share: float
 ) -> float:
     """How long the unit of length is, so that the orders fill what they should."""
     has_devices = any(field.task_type.demand.devices for field in fields)
     candidates = [member.seller.candidate for member in world.members]
-    capacity = sum(capacity_milli(one) for one in candidates if one.devices or not has_devices)
+    capacity = sum(capacity_milli(candidate) for candidate in candidates if candidate.devices or not has_devices)
     milli = np.array([_busy_milli(field, has_devices=has_devices) for field in fields], float)
-    asked = milli[drawn["sort"].astype(np.intp)] * drawn["tasks"]
-    return _scale(asked, drawn["length_s"], demand.hours * 3600, demand.fill * capacity * there * demand.hours * 3600)
+    milli_a_job = milli[drawn["task_type"].astype(np.intp)] * drawn["tasks"]
+    return _scale(
+        milli_a_job,
+        drawn["length_s"],
+        demand.hours * 3600,
+        demand.fill * capacity * present_share * demand.hours * 3600,
+    )
 
 
-def _scale(asked: Floats, lengths: Floats, time_s: float, wanted: float) -> float:
-    """By what to multiply lengths, so that so much is asked for in the time. Nothing counts for longer than that."""
+def _scale(milli: Floats, lengths: Floats, time_s: float, target: float) -> float:
+    """The factor for lengths so that so much is ordered in the time. No length counts for more than the time."""
     low, high = 0.0, time_s / max(1e-9, float(lengths.min(initial=1.0)))
     for _ in range(60):
         middle = (low + high) / 2
-        enough = float((asked * np.minimum(lengths * middle, time_s)).sum()) >= wanted
+        enough = float((milli * np.minimum(lengths * middle, time_s)).sum()) >= target
         low, high = (low, middle) if enough else (middle, high)
     return high
 
 
 def _busy_milli(field: TaskTypeFit, *, has_devices: bool) -> int:
-    request = field.task_type.demand
-    return request.asked_milli if has_devices else request.cpu_milli
+    demand = field.task_type.demand
+    return demand.asked_milli if has_devices else demand.cpu_milli
 
 
 def _as_orders(columns: dict[str, Floats]) -> OrderTable:
-    order = np.argsort(columns["at"], kind="stable")
-    sorted_ = {name: column[order] for name, column in columns.items()}
+    by_time = np.argsort(columns["at"], kind="stable")
+    sorted_ = {name: column[by_time] for name, column in columns.items()}
     length_us = sorted_["length_s"] * SECOND
     ahead_us = np.where(sorted_["urgent"] > 0, 0.25 * HOUR, 24.0 * HOUR) + 6 * length_us
     off_us = np.where(sorted_["called_off"] >= 0, sorted_["called_off"] * 2 * length_us, -1)
-    whole = {name: column.astype(np.int64).tolist() for name, column in sorted_.items() if name != "length_s"}
+    integers = {name: column.astype(np.int64).tolist() for name, column in sorted_.items() if name != "length_s"}
     return OrderTable(
-        at=whole["at"],
-        task_type=whole["sort"],
-        customer=whole["customer"],
-        tasks=whole["tasks"],
-        first=whole["first"],
+        at=integers["at"],
+        task_type=integers["task_type"],
+        customer=integers["customer"],
+        tasks=integers["tasks"],
+        first=integers["first"],
         length_s=sorted_["length_s"].tolist(),
-        priority=[PRIORITIES[number] for number in whole["priority"]],
+        priority=[PRIORITIES[number] for number in integers["priority"]],
         deadline_us=ahead_us.astype(np.int64).tolist(),
         called_off_us=off_us.astype(np.int64).tolist(),
     )
@@ -221,8 +226,8 @@ def _stamps(file: Path) -> tuple[list[float], list[float]]:
     with file.open(encoding="utf-8-sig", newline="") as opened:
         rows = list(csv.reader(opened))
     if rows and "TIMESTAMP" in rows[0]:
-        place = rows[0].index("TIMESTAMP")
-        times = [as_instant(datetime.fromisoformat(row[place][:26] + "+00:00")) / SECOND for row in rows[1:]]
+        index = rows[0].index("TIMESTAMP")
+        times = [as_instant(datetime.fromisoformat(row[index][:26] + "+00:00")) / SECOND for row in rows[1:]]
         return [time - min(times) for time in times], [1.0] * len(times)
     times, rates = [float(row[0]) for row in rows], [float(row[1]) for row in rows]
     if not all(0 <= rate < float("inf") for rate in rates):

@@ -1,7 +1,7 @@
 """A made-up pool: so many nodes by a mix of GPUs and prices, from single cards at home to racks.
 
-Models and their speeds are those of the catalogue. A few providers have many nodes and most have one; they are named by
-size, so that `provider-1` is the largest. Prices scatter around what a model usually costs.
+Models and their speeds come from the catalogue. A few providers have many nodes and most have one; they are named by
+size, so that `provider-1` is the largest. Prices scatter around the usual price of a model.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from tidemill.core.placement.seller import Seller
 from tidemill.sim.days.worlds.world import Member, World, checked_world
 
 EFFICIENCY = 0.3
-"""What a challenge measures of the data sheet's rate."""
+"""The share of the data sheet's rate that a challenge measures."""
 
 OWNERS_SHARE = 0.2
 """Providers, as a share of the nodes."""
@@ -32,7 +32,7 @@ NVLINKED_PCT = 140
 
 @dataclass(frozen=True)
 class GpuShare:
-    """A model with its memory, its share of the nodes, what an hour costs, and how many devices nodes have."""
+    """A model with its memory, its share of the nodes, its hourly price, and how many devices its nodes have."""
 
     name: str
     memory_mib: int
@@ -76,7 +76,7 @@ def synthetic(nodes: int, seed: int, mix: Sequence[GpuShare] = MIX) -> World:
 
 
 def _owners(nodes: int, dice: np.random.Generator) -> list[int]:
-    """Whose each node is; the largest is the first."""
+    """The owner of each node; the largest is the first."""
     count = max(1, int(nodes * OWNERS_SHARE))
     weights = np.arange(1, count + 1) ** -SIZES_EXPONENT
     drawn = dice.choice(count, nodes, p=weights / weights.sum())

@@ -1,7 +1,7 @@
-"""Sorts of tasks: what each asks of a node, how often it is ordered, and how long it takes beside the others.
+"""Task types: what each demands of a node, how often it is ordered, and how long it takes beside the others.
 
-Ours are made up, from small embeddings to whole machines; others are read from a list of pods. A sort that no node of a
-world could ever carry out is not ordered there.
+Ours are made up, from small embeddings to entire machines; others are read from a list of pods. A type that no node of
+a world could ever carry out is not ordered there.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from tidemill.sim.days.worlds.world import World, WorldFault
 Mask = NDArray[np.bool_]
 
 THRIFTY_SHARE = 0.25
-"""So many orders of a sort come from customers who pay no more than nine of ten providers ask."""
+"""The share of a type's orders from customers who pay no more than nine of ten providers ask."""
 
 _THRIFTY_QUANTILE = 0.9
 _NOW = Instant(0)
@@ -28,7 +28,7 @@ _NOW = Instant(0)
 
 @dataclass(frozen=True)
 class TaskType:
-    """Tasks that ask the same. `lengths` are relative; where there are none, lengths scatter around `work`."""
+    """Tasks with the same demand. `lengths` are relative; where there are none, lengths scatter around `work`."""
 
     name: str
     demand: Demand
@@ -40,9 +40,9 @@ class TaskType:
 
 @dataclass(frozen=True)
 class TaskTypeFit:
-    """A sort in a world: who could ever carry it out, how fast they are, and the most that one of them asks.
+    """A task type in a world: which nodes could ever carry it out, how fast they are, and the highest of their prices.
 
-    The mean is harmonic, so that on devices drawn at random tasks take as long as was meant.
+    The mean is harmonic, so that on devices drawn at random tasks take as long as intended.
     """
 
     task_type: TaskType
@@ -73,78 +73,85 @@ OURS: tuple[TaskType, ...] = (
 )
 
 
-def fit_task_types(world: World, sorts: Sequence[TaskType], policy: str) -> list[TaskTypeFit]:
-    """Each sort that somebody could carry out, and some of its orders under a limit of price."""
+def fit_task_types(world: World, task_types: Sequence[TaskType], policy: str) -> list[TaskTypeFit]:
+    """Each task type that some node could carry out, with some of its orders under a price limit."""
     candidates = [member.seller.candidate for member in world.members]
-    prices = np.array([one.price_uc for one in candidates])
-    made = []
-    for sort in sorts:
-        able = _able(candidates, sort.demand)
+    prices = np.array([candidate.price_uc for candidate in candidates])
+    fits = []
+    for task_type in task_types:
+        able = _able(candidates, task_type.demand)
         if able.any():
-            made += _divided(world, replace(sort, demand=_named(sort.demand, policy, candidates)), able, prices)
-    if not made:
+            fits += _divided(
+                world, replace(task_type, demand=_named(task_type.demand, policy, candidates)), able, prices
+            )
+    if not fits:
         raise WorldFault("No node of this world can carry out anything that is ordered: look at kinds and memory.")
-    return made
+    return fits
 
 
-def _divided(world: World, sort: TaskType, able: Mask, prices: NDArray[np.int64]) -> list[TaskTypeFit]:
+def _divided(world: World, task_type: TaskType, able: Mask, prices: NDArray[np.int64]) -> list[TaskTypeFit]:
     """Without a limit, and with one where prices differ."""
     limit_uc, most_uc = int(np.quantile(prices[able], _THRIFTY_QUANTILE)), int(prices[able].max())
     if limit_uc == most_uc:
-        return [_field(world, sort, able, most_uc)]
-    free = replace(sort, weight=sort.weight * (1 - THRIFTY_SHARE))
+        return [_field(world, task_type, able, most_uc)]
+    free = replace(task_type, weight=task_type.weight * (1 - THRIFTY_SHARE))
     thrifty = replace(
-        sort,
-        name=f"{sort.name}, thrifty",
-        weight=sort.weight * THRIFTY_SHARE,
-        demand=_within(world, sort.demand, able, limit_uc),
+        task_type,
+        name=f"{task_type.name}, thrifty",
+        weight=task_type.weight * THRIFTY_SHARE,
+        demand=_within(world, task_type.demand, able, limit_uc),
     )
     cheap = able & (prices <= limit_uc) & _of_models(world, thrifty.demand)
     return [_field(world, free, able, most_uc), _field(world, thrifty, cheap, limit_uc)]
 
 
-def _within(world: World, request: Demand, able: Mask, limit_uc: int) -> Demand:
-    """Under a limit of price, naming the models of which at least half the nodes keep to it: others are hopeless."""
-    market = MedianPrices.of(world.members[number].seller.candidate for number in np.flatnonzero(able).tolist())
-    models = frozenset(model for model in request.device_models if market.medians_uc.get(model, limit_uc) <= limit_uc)
-    return replace(request, price_max_uc=limit_uc, device_models=models or request.device_models)
+def _within(world: World, demand: Demand, able: Mask, limit_uc: int) -> Demand:
+    """The demand under a price limit, with the models of which at least half the nodes keep to it, the only hopeful ones."""
+    medians = MedianPrices.of(world.members[number].seller.candidate for number in np.flatnonzero(able).tolist())
+    models = frozenset(model for model in demand.device_models if medians.medians_uc.get(model, limit_uc) <= limit_uc)
+    return replace(demand, price_max_uc=limit_uc, device_models=models or demand.device_models)
 
 
-def _of_models(world: World, request: Demand) -> Mask:
-    models = request.device_models
+def _of_models(world: World, demand: Demand) -> Mask:
+    models = demand.device_models
     return np.array(
         [
-            not models or any(one.device_model in models for one in member.seller.candidate.devices)
+            not models or any(device.device_model in models for device in member.seller.candidate.devices)
             for member in world.members
         ]
     )
 
 
-def _named(request: Demand, policy: str, candidates: Sequence[Candidate]) -> Demand:
-    """A request that asks for memory names the models that have it, so that it is placed quickly."""
-    if not request.devices or request.device_models:
-        return replace(request, policy=policy)
+def _named(demand: Demand, policy: str, candidates: Sequence[Candidate]) -> Demand:
+    """A demand for memory names the models that have it, so that it is placed quickly."""
+    if not demand.devices or demand.device_models:
+        return replace(demand, policy=policy)
     enough = {
-        one.device_model for node in candidates for one in node.devices if one.memory_mib >= request.gpu_memory_mib
+        device.device_model
+        for node in candidates
+        for device in node.devices
+        if device.memory_mib >= demand.gpu_memory_mib
     }
-    return replace(request, device_models=frozenset(enough), policy=policy)
+    return replace(demand, device_models=frozenset(enough), policy=policy)
 
 
-def _able(candidates: Sequence[Candidate], request: Demand) -> Mask:
-    """Whose machine is large enough when it is idle. Machines that are alike are asked once."""
-    known: dict[tuple[object, ...], bool] = {}
-    found = np.zeros(len(candidates), np.bool_)
-    for number, one in enumerate(candidates):
-        alike = (one.devices, one.cpu_milli, one.memory_mib, one.disk_mib, one.kinds)
-        if alike not in known:
-            known[alike] = suits(PoolNode(0, one, 0), request, _NOW)
-        found[number] = known[alike]
-    return found
+def _able(candidates: Sequence[Candidate], demand: Demand) -> Mask:
+    """The nodes whose idle machine is large enough. Machines that are alike are checked once."""
+    by_machine: dict[tuple[object, ...], bool] = {}
+    able = np.zeros(len(candidates), np.bool_)
+    for number, candidate in enumerate(candidates):
+        alike = (candidate.devices, candidate.cpu_milli, candidate.memory_mib, candidate.disk_mib, candidate.kinds)
+        if alike not in by_machine:
+            by_machine[alike] = suits(PoolNode(0, candidate, 0), demand, _NOW)
+        able[number] = by_machine[alike]
+    return able
 
 
-def _field(world: World, sort: TaskType, able: Mask, price_max_uc: int) -> TaskTypeFit:
+def _field(world: World, task_type: TaskType, able: Mask, price_max_uc: int) -> TaskTypeFit:
     sellers = [world.members[number].seller for number in np.flatnonzero(able).tolist()]
-    speeds = [max(1.0, one.device_ops_per_s if sort.demand.devices else one.cpu_ops_per_s) for one in sellers]
-    weights = [max(1, len(one.candidate.devices)) for one in sellers]
+    speeds = [
+        max(1.0, seller.device_ops_per_s if task_type.demand.devices else seller.cpu_ops_per_s) for seller in sellers
+    ]
+    weights = [max(1, len(seller.candidate.devices)) for seller in sellers]
     mean = sum(weights) / sum(weight / speed for weight, speed in zip(weights, speeds, strict=True))
-    return TaskTypeFit(sort, able, mean, min(speeds), price_max_uc)
+    return TaskTypeFit(task_type, able, mean, min(speeds), price_max_uc)

@@ -1,7 +1,7 @@
-"""Worlds and sorts of tasks out of a cluster's lists of nodes and pods.
+"""Worlds and task types from a cluster's lists of nodes and pods.
 
-The lists tell machines and what pods took of them, not owners, prices or speeds: so each node is a provider of its own,
-all ask the same price, and all are equally fast. Where pods have times, tasks last as they did in proportion.
+The lists contain machines and what pods took of them, not owners, prices or speeds: so each node is a provider of its
+own, all have the same price, and all are equally fast. Where pods have times, tasks last in proportion to them.
 """
 
 import csv
@@ -34,15 +34,15 @@ def world_of(cluster: Cluster) -> World:
 
 
 def read_task_types(nodes: Path, pods: Path) -> tuple[World, tuple[TaskType, ...]]:
-    """The world of a list of nodes, and a sort for each shape in a list of pods, as often as it is there."""
+    """The world of a list of nodes, and a task type for each shape in a list of pods, as often as it occurs."""
     cluster = read_cluster(nodes, pods)
     lengths = _lengths(pods)
-    found: dict[tuple[object, ...], list[tuple[Demand, float]]] = {}
+    pods_by_shape: dict[tuple[object, ...], list[tuple[Demand, float]]] = {}
     for pod, length in zip(cluster.pods, lengths or [0.0] * len(cluster.pods), strict=True):
-        found.setdefault(pod.shape, []).append((pod, length))
+        pods_by_shape.setdefault(pod.shape, []).append((pod, length))
     return world_of(cluster), tuple(
-        TaskType(_named(those[0][0]), those[0][0], len(those), lengths=tuple(length for _, length in those if length))
-        for those in found.values()
+        TaskType(_named(alike[0][0]), alike[0][0], len(alike), lengths=tuple(length for _, length in alike if length))
+        for alike in pods_by_shape.values()
     )
 
 
@@ -57,7 +57,7 @@ def _lengths(pods: Path) -> Sequence[float]:
     except ValueError as error:
         raise WorldFault(f"A time in {pods} is none ({error}): times are whole seconds.") from error
     mean = fmean(lasted)
-    return [one / mean for one in lasted]
+    return [length / mean for length in lasted]
 
 
 def _lasted(row: Mapping[str, str]) -> float:

@@ -1,7 +1,7 @@
-"""A simulated pool's nodes: what each sells, whose it is, and when its owner lets it work.
+"""A simulated pool's nodes: what each sells, who owns it, and when its owner lets it work.
 
-A world is a value: it comes from a file, from the live registry, or is made up. A member's place in it is its number
-for the whole run, and its draws of chance go with that number, also when others are left out.
+A world is a value: it comes from a file, from the live registry, or is made up. A member's index in it is its number
+for the entire run, and its draws of chance go with that number, even when others are left out.
 """
 
 from collections import Counter
@@ -46,13 +46,13 @@ class World:
         return Counter(member.owner for member in self.present)
 
     def without(self, owner: str) -> "World":
-        """The same pool when this provider has gone."""
+        """The same pool without this provider."""
         if owner not in self.owners:
-            known = ", ".join(name for name, _ in self.owners.most_common(5))
-            raise WorldFault(f"No node belongs to {owner}: the largest providers of this world are {known}.")
+            largest = ", ".join(name for name, _ in self.owners.most_common(5))
+            raise WorldFault(f"No node belongs to {owner}: the largest providers of this world are {largest}.")
         if len(self.owners) == 1:
             raise WorldFault(f"All nodes belong to {owner}: without them there is no pool.")
-        return World(tuple(_left_out(one) if one.owner == owner else one for one in self.members))
+        return World(tuple(_left_out(member) if member.owner == owner else member for member in self.members))
 
 
 def capacity_milli(candidate: Candidate) -> int:

@@ -1,7 +1,7 @@
-"""A world as a file: one line of JSON for each node, and one in front that says what the file is.
+"""A world as a file: one line of JSON for each node, after a first line that says what the file is.
 
-A file tells machines, prices, speeds, hours and which nodes have the same owner, and not who anybody is: providers are
-named by their size, and ids, names, labels, regions and addresses stay out of it.
+A file contains machines, prices, speeds, hours and which nodes have the same owner, and no identities: providers are
+named by their size, and ids, names, labels, regions and addresses are left out.
 """
 
 import json
@@ -27,7 +27,7 @@ _PROVIDERS = 1 << 64
 
 
 def named(owners: Iterable[tuple[UUID, int]]) -> dict[UUID, str]:
-    """A name for each owner of nodes, the largest first; of each node its owner and how many devices it has."""
+    """A name for each owner, the largest first; from each node's owner and number of devices."""
     devices: Counter[UUID] = Counter()
     for owner_id, count in owners:
         devices[owner_id] += max(1, count)
@@ -43,12 +43,12 @@ def lines_of(world: World) -> Iterator[str]:
 
 
 def read_world(file: Path) -> World:
-    """What was written, as it is in the file; a fault that names the line if it cannot be read."""
+    """The world in a file; a fault that names the line if it cannot be read."""
     try:
-        head, *lines = [line for line in file.read_text("utf-8").splitlines() if line.strip()]
+        header, *lines = [line for line in file.read_text("utf-8").splitlines() if line.strip()]
     except (ValueError, UnicodeDecodeError) as error:
         raise WorldFault(f"{file} is empty or no text: `tidemill sim export` writes such a file.") from error
-    kind = _parsed(file, 1, head)
+    kind = _parsed(file, 1, header)
     if kind.get("format") != FORMAT or kind.get("version") != VERSION:
         raise WorldFault(f"{file} is no world of version {VERSION}: `tidemill sim export` writes such a file.")
     members: list[Member] = []
@@ -73,8 +73,8 @@ def _row(member: Member) -> dict[str, Any]:
         "owner": member.owner,
         "house": seller.house,
         "devices": [
-            {"model": one.device_model, "memory_mib": one.memory_mib, "nvlink_group": one.nvlink_group}
-            for one in candidate.devices
+            {"model": device.device_model, "memory_mib": device.memory_mib, "nvlink_group": device.nvlink_group}
+            for device in candidate.devices
         ],
         "cpu_milli": candidate.cpu_milli,
         "memory_mib": candidate.memory_mib,
@@ -88,7 +88,9 @@ def _row(member: Member) -> dict[str, Any]:
         "kinds": sorted(candidate.kinds),
         "device_ops_per_s": seller.device_ops_per_s,
         "cpu_ops_per_s": seller.cpu_ops_per_s,
-        "windows": [{"begins": one.begins, "ends": one.ends, "days": list(one.days)} for one in member.windows],
+        "windows": [
+            {"begins": window.begins, "ends": window.ends, "days": list(window.days)} for window in member.windows
+        ],
         "utc_offset_s": member.utc_offset_s,
     }
 
