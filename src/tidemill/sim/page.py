@@ -1,4 +1,4 @@
-"""A report as one HTML page that needs nothing else: its style, its head and its tables. Every text is escaped."""
+"""A report as one self-contained HTML page: its style, its header and its tables. Every text is escaped."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -13,7 +13,7 @@ td:first-child,th:first-child{text-align:left;white-space:normal}svg{width:100%;
 
 
 def page(title: str, sections: Iterable[str]) -> str:
-    """The whole page; sections are HTML already."""
+    """The complete page; sections are HTML already."""
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
@@ -25,12 +25,12 @@ def paragraph(text: str) -> str:
     return f"<p>{escape(text)}</p>"
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Cells of text; one that begins with an exclamation mark is marked as not what it should be."""
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Cells of text; an exclamation mark in front marks a cell as not what it should be."""
 
     def cell(text: str) -> str:
         return f'<td class="no">{escape(text[1:])}</td>' if text.startswith("!") else f"<td>{escape(text)}</td>"
 
-    top = "".join(f"<th>{escape(text)}</th>" for text in head)
+    top = "".join(f"<th>{escape(text)}</th>" for text in columns)
     body = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
     return f"<table><tr>{top}</tr>{body}</table>"

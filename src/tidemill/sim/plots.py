@@ -1,4 +1,4 @@
-"""Small plots as SVG: intervals, lines and a map. Every text is escaped; nothing is fetched from anywhere."""
+"""Small plots as SVG: intervals, lines and a map. Every text is escaped; nothing is fetched."""
 
 from collections.abc import Sequence
 from html import escape
@@ -64,8 +64,8 @@ def lines(series: Sequence[tuple[str, Sequence[float]]], unit: str, marks: Seque
 
 
 def heat(columns: Floats, rows: Floats, values: Floats, curve: Floats) -> str:
-    """A map of rates by multiples of a stake, both on logarithmic scales: red where a value is above zero; and a
-    curve of rates."""
+    """A map of rates by multiples of a stake, both on logarithmic scales: red where a value is above zero; and a curve
+    of rates."""
     height, bottom = 420, 370
     wide, tall = (WIDTH - LEFT - 20) / len(columns), (bottom - 10) / len(rows)
     parts = [

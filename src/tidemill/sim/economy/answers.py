@@ -1,8 +1,8 @@
-"""What everybody answers, and which answers are compared.
+"""Everybody's answers, and which answers are compared.
 
-An answer is a number: zero is the right one, every other is wrong. Two wrong answers are the same only when those who
-give them arranged it: everybody of a strategy whose wrong answers are alike, or a ring whose members say the same as
-the one of them whom they check.
+An answer is a number: zero is right, every other is wrong. Two wrong answers are equal only by arrangement: of
+everybody with a strategy whose wrong answers are alike, or of a ring whose members repeat the answer of the member they
+check.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ HOUSE = -1
 
 @dataclass
 class ExecutionColumns:
-    """Who executed what, and what they said, one element a task. `cheated`: without computing it."""
+    """Who executed what, and their answers, one element a task. `cheated`: without computing it."""
 
     rows: Integers
     answers: Integers
@@ -30,7 +30,7 @@ class ExecutionColumns:
 
 
 class AnswerMaker:
-    """Makes answers. Wrong ones of their own get numbers that are never used twice."""
+    """Makes answers. Individual wrong answers get numbers that are never used twice."""
 
     def __init__(self, population: Population, choices: Choices, draws: np.random.Generator) -> None:
         self.population, self.choices, self.draws = population, choices, draws
@@ -51,24 +51,24 @@ class AnswerMaker:
         answers = np.where(cheated & self.alike[codes], -1 - codes, answers)
         return ExecutionColumns(rows, answers, cheated, np.zeros(len(rows), dtype=bool))
 
-    def say_the_same(self, made: ExecutionColumns, friends_of: ExecutionColumns) -> ExecutionColumns:
-        """Members of a ring who check one of their own say what that one said, and compute nothing."""
+    def say_the_same(self, executions: ExecutionColumns, friends_of: ExecutionColumns) -> ExecutionColumns:
+        """Members of a ring who check one of their own repeat that member's answer, and compute nothing."""
         population = self.population
-        rings = np.where(made.rows == HOUSE, NO_RING, population.ring[made.rows])
-        others = np.where(friends_of.rows == HOUSE, NO_RING, population.ring[friends_of.rows])
-        same = (rings != NO_RING) & (rings == others)
-        answers = np.where(same, friends_of.answers, made.answers)
-        return ExecutionColumns(made.rows, answers, made.cheated & ~same, made.copied | same)
+        rings = np.where(executions.rows == HOUSE, NO_RING, population.ring[executions.rows])
+        checked_rings = np.where(friends_of.rows == HOUSE, NO_RING, population.ring[friends_of.rows])
+        same = (rings != NO_RING) & (rings == checked_rings)
+        answers = np.where(same, friends_of.answers, executions.answers)
+        return ExecutionColumns(executions.rows, answers, executions.cheated & ~same, executions.copied | same)
 
     def _stop_in_time(self, rows: Integers, cheated: Flags) -> None:
-        """Unmark what goes beyond how often an account wants to cheat in this step, later ones first."""
+        """Unmark cheating beyond what an account wants in this step, later tasks first."""
         marked = np.flatnonzero(cheated & (self.left[rows] < np.inf))
         if not len(marked):
             return
-        order = marked[np.argsort(rows[marked], kind="stable")]
-        firsts = np.searchsorted(rows[order], rows[order])
-        cheated[order[np.arange(len(order)) - firsts >= self.left[rows[order]]]] = False
-        self.left -= np.bincount(rows[order][cheated[order]], minlength=len(self.left))
+        by_row = marked[np.argsort(rows[marked], kind="stable")]
+        firsts = np.searchsorted(rows[by_row], rows[by_row])
+        cheated[by_row[np.arange(len(by_row)) - firsts >= self.left[rows[by_row]]]] = False
+        self.left -= np.bincount(rows[by_row][cheated[by_row]], minlength=len(self.left))
 
     def _own_wrong(self, many: int) -> Integers:
         numbers = np.arange(self.next_answer, self.next_answer + many)
@@ -95,32 +95,32 @@ class Auditors:
         self.largest_share = float(self.weights.max()) / self.everyone
 
     def draw(self, *involved: Integers) -> Integers:
-        """One auditor for each element, none of them involved. Who is drawn twice in vain leaves it to the house."""
+        """One auditor for each element, none of them involved. If two draws fail, the house does it."""
         many = len(involved[0])
         by_house = self.draws.permutation(many) < self._taken(many)
         return np.where(by_house, HOUSE, self._owners(*involved))
 
     def beyond_the_house(self, many: int) -> float:
-        """The share of so many more checks that the house has no machines left for."""
+        """The share of so many more checks for which the house has no machines left."""
         return 1 - self._taken(many) / max(1, many)
 
     def _taken(self, many: int) -> int:
         """How many of these checks the house does."""
-        taken = min(self.left, many)
-        self.left -= taken
-        return taken
+        by_house = min(self.left, many)
+        self.left -= by_house
+        return by_house
 
     def _owners(self, *involved: Integers) -> Integers:
         rows = self._any(len(involved[0]))
-        for last in (False, True):
+        for is_last in (False, True):
             clash = np.zeros(len(rows), dtype=bool)
-            for others in involved:
-                clash |= (rows == others) & (rows != HOUSE)
-            rows = np.where(clash, HOUSE if last else self._any(len(rows)), rows)
+            for involved_rows in involved:
+                clash |= (rows == involved_rows) & (rows != HOUSE)
+            rows = np.where(clash, HOUSE if is_last else self._any(len(rows)), rows)
         return rows
 
     def side_with(self, population: Population) -> Floats:
-        """For each account, the share of all who could check that would say the same as it: those of its ring."""
+        """For each account, the share of all possible auditors that would repeat its answer: those of its ring."""
         in_rings = population.ring != NO_RING
         by_ring = np.bincount(population.ring[in_rings], self.weights[in_rings], minlength=max(1, population.rings))
         shares = np.zeros(population.rows)

@@ -1,7 +1,7 @@
 """The simulated pool's books: whole micro-credits, one debit and one credit for each movement, a sum of zero.
 
-Accounts of owners are columns with one row an owner; the pool's own are single numbers. What the ledger calls floored
-cannot go below zero here either.
+Accounts of owners are columns with one row an owner; the pool's own are single numbers. Accounts that the ledger calls
+floored cannot go below zero here either.
 """
 
 from enum import StrEnum
@@ -13,7 +13,7 @@ Amounts = NDArray[np.int64]
 
 
 class Purse(StrEnum):
-    """The accounts there are. `CROWD` is every customer who follows no strategy."""
+    """The accounts. `CROWD` is every customer without a strategy."""
 
     LOCKED = "provider_locked"
     AVAILABLE = "provider_available"
@@ -63,12 +63,12 @@ class EconomyBooks:
         self.pool[credit] += amount_uc
 
     def worth(self) -> Amounts:
-        """What each owner has in the pool beyond what they brought."""
+        """What each owner has in the pool beyond what they paid in."""
         worth: Amounts = sum((self.owned[purse] for purse in OWNED), start=-self.paid_in)
         return worth
 
     def check(self) -> None:
-        """What always holds."""
+        """Check what always holds."""
         total = sum(int(column.sum()) for column in self.owned.values()) + sum(self.pool.values())
         assert total == 0, f"the books are off by {total} micro-credits"
         for purse in OWNED:

@@ -1,8 +1,8 @@
 """Where cheating begins to pay: the stake as a multiple of a reward, against the audit rate.
 
-For each pair the profit of answering one task without computing it, as a share of its reward, for someone who is never
-found twice in a window, so that only the charge deters; with the whole reward saved and as many auditors colluding as
-is assumed. A charge cannot take more than is there. Production's own rate for each stake is the line over the map.
+For each pair the profit of answering one task without computing it, as a share of its reward, for a cheater who is
+never found twice in a window, so that only the charge deters; with the entire reward saved and the assumed collusion of
+auditors. A charge cannot take more than there is. Production's own rate for each stake is the line over the map.
 """
 
 from dataclasses import dataclass

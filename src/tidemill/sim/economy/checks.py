@@ -1,7 +1,7 @@
-"""The checks of a step: who is drawn, what the second and third executions say, and who is found wrong.
+"""The checks of a step: which tasks are drawn, what the second and third executions answer, and who is wrong.
 
-The rate of each task is production's, for what its owner has to lose at that moment. Of two answers that differ a third
-decides; whoever stands alone is wrong, and three different answers are nobody's fault.
+The rate of each task is production's, for what its owner has to lose at that moment. Where two answers differ, a third
+decides; an answer that stands alone is wrong, and three different answers are nobody's fault.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from tidemill.sim.economy.strategies.interface import Flags, Floats, Integers
 
 @dataclass
 class StepChecks:
-    """What the checks of a step said. Flags have one element a task; `audits` are the executions that checked them."""
+    """The results of a step's checks. Flags have one element a task; `audits` are the executions that checked them."""
 
     first: ExecutionColumns
     rates: Floats
@@ -34,16 +34,16 @@ class StepChecks:
 def check(population: Population, work: StepWork, executions: AnswerMaker, auditors: Auditors) -> StepChecks:
     """Execute the tasks of a step, and some of them again."""
     first = executions.execute(np.where(work.ours, HOUSE, work.rows), work.rewards_uc)
-    first.answers[work.ours] = RIGHT  # an accomplice orders what costs nothing to get right
+    first.answers[work.ours] = RIGHT  # an accomplice orders tasks that cost nothing to get right
     first.rows = work.rows
     collusion = assumed_collusion(auditors.largest_share, population.scenario.rules.audit)
     rates = _rates(population, work, collusion)
     audited = (executions.draws.random(len(rates)) < rates) & ~work.canary
     second = _audit(executions, auditors, first, work, audited)
     differ = second.answers != first.answers[audited]
-    one, other, rewards = _part(_part(first, audited), differ), _part(second, differ), work.rewards_uc[audited]
-    third = _tie(executions, auditors, one, other, rewards[differ])
-    first_wrong, second_wrong = outvoted(one.answers, other.answers, third.answers)
+    disputed, disputing, rewards = _part(_part(first, audited), differ), _part(second, differ), work.rewards_uc[audited]
+    third = _tie(executions, auditors, disputed, disputing, rewards[differ])
+    first_wrong, second_wrong = outvoted(disputed.answers, disputing.answers, third.answers)
     wrong = work.canary & (first.answers != RIGHT)
     wrong[np.flatnonzero(audited)[differ]] = first_wrong
     auditor_wrong = np.zeros(len(differ), dtype=bool)
@@ -52,7 +52,7 @@ def check(population: Population, work: StepWork, executions: AnswerMaker, audit
 
 
 def outvoted(first: Integers, second: Integers, third: Integers) -> tuple[Flags, Flags]:
-    """Of answers of which the first two differ: whether the first stands alone, and whether the second does."""
+    """For answers of which the first two differ: whether the first stands alone, and whether the second does."""
     return third == second, third == first
 
 
@@ -71,18 +71,20 @@ def _rates(population: Population, work: StepWork, collusion: float) -> Floats:
 def _audit(
     executions: AnswerMaker, auditors: Auditors, first: ExecutionColumns, work: StepWork, audited: Flags
 ) -> ExecutionColumns:
-    of = _part(first, audited)
-    made = executions.execute(auditors.draw(of.rows), work.rewards_uc[audited])
-    return executions.say_the_same(made, of)
+    checked = _part(first, audited)
+    audits = executions.execute(auditors.draw(checked.rows), work.rewards_uc[audited])
+    return executions.say_the_same(audits, checked)
 
 
 def _tie(
-    executions: AnswerMaker, auditors: Auditors, one: ExecutionColumns, other: ExecutionColumns, rewards_uc: Integers
+    executions: AnswerMaker, auditors: Auditors, first: ExecutionColumns, second: ExecutionColumns, rewards_uc: Integers
 ) -> ExecutionColumns:
     """The third execution where two differ, by the house or by a third owner."""
-    made = executions.execute(auditors.draw(one.rows, other.rows), rewards_uc)
-    return executions.say_the_same(executions.say_the_same(made, other), one)
+    third = executions.execute(auditors.draw(first.rows, second.rows), rewards_uc)
+    return executions.say_the_same(executions.say_the_same(third, second), first)
 
 
-def _part(whole: ExecutionColumns, mask: Flags) -> ExecutionColumns:
-    return ExecutionColumns(whole.rows[mask], whole.answers[mask], whole.cheated[mask], whole.copied[mask])
+def _part(executions: ExecutionColumns, mask: Flags) -> ExecutionColumns:
+    return ExecutionColumns(
+        executions.rows[mask], executions.answers[mask], executions.cheated[mask], executions.copied[mask]
+    )

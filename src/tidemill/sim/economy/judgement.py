@@ -1,4 +1,4 @@
-"""What the checks of a step lead to: records, charges, looks back, severe findings. Production's rules, row by row."""
+"""Consequences of a step's checks: records, charges, looks back, severe findings. Production's rules, row by row."""
 
 from dataclasses import dataclass
 
@@ -18,14 +18,14 @@ from tidemill.sim.economy.strategies.interface import Flags, Floats, Integers
 
 @dataclass
 class StepFindings:
-    """One element an account: wrong results confirmed in this step, and what they are charged."""
+    """One element an account: wrong results confirmed in this step, and the charges for them."""
 
     wrong: Integers
     charged_uc: Integers
 
 
 def found_wrong(population: Population, work: StepWork, checked: StepChecks) -> StepFindings:
-    """Every wrong result that was confirmed, of those who worked and of those who checked."""
+    """Every confirmed wrong result, of workers and of auditors."""
     rules = population.scenario.rules.audit
     rows, rewards, rates = work.rows[checked.wrong], work.rewards_uc[checked.wrong], checked.rates[checked.wrong]
     by_owner = checked.auditor_wrong & (checked.auditor.rows != HOUSE)
@@ -45,23 +45,23 @@ def found_wrong(population: Population, work: StepWork, checked: StepChecks) -> 
 
 
 def luck_of_errors_uc(population: Population, work: StepWork, checked: StepChecks) -> Floats:
-    """How much more errors of hardware cost in this step than was to be expected, one element an account.
+    """How much more hardware errors cost in this step than expected, one element an account.
 
-    Of work that was computed, an error is as likely as hardware errs, and is looked at as likely as was drawn.
+    Computed work errs at the rate of the hardware, and is checked at the rate of the draw.
     """
     scenario = population.scenario
     computed = ~checked.first.cheated & ~work.ours
     lost = work.rewards_uc + charges_uc(work.rewards_uc, checked.rates, checked.collusion, scenario.rules.audit)
     looked_at = np.where(work.canary, 1.0, checked.rates)
     erred = (checked.first.answers != RIGHT) & (checked.audited | work.canary)
-    more = lost * computed * (erred - scenario.hardware_error * looked_at)
-    luck: Floats = np.bincount(work.rows, more, minlength=population.rows).astype(np.float64)
+    excess = lost * computed * (erred - scenario.hardware_error * looked_at)
+    luck: Floats = np.bincount(work.rows, excess, minlength=population.rows).astype(np.float64)
     return luck
 
 
 def judge(
     population: Population,
-    found: StepFindings,
+    findings: StepFindings,
     implausible: Flags,
     auditors: Auditors,
     *,
@@ -70,45 +70,45 @@ def judge(
 ) -> int:
     """Open a case against everyone found wrong, look back, and take what the rules take.
 
-    Answers what the looks back cost, in micro-credits of work.
+    Returns what the looks back cost, in micro-credits of work.
     """
     rules = population.scenario.rules
-    looked = (found.wrong > 0) | implausible
+    looked = (findings.wrong > 0) | implausible
     unseen, wrong = population.unseen.sum(axis=0), population.unseen_wrong.sum(axis=0)
     size = np.where(looked, np.minimum(unseen, rules.findings.look_back_results), 0)
     siding = auditors.side_with(population) * auditors.beyond_the_house(int(size.sum()))
     seen_wrong = _seen(wrong, unseen, size, siding, draws)
     # Without a wrong result to begin with, the first one that the look back finds is the finding.
-    others = found.wrong + seen_wrong - 1
+    further_wrong = findings.wrong + seen_wrong - 1
     further = np.where(
-        looked & (others == rules.findings.severe_wrong_results),
+        looked & (further_wrong == rules.findings.severe_wrong_results),
         np.minimum(unseen - size, rules.findings.look_back_results),
         0,
     )
     more_unseen = unseen > size
     seen_wrong += (again := _seen(wrong - seen_wrong, unseen - size, further, siding, draws))
-    severe = looked & (others + again >= rules.findings.severe_wrong_results + more_unseen)
+    severe = looked & (further_wrong + again >= rules.findings.severe_wrong_results + more_unseen)
     usual_uc = population.unsettled_uc() // np.maximum(1, unseen)
     look_back_uc = int(((size + further) * usual_uc).sum())
-    _remember(population, found, looked, severe, step)
-    per_wrong = found.charged_uc // np.maximum(1, found.wrong)
-    _charge(population, np.where(severe, 0, found.charged_uc + seen_wrong * per_wrong))
+    _remember(population, findings, looked, severe, step)
+    per_wrong = findings.charged_uc // np.maximum(1, findings.wrong)
+    _charge(population, np.where(severe, 0, findings.charged_uc + seen_wrong * per_wrong))
     _slash(population, severe)
     return look_back_uc
 
 
 def _seen(wrong: Integers, unseen: Integers, size: Integers, siding: Floats, draws: np.random.Generator) -> Integers:
-    """How many wrong results a look at so many finds, when some who look side with the owner."""
-    there = np.clip(wrong, 0, unseen)
-    seen: Integers = draws.binomial(draws.hypergeometric(there, unseen - there, size), 1 - siding)
-    return seen
+    """How many wrong results a look at so many finds, when some auditors side with the owner."""
+    wrong_unseen = np.clip(wrong, 0, unseen)
+    wrong_seen: Integers = draws.binomial(draws.hypergeometric(wrong_unseen, unseen - wrong_unseen, size), 1 - siding)
+    return wrong_seen
 
 
-def _remember(population: Population, found: StepFindings, looked: Flags, severe: Flags, step: int) -> None:
+def _remember(population: Population, findings: StepFindings, looked: Flags, severe: Flags, step: int) -> None:
     rules = population.scenario.rules.reputation
-    guilty = looked & (severe | (found.wrong > 0))
+    guilty = looked & (severe | (findings.wrong > 0))
     population.right_in_a_row[guilty] = 0
-    population.penalties += found.wrong * penalty_points(Misstep.MEDIUM, rules)
+    population.penalties += findings.wrong * penalty_points(Misstep.MEDIUM, rules)
     population.penalties += severe * penalty_points(Misstep.SEVERE, rules)
     population.found += guilty
     population.severe += severe
@@ -117,14 +117,14 @@ def _remember(population: Population, found: StepFindings, looked: Flags, severe
 
 
 def _charge(population: Population, charged_uc: Integers) -> None:
-    """Take charges from unsettled rewards, the newest first; the rest is owed."""
-    left = charged_uc.copy()
+    """Take charges from unsettled rewards, the newest first; the rest becomes debt."""
+    remaining = charged_uc.copy()
     for window in range(len(population.locked_uc)):
-        taken = np.minimum(left, population.locked_uc[window])
-        population.locked_uc[window] -= taken
-        left -= taken
-    population.books.move(Purse.LOCKED, Purse.AUDIT_BUDGET, charged_uc - left)
-    population.owed_uc += left
+        part = np.minimum(remaining, population.locked_uc[window])
+        population.locked_uc[window] -= part
+        remaining -= part
+    population.books.move(Purse.LOCKED, Purse.AUDIT_BUDGET, charged_uc - remaining)
+    population.owed_uc += remaining
 
 
 def _slash(population: Population, severe: Flags) -> None:
@@ -134,10 +134,10 @@ def _slash(population: Population, severe: Flags) -> None:
     books.move(Purse.LOCKED, Purse.CROWD, void)
     population.locked_uc[:, severe] = 0
     population.unseen[:, severe] = population.unseen_wrong[:, severe] = 0
-    held = np.where(severe, population.held_back_uc, 0)
-    population.held_back_uc -= held
+    held_back = np.where(severe, population.held_back_uc, 0)
+    population.held_back_uc -= held_back
     slashed = np.where(severe, books[Purse.STAKE] * rules.findings.severe_stake_ppm // ONE_PPM, 0)
-    for purse, amounts in ((Purse.LOCKED, held), (Purse.STAKE, slashed)):
+    for purse, amounts in ((Purse.LOCKED, held_back), (Purse.STAKE, slashed)):
         to_fund = amounts * rules.findings.to_fund_ppm // ONE_PPM
         books.move(purse, Purse.BONUS_FUND, to_fund)
         books.move(purse, Purse.AUDIT_BUDGET, amounts - to_fund)

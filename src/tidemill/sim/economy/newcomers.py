@@ -1,4 +1,4 @@
-"""Who joins the simulated pool: at the beginning, in the place of those who left, and once more after being found."""
+"""Who joins the simulated pool: at the beginning, in place of those who left, and again after being found."""
 
 from collections.abc import Sequence
 
@@ -10,22 +10,22 @@ from tidemill.sim.economy.scenario import DAYS_A_MONTH, DEVICES, STEPS_A_DAY, Ec
 from tidemill.sim.economy.strategies.interface import Choices, Integers, Strategy
 
 ROWS_SPARE = 1.3
-"""Rows at first, as a multiple of the accounts that are there first: others come later."""
+"""Rows at first, as a multiple of the first accounts: others come later."""
 
 STAYS_DAYS = 1
-"""Nobody joins, is challenged, pays in a stake and leaves again in less."""
+"""The shortest time in which anybody joins, is challenged, pays in a stake and leaves again."""
 
 
 def first_population(
     scenario: EconomyScenario, strategies: Sequence[Strategy], draws: np.random.Generator
 ) -> Population:
-    """Everybody who is there on the first day. Strategy 0 is honest work; the others share the cheaters evenly."""
+    """Everybody present on the first day. Strategy 0 is honest work; the others share the cheaters evenly."""
     sizes = _devices(scenario.nodes, draws)
     people = int(np.searchsorted(np.cumsum(sizes), scenario.nodes)) + 1
     codes = np.zeros(people, dtype=np.int64)
-    others = len(strategies) - 1
-    dishonest = int(people * scenario.cheaters) if others else 0
-    codes[:dishonest] = np.arange(dishonest) % max(1, others) + 1
+    cheating_strategies = len(strategies) - 1
+    dishonest = int(people * scenario.cheaters) if cheating_strategies else 0
+    codes[:dishonest] = np.arange(dishonest) % max(1, cheating_strategies) + 1
     accounts = sum(strategies[code].accounts for code in codes.tolist())
     population = Population(scenario, strategies, int(accounts * ROWS_SPARE) + 100)
     admit_people(population, codes, sizes[:people], 0, draws)
@@ -35,16 +35,16 @@ def first_population(
 def admit_people(
     population: Population, codes: Integers, devices: Integers, step: int, draws: np.random.Generator
 ) -> Integers:
-    """New people, each with as many accounts as their strategy opens, in rings of those who know each other."""
+    """New people, each with as many accounts as their strategy opens, in rings of people who know each other."""
     many = len(codes)
     people = population.people + np.arange(many)
     population.people += many
     rings = _rings(population, codes)
     copies = np.array([strategy.accounts for strategy in population.strategies])[codes]
     size = draws.choice(len(DEVICES), many, p=[device.share for device in DEVICES])
-    which = np.repeat(np.arange(many), copies)
-    began = np.full(len(which), step)
-    coming = Arrivals(codes[which], people[which], rings[which], devices[which], size[which], began)
+    person_of = np.repeat(np.arange(many), copies)
+    began = np.full(len(person_of), step)
+    coming = Arrivals(codes[person_of], people[person_of], rings[person_of], devices[person_of], size[person_of], began)
     return population.admit(coming, step, draws)
 
 
@@ -58,7 +58,7 @@ def churn(population: Population, step: int, draws: np.random.Generator) -> None
 
 
 def leave(population: Population, rows: Integers, step: int) -> None:
-    """Close accounts: their stake begins its way back."""
+    """Close accounts: their stakes begin to unlock."""
     population.open[rows] = population.active[rows] = False
     population.left[rows] = step
     moved = np.zeros(population.rows, dtype=np.int64)
@@ -69,7 +69,7 @@ def leave(population: Population, rows: Integers, step: int) -> None:
 def come_and_go(
     population: Population, choices: Choices, rows: Integers, step: int, draws: np.random.Generator
 ) -> None:
-    """Those whose strategy says so leave; some of them begin anew, as strangers with a stake of their own."""
+    """Accounts leave when their strategy says so; some people start over, as strangers with a new stake."""
     going = choices.leave & population.open[rows] & (population.age_days(step)[rows] >= STAYS_DAYS)
     again = going & choices.rejoin
     leave(population, rows[going], step)
@@ -89,15 +89,15 @@ def come_and_go(
 
 
 def unlock(population: Population, step: int) -> None:
-    """Stakes whose time is over go back to their owners, less what they still owe."""
+    """Unlocked stakes go back to their owners, less their debts."""
     due = (population.left >= 0) & (step - population.left == population.scenario.timelock_steps)
     unlocking = np.where(due, population.books[Purse.UNLOCKING], 0)
-    kept = np.minimum(unlocking, population.owed_uc)
-    population.books.move(Purse.UNLOCKING, Purse.AUDIT_BUDGET, kept)
-    population.books.move(Purse.UNLOCKING, Purse.EXTERNAL, unlocking - kept)
-    population.owed_uc -= kept
-    population.stake_lost += kept > 0
-    population.stake_lost_uc += kept
+    repaid = np.minimum(unlocking, population.owed_uc)
+    population.books.move(Purse.UNLOCKING, Purse.AUDIT_BUDGET, repaid)
+    population.books.move(Purse.UNLOCKING, Purse.EXTERNAL, unlocking - repaid)
+    population.owed_uc -= repaid
+    population.stake_lost += repaid > 0
+    population.stake_lost_uc += repaid
 
 
 def _devices(nodes: int, draws: np.random.Generator) -> Integers:
@@ -109,7 +109,7 @@ def _devices(nodes: int, draws: np.random.Generator) -> Integers:
 
 
 def _rings(population: Population, codes: Integers) -> Integers:
-    """The ring of each new person: those of one strategy who come together, in groups of the strategy's size."""
+    """The ring of each new person: people of one strategy who come together, in groups of the strategy's size."""
     rings = np.full(len(codes), NO_RING)
     for code, strategy in enumerate(population.strategies):
         members = np.flatnonzero(codes == code)

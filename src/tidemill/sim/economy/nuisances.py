@@ -1,8 +1,8 @@
-"""What costs others more than it brings: false disputes, and tasks that have no single answer.
+"""Nuisances that cost others more than they bring: false disputes, and tasks that have no single answer.
 
-Whoever disputes pays a deposit that the jury's executions use up. A jury errs only when its majority is of the ring
-that opened the dispute; then the owner appeals, and a machine of the house decides. A task without a single answer is
-paid for by whoever ordered it, with every execution it took.
+A disputing account pays a deposit that the jury's executions use up. A jury errs only when its majority is of the ring
+that opened the dispute; then the owner appeals, and a house node decides. Whoever orders a task without a single answer
+pays for every execution it took.
 """
 
 import numpy as np
@@ -23,11 +23,11 @@ def dispute(
     usual_uc: int,
     draws: np.random.Generator,
 ) -> int:
-    """Open false disputes, as many as can be paid for. Answers what juries and appeals cost."""
+    """Open false disputes, as many as can be paid for. Returns what juries and appeals cost."""
     rules = population.scenario.rules
     deposit = dispute_deposit_uc(usual_uc, rules.disputes)
-    wanted = draws.poisson(choices.disputes) * population.open
-    opened = np.minimum(wanted, population.books[Purse.AVAILABLE] // max(1, deposit)).astype(np.int64)
+    intended = draws.poisson(choices.disputes) * population.open
+    opened = np.minimum(intended, population.books[Purse.AVAILABLE] // max(1, deposit)).astype(np.int64)
     if not opened.any():
         return 0
     side = auditors.side_with(population)
@@ -41,7 +41,7 @@ def dispute(
 def poison(
     population: Population, choices: Choices, usual_uc: int, rate: float, line_ppm: int, draws: np.random.Generator
 ) -> int:
-    """Order tasks without a single answer. Answers what checking them cost. Nobody is blamed for them."""
+    """Order tasks without a single answer. Returns what checking them cost. Nobody is blamed for them."""
     ordered = draws.poisson(choices.poisoned) * population.open
     price = ordered * usual_uc
     checks = draws.binomial(ordered, rate) * 2 * usual_uc

@@ -1,8 +1,8 @@
 """Which account gets how much work in a step.
 
 Work goes by reputation, weakly: the default policy gives it four tenths of the score. Newcomers have the share that is
-kept for them; when checks cost more than their budget, they get that share and what nobody else can take. Nobody gets
-more than the exposure allows.
+kept for them; when checks cost more than their budget, they get only that share and what nobody else can take. Nobody
+gets more than the exposure allows.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ REPUTATION_WEIGHT = ValuePolicySettings().reputation_weight
 class StepWork:
     """The tasks of a step, one element a task. `ours` marks those that an accomplice ordered.
 
-    `luck_uc` has an element an account: how much more the drawn work is worth than what was to be expected.
+    `luck_uc` has an element an account: how much more the drawn work is worth than expected.
     """
 
     rows: Integers
@@ -43,16 +43,16 @@ def place(
     throttled: bool,
     draws: np.random.Generator,
 ) -> StepWork:
-    """The tasks that everybody gets in this step."""
+    """Everybody's tasks in this step."""
     scenario = population.scenario
     may = population.active & ~suspended(reputations, scenario.rules.reputation)
     capacity = may * population.devices * (STEP_HOURS / scenario.task_hours) * population.uptime
-    wanted = capacity * choices.appetite * (1 - choices.self_traded)
+    wished = capacity * choices.appetite * (1 - choices.self_traded)
     demand = scenario.demand * float((capacity / population.accounts_of_person(may)).sum())
-    weights = wanted * weights_of(reputations)
+    weights = wished * weights_of(reputations)
     held_up = population.unproven() if throttled else np.zeros(population.rows, dtype=bool)
-    kept = kept_share(float(wanted[new].sum()) / max(1.0, float(wanted.sum())), scenario.rules.newcomers)
-    expected = _shares(weights, wanted, new, held_up, demand, kept)
+    newcomers_share = kept_share(float(wished[new].sum()) / max(1.0, float(wished.sum())), scenario.rules.newcomers)
+    expected = _shares(weights, wished, new, held_up, demand, newcomers_share)
     orders = draws.poisson(expected), draws.poisson(capacity * choices.self_traded)
     rows = np.concatenate([np.repeat(np.arange(population.rows), many) for many in orders])
     ours = np.arange(len(rows)) >= orders[0].sum()
@@ -65,32 +65,34 @@ def place(
 
 
 def weights_of(reputations: Integers) -> Floats:
-    """How much reputations count for in placement, where everything else is the same."""
+    """The weight of reputations in placement, where everything else is equal."""
     weights: Floats = 1 - REPUTATION_WEIGHT + REPUTATION_WEIGHT * reputations / POINTS_MAX
     return weights
 
 
-def _shares(weights: Floats, wanted: Floats, new: Flags, held_up: Flags, demand: float, kept: float) -> Floats:
-    """How much of the demand each account is expected to get: by weight, but newcomers what is kept for them."""
-    given = _poured(np.where(held_up, 0, weights), wanted, demand)
-    for_new = kept * demand - float(given[new].sum())
+def _shares(
+    weights: Floats, wished: Floats, new: Flags, held_up: Flags, demand: float, newcomers_share: float
+) -> Floats:
+    """How much of the demand each account is expected to get: by weight, and newcomers at least their kept share."""
+    shares = _poured(np.where(held_up, 0, weights), wished, demand)
+    for_new = newcomers_share * demand - float(shares[new].sum())
     if for_new > 0:
-        given = np.where(new, 0, _poured(np.where(new | held_up, 0, weights), wanted, demand * (1 - kept)))
-        given += _poured(np.where(new, weights, 0), wanted, demand * kept)
-    return given + _poured(np.where(held_up, weights, 0), wanted - given, demand - float(given.sum()))
+        shares = np.where(new, 0, _poured(np.where(new | held_up, 0, weights), wished, demand * (1 - newcomers_share)))
+        shares += _poured(np.where(new, weights, 0), wished, demand * newcomers_share)
+    return shares + _poured(np.where(held_up, weights, 0), wished - shares, demand - float(shares.sum()))
 
 
 def _poured(weights: Floats, room: Floats, amount: float) -> Floats:
-    """Divide an amount by weight, nobody getting more than they can take."""
-    given = np.zeros_like(weights)
+    """Divide an amount by weight; nobody gets more than their room."""
+    parts = np.zeros_like(weights)
     for _ in range(6):
-        open_weights = np.where(given < room, weights, 0.0)
+        open_weights = np.where(parts < room, weights, 0.0)
         total = float(open_weights.sum())
-        left = amount - float(given.sum())
-        if total <= 0 or left <= 1e-9:
+        rest = amount - float(parts.sum())
+        if total <= 0 or rest <= 1e-9:
             break
-        given = np.minimum(room, given + left * open_weights / total)
-    return given
+        parts = np.minimum(room, parts + rest * open_weights / total)
+    return parts
 
 
 def _rewards(population: Population, rows: Integers, draws: np.random.Generator) -> Integers:
@@ -102,12 +104,12 @@ def _rewards(population: Population, rows: Integers, draws: np.random.Generator)
 
 
 def _within(population: Population, rows: Integers, rewards_uc: Integers) -> NDArray[np.bool_]:
-    """Which tasks the exposure of their owner has room for, in the order in which they came."""
-    order = np.argsort(rows, kind="stable")
-    sums = np.cumsum(rewards_uc[order])
+    """Which tasks fit into their owner's exposure, in the order in which they came."""
+    by_row = np.argsort(rows, kind="stable")
+    sums = np.cumsum(rewards_uc[by_row])
     before = np.concatenate([[0], sums[:-1]])
-    firsts = np.concatenate([[True], np.diff(rows[order]) > 0]) if len(rows) else np.zeros(0, dtype=bool)
+    firsts = np.concatenate([[True], np.diff(rows[by_row]) > 0]) if len(rows) else np.zeros(0, dtype=bool)
     starts = np.maximum.accumulate(np.where(firsts, before, 0))
     fits = np.zeros(len(rows), dtype=bool)
-    fits[order] = sums - starts <= population.room_uc()[rows[order]]
+    fits[by_row] = sums - starts <= population.room_uc()[rows[by_row]]
     return fits

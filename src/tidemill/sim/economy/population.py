@@ -1,8 +1,7 @@
-"""Everybody in the simulated pool: one row an account, all of the same length, grown only at the end of a step.
+"""Everybody in the simulated pool: one row an account, all columns of the same length, grown only at the end of a step.
 
-Row by row: whose account it is, what it has and has done. The last row is never used: new ones are copies of it.
-Results wait in columns of one step each until their window closes; what was not audited among them can still be looked
-at.
+Row by row: who owns the account, what it has and what it did. The last row is never used: new rows are copies of it.
+Results wait in columns of one step each until their window closes; those not audited can be checked until then.
 """
 
 from collections.abc import Sequence
@@ -37,7 +36,7 @@ class Arrivals:
 
 
 class Population:
-    """All accounts, open and closed. `many` is how many rows are in use; the others wait for those who come."""
+    """All accounts, open and closed. `many` is how many rows are in use; the others are for later arrivals."""
 
     def __init__(self, scenario: EconomyScenario, strategies: Sequence[Strategy], rows: int) -> None:
         self.scenario, self.strategies, self.rows = scenario, strategies, rows
@@ -48,7 +47,7 @@ class Population:
         self._open_money()
 
     def _open_membership(self) -> None:
-        """Whose account it is, since when, with which devices; `began` is when the person first came."""
+        """The account's owner, age and devices; `began` is when the person first came."""
         self.strategy, self.person, self.ring = self._counts(), self._counts(), self._counts(NO_RING)
         self.devices, self.price_uc, self.least_stake_uc = self._counts(), self._counts(), self._counts()
         self.joined, self.began, self.left = self._counts(), self._counts(), self._counts(NEVER)
@@ -56,7 +55,7 @@ class Population:
         self.uptime, self.speed = self._numbers(), self._numbers()
 
     def _open_record(self) -> None:
-        """What production knows of an owner, and what only the simulator does: who cheated when."""
+        """What production knows of an owner, and what only the simulator knows: who cheated when."""
         self.right_in_a_row, self.verified, self.penalties = self._counts(), self._counts(), self._counts()
         self.right_value, self.all_value = self._numbers(), self._numbers()
         self.evidence, self.failures = self._numbers(), self._numbers()
@@ -65,7 +64,7 @@ class Population:
         self.cheated, self.cheated_last, self.first_cheat = self._counts(), self._counts(), self._counts(NEVER)
 
     def _open_money(self) -> None:
-        """Besides the books: which part of what is locked waits for what. Windows are newest first."""
+        """Besides the books: which part of the locked rewards waits for what. Windows are newest first."""
         shape = (self.scenario.window_steps, self.rows)
         self.locked_uc, self.unseen, self.unseen_wrong = (np.zeros(shape, dtype=np.int64) for _ in range(3))
         self.held_back_uc, self.owed_uc, self.spent_uc = self._counts(), self._counts(), self._counts()
@@ -82,7 +81,7 @@ class Population:
         return np.zeros(self.rows, dtype=np.bool_)
 
     def admit(self, coming: Arrivals, step: int, draws: np.random.Generator) -> Integers:
-        """Open accounts with the least stake paid in. Answers their rows."""
+        """Open accounts with the least stake paid in. Returns their rows."""
         many = len(coming.strategy)
         rows = np.arange(self.many, self.many + many)
         self.many += many
@@ -126,7 +125,7 @@ class Population:
         return new
 
     def unproven(self) -> Flags:
-        """Whose every result is checked."""
+        """Accounts whose every result is checked."""
         unproven: Flags = self.right_in_a_row < self.scenario.rules.audit.results_before_sampling
         return unproven
 
@@ -140,20 +139,20 @@ class Population:
     def room_uc(self) -> Integers:
         rules, stakes = self.scenario.rules, self.books[Purse.STAKE]
         limits = exposure_limits_uc(stakes, self.held_back_uc, self.owed_uc, rules.exposure, rules.findings)
-        left: Integers = np.maximum(0, limits - self.unsettled_uc())
-        return left
+        room: Integers = np.maximum(0, limits - self.unsettled_uc())
+        return room
 
     def reputation(self) -> Integers:
         """Everybody's reputation in points, by production's formula."""
         success = self.right_value / np.maximum(self.all_value, 1)
-        made = self._composites(success, self.books[Purse.STAKE], self.evidence)
-        return reputations(made, self.penalties)
+        scores = self._composites(success, self.books[Purse.STAKE], self.evidence)
+        return reputations(scores, self.penalties)
 
     def merits(self) -> Integers:
         """The reputations that everybody's devices would have after long and faultless work."""
         long = np.full(self.rows, 1e9)
-        made = self._composites(np.ones(self.rows), self.least_stake_uc, long)
-        return reputations(made, np.zeros(self.rows, dtype=np.int64))
+        scores = self._composites(np.ones(self.rows), self.least_stake_uc, long)
+        return reputations(scores, np.zeros(self.rows, dtype=np.int64))
 
     def _composites(self, success: Floats, stakes_uc: Integers, evidence: Floats) -> Floats:
         rules = self.scenario.rules
@@ -162,21 +161,21 @@ class Population:
         return composites(success, self.speed, self.uptime, stake, evidence, rules.reputation)
 
     def worth_uc(self) -> Integers:
-        """What each account has made so far: what it has in the pool, less what it brought, spent and owes.
+        """Each account's profit so far: what it has in the pool, less what it paid in, spent and owes.
 
-        Whoever owes more than the stake can leave: the rest is never paid, and no loss.
+        An account that owes more than the stake can leave: the rest is never paid, and no loss.
         """
         standing_for = self.books[Purse.STAKE] + self.books[Purse.UNLOCKING]
         worth: Integers = self.books.worth() - self.spent_uc - np.minimum(self.owed_uc, standing_for)
         return worth
 
     def accounts_of_person(self, counted: Flags) -> Integers:
-        """For each account, how many of those that count its person has; at least one."""
+        """For each account, how many of the counted accounts its person has; at least one."""
         many: Integers = np.bincount(self.person[counted], minlength=max(1, self.people))
         at_least_one: Integers = np.maximum(1, many[self.person])
         return at_least_one
 
     def sums(self, rows: Integers, values: NDArray[Any] | None = None) -> Integers:
-        """One sum a row; amounts stay exact, since no sum in a step reaches what floats can hold."""
+        """One sum a row; amounts stay exact, since no sum in a step exceeds the integers that floats hold."""
         added: Integers = np.bincount(rows, values, minlength=self.rows).astype(np.int64)
         return added

@@ -1,7 +1,7 @@
 """One run of the economy: step by step, everybody chooses, works, is checked, judged and paid.
 
-A step is six hours. Within it everything happens with what was known at its beginning, as in a burst; so a cheater
-always gets as much in before the rules answer as the exposure allows.
+A step is six hours. Everything in it happens with the knowledge from its beginning, as in a burst; so a cheater always
+gets as much in before the rules react as the exposure allows.
 """
 
 from collections import deque
@@ -33,10 +33,10 @@ from tidemill.sim.economy.strategies.interface import (
 from tidemill.sim.economy.tally import EconomyTally
 
 AGES_DAYS = (1, 2, 3, 5, 7, 10, 14, 21, 30, 45, 60, 75, 90, 105, 120, 135, 150, 165)
-"""Between these ages honest owners are compared with each other."""
+"""Honest owners are compared with each other within these age bounds."""
 
 IMPLAUSIBLE = 1.5
-"""Who finishes so many times more than the devices can is looked at."""
+"""An owner who finishes so many times more than the devices can is looked at."""
 
 LOOKED_AT_DAYS = 7
 
@@ -53,10 +53,10 @@ class Economy:
         self.tally = EconomyTally(scenario)
         self.lately: deque[tuple[int, int]] = deque(maxlen=LOOKED_AT_DAYS * STEPS_A_DAY)
 
-    def run(self, told: Callable[[int], None] = lambda _: None) -> EconomyTally:
+    def run(self, progress: Callable[[int], None] = lambda _: None) -> EconomyTally:
         for step in range(self.scenario.steps):
             self.step(step)
-            told(step)
+            progress(step)
         self.tally.finish(self.population)
         return self.tally
 
@@ -76,33 +76,33 @@ class Economy:
         population.luck_uc += work.luck_uc * (1 - self.scenario.cost_share) - luck_of_errors_uc(
             population, work, checked
         )
-        found = found_wrong(population, work, checked)
+        findings = found_wrong(population, work, checked)
         griefed = self._grief(work, checked, choices, auditors)
-        look_back_uc = judge(population, found, self._implausible(work), auditors, step=step, draws=draws)
+        look_back_uc = judge(population, findings, self._implausible(work), auditors, step=step, draws=draws)
         population.books.move_one(Purse.AUDIT_BUDGET, Purse.EXTERNAL, look_back_uc)
-        self._record(work, checked, found, step)
+        self._record(work, checked, findings, step)
         self.lately.append(self.tally.add(population, work, checked, griefed + look_back_uc, step))
         settle(population, new)
         self._compare(before, present, step)
         self._move_on(choices, step)
 
     def _choices(self, step: int, reputations: Integers) -> Choices:
-        """Everybody's choices, each strategy asked about its own accounts with copies of what they know."""
+        """Everybody's choices; each strategy decides about its own accounts, with copies of what they know."""
         population = self.population
-        known = self._known(step, reputations)
-        everyone = Choices.honest(_view(known, np.arange(population.rows), step))
+        knowledge = self._known(step, reputations)
+        everyone = Choices.honest(_view(knowledge, np.arange(population.rows), step))
         for code, strategy in enumerate(self.strategies):
             rows = np.flatnonzero(population.open & (population.strategy == code))
             if code == HONEST or not len(rows):
                 continue
-            answer = checked_choices(strategy, _view(known, rows, step), self.of_strategies[code])
+            answer = checked_choices(strategy, _view(knowledge, rows, step), self.of_strategies[code])
             for name, values in vars(answer).items():
                 getattr(everyone, name)[rows] = values
         self._face_what_is_possible(everyone)
         return everyone
 
     def _face_what_is_possible(self, choices: Choices) -> None:
-        """Whoever takes on more than one person's devices can do answers the rest without computing it."""
+        """An account that takes on more than its person's devices can do answers the rest without computing it."""
         population = self.population
         asked_for = population.open * choices.appetite * (1 - choices.self_traded)
         load = np.bincount(population.person, asked_for, minlength=population.people)[population.person]
@@ -158,7 +158,7 @@ class Economy:
 
     @property
     def line_ppm(self) -> int:
-        """What a quote adds for verification: what checks cost lately, at most their budget."""
+        """What a quote adds for verification: the recent cost of checks, at most their budget."""
         checks_uc, work_uc = (sum(column) for column in zip(*self.lately, strict=True)) if self.lately else (0, 0)
         share = checks_uc / work_uc if work_uc else 1.0
         return round(min(share, self.scenario.rules.audit.budget) * ONE_PPM)
@@ -171,15 +171,15 @@ class Economy:
 
     def _implausible(self, work: StepWork) -> Flags:
         can = self.population.devices * (STEP_HOURS / self.scenario.task_hours)
-        done = self.population.sums(work.rows)
-        implausible: Flags = done > IMPLAUSIBLE * can + 5
+        finished = self.population.sums(work.rows)
+        implausible: Flags = finished > IMPLAUSIBLE * can + 5
         return implausible
 
-    def _record(self, work: StepWork, checked: StepChecks, found: StepFindings, step: int) -> None:
-        """What everybody's record says after the step."""
+    def _record(self, work: StepWork, checked: StepChecks, findings: StepFindings, step: int) -> None:
+        """Everybody's record after the step."""
         population, rules = self.population, self.scenario.rules.reputation
         passed = ~checked.wrong
-        done, right = population.sums(work.rows), population.sums(work.rows[passed])
+        finished, right = population.sums(work.rows), population.sums(work.rows[passed])
         values = (
             population.sums(work.rows, work.rewards_uc),
             population.sums(work.rows[passed], work.rewards_uc[passed]),
@@ -190,19 +190,19 @@ class Economy:
         population.evidence += crowd + np.minimum(right - crowd, right * rules.customer_share)
         population.verified += right
         population.penalties = np.maximum(0, population.penalties - right * rules.repaid_points)
-        population.right_in_a_row += np.where(found.wrong > 0, 0, _audited_right(population, work, checked))
-        share = found.wrong / np.maximum(1, done)
+        population.right_in_a_row += np.where(findings.wrong > 0, 0, _audited_right(population, work, checked))
+        share = findings.wrong / np.maximum(1, finished)
         population.failures = np.where(
-            done > 0, 0.9 * population.failures + 0.1 * np.minimum(1, share), population.failures
+            finished > 0, 0.9 * population.failures + 0.1 * np.minimum(1, share), population.failures
         )
-        population.tasks_last = done
+        population.tasks_last = finished
         began = (population.first_cheat < 0) & (population.cheated > 0)
         population.first_cheat[began] = step
 
     def _compare(self, before: Floats, present: Flags, step: int) -> None:
-        """What honest owners of the same age made of devices as good in this step, added to everybody's yardstick.
+        """What honest owners of the same age made of equal devices in this step, added to everybody's yardstick.
 
-        Those with one device are a group of their own: their records grow more slowly. A person has one yardstick,
+        Owners with one device are a group of their own: their records grow more slowly. A person has one yardstick,
         however many accounts.
         """
         population = self.population
@@ -211,12 +211,12 @@ class Economy:
         ages = np.searchsorted(AGES_DAYS, (step - population.began) / STEPS_A_DAY, side="right")
         groups = 2 * ages + (population.devices > 1)
         honest, many = present & (population.strategy == HONEST), 2 * (len(AGES_DAYS) + 1)
-        made = np.bincount(groups[honest], gained[honest], minlength=many)
+        profits = np.bincount(groups[honest], gained[honest], minlength=many)
         behind = np.bincount(groups[honest], sizes[honest], minlength=many)
-        per_size = np.divide(made, behind, out=np.full(many, made.sum() / max(1, behind.sum())), where=behind > 0)
-        there = np.flatnonzero(present)
-        _, firsts = np.unique(population.person[there], return_index=True)
-        rows = there[firsts]
+        per_size = np.divide(profits, behind, out=np.full(many, profits.sum() / max(1, behind.sum())), where=behind > 0)
+        present_rows = np.flatnonzero(present)
+        _, firsts = np.unique(population.person[present_rows], return_index=True)
+        rows = present_rows[firsts]
         population.baseline_uc[rows] += sizes[rows] * per_size[groups[rows]]
 
     def _move_on(self, choices: Choices, step: int) -> None:
@@ -230,13 +230,13 @@ class Economy:
         population.books.check()
 
 
-def _view(known: dict[str, Integers | Floats | Flags], rows: Integers, step: int) -> OwnerView:
+def _view(knowledge: dict[str, Integers | Floats | Flags], rows: Integers, step: int) -> OwnerView:
     """Copies, so that no strategy changes what it is shown."""
-    return OwnerView(day=step / STEPS_A_DAY, **{name: values[rows] for name, values in known.items()})  # type: ignore[arg-type]
+    return OwnerView(day=step / STEPS_A_DAY, **{name: values[rows] for name, values in knowledge.items()})  # type: ignore[arg-type]
 
 
 def _audited_right(population: Population, work: StepWork, checked: StepChecks) -> Integers:
-    """Results that a check found right: of those who worked, of known answers, and of those who checked."""
+    """Results that a check found right: of workers, of known answers, and of auditors."""
     agreed = np.zeros(len(work.rows), dtype=bool)
     same = checked.auditor.answers == checked.first.answers[checked.audited]
     agreed[np.flatnonzero(checked.audited)] = same | checked.auditor_wrong

@@ -1,4 +1,4 @@
-"""The world that the rules are tried in: how many nodes, for how long, what work costs, how often hardware errs."""
+"""The world in which the rules are tried: how many nodes, for how long, what work costs, how often hardware errs."""
 
 from dataclasses import dataclass, field
 
@@ -18,7 +18,7 @@ DAYS_A_MONTH = 30
 
 @dataclass(frozen=True)
 class EconomyRules:
-    """The pool's settings where it has any, and the rules' own numbers else, as they stand."""
+    """The pool's settings where they exist, otherwise the rules' own numbers."""
 
     reputation: ReputationRules = field(default_factory=ReputationRules)
     newcomers: NewcomersSettings = field(default_factory=NewcomersSettings)
@@ -40,7 +40,7 @@ class EconomyRules:
 
 @dataclass(frozen=True)
 class DeviceSize:
-    """A size of device: its memory, what an hour of it is sold for, and how common it is."""
+    """A size of device: its memory, its hourly price, and how common it is."""
 
     memory_mib: int
     price_uc: int
@@ -57,10 +57,10 @@ DEVICES = (
 
 @dataclass(frozen=True)
 class EconomyScenario:
-    """`cost_share` is what honest work costs of its reward, and so what cheating can save; the more, the more tempting.
+    """`cost_share` is the cost of honest work, as a share of its reward, and so what cheating can save.
 
-    `house_share` is what the operator's own machines can do of what all others can: they check before owners are
-    asked to. `churn_a_month` is the share of honest owners that leave in a month; as many others come.
+    `house_share` is the capacity of the operator's own machines, as a share of all others: they check before owners do.
+    `churn_a_month` is the share of honest owners that leave in a month; as many others come.
     """
 
     nodes: int = 20_000

@@ -12,19 +12,21 @@ from tidemill.sim.economy.population import Population
 from tidemill.sim.economy.strategies.interface import Choices, Flags, Integers
 
 
-def spend(population: Population, made: ExecutionColumns, rewards_uc: Integers, choices: Choices, free: Flags) -> None:
-    """What executions cost those who made them, outside of the pool."""
-    rows = made.rows
-    share = np.where(made.cheated, 1 - choices.saved[rows], 1.0) * ~(made.copied | free | (rows == HOUSE))
+def spend(
+    population: Population, executions: ExecutionColumns, rewards_uc: Integers, choices: Choices, free: Flags
+) -> None:
+    """What executions cost their owners, outside of the pool."""
+    rows = executions.rows
+    share = np.where(executions.cheated, 1 - choices.saved[rows], 1.0) * ~(executions.copied | free | (rows == HOUSE))
     costs = rewards_uc * share * population.scenario.cost_share
     owners = rows != HOUSE
     population.spent_uc += population.sums(rows[owners], costs[owners])
     population.tasks += population.sums(rows[owners])
-    population.cheated += population.sums(rows[owners & made.cheated])
+    population.cheated += population.sums(rows[owners & executions.cheated])
 
 
 def pay_for_work(population: Population, work: StepWork, checked: StepChecks, line_ppm: int) -> None:
-    """Rewards of everything that was not found wrong, locked; and what customers pay for it."""
+    """Lock the rewards of everything that was not found wrong; and charge customers for it."""
     paid = ~checked.wrong
     crowd = population.sums(
         work.rows[paid & ~work.ours & ~work.canary], work.rewards_uc[paid & ~work.ours & ~work.canary]
@@ -39,42 +41,42 @@ def pay_for_work(population: Population, work: StepWork, checked: StepChecks, li
     population.locked_uc[0] += crowd + canaries + own + _bonuses(population, own)
 
 
-def pay_for_checks(population: Population, made: ExecutionColumns, rewards_uc: Integers, wrong: Flags) -> None:
-    """Whoever checked is paid like anybody, unless found wrong. The house's executions are paid to the outside."""
-    house = made.rows == HOUSE
-    earned = population.sums(made.rows[~house & ~wrong], rewards_uc[~house & ~wrong])
+def pay_for_checks(population: Population, audits: ExecutionColumns, rewards_uc: Integers, wrong: Flags) -> None:
+    """Auditors are paid like anybody, unless found wrong. The house's executions are paid to the outside."""
+    house = audits.rows == HOUSE
+    earned = population.sums(audits.rows[~house & ~wrong], rewards_uc[~house & ~wrong])
     population.books.move(Purse.AUDIT_BUDGET, Purse.LOCKED, earned)
     population.locked_uc[0] += earned
     population.books.move_one(Purse.AUDIT_BUDGET, Purse.EXTERNAL, int(rewards_uc[house].sum()))
 
 
 def settle(population: Population, new: Flags) -> None:
-    """Close the oldest window: repay what is owed, hold back from newcomers, pay out the rest; open the next."""
+    """Close the oldest window: repay debts, hold back from newcomers, pay out the rest; open the next."""
     rules, books = population.scenario.rules, population.books
     released = population.locked_uc[-1].copy()
     repaid = np.minimum(population.owed_uc, released * rules.findings.repaid_ppm // ONE_PPM)
     books.move(Purse.LOCKED, Purse.AUDIT_BUDGET, repaid)
     population.owed_uc -= repaid
-    held = np.where(new, released * rules.holding_back.held_back_ppm // ONE_PPM, 0)
-    held = np.minimum(held, released - repaid)
+    held_back = np.where(new, released * rules.holding_back.held_back_ppm // ONE_PPM, 0)
+    held_back = np.minimum(held_back, released - repaid)
     freed = np.where(new, 0, population.held_back_uc)
-    books.move(Purse.LOCKED, Purse.AVAILABLE, released - repaid - held + freed)
-    population.held_back_uc += held - freed
+    books.move(Purse.LOCKED, Purse.AVAILABLE, released - repaid - held_back + freed)
+    population.held_back_uc += held_back - freed
     for windows in (population.locked_uc, population.unseen, population.unseen_wrong):
         windows[1:] = windows[:-1].copy()
         windows[0] = 0
 
 
 def cover_checks(population: Population) -> None:
-    """What customers did not pay for checks, the commission does; and the outside pays the crowd's bills."""
+    """The commission covers checks that customers did not pay for; and the outside pays the crowd's bills."""
     books = population.books
     short = max(0, -books.pool[Purse.AUDIT_BUDGET])
     books.move_one(Purse.COMMISSION, Purse.AUDIT_BUDGET, short)
-    owed = -books.pool[Purse.CROWD]
-    if owed > 0:
-        books.move_one(Purse.EXTERNAL, Purse.CROWD, owed)
+    debt = -books.pool[Purse.CROWD]
+    if debt > 0:
+        books.move_one(Purse.EXTERNAL, Purse.CROWD, debt)
     else:
-        books.move_one(Purse.CROWD, Purse.EXTERNAL, -owed)
+        books.move_one(Purse.CROWD, Purse.EXTERNAL, -debt)
 
 
 def payment_uc_of(population: Population, prices_uc: Integers) -> Integers:
@@ -95,7 +97,7 @@ def _buy(population: Population, purse: Purse, prices_uc: Integers, line_ppm: in
 
 
 def _bonuses(population: Population, own_uc: Integers) -> Integers:
-    """Whoever orders from themselves always gets the highest bonus there is, to see that they lose all the same."""
+    """Whoever orders from themselves always gets the highest bonus, to show that they lose even so."""
     rules, books = population.scenario.rules, population.books
     bonuses = np.zeros(population.rows, dtype=np.int64)
     left_uc = books.pool[Purse.BONUS_FUND]

@@ -1,4 +1,4 @@
-"""What is counted during a run, and what it says in the end: profits against honest work, with their intervals."""
+"""What is counted during a run, and its result: profits against honest work, with their intervals."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -20,12 +20,12 @@ CHEATED_TASKS = 2000
 
 @dataclass
 class StrategyOutcome:
-    """How those who followed one strategy fared, against honest owners with the same devices over the same time.
+    """How the followers of one strategy fared, against honest owners with the same devices over the same time.
 
-    What was luck, of which everybody must expect none, is left out of profits; it only widens intervals. Whether
-    somebody is ahead is a matter of money, luck included. `share_ahead` is among those who cheated on at least a fifth
-    of at least 2,000 tasks (`qualified`); or, where that is more, among those who cheated on as large a share and were
-    stopped by a severe finding before they had so many (`stopped`).
+    Luck, of which everybody must expect none, is left out of profits; it only widens intervals. Whether somebody is
+    ahead is a matter of money, luck included. `share_ahead` is among those who cheated on at least a fifth of at least
+    2,000 tasks (`qualified`); or, where that is more, among those who cheated on as large a share and were stopped by a
+    severe finding before they had so many (`stopped`).
     """
 
     people: int
@@ -64,7 +64,7 @@ class EconomyTally:
     def add(
         self, population: Population, work: StepWork, checked: StepChecks, other_checks_uc: int, step: int
     ) -> tuple[int, int]:
-        """Count one step. Answers what checks and work came to."""
+        """Count one step. Returns the cost of checks and the value of work."""
         month = step // (DAYS_A_MONTH * STEPS_A_DAY)
         while len(self.work_uc) <= month:
             self.work_uc.append(0)
@@ -89,8 +89,10 @@ class EconomyTally:
         honest = population.strategy[: population.many] == HONEST
         self.honest_results = int(population.tasks[: population.many][honest].sum())
         self.honest_stake_losses = int(population.stake_lost[: population.many][honest].sum())
-        made = population.worth_uc()[: population.many][honest].sum()
-        self.honest_stake_lost_share = float(population.stake_lost_uc[: population.many][honest].sum() / max(1, made))
+        profit_uc = population.worth_uc()[: population.many][honest].sum()
+        self.honest_stake_lost_share = float(
+            population.stake_lost_uc[: population.many][honest].sum() / max(1, profit_uc)
+        )
         draws = np.random.default_rng(self.scenario.seed)
         yardstick_errs = np.zeros(RESAMPLES)
         for code, strategy in enumerate(population.strategies):
@@ -101,7 +103,7 @@ class EconomyTally:
 
     @property
     def overhead(self) -> float:
-        """What checks took of all work after the first month, or in all where there is no second."""
+        """The share of checks in all work after the first month, or in all months if there is only one."""
         from_month = 1 if len(self.work_uc) > 1 else 0
         return sum(self.checks_uc[from_month:]) / max(1, sum(self.work_uc[from_month:]))
 
@@ -109,18 +111,18 @@ class EconomyTally:
         """What the command prints for programs."""
         strategies = {
             name: {
-                "profit_vs_honest": round(one.profit_vs_honest, 6),
-                "ci95": [round(bound, 6) for bound in one.ci95],
-                "share_ahead": round(one.share_ahead, 6),
-                "qualified": one.qualified,
-                "stopped": one.stopped,
-                "people": one.people,
-                "tasks": one.tasks,
-                "cheated": one.cheated,
-                "found_share": round(one.found_share, 4),
-                "detection_days": one.detection_days,
+                "profit_vs_honest": round(outcome.profit_vs_honest, 6),
+                "ci95": [round(bound, 6) for bound in outcome.ci95],
+                "share_ahead": round(outcome.share_ahead, 6),
+                "qualified": outcome.qualified,
+                "stopped": outcome.stopped,
+                "people": outcome.people,
+                "tasks": outcome.tasks,
+                "cheated": outcome.cheated,
+                "found_share": round(outcome.found_share, 4),
+                "detection_days": outcome.detection_days,
             }
-            for name, one in self.outcomes.items()
+            for name, outcome in self.outcomes.items()
         }
         return {
             "strategies": strategies,
@@ -142,23 +144,27 @@ class EconomyTally:
 
 def larger_share_ahead(outcomes: Iterable[StrategyOutcome]) -> float:
     """The share that is ahead among all who qualified or among all who were stopped, whichever is larger."""
-    every = list(outcomes)
-    qualified = sum(one.qualified_ahead for one in every) / max(1, sum(one.qualified for one in every))
-    stopped = sum(one.stopped_ahead for one in every) / max(1, sum(one.stopped for one in every))
+    all_outcomes = list(outcomes)
+    qualified = sum(outcome.qualified_ahead for outcome in all_outcomes) / max(
+        1, sum(outcome.qualified for outcome in all_outcomes)
+    )
+    stopped = sum(outcome.stopped_ahead for outcome in all_outcomes) / max(
+        1, sum(outcome.stopped for outcome in all_outcomes)
+    )
     return max(qualified, stopped)
 
 
 def _outcome(
     population: Population, rows: Integers, yardstick_errs: Floats, draws: np.random.Generator
 ) -> tuple[StrategyOutcome, Floats]:
-    """How the people of these accounts fared, and the mean when they are drawn anew.
+    """How the people of these accounts fared, and the means of resampling them.
 
-    Honest owners are drawn anew, too: the interval is that of the difference.
+    Honest owners are resampled, too: the interval is that of the difference.
     """
-    people, place = np.unique(population.person[rows], return_inverse=True)
+    people, person_index = np.unique(population.person[rows], return_inverse=True)
 
     def of_person(values: Integers | Floats) -> Floats:
-        return np.bincount(place, values[rows].astype(np.float64), minlength=len(people)).astype(np.float64)
+        return np.bincount(person_index, values[rows].astype(np.float64), minlength=len(people)).astype(np.float64)
 
     ahead, yardstick = of_person(population.worth_uc()), of_person(population.baseline_uc)
     differences = ahead - of_person(population.luck_uc) - yardstick
@@ -187,7 +193,7 @@ def _outcome(
 
 
 def _resampled(differences: Floats, yardstick: Floats, draws: np.random.Generator) -> Floats:
-    """What the mean is when people are drawn anew, as many and with repetition, many times."""
+    """The means when people are drawn anew, as many and with repetition, many times."""
     many = len(differences)
     means = np.empty(RESAMPLES)
     for turn in range(RESAMPLES):

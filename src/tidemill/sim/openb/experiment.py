@@ -1,8 +1,8 @@
-"""The inflation experiment on a cluster's list of nodes and of pods: how much of its GPUs a policy can hand out.
+"""The inflation experiment on a cluster's lists of nodes and pods: how much of its GPUs a policy can allocate.
 
-Pods are sorted by name and shuffled; then pods drawn with replacement follow, until enough has been asked for. They are
-placed in that order by the same pool that places tasks; nothing departs, and a pod that does not fit is passed over.
-The figure is the share of all GPUs that is handed out when as much as there is was asked for, and 1.3 times that.
+Pods are sorted by name and shuffled; then pods drawn with replacement follow, until enough has been demanded. They are
+placed in that order by the same pool that places tasks; nothing departs, and a pod that does not fit is skipped. The
+figure is the share of all GPUs allocated when the demand reaches all there is, and 1.3 times that.
 """
 
 import csv
@@ -72,18 +72,18 @@ class PolicyOutcome:
 
     @classmethod
     def of(cls, policy: str, runs: Sequence[Allocation]) -> "PolicyOutcome":
-        last = [run.at_130_pct for run in runs]
-        return cls(policy, fmean(run.at_100_pct for run in runs), fmean(last), pstdev(last))
+        at_130_pct = [run.at_130_pct for run in runs]
+        return cls(policy, fmean(run.at_100_pct for run in runs), fmean(at_130_pct), pstdev(at_130_pct))
 
 
 def read_cluster(nodes: Path, pods: Path) -> Cluster:
-    """The lists as they are in the files; a fault that names the file and the row if one cannot be read."""
+    """The lists in the files; a fault that names the file and the row if one cannot be read."""
     machines = tuple(
         candidate for number, row in enumerate(_rows(nodes, NODE_COLUMNS), start=1) if (candidate := _node(number, row))
     )
-    wanted = tuple(map(_pod, _rows(pods, POD_COLUMNS)))
-    cluster = Cluster(machines, wanted)
-    if not any(pod.devices for pod in wanted) or not machines:
+    demands = tuple(map(_pod, _rows(pods, POD_COLUMNS)))
+    cluster = Cluster(machines, demands)
+    if not any(pod.devices for pod in demands) or not machines:
         raise UnreadableList("There is no node with a GPU in the list, or no pod that asks for one.")
     return cluster
 
@@ -100,7 +100,7 @@ def arrivals(cluster: Cluster, dice: Random) -> list[Demand]:
 
 
 def inflate(cluster: Cluster, policy: Policy, dice: Random) -> Allocation:
-    """One run. A policy that learns from demand is told what the list asks for."""
+    """One run. A policy that learns from the workload gets that of the list."""
     if isinstance(policy, PackedPolicy):
         policy = policy.knowing(Workload.of(cluster.pods))
     pool = CandidatePool({"": policy}, MedianPrices.of(cluster.nodes))
@@ -120,7 +120,7 @@ def inflate(cluster: Cluster, policy: Policy, dice: Random) -> Allocation:
 
 
 class ListRow:
-    """A row of a list, which knows where it is."""
+    """A row of a list, with its position for faults."""
 
     def __init__(self, file: Path, number: int, texts: Mapping[str, str | None]) -> None:
         self._where, self._texts = f"Row {number} of {file}", texts
@@ -145,12 +145,12 @@ def _rows(file: Path, columns: Sequence[str]) -> list[ListRow]:
         with file.open(encoding="utf-8-sig", newline="") as opened:
             read = csv.DictReader(opened)
             rows = [(row.get(columns[0]) or "", number, row) for number, row in enumerate(read, start=2)]
-            head = read.fieldnames or ()
+            header = read.fieldnames or ()
     except UnicodeDecodeError as error:
         raise UnreadableList(f"{file} is no text: a list is CSV with the columns {', '.join(columns)}.") from error
     except csv.Error as error:
         raise UnreadableList(f"{file} is no CSV ({error}): a list has the columns {', '.join(columns)}.") from error
-    if missing := [column for column in columns if column not in head]:
+    if missing := [column for column in columns if column not in header]:
         raise UnreadableList(f"{file} lacks {', '.join(missing)}: a list has the columns {', '.join(columns)}.")
     return [ListRow(file, number, row) for _, number, row in sorted(rows, key=itemgetter(0))]
 

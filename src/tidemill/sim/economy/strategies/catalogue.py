@@ -1,4 +1,4 @@
-"""The ways of cheating that we thought of. A class each; others can be added from outside, by the same interface."""
+"""The ways of cheating that we know of, a class each; others can be added from outside, by the same interface."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -15,7 +15,7 @@ class Honest(Strategy):
 
 
 class Lazy(Strategy):
-    """Answers three in ten tasks with zeros, as everybody lazy does, after a fifth of the work."""
+    """Answers three in ten tasks with zeros, as all lazy owners do, after a fifth of the work."""
 
     name = "lazy"
     alike = True
@@ -38,7 +38,7 @@ class Random(Strategy):
 
 
 class Trickler(Strategy):
-    """Once audits have become rare, one task in two hundred, at random: nearly as rare as errors."""
+    """Once audits have become rare, cheats on one task in two hundred, at random: nearly as rare as errors."""
 
     name = "trickling"
 
@@ -49,9 +49,9 @@ class Trickler(Strategy):
 
 
 class Spacer(Strategy):
-    """One large task in each dispute window, so that a look back finds no second one, and only while audits are rare.
+    """Cheats on one large task in each dispute window, so that a look back finds no second one, while audits are rare.
 
-    When it was found it works honestly until they are rare again.
+    Once found, it works honestly until they are rare again.
     """
 
     name = "spaced"
@@ -84,7 +84,7 @@ class Spacer(Strategy):
 
 
 class LargeOnly(Strategy):
-    """Once audits have become rare, only tasks that pay much more than usual."""
+    """Once audits have become rare, cheats only on tasks that pay much more than usual."""
 
     name = "large_only"
 
@@ -119,7 +119,7 @@ class Copier(Strategy):
 
 
 class Colluder(Strategy):
-    """Fifty providers who vouch for each other. They build a record, so that they are asked, and then cheat."""
+    """Fifty providers who vouch for each other. They build a record, so that they are drawn as auditors, then cheat."""
 
     name = "colluding"
     ring = 50
@@ -131,7 +131,7 @@ class Colluder(Strategy):
 
 
 class SelfTrader(Strategy):
-    """A customer and a provider who are one: half of the capacity is sold to oneself, at the highest bonus."""
+    """A customer and a provider who are one person: half of the capacity is sold to oneself, at the highest bonus."""
 
     name = "self_trading"
 
@@ -167,7 +167,7 @@ class Sybil(Strategy):
 
 
 class Whitewasher(Strategy):
-    """Cheats on half until found, leaves with what is left, and comes back as somebody else."""
+    """Cheats on half until found, leaves with the rest of the stake, and comes back as somebody else."""
 
     name = "whitewashing"
 
@@ -180,7 +180,7 @@ class Whitewasher(Strategy):
 
 
 class Renewer(Strategy):
-    """Works honestly and begins anew every ten days, for what is kept for newcomers."""
+    """Works honestly and starts over every ten days, for the placements kept for newcomers."""
 
     name = "renewing"
 
@@ -228,7 +228,7 @@ class OneShot(Strategy):
 
 
 class FalseAudits(Strategy):
-    """Answers a fifth wrongly though it computes it, so that whoever it checks looks wrong."""
+    """Computes, but answers a fifth wrongly, so that the owners it checks look wrong."""
 
     name = "false_audits"
 

@@ -1,4 +1,4 @@
-"""Which strategies a run has: ours by name, those of installed packages, and a file's."""
+"""The strategies of a run: ours by name, those of installed packages, and those of files."""
 
 import runpy
 import traceback
@@ -15,22 +15,22 @@ INTERFACE = f"{Strategy.__module__}.{Strategy.__name__}"
 
 
 def known() -> Mapping[str, type[Strategy]]:
-    """Every strategy there is, by its name: ours, and those that packages offer under `tidemill.strategies`."""
-    offered = [_checked(entry.load()) for entry in entry_points(group=GROUP)]
-    _none_called_alike([one.name for one in (*OURS, *offered)])
-    return {one.name: one for one in (*OURS, *offered)}
+    """Every strategy by its name: ours, and those that packages provide under `tidemill.strategies`."""
+    provided = [_checked(entry.load()) for entry in entry_points(group=GROUP)]
+    _none_called_alike([strategy.name for strategy in (*OURS, *provided)])
+    return {strategy.name: strategy for strategy in (*OURS, *provided)}
 
 
 def chosen(names: Sequence[str], files: Iterable[Path]) -> list[Strategy]:
-    """Honest work first, then what was named, or everything where nothing was; then what the files bring."""
-    there = known()
+    """Honest work first, then the named strategies, or all if none is named; then those of the files."""
+    strategies = known()
     for name in names:
-        if name not in there:
-            raise StrategyFault(f"There is no strategy {name}: there are {', '.join(there)}.")
-    brought = [one for file in files for one in _from_file(file)]
-    _none_called_alike([*there, *(one.name for one in brought)])
-    named = names or ([] if brought else list(there))
-    kinds = [there[name] for name in dict.fromkeys(named) if name != Honest.name]
+        if name not in strategies:
+            raise StrategyFault(f"There is no strategy {name}: there are {', '.join(strategies)}.")
+    brought = [strategy for file in files for strategy in _from_file(file)]
+    _none_called_alike([*strategies, *(strategy.name for strategy in brought)])
+    wanted_names = names or ([] if brought else list(strategies))
+    kinds = [strategies[name] for name in dict.fromkeys(wanted_names) if name != Honest.name]
     return [Honest(), *(_begun(kind) for kind in (*kinds, *brought))]
 
 
@@ -39,12 +39,12 @@ def _from_file(file: Path) -> list[type[Strategy]]:
     try:
         defined = runpy.run_path(str(file), run_name=file.stem).values()
     except (Exception, SystemExit) as error:  # foreign code may fail in any way
-        raise StrategyFault(f"{file} cannot be read as Python: {_told(error, file)}.") from error
-    kinds = [one for one in defined if isinstance(one, type) and one.__module__ == file.stem]
-    found = [_checked(one) for one in kinds if issubclass(one, Strategy)]
-    if not found:
+        raise StrategyFault(f"{file} cannot be read as Python: {_description(error, file)}.") from error
+    kinds = [value for value in defined if isinstance(value, type) and value.__module__ == file.stem]
+    strategies = [_checked(kind) for kind in kinds if issubclass(kind, Strategy)]
+    if not strategies:
         raise StrategyFault(f"{file} defines no strategy: derive a class from {INTERFACE}.")
-    return found
+    return strategies
 
 
 def _checked(kind: object) -> type[Strategy]:
@@ -73,10 +73,10 @@ def _none_called_alike(names: Sequence[str]) -> None:
             raise StrategyFault(f"Two strategies are called {name}: give yours another name.")
 
 
-def _told(error: BaseException, file: Path) -> str:
+def _description(error: BaseException, file: Path) -> str:
     """What went wrong, and in which line of the file."""
     if isinstance(error, SyntaxError):
         return f"line {error.lineno}: {error.msg}" if error.lineno else str(error.msg)
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
-    where = f"line {lines[-1]}: " if lines else ""
-    return f"{where}{type(error).__name__}: {error}"
+    position = f"line {lines[-1]}: " if lines else ""
+    return f"{position}{type(error).__name__}: {error}"

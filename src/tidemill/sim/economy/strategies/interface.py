@@ -1,9 +1,9 @@
-"""What a strategy is: how the owners that follow it behave, step by step, knowing what a real owner would know.
+"""The interface of a strategy: how its owners behave, step by step, knowing what a real owner would know.
 
-A strategy is a class with a name, some constants about those who follow it, and `choose`. It is called once a step for
-all its accounts together; every field of the view and of the choices has one element an account. Whatever it answers is
-bounded by the rules: it cannot see audits, other owners or the pool's secrets, cannot take on more than its stake
-allows, and cannot spend what it does not have. The simulator copies what it shows and checks what it is told.
+A strategy is a class with a name, some constants about its followers, and `choose`. It is called once a step for all
+its accounts together; every field of the view and of the choices has one element an account. The rules bound all
+choices: a strategy cannot see audits, other owners or the pool's secrets, cannot take on more than its stake allows,
+and cannot spend what it does not have. The simulator copies what it shows and checks what it gets back.
 """
 
 from dataclasses import dataclass, fields
@@ -55,12 +55,12 @@ class OwnerView:
 class Choices:
     """What the owner of each account does in this step.
 
-    `cheat` is the share of tasks, audits among them since nobody can tell, that are answered without computing them;
-    `cheat_at_most` ends that after so many tasks in the step; `cheat_from_uc` leaves smaller rewards alone; `saved` is
-    the share of the cost that cheating saves. `appetite` is how many tasks at once the account says it can take,
-    against what its devices can do. `self_traded` is the share of the capacity that an accomplice's own orders fill.
-    `disputes` and `poisoned` are false disputes opened and tasks without a single answer ordered in this step. `top_up`
-    pays the stake up to what is asked for; `leave` ends the account, and `rejoin` begins another for the same person.
+    `cheat` is the share of tasks, audits included since nobody can tell, that are answered without computing them;
+    `cheat_at_most` ends that after so many tasks in the step; `cheat_from_uc` excludes smaller rewards; `saved` is the
+    share of the cost that cheating saves. `appetite` is how many tasks at once the account claims to take, relative to
+    what its devices can do. `self_traded` is the share of the capacity that an accomplice's own orders fill. `disputes`
+    and `poisoned` are false disputes opened and tasks without a single answer ordered in this step. `top_up` pays the
+    stake up to the least; `leave` ends the account, and `rejoin` begins another for the same person.
     """
 
     cheat: Floats
@@ -95,11 +95,11 @@ class Choices:
 
 
 class Strategy:
-    """How some owners behave; as it stands, honestly.
+    """How some owners behave; by default, honestly.
 
     `accounts` is how many accounts one person opens for the same devices; `ring` how many people know each other and
-    say the same as whoever of them they check; `alike` says that wrong answers of all who follow it are the same one,
-    as when everybody answers with zeros.
+    repeat the answer of any member they check; `alike` says that wrong answers of all its followers are equal, as when
+    everybody answers with zeros.
     """
 
     name: ClassVar[str]
@@ -112,7 +112,7 @@ class Strategy:
 
 
 class StrategyFault(Fault):
-    """A strategy answered something that is no choice."""
+    """A strategy returned something that is no choice."""
 
     code = "strategy_broken"
 
@@ -129,7 +129,7 @@ _BOUNDS = {
 
 
 def checked_choices(strategy: Strategy, view: OwnerView, draws: np.random.Generator) -> Choices:
-    """A strategy's choices, each of the right shape and within its bounds, whatever it answered."""
+    """A strategy's choices, each of the right shape and within its bounds, whatever it returned."""
     try:
         answer = strategy.choose(view, draws)
         return Choices(**{part.name: _bounded(answer, part.name, len(view)) for part in fields(Choices)})
