@@ -1,7 +1,7 @@
-"""A program that ends with whoever started it, however that one dies, and keeps to some of the machine's processors.
+"""Starts a program that ends with its parent, however the parent dies, and that uses only some processors.
 
-It is run by its path, before anything of ours is imported: `bound_child.py PARENT PROCESSORS PROGRAM ARGUMENT...`. It
-becomes the program, so the process that was started is the program's own. What it sets up outlives that change.
+Run it by its path, before anything of ours is imported: `bound_child.py PARENT PROCESSORS PROGRAM ARGUMENT...`. It
+replaces itself with the program, which keeps the process, its death signal and its processors.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ def main(arguments: Sequence[str]) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
         os.sched_setaffinity(0, {int(number) for number in processors.split(",")})
-    if os.getppid() == int(parent):  # else it died before we could say that we depend on it
+    if os.getppid() == int(parent):  # else the parent died before we asked for the signal
         os.execv(command[0], command)
 
 

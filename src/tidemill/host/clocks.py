@@ -1,4 +1,4 @@
-"""The clocks of a machine: its owner's, for rules and for display, and one that only grows, for everything else."""
+"""The machine's clocks: the wall clock for rules and display, and a steady clock for everything else."""
 
 import time
 
@@ -6,12 +6,12 @@ from tidemill.core.clock import Instant
 
 
 def wall() -> Instant:
-    """What the machine takes the time for. The pool never trusts it."""
+    """The time by the machine's own clock. The pool never trusts it."""
     return Instant(time.time_ns() // 1000)
 
 
 def steady() -> Instant:
-    """A time that nobody can set, without a meaning outside this process."""
+    """A time that only grows and that nobody can set. It means nothing outside this process."""
     return Instant(time.monotonic_ns() // 1000)
 
 

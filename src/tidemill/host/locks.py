@@ -11,13 +11,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-_TRIES = 10  # whoever looks whether the lock is held has a share of it for a moment
+_TRIES = 10  # `holder_pid` takes a shared lock for a moment
 _POLL_S = 0.05
 
 
 @dataclass(frozen=True)
 class Holder:
-    """Who has a lock that we wanted, if the file says so."""
+    """The process that has a lock we wanted, if the file names it."""
 
     pid: int | None
 
@@ -33,13 +33,13 @@ class HeldLock:
         _show(descriptor, str(os.getpid()))
 
     def release(self) -> None:
-        """Let another process have it. The pid goes first, so that it is never shown for the next holder."""
+        """Give the lock up. Erase our pid first, so that it is never shown for the next holder."""
         _show(self._descriptor, "")
         os.close(self._descriptor)
 
 
 async def take_lock(file: Path) -> HeldLock | Holder:
-    """Have the lock to ourselves, or learn who has it. OSError if the file cannot be opened or made."""
+    """Take the lock, or learn who has it. OSError if the file cannot be opened or made."""
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     for _ in range(_TRIES):
         if lock_now(descriptor):
@@ -71,7 +71,7 @@ def lock_now(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:
 
 
 def _show(descriptor: int, text: str) -> None:
-    """Always the same length, in place. A full disk must not keep anybody from running or from being stopped."""
+    """Overwrite in place, always with the same length. A full disk must not keep a process from running or stopping."""
     with suppress(OSError):
         os.pwrite(descriptor, f"{text:<19}\n".encode(), 0)
 

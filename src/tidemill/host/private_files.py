@@ -13,19 +13,19 @@ def make_private_file(file: Path, text: str) -> None:
 
 
 def make_private_file_once(file: Path, text: str) -> None:
-    """Make a file, unless there is one: of processes that make it at once, the first one's text counts."""
+    """Make a file unless there is one. When several processes make it at once, the first one's text stays."""
     with suppress(FileExistsError):
         make_private_file(file, text)
 
 
 def replace_private_file(file: Path, text: str) -> None:
-    """Put a file in the place of another at once, or make it."""
+    """Replace a file at once, or make it."""
     _write(file, text, os.replace)
 
 
-def sync_directory(place: Path) -> None:
-    """Make what was made, renamed or removed in a directory survive a power cut."""
-    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def sync_directory(directory: Path) -> None:
+    """Make changes to a directory's entries survive a power cut."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:

@@ -4,11 +4,11 @@ import sys
 
 
 def printable(text: str) -> str:
-    """Text that cannot drive a terminal: whoever wrote it may not be our friend."""
+    """Escape whatever could drive a terminal. The text may come from an attacker."""
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
 
 
 def say(sentence: str) -> None:
-    """A remark for people, never part of a result."""
+    """Write a remark for people. It is never part of a result."""
     sys.stderr.write(printable(sentence) + "\n")
     sys.stderr.flush()
