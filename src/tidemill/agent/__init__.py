@@ -1,1 +1,1 @@
-"""The node agent: what runs on an owner's machine. It only dials out, and nothing on the machine may stop it."""
+"""The node agent, our process on an owner's machine. It only dials out, and no failing part of the machine stops it."""

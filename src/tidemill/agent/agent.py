@@ -1,7 +1,7 @@
-"""An agent at work: it calls the pool, stays in touch, and comes back whenever the link is lost, until it is stopped.
+"""An agent at work: it calls the pool, keeps the link, and calls again whenever the link is lost, until it is stopped.
 
-What ends it for good is told apart from what passes. It may be killed at any moment: what it had promised is on the
-disk. A bug in any of its parts ends it, since an agent that limps is worse than one that is started again.
+It gives up only for reasons that are final, and waits out all others. It may be killed at any moment: its promises are
+on the disk. A bug in any of its parts ends it, since an agent that limps is worse than one that is started again.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ _STATUS_REST_S = 0.2
 
 
 class AgentEndKind(Enum):
-    """What an end means: stopped by its owner, ended for good by the pool, or the node has left."""
+    """Why an agent ended: its owner stopped it, the pool ended it for good, or the node has left."""
 
     STOPPED = "stopped"
     FINAL = "final"
@@ -106,44 +106,44 @@ class Agent:
         self._ending: asyncio.Future[AgentEnd] = asyncio.get_running_loop().create_future()
         parts = (self.standing, self._reporting, equipment.hardware)
         self._machine = MachineWatch(*parts, equipment.dice, equipment.home.speed)
-        kept, ways = AttemptDirectories(equipment.home.attempts), equipment.artefact_access(self.standing)
-        self._work = WorkInHand(equipment.workshop, kept, ways, self.standing, self._reporting)
+        attempts, access = AttemptDirectories(equipment.home.attempts), equipment.artefact_access(self.standing)
+        self._work = WorkInHand(equipment.workshop, attempts, access, self.standing, self._reporting)
         self._pulse = Pulse(*parts, self._work, equipment.dice, self._machine.look_again)
         self._rules_changed = asyncio.Event()
         self._prover = Prover(self._devices, self._reporting.report)
-        self._orders = InstructionFollower(
+        self._follower = InstructionFollower(
             self.standing,
             self._reporting,
             equipment.rules,
             self._work,
             self._prover,
             changed=self._rules_changed.set,
-            moved=self._moved,
+            moved=self._keep_addresses,
         )
 
     async def run(self) -> AgentEnd:
         """Work until something ends it, and leave in order."""
-        await self._orders.remember()
-        return await self._until_its_end(
+        await self._follower.remember()
+        return await self._run_until_end(
             self._keep_calling(),
             self._machine.detecting(),
             self._machine.measuring(),
-            self._beating(),
-            self._working(),
-            self._watching(),
-            self._obeying_rules(),
-            self._showing(),
+            self._beat_forever(),
+            self._work_forever(),
+            self._watch_home(),
+            self._obey_rules(),
+            self._write_status_forever(),
         )
 
     async def only_join(self) -> AgentEnd:
-        """Be let in, and tell nothing of the machine: the pool would challenge at once what it is told of, and the run
-        that comes after this one could not go on with that."""
-        return await self._until_its_end(self._keep_calling(), self._showing())
+        """Join without telling what the machine is. The pool would challenge the machine at once, and the next run of
+        the agent could not answer that challenge."""
+        return await self._run_until_end(self._keep_calling(), self._write_status_forever())
 
-    async def _until_its_end(self, *parts: Coroutine[Any, Any, None]) -> AgentEnd:
+    async def _run_until_end(self, *parts: Coroutine[Any, Any, None]) -> AgentEnd:
         tasks = [asyncio.create_task(part) for part in parts]
         for task in tasks:
-            task.add_done_callback(self._notice_end)
+            task.add_done_callback(self._end_on_bug)
         try:
             return await self._ending
         finally:
@@ -153,7 +153,7 @@ class Agent:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._prover.close()
-            await self._show()
+            await self._write_status()
 
     def stop(self) -> None:
         """Leave in order."""
@@ -168,21 +168,21 @@ class Agent:
         if not self._ending.done():
             self._ending.set_result(ending)
 
-    def _notice_end(self, task: "asyncio.Task[None]") -> None:
+    def _end_on_bug(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and (bug := task.exception()) and not self._ending.done():
             self._ending.set_exception(bug)
 
     async def _keep_calling(self) -> None:
         while not self._ending.done():
-            ended = await self._call()
+            call_end = await self._call()
             if self._ending.done():
                 return
-            self._numbers_are_old = ended.code == UNKNOWN_REPORTS
-            decided = self._calls.after(ended)
-            if isinstance(decided, GiveUp):
-                self._give_up(decided)
+            self._numbers_are_old = call_end.code == UNKNOWN_REPORTS
+            decision = self._calls.after(call_end)
+            if isinstance(decision, GiveUp):
+                self._give_up(decision)
                 return
-            await self._wait(ended, decided)
+            await self._wait(call_end, decision)
 
     async def _call(self) -> CallEnd:
         url = self._calls.url
@@ -191,7 +191,7 @@ class Agent:
             connection = await dial(url, self._link, self._equipment.trust)
         except PoolUnreachable as fault:
             return CallEnd(fault.code, str(fault))
-        self._session = LinkSession(connection, self._reporting, self._welcomed, self._orders.obey)
+        self._session = LinkSession(connection, self._reporting, self._on_welcome, self._follower.obey)
         try:
             return await self._session.run()
         except BaseException:
@@ -203,7 +203,7 @@ class Agent:
 
     def _link(self) -> AgentLink:
         spool = self._reporting.spool
-        known = spool.has_met_the_pool and not self._numbers_are_old
+        has_met = spool.has_met_the_pool and not self._numbers_are_old
         membership = self.standing.membership
         applicant = CallingAgent(
             identity=membership.identity,
@@ -213,10 +213,10 @@ class Agent:
             node_id=None if membership.node_id is None else membership.node_id.bytes,
             join_token=self._join_token if membership.node_id is None else None,
         )
-        return AgentLink(applicant, secrets.token_bytes(32), spool.last_number if known else None, steady())
+        return AgentLink(applicant, secrets.token_bytes(32), spool.last_number if has_met else None, steady())
 
-    async def _welcomed(self, session: LinkSession, node_id: UUID) -> None:
-        """The pool knows us. A newcomer keeps who it is now, before anything else."""
+    async def _on_welcome(self, session: LinkSession, node_id: UUID) -> None:
+        """The pool let us in. Keep the node id on the disk before anything else."""
         standing, file = self.standing, self._equipment.home.membership
         standing.membership = await asyncio.to_thread(update_membership, file, standing.membership, node_id=node_id)
         self._calls.let_in()
@@ -227,25 +227,25 @@ class Agent:
         self._machine.linked(session)
         await self._machine.tell()
 
-    async def _moved(self, urls: Sequence[str]) -> None:
-        """The pool has these addresses. The one that let us in stays beside them: it is known to work."""
-        every = tuple(dict.fromkeys((self._calls.url, *urls)))[:URLS_MAX]
+    async def _keep_addresses(self, urls: Sequence[str]) -> None:
+        """Keep the pool's new addresses. Also keep the one that let us in, which is known to work."""
+        all_urls = tuple(dict.fromkeys((self._calls.url, *urls)))[:URLS_MAX]
         standing, file = self.standing, self._equipment.home.membership
-        standing.membership = await asyncio.to_thread(update_membership, file, standing.membership, urls=every)
+        standing.membership = await asyncio.to_thread(update_membership, file, standing.membership, urls=all_urls)
         self._calls.move(standing.membership.urls)
 
-    async def _wait(self, ended: CallEnd, decided: CallAgain) -> None:
-        log.info("link lost", code=ended.code, cause=ended.sentence, again_s=round(decided.after_s, 1))
-        again_at = Instant(wall() + int(decided.after_s * SECOND))
-        self._show_link(LinkState.WAITING, self._calls.url, ended.sentence, again_at)
-        await asyncio.sleep(decided.after_s)
+    async def _wait(self, call_end: CallEnd, decision: CallAgain) -> None:
+        log.info("link lost", code=call_end.code, cause=call_end.sentence, again_s=round(decision.after_s, 1))
+        again_at = Instant(wall() + int(decision.after_s * SECOND))
+        self._show_link(LinkState.WAITING, self._calls.url, call_end.sentence, again_at)
+        await asyncio.sleep(decision.after_s)
 
-    def _give_up(self, decided: GiveUp) -> None:
-        self._show_link(LinkState.OVER, self._calls.url, decided.sentence)
-        if decided.code == NODE_REMOVED and self._leaving:
+    def _give_up(self, decision: GiveUp) -> None:
+        self._show_link(LinkState.OVER, self._calls.url, decision.sentence)
+        if decision.code == NODE_REMOVED and self._leaving:
             self._end(AgentEnd(AgentEndKind.LEFT, "This machine has left the pool."))
         else:
-            self._end(AgentEnd(AgentEndKind.FINAL, decided.sentence))
+            self._end(AgentEnd(AgentEndKind.FINAL, decision.sentence))
 
     def _show_link(
         self,
@@ -258,16 +258,16 @@ class Agent:
         self.standing.link = LinkStanding(state, url, wall(), sentence, again_at, generation)
         self.standing.news.set()
 
-    async def _beating(self) -> None:
+    async def _beat_forever(self) -> None:
         await self._machine.detected.wait()
         await self._pulse.run()
 
-    async def _working(self) -> None:
+    async def _work_forever(self) -> None:
         await self._machine.detected.wait()
         await self._work.run()
 
-    async def _obeying_rules(self) -> None:
-        """Act on rules that changed, and tell the pool of those that were changed here."""
+    async def _obey_rules(self) -> None:
+        """Act on changed rules, and tell the pool of those that were changed on this machine."""
         while True:
             await self._rules_changed.wait()
             self._rules_changed.clear()
@@ -275,13 +275,13 @@ class Agent:
             await self._reporting.tell(RULES, to_json(self.standing.book))
             await self._machine.tell()
 
-    async def _watching(self) -> None:
+    async def _watch_home(self) -> None:
         """Notice what the owner's commands change in the home."""
-        seen = None
+        last_stamp = None
         while True:
             stamp = self._equipment.rules.stamp()
-            if stamp != seen:
-                seen = stamp
+            if stamp != last_stamp:
+                last_stamp = stamp
                 await self._read_rules()
             if not self._leaving and (leave := read_leave_wish(self._equipment.home)):
                 if leave.force:
@@ -302,14 +302,14 @@ class Agent:
             self.standing.book = book
             self._rules_changed.set()
 
-    async def _showing(self) -> None:
+    async def _write_status_forever(self) -> None:
         while True:
             await self.standing.news.wait()
             self.standing.news.clear()
-            await self._show()
+            await self._write_status()
             await asyncio.sleep(_STATUS_REST_S)
 
-    async def _show(self) -> None:
+    async def _write_status(self) -> None:
         reporting = self._reporting
         fields = self.standing.shown(
             wall(),

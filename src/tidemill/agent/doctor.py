@@ -1,6 +1,6 @@
-"""What may keep an agent from working, looked at one thing after the other: each is well, or has a cause and a fix.
+"""Checks of all that may keep an agent from working, one after the other. A failed one names its cause and a fix.
 
-Looking changes nothing: neither the link of an agent that runs, nor its files.
+Checks change nothing: neither the link of a running agent, nor its files.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ _SYSTEMCTL_S = 10.0
 
 @dataclass(frozen=True)
 class DoctorCheck:
-    """One thing that was looked at. A failed one says the cause, and what to do."""
+    """The outcome of one check. A failed one says the cause, and what to do."""
 
     name: str
     ok: bool
@@ -49,69 +49,69 @@ class DoctorCheck:
 
 
 async def examine(home: Home, settings: AgentSettings) -> AsyncIterator[DoctorCheck]:
-    """Everything, in the order in which one thing rests upon the other."""
+    """Run all checks. Each comes after those that it depends on."""
     membership = None
-    for finding in _about_home(home):
+    for finding in _check_home(home):
         yield finding
     with suppress(Fault):
         membership = read_membership(home.membership)
-    for finding in _about_running(home, membership):
+    for finding in _check_running(home, membership):
         yield finding
-    for finding in _about_disk(home, settings):
+    for finding in _check_disk(home, settings):
         yield finding
-    async for finding in _about_hardware(home):
+    async for finding in _check_hardware(home):
         yield finding
-    yield await asyncio.to_thread(_about_sandbox)
+    yield await asyncio.to_thread(_check_sandbox)
     if membership is not None:
         ca_file = settings.ca_file or (home.authority if home.authority.exists() else None)
         for url in membership.urls:
-            async for finding in _about_pool(url, membership, ca_file):
+            async for finding in _check_pool(url, membership, ca_file):
                 yield finding
-    yield await asyncio.to_thread(_about_service)
+    yield await asyncio.to_thread(_check_service)
 
 
-def _about_home(home: Home) -> Iterator[DoctorCheck]:
+def _check_home(home: Home) -> Iterator[DoctorCheck]:
     if not home.path.exists():
         yield DoctorCheck("home", False, f"{home.path} is not there: run `tidemill agent join URL` with a join token.")
         return
-    yield _tried("home", lambda: prepare(home), f"{home.path} is ours and closed to others.")
-    yield _tried("rights", lambda: _write(home), "Files can be written there.")
-    yield _tried("identity", lambda: _joined(home), "This machine has joined a pool.")
-    yield _tried("rules", lambda: RulesFile(home.rules).read(), "The owner's rules can be read.")
+    yield _check_action("home", lambda: prepare(home), f"{home.path} is ours and closed to others.")
+    yield _check_action("rights", lambda: _write(home), "Files can be written there.")
+    yield _check_action("identity", lambda: _expect_joined(home), "This machine has joined a pool.")
+    yield _check_action("rules", lambda: RulesFile(home.rules).read(), "The owner's rules can be read.")
 
 
-def _about_running(home: Home, membership: Membership | None) -> Iterator[DoctorCheck]:
-    """Whether one agent runs, and what it said last."""
-    pid, found = running_pid(home), read_status(home.status, wall())
+def _check_running(home: Home, membership: Membership | None) -> Iterator[DoctorCheck]:
+    """Whether an agent runs, and what its last status says."""
+    pid, status = running_pid(home), read_status(home.status, wall())
     if membership is None:
         return
     if pid is None:
         yield DoctorCheck("agent", False, "No agent runs: start it with `tidemill agent run`, or the service.")
         return
-    if found is None or found.age_s > _STALE_S:
+    if status is None or status.age_s > _STALE_S:
         yield DoctorCheck("agent", False, f"Process {pid} has written no status for a while: restart it.")
         return
     yield DoctorCheck("agent", True, f"It runs as process {pid}.")
-    link = found.fields.get("link", {})
+    link = status.fields.get("link", {})
     state, sentence = link.get("state"), link.get("sentence") or "The pool is being called."
     yield DoctorCheck("link", state == "linked", "It is linked to the pool." if state == "linked" else str(sentence))
-    yield from _about_work(found.fields.get("work", {}).get("can"))
+    yield from _check_work(status.fields.get("work", {}).get("can"))
 
 
-def _about_work(can: Mapping[str, Any] | None) -> Iterator[DoctorCheck]:
-    """What the agent that runs can carry out, and what its sandboxes cannot enforce."""
+def _check_work(can: Mapping[str, Any] | None) -> Iterator[DoctorCheck]:
+    """What the running agent can carry out, and what its sandboxes cannot enforce."""
     if can is None:
         return
     kinds = can["kinds"]
     yield DoctorCheck(
         "kinds", bool(kinds), f"It carries out {', '.join(kinds)}." if kinds else "It carries out nothing."
     )
-    for one in can["why_not"]:
-        # What one machine lacks and others have keeps it from some work, and not from working.
-        yield DoctorCheck(one["what"].lower(), bool(kinds), one["why"])
+    for missing in can["why_not"]:
+        # A missing ability keeps a machine from some kinds of work. Only a machine without any kind fails.
+        yield DoctorCheck(missing["what"].lower(), bool(kinds), missing["why"])
 
 
-def _about_disk(home: Home, settings: AgentSettings) -> Iterator[DoctorCheck]:
+def _check_disk(home: Home, settings: AgentSettings) -> Iterator[DoctorCheck]:
     if not home.path.exists():
         return
     free = shutil.disk_usage(home.path).free
@@ -123,7 +123,7 @@ def _about_disk(home: Home, settings: AgentSettings) -> Iterator[DoctorCheck]:
     yield DoctorCheck("spool", not full, f"{text}: let the agent reach the pool." if full else f"{text}.")
 
 
-async def _about_hardware(home: Home) -> AsyncIterator[DoctorCheck]:
+async def _check_hardware(home: Home) -> AsyncIterator[DoctorCheck]:
     try:
         machine = await Hardware(home.path).machine()
     except Fault as fault:
@@ -141,39 +141,41 @@ async def _about_hardware(home: Home) -> AsyncIterator[DoctorCheck]:
             yield DoctorCheck(name, True, f"{device.name}, {device.memory_mib:,} MiB, driver {device.driver}.")
 
 
-def _about_sandbox() -> DoctorCheck:
-    """Which bubblewrap is meant, and whether it works for whoever asks."""
+def _check_sandbox() -> DoctorCheck:
+    """Which bubblewrap is used, and whether it works for the current user."""
     program = bubblewrap_program()
     if program is None:
         return DoctorCheck("sandbox", False, MISSING)
     return DoctorCheck("sandbox", not (useless := tried(program)), useless or f"Tasks run in {program}.")
 
 
-async def _about_pool(url: str, membership: Membership, ca_file: Path | None) -> AsyncIterator[DoctorCheck]:
-    """The way to the pool, step by step, up to the first that fails."""
-    place = endpoint_of(url)
+async def _check_pool(url: str, membership: Membership, ca_file: Path | None) -> AsyncIterator[DoctorCheck]:
+    """Check the way to the pool step by step, up to the first step that fails."""
+    endpoint = endpoint_of(url)
     try:
         trust = trust_of(ca_file)
         async with asyncio.timeout(DIAL_S):
-            found = await asyncio.get_running_loop().getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
-            yield DoctorCheck("DNS", True, f"{place.host} is {found[0][4][0]}.")
-            await _connected(place.host, place.port, None)
-            yield DoctorCheck("TCP", True, f"{place} answers.")
-            if place.secure:
-                await _connected(place.host, place.port, trust)
+            addresses = await asyncio.get_running_loop().getaddrinfo(
+                endpoint.host, endpoint.port, type=socket.SOCK_STREAM
+            )
+            yield DoctorCheck("DNS", True, f"{endpoint.host} is {addresses[0][4][0]}.")
+            await _connect(endpoint.host, endpoint.port, None)
+            yield DoctorCheck("TCP", True, f"{endpoint} answers.")
+            if endpoint.secure:
+                await _connect(endpoint.host, endpoint.port, trust)
                 yield DoctorCheck("TLS", True, "Its certificate is trusted.")
     except OSError as error:
         name = "DNS" if isinstance(error, socket.gaierror) else "TLS" if isinstance(error, ssl.SSLError) else "TCP"
-        yield DoctorCheck(name, False, why_unreachable(place, error))
+        yield DoctorCheck(name, False, why_unreachable(endpoint, error))
         return
     except PoolUnreachable as fault:
         yield DoctorCheck("TLS", False, str(fault))
         return
-    yield await _about_clock(url, trust)
-    yield await _about_key(url, membership, trust)
+    yield await _check_clock(url, trust)
+    yield await _check_key(url, membership, trust)
 
 
-async def _about_key(url: str, membership: Membership, trust: ssl.SSLContext) -> DoctorCheck:
+async def _check_key(url: str, membership: Membership, trust: ssl.SSLContext) -> DoctorCheck:
     try:
         challenge = await probe_pool(url, trust)
     except PoolUnreachable as fault:
@@ -185,14 +187,14 @@ async def _about_key(url: str, membership: Membership, trust: ssl.SSLContext) ->
     return DoctorCheck("pool", True, "It shows the key that the join token named, and speaks our link.")
 
 
-async def _about_clock(url: str, trust: ssl.SSLContext) -> DoctorCheck:
+async def _check_clock(url: str, trust: ssl.SSLContext) -> DoctorCheck:
     """Rules such as windows go by this machine's clock."""
     import httpx2
 
     try:
         async with httpx2.AsyncClient(verify=trust, trust_env=False, timeout=DIAL_S) as client:
-            told = (await client.get(f"{url}/livez")).headers.get("date", "")
-        skew_s = time.time() - parsedate_to_datetime(told).timestamp()
+            pool_date = (await client.get(f"{url}/livez")).headers.get("date", "")
+        skew_s = time.time() - parsedate_to_datetime(pool_date).timestamp()
     except (httpx2.HTTPError, ValueError, TypeError):
         return DoctorCheck("clock", True, "The pool did not tell its time, so nothing can be said.")
     if abs(skew_s) > _SKEW_S:
@@ -200,35 +202,35 @@ async def _about_clock(url: str, trust: ssl.SSLContext) -> DoctorCheck:
     return DoctorCheck("clock", True, "This machine's clock agrees with the pool's.")
 
 
-def _about_service() -> DoctorCheck:
+def _check_service() -> DoctorCheck:
     if not UNIT.exists():
         return DoctorCheck("service", True, "There is none; `tidemill agent install` makes one.")
     try:
-        asked = subprocess.run(
+        answer = subprocess.run(
             ["systemctl", "is-active", SERVICE], capture_output=True, text=True, timeout=_SYSTEMCTL_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return DoctorCheck("service", False, f"systemd cannot be asked ({error}): see `systemctl status {SERVICE}`.")
-    state = asked.stdout.strip() or "unknown"
+    state = answer.stdout.strip() or "unknown"
     fix = f"run `systemctl restart {SERVICE}`, and see `journalctl -u {SERVICE}`"
     return DoctorCheck(
         "service", state == "active", f"It is {state}." if state == "active" else f"It is {state}: {fix}."
     )
 
 
-async def _connected(host: str, port: int, trust: ssl.SSLContext | None) -> None:
+async def _connect(host: str, port: int, trust: ssl.SSLContext | None) -> None:
     _, writer = await asyncio.open_connection(host, port, ssl=trust, server_hostname=host if trust else None)
     writer.transport.abort()
 
 
-def _tried(name: str, act: Callable[[], object], well: str) -> DoctorCheck:
+def _check_action(name: str, action: Callable[[], object], success: str) -> DoctorCheck:
     try:
-        act()
+        action()
     except Fault as fault:
         return DoctorCheck(name, False, str(fault))
     except OSError as error:
         return DoctorCheck(name, False, f"{error.strerror} ({error.filename}): run this as the agent's user.")
-    return DoctorCheck(name, True, well)
+    return DoctorCheck(name, True, success)
 
 
 def _write(home: Home) -> None:
@@ -239,7 +241,7 @@ def _write(home: Home) -> None:
         probe.unlink(missing_ok=True)
 
 
-def _joined(home: Home) -> None:
+def _expect_joined(home: Home) -> None:
     from tidemill.agent.startup import member_of
 
     member_of(home)

@@ -1,6 +1,6 @@
 """How the agent stands right now: its link, its machine, its owner's rules, and why it may not work.
 
-One value that the parts of an agent write to and that is shown to the machine's owner. `news` is set by every change.
+All parts of an agent write to this one value, and the machine's owner sees it. Every change sets `news`.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ class LinkState(StrEnum):
 
 @dataclass(frozen=True)
 class LinkStanding:
-    """The link, or why there is none and when the pool is called again."""
+    """The state of the link; without one, why, and when the agent calls again."""
 
     state: LinkState
     url: str
@@ -40,7 +40,7 @@ class LinkStanding:
 
 @dataclass
 class AgentStanding:
-    """Everything that is shown."""
+    """Everything that the machine's owner is shown."""
 
     membership: Membership
     limits: HeatLimits
@@ -58,7 +58,7 @@ class AgentStanding:
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
     def complain(self, about: str, sentence: str | None) -> None:
-        """Show what is wrong, or that it is no more."""
+        """Show a complaint about a part, or with None remove it."""
         if sentence is None:
             self.complaints.pop(about, None)
         else:
@@ -66,29 +66,29 @@ class AgentStanding:
         self.news.set()
 
     def reasons(self, now: Instant) -> list[NoWorkReason]:
-        """Everything that this machine itself knows to speak against working now."""
-        found = [*self._own_reasons(), *self._rule_reasons(now)]
-        return sorted(found, key=lambda reason: list(NoWorkCause).index(reason.why))
+        """Every reason against working now that this machine itself knows."""
+        reasons = [*self._own_reasons(), *self._rule_reasons(now)]
+        return sorted(reasons, key=lambda reason: list(NoWorkCause).index(reason.why))
 
     def shown(
         self, now: Instant, *, work: Mapping[str, object], waiting: int, complaint: str | None
     ) -> dict[str, object]:
-        """As JSON. `work` is what is in hand."""
+        """The status as JSON. `work` describes the attempts in hand."""
         return {
             "version": __version__,
             "node_id": None if self.membership.node_id is None else str(self.membership.node_id),
             "pool": self.membership.pool_fingerprint,
             "started_at": as_datetime(self.started_at).isoformat(),
-            "link": self._link_shown(),
+            "link": self._link_json(),
             "work": {
                 **work,
                 "may_take": not self.reasons(now),
-                "reasons": [{"code": one.why.value, "sentence": one.sentence} for one in self.reasons(now)],
+                "reasons": [{"code": reason.why.value, "sentence": reason.sentence} for reason in self.reasons(now)],
             },
             "versions": {"accepted": self.accepted, "oldest": self.oldest},
             "reports_waiting": waiting,
             "rules": book_json(self.book),
-            "devices": self._devices_shown(),
+            "devices": self._devices_json(),
             "speed": None if self.speed is None else vars(self.speed),
             "complaints": [*self.complaints.values(), *([complaint] if complaint else [])],
         }
@@ -111,7 +111,7 @@ class AgentStanding:
     def _rule_reasons(self, now: Instant) -> Iterator[NoWorkReason]:
         return objections(rules_of(self.book), self.senses, self.limits, now, utc_offset_s())
 
-    def _link_shown(self) -> dict[str, object]:
+    def _link_json(self) -> dict[str, object]:
         link = self.link
         return {
             "state": link.state.value,
@@ -123,12 +123,12 @@ class AgentStanding:
             "round_trip_ms": None if self.round_trip_us is None else self.round_trip_us // 1000,
         }
 
-    def _devices_shown(self) -> list[dict[str, object]]:
+    def _devices_json(self) -> list[dict[str, object]]:
         states = {state.index: state for state in self.state.devices} if self.state else {}
-        shown_devices: list[dict[str, object]] = []
+        devices: list[dict[str, object]] = []
         for device in self.machine.devices if self.machine else ():
             state = states.get(device.index)
-            shown_devices.append(
+            devices.append(
                 {
                     "name": device.name,
                     "memory_mib": device.memory_mib,
@@ -138,25 +138,25 @@ class AgentStanding:
                     "failing": device.failing if state is None else state.failing,
                 }
             )
-        return shown_devices
+        return devices
 
 
 def reading_of(state: MachineState, own_uses_pct: Mapping[int, float]) -> MachineReading:
-    """What rules look at. What of a device our own work may use is not others'."""
+    """What rules look at. `others_pct` leaves out the share of each device that our own work may use."""
     temperatures = [device.temperature_c for device in state.devices if device.temperature_c is not None]
     powers = [device.power_w for device in state.devices if device.power_w is not None]
     uses = [None if device.failing else device.utilisation_pct for device in state.devices]
-    ours = [own_uses_pct.get(device.index, 0.0) for device in state.devices]
-    known = [max(0.0, use - own) for use, own in zip(uses, ours, strict=True) if use is not None]
+    own_uses = [own_uses_pct.get(device.index, 0.0) for device in state.devices]
+    others_pct = [max(0.0, use - own) for use, own in zip(uses, own_uses, strict=True) if use is not None]
     return MachineReading(
         temperature_c=max(temperatures, default=None),
         power_w=max(powers, default=None),
-        others_pct=max(known) if known and len(known) == len(uses) else None,
+        others_pct=max(others_pct) if others_pct and len(others_pct) == len(uses) else None,
     )
 
 
 def in_hand(reasons: list[NoWorkReason]) -> BegunWork | None:
-    """What becomes of work that was begun; nothing if it may go on and more may come."""
+    """What to do with work in hand; None if it may go on and more may come."""
     if not reasons:
         return None
     return BegunWork.STOP if any(reason.in_hand is BegunWork.STOP for reason in reasons) else BegunWork.FINISH

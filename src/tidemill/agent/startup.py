@@ -1,7 +1,7 @@
-"""From a home to an agent that runs in it, and from a join token to a home with an identity.
+"""Equips an agent to run in a home, and turns a join token into a home with an identity.
 
-A join that the pool refused leaves nothing behind but the rules that its owner had set. One that may have reached the
-pool, whose answer was lost, leaves its identity: repeated with it, the join costs the token no second use.
+A refused join leaves nothing behind but the owner's rules. When the pool's answer was lost, the identity stays: it can
+join again without a second use of the token.
 """
 
 import asyncio
@@ -45,14 +45,14 @@ JOIN_S = 30.0
 
 
 class NotJoined(AgentFault):
-    """There is no identity to run with: none was made, or the pool did not want it."""
+    """There is no identity to run with: none was made, or the pool refused it."""
 
     code = "not_joined"
 
 
 @asynccontextmanager
 async def equipped(home: Home, settings: Settings) -> AsyncIterator[Equipment]:
-    """Have the home to ourselves, and everything in it open."""
+    """Lock the home, and open everything in it."""
     prepare(home)
     lock = await take_lock(home)
     try:
@@ -64,7 +64,7 @@ async def equipped(home: Home, settings: Settings) -> AsyncIterator[Equipment]:
             reporting, dice = Reporter(spool), SystemRandom()
             async with (
                 open_workshop(home) as workshop,
-                open_artefact_access(home, settings.agent.cache_bytes, trust, dice, reporting) as ways,
+                open_artefact_access(home, settings.agent.cache_bytes, trust, dice, reporting) as access,
             ):
                 yield Equipment(
                     home=home,
@@ -72,7 +72,7 @@ async def equipped(home: Home, settings: Settings) -> AsyncIterator[Equipment]:
                     hardware=Hardware(home.path),
                     rules=RulesFile(home.rules),
                     workshop=workshop,
-                    artefact_access=ways,
+                    artefact_access=access,
                     limits=HeatLimits(settings.nodes.pause_above_c, settings.nodes.resume_at_c),
                     trust=trust,
                     dice=dice,
@@ -94,19 +94,21 @@ def member_of(home: Home) -> Membership:
 
 
 def expect_newcomer(home: Home) -> None:
-    """A machine is a node of one pool."""
-    kept = read_membership(home.membership)
-    if kept is not None and kept.node_id is not None:
-        raise AgentFault(f"This machine is node {kept.node_id} of a pool: run `tidemill agent leave` before it joins.")
+    """Raise a fault if this machine is a node already: it can be in one pool only."""
+    membership = read_membership(home.membership)
+    if membership is not None and membership.node_id is not None:
+        raise AgentFault(
+            f"This machine is node {membership.node_id} of a pool: run `tidemill agent leave` before it joins."
+        )
 
 
 def applicant_in(home: Home, token: JoinTokenParts, urls: Sequence[str], ca_file: Path | None) -> Membership:
-    """An identity to join with: the one of a join that had no answer, or a new one. The home must be ours alone."""
-    kept = read_membership(home.membership)
+    """An identity to join with: that of an unanswered join, or a new one. The caller holds the home's lock."""
+    earlier = read_membership(home.membership)
     if ca_file is not None:
         replace_private_file(home.authority, ca_file.read_text("utf-8"))
-    if kept is not None and kept.pool_fingerprint == token.fingerprint:
-        return update_membership(home.membership, kept, urls=checked_urls(urls))
+    if earlier is not None and earlier.pool_fingerprint == token.fingerprint:
+        return update_membership(home.membership, earlier, urls=checked_urls(urls))
     membership = new_membership(secrets.token_bytes(SEED_BYTES), token.fingerprint, urls)
     forget_membership(home.membership)
     make_membership(home.membership, membership)
@@ -114,7 +116,7 @@ def applicant_in(home: Home, token: JoinTokenParts, urls: Sequence[str], ca_file
 
 
 async def joined(agent: Agent, running: "asyncio.Task[AgentEnd]", home: Home, within_s: float = JOIN_S) -> None:
-    """Wait until the pool has registered the node. Otherwise say why not, and leave behind no more than needed."""
+    """Wait until the pool has registered the node. Otherwise raise why not, and keep only what another try needs."""
     registering = asyncio.create_task(agent.registered.wait())
     try:
         await asyncio.wait([registering, running], timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
