@@ -1,4 +1,4 @@
-"""The ways of artefacts to and from this machine: its cache, and its transfers with the pool that it is a node of."""
+"""How this machine gets and sends artefacts: its cache, and its transfers with its pool."""
 
 import asyncio
 import ssl
@@ -21,7 +21,7 @@ _TELL_CACHE_EVERY_S = 30.0
 
 
 class ArtefactAccess:
-    """Open before an agent runs; whose node it is, its standing says when it does."""
+    """Opened before an agent runs. The agent's standing, which says whose node it is, comes with the first call."""
 
     def __init__(self, notes: Path, trust: ssl.SSLContext, dice: Random) -> None:
         self.transfers = Transfers(lambda: self._membership.urls, trust, self._write_pass, notes, dice)
@@ -48,24 +48,24 @@ class ArtefactAccess:
 async def open_artefact_access(
     home: Home, limit_bytes: int, trust: ssl.SSLContext, dice: Random, reporting: Reporter
 ) -> AsyncIterator[ArtefactAccess]:
-    """With what an earlier process left in the home. While it is open, the pool is told what is in the cache."""
-    ways = ArtefactAccess(home.uploads, trust, dice)
+    """Open the cache with what an earlier process left in it. While it is open, tell the pool what it holds."""
+    access = ArtefactAccess(home.uploads, trust, dice)
     try:
-        ways.cache = await Cache.open(home.cache, limit_bytes, ways.transfers)
-        telling = asyncio.create_task(telling_cache(ways.cache, reporting))
+        access.cache = await Cache.open(home.cache, limit_bytes, access.transfers)
+        telling = asyncio.create_task(telling_cache(access.cache, reporting))
         try:
-            yield ways
+            yield access
         finally:
             telling.cancel()
             (outcome,) = await asyncio.gather(telling, return_exceptions=True)
         if isinstance(outcome, Exception):
             raise outcome
     finally:
-        await ways.transfers.close()
+        await access.transfers.close()
 
 
 async def telling_cache(cache: Cache, reporting: Reporter, every_s: float = _TELL_CACHE_EVERY_S) -> None:
-    """Tell the pool what is in this machine's cache, when that has changed and not too often. Never ends."""
+    """Tell the pool what the cache holds whenever that changed, but not too often. Never ends."""
     while True:
         await reporting.tell(CACHE, cached_bytes(cache.contents()))
         await asyncio.sleep(every_s)

@@ -1,8 +1,8 @@
-"""Artefacts on their way between this machine and its pool: resumed where they broke off, for hours if it must be.
+"""Transfers of artefacts between this machine and its pool, resumed where they broke off, for hours if need be.
 
-A lost link, a busy pool and a machine whose clock is wrong pass: they are waited for, ever longer, at each of the
-pool's addresses in turn. What the pool refuses for good is told at once. Nothing is held in memory but one piece, and
-nothing is sent or fetched twice but what the other side has lost.
+A lost link, a busy pool and a wrong clock are passing troubles: a transfer waits, ever longer, and tries each of the
+pool's addresses in turn. A final refusal is answered at once. Memory holds one piece at a time, and only bytes that the
+other side has lost are sent or fetched twice.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ _PACE_BYTES = 64 * 1024
 _WRONG_MAX = 3
 _BEGIN_AGAIN = frozenset({404, 410, 422})
 _PASSING = frozenset({404, 408, 409, 410, 413, 422, 423, 425, 429, 460})
-"""Answers to a part of an upload that a look at where it stands, or a new beginning, may cure."""
+"""Answers that may pass after asking how far the upload is, or after beginning it again."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ PATIENCE = TransferPatience(Backoff(first_s=1, most_s=300), give_up_s=6 * 3600.0
 
 
 class Transfers:
-    """All transfers of an agent. `urls` answers the pool's addresses as they are known now."""
+    """All transfers of an agent. `urls` returns the pool's current addresses."""
 
     def __init__(
         self,
@@ -85,11 +85,11 @@ class Transfers:
         await self._pool.close()
 
     def distrust(self) -> None:
-        """What came was wrong: ask at the pool's next address."""
+        """The bytes were wrong: ask at the pool's next address."""
         self._pool.turn()
 
     async def download(self, digest: Digest, size_bytes: int, into: int) -> None:
-        """Bring an artefact into an open file, going on behind what is there. Whether it is right, the caller looks."""
+        """Append the missing bytes of an artefact to an open file. The caller checks whether they are right."""
 
         async def once() -> bool | None:
             at = os.fstat(into).st_size
@@ -100,21 +100,21 @@ class Transfers:
                 await self._fetch(digest, size_bytes, into, at)
             return True if os.fstat(into).st_size == size_bytes else None
 
-        answer = await self._tried(once, lambda: os.fstat(into).st_size)
+        answer = await self._try_until_done(once, lambda: os.fstat(into).st_size)
         if isinstance(answer, Refusal):
             raise TransferFault(f"The pool does not give {digest}: {answer.sentence}")
 
     async def upload(self, path: Path, purpose: Purpose, attempt_id: UUID, digest: Digest) -> UUID | Refusal:
-        """Bring a file to the pool, going on where an earlier try ended, also one of an earlier process."""
-        found = await asyncio.to_thread(os.stat, path)
-        outgoing = _Outgoing(path, found.st_size, purpose, attempt_id, digest)
+        """Send a file to the pool. Resumes an earlier try, also that of an earlier process."""
+        status = await asyncio.to_thread(os.stat, path)
+        outgoing = _Outgoing(path, status.st_size, purpose, attempt_id, digest)
         upload = _Upload(self._pool, self._notes, outgoing)
-        answer = await self._tried(upload.once, lambda: upload.stands_at)
+        answer = await self._try_until_done(upload.once, lambda: upload.stands_at)
         self._notes.forget(attempt_id)
         return answer
 
-    async def _tried(self, once: Callable[[], Awaitable[T | None]], moved: Callable[[], int]) -> T | Refusal:
-        """Try until it is done or refused, or nothing has moved for too long."""
+    async def _try_until_done(self, once: Callable[[], Awaitable[T | None]], moved: Callable[[], int]) -> T | Refusal:
+        """Try until it is done or refused. A fault if nothing has moved for too long."""
         failures, wrong, before, moved_at = 0, 0, moved(), steady()
         while True:
             try:
@@ -123,7 +123,7 @@ class Transfers:
                 return refused.refusal
             except PassingFailure as passing:
                 cause, wait_s = str(passing), passing.retry_s
-                wrong += isinstance(passing, _Wrong)
+                wrong += isinstance(passing, _WrongBytes)
                 if wrong >= _WRONG_MAX:
                     raise TransferFault(cause) from None
             else:
@@ -140,8 +140,8 @@ class Transfers:
             await asyncio.sleep(pause_s)
 
     async def _fetch(self, digest: Digest, size_bytes: int, into: int, at: int) -> None:
-        told = {"Range": f"bytes={at}-", "If-Range": etag(digest)} if at else {}
-        async with self._pool.streamed("GET", f"{_BY_DIGEST}/{digest}/content", told) as answer:
+        headers = {"Range": f"bytes={at}-", "If-Range": etag(digest)} if at else {}
+        async with self._pool.streamed("GET", f"{_BY_DIGEST}/{digest}/content", headers) as answer:
             if answer.status_code == 416:
                 os.ftruncate(into, 0)
             self._pool.expect(answer, {200, 206}, passing=frozenset({416}))
@@ -149,13 +149,13 @@ class Transfers:
             if _first_byte(answer, at, size_bytes) != at:
                 os.ftruncate(into, 0)
                 self._pool.turn()
-                raise _Wrong(f"What the pool has under {digest} has another length, or another range came.")
+                raise _WrongBytes(f"What the pool has under {digest} has another length, or another range came.")
             os.ftruncate(into, at)
             await _receive(answer, into, at, size_bytes)
 
 
-class _Wrong(PassingFailure):
-    """Not what it should be. Another try may bring better, but not many will."""
+class _WrongBytes(PassingFailure):
+    """The pool sent wrong bytes. Another try may help, but only a few are made."""
 
 
 @dataclass(frozen=True)
@@ -178,58 +178,60 @@ class _Upload:
         self.stands_at = 0
         self._pool = pool
         self._notes = notes
-        self._what = outgoing
+        self._outgoing = outgoing
         self._location = notes.read(outgoing.attempt_id, outgoing.digest)
         self._wrong = 0
 
     async def once(self) -> UUID | None:
-        """As far as it goes. The artefact's id at the end; None if there is more to do."""
+        """Send as much as possible. The artefact's id when all is sent; None if there is more to do."""
         if self._location is None:
             return await self._begin()
         done = await self._look()
-        if done is None and self._location is not None and self.stands_at < self._what.size_bytes:
+        if done is None and self._location is not None and self.stands_at < self._outgoing.size_bytes:
             done = await self._send()
         return done
 
     async def _begin(self) -> UUID | None:
-        told = {**_TUS, "Upload-Length": str(self._what.size_bytes), "Upload-Metadata": self._what.metadata}
-        answer = await self._pool.ask("POST", UPLOADS, told)
+        headers = {**_TUS, "Upload-Length": str(self._outgoing.size_bytes), "Upload-Metadata": self._outgoing.metadata}
+        answer = await self._pool.ask("POST", UPLOADS, headers)
         self._pool.expect(answer, {201}, passing=frozenset({408, 409, 423, 425, 429}))
         location = httpx2.URL(answer.headers.get("location", "")).path
         if not location.startswith(f"{UPLOADS}/"):
             raise PassingFailure("The pool did not say where the upload is.")
         self._location = location
-        self._notes.write(self._what.attempt_id, self._what.digest, location)
+        self._notes.write(self._outgoing.attempt_id, self._outgoing.digest, location)
         return _artefact(answer) or await self._send()
 
     async def _look(self) -> UUID | None:
         assert self._location
         answer = await self._pool.ask("HEAD", self._location, _TUS)
-        return self._noted(answer, {200})
+        return self._read_progress(answer, {200})
 
     async def _send(self) -> UUID | None:
-        """All that is missing, in one request; where it breaks off, the pool keeps what came."""
+        """Send all missing bytes in one HTTP request. If it breaks off, the pool keeps what came."""
         assert self._location
-        left = self._what.size_bytes - self.stands_at
-        told = {
+        remaining_bytes = self._outgoing.size_bytes - self.stands_at
+        headers = {
             **_TUS,
             "Content-Type": "application/offset+octet-stream",
-            "Content-Length": str(left),
+            "Content-Length": str(remaining_bytes),
             "Upload-Offset": str(self.stands_at),
         }
-        answer = await self._pool.ask("PATCH", self._location, told, _pieces(self._what.path, self.stands_at, left))
-        return self._noted(answer, {204})
+        answer = await self._pool.ask(
+            "PATCH", self._location, headers, _pieces(self._outgoing.path, self.stands_at, remaining_bytes)
+        )
+        return self._read_progress(answer, {204})
 
-    def _noted(self, answer: httpx2.Response, expected: set[int]) -> UUID | None:
+    def _read_progress(self, answer: httpx2.Response, expected: set[int]) -> UUID | None:
         if answer.status_code in _BEGIN_AGAIN:
             self._location, self.stands_at = None, 0
-            self._notes.forget(self._what.attempt_id)
+            self._notes.forget(self._outgoing.attempt_id)
             self._wrong += answer.status_code == 422
         if self._wrong >= _WRONG_MAX:
             raise FinalRefusal(UploadRefusal.UPLOAD_DIGEST_WRONG)
         self._pool.expect(answer, expected, passing=_PASSING)
         offset = read_number(answer.headers.get("upload-offset"))
-        if offset is None or offset > self._what.size_bytes:
+        if offset is None or offset > self._outgoing.size_bytes:
             raise PassingFailure("The pool did not say where the upload stands.")
         self.stands_at = offset
         return _artefact(answer)
@@ -243,7 +245,7 @@ def _artefact(answer: httpx2.Response) -> UUID | None:
 
 
 def _first_byte(answer: httpx2.Response, at: int, size_bytes: int) -> int | None:
-    """Where an answer's bytes begin, if the whole has the size that it should."""
+    """Where an answer's bytes begin; None if the artefact does not have the expected size."""
     if answer.status_code == 200:
         return 0 if answer.headers.get("content-length") == str(size_bytes) else None
     fits = answer.headers.get("content-range") == f"bytes {at}-{size_bytes - 1}/{size_bytes}"
@@ -251,7 +253,7 @@ def _first_byte(answer: httpx2.Response, at: int, size_bytes: int) -> int | None
 
 
 async def _receive(answer: httpx2.Response, into: int, at: int, size_bytes: int) -> None:
-    """Write what comes, also what came before a break. Whoever sends next to nothing is left."""
+    """Write what comes, also what came before a break. Give up on a pool that sends next to nothing."""
     pace_at, pace_from = steady(), at
     gathered = bytearray()
     try:
@@ -260,7 +262,7 @@ async def _receive(answer: httpx2.Response, into: int, at: int, size_bytes: int)
             if at + len(gathered) > size_bytes:
                 gathered.clear()
                 os.ftruncate(into, 0)
-                raise _Wrong("More came than there should be.")
+                raise _WrongBytes("More came than there should be.")
             if len(gathered) >= _PIECE_BYTES:
                 await asyncio.to_thread(_write, into, bytes(gathered), at)
                 at += len(gathered)
@@ -274,21 +276,21 @@ async def _receive(answer: httpx2.Response, into: int, at: int, size_bytes: int)
 
 
 def _write(into: int, piece: bytes, at: int) -> None:
-    left = memoryview(piece)
-    while left:
-        written = os.pwrite(into, left, at)
-        at += written
-        left = left[written:]
+    remaining = memoryview(piece)
+    while remaining:
+        written_bytes = os.pwrite(into, remaining, at)
+        at += written_bytes
+        remaining = remaining[written_bytes:]
 
 
-async def _pieces(path: Path, at: int, left: int) -> AsyncIterator[bytes]:
+async def _pieces(path: Path, at: int, remaining_bytes: int) -> AsyncIterator[bytes]:
     file = await asyncio.to_thread(os.open, path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        while left:
-            piece = await asyncio.to_thread(os.pread, file, min(_PIECE_BYTES, left), at)
+        while remaining_bytes:
+            piece = await asyncio.to_thread(os.pread, file, min(_PIECE_BYTES, remaining_bytes), at)
             if not piece:
                 raise TransferFault(f"{path.name} is shorter than it was.")
-            at, left = at + len(piece), left - len(piece)
+            at, remaining_bytes = at + len(piece), remaining_bytes - len(piece)
             yield piece
     finally:
         os.close(file)

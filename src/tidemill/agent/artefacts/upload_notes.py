@@ -1,4 +1,4 @@
-"""Where the uploads of this machine are in the pool, so that a restarted agent goes on with them.
+"""Notes on where this machine's uploads are in the pool, so that a restarted agent resumes them.
 
 A note that is lost or damaged costs an upload from the start, and nothing else.
 """
@@ -17,11 +17,11 @@ _NOTE_MAX = 4096
 class UploadNotes:
     """One small file for each attempt whose result is on its way."""
 
-    def __init__(self, place: Path) -> None:
-        self._place = place
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
 
     def read(self, attempt_id: UUID, digest: Digest) -> str | None:
-        """The path of the upload at the pool, if there is one of these bytes."""
+        """The upload's path at the pool, if these bytes were being uploaded."""
         try:
             noted = json.loads(self._file(attempt_id).read_bytes()[:_NOTE_MAX])
             return str(noted["location"]) if noted["digest"] == digest.text else None
@@ -30,7 +30,7 @@ class UploadNotes:
 
     def write(self, attempt_id: UUID, digest: Digest, location: str) -> None:
         with suppress(OSError):  # a full disk must not keep a result from the pool
-            self._place.mkdir(mode=0o700, exist_ok=True)
+            self._directory.mkdir(mode=0o700, exist_ok=True)
             replace_private_file(self._file(attempt_id), json.dumps({"digest": digest.text, "location": location}))
 
     def forget(self, attempt_id: UUID) -> None:
@@ -38,4 +38,4 @@ class UploadNotes:
             self._file(attempt_id).unlink(missing_ok=True)
 
     def _file(self, attempt_id: UUID) -> Path:
-        return self._place / f"{attempt_id}.json"
+        return self._directory / f"{attempt_id}.json"
