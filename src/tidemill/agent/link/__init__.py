@@ -1,1 +1,1 @@
-"""What an agent says to its pool and is told by it, over the link and over HTTP."""
+"""How an agent and its pool talk, over the link and over HTTP."""

@@ -1,7 +1,7 @@
-"""What the pool orders, and what the agent does about it.
+"""How the agent follows the pool's instructions.
 
-Orders repeat what the pool's database says, so one that comes twice changes nothing twice, and one of a kind that this
-agent does not know is left alone: a newer agent will be told again.
+An instruction repeats what the pool's database says. So one that comes twice is carried out once, and one of an unknown
+kind is ignored: a newer agent will be told again.
 """
 
 import asyncio
@@ -40,11 +40,11 @@ _OLDEST_MAX = 50
 _READ_BYTES = 512 * 1024
 
 RULES = "rules"
-_THEIR_RULES = "the pool's rules"
+_POOL_RULES = "the pool's rules"
 
 
 class InstructionFollower:
-    """Obeys orders, one after the other."""
+    """Follows instructions, one after the other."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class InstructionFollower:
         changed: Callable[[], None],
         moved: Callable[[Sequence[str]], Awaitable[None]],
     ) -> None:
-        """`changed` is called when what the node may do has changed, `moved` with the pool's addresses."""
+        """Calls `changed` when what the node may do has changed, and `moved` with the pool's new addresses."""
         self._standing = standing
         self._reporting = reporting
         self._rules = rules
@@ -72,7 +72,7 @@ class InstructionFollower:
         }
 
     async def remember(self) -> None:
-        """What an earlier run of this agent answered, as far as the pool may not know it: it would be offered again."""
+        """Note which assignments an earlier run answered. The pool may not know yet, and would assign them again."""
         spool = self._reporting.spool
         after = spool.first_number - 1
         while page := await spool.read(after, _READ_BYTES):
@@ -81,55 +81,55 @@ class InstructionFollower:
                 self._reporting.answered.note(self._answers(report))
 
     def _answers(self, report: Report) -> Iterator[AssignmentKey]:
-        """The attempts and leases that a report of ours answers the offer of."""
+        """The attempts and leases whose assignments a report answers."""
         membership = self._standing.membership
         if isinstance(report, AcceptedMessage | DeclinedMessage):
             yield report.attempt_id, report.lease
         elif isinstance(report, ReceiptsMessage) and membership.node_id:
-            found = read_batch(report.batch, report.signature, membership.identity.key, membership.node_id)
-            if not isinstance(found, Refusal):
-                yield from ((one.attempt_id.bytes, one.lease) for one in found)
+            receipts = read_batch(report.batch, report.signature, membership.identity.key, membership.node_id)
+            if not isinstance(receipts, Refusal):
+                yield from ((receipt.attempt_id.bytes, receipt.lease) for receipt in receipts)
 
-    async def obey(self, order: Instruction) -> None:
-        match order:
+    async def obey(self, instruction: Instruction) -> None:
+        match instruction:
             case Assignment():
-                await self._answer(order)
+                await self._answer_once(instruction)
             case Cancel():
-                await self._runner.cancelled(order)
+                await self._runner.cancelled(instruction)
             case Wish():
-                if wish := self._wishes.get(order.kind):
-                    await wish(order.body)
+                if wish := self._wishes.get(instruction.kind):
+                    await wish(instruction.body)
 
-    async def _answer(self, offer: Assignment) -> None:
-        """Say yes or no, once, however often the offer is made."""
-        key = (offer.attempt_id, offer.lease)
-        if key not in self._reporting.answered and await self._reporting.report(await self._answer_to(offer)):
+    async def _answer_once(self, assignment: Assignment) -> None:
+        """Accept or decline once, however often the assignment comes."""
+        key = (assignment.attempt_id, assignment.lease)
+        if key not in self._reporting.answered and await self._reporting.report(await self._answer_to(assignment)):
             self._reporting.answered.note([key])
 
-    async def _answer_to(self, offer: Assignment) -> AcceptedMessage | DeclinedMessage:
+    async def _answer_to(self, assignment: Assignment) -> AcceptedMessage | DeclinedMessage:
         if reasons := self._standing.reasons(wall()):
-            return DeclinedMessage(offer.attempt_id, offer.lease, reasons[0].sentence[:500])
+            return DeclinedMessage(assignment.attempt_id, assignment.lease, reasons[0].sentence[:500])
         if not self._reporting.spool.has_room:
             return DeclinedMessage(
-                offer.attempt_id, offer.lease, "Too much waits on this machine for the pool to receive it."
+                assignment.attempt_id, assignment.lease, "Too much waits on this machine for the pool to receive it."
             )
-        return await self._runner.assigned(offer)
+        return await self._runner.assigned(assignment)
 
     async def _take_rules(self, body: bytes) -> None:
-        """The pool's book: of each rule the newest counts, and the pool is told if it does not have that."""
-        theirs = from_json(body)
-        if isinstance(theirs, RuleBook) and leaps(self._standing.book, theirs):
-            theirs = RulesRefusal.RULE_DATED_AHEAD
-        if isinstance(theirs, Refusal):
-            self._standing.complain(_THEIR_RULES, f"The rules that the pool sent were not taken. {theirs.sentence}")
+        """Merge the pool's rule book: of each rule the newest counts. Report the result if the pool lacks it."""
+        pool_book = from_json(body)
+        if isinstance(pool_book, RuleBook) and leaps(self._standing.book, pool_book):
+            pool_book = RulesRefusal.RULE_DATED_AHEAD
+        if isinstance(pool_book, Refusal):
+            self._standing.complain(_POOL_RULES, f"The rules that the pool sent were not taken. {pool_book.sentence}")
             return
         try:
-            merged = await asyncio.to_thread(self._rules.merge, theirs)
+            merged = await asyncio.to_thread(self._rules.merge, pool_book)
         except Fault as fault:
-            self._standing.complain(_THEIR_RULES, str(fault))
+            self._standing.complain(_POOL_RULES, str(fault))
             return
-        self._standing.complain(_THEIR_RULES, None)
-        if merged == theirs or await self._reporting.report(Facts(RULES, to_json(merged))):
+        self._standing.complain(_POOL_RULES, None)
+        if merged == pool_book or await self._reporting.report(Facts(RULES, to_json(merged))):
             self._reporting.known(RULES, to_json(merged))
         if merged != self._standing.book:
             self._standing.book = merged
@@ -137,8 +137,8 @@ class InstructionFollower:
 
     async def _take_versions(self, body: bytes) -> None:
         try:
-            said = json.loads(body)
-            accepted, oldest = said["accepted"] is True, str(said.get("oldest", ""))
+            versions = json.loads(body)
+            accepted, oldest = versions["accepted"] is True, str(versions.get("oldest", ""))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             log.warning("order not understood", kind="versions")
             return
@@ -149,7 +149,7 @@ class InstructionFollower:
         self._changed()
 
     async def _take_addresses(self, body: bytes) -> None:
-        """Where the pool can be found from now on."""
+        """Use these addresses of the pool from now on."""
         try:
             urls = json.loads(body)
             sound = isinstance(urls, list) and 0 < len(urls) <= URLS_MAX and all(map(self._is_address, urls))

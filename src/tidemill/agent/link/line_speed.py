@@ -1,7 +1,7 @@
-"""How fast the line to the pool is: some bytes up, some down, through a channel of the link beside everything else.
+"""Measures the line to the pool: sends and receives some bytes through a channel of the link.
 
-Small amounts first, so that a slow line is not busy for minutes; larger ones while they take too little time to tell
-anything. The result is kept, so that an agent that is restarted often does not measure often.
+It begins with small amounts, so that a slow line is not busy for minutes, and takes larger ones while the time is too
+short to tell anything. The result is kept, so that an agent which is often restarted does not measure often.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _FILE_MAX = 1_000
 
 @dataclass(frozen=True)
 class LineSpeed:
-    """Bits a second each way, the time of a round trip, and when the machine's own clock said that was."""
+    """Bits a second each way, the time of a round trip, and when it was measured by the machine's own clock."""
 
     down_bps: int
     up_bps: int
@@ -35,27 +35,27 @@ class LineSpeed:
 
 
 async def measure_line(streams: DialledStreams, round_trip_us: int, now: Instant) -> LineSpeed | None:
-    """The speed of a link's line; nothing if the pool does not serve this or the link was lost."""
-    found = None
+    """The speed of a link's line; None if the pool does not serve this or the link was lost."""
+    speed = None
     try:
         async with asyncio.timeout(_WITHIN_S):
             for size_bytes in _STEPS_BYTES:
-                step = await _step(streams, size_bytes, round_trip_us, now)
+                step = await _measure_step(streams, size_bytes, round_trip_us, now)
                 if step is None:
                     break
-                found, took_us = step
+                speed, took_us = step
                 if took_us >= _ENOUGH_US:
                     break
     except (TimeoutError, StreamBroken):
-        return found
-    return found
+        return speed
+    return speed
 
 
 def read_speed(file: Path) -> LineSpeed | None:
-    """What was measured last; nothing if it was never, or the file is not ours."""
+    """The last measured speed; None if there is none, or the file cannot be read."""
     try:
-        kept = json.loads(file.read_bytes()[:_FILE_MAX])
-        numbers = [kept[name] for name in ("down_bps", "up_bps", "latency_ms", "at")]
+        fields = json.loads(file.read_bytes()[:_FILE_MAX])
+        numbers = [fields[name] for name in ("down_bps", "up_bps", "latency_ms", "at")]
     except (OSError, ValueError, LookupError, TypeError):
         return None
     if not all(type(number) is int and number >= 0 for number in numbers):
@@ -68,22 +68,22 @@ def write_speed(file: Path, speed: LineSpeed) -> None:
     replace_private_file(file, json.dumps(asdict(speed)) + "\n")
 
 
-async def _step(
+async def _measure_step(
     streams: DialledStreams, size_bytes: int, round_trip_us: int, now: Instant
 ) -> tuple[LineSpeed, int] | None:
     about = json.dumps({"down_bytes": size_bytes, "up_bytes": size_bytes}).encode()
     if (stream := streams.open(PURPOSE, about)) is None:
         return None
     try:
-        return await _timed(stream, size_bytes, round_trip_us, now)
+        return await _transfer(stream, size_bytes, round_trip_us, now)
     finally:
         streams.close(stream)
 
 
-async def _timed(
+async def _transfer(
     stream: DialledStream, size_bytes: int, round_trip_us: int, now: Instant
 ) -> tuple[LineSpeed, int] | None:
-    """The pool sends when it has everything, so its first byte tells when that was."""
+    """Time both ways. The pool begins to send when it has received everything, so its first byte marks that moment."""
     began = steady()
     for _ in range(size_bytes // len(_PIECE)):
         await stream.write(_PIECE)

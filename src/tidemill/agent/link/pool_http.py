@@ -1,7 +1,7 @@
-"""Requests of a node to its pool over HTTP, with a pass of its own: what passes is told apart from what does not.
+"""A node's HTTP calls to its pool, with a pass that the node signs. Tells passing failures from final refusals.
 
-The pool's time counts, not this machine's: when a pass is refused, the answer says what time it is there, and the next
-pass is written for that. An address that fails gives its turn to the next one.
+The pool's clock counts, not this machine's: when the pool refuses a pass, its answer says the time there, and the next
+pass is written for that time. When an address fails, the next call goes to the next address.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _KNOWN: Mapping[str, Refusal] = {refusal.code: refusal for kind in (ArtefactRefu
 
 
 class PassingFailure(Exception):
-    """It did not work now and may work later, at the earliest after so many seconds if the pool said so."""
+    """A call failed now and may work later: after `retry_s` seconds, if the pool said so."""
 
     def __init__(self, sentence: str, retry_s: float | None = None) -> None:
         super().__init__(sentence)
@@ -38,7 +38,7 @@ class PassingFailure(Exception):
 
 
 class FinalRefusal(Exception):
-    """The pool said no, and will say so again."""
+    """The pool refused, and will refuse again."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.sentence)
@@ -69,7 +69,7 @@ class NodeHttpClient:
     async def ask(
         self, method: str, path: str, headers: Mapping[str, str], content: AsyncIterable[bytes] | None = None
     ) -> httpx2.Response:
-        """The whole answer, which is short."""
+        """Make a call whose answer is short, and return all of it."""
         async with self.streamed(method, path, headers, content) as answer:
             return answer
 
@@ -77,12 +77,12 @@ class NodeHttpClient:
     async def streamed(
         self, method: str, path: str, headers: Mapping[str, str], content: AsyncIterable[bytes] | None = None
     ) -> AsyncIterator[httpx2.Response]:
-        """An answer; the body of a good one is still to be read. What the network does wrong is `PassingFailure`."""
+        """Make a call. The caller reads the body of a good answer. A failing network raises `PassingFailure`."""
         urls = self._urls()
         url = urls[self._turn % len(urls)]
-        told = {**headers, "Accept-Encoding": "identity", "Authorization": f"Node {self._current_pass()}"}
+        all_headers = {**headers, "Accept-Encoding": "identity", "Authorization": f"Node {self._current_pass()}"}
         try:
-            async with self._client.stream(method, f"{url}{path}", headers=told, content=content) as answer:
+            async with self._client.stream(method, f"{url}{path}", headers=all_headers, content=content) as answer:
                 if answer.status_code not in (200, 206):
                     await _read_problem(answer)
                 yield answer
@@ -92,10 +92,12 @@ class NodeHttpClient:
                 f"{url} cannot be used ({type(error).__name__} {error}).".replace(" )", ")")
             ) from error
 
-    def expect(self, answer: httpx2.Response, good: Collection[int], passing: Collection[int] = frozenset()) -> None:
-        """Raise what an answer means that is not good."""
+    def expect(
+        self, answer: httpx2.Response, expected: Collection[int], passing: Collection[int] = frozenset()
+    ) -> None:
+        """Raise the failure or the refusal that an unexpected answer means."""
         status = answer.status_code
-        if status in good:
+        if status in expected:
             return
         code, sentence = _problem(answer)
         if status == 401:
@@ -118,32 +120,32 @@ class NodeHttpClient:
         return self._pass
 
     def _learn_time(self, answer: httpx2.Response) -> None:
-        """What time the pool has. The next pass is written for it."""
+        """Learn the pool's time from its answer, to write the next pass for it."""
         self._pass = ""
         try:
-            told = parsedate_to_datetime(answer.headers.get("date", ""))
-            self._ahead_us = int(told.timestamp()) * SECOND - steady()
+            pool_time = parsedate_to_datetime(answer.headers.get("date", ""))
+            self._ahead_us = int(pool_time.timestamp()) * SECOND - steady()
         except (ValueError, TypeError, OverflowError):
             return
 
 
 async def _read_problem(answer: httpx2.Response) -> None:
-    """Read a short body whole; leave a long one, which explains nothing, whatever length was announced."""
-    said = bytearray()
+    """Read a short body whole. Drop a long one, whatever length was announced: it explains nothing."""
+    body = bytearray()
     with suppress(TimeoutError):
         async with asyncio.timeout(_PROBLEM_S):
             async for piece in answer.aiter_raw():
-                said += piece
-                if len(said) > _PROBLEM_MAX:
+                body += piece
+                if len(body) > _PROBLEM_MAX:
                     return
-        answer.extensions[_PROBLEM] = bytes(said)
+        answer.extensions[_PROBLEM] = bytes(body)
 
 
 def _problem(answer: httpx2.Response) -> tuple[str, str]:
-    """Code and sentence of a problem; of anything else nothing that a stranger wrote."""
+    """Code and sentence of a problem. Of any other body nothing is used: a stranger may have written it."""
     try:
-        said = json.loads(answer.extensions[_PROBLEM])
-        return str(said["code"])[:100], str(said["detail"])[:300]
+        problem = json.loads(answer.extensions[_PROBLEM])
+        return str(problem["code"])[:100], str(problem["detail"])[:300]
     except (ValueError, LookupError, TypeError, RecursionError):
         return "", "no reason was given."
 

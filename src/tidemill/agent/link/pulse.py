@@ -1,7 +1,7 @@
-"""The agent's pulse: how the machine is, every beat, told to the pool or kept for it; and what the rules make of it.
+"""The agent's pulse: every beat reads the machine's state, applies the owner's rules, and tells the pool.
 
-A first beat on a new link comes at a random moment within the period, so that agents that lost their links together do
-not beat together for ever after.
+Without a link, beats are kept in the spool. The first beat on a new link comes at a random moment within the period, so
+that agents which lost their links together do not beat together for ever after.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class Pulse:
         dice: Random,
         look_again: Callable[[], None],
     ) -> None:
-        """`look_again` is called when the devices are no longer those that were detected."""
+        """Calls `look_again` when the devices are no longer those that were detected."""
         self._standing = standing
         self._reporting = reporting
         self._hardware = hardware
@@ -56,7 +56,7 @@ class Pulse:
         """Beat on this link from now on, in its rhythm."""
         self._session = session
         self._every_s = session.beat_s
-        self._due = _ahead(self._dice.random() * self._every_s)
+        self._due = _instant_after(self._dice.random() * self._every_s)
         self._rescheduled.set()
 
     async def run(self) -> None:
@@ -65,14 +65,14 @@ class Pulse:
                 await asyncio.wait_for(self._rescheduled.wait(), max(0, self._due - steady()) / SECOND)
             self._rescheduled.clear()
             if steady() >= self._due:
-                self._due = _ahead(self._every_s)
+                self._due = _instant_after(self._every_s)
                 await self._beat()
 
     async def obey_rules(self) -> None:
-        """Hold work back, if the rules or the machine say so."""
-        held = in_hand(self._standing.reasons(wall()))
-        if held is not None:
-            await self._runner.rest(held)
+        """Rest if the rules or the machine say so."""
+        begun_work = in_hand(self._standing.reasons(wall()))
+        if begun_work is not None:
+            await self._runner.rest(begun_work)
         self._standing.news.set()
 
     async def _beat(self) -> None:
@@ -84,11 +84,11 @@ class Pulse:
         standing.round_trip_us = self._session.round_trip_us if self._session else None
         await self.obey_rules()
         await self._reporting.tell("clock", as_json({"utc_offset_s": utc_offset_s()}))
-        await self._say()
+        await self._send()
         if self._devices_changed():
             self._look_again()
 
-    async def _say(self) -> None:
+    async def _send(self) -> None:
         standing = self._standing
         assert standing.state
         self._number += 1
@@ -108,5 +108,5 @@ class Pulse:
         return any((device.failing is None) != (now.failing is None) for device, now in pairs)
 
 
-def _ahead(wait_s: float) -> Instant:
+def _instant_after(wait_s: float) -> Instant:
     return Instant(steady() + int(wait_s * SECOND))
