@@ -1,4 +1,4 @@
-"""The agent's home: a directory that only its user can use, and a lock, so that one identity never runs twice."""
+"""The agent's home: a directory that only its user can use, with a lock, so that one identity never runs twice."""
 
 import os
 import stat
@@ -16,7 +16,7 @@ _ROOTS = Path("/var/lib/tidemill-agent")
 
 @dataclass(frozen=True)
 class Home:
-    """The names of what is in it."""
+    """The paths of everything in the home."""
 
     path: Path
 
@@ -51,12 +51,12 @@ class Home:
 
     @property
     def leave(self) -> Path:
-        """The owner's wish to leave the pool, until it was carried out."""
+        """The owner's wish to leave the pool, until it is carried out."""
         return self.path / "leave.json"
 
     @property
     def attempts(self) -> Path:
-        """What was accepted, until the pool has its receipt."""
+        """Accepted attempts, until the pool has their receipts."""
         return self.path / "attempts"
 
     @property
@@ -76,7 +76,7 @@ class Home:
 
     @property
     def uploads(self) -> Path:
-        """Where the results are that are on their way to the pool."""
+        """Notes on results that are being uploaded to the pool."""
         return self.path / "uploads"
 
     @property
@@ -95,31 +95,31 @@ def home_of(chosen: Path | None) -> Home:
 
 
 def prepare(home: Home) -> None:
-    """Make the home, or see that the one there is ours and closed to others."""
+    """Make the home, or check that the existing one is ours and closed to others."""
     try:
         home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = home.path.stat()
+        status = home.path.stat()
     except OSError as error:
         raise AgentFault(f"{home.path} cannot be made ({error.strerror}): choose another agent.home.") from None
-    if found.st_uid != os.geteuid():
+    if status.st_uid != os.geteuid():
         raise AgentFault(
             f"{home.path} belongs to another user: run the agent as that user, or choose another agent.home."
         )
-    if stat.S_IMODE(found.st_mode) & 0o077:
+    if stat.S_IMODE(status.st_mode) & 0o077:
         raise AgentFault(f"Others than its owner may use {home.path}: run `chmod 700 {home.path}`.")
 
 
 async def take_lock(home: Home) -> HeldLock:
-    """Have the home to ourselves, or refuse with the pid of the process that has it."""
+    """Take the home's lock. A fault names the process that has it."""
     try:
-        taken = await locks.take_lock(home.lock)
+        lock = await locks.take_lock(home.lock)
     except OSError as error:
         raise AgentFault(f"{home.lock} cannot be used ({error.strerror}): run the agent as its user.") from None
-    if isinstance(taken, Holder):
+    if isinstance(lock, Holder):
         raise AgentFault(
-            f"An agent already runs in {home.path} ({taken}): stop that one first, or choose another agent.home."
+            f"An agent already runs in {home.path} ({lock}): stop that one first, or choose another agent.home."
         )
-    return taken
+    return lock
 
 
 def running_pid(home: Home) -> int | None:

@@ -1,7 +1,7 @@
-"""Who this agent is: its private key, the pool it belongs to, the node it is there, and where the pool can be reached.
+"""Who this agent is: its private key, its pool, its node id there, and the pool's addresses.
 
-One file that only the agent's user may read, whole at every moment. It is made once and never overwritten by another
-identity: a machine leaves one pool before it joins the next. Nothing of the key is ever in a text that we make.
+All of it is in one file that only the agent's user may read, whole at every moment. The file is made once, and no other
+identity ever overwrites it: a machine leaves one pool before it joins the next. No message of ours quotes the key.
 """
 
 import base64
@@ -45,11 +45,11 @@ def checked_urls(urls: Sequence[str]) -> tuple[str, ...]:
     """The addresses of a pool, each once. Only this machine's own pool may be reached without TLS."""
     if not 0 < len(urls) <= URLS_MAX:
         raise AgentFault(f"A pool has one to {URLS_MAX} addresses: give that many.")
-    for place, url in enumerate(urls, start=1):
+    for number, url in enumerate(urls, start=1):
         if not is_pool_url(url):
-            # Not quoted: what was given by mistake may be a secret.
+            # Do not quote it: somebody may have given a secret by mistake.
             raise AgentFault(
-                f"Address {place} is none of a pool: it must begin with https:// and name a host, and no user, query "
+                f"Address {number} is none of a pool: it must begin with https:// and name a host, and no user, query "
                 "or fragment; http:// is only for a pool on this machine."
             )
     return tuple(dict.fromkeys(url.rstrip("/") for url in urls))
@@ -70,18 +70,18 @@ def make_membership(file: Path, membership: Membership) -> None:
 def update_membership(
     file: Path, membership: Membership, *, node_id: UUID | None = None, urls: Sequence[str] | None = None
 ) -> Membership:
-    """Keep the node id that the pool gave, or other addresses of the pool. Answers what is kept now."""
-    fresh = replace(
+    """Keep the node id that the pool gave, or new addresses of the pool. Returns the updated membership."""
+    updated = replace(
         membership,
         node_id=membership.node_id if node_id is None else node_id,
         urls=membership.urls if urls is None else checked_urls(urls),
     )
-    if fresh != membership:
+    if updated != membership:
         try:
-            replace_private_file(file, _text(fresh))
+            replace_private_file(file, _text(updated))
         except OSError as error:
             raise _unwritable(file, error) from None
-    return fresh
+    return updated
 
 
 def read_membership(file: Path) -> Membership | None:
@@ -99,7 +99,7 @@ def read_membership(file: Path) -> Membership | None:
     except OSError as error:
         raise AgentFault(f"{file} cannot be read ({error.strerror}): run this as the agent's user.") from None
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        # The cause is not told along: it could quote the key.
+        # Leave the cause out: it could quote the key.
         raise AgentFault(
             f"{file} is damaged: put it back from a copy, or move it away and join the pool again."
         ) from None
@@ -115,23 +115,23 @@ def forget_membership(file: Path) -> None:
 
 
 def _text(membership: Membership) -> str:
-    kept = {
+    fields = {
         "seed": base64.b64encode(membership.identity.seed).decode(),
         "pool_fingerprint": membership.pool_fingerprint,
         "urls": list(membership.urls),
         "node_id": None if membership.node_id is None else str(membership.node_id),
     }
-    return json.dumps(kept, indent=2) + "\n"
+    return json.dumps(fields, indent=2) + "\n"
 
 
 def _membership(text: bytes) -> Membership:
-    """Raises whatever shows that the file is not ours."""
-    kept = json.loads(text)
+    """Parse the file. Raises one of many errors if it is not ours."""
+    fields = json.loads(text)
     try:
-        seed = base64.b64decode(kept["seed"], validate=True)
+        seed = base64.b64decode(fields["seed"], validate=True)
     except binascii.Error:
         raise ValueError("seed") from None
-    fingerprint, urls, node_id = kept["pool_fingerprint"], kept["urls"], kept["node_id"]
+    fingerprint, urls, node_id = fields["pool_fingerprint"], fields["urls"], fields["node_id"]
     sound = len(seed) == SEED_BYTES and isinstance(urls, list) and 0 < len(urls) <= URLS_MAX
     if not (sound and _FINGERPRINT.fullmatch(fingerprint) and all(is_pool_url(url) for url in urls)):
         raise ValueError("membership")

@@ -1,7 +1,7 @@
-"""Leaving the pool from the machine itself: a wish that a command leaves in the home, and that the agent carries out.
+"""Leaving the pool from the machine itself: a command writes a wish into the home, and the agent carries it out.
 
-The wish stays until the pool has it, whatever is killed meanwhile. Then the identity, and all that belonged to it, is
-forgotten.
+The wish stays until the pool has it, even if the agent is killed meanwhile. Then the identity, and all that belonged to
+it, is removed.
 """
 
 import json
@@ -20,7 +20,7 @@ _FILE_MAX = 4_096
 
 @dataclass(frozen=True)
 class LeaveWish:
-    """The owner removes this node. With `force` the pool need not know."""
+    """The owner's wish to remove this node. With `force` the pool need not know."""
 
     reason: str
     force: bool
@@ -34,7 +34,7 @@ def write_leave_wish(home: Home, leave: LeaveWish) -> None:
 
 
 def read_leave_wish(home: Home) -> LeaveWish | None:
-    """What the owner wishes, if they wish to leave."""
+    """The owner's wish to leave, if there is one."""
     try:
         wish = json.loads(home.leave.read_bytes()[:_FILE_MAX])
         return LeaveWish(str(wish["reason"])[:REASON_MAX], wish["force"] is True)
@@ -43,32 +43,32 @@ def read_leave_wish(home: Home) -> LeaveWish | None:
 
 
 def forget_everything(home: Home) -> None:
-    """Leave nothing of a membership behind, nor of the rules that were made for it."""
+    """Remove the membership, and the rules that were made for it."""
     for file in (home.rules, home.rules.with_suffix(".lock")):
         _remove(file)
     forget_pool(home)
 
 
 def forget_pool(home: Home) -> None:
-    """Forget a pool, and keep the owner's rules. The identity goes last: while it is there, this can be repeated."""
+    """Forget the pool, but keep the owner's rules. Remove the identity last, so that a killed call can be repeated."""
     spool = home.spool.name
     for name in (spool, f"{spool}.damaged"):
         for end in ("", "-wal", "-shm", "-journal"):
             _remove(home.path / f"{name}{end}")
     for file in (home.status, home.speed, home.authority):
         _remove(file)
-    for place in (home.attempts, home.uploads, home.cache, home.runs, home.images):
-        _remove_tree(place)
+    for directory in (home.attempts, home.uploads, home.cache, home.runs, home.images):
+        _remove_tree(directory)
     forget_membership(home.membership)
     _remove(home.leave)
     sync_directory(home.path)
 
 
-def _remove_tree(place: Path) -> None:
+def _remove_tree(directory: Path) -> None:
     try:
-        remove_tree(place)
+        remove_tree(directory)
     except OSError as error:
-        raise AgentFault(f"{place} cannot be removed ({error.strerror}): look at who may write there.") from None
+        raise AgentFault(f"{directory} cannot be removed ({error.strerror}): look at who may write there.") from None
 
 
 def _remove(file: Path) -> None:

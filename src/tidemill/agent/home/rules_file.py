@@ -1,7 +1,7 @@
 """The owner's rules on this machine: a file that commands change while an agent runs, and that the agent merges into.
 
-Whoever changes it holds a lock for as long as that takes, so no change is lost. A file that cannot be read is never
-overwritten: the owner's word may be in it.
+Every change is made under a lock, so none is lost. A file that cannot be read is never overwritten: the owner's rules
+may be in it.
 """
 
 import os
@@ -25,18 +25,18 @@ Stamp: TypeAlias = tuple[int, int, int]
 
 
 class RulesFile:
-    """The file, its lock beside it."""
+    """The rules file, and the lock file beside it."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
 
     def stamp(self) -> Stamp | None:
-        """What differs after every change; nothing if there is no file."""
+        """A value that differs after every change; None if there is no file."""
         try:
-            found = self._file.stat()
+            status = self._file.stat()
         except OSError:
             return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
+        return status.st_ino, status.st_mtime_ns, status.st_size
 
     def read(self) -> RuleBook:
         try:
@@ -52,15 +52,15 @@ class RulesFile:
 
     def change(self, wishes: Mapping[str, object], *, by: str, now: Instant) -> RuleBook | Refusal:
         """Set rules here, all of them or none."""
-        return self._changed(lambda book: change(book, wishes, by=by, place=RuleOrigin.NODE, now=now))
+        return self._change_locked(lambda book: change(book, wishes, by=by, place=RuleOrigin.NODE, now=now))
 
-    def merge(self, theirs: RuleBook) -> RuleBook:
-        """Take over what is newer elsewhere. Answers what holds now."""
-        merged = self._changed(lambda book: merge(book, theirs))
+    def merge(self, other: RuleBook) -> RuleBook:
+        """Take over every rule that is newer in the other book. Returns the merged book."""
+        merged = self._change_locked(lambda book: merge(book, other))
         assert isinstance(merged, RuleBook)
         return merged
 
-    def _changed(self, decide: Callable[[RuleBook], RuleBook | Refusal]) -> RuleBook | Refusal:
+    def _change_locked(self, decide: Callable[[RuleBook], RuleBook | Refusal]) -> RuleBook | Refusal:
         with self._locked():
             before = self.read()
             after = decide(before)
@@ -88,7 +88,7 @@ class RulesFile:
 
 
 def _take(descriptor: int, lock: Path) -> None:
-    """Whoever has it has it for a moment; one that was stopped in that moment must not stop us for good."""
+    """Take the lock. Others hold it only for a moment; one that was stopped meanwhile must not stop us for good."""
     deadline = time.monotonic() + _WAIT_S
     while not lock_now(descriptor):
         if time.monotonic() > deadline:

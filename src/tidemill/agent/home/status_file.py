@@ -1,4 +1,4 @@
-"""The status that a running agent leaves for its owner's commands: whole at every moment, and honest about its age."""
+"""The status file that a running agent writes for its owner's commands. It is always whole, and says its age."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _FILE_MAX = 1024 * 1024
 
 @dataclass(frozen=True)
 class LastStatus:
-    """What was written last, and how long ago by the machine's own clock."""
+    """The last written status, and its age by the machine's own clock."""
 
     fields: Mapping[str, Any]
     age_s: float
@@ -25,7 +25,7 @@ def write_status(file: Path, fields: Mapping[str, object], now: Instant) -> None
 
 
 def read_status(file: Path, now: Instant) -> LastStatus | None:
-    """Nothing if no agent ever ran here, or the file is not one of ours."""
+    """The last status; None if no agent ever ran here, or the file is not ours."""
     try:
         with file.open("rb") as opened:
             fields = json.loads(opened.read(_FILE_MAX))

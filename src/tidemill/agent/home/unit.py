@@ -1,6 +1,6 @@
-"""The agent as a service of systemd: a user of its own, started again whatever happens, unless its end was final.
+"""The agent as a systemd service: it has its own user, and is started again after every end that is not final.
 
-Pure. What the service may not do does not keep it from asking the drivers of GPUs: devices stay visible.
+Pure. The hardening leaves devices visible, so that the agent can still ask the drivers of GPUs.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from pathlib import Path
 SERVICE = "tidemill-agent"
 UNIT = Path("/etc/systemd/system") / f"{SERVICE}.service"
 GPU_GROUPS = ("video", "render")
-"""Whose members may use GPUs, on most systems."""
+"""Groups whose members may use GPUs, on most systems."""
 
 _STATE = Path("/var/lib")
 
@@ -17,7 +17,7 @@ _STATE = Path("/var/lib")
 def unit_text(
     *, program: Path, home: Path, user: str, groups: Sequence[str], final: Sequence[int], ca_file: Path | None = None
 ) -> str:
-    """The unit. `final` are the exit codes after which starting again is of no use."""
+    """The unit's text. `final` are the exit codes after which systemd does not start it again."""
     environment = {"TIDEMILL_AGENT_HOME": home} | ({} if ca_file is None else {"TIDEMILL_AGENT_CA_FILE": ca_file})
     lines = [
         "[Unit]",
@@ -46,8 +46,8 @@ def unit_text(
     return "\n".join(lines) + "\n"
 
 
-# Tasks get control groups of their own, below the service's, and a fresh view of the kernel's files, which the kernel
-# grants only to those from whom none of them is hidden. Writing to them takes rights that this service has not.
+# Tasks get control groups below the service's, and their own mount of /proc. The kernel allows that mount only where
+# none of /proc is hidden, so nothing here hides it. Writing to it takes rights that this service lacks.
 _HARDENING = (
     "Delegate=yes",
     "UMask=0077",
@@ -66,14 +66,14 @@ _HARDENING = (
 
 
 def _state_lines(home: Path) -> Sequence[str]:
-    """systemd makes a home among the services' own; another one it must be let write to."""
+    """systemd makes a home below its state directory. A home elsewhere must be made writable for the service."""
     if home.parent == _STATE:
         return (f"StateDirectory={_quoted(home.name)}", "StateDirectoryMode=0700")
     return (f"ReadWritePaths={_quoted(str(home))}",)
 
 
 def _quoted(text: str) -> str:
-    """As a unit takes it: percent signs, quotes and spaces are just themselves."""
+    """Quote a text for a unit, so that percent signs, quotes and spaces stand for themselves."""
     plain = text.replace("%", "%%")
     if not any(character in plain for character in " \t\"'\\$;"):
         return plain
