@@ -1,4 +1,4 @@
-"""What the machine is and how it is: asked of its drivers, which may fail, hang or be missing, and stop nothing."""
+"""What the machine is and how it is, as its drivers tell. A driver that fails, hangs or is missing stops nothing."""
 
 from tidemill.agent.machine.machine import DriverPatience, Hardware, beat_of
 

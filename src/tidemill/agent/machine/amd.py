@@ -1,7 +1,7 @@
 """AMD's GPUs through AMD SMI, where it can be imported.
 
-Its binding raises a KeyError on import when its library is missing, and another error when the two do not fit; then
-there are no AMD devices that we could ask. It answers "N/A" for values that a model does not have.
+Its binding raises a KeyError on import when its library is missing, and another error when the two do not fit. Then we
+report no AMD devices. It answers "N/A" for values that a GPU does not have.
 """
 
 import contextlib
@@ -24,13 +24,13 @@ from tidemill.core.nodes.machine.hardware import (
 )
 
 SHRUGS = ("NOT_SUPPORTED", "NOT_YET_IMPLEMENTED", "NO_PERM", "NO_DATA", "FILE_NOT_FOUND", "NOT_FOUND", "INVAL")
-"""The library's ways to say that this model, or itself, does not have a value."""
+"""Errors by which the library says that this GPU, or the library itself, does not have a value."""
 
 ABSENT = ("DRIVER_NOT_LOADED", "FAIL_LOAD_MODULE", "NO_DRV")
 
 
 class Amd:
-    """The driver's devices. Not for two threads at once."""
+    """The driver's devices. One thread at a time."""
 
     kind = DeviceKind.AMD
     name = "The AMD driver"
@@ -65,7 +65,7 @@ class Amd:
     def _begin(self, smi: ModuleType) -> list[Any]:
         if self._begun:
             self._begun = False
-            with contextlib.suppress(*_failures(smi)):  # what it had is gone either way
+            with contextlib.suppress(*_failures(smi)):  # its state is lost either way
                 smi.amdsmi_shut_down()
         smi.amdsmi_init()
         self._begun = True
@@ -104,12 +104,12 @@ def _state(smi: ModuleType, device: Device, handle: Any) -> DeviceState:
     if handle is None:
         return DeviceState(device.index, failing=device.failing)
     try:
-        return _asked(smi, device, handle)
+        return _read_state(smi, device, handle)
     except _failures(smi) as error:
         return DeviceState(device.index, failing=complaint(error))
 
 
-def _asked(smi: ModuleType, device: Device, handle: Any) -> DeviceState:
+def _read_state(smi: ModuleType, device: Device, handle: Any) -> DeviceState:
     readings = _readings(smi)
     memory = readings.must({}, smi.amdsmi_get_gpu_vram_usage, handle)
     activity = readings.may({}, smi.amdsmi_get_gpu_activity, handle)
@@ -129,23 +129,23 @@ def _asked(smi: ModuleType, device: Device, handle: Any) -> DeviceState:
 
 
 def _temperature(smi: ModuleType, handle: Any, readings: DeviceReader) -> int | None:
-    """The hottest place, which consumer cards and data-centre cards call by the same name; else the edge."""
+    """The hot spot, which consumer and data-centre cards call by the same name; else the edge."""
     for sensor in (smi.AmdSmiTemperatureType.HOTSPOT, smi.AmdSmiTemperatureType.EDGE):
-        now = smi.AmdSmiTemperatureMetric.CURRENT
-        told = readings.may(None, smi.amdsmi_get_temp_metric, handle, sensor, now)
-        if isinstance(told, int):
-            return within(-100, told, 300)
+        metric = smi.AmdSmiTemperatureMetric.CURRENT
+        reading = readings.may(None, smi.amdsmi_get_temp_metric, handle, sensor, metric)
+        if isinstance(reading, int):
+            return within(-100, reading, 300)
     return None
 
 
 def _power(power: dict[str, Any]) -> int | None:
-    """Models differ in which of these they tell; one that they do not have is 0 or not a number."""
+    """GPUs differ in which of these they tell. A missing one is 0 or not a number."""
     named = ("current_socket_power", "average_socket_power", "socket_power")
     return next((watts for name in named if (watts := _number(power.get(name), 100_000))), None)
 
 
-def _pcie(told: dict[str, Any]) -> Pcie | None:
-    fixed = told.get("pcie_static", {})
+def _pcie(answer: dict[str, Any]) -> Pcie | None:
+    fixed = answer.get("pcie_static", {})
     generation = _number(fixed.get("pcie_interface_version"), 20)
     width = _number(fixed.get("max_pcie_width"), 64)
     return Pcie(generation, width) if generation and width else None
@@ -154,15 +154,15 @@ def _pcie(told: dict[str, Any]) -> Pcie | None:
 def _links(smi: ModuleType, devices: Sequence[Device], handles: Sequence[Any]) -> Iterator[DeviceLink]:
     """Pairs of working devices that are one step from each other on the fabric."""
     working = [device.index for device in devices if device.failing is None]
-    for place, one in enumerate(working):
-        for other in working[place + 1 :]:
-            way = _readings(smi).may({}, smi.amdsmi_topo_get_link_type, handles[one], handles[other])
-            if way.get("type") == smi.AmdSmiLinkType.AMDSMI_LINK_TYPE_XGMI and way.get("hops") == 1:
-                yield DeviceLink(one, other, LinkKind.XGMI, 1)
+    for position, first in enumerate(working):
+        for second in working[position + 1 :]:
+            link = _readings(smi).may({}, smi.amdsmi_topo_get_link_type, handles[first], handles[second])
+            if link.get("type") == smi.AmdSmiLinkType.AMDSMI_LINK_TYPE_XGMI and link.get("hops") == 1:
+                yield DeviceLink(first, second, LinkKind.XGMI, 1)
 
 
 def _binding() -> ModuleType | None:
-    """The binding, if its library is there. It prints what it misses, which is nobody's business here."""
+    """The binding, if its library is there. It prints what it misses; drop that."""
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             return importlib.import_module("amdsmi")
@@ -171,7 +171,7 @@ def _binding() -> ModuleType | None:
 
 
 def _failures(smi: ModuleType) -> tuple[type[Exception], ...]:
-    """Bindings of other versions lack functions, or answer in another shape."""
+    """What calls may raise. Bindings of other versions lack functions, or answer in another shape."""
     return (smi.AmdSmiException, ValueError, KeyError, AttributeError, TypeError)
 
 
@@ -180,12 +180,12 @@ def _readings(smi: ModuleType) -> DeviceReader:
 
 
 def _code(smi: ModuleType, error: Exception) -> str:
-    """The status without its prefix; of other errors nothing."""
+    """The status without its prefix; "" for other errors."""
     if not isinstance(error, smi.AmdSmiLibraryException):
         return ""
     return str(error.get_error_info(detailed=False)).strip().removeprefix("AMDSMI_STATUS_")
 
 
-def _number(told: Any, most: int) -> int | None:
-    """A number that the driver told; None for its "N/A" and for what stands for it."""
-    return within(0, told, most) if isinstance(told, int) and told < 2**32 - 1 else None
+def _number(value: Any, most: int) -> int | None:
+    """A number from the driver; None for "N/A" and for the numbers that stand for it."""
+    return within(0, value, most) if isinstance(value, int) and value < 2**32 - 1 else None

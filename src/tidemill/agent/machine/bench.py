@@ -1,7 +1,7 @@
 """One device at work on a challenge: it multiplies, fills its memory, and shows parts of both.
 
-A CPU works with numpy. A GPU needs CuPy, which its owner installs to fit the driver; the same code runs on both. Every
-method blocks, so each is called in a thread.
+A CPU works with numpy, a GPU with CuPy, which its owner installs to fit the driver; the same code runs on both. Every
+method blocks: call it in a thread.
 """
 
 import contextlib
@@ -27,14 +27,14 @@ _COPIES = 8
 _PAGES_AT_ONCE = 4096
 _DIGEST_BYTES = 8
 _MATRICES = 8
-"""A product takes its two factors, itself, and what its digests are made of."""
+"""A product takes memory for its two factors, itself, and what its digests are made of."""
 
 _NO_CUPY = "This agent has no CuPy, without which it cannot use a GPU: install the CuPy package that fits the driver."
 _STOPPED = "The challenge was stopped before it was done."
 
 
 class DeviceUnable(Exception):
-    """A device cannot do what was asked; the text says why, and what to do."""
+    """A device cannot do its part of a challenge; the text says why, and what to do."""
 
 
 TROUBLE = (DeviceUnable, MemoryError, RuntimeError, OSError, ImportError, ValueError)
@@ -43,7 +43,7 @@ TROUBLE = (DeviceUnable, MemoryError, RuntimeError, OSError, ImportError, ValueE
 
 @dataclass
 class Bench:
-    """One device at work on one challenge, with what it has to keep until it has shown it."""
+    """One device at work on one challenge. It keeps its results until it has shown the drawn ones."""
 
     device: Device
     ordinal: int
@@ -56,49 +56,49 @@ class Bench:
         self.xp = _array_module(self.device)
 
     def multiply(self, task: SpeedTask) -> bytes:
-        """The products; answers the commitment to their rows' digests."""
+        """Compute the products; returns the commitment to their rows' digests."""
         self._check_room(task.rows * _DIGEST_BYTES + (_MATRICES * 4 * task.side**2 if self.on_cpu else 0))
         with self._chosen():
-            found = []
-            for of_product in digests(task, self.xp):
-                found.append(_on_host(of_product).tobytes())
-                self._go_on()
-        self.digests = b"".join(found)
+            digests_found = []
+            for product in digests(task, self.xp):
+                digests_found.append(_on_host(product).tobytes())
+                self._check_stopped()
+        self.digests = b"".join(digests_found)
         leaves = memoryview(self.digests)
         hashes = [leaf_hash(leaves[at : at + LEAF_BYTES]) for at in range(0, len(leaves), LEAF_BYTES)]
-        return self._committed(ChallengePart.SPEED, MerkleTree(hashes))
+        return self._commit(ChallengePart.SPEED, MerkleTree(hashes))
 
     def fill(self, task: MemoryTask) -> bytes:
-        """Fill the memory and keep it; answers the commitment to its pages."""
+        """Fill the memory and keep it; returns the commitment to its pages."""
         self._check_room(task.pages * PAGE_BYTES if self.on_cpu else 0)
         with self._chosen():
             pages = self.xp.empty((task.pages, PAGE_WORDS), dtype=self.xp.uint64)
             for _ in filling(task, pages, self.xp):
-                self._go_on()
+                self._check_stopped()
             hashes = []
             for first in range(0, task.pages, _PAGES_AT_ONCE):
                 view = memoryview(_on_host(pages[first : first + _PAGES_AT_ONCE])).cast("B")
                 hashes.append(
                     b"".join([leaf_hash(view[at : at + PAGE_BYTES]) for at in range(0, len(view), PAGE_BYTES)])
                 )
-                self._go_on()
+                self._check_stopped()
         self.pages = pages
-        return self._committed(ChallengePart.MEMORY, MerkleTree(hashes))
+        return self._commit(ChallengePart.MEMORY, MerkleTree(hashes))
 
-    def shown_page(self, task: MemoryTask, place: int) -> bytes:
-        """A page, what it was made of, and where each stands in the tree."""
+    def shown_page(self, task: MemoryTask, number: int) -> bytes:
+        """A page and the pages it was made of, each with its path in the tree."""
         with self._chosen():
-            above = self._page(place - task.width) if place >= task.width else None
-            places = [place, *(ancestors(task, place, above) if above is not None else ())]
+            above = self._page(number - task.width) if number >= task.width else None
+            numbers = [number, *(ancestors(task, number, above) if above is not None else ())]
             tree = self.trees[ChallengePart.MEMORY]
-            return b"".join(self._page(at).tobytes() + tree.path(at) for at in places)
+            return b"".join(self._page(at).tobytes() + tree.path(at) for at in numbers)
 
-    def shown_row(self, task: SpeedTask, place: int) -> bytes:
-        """A row, the leaf that holds its digest, and where that stands in the tree."""
-        leaf = place // DIGESTS_IN_LEAF
-        kept = self.digests[leaf * LEAF_BYTES : (leaf + 1) * LEAF_BYTES]
+    def shown_row(self, task: SpeedTask, number: int) -> bytes:
+        """A row, the leaf that holds its digest, and the leaf's path in the tree."""
+        leaf = number // DIGESTS_IN_LEAF
+        leaf_bytes = self.digests[leaf * LEAF_BYTES : (leaf + 1) * LEAF_BYTES]
         with self._chosen():
-            return shown_row(task, place, self.xp) + kept + self.trees[ChallengePart.SPEED].path(leaf)
+            return shown_row(task, number, self.xp) + leaf_bytes + self.trees[ChallengePart.SPEED].path(leaf)
 
     def copied_mb_per_s(self, other: "Bench") -> int:
         """How fast bytes go from this device to another one."""
@@ -106,7 +106,7 @@ class Bench:
             sent = self.xp.zeros(_COPIED_BYTES, dtype=self.xp.uint8)
         with other._chosen():
             received = self.xp.empty_like(sent)
-            received[...] = sent  # the first one also opens the way
+            received[...] = sent  # the first copy also sets the connection up
             self.xp.cuda.Device().synchronize()
             began = perf_counter()
             for _ in range(_COPIES):
@@ -124,19 +124,19 @@ class Bench:
         chosen: contextlib.AbstractContextManager[Any] = self.xp.cuda.Device(self.ordinal)
         return chosen
 
-    def _committed(self, part: ChallengePart, tree: MerkleTree) -> bytes:
+    def _commit(self, part: ChallengePart, tree: MerkleTree) -> bytes:
         self.trees[part] = tree
         return tree.root
 
-    def _page(self, place: int) -> Any:
-        return _on_host(self.pages[place])
+    def _page(self, number: int) -> Any:
+        return _on_host(self.pages[number])
 
-    def _go_on(self) -> None:
+    def _check_stopped(self) -> None:
         if self.stopped.is_set():
             raise DeviceUnable(_STOPPED)
 
     def _check_room(self, wanted_bytes: int) -> None:
-        """An owner's machine has other things to do: of its own memory at most half of what is free is taken."""
+        """Take at most half of the machine's free memory: its owner has other uses for it."""
         wanted_mib, free_mib = wanted_bytes // 2**20, psutil.virtual_memory().available // 2**20
         if wanted_mib * 2 > free_mib:
             raise DeviceUnable(f"{wanted_mib:,} MiB of memory are asked for and {free_mib:,} MiB are free: free some.")
@@ -146,7 +146,7 @@ def _array_module(device: Device) -> Any:
     """numpy for a CPU, CuPy for a GPU."""
     if device.kind is DeviceKind.CPU:
         return np
-    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # the order in which the driver counts devices
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # as the driver numbers devices
     try:
         return importlib.import_module("cupy")
     except ImportError as error:

@@ -13,10 +13,10 @@ from tidemill.agent.machine.driver_calls import within, words
 from tidemill.core.nodes.machine.hardware import Device, DeviceKind, DeviceState
 
 MEMORY_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-"""Where a container's limit stands, by the version of control groups."""
+"""Files with a container's limit, for both versions of control groups."""
 
 SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "acpitz")
-"""Sensors of processors, by what they are called on different machines; the first that is there tells."""
+"""Names of processors' sensors on different machines. The first that exists is used."""
 
 
 class Cpu:
@@ -37,14 +37,14 @@ class Cpu:
 
 
 class CpuUsage:
-    """How busy the processor is, counted from one question to the next, whichever thread asks."""
+    """How busy the processor was since the last call, whichever thread calls."""
 
     def __init__(self) -> None:
-        self._total_s, self._idle_s = _spent()
+        self._total_s, self._idle_s = _processor_times_s()
         self._percent = 0
 
     def percent(self) -> int:
-        total_s, idle_s = _spent()
+        total_s, idle_s = _processor_times_s()
         passed_s = total_s - self._total_s
         if passed_s > 0:
             self._percent = within(0, 100 * (1 - (idle_s - self._idle_s) / passed_s), 100)
@@ -53,12 +53,12 @@ class CpuUsage:
 
 
 def cpu_model() -> str:
-    """The processor's name; of one that does not tell it, the architecture."""
+    """The processor's name, or its architecture if it has none."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines():
             name, _, value = line.partition(":")
-            if name.strip().lower() in ("model name", "hardware") and (said := words(value)):
-                return said[:100]
+            if name.strip().lower() in ("model name", "hardware") and (model_name := words(value)):
+                return model_name[:100]
     return words(platform.processor() or platform.machine())[:100] or "unknown"
 
 
@@ -70,29 +70,29 @@ def cores() -> int:
 
 
 def memory_mib() -> int:
-    """The memory there is, or as much of it as we may use."""
+    """The machine's memory, or as much of it as we may use."""
     return within(0, min([psutil.virtual_memory().total, *_limits()]) // 2**20, 2**31)
 
 
 def memory_used_mib() -> int:
-    """The memory that is not to be had."""
+    """The memory that is not available."""
     memory = psutil.virtual_memory()
     return within(0, (memory.total - memory.available) // 2**20, memory_mib())
 
 
 def temperature_c() -> int | None:
-    """The hottest place of the processor, where the machine tells."""
+    """The processor's highest temperature, if the machine tells it."""
     if not hasattr(psutil, "sensors_temperatures"):
         return None
     sensors = psutil.sensors_temperatures()
-    found = next((sensors[name] for name in SENSORS if sensors.get(name)), None)
-    return None if found is None else within(-100, max(place.current for place in found), 300)
+    readings = next((sensors[name] for name in SENSORS if sensors.get(name)), None)
+    return None if readings is None else within(-100, max(reading.current for reading in readings), 300)
 
 
-def _spent() -> tuple[float, float]:
-    """Processor time since the machine was started: all of it, and what was idle."""
+def _processor_times_s() -> tuple[float, float]:
+    """Processor time since the machine was started: in total, and idle."""
     times = psutil.cpu_times()._asdict()
-    guests_s = times.get("guest", 0.0) + times.get("guest_nice", 0.0)  # counted among the users' as well
+    guests_s = times.get("guest", 0.0) + times.get("guest_nice", 0.0)  # also counted among the users'
     return sum(times.values()) - guests_s, times["idle"] + times.get("iowait", 0.0)
 
 

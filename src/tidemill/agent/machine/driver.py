@@ -1,4 +1,4 @@
-"""What a driver's devices look like from outside, whichever maker's they are."""
+"""What every driver answers about its devices, whoever made them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class DetectedDevices:
 
 
 class Driver(Protocol):
-    """One maker's devices. Both questions may hang, and neither raises what the driver raises."""
+    """One maker's devices. Both calls may hang; neither raises the driver's own errors."""
 
     @property
     def kind(self) -> DeviceKind: ...
@@ -33,6 +33,6 @@ class Driver(Protocol):
         ...
 
 
-def failing_device(kind: DeviceKind, said: str) -> Device:
-    """Stands for all devices of a driver that tells nothing about them."""
-    return Device(index=0, kind=kind, name="", uuid="", memory_mib=0, driver="", failing=said)
+def failing_device(kind: DeviceKind, failure: str) -> Device:
+    """One device that stands for all devices of a driver which does not work."""
+    return Device(index=0, kind=kind, name="", uuid="", memory_mib=0, driver="", failing=failure)

@@ -1,8 +1,7 @@
-"""Asking drivers, which may fail and may hang.
+"""Calls to drivers, which may fail and may hang.
 
-A call that hangs cannot be ended, only left alone: it keeps a thread of its own, and nobody waits for it longer than
-they said. While it hangs, that driver is asked nothing else, so that threads do not pile up. The threads do not keep a
-process from ending.
+A hanging call cannot be ended. It keeps a thread of its own, and its caller stops waiting after a deadline. While it
+hangs, that driver gets no other call, so that threads do not pile up. The threads do not keep a process from ending.
 """
 
 import asyncio
@@ -24,43 +23,43 @@ class NotAnswering(Fault):
 
 
 class DriverThread:
-    """Asks one driver, one question at a time, away from the event loop."""
+    """Asks one driver one question at a time, outside the event loop."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._asked: asyncio.Future[Any] | None = None
+        self._pending: asyncio.Future[Any] | None = None
 
     async def ask(self, question: Callable[[], T], within_s: float) -> T:
-        """The answer, or what the question raised; NotAnswering when there is none in time."""
+        """The answer, or the question's exception; NotAnswering if there is no answer in time."""
         deadline = asyncio.timeout(within_s)
         try:
             async with deadline:
-                while self._asked is not None:
-                    await asyncio.wait([self._asked])
+                while self._pending is not None:
+                    await asyncio.wait([self._pending])
                 return await asyncio.shield(self._begin(question))
         except TimeoutError:
             if not deadline.expired():
                 raise
-            said = f"{self._name} has not answered for {within_s:g} s; if it stays so, restart the machine."
-            raise NotAnswering(said) from None
+            sentence = f"{self._name} has not answered for {within_s:g} s; if it stays so, restart the machine."
+            raise NotAnswering(sentence) from None
 
     def _begin(self, question: Callable[[], T]) -> asyncio.Future[T]:
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        answer.add_done_callback(self._answered)
-        self._asked = answer
+        answer.add_done_callback(self._note_answer)
+        self._pending = answer
         threading.Thread(target=_run, args=(question, answer), name=self._name, daemon=True).start()
         return answer
 
-    def _answered(self, answer: asyncio.Future[Any]) -> None:
-        self._asked = None
+    def _note_answer(self, answer: asyncio.Future[Any]) -> None:
+        self._pending = None
         if not answer.cancelled():
-            answer.exception()  # it was seen, also when nobody waits for it any more
+            answer.exception()  # mark it as retrieved, since nobody may wait for it any more
 
 
 class DeviceReader:
-    """Reads one device value by value, and keeps the driver's words about the first that failed.
+    """Reads a device value by value, and keeps the driver's words about the first failure.
 
-    After that the device is asked nothing else: one that is lost answers every question slowly.
+    After that it asks the device nothing else: a lost device answers every question slowly.
     """
 
     def __init__(self, failures: tuple[type[Exception], ...], is_shrug: Callable[[Exception], bool]) -> None:
@@ -73,7 +72,7 @@ class DeviceReader:
         return self._read(otherwise, question, about, may_shrug=False)
 
     def may(self, otherwise: Any, question: Callable[..., Any], *about: Any) -> Any:
-        """A value that some models or drivers do not have."""
+        """A value that some devices or drivers do not have."""
         return self._read(otherwise, question, about, may_shrug=True)
 
     def _read(self, otherwise: Any, question: Callable[..., Any], about: tuple[Any, ...], *, may_shrug: bool) -> Any:
@@ -88,31 +87,31 @@ class DeviceReader:
 
 
 def complaint(error: Exception) -> str:
-    """The driver's words about a failure; of one without words, its kind."""
+    """The driver's words about a failure, or its type if it has none."""
     return words(str(error)) or type(error).__name__
 
 
-def words(said: str) -> str:
-    """What a driver said, as it can be kept and shown: on one line, printable, and not too long."""
-    shown = "".join(character if character.isprintable() else " " for character in said)
-    return " ".join(shown.split())[:WORDS_MAX]
+def words(text: str) -> str:
+    """A driver's text, made safe to keep and show: on one line, printable, and not too long."""
+    printable = "".join(character if character.isprintable() else " " for character in text)
+    return " ".join(printable.split())[:WORDS_MAX]
 
 
 def within(low: int, value: float, high: int) -> int:
-    """What a driver counted, as a whole number within what can be."""
+    """A driver's value as a whole number, kept between two bounds."""
     return round(min(max(value, low), high))
 
 
 def _run(question: Callable[[], T], answer: asyncio.Future[T]) -> None:
     try:
         result = question()
-    except Exception as error:  # noqa: BLE001 - it is raised again where the answer is awaited
-        _tell(answer, partial(answer.set_exception, error))
+    except Exception as error:  # noqa: BLE001 - raised again where the answer is awaited
+        _settle(answer, partial(answer.set_exception, error))
     else:
-        _tell(answer, partial(answer.set_result, result))
+        _settle(answer, partial(answer.set_result, result))
 
 
-def _tell(answer: asyncio.Future[Any], settle: Callable[[], None]) -> None:
+def _settle(answer: asyncio.Future[Any], settle: Callable[[], None]) -> None:
     try:
         answer.get_loop().call_soon_threadsafe(lambda: None if answer.done() else settle())
     except RuntimeError:

@@ -1,7 +1,7 @@
 """The whole machine: every driver's devices in one list, and the machine around them.
 
-Each driver is asked apart from the others and from the event loop, with a deadline, so a driver that hangs costs its
-own devices and nothing else: they are failing until it answers again.
+Each driver is asked in a thread of its own, with a deadline. So a hanging driver costs only its own devices: they are
+failing until it answers again.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from tidemill.wire.messages import BeatMessage, DeviceBeatMessage
 
 @dataclass(frozen=True)
 class DriverPatience:
-    """How long a driver may take. The first question wakes GPUs that sleep, which takes seconds for each."""
+    """How long a driver may take. The first question wakes sleeping GPUs, which takes seconds for each."""
 
     detection_s: float = 60.0
     state_s: float = 5.0
@@ -30,36 +30,36 @@ class DriverPatience:
 PATIENCE = DriverPatience()
 
 
-class _Part:
-    """One driver, what it found last, and the thread it is asked on."""
+class _DriverInUse:
+    """One driver, its last detection, and the thread it is asked on."""
 
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
-        self.found = DetectedDevices()
-        self._apart = DriverThread(driver.name)
+        self.detected = DetectedDevices()
+        self._thread = DriverThread(driver.name)
         self._silent = False
 
     async def detect(self, within_s: float) -> None:
         try:
-            self.found = await self._apart.ask(self.driver.detect, within_s)
+            self.detected = await self._thread.ask(self.driver.detect, within_s)
             self._silent = False
         except (NotAnswering, OSError) as failure:
-            self.found = self._as_failing(complaint(failure))
+            self.detected = self._as_failing(complaint(failure))
             self._silent = True
 
     async def states(self, within_s: float) -> Sequence[DeviceState]:
-        """How the devices of the last detection are; if it had no answer, a late one is not about them."""
+        """The states of the last detection's devices. If that was not answered, a late answer is not about them."""
         if self._silent:
-            return [DeviceState(device.index, failing=device.failing) for device in self.found.devices]
+            return [DeviceState(device.index, failing=device.failing) for device in self.detected.devices]
         try:
-            return await self._apart.ask(self.driver.states, within_s)
+            return await self._thread.ask(self.driver.states, within_s)
         except (NotAnswering, OSError) as failure:
-            return [DeviceState(device.index, failing=complaint(failure)) for device in self.found.devices]
+            return [DeviceState(device.index, failing=complaint(failure)) for device in self.detected.devices]
 
-    def _as_failing(self, said: str) -> DetectedDevices:
-        """What was known of the devices still holds, but for their being well."""
-        known = self.found.devices or (failing_device(self.driver.kind, said),)
-        return DetectedDevices(tuple(replace(device, failing=said) for device in known))
+    def _as_failing(self, failure: str) -> DetectedDevices:
+        """The devices as they were last known, now failing."""
+        devices = self.detected.devices or (failing_device(self.driver.kind, failure),)
+        return DetectedDevices(tuple(replace(device, failing=failure) for device in devices))
 
 
 class Hardware:
@@ -69,36 +69,36 @@ class Hardware:
         self._home = home
         self._patience = patience
         self._host = DriverThread("The machine")
-        self._gpus = [_Part(Nvidia()), _Part(Amd())]
-        self._cpu = _Part(Cpu())
+        self._gpus = [_DriverInUse(Nvidia()), _DriverInUse(Amd())]
+        self._cpu = _DriverInUse(Cpu())
         self._busy = CpuUsage()
-        self._parts: list[_Part] = []
+        self._parts: list[_DriverInUse] = []
 
     async def machine(self) -> Machine:
-        """Detect everything anew. Raises NotAnswering when the machine itself does not answer, its disk most likely."""
+        """Detect everything anew. Raises NotAnswering if the machine itself, most likely its disk, does not answer."""
         within_s = self._patience.detection_s
-        around, _ = await asyncio.gather(
+        host_facts, _ = await asyncio.gather(
             self._host.ask(lambda: host(self._home), within_s),
             asyncio.gather(*(part.detect(within_s) for part in self._gpus)),
         )
-        self._parts = [part for part in self._gpus if part.found.devices]
+        self._parts = [part for part in self._gpus if part.detected.devices]
         if not self._parts:
             await self._cpu.detect(within_s)
             self._parts = [self._cpu]
-        return _joined(around, [part.found for part in self._parts])
+        return _joined(host_facts, [part.detected for part in self._parts])
 
     async def state(self) -> MachineState:
         """How everything is now, in the order of the last detection."""
         within_s = self._patience.state_s
-        free_mib, told = await asyncio.gather(
+        free_mib, answers = await asyncio.gather(
             self._free_mib(), asyncio.gather(*(part.states(within_s) for part in self._parts))
         )
-        states = [state for states in told for state in states][:DEVICES_MAX]
+        states = [state for states in answers for state in states][:DEVICES_MAX]
         numbered = tuple(replace(state, index=index) for index, state in enumerate(states))
         return MachineState(self._busy.percent(), memory_used_mib(), free_mib, numbered)
 
     async def _free_mib(self) -> int:
-        """A disk that does not answer has no room for anybody."""
+        """The free disk space; 0 if the disk does not answer."""
         try:
             return await self._host.ask(lambda: disk_free_mib(self._home), self._patience.state_s)
         except NotAnswering:
@@ -106,7 +106,7 @@ class Hardware:
 
 
 def beat_of(state: MachineState, number: int, round_trip_ms: int | None) -> BeatMessage:
-    """The state as a heartbeat carries it. That a device fails is told by the machine's facts."""
+    """The state as a beat carries it. Which devices fail is in the machine's facts."""
     devices = [
         DeviceBeatMessage(device.utilisation_pct, device.memory_used_mib, device.temperature_c, device.power_w)
         for device in state.devices
@@ -114,12 +114,12 @@ def beat_of(state: MachineState, number: int, round_trip_ms: int | None) -> Beat
     return BeatMessage(number, state.cpu_pct, state.memory_used_mib, state.disk_free_mib, round_trip_ms, devices)
 
 
-def _joined(around: Machine, found: Sequence[DetectedDevices]) -> Machine:
-    """Devices numbered through, and their links with them."""
+def _joined(host_facts: Machine, detections: Sequence[DetectedDevices]) -> Machine:
+    """One machine with the devices of all drivers, and their links, numbered through."""
     devices, links, first = [], [], 0
-    for one in found:
-        devices += [replace(device, index=first + device.index) for device in one.devices]
-        links += [replace(link, one=first + link.one, other=first + link.other) for link in one.links]
-        first += len(one.devices)
-    kept = [link for link in links if link.other < DEVICES_MAX]
-    return replace(around, devices=tuple(devices[:DEVICES_MAX]), links=tuple(kept[:LINKS_MAX]))
+    for detection in detections:
+        devices += [replace(device, index=first + device.index) for device in detection.devices]
+        links += [replace(link, one=first + link.one, other=first + link.other) for link in detection.links]
+        first += len(detection.devices)
+    kept_links = [link for link in links if link.other < DEVICES_MAX]
+    return replace(host_facts, devices=tuple(devices[:DEVICES_MAX]), links=tuple(kept_links[:LINKS_MAX]))

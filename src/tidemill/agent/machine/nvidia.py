@@ -1,7 +1,7 @@
 """NVIDIA's GPUs through NVML.
 
-Without the driver there are none. A driver that is there and does not work is one failing device with its words, since
-nobody can tell how many there would be. Every detection begins NVML anew, so that GPUs which went or came are seen.
+Without the driver there are none. A driver that does not work is reported as one failing device with the driver's
+words, since nobody can tell how many there are. Every detection starts NVML anew, to see GPUs that went or came.
 """
 
 from collections import Counter
@@ -37,7 +37,7 @@ SHRUGS = {
     pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
     pynvml.NVML_ERROR_DEPRECATED,
 }
-"""A driver's ways to say that this model, or itself, does not have a value."""
+"""Errors by which a driver says that this GPU, or the driver itself, does not have a value."""
 
 GENERATIONS = {
     pynvml.NVML_NVLINK_VERSION_1_0: 1,
@@ -50,11 +50,11 @@ GENERATIONS = {
 }
 
 SWITCH = "switch"
-"""Where a link leads that ends at a switch: to every device whose links end there."""
+"""The end of a link that leads to a switch, and so to every device with a link to it."""
 
 
 class Nvidia:
-    """The driver's devices. Not for two threads at once."""
+    """The driver's devices. One thread at a time."""
 
     kind = DeviceKind.NVIDIA
     name = "The NVIDIA driver"
@@ -83,7 +83,7 @@ class Nvidia:
     def _begin(self) -> None:
         if self._begun:
             self._begun = False
-            with suppress(*FAILURES):  # what it had is gone either way
+            with suppress(*FAILURES):  # its state is lost either way
                 pynvml.nvmlShutdown()
         pynvml.nvmlInit()
         self._begun = True
@@ -153,7 +153,7 @@ def _state(device: Device, handle: Any) -> DeviceState:
 
 
 def _temperature(handle: Any, readings: DeviceReader) -> int | None:
-    """Newer drivers have another function for it than older ones."""
+    """Newer drivers have another function for this than older ones."""
     newer = readings.may(None, pynvml.nvmlDeviceGetTemperatureV, handle, pynvml.NVML_TEMPERATURE_GPU)
     if newer is not None:
         return int(newer)
@@ -165,22 +165,22 @@ _ECC_KINDS = (pynvml.NVML_MEMORY_ERROR_TYPE_CORRECTED, pynvml.NVML_MEMORY_ERROR_
 
 
 def _ecc_errors(handle: Any, readings: DeviceReader, kind: int) -> int | None:
-    """Since the driver was loaded."""
+    """Errors since the driver was loaded."""
     errors = readings.may(None, pynvml.nvmlDeviceGetTotalEccErrors, handle, kind, pynvml.NVML_VOLATILE_ECC)
     return None if errors is None else within(0, errors, 2**53)
 
 
 def _links(devices: Sequence[Device], handles: Sequence[Any]) -> Iterator[DeviceLink]:
-    """The links of each pair of working devices: those that join them, or that join both to a switch."""
+    """For each pair of working devices, the links between them, or from both to a switch."""
     working = [device for device in devices if device.failing is None]
     buses = {_bus(handles[device.index]): device.index for device in working}
     ends = {device.index: Counter(_ends(handles[device.index], buses)) for device in working}
-    for place, device in enumerate(working):
-        for other in working[place + 1 :]:
-            direct = ends[device.index][other.index]
-            count = direct or min(ends[device.index][SWITCH], ends[other.index][SWITCH])
+    for position, device in enumerate(working):
+        for peer in working[position + 1 :]:
+            direct = ends[device.index][peer.index]
+            count = direct or min(ends[device.index][SWITCH], ends[peer.index][SWITCH])
             if count:
-                yield _link(device, other.index, handles[device.index], count)
+                yield _link(device, peer.index, handles[device.index], count)
 
 
 def _ends(handle: Any, buses: dict[str, int]) -> Iterator[int | str]:
@@ -197,18 +197,20 @@ def _ends(handle: Any, buses: dict[str, int]) -> Iterator[int | str]:
             yield buses[bus]
 
 
-def _link(device: Device, other: int, handle: Any, count: int) -> DeviceLink:
+def _link(device: Device, peer_index: int, handle: Any, count: int) -> DeviceLink:
     readings = _readings()
     version = readings.may(None, pynvml.nvmlDeviceGetNvLinkVersion, handle, 0)
-    # A device that is known has the generation of its data sheet: drivers have counted versions in more than one way.
-    generation = model.nvlink.generation if (model := device.gpu_type) and model.nvlink else GENERATIONS.get(version)
+    # Take a known device's generation from its data sheet: drivers have counted versions in more than one way.
+    generation = (
+        gpu_type.nvlink.generation if (gpu_type := device.gpu_type) and gpu_type.nvlink else GENERATIONS.get(version)
+    )
     each_way_mb_per_s = _speed(handle, readings)
     gb_per_s = None if each_way_mb_per_s is None else round(2 * count * each_way_mb_per_s / 1000)
-    return DeviceLink(device.index, other, LinkKind.NVLINK, count, generation, gb_per_s)
+    return DeviceLink(device.index, peer_index, LinkKind.NVLINK, count, generation, gb_per_s)
 
 
 def _speed(handle: Any, readings: DeviceReader) -> int | None:
-    """What one link carries one way, where the driver tells."""
+    """What one link carries one way, if the driver tells."""
     values = readings.may(None, pynvml.nvmlDeviceGetFieldValues, handle, [pynvml.NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON])
     if values is None or values[0].nvmlReturn != pynvml.NVML_SUCCESS or not values[0].value.uiVal:
         return None
@@ -216,13 +218,13 @@ def _speed(handle: Any, readings: DeviceReader) -> int | None:
 
 
 def _bus(handle: Any) -> str:
-    """A device's place on the bus; one that does not tell is at no place where a link could lead."""
-    place = _readings().may(None, pynvml.nvmlDeviceGetPciInfo, handle)
-    return "" if place is None else _bus_text(place)
+    """A device's address on the bus. "" if it does not tell; no link leads there."""
+    pci = _readings().may(None, pynvml.nvmlDeviceGetPciInfo, handle)
+    return "" if pci is None else _bus_text(pci)
 
 
-def _bus_text(place: Any) -> str:
-    return f"{place.domain:08x}:{place.bus:02x}:{place.device:02x}"
+def _bus_text(pci: Any) -> str:
+    return f"{pci.domain:08x}:{pci.bus:02x}:{pci.device:02x}"
 
 
 def _readings() -> DeviceReader:

@@ -15,7 +15,7 @@ ENGINES = ("docker", "podman")
 
 
 def host(home: Path) -> Machine:
-    """The machine, still without its devices. The disk is the one that the agent's home is on."""
+    """The machine without its devices. Its disk is the one with the agent's home."""
     return Machine(
         system=system(),
         kernel=words(platform.release())[:100],
@@ -30,19 +30,19 @@ def host(home: Path) -> Machine:
 
 
 def system() -> str:
-    """The operating system as its maker calls it."""
+    """The operating system's name, as its maker calls it."""
     try:
-        told = platform.freedesktop_os_release().get("PRETTY_NAME", "")
+        name = platform.freedesktop_os_release().get("PRETTY_NAME", "")
     except OSError:  # not every system has such a file
-        told = ""
-    return words(told or f"{platform.system()} {platform.version()}")[:100]
+        name = ""
+    return words(name or f"{platform.system()} {platform.version()}")[:100]
 
 
 def engines(within_s: float = VERSION_WITHIN_S) -> Iterator[EngineVersion]:
-    """The engines that are installed. Whether they work is found out by using them."""
+    """The installed engines. Only using them shows whether they work."""
     for name in ENGINES:
-        if found := shutil.which(name):
-            yield EngineVersion(name, words(version_of(found, within_s)))
+        if path := shutil.which(name):
+            yield EngineVersion(name, words(version_of(path, within_s)))
     if program := bubblewrap_program():
         yield EngineVersion("bubblewrap", words(program.version))
 
@@ -52,7 +52,7 @@ def disk_free_mib(home: Path) -> int:
 
 
 def _disk_mib(home: Path) -> tuple[int, int]:
-    """The size of the disk, and what is free. One that cannot be asked has no room for anybody."""
+    """The disk's size and its free space; both 0 if the disk cannot be asked."""
     try:
         usage = shutil.disk_usage(home)
     except OSError:

@@ -1,6 +1,6 @@
-"""What the machine is: detected at the start, now and then, and when a device changes; the pool is told what differs.
+"""Detects the machine at the start, now and then, and when a device changes. The pool is told of every difference.
 
-The line's speed is measured once a day, by machines that were never measured soon after they joined.
+The line's speed is measured once a day, the first time soon after the machine has joined.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ _SETTLE_S = 5.0
 
 
 class MachineWatch:
-    """Knows the machine, and sees to it that the pool does."""
+    """Keeps what is known of the machine current, here and at the pool."""
 
     def __init__(
         self, standing: AgentStanding, reporting: Reporter, hardware: Hardware, dice: Random, speed_file: Path
@@ -53,7 +53,7 @@ class MachineWatch:
         self._session = session
 
     async def detecting(self) -> None:
-        """Detect, and rest in between, also when a device comes and goes all the time."""
+        """Detect again and again. Always rest in between: a device may come and go all the time."""
         while True:
             self._again.clear()
             await self._detect()
@@ -73,7 +73,7 @@ class MachineWatch:
                 await asyncio.sleep(_SPEED_S)
 
     async def tell(self) -> None:
-        """Let the pool know what the machine is."""
+        """Tell the pool what the machine is."""
         if (machine := self._standing.machine) is None:
             return
         speed, region = self._standing.speed, rules_of(self._standing.book).region
