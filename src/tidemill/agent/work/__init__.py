@@ -1,1 +1,1 @@
-"""Work on this machine: attempts from the pool's offer to the receipt that the pool has."""
+"""Work on this machine: attempts from the pool's assignment to the receipt that the pool has."""

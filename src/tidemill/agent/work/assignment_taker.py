@@ -1,4 +1,4 @@
-"""What runs work on this machine: an agent passes it the pool's offers, and asks what is in hand."""
+"""What runs work on this machine: an agent passes it the pool's assignments, and asks what is in hand."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -8,14 +8,14 @@ from tidemill.wire.messages import AcceptedMessage, Assignment, Cancel, Declined
 
 
 class AssignmentTaker(Protocol):
-    """Runs what it accepts, and reports by itself."""
+    """Runs the attempts that it accepts, and reports by itself."""
 
     @property
     def own_uses_pct(self) -> Mapping[int, float]:
         """How much of each device, by its index, the attempts in hand may use."""
         ...
 
-    async def assigned(self, offer: Assignment) -> AcceptedMessage | DeclinedMessage:
+    async def assigned(self, assignment: Assignment) -> AcceptedMessage | DeclinedMessage:
         """Take an attempt, or say why not."""
         ...
 
@@ -23,6 +23,6 @@ class AssignmentTaker(Protocol):
         """Stop an attempt. One that is not in hand is over already."""
         ...
 
-    async def rest(self, in_hand: BegunWork) -> None:
+    async def rest(self, begun_work: BegunWork) -> None:
         """The machine may not work now: finish what is in hand, or stop it at once."""
         ...

@@ -1,4 +1,4 @@
-"""One attempt in this agent's hand: what it is, how far it is, and who wants it no more."""
+"""One attempt in this agent's hand: what it is, how far it is, and why it is stopped."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -23,11 +23,11 @@ class Stage(Enum):
 
 
 OCCUPYING = (Stage.FETCHING, Stage.RUNNING, Stage.SEALING)
-"""While it is so far, its share of the machine is its own."""
+"""In these stages an attempt has its share of the machine to itself."""
 
 
 class StopReason(Enum):
-    """Why an attempt is stopped: the pool wants it no more, or this machine cannot go on with it."""
+    """Why an attempt is stopped: the pool no longer wants it, or this machine cannot go on with it."""
 
     CALLED_OFF = "called off"
     GIVEN_BACK = "given back"
@@ -35,7 +35,7 @@ class StopReason(Enum):
 
 @dataclass
 class AttemptInHand:
-    """One attempt. `deadline` and `since` are by the clock that nobody sets. One with a receipt has no `doable`."""
+    """One attempt. `deadline` and `since` are by the steady clock. One with a receipt has no `feasible_task`."""
 
     attempt: AttemptDirectory
     since: Instant
@@ -57,7 +57,7 @@ class AttemptInHand:
 
     @property
     def waiting(self) -> QueuedAttempt:
-        """As the queue sees it."""
+        """The attempt as the queue sees it."""
         assert self.feasible_task is not None
         priority = PRIORITIES[self.feasible_task.task.priority]
         return QueuedAttempt(self.attempt.id, self.feasible_task.share, priority, self.since, self.deadline)
@@ -66,15 +66,15 @@ class AttemptInHand:
         self.start = start
         self.stage = Stage.FETCHING
 
-    def stop(self, why: StopReason, sentence: str = "") -> None:
-        """Let whoever sees to it end it. The first reason counts, unless the pool wants it no more at all."""
-        if self.stop_reason is None or why is StopReason.CALLED_OFF:
-            self.stop_reason, self.sentence = why, sentence
+    def stop(self, reason: StopReason, sentence: str = "") -> None:
+        """Let the task that runs it end it. The first reason counts, but calling off replaces it."""
+        if self.stop_reason is None or reason is StopReason.CALLED_OFF:
+            self.stop_reason, self.sentence = reason, sentence
         if self.seen_to is not None and self.has_begun and not self.is_ending:
             self.seen_to.cancel()  # a task that was cancelled before its first step could not clean up
 
     def shown(self) -> dict[str, object]:
-        """As its owner sees it."""
+        """The attempt as the machine's owner sees it."""
         share = None if self.progress is None else round(self.progress.share_ppm / 10_000, 1)
         kind = None if self.feasible_task is None else self.feasible_task.task.kind
         devices = list(self.start.devices) if self.start else []

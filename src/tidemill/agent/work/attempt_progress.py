@@ -1,7 +1,7 @@
 """What the pool is told of an attempt while it runs: how far it is, and what it prints.
 
-Progress only grows, and is told at most once a second; printed lines are bounded in core. Both may be dropped on the
-way when there is no room; nothing depends on them.
+Progress only grows, and is told at most once a second. Core bounds the printed lines. Both may be dropped when there is
+no room: nothing depends on them.
 """
 
 from tidemill.core.jobs.task_output import OutputLines, TaskOutput
@@ -10,17 +10,17 @@ from tidemill.wire.messages import Assignment, LogLines, ProgressMessage
 
 
 class AttemptProgress:
-    """One attempt that runs."""
+    """The progress and the output of one running attempt."""
 
-    def __init__(self, reporting: Reporter, offer: Assignment) -> None:
+    def __init__(self, reporting: Reporter, assignment: Assignment) -> None:
         self._reporting = reporting
-        self._offer = offer
+        self._assignment = assignment
         self._output = TaskOutput()
         self._told_ppm = -1
 
     @property
     def share_ppm(self) -> int:
-        """How far the program says that it is. It never says less than before."""
+        """How far the program says it is. This never shrinks."""
         return self._output.progress_ppm
 
     @property
@@ -34,14 +34,16 @@ class AttemptProgress:
         """Call it once a second."""
         if self.share_ppm > self._told_ppm:
             self._told_ppm = self.share_ppm
-            await self._reporting.report(ProgressMessage(self._offer.attempt_id, self._offer.lease, self.share_ppm))
+            await self._reporting.report(
+                ProgressMessage(self._assignment.attempt_id, self._assignment.lease, self.share_ppm)
+            )
         await self._tell_lines(self._output.due())
 
     async def tell_rest(self) -> None:
-        """It prints no more."""
+        """Tell the last lines, when the program has ended."""
         await self._tell_lines(self._output.rest())
 
     async def _tell_lines(self, runs: list[OutputLines]) -> None:
-        for told in runs:
-            lines = LogLines(self._offer.attempt_id, self._offer.lease, told.first, list(told.lines))
+        for run in runs:
+            lines = LogLines(self._assignment.attempt_id, self._assignment.lease, run.first, list(run.lines))
             await self._reporting.report(lines)

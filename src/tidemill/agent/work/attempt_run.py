@@ -1,8 +1,8 @@
-"""One attempt carried out: inputs fetched, the program run in its sandbox, its result checked, hashed and sealed.
+"""Carries out one attempt: fetches its inputs, runs its program in a sandbox, then checks, hashes and seals its result.
 
-It ends in a receipt, or it is given back. A receipt tells of the task: done, or failed by its own doing. What is this
-machine's doing (an input that cannot be had, a full disk, a sandbox that broke) is never a failed task: the attempt is
-given back, for another node to do. The deadline counts by a clock that nobody sets.
+It ends in a receipt, or the attempt is given back. A receipt says that the task is done, or failed by its own fault. A
+fault of this machine (an input that cannot be had, a full disk, a broken sandbox) never fails the task: the attempt is
+given back, for another node to do. The deadline counts by the steady clock, which nobody can set.
 """
 
 import asyncio
@@ -39,19 +39,19 @@ _NO_EXIT_CODE = -1
 
 
 class AttemptGivenBack(Exception):
-    """The attempt was not carried out, for a reason that lies with this machine. The text says which."""
+    """This machine could not carry the attempt out. The text says why."""
 
 
 class AttemptRun:
     """One attempt, from its inputs to its receipt."""
 
-    def __init__(self, held: AttemptInHand, node_id: UUID, devices: Sequence[Device], processor: str) -> None:
-        assert held.feasible_task is not None
-        assert held.progress is not None
-        self._held, self._doable, self._telling = held, held.feasible_task, held.progress
+    def __init__(self, in_hand: AttemptInHand, node_id: UUID, devices: Sequence[Device], processor: str) -> None:
+        assert in_hand.feasible_task is not None
+        assert in_hand.progress is not None
+        self._in_hand, self._feasible, self._progress = in_hand, in_hand.feasible_task, in_hand.progress
         self._node_id = node_id
         self._devices, self._processor = devices, processor
-        self._left: SealedResult | str = "It left no result."
+        self._result: SealedResult | str = "It left no result."
         self._is_stopped = threading.Event()
 
     async def run(self, inputs: Inputs) -> Receipt:
@@ -66,78 +66,80 @@ class AttemptRun:
             self._is_stopped.set()
 
     async def _run(self, inputs: Inputs) -> Receipt:
-        await asyncio.to_thread(self._held.attempt.begin)
+        await asyncio.to_thread(self._in_hand.attempt.begin)
         async with AsyncExitStack() as used:
             try:
-                async with asyncio.timeout(self._left_s()):
+                async with asyncio.timeout(self._remaining_s()):
                     files = await self._fetched(inputs, used)
             except TimeoutError:
                 raise AttemptGivenBack("The deadline passed while the inputs were fetched.") from None
-            return await self._run_program(self._order(files))
+            return await self._run_program(self._specification(files))
 
     async def _fetched(self, inputs: Inputs, used: AsyncExitStack) -> dict[str, Path]:
         files: dict[str, Path] = {}
-        for one in self._doable.task.inputs:
-            files[one.name] = await used.enter_async_context(inputs.use(one.digest, one.size_bytes))
+        for task_input in self._feasible.task.inputs:
+            files[task_input.name] = await used.enter_async_context(
+                inputs.use(task_input.digest, task_input.size_bytes)
+            )
         return files
 
-    def _left_s(self) -> float:
-        return (self._held.deadline - steady()) / SECOND
+    def _remaining_s(self) -> float:
+        return (self._in_hand.deadline - steady()) / SECOND
 
-    def _order(self, files: dict[str, Path]) -> RunSpecification:
-        """What the sandbox is to do: as the runner says, within the time that is left and on the devices given."""
-        left_s = max(0.001, self._left_s())
-        doable = self._doable
-        order = doable.runner.specify_run(doable.task, self._held.attempt.name, files, python_runtime())
+    def _specification(self, files: dict[str, Path]) -> RunSpecification:
+        """The run as its runner specifies it, limited to the remaining time and the attempt's devices."""
+        remaining_s = max(0.001, self._remaining_s())
+        feasible = self._feasible
+        specification = feasible.runner.specify_run(feasible.task, self._in_hand.attempt.name, files, python_runtime())
         return replace(
-            order,
-            limits=replace(order.limits, seconds=min(order.limits.seconds, left_s)),
-            grants=grants_for(self._devices, order.grants.network, doable.sandbox.enforced),
+            specification,
+            limits=replace(specification.limits, seconds=min(specification.limits.seconds, remaining_s)),
+            grants=grants_for(self._devices, specification.grants.network, feasible.sandbox.enforced),
         )
 
-    async def _run_program(self, order: RunSpecification) -> Receipt:
-        self._held.stage = Stage.RUNNING
+    async def _run_program(self, specification: RunSpecification) -> Receipt:
+        self._in_hand.stage = Stage.RUNNING
         started_at, begun = wall(), steady()
-        ran = await self._doable.sandbox.run(order, RunListener(heard=self._heard, collected=self._collect))
+        ran = await self._feasible.sandbox.run(specification, RunListener(heard=self._hear, collected=self._collect))
         took_us = steady() - begun
-        await self._telling.tell_rest()
-        if ran.exit_code == EXIT_UNABLE and KINDS[self._doable.task.kind].ours:
-            raise AttemptGivenBack(self._telling.last_line or "This machine cannot do it.")
+        await self._progress.tell_rest()
+        if ran.exit_code == EXIT_UNABLE and KINDS[self._feasible.task.kind].ours:
+            raise AttemptGivenBack(self._progress.last_line or "This machine cannot do it.")
         if ran.ending is RunEnding.KILLED:
             raise AttemptGivenBack(ran.ending.value)
         return self._receipt(ran, started_at, took_us)
 
-    def _heard(self, stream: OutputStream, chunk: bytes) -> None:
-        self._telling.heard(stream.value, chunk)
+    def _hear(self, stream: OutputStream, chunk: bytes) -> None:
+        self._progress.heard(stream.value, chunk)
 
     async def _collect(self, work: Path) -> None:
-        """Check and seal what the program left. What is wrong with it is the task's own fault."""
-        self._held.stage = Stage.SEALING
-        self._left = await asyncio.to_thread(self._sealed, work)
+        """Check and seal the program's result. A wrong result is the task's own fault."""
+        self._in_hand.stage = Stage.SEALING
+        self._result = await asyncio.to_thread(self._sealed, work)
 
     def _sealed(self, work: Path) -> SealedResult | str:
-        checked = self._doable.runner.check(self._doable.task, work)
+        checked = self._feasible.runner.check(self._feasible.task, work)
         if isinstance(checked, TaskObjection):
             return checked.sentence
-        readers = self._doable.task.seal_to
-        to = ResultRecipients(readers, secrets.token_bytes(KEY_BYTES), self._bound())
-        result = self._held.attempt.result
+        readers = self._feasible.task.seal_to
+        to = ResultRecipients(readers, secrets.token_bytes(KEY_BYTES), self._binding())
+        result = self._in_hand.attempt.result
         sealed = seal_files(work / OUT, checked.files, to, result, lambda: not self._is_stopped.is_set())
         return sealed if isinstance(sealed, SealedResult) else sealed.sentence
 
-    def _bound(self) -> ResultBinding:
-        offer = self._held.attempt.assignment
-        return ResultBinding(UUID(bytes=offer.task_id), self._held.attempt.id, offer.lease)
+    def _binding(self) -> ResultBinding:
+        assignment = self._in_hand.attempt.assignment
+        return ResultBinding(UUID(bytes=assignment.task_id), self._in_hand.attempt.id, assignment.lease)
 
     def _receipt(self, ran: Ran, started_at: Instant, took_us: int) -> Receipt:
-        left = self._left
-        sealed = left if ran.succeeded and isinstance(left, SealedResult) else None
-        bound = self._bound()
+        result = self._result
+        sealed = result if ran.succeeded and isinstance(result, SealedResult) else None
+        binding = self._binding()
         return Receipt(
-            task_id=bound.task_id,
-            attempt_id=bound.attempt_id,
+            task_id=binding.task_id,
+            attempt_id=binding.attempt_id,
             node_id=self._node_id,
-            lease=bound.lease,
+            lease=binding.lease,
             result_sha256=sealed.result_sha256 if sealed else b"",
             artefact=sealed.artefact if sealed else None,
             inline=sealed.inline if sealed else b"",
@@ -149,29 +151,29 @@ class AttemptRun:
             proof=b"",
             outcome=AttemptOutcome.DONE if sealed else AttemptOutcome.FAILED,
             exit_code=_exit_code(ran),
-            reason="" if sealed else _printable(self._why(ran), REASON_MAX_BYTES),
+            reason="" if sealed else _printable(self._failure_reason(ran), REASON_MAX_BYTES),
         )
 
     def _numeric_class(self) -> str:
-        """Which machines must come to the same bytes: all, none, or those with the same devices and libraries."""
-        kind = KINDS[self._doable.task.kind].numeric_class(self._doable.work)
+        """Which machines must produce the same bytes: all, none, or those with the same devices and libraries."""
+        kind = KINDS[self._feasible.task.kind].numeric_class(self._feasible.work)
         if kind is not NumericClass.DEVICE:
             return kind.value
         devices = sorted({f"{device.name} {device.driver}" for device in self._devices}) or [self._processor]
         parts = (kind.value, *devices, f"python {platform.python_version()}", f"numpy {version('numpy')}")
         return _printable("; ".join(parts), CLASS_MAX_BYTES)
 
-    def _why(self, ran: Ran) -> str:
+    def _failure_reason(self, ran: Ran) -> str:
         """Why the task failed, with its last words."""
         if ran.succeeded:
-            assert isinstance(self._left, str)
-            return self._left
-        how = ran.ending.value if ran.ending is not RunEnding.DONE else f"The program ended with {_code_words(ran)}."
-        return f"{how} It said: {self._telling.last_line}" if self._telling.last_line else how
+            assert isinstance(self._result, str)
+            return self._result
+        ending = ran.ending.value if ran.ending is not RunEnding.DONE else f"The program ended with {_code_words(ran)}."
+        return f"{ending} It said: {self._progress.last_line}" if self._progress.last_line else ending
 
 
 def _exit_code(ran: Ran) -> int:
-    """As a shell shows it; below zero where there is none."""
+    """The exit code as a shell shows it; negative if there is none."""
     if ran.exit_code is not None:
         return ran.exit_code
     return _NO_EXIT_CODE if ran.signal is None else 128 + ran.signal
@@ -182,6 +184,6 @@ def _code_words(ran: Ran) -> str:
 
 
 def _printable(text: str, most_bytes: int) -> str:
-    """As a receipt can hold it."""
-    printable = "".join(one if one.isprintable() else " " for one in text)
+    """The text as a receipt can hold it."""
+    printable = "".join(character if character.isprintable() else " " for character in text)
     return printable.encode()[:most_bytes].decode(errors="ignore")

@@ -1,7 +1,7 @@
-"""Receipts on their way to the pool: signed in batches, and in the spool before anybody forgets them.
+"""Delivers receipts to the pool: signs them in batches, and puts them into the spool before their attempts are removed.
 
-Those that come at about the same time share a signature and a write to the disk. Nobody waits for company when no other
-attempt is in hand. A disk that takes nothing is tried again: the receipt lies with its attempt until then.
+Receipts that come at about the same time share a signature and a write to the disk. When no other attempt is in hand, a
+receipt does not wait for others. If the disk is full, it is tried again: until then the receipt stays with its attempt.
 """
 
 import asyncio
@@ -29,14 +29,14 @@ _HEAD_BYTES, _EACH_BYTES = 16, 4
 class _Waiting:
     receipt: Receipt
     size_bytes: int
-    kept: asyncio.Future[None]
+    is_kept: asyncio.Future[None]
 
 
 class Delivery:
     """Takes receipts from any number of attempts at once."""
 
     def __init__(self, reporting: Reporter, identity: Identity, to_come: Callable[[], int]) -> None:
-        """`to_come` tells how many more attempts will bring a receipt."""
+        """`to_come` returns how many more attempts will bring a receipt."""
         self._reporting = reporting
         self._identity = identity
         self._to_come = to_come
@@ -44,11 +44,11 @@ class Delivery:
         self._arrived = asyncio.Event()
 
     async def deliver(self, receipt: Receipt) -> None:
-        """Returns when the receipt is kept until the pool has it."""
-        kept = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(receipt, len(receipt_bytes(receipt)), kept))
+        """Returns when the receipt is in the spool, which holds it until the pool has it."""
+        is_kept = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Waiting(receipt, len(receipt_bytes(receipt)), is_kept))
         self._arrived.set()
-        await kept
+        await is_kept
 
     async def run(self) -> None:
         while True:
@@ -70,30 +70,33 @@ class Delivery:
                 return
 
     def _is_due(self) -> bool:
-        """Whether no more fit, or nobody else is expected."""
-        full = len(self._waiting) >= BATCH_MAX or sum(one.size_bytes for one in self._waiting) >= BATCH_MAX_BYTES // 2
+        """Whether a batch is full, or no other receipt is expected."""
+        full = (
+            len(self._waiting) >= BATCH_MAX
+            or sum(waiting.size_bytes for waiting in self._waiting) >= BATCH_MAX_BYTES // 2
+        )
         return full or (bool(self._waiting) and not self._to_come())
 
     def _next_group(self) -> list[_Waiting]:
-        """As many as one batch holds, of attempts that differ: another lease's receipt goes with the next batch."""
+        """As many receipts as a batch holds, one for each attempt: that of another lease goes into the next batch."""
         group: list[_Waiting] = []
         size_bytes, attempts = _HEAD_BYTES, set()
         while self._waiting and len(group) < BATCH_MAX:
-            one = self._waiting[0]
-            size_bytes += one.size_bytes + _EACH_BYTES
-            if size_bytes > BATCH_MAX_BYTES or one.receipt.attempt_id in attempts:
+            waiting = self._waiting[0]
+            size_bytes += waiting.size_bytes + _EACH_BYTES
+            if size_bytes > BATCH_MAX_BYTES or waiting.receipt.attempt_id in attempts:
                 break
-            attempts.add(one.receipt.attempt_id)
+            attempts.add(waiting.receipt.attempt_id)
             group.append(self._waiting.popleft())
         return group
 
     async def _keep(self, group: list[_Waiting]) -> None:
-        sent = batch_bytes([one.receipt for one in group])
-        self._reporting.answered.note((one.receipt.attempt_id.bytes, one.receipt.lease) for one in group)
-        await keep_reporting(self._reporting, ReceiptsMessage(sent, sign_batch(self._identity, sent)))
-        for one in group:
-            if not one.kept.done():
-                one.kept.set_result(None)
+        batch = batch_bytes([waiting.receipt for waiting in group])
+        self._reporting.answered.note((waiting.receipt.attempt_id.bytes, waiting.receipt.lease) for waiting in group)
+        await keep_reporting(self._reporting, ReceiptsMessage(batch, sign_batch(self._identity, batch)))
+        for waiting in group:
+            if not waiting.is_kept.done():
+                waiting.is_kept.set_result(None)
         log.info("receipts kept for the pool", count=len(group))
 
 

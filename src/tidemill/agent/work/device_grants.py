@@ -1,7 +1,7 @@
-"""How an attempt is given the devices that are its own, and sees no others.
+"""Gives an attempt its own devices, and hides all others.
 
-In bubblewrap a device is the files by which its driver is reached; an engine is told its name. The driver says which
-file belongs to which device: numbers that tools show may be in another order.
+Bubblewrap is given the device's files, an engine the device's name. The driver says which file belongs to which device:
+the numbers that tools show may follow another order.
 """
 
 import re
@@ -19,7 +19,7 @@ _LINE = re.compile(r"^(GPU UUID|Device Minor):\s*(\S+)", re.MULTILINE)
 
 
 def is_grantable(device: Device) -> bool:
-    """Whether a device can be given to a task. Others are seen and told, and get no work."""
+    """Whether a device can be given to a task. Others are reported to the pool, but get no work."""
     return device.kind is DeviceKind.NVIDIA and device.failing is None
 
 
@@ -40,5 +40,5 @@ def grants_for(devices: Sequence[Device], network: bool, enforced: Enforcement, 
 def _minors(driver: Path) -> dict[str, str]:
     """The number in the name of each device's file, by the device's UUID."""
     texts = (file.read_text(errors="replace") for file in sorted(driver.glob("*/information")))
-    found = (dict(_LINE.findall(text)) for text in texts)
-    return {one["GPU UUID"]: one["Device Minor"] for one in found if len(one) == 2}
+    fields_of_devices = (dict(_LINE.findall(text)) for text in texts)
+    return {fields["GPU UUID"]: fields["Device Minor"] for fields in fields_of_devices if len(fields) == 2}

@@ -1,7 +1,7 @@
-"""A finished attempt is handed over: its result is uploaded, for hours if it must be, and then its receipt is sent.
+"""Hands a finished attempt over: uploads its result, for hours if need be, and then sends its receipt.
 
-The receipt goes last, so whoever has it can have the result, too. A pool that cannot be reached is tried again; one
-that refuses the result has given the attempt up.
+The receipt goes last, so that whoever has it can get the result, too. A pool that cannot be reached is tried again. If
+the pool refuses the result, the attempt is given back.
 """
 
 import asyncio
@@ -24,24 +24,24 @@ UPLOAD_US = 24 * HOUR
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 
 
-async def hand_over(held: AttemptInHand, receipt: Receipt, uploads: Uploads, delivery: Delivery) -> None:
+async def hand_over(in_hand: AttemptInHand, receipt: Receipt, uploads: Uploads, delivery: Delivery) -> None:
     """Returns when the receipt is kept for the pool, or the attempt is to be given back."""
-    if receipt.artefact is not None and (sentence := await _uploaded(held, receipt.artefact, uploads)):
-        held.stop_reason, held.sentence = StopReason.GIVEN_BACK, sentence
+    if receipt.artefact is not None and (sentence := await _uploaded(in_hand, receipt.artefact, uploads)):
+        in_hand.stop_reason, in_hand.sentence = StopReason.GIVEN_BACK, sentence
         return
-    held.stage = Stage.REPORTING
+    in_hand.stage = Stage.REPORTING
     await delivery.deliver(receipt)
 
 
-async def _uploaded(held: AttemptInHand, digest: Digest, uploads: Uploads) -> str | None:
+async def _uploaded(in_hand: AttemptInHand, digest: Digest, uploads: Uploads) -> str | None:
     """Why the result is not with the pool; None if it is."""
-    held.stage = Stage.UPLOADING
+    in_hand.stage = Stage.UPLOADING
     pause_s, until = FIRST_PAUSE_S, steady() + UPLOAD_US
     while True:
         try:
-            answer = await uploads.upload(held.attempt.result, Purpose.RESULT, held.attempt.id, digest)
+            answer = await uploads.upload(in_hand.attempt.result, Purpose.RESULT, in_hand.attempt.id, digest)
         except Fault as fault:
-            log.info("result not uploaded yet", attempt=str(held.attempt.id), cause=str(fault), again_s=pause_s)
+            log.info("result not uploaded yet", attempt=str(in_hand.attempt.id), cause=str(fault), again_s=pause_s)
             if steady() + pause_s * SECOND > until:
                 return f"The result could not be uploaded. {fault}"
         else:

@@ -1,6 +1,6 @@
-"""From the files that a task left to what the pool gets of them: one archive, hashed and sealed, inline or in a file.
+"""Turns a task's result files into what the pool gets: one archive, hashed and sealed, inline or in a file.
 
-Whatever their size, only a few pieces of them are in memory.
+Whatever the files' size, only a few pieces are in memory.
 
 It waits for the disk: call it in a thread. The task's processes have ended, so nobody changes the files meanwhile.
 """
@@ -23,7 +23,7 @@ _READ_BYTES = 1024 * 1024
 
 @dataclass(frozen=True)
 class SealedResult:
-    """A result as its receipt tells it: either inline, or an artefact in the file that was written."""
+    """A result as its receipt describes it: inline, or an artefact in the written file."""
 
     result_sha256: bytes
     inline: bytes
@@ -33,7 +33,7 @@ class SealedResult:
 
 @dataclass(frozen=True)
 class ResultRecipients:
-    """Who can open the result, with which key it is sealed, and to which attempt it belongs. Nobody: not sealed."""
+    """Who can open the result, the key that seals it, and its attempt. Without readers it is not sealed."""
 
     readers: Sequence[bytes]
     key: bytes
@@ -93,7 +93,7 @@ def _hashed(chunks: Iterable[bytes], update: Callable[[bytes], object]) -> Itera
 
 
 def _write(chunks: Iterable[bytes], into: Path, is_wanted: Callable[[], bool]) -> Digest:
-    """Write a file durably. Its receipt is written behind it, so a file that is not whole has none."""
+    """Write a file durably. Its receipt is written afterwards, so an incomplete file has none."""
     digest = hashlib.sha256()
     try:
         with into.open("wb") as file:

@@ -1,7 +1,7 @@
-"""What this machine can carry out: its sandboxes, the kinds that it has runners for, and how much there is room for.
+"""What this machine can carry out: its sandboxes, the kinds that it has runners for, and its room for tasks.
 
-What does not work on this machine is known at the start, with the reason, and is told to the pool and to the owner. So
-an attempt that could not be held to its limits, or that nobody here knows, is declined and never begun.
+The agent learns at the start what does not work here and why, and tells the pool and the owner. So it declines, and
+never begins, an attempt whose limits it could not enforce or whose kind it does not know.
 """
 
 import shutil
@@ -29,7 +29,7 @@ from tidemill.core.refusals import Refusal
 
 SPARE_MEMORY_MIB = 512
 SPARE_DISK_MIB = 1_024
-"""What tasks leave to the machine's owner."""
+"""Memory and disk space that tasks leave to the machine's owner."""
 
 PRIORITIES: Mapping[Priority, int] = {Priority.LOW: -1, Priority.NORMAL: 0, Priority.HIGH: 1}
 
@@ -38,21 +38,21 @@ class Inputs(Protocol):
     """Artefacts on this machine's disk."""
 
     def use(self, digest: Digest, size_bytes: int) -> AbstractAsyncContextManager[Path]:
-        """A file that was checked, fetched first if it is not here; a fault if it cannot be had."""
+        """A checked file with the artefact, fetched if it is not here; a fault if it cannot be had."""
         ...
 
 
 class Uploads(Protocol):
-    """The way of artefacts to the pool."""
+    """Sends artefacts to the pool."""
 
     async def upload(self, path: Path, purpose: Purpose, attempt_id: UUID, digest: Digest) -> UUID | Refusal:
-        """Bring a file to the pool, going on where an earlier try ended. A fault passes, a refusal does not."""
+        """Send a file to the pool, resuming an earlier try. A fault may pass, a refusal does not."""
         ...
 
 
 @dataclass(frozen=True)
 class FeasibleTask:
-    """A task that this machine can carry out, and how."""
+    """A task that this machine can carry out, with its runner, its sandbox and its share of the machine."""
 
     task: Task
     work: Any
@@ -63,20 +63,20 @@ class FeasibleTask:
 
 @dataclass(frozen=True)
 class Workshop:
-    """Everything that work is done with. `faults` says of each sandbox that does not work why."""
+    """Everything that work is done with. `faults` says why some sandboxes do not work."""
 
     path: Path
     sandboxes: Sequence[Sandbox]
     faults: Sequence[str] = ()
 
     def feasible_task(self, body: bytes, task_id: bytes) -> FeasibleTask | str:
-        """The task in an offer, if this machine knows its kind and has a sandbox that holds it; else why not."""
+        """An assignment's task, if this machine knows its kind and has a fitting sandbox; else why not."""
         task = read_task(body)
         work = task if isinstance(task, TaskObjection) else work_of(task)
         if isinstance(task, TaskObjection) or isinstance(work, TaskObjection):
             return str(work.sentence)
         runner = RUNNERS.get(task.kind)
-        if refusal := _unfit(task, task_id, runner):
+        if refusal := _refusal(task, task_id, runner):
             return refusal.sentence
         assert runner is not None
         if sentence := runner.declines(task):
@@ -87,45 +87,53 @@ class Workshop:
         return FeasibleTask(task, work, runner, sandbox, _share(task))
 
     def room(self, machine: Machine) -> MachineRoom:
-        """What there is for tasks, all together."""
+        """What all tasks together may use."""
         free_mib = shutil.disk_usage(self.path).free // MIB
         return MachineRoom(
             cores=float(machine.cores),
             memory_mib=max(0, machine.memory_mib - SPARE_MEMORY_MIB),
             disk_mib=max(0, free_mib - SPARE_DISK_MIB),
-            devices={one.index: one.memory_mib for one in machine.devices if is_grantable(one)},
+            devices={device.index: device.memory_mib for device in machine.devices if is_grantable(device)},
         )
 
     def facts(self, machine: Machine) -> bytes:
-        """What the pool is told, as the body of `Facts` of the kind `sandbox`."""
+        """What the pool is told: the body of `Facts` of the kind `sandbox`."""
         return abilities_bytes(self.carries(machine))
 
     def carries(self, machine: Machine) -> NodeAbilities:
         able = self._abilities()
         lacking = [ability for ability in Ability if ability not in able]
-        explained = {ability: one.enforced.why_not.get(ability) for one in self.sandboxes for ability in lacking}
-        sentences = {one.name: " ".join(filter(None, (one.value, explained.get(one)))) for one in lacking}
+        explained = {
+            ability: sandbox.enforced.why_not.get(ability) for sandbox in self.sandboxes for ability in lacking
+        }
+        sentences = {
+            ability.name: " ".join(filter(None, (ability.value, explained.get(ability)))) for ability in lacking
+        }
         kinds = self._kinds(machine)
-        missing = {**{name: why for name, why in kinds.items() if why is not None}, **sentences}
+        missing = {**{name: reason for name, reason in kinds.items() if reason is not None}, **sentences}
         return NodeAbilities(
-            kinds=tuple(name for name, why in kinds.items() if why is None),
+            kinds=tuple(name for name, reason in kinds.items() if reason is None),
             abilities=tuple(sorted(ability.name for ability in able)),
-            why_not=tuple(missing_ability(what, why) for what, why in missing.items()),
+            why_not=tuple(missing_ability(name, reason) for name, reason in missing.items()),
         )
 
     def _abilities(self) -> frozenset[Ability]:
-        """What some sandbox here enforces."""
-        return frozenset[Ability]().union(*(one.enforced.abilities for one in self.sandboxes))
+        """What at least one sandbox here enforces."""
+        return frozenset[Ability]().union(*(sandbox.enforced.abilities for sandbox in self.sandboxes))
 
     def _kinds(self, machine: Machine) -> dict[str, str | None]:
         """Each kind, and why it cannot be carried out here; None if it can."""
         lacking = available(machine).why_not
-        held = {name: choose(self.sandboxes, frozenset(), KINDS[name].in_image) for name in RUNNERS}
-        unheld = {name: " ".join((no.sentence, *self.faults)) for name, no in held.items() if isinstance(no, Refusal)}
-        return {name: lacking.get(name) or unheld.get(name) for name in RUNNERS}
+        choices = {name: choose(self.sandboxes, frozenset(), KINDS[name].in_image) for name in RUNNERS}
+        unfit = {
+            name: " ".join((choice.sentence, *self.faults))
+            for name, choice in choices.items()
+            if isinstance(choice, Refusal)
+        }
+        return {name: lacking.get(name) or unfit.get(name) for name in RUNNERS}
 
 
-def _unfit(task: Task, task_id: bytes, runner: Runner | None) -> QueueRefusal | None:
+def _refusal(task: Task, task_id: bytes, runner: Runner | None) -> QueueRefusal | None:
     if not any(task_id):
         return QueueRefusal.TASK_UNNAMED
     if runner is None:
@@ -135,7 +143,7 @@ def _unfit(task: Task, task_id: bytes, runner: Runner | None) -> QueueRefusal | 
 
 def _share(task: Task) -> MachineShare:
     limits = task.limits
-    inputs_bytes = sum(one.size_bytes for one in task.inputs)
+    inputs_bytes = sum(task_input.size_bytes for task_input in task.inputs)
     return MachineShare(
         cores=limits.cpu_share,
         memory_mib=-(-limits.memory_bytes // MIB),

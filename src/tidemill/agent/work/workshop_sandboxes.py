@@ -1,6 +1,6 @@
-"""The workshop from its opening to its close: every sandbox that works on this machine, the quicker one first.
+"""Opens and closes the workshop: every sandbox that works on this machine, the quicker one first.
 
-What does not work stops no agent: it stays in touch, says why it takes no such work, and is looked at by its owner.
+A sandbox that does not work stops no agent: the agent keeps its link, and says why it takes no such work.
 """
 
 from collections.abc import AsyncIterator, Awaitable
@@ -20,7 +20,7 @@ log = structlog.get_logger()
 
 @asynccontextmanager
 async def open_workshop(home: Home) -> AsyncIterator[Workshop]:
-    """What a killed agent left where tasks run is gone when this is open."""
+    """Open every sandbox. Each removes what a killed agent left where its tasks run."""
     sandboxes: list[Sandbox] = []
     faults: list[str] = []
     engine = next((socket for socket in SOCKETS if socket.is_socket()), None)
