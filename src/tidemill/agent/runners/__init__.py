@@ -19,14 +19,14 @@ RUNNERS: Mapping[str, Runner] = {runner.kind.name: runner for runner in _ALL}
 
 @dataclass(frozen=True)
 class AvailableKinds:
-    """The kinds that a machine can carry out, and of the others why not."""
+    """The kinds that a machine can carry out, and why it cannot carry out the others."""
 
     kinds: tuple[str, ...]
     why_not: Mapping[str, str]
 
 
 def available(machine: Machine, runners: Mapping[str, Runner] = RUNNERS) -> AvailableKinds:
-    """What of the runners' work this machine can do. Whether its sandboxes hold it is another question."""
+    """The kinds whose runners work on this machine. Whether its sandboxes fit is another question."""
     reasons = {name: runner.why_not(machine) for name, runner in runners.items()}
     why_not = {name: reason for name, reason in reasons.items() if reason is not None}
     return AvailableKinds(tuple(name for name in runners if name not in why_not), why_not)

@@ -21,16 +21,16 @@ class ContainerRunner(Runner):
     kind = container.KIND
 
     def specify_run(self, task: Task, name: str, inputs: Mapping[str, Path], python: PythonRuntime) -> RunSpecification:
-        """An image that comes as an input is for the engine, and not shown to the command."""
-        asked = checked_work(task)
-        shown = tuple(mount for mount in input_mounts(task, inputs) if asked.image or mount.target.name != "image")
+        """An image that comes as an input goes to the engine, and is hidden from the command."""
+        work = checked_work(task)
+        mounts = tuple(mount for mount in input_mounts(task, inputs) if work.image or mount.target.name != "image")
         return RunSpecification(
             name,
-            Command(asked.command, {variable.name: variable.value for variable in asked.environment}),
+            Command(work.command, {variable.name: variable.value for variable in work.environment}),
             task.limits,
-            shown,
+            mounts,
             RunGrants(),
-            Image(asked.image) if asked.image else Image(tarball=PurePosixPath(inputs["image"])),
+            Image(work.image) if work.image else Image(tarball=PurePosixPath(inputs["image"])),
         )
 
     def check(self, task: Task, work: Path) -> ResultFiles | TaskObjection:

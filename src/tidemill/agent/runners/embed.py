@@ -1,4 +1,4 @@
-"""Embeddings by MiniLM, whose weights the owner installed. They are compared with the digest that everybody has."""
+"""Embeddings by MiniLM, whose weights the owner installed. Their digest must be the published one."""
 
 import hashlib
 from collections.abc import Mapping
@@ -47,14 +47,18 @@ class EmbedRunner(Runner):
             "tokens_max": embed.TOKENS_MAX,
             "text_max_bytes": embed.TEXT_MAX_BYTES,
         }
-        order = specify_program_run(task, name, inputs, python, "embed", more)
+        specification = specify_program_run(task, name, inputs, python, "embed", more)
         sources = (PurePosixPath(model.weights), PurePosixPath(model.vocabulary))
-        return replace(order, inputs=(*order.inputs, Mount(sources[0], WEIGHTS), Mount(sources[1], VOCABULARY)))
+        return replace(
+            specification, inputs=(*specification.inputs, Mount(sources[0], WEIGHTS), Mount(sources[1], VOCABULARY))
+        )
 
     def check(self, task: Task, work: Path) -> ResultFiles | TaskObjection:
-        asked = checked_work(task)
-        [output] = self.kind.outputs(asked)
-        return one_file(work, output, _whole(header_of(MatrixLayout("float32", asked.rows, embed.DIMENSIONS))))
+        wanted_work = checked_work(task)
+        [output] = self.kind.outputs(wanted_work)
+        return one_file(
+            work, output, _unit_rows(header_of(MatrixLayout("float32", wanted_work.rows, embed.DIMENSIONS)))
+        )
 
     def why_not(self, machine: Machine) -> str | None:
         model = installed_model()
@@ -63,17 +67,17 @@ class EmbedRunner(Runner):
 
 @cache
 def installed_model() -> ModelFiles | str:
-    """The model's files, if they are what they must be; else why not. They are hashed once, which takes a second."""
+    """The model's files if they have the right digests; else why not. They are hashed once, which takes a second."""
     package = find_spec(PACKAGE)
     if package is None or package.origin is None:
         return MISSING
     folder = Path(package.origin).parent / "model"
     model = ModelFiles(folder / "model.safetensors", folder / "vocab.txt")
     try:
-        found = (_sha256(model.weights), _sha256(model.vocabulary))
+        digests = (_sha256(model.weights), _sha256(model.vocabulary))
     except OSError:
         return DAMAGED
-    return model if found == (embed.WEIGHTS_SHA256, embed.VOCABULARY_SHA256) else DAMAGED
+    return model if digests == (embed.WEIGHTS_SHA256, embed.VOCABULARY_SHA256) else DAMAGED
 
 
 def _sha256(path: Path) -> str:
@@ -81,8 +85,8 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _whole(header: bytes) -> FileCheck:
-    """After the header, every row has length one; so none holds what is no number."""
+def _unit_rows(header: bytes) -> FileCheck:
+    """Check that after the header every row has length one. So none holds a NaN."""
 
     def look(file: BinaryIO) -> str | None:
         if sentence := begins_with(header)(file):

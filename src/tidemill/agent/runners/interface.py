@@ -1,7 +1,7 @@
-"""What every runner does: it turns a task into a run of a sandbox, and looks at what the run left behind.
+"""What every runner does: it turns a task into a run of a sandbox, and checks the result of the run.
 
-A runner holds nothing and decides nothing about the machine: which devices a run gets, where and when it runs, is the
-agent's. Tasks that reach it were read and found to fit their kind.
+A runner keeps no state and decides nothing about the machine: the agent decides where and when a run takes place, and
+on which devices. Tasks that reach a runner were read, and fit their kind.
 """
 
 from abc import abstractmethod
@@ -22,7 +22,7 @@ OUT = "out"
 
 @dataclass(frozen=True)
 class ResultFiles:
-    """The files of a result, by their paths below `out`, in order; and what they hold together."""
+    """The files of a result, by their paths below `out`, in order; and their total size."""
 
     files: tuple[PurePosixPath, ...]
     size_bytes: int
@@ -33,16 +33,16 @@ class Runner(Protocol):
 
     @abstractmethod
     def specify_run(self, task: Task, name: str, inputs: Mapping[str, Path], python: PythonRuntime) -> RunSpecification:
-        """The run that carries the task out, under this name, with its inputs where they lie on this machine."""
+        """The run that carries the task out, under this name. `inputs` are paths on this machine."""
 
     @abstractmethod
     def check(self, task: Task, work: Path) -> ResultFiles | TaskObjection:
-        """The result in a work directory, if it is of the kind's form and size. What is in it was made by the task."""
+        """The result in a work directory, if it has the kind's form and size. The task made it: trust nothing in it."""
 
     def why_not(self, machine: Machine) -> str | None:
-        """Why no task of this kind can be done on this machine, and what to do about it; None if they can."""
+        """Why this machine can do no task of this kind, and what to do about it; None if it can."""
         return None
 
     def declines(self, task: Task) -> str | None:
-        """Why this task cannot be done here though others of its kind can; None if it can."""
+        """Why this machine cannot do this task, though it can do others of its kind; None if it can."""
         return None

@@ -24,12 +24,14 @@ class MatmulRunner(Runner):
         return specify_program_run(task, name, inputs, python, "matmul")
 
     def check(self, task: Task, work: Path) -> ResultFiles | TaskObjection:
-        """Any entry may be a float32's infinity or no number: a customer's matrices may lead there."""
-        asked = checked_work(task)
-        [output] = self.kind.outputs(asked)
-        return one_file(work, output, begins_with(header_of(MatrixLayout(RESULTS[asked.element], asked.m, asked.n))))
+        """Check the header only. Any entry may be infinite or NaN: a customer's matrices may lead there."""
+        product = checked_work(task)
+        [output] = self.kind.outputs(product)
+        return one_file(
+            work, output, begins_with(header_of(MatrixLayout(RESULTS[product.element], product.m, product.n)))
+        )
 
     def declines(self, task: Task) -> str | None:
-        """A library for GPUs is the owner's to install."""
+        """The owner must install a library for GPUs."""
         has_library = any(find_spec(name) is not None for name in ("cupy", "torch"))
         return MISSING if checked_work(task).devices and not has_library else None

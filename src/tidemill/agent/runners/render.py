@@ -21,6 +21,6 @@ class RenderRunner(Runner):
         return specify_program_run(task, name, inputs, python, "render")
 
     def check(self, task: Task, work: Path) -> ResultFiles | TaskObjection:
-        asked = checked_work(task)
-        [output] = self.kind.outputs(asked)
-        return one_file(work, output, begins_with(png_header(asked.part.width, asked.part.height)))
+        picture = checked_work(task)
+        [output] = self.kind.outputs(picture)
+        return one_file(work, output, begins_with(png_header(picture.part.width, picture.part.height)))

@@ -1,7 +1,7 @@
-"""What a run left below `out`, looked at before anything is hashed or sent: which files, how large, of what form.
+"""Checks what a run left below `out` before anything is hashed or sent: which files, how large, of what form.
 
-Where a kind says which files it makes, there are those and no others. Nothing that the task made is trusted: a link is
-no file, and `out` itself must be a directory.
+Where a kind says which files it makes, no others are allowed. Nothing that the task made is trusted: a link is no file,
+and `out` itself must be a directory.
 """
 
 import os
@@ -19,7 +19,7 @@ FileCheck = Callable[[BinaryIO], str | None]
 
 
 def one_file(work: Path, output: OutputFile, look: FileCheck) -> ResultFiles | TaskObjection:
-    """The result of a kind that makes one file, which is this one."""
+    """The result of a kind that makes exactly this one file."""
     if _is_directory(work) and (names := sorted(os.listdir(work / OUT))) != [output.name]:
         return _wrong(f"The result must be the file {output.name} alone; there are {len(names):,} entries.")
     try:
@@ -35,7 +35,7 @@ def one_file(work: Path, output: OutputFile, look: FileCheck) -> ResultFiles | T
 
 
 def any_files(work: Path, most_bytes: int, entries_max: int) -> ResultFiles | TaskObjection:
-    """The result of a customer's own program: the regular files below `out`, be it none."""
+    """The result of a customer's own program: the regular files below `out`, or none."""
     if not os.path.lexists(work / OUT):
         return ResultFiles((), 0)
     if not _is_directory(work):

@@ -1,7 +1,7 @@
-"""Orders for programs of ours: what every one of them finds in its sandbox, whatever its kind.
+"""Specifies the runs of our own programs: what each finds in its sandbox, whatever its kind.
 
-The environment is the same each time and on every machine: no user's settings, one language, one zone of time, a fixed
-seed for Python's hashes, and as many threads as the run has processors. Inputs lie in /inputs, by their names.
+The environment is the same on every machine: no user's settings, one language, one time zone, a fixed seed for Python's
+hashes, and as many threads as the run has processors. Inputs lie in /inputs, by their names.
 """
 
 import json
@@ -30,10 +30,10 @@ def specify_program_run(
     program: str,
     more: Mapping[str, object] | None = None,
 ) -> RunSpecification:
-    """The run of one of our programs; `more` is what it is told beside the work and its inputs."""
-    places = {one.name: str(INPUTS / one.name) for one in task.inputs}
-    told = {"work": json.loads(json_bytes(checked_work(task))), "inputs": places, **(more or {})}
-    argument = json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+    """The run of one of our programs. `more` is passed to it beside the work and the inputs."""
+    paths = {task_input.name: str(INPUTS / task_input.name) for task_input in task.inputs}
+    parameters = {"work": json.loads(json_bytes(checked_work(task))), "inputs": paths, **(more or {})}
+    argument = json.dumps(parameters, ensure_ascii=False, separators=(",", ":"))
     command = python.module(f"tidemill.agent.inside.{program}", argument, more=environment(task))
     return RunSpecification(name, command, task.limits, (*python.mounts, *input_mounts(task, inputs)))
 
@@ -43,7 +43,7 @@ def environment(task: Task) -> dict[str, str]:
 
 
 def input_mounts(task: Task, inputs: Mapping[str, Path]) -> tuple[Mount, ...]:
-    return tuple(Mount(PurePosixPath(inputs[one.name]), INPUTS / one.name) for one in task.inputs)
+    return tuple(Mount(PurePosixPath(inputs[task_input.name]), INPUTS / task_input.name) for task_input in task.inputs)
 
 
 def checked_work(task: Task) -> Any:
