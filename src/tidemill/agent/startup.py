@@ -45,7 +45,7 @@ JOIN_S = 30.0
 
 
 class NotJoined(AgentFault):
-    """There is no identity to run with: none was made, or the pool refused it."""
+    """There is no identity to run with: none was made, or the pool did not want it."""
 
     code = "not_joined"
 
